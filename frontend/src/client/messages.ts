@@ -1,0 +1,591 @@
+// Generated from tftracer/web/messages.py by `make frontend-types`. Do not edit.
+
+/** A NumPy array on the wire: little-endian, C order. dtype: u1 u2 u4 i1 i2 i4 f4 f8 (never 64-bit integers). */
+export interface Column {
+  dtype: "u1" | "u2" | "u4" | "i1" | "i2" | "i4" | "f4" | "f8";
+  data: Uint8Array;
+}
+
+/** Distinct strings as one UTF-8 blob; string i lies at offsets[i] : offsets[i + 1]. */
+export interface Strings {
+  data: Uint8Array;
+  offsets: Column;
+}
+
+export interface ErrorBody {
+  code: string;
+  message: string;
+}
+
+export interface ErrorMessage {
+  error: ErrorBody;
+}
+
+/** Something that a trace lacks or that makes it doubtful, with its remedy. */
+export interface Finding {
+  code: string;
+  severity: "info" | "warning" | "error";
+  message: string;
+  remedy: string;
+}
+
+/** Where the process stands in its job (None: not known). */
+export interface Place {
+  rank: number | null;
+  size: number | null;
+  local_rank: number | null;
+  role: string;
+  task: number | null;
+  launcher: string;
+}
+
+/** Something that went wrong in the tracer itself; training went on. */
+export interface Problem {
+  code: string;
+  message: string;
+  at: number;
+}
+
+export interface Session {
+  id: string;
+  host: string;
+  pid: number;
+  rank: number | null;
+  place: Place;
+  tensorflow: string;
+  tftracer: string;
+  python: string;
+  command: string;
+  gpus: number | null;
+  started_at: number;
+  ended_at: number | null;
+  active: boolean;
+  trace_all: boolean;
+  live: boolean;
+  file: string;
+  steps_lost: number;
+  hook_cost_s: number | null;
+  problems: Problem[];
+  cut: string;
+}
+
+/** One trace in the lists: what is known of it without opening it. */
+export interface TraceRecord {
+  id: number;
+  run_id: number;
+  step: number;
+  started_at: number;
+  duration_s: number;
+  median_s: number | null;
+  nodes: number;
+  bytes: number;
+  stored_bytes: number;
+  devices: string[];
+  asked_by: "user" | "global" | "script";
+  findings: Finding[];
+  headline: string;
+  note: string;
+  state: "ready" | "broken";
+}
+
+export interface Run {
+  id: number;
+  title: string;
+  fetches: string[];
+  feeds: string[];
+  options: string;
+  steps: number;
+  mean_s: number | null;
+  p50_s: number | null;
+  p95_s: number | null;
+  min_s: number | null;
+  max_s: number | null;
+  last_s: number | null;
+  first_run_at: number | null;
+  last_run_at: number | null;
+  pending_traces: number;
+  between_steps_s: number | null;
+  traced_overhead_s: number | null;
+  recent_s: number[];
+  traces: TraceRecord[];
+}
+
+export interface SessionMessage {
+  session: Session;
+  runs: Run[];
+}
+
+/** A run's step times (msgpack), oldest first. Old steps are aggregated: an entry stands for ``count`` steps. */
+export interface StepTimes {
+  run_id: number;
+  step: Column;
+  count: Column;
+  start_at: Column;
+  mean_s: Column;
+  min_s: Column;
+  max_s: Column;
+  traced: Column;
+}
+
+export interface TraceRequest {
+  steps: number;
+}
+
+export interface TracingRequest {
+  all: boolean;
+}
+
+export interface NoteRequest {
+  note: string;
+}
+
+export interface Ok {
+  ok: true;
+}
+
+/** Answer to POST /api/session/file: the loaded session replaces what a viewer shows; a live server adds its traces as runs. */
+export interface Loaded {
+  ok: true;
+  runs: number;
+  traces: number;
+  cut: string;
+}
+
+export type LaneKind = "compute" | "communication" | "copy" | "kernel" | "launch" | "sync" | "input" | "repeat" | "other";
+
+/** One horizontal band: rows first_row : first_row + rows. */
+export interface Lane {
+  id: number;
+  device: string;
+  title: string;
+  kind: "compute" | "communication" | "copy" | "kernel" | "launch" | "sync" | "input" | "repeat" | "other";
+  group: string;
+  first_row: number;
+  rows: number;
+  slices: number;
+  busy_ns: number;
+  collapsed: boolean;
+}
+
+/** A whole trace, ready to draw (msgpack). Slices are sorted by (row, start); row r holds row_offsets[r] : row_offsets[r+1]. Times are ns since the trace's first start. On a row no two slices overlap. */
+export interface Timeline {
+  trace_id: number;
+  title: string;
+  nodes: number;
+  origin_ns: string;
+  duration_ns: number;
+  lanes: Lane[];
+  row_offsets: Column;
+  start: Column;
+  duration: Column;
+  delay: Column;
+  node: Column;
+  name: Column;
+  op: Column;
+  kind: Column;
+  critical: Column;
+  names: Strings;
+  ops: Strings;
+  findings: Finding[];
+}
+
+export interface EvidencePlace {
+  start_ns?: number;
+  end_ns?: number;
+  op?: string;
+  lane?: string;
+  tab?: "ops" | "budget" | "critical-path" | "memory" | "communication" | "scheduling";
+}
+
+/** Where on the timeline a sentence can be seen. */
+export interface Evidence {
+  start_ns?: number;
+  end_ns?: number;
+  op?: string;
+  lane?: string;
+  tab?: "ops" | "budget" | "critical-path" | "memory" | "communication" | "scheduling";
+  nodes: number[];
+}
+
+export interface Sentence {
+  code: string;
+  text: string;
+  advice: string;
+  share: number;
+  numbers: Record<string, number>;
+  evidence: Evidence;
+}
+
+export interface Verdict {
+  sentences: Sentence[];
+  step_ns: number;
+  findings: Finding[];
+}
+
+export interface OpRow {
+  key: string;
+  op: string;
+  device: string;
+  count: number;
+  total_ns: number;
+  self_ns: number;
+  mean_ns: number;
+  max_ns: number;
+  share: number;
+  host_ns: number;
+  device_ns: number;
+  delay_ns: number;
+  node: number;
+}
+
+export interface OpStatistics {
+  by: "type" | "name" | "scope";
+  rows: OpRow[];
+  left_out: number;
+  total_ns: number;
+  findings: Finding[];
+}
+
+export type BudgetPart = "compute" | "exposed_communication" | "hidden_communication" | "copies" | "scheduling" | "launch_gap" | "idle";
+
+/** Where a device's step went; the parts but hidden_communication add up to step_ns (hidden runs under compute). */
+export interface DeviceBudget {
+  device: string;
+  title: string;
+  parts_ns: Record<string, number>;
+  busy_ns: number;
+}
+
+export interface Breakdown {
+  step_ns: number;
+  whole: DeviceBudget;
+  devices: DeviceBudget[];
+  findings: Finding[];
+}
+
+export interface PathStep {
+  node: number;
+  name: string;
+  op: string;
+  device: string;
+  start_ns: number;
+  end_ns: number;
+  wait_ns: number;
+  reason: "op" | "transfer" | "start";
+}
+
+export interface CriticalPath {
+  steps: PathStep[];
+  left_out: number;
+  length_ns: number;
+  busy_ns: number;
+  by_op: OpRow[];
+  edges: "partition_graph" | "labels" | "none";
+  slack_ns: Column | null;
+  findings: Finding[];
+}
+
+export interface MemoryCurve {
+  allocator: string;
+  device: string;
+  time_ns: number[];
+  bytes: number[];
+  peak_bytes: number;
+  peak_ns: number;
+}
+
+export interface Tensor {
+  node: number;
+  name: string;
+  output: number;
+  op: string;
+  device: string;
+  allocator: string;
+  bytes: number;
+  shape: string;
+  dtype: string;
+  alloc_ns: number;
+  free_ns: number;
+  last_consumer: number;
+}
+
+export interface Memory {
+  curves: MemoryCurve[];
+  tensors: Tensor[];
+  tensors_total: number;
+  at_peak: Tensor[];
+  temporary: OpRow[];
+  persistent_bytes: number;
+  findings: Finding[];
+}
+
+export interface Link {
+  source: string;
+  destination: string;
+  messages: number;
+  bytes: number;
+  wire_ns: number;
+  waited_ns: number;
+  mean_bandwidth: number;
+  longest: number;
+}
+
+export interface Transfer {
+  node: number;
+  tensor: string;
+  op: string;
+  source: string;
+  destination: string;
+  bytes: number;
+  start_ns: number;
+  end_ns: number;
+  bandwidth: number;
+}
+
+export interface Communication {
+  links: Link[];
+  transfers: Transfer[];
+  transfers_total: number;
+  collectives: OpRow[];
+  total_ns: number;
+  exposed_ns: number;
+  findings: Finding[];
+}
+
+export interface DelayRow {
+  node: number;
+  name: string;
+  op: string;
+  device: string;
+  start_ns: number;
+  delay_ns: number;
+  duration_ns: number;
+}
+
+export interface Scheduling {
+  rows: DelayRow[];
+  known: number;
+  total_ns: number;
+  p50_ns: number;
+  p95_ns: number;
+  max_ns: number;
+  histogram_ns: number[];
+  histogram_count: number[];
+  findings: Finding[];
+}
+
+export interface CostRow {
+  node: number;
+  name: string;
+  op: string;
+  device: string;
+  estimated_ns: number;
+  measured_ns: number;
+  memory_bytes: number;
+}
+
+export interface CostGraph {
+  rows: CostRow[];
+  findings: Finding[];
+}
+
+export interface NodeRef {
+  node: number;
+  name: string;
+  op: string;
+  device: string;
+}
+
+export interface Output {
+  slot: number;
+  dtype: string;
+  shape: string;
+  bytes: number;
+  allocator: string;
+}
+
+/** Everything about one node, read from the raw bytes. */
+export interface NodeDetail {
+  node: number;
+  name: string;
+  op: string;
+  label: string;
+  device: string;
+  device_title: string;
+  scope: string;
+  thread: string;
+  kind: number;
+  start_ns: number;
+  end_ns: number;
+  duration_ns: number;
+  op_start_ns: number | null;
+  op_end_ns: number | null;
+  scheduled_ns: number | null;
+  delay_ns: number | null;
+  share_of_type: number;
+  share_of_step: number;
+  critical: boolean;
+  slack_ns: number | null;
+  inputs: NodeRef[];
+  consumers: NodeRef[];
+  control_inputs: NodeRef[];
+  outputs: Output[];
+  temporary_bytes: number;
+  persistent_bytes: number;
+  bytes_moved: number;
+  source: string;
+  destination: string;
+  related: NodeRef[];
+}
+
+/** The graph around one node (GET .../nodes/INDEX/graph?depth=2). */
+export interface Neighbourhood {
+  nodes: NodeRef[];
+  edges: number[][];
+  left_out: number;
+}
+
+export interface Process {
+  id: string;
+  title: string;
+  host: string;
+  pid: number;
+  place: Place;
+  state: "alive" | "ended" | "lost";
+  url: string;
+  steps: number;
+  steps_per_s: number | null;
+  mean_s: number | null;
+  last_seen_at: number;
+  traces: number;
+  problem: string;
+}
+
+/** The same step traced on several processes. */
+export interface JobTrace {
+  id: number;
+  title: string;
+  step: number;
+  run_title: string;
+  asked_at: number;
+  state: "pending" | "ready" | "partial";
+  processes: string[];
+  ready: string[];
+  missing: Record<string, string>;
+}
+
+export interface Job {
+  name: string;
+  hub: string;
+  is_hub: boolean;
+  processes: Process[];
+  traces: JobTrace[];
+}
+
+export interface JobTraceRequest {
+  processes?: string[];
+  run_title?: string;
+}
+
+export interface ClockOffset {
+  process: string;
+  offset_ns: number;
+  drift_ppm: number;
+  uncertainty_ns: number;
+  matches: number;
+}
+
+export interface CollectiveRow {
+  name: string;
+  op: string;
+  bytes: number;
+  last: string;
+  spread_ns: number;
+  waited_ns: Record<string, number>;
+}
+
+export interface Straggler {
+  process: string;
+  waited_for_ns: number;
+  waiting_ns: number;
+  cause: "compute" | "input" | "communication" | "none";
+  text: string;
+  compute_ns: number;
+  input_ns: number;
+  exposed_communication_ns: number;
+}
+
+export interface JobAnalysis {
+  clocks: ClockOffset[];
+  collectives: CollectiveRow[];
+  stragglers: Straggler[];
+  usual_suspects: Straggler[];
+  links: Link[];
+  tensors: Transfer[];
+  sentences: Sentence[];
+  findings: Finding[];
+}
+
+/** The first message of a connection; what follows are changes to it. */
+export interface Snapshot {
+  session: Session;
+  runs: Run[];
+  job: Job | null;
+}
+
+export interface NewSteps {
+  run_id: number;
+  first_step: number;
+  start_at: number[];
+  duration_s: number[];
+}
+
+export interface SnapshotMessage {
+  type: "snapshot";
+  payload: Snapshot;
+}
+
+export interface SessionUpdate {
+  type: "session";
+  payload: Session;
+}
+
+export interface RunUpdate {
+  type: "run";
+  payload: Run;
+}
+
+export interface TraceUpdate {
+  type: "trace";
+  payload: TraceRecord;
+}
+
+export interface TraceRemoved {
+  type: "trace_removed";
+  payload: TraceRecord;
+}
+
+export interface StepsUpdate {
+  type: "steps";
+  payload: NewSteps;
+}
+
+export interface JobUpdate {
+  type: "job";
+  payload: Job;
+}
+
+export interface Closing {
+  type: "closing";
+  payload: ErrorBody;
+}
+
+export type LiveMessage = SnapshotMessage | SessionUpdate | RunUpdate | TraceUpdate | TraceRemoved | StepsUpdate | JobUpdate | Closing;
+
+/** What a standalone HTML page carries (msgpack, deflated, base64): answers under the paths that the live page asks for. */
+export interface Embedded {
+  session: SessionMessage;
+  trace: TraceRecord;
+  answers: Record<string, Uint8Array>;
+  node_details: NodeDetail[];
+}

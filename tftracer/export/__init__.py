@@ -1,0 +1,1 @@
+"""A trace in other people's formats: Chrome JSON, Perfetto protobuf, one HTML page."""

@@ -1,0 +1,61 @@
+"""What the web layer, the command line and the exports see of a session, live or reopened. No HTTP in here.
+
+Every method may be called from any thread. ``UnknownError`` for a run or trace that does not exist, ``StorageError`` and
+``FormatError`` as they say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from tftracer.trace.model import TraceContext
+from tftracer.web.messages import Loaded, LiveMessage, Run, Session, StepTimes, TraceRecord
+
+#: Called with each change, from the thread that made it (never the training thread): it must only hand the change on.
+Listener = Callable[[LiveMessage], None]
+
+
+class SessionSource(Protocol):
+    """A session. ``session/recorder.py`` is the live one, ``session/saved.py`` the reopened one."""
+
+    def session(self) -> Session: ...
+
+    def runs(self) -> list[Run]: ...
+
+    def run(self, run_id: int) -> Run: ...
+
+    def step_times(self, run_id: int) -> StepTimes: ...
+
+    def trace_record(self, trace_id: int) -> TraceRecord: ...
+
+    def trace_context(self, trace_id: int) -> TraceContext: ...
+
+    def trace_bytes(self, trace_id: int) -> bytes:
+        """The serialized RunMetadata, as TensorFlow gave it."""
+
+    def set_note(self, trace_id: int, note: str) -> TraceRecord: ...
+
+    def set_headline(self, trace_id: int, headline: str) -> None: ...
+
+    def request_traces(self, run_id: int | None, steps: int) -> None:
+        """Trace the next ``steps`` steps of a run (None: of whichever runs next); 0 takes the request back.
+
+        ``UnsupportedError`` on a reopened session: there is no training to trace.
+        """
+
+    def set_trace_all(self, on: bool) -> None: ...
+
+    def save(self, path: str, overwrite: bool = False) -> None:
+        """Write everything to one .tftrace file, atomically (temporary file, fsync, rename)."""
+
+    def saved_bytes(self) -> Iterator[bytes]:
+        """The same file as a stream, in chunks; memory for one record at a time."""
+
+    def load(self, path: str) -> Loaded:
+        """Add what a session file (or anything that tftracer opens) holds to this session."""
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Returns what ends the subscription."""
+
+    def close(self) -> None: ...

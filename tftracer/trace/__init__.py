@@ -1,0 +1,1 @@
+"""RunMetadata in, columns and answers out. Pure: imports neither TensorFlow nor Tornado."""

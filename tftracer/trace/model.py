@@ -1,0 +1,171 @@
+"""The one type that every source of a trace is decoded into, and all analyses work on.
+
+A ``Trace`` is a struct of NumPy columns, one entry a node (one execution of one op or kernel), in the order in which the
+source gave them. Times are int64 nanoseconds since ``origin_ns``. Strings are dictionary-coded: a column of int32 codes
+into a ``StringTable``, so that no Python object is made for a node.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Int8 = npt.NDArray[np.int8]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+
+#: TensorFlow stops collecting at this many nodes a step (kMaxCollectedNodes): a trace that has exactly as many is cut off.
+MAX_COLLECTED_NODES = 1 << 20
+
+#: In a time column: not known (missing in the source, or no time at all).
+UNKNOWN_TIME = -1
+
+
+class StringTable(Sequence[str]):
+    """Distinct strings as one UTF-8 blob and n+1 offsets into it; an entry becomes a ``str`` when it is asked for."""
+
+    __slots__ = ("data", "offsets")
+
+    def __init__(self, data: bytes, offsets: Int64) -> None:
+        self.data = data
+        self.offsets = offsets
+
+    @classmethod
+    def of(cls, strings: Sequence[str]) -> StringTable:
+        encoded = [s.encode("utf-8", "replace") for s in strings]
+        offsets = np.zeros(len(encoded) + 1, np.int64)
+        np.cumsum([len(e) for e in encoded], out=offsets[1:])
+        return cls(b"".join(encoded), offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        i = int(index)
+        if i < 0:
+            i += len(self)
+        if not 0 <= i < len(self):
+            raise IndexError(index)
+        return self.data[self.offsets[i] : self.offsets[i + 1]].decode("utf-8", "replace")
+
+    def __iter__(self) -> Iterator[str]:
+        for i in range(len(self)):
+            yield self[i]
+
+
+class DeviceKind(enum.Enum):
+    """What a line of step_stats stands for."""
+
+    CPU = "cpu"
+    GPU = "gpu"  # a GPU's op entries: launches on the host
+    STREAM = "stream"  # one CUDA stream: kernels
+    MEMCPY = "memcpy"  # one stream of copies, `/device:GPU:0/stream:14<MemcpyH2D>`
+    SYNC = "sync"
+    REPEAT = "repeat"  # `stream:all` and `memcpy`: says again what single streams say
+    TPU = "tpu"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Device:
+    """One device name of a trace, taken apart (trace/devices.py)."""
+
+    name: str  # as in the source
+    title: str  # short, for people: `CPU:0`, `ps/0 CPU:0`, `GPU:0 stream 14 (MemcpyH2D)`
+    kind: DeviceKind
+    job: str = ""  # "" where the name has none
+    task: int = -1
+    index: int = -1  # the number behind CPU:, GPU:
+    stream: str = ""  # "12", "14", "all"
+    parent: str = ""  # the physical device that this line belongs to, `/device:GPU:0`: the same for its launches and streams
+    repeats: bool = False  # its slices are counted elsewhere: never add them up
+
+
+class NodeKind(enum.IntEnum):
+    """What a node's time is spent on; the values travel to the page in the timeline's ``kind`` column."""
+
+    COMPUTE = 0  # an op that runs on its device, or a GPU kernel
+    COMMUNICATION = 1  # between processes or devices: RecvTensor, Send/Recv, Horovod, NCCL, collectives, DDL
+    COPY = 2  # a copy between host and device, or on a device (memcpy, memset)
+    LAUNCH = 3  # host-side launch of work whose kernels are on streams of their own
+    SYNC = 4
+    INPUT = 5  # the input pipeline: IteratorGetNext, queue dequeues, PyFunc feeding
+    CONTROL = 6  # NoOp, Switch, Merge, Enter, Exit, NextIteration, _Source: no work of their own
+    REPEAT = 7  # on a repeating device: drawn, never added up
+
+
+@dataclass
+class Span:
+    """A slice of the raw bytes."""
+
+    offset: int
+    size: int
+
+
+@dataclass
+class Trace:
+    """One traced step as columns. ``raw`` stays the truth: details are read from it at ``offset[i] : offset[i] + size[i]``."""
+
+    raw: bytes  # serialized RunMetadata, as TensorFlow gave it; b"" for sources that have none
+    origin_ns: int  # epoch nanoseconds of time 0 (the earliest start)
+    devices: list[Device]  # merged by name
+    names: StringTable  # node names
+    ops: StringTable  # op types: `MatMul`; "" where the label tells none
+    labels: StringTable  # timeline labels
+    device: Int32  # [n] codes into devices
+    name: Int32  # [n] codes into names
+    op: Int32  # [n] codes into ops
+    label: Int32  # [n] codes into labels
+    kind: Int8  # [n] NodeKind
+    start: Int64  # [n] ns since origin: all_start
+    end: Int64  # [n] ns since origin: all_start + all_end_rel; never < start
+    op_start: Int64  # [n] ns since origin, UNKNOWN_TIME where not filled
+    op_end: Int64  # [n]
+    scheduled: Int64  # [n] ns since origin; UNKNOWN_TIME where missing or garbage. May precede 0, then it is clamped to 0
+    thread: Int64  # [n] thread_id
+    offset: Int64  # [n] where the NodeExecStats lies in raw
+    size: Int64  # [n] its length
+    bytes_moved: Int64  # [n] payload of a RecvTensor or memcpy, 0 elsewhere
+    partition_graphs: list[Span] = field(default_factory=list)
+    cost_graph: Span | None = None
+    notes: list[str] = field(default_factory=list)  # what the decoder stumbled over: keys of trace/findings.py
+    source: str = "run_metadata"  # run_metadata, chrome, ...
+
+    @property
+    def n(self) -> int:
+        return len(self.start)
+
+    @property
+    def duration_ns(self) -> int:
+        return int(self.end.max()) if self.n else 0
+
+    @property
+    def counted(self) -> npt.NDArray[np.bool_]:
+        """[n] the nodes that stand for work of their own (nothing on repeating devices)."""
+        return self.kind != NodeKind.REPEAT
+
+
+@dataclass
+class TraceContext:
+    """What is known of a trace from outside its bytes; each None means 'not known', and no answer depends on a guess."""
+
+    step: int | None = None
+    step_s: float | None = None  # wall time of the traced session.run
+    median_s: float | None = None  # the run's median untraced step
+    between_steps_s: float | None = None  # median time that passes between two steps of the run, outside session.run
+    gpus: int | None = None  # GPUs that TensorFlow sees
+    trace_level: str = ""  # "FULL_TRACE", "SOFTWARE_TRACE", ...
+    cupti: str = ""  # what the process found out about libcupti; "" if nothing was looked for
+    partition_graphs_asked: bool | None = None
+    distributed: bool | None = None  # the session's target was a grpc one
+    communication_ops: str = ""  # the user's own pattern of op types or names that communicate
+    device_pattern: str = ""  # only devices matching were kept, by the user's wish
+    rank: int | None = None
+    title: str = ""  # the run's title, for headings

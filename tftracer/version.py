@@ -1,0 +1,3 @@
+"""The one place that says which version this is."""
+
+__version__ = "2.0.0"

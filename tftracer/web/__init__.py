@@ -1,0 +1,1 @@
+"""The Tornado server: REST, WebSocket and the page. Imports no TensorFlow."""
