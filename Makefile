@@ -7,6 +7,7 @@ RUNTIME := tornado msgpack protobuf numpy zstandard
 
 .PHONY: demo test test-unit test-tf215 test-tf221 test-e2e test-frontend test-horovod lint bench fuzz docs frontend frontend-types clean envs chromium
 
+.DEFAULT_GOAL := help
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
 
@@ -33,3 +34,72 @@ help:  ## this list
 	.envs/tf221/bin/pip $(PIP) "tensorflow-cpu==2.21.*" pytest pytest-timeout hypothesis psutil
 	.envs/tf221/bin/pip $(PIP) -e .
 	touch $@
+
+.envs/horovod/.made: setup.py tests/horovod/build.sh  # builds Horovod from its sdist: about five minutes
+	bash tests/horovod/build.sh .envs/horovod
+	.envs/horovod/bin/pip $(PIP) -e .
+	touch $@
+
+frontend/node_modules/.made: frontend/package-lock.json
+	cd frontend && npm ci --no-audit --no-fund --loglevel=error
+	touch $@
+
+chromium:  ## the browser that the tests drive (Debian's; needs root or sudo when it is not there yet)
+	@command -v chromium >/dev/null || { \
+	  sudo=$$([ "$$(id -u)" = 0 ] || echo sudo); \
+	  $$sudo apt-get update -qq && $$sudo DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium fonts-dejavu-core; }
+
+envs: .envs/view/.made .envs/tf215/.made .envs/tf221/.made
+
+# -------------------------------------------------------------------------------------------------------------- run it
+demo: .venv/.made  ## train a small real model under tracing, print the page's URL (Ctrl-C ends it)
+	TF_CPP_MIN_LOG_LEVEL=2 .venv/bin/python examples/monitored_session.py --steps 0
+
+# --------------------------------------------------------------------------------------------------------------- checks
+test: test-unit test-frontend test-tf215 test-tf221 test-e2e  ## everything but Horovod
+
+PYTEST := -m pytest -p no:cacheprovider --timeout 600
+
+test-unit: .envs/view/.made  ## without TensorFlow: the engine, sessions, server, command line
+	.envs/view/bin/python $(PYTEST) tests --ignore tests/tf --ignore tests/e2e --ignore tests/horovod
+
+test-tf215: .envs/tf215/.made .envs/view/.made  ## real training on TensorFlow 2.15, Estimator included
+	TF_CPP_MIN_LOG_LEVEL=2 .envs/tf215/bin/python $(PYTEST) tests/tf
+
+test-tf221: .envs/tf221/.made .envs/view/.made  ## the same on TensorFlow 2.21
+	TF_CPP_MIN_LOG_LEVEL=2 .envs/tf221/bin/python $(PYTEST) tests/tf
+
+test-e2e: .envs/view/.made .envs/tf221/.made chromium  ## real clicks in Chromium on real training
+	.envs/view/bin/python $(PYTEST) tests/e2e
+
+test-frontend: frontend/node_modules/.made  ## vitest
+	cd frontend && npx vitest run
+
+test-horovod: .envs/horovod/.made  ## real Horovod ranks on this machine
+	TF_CPP_MIN_LOG_LEVEL=2 .envs/horovod/bin/python $(PYTEST) tests/horovod
+
+lint: .envs/view/.made frontend/node_modules/.made  ## ruff, mypy, eslint, prettier, vue-tsc; generated files up to date
+	.envs/view/bin/ruff check .
+	.envs/view/bin/ruff format --check .
+	.envs/view/bin/mypy
+	.envs/view/bin/python -m tftracer.web.typescript | diff - frontend/src/client/messages.ts
+	cd frontend && npx eslint . && npx prettier --check src && npx vue-tsc --noEmit
+
+bench: .envs/view/.made .envs/tf215/.made .envs/tf221/.made chromium  ## every figure that the docs quote (about half an hour)
+	bash benchmarks/run.sh
+
+fuzz: .envs/view/.made  ## a million hostile inputs for every reader
+	.envs/view/bin/pip $(PIP) atheris
+	.envs/view/bin/python tests/fuzz/run.py
+
+docs: .envs/view/.made  ## docs/_build/index.html
+	.envs/view/bin/python -m sphinx -W -q -b html docs docs/_build
+
+frontend: frontend/node_modules/.made  ## build the page into tftracer/static
+	cd frontend && npm run build
+
+frontend-types: .envs/view/.made  ## the page's types from the wire contract
+	.envs/view/bin/python -m tftracer.web.typescript > frontend/src/client/messages.ts
+
+clean:  ## remove what the targets make
+	rm -rf .venv .envs build dist *.egg-info frontend/node_modules docs/_build benchmarks/out tests/out
