@@ -1,6 +1,6 @@
 """A tf.estimator.Estimator under tracing (TensorFlow up to 2.15): train and evaluate with ``hooks=[server.hook]``.
 
-    python examples/estimator.py --steps 500
+python examples/estimator.py --steps 500
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Tracing a script that you would rather not touch: two lines at its top, no hook passed anywhere.
 
-    python examples/hook_inject.py --steps 500
+python examples/hook_inject.py --steps 500
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Reopening a saved session from Python. From a terminal, ``tftracer session.tftrace`` does the same. Needs no TensorFlow.
 
-    python examples/load_session.py session.tftrace
+python examples/load_session.py session.tftrace
 """
 
 import argparse

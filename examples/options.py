@@ -1,7 +1,7 @@
 """The options of TracingServer, each with the reason to change it; and steps traced by the script, saved to a file.
 
-    python examples/options.py --steps 200 --output session.tftrace
-    tftracer session.tftrace
+python examples/options.py --steps 200 --output session.tftrace
+tftracer session.tftrace
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """One traced session.run without a server: times on the terminal, and a page in one HTML file.
 
-    python examples/timeline.py --output timeline.html
+python examples/timeline.py --output timeline.html
 """
 
 import argparse

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from tftracer.trace.model import TraceContext
-from tftracer.web.messages import Loaded, LiveMessage, Run, Session, StepTimes, TraceRecord
+from tftracer.web.messages import LiveMessage, Loaded, Run, Session, StepTimes, TraceRecord
 
 #: Called with each change, from the thread that made it (never the training thread): it must only hand the change on.
 Listener = Callable[[LiveMessage], None]

@@ -622,9 +622,7 @@ class Closing(TypedDict):
     payload: ErrorBody
 
 
-LiveMessage = Union[
-    SnapshotMessage, SessionUpdate, RunUpdate, TraceUpdate, TraceRemoved, StepsUpdate, JobUpdate, Closing
-]
+LiveMessage = Union[SnapshotMessage, SessionUpdate, RunUpdate, TraceUpdate, TraceRemoved, StepsUpdate, JobUpdate, Closing]
 
 
 # ------------------------------------------------------------------------------------------------------ standalone page
