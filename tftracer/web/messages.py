@@ -166,7 +166,7 @@ class Ok(TypedDict):
 
 
 class Loaded(TypedDict):
-    """Answer to POST /api/session/file: the loaded session replaces what a viewer shows; a live server adds its traces as runs."""
+    """Answer to POST /api/session/file: what the file held was added to the session."""
 
     ok: Literal[True]
     runs: int
@@ -238,7 +238,7 @@ class Evidence(EvidencePlace):
 
 
 class Sentence(TypedDict):
-    code: str  # "input_bound", "communication_bound", "launch_bound", "one_op", "tiny_ops", "copies", "idle_device", "memory", "tracing_cost", "balanced"
+    code: str  # "input_bound", "communication_bound", "one_op", ..., "balanced": docs/analyses.rst lists them
     text: str  # what holds the step back
     advice: str  # what to try next
     share: float  # of the step, 0..1: the rank

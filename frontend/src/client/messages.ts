@@ -143,7 +143,7 @@ export interface Ok {
   ok: true;
 }
 
-/** Answer to POST /api/session/file: the loaded session replaces what a viewer shows; a live server adds its traces as runs. */
+/** Answer to POST /api/session/file: what the file held was added to the session. */
 export interface Loaded {
   ok: true;
   runs: number;
