@@ -276,7 +276,9 @@ class OpStatistics(TypedDict):
     findings: list[Finding]
 
 
-BudgetPart = Literal["compute", "exposed_communication", "hidden_communication", "copies", "scheduling", "launch_gap", "idle"]
+BudgetPart = Literal[
+    "compute", "exposed_communication", "hidden_communication", "copies", "input", "scheduling", "launch_gap", "idle"
+]
 
 
 class DeviceBudget(TypedDict):
@@ -303,7 +305,9 @@ class PathStep(TypedDict):
     start_ns: float
     end_ns: float
     wait_ns: float  # gap before it on the path
-    reason: Literal["op", "transfer", "start"]  # why the predecessor precedes: a data edge, a send/recv pair, nothing
+    # Why the predecessor precedes: a data edge, a send/recv pair, a kernel after its launch, a kernel after the one before it
+    # on its stream, nothing.
+    reason: Literal["op", "transfer", "launch", "stream", "start"]
 
 
 class CriticalPath(TypedDict):
@@ -338,7 +342,7 @@ class Tensor(TypedDict):
     dtype: str
     alloc_ns: float
     free_ns: float
-    last_consumer: int  # node, -1: none known (lives to the end of the step)
+    last_consumer: int  # node, -1: none known
 
 
 class Memory(TypedDict):

@@ -246,7 +246,7 @@ export interface OpStatistics {
   findings: Finding[];
 }
 
-export type BudgetPart = "compute" | "exposed_communication" | "hidden_communication" | "copies" | "scheduling" | "launch_gap" | "idle";
+export type BudgetPart = "compute" | "exposed_communication" | "hidden_communication" | "copies" | "input" | "scheduling" | "launch_gap" | "idle";
 
 /** Where a device's step went; the parts but hidden_communication add up to step_ns (hidden runs under compute). */
 export interface DeviceBudget {
@@ -271,7 +271,7 @@ export interface PathStep {
   start_ns: number;
   end_ns: number;
   wait_ns: number;
-  reason: "op" | "transfer" | "start";
+  reason: "op" | "transfer" | "launch" | "stream" | "start";
 }
 
 export interface CriticalPath {
