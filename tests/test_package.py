@@ -1,0 +1,56 @@
+"""What installing and importing the package does, and does not do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def in_a_new_interpreter(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_the_package_asks_for_no_tensorflow_and_nothing_heavy() -> None:
+    names = {requirement.split(">")[0].split("=")[0].strip().lower() for requirement in metadata.requires("tftracer") or []}
+    assert names == {"tornado", "msgpack", "protobuf", "numpy", "zstandard"}
+
+
+def test_importing_it_imports_neither_tensorflow_nor_tornado() -> None:
+    loaded = in_a_new_interpreter(
+        "import sys, tftracer; print([m for m in ('tensorflow', 'tornado', 'numpy', 'google.protobuf') if m in sys.modules])"
+    )
+    assert loaded == "[]"
+
+
+def test_the_engine_needs_neither_tensorflow_nor_tornado() -> None:
+    modules = [f"tftracer.trace.{path.stem}" for path in (ROOT / "tftracer/trace").glob("*.py") if path.stem != "__init__"]
+    loaded = in_a_new_interpreter(
+        f"import sys, importlib\nfor m in {modules!r}: importlib.import_module(m)\n"
+        "print([m for m in ('tensorflow', 'tornado') if m in sys.modules])"
+    )
+    assert loaded == "[]"
+
+
+def test_the_public_names_are_there_without_tensorflow() -> None:
+    assert in_a_new_interpreter("import tftracer; print(tftracer.TracingServer.__name__, tftracer.Timeline.__name__)") == (
+        "TracingServer Timeline"
+    )
+
+
+@pytest.mark.parametrize("name", ["index.html", "standalone.js", "standalone.css"])
+def test_the_page_is_committed_so_that_pip_needs_no_node(name: str) -> None:
+    assert (ROOT / "tftracer/static" / name).stat().st_size > 0
+
+
+def test_the_page_asks_nothing_of_the_internet() -> None:
+    html = (ROOT / "tftracer/static/index.html").read_text(encoding="utf-8")
+    assert "http://" not in html
+    assert "https://" not in html
