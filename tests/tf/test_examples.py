@@ -8,14 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-import tensorflow as tf
-
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
-HAS_ESTIMATOR = tf.__version__ < "2.16"
 
 
-def run(tmp_path: Path, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_example(tmp_path: Path, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "TFTRACER_SPOOL_DIR": str(tmp_path / "spool")}
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / name), *arguments],
@@ -36,35 +32,33 @@ def url_of(done: subprocess.CompletedProcess[str]) -> list[str]:
 
 
 def test_monitored_session_says_its_url_once(tmp_path: Path) -> None:
-    done = run(tmp_path, "monitored_session.py", "--steps", "100")
+    done = run_example(tmp_path, "monitored_session.py", "--steps", "100")
     assert len(url_of(done)) == 1
 
 
-@pytest.mark.skipif(not HAS_ESTIMATOR, reason="tf.estimator ended with TensorFlow 2.15, where this test runs")
-def test_estimator_trains_and_evaluates(tmp_path: Path) -> None:
-    done = run(tmp_path, "estimator.py", "--steps", "30")
-    assert "confusion" in done.stdout
-
-
 def test_hook_inject_needs_no_hook(tmp_path: Path) -> None:
-    done = run(tmp_path, "hook_inject.py", "--steps", "30")
+    done = run_example(tmp_path, "hook_inject.py", "--steps", "30")
     assert len(url_of(done)) == 1
     assert "loss" in done.stdout
 
 
 def test_options_saves_a_session_that_load_session_opens(tmp_path: Path) -> None:
-    run(tmp_path, "options.py", "--steps", "40", "--output", "saved.tftrace")
-    done = run(tmp_path, "load_session.py", "saved.tftrace", "--no-wait")
+    run_example(tmp_path, "options.py", "--steps", "40", "--output", "saved.tftrace")
+    done = run_example(tmp_path, "load_session.py", "saved.tftrace", "--no-wait")
     assert "saved.tftrace is open at http" in done.stdout
     summary = subprocess.run(
-        [sys.executable, "-m", "tftracer", "saved.tftrace", "--summary"], cwd=tmp_path, capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "tftracer", "saved.tftrace", "--summary"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert summary.returncode == 0, summary.stderr
     assert "MatMul" in summary.stdout or "Conv2D" in summary.stdout
 
 
 def test_timeline_writes_a_page(tmp_path: Path) -> None:
-    done = run(tmp_path, "timeline.py", "--output", "page.html")
+    done = run_example(tmp_path, "timeline.py", "--output", "page.html")
     step = float(re.search(r"step\s+([\d.]+) ms", done.stdout).group(1))
     assert 0 < step < 60_000
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
