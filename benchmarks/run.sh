@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Every figure that the docs quote, in turn; each script prints a table and says what it compared with what.
+# Absolute times belong to the machine; the ratios are what docs/performance.rst speaks of.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export TF_CPP_MIN_LOG_LEVEL=2
+mkdir -p benchmarks/out
+[ -e .envs/original/.made ] || { bash benchmarks/original/setup.sh .envs/original && touch .envs/original/.made; }
+only=${1:-}
+bench() {  # bench ENVIRONMENT SCRIPT [ARGUMENT...]
+    local name=${2%.py}
+    if [ -z "$only" ] || [ "$only" = "$name" ]; then
+        echo "== $name"
+        ".envs/$1/bin/python" "benchmarks/$2" "${@:3}" 2>&1 | tee "benchmarks/out/$name.txt"
+    fi
+}
+bench tf221 make_traces.py
+bench tf221 bench_hook.py
+bench view bench_decode.py
+bench view bench_analyses.py
+bench tf215 bench_exports.py
+bench view bench_page.py
+bench tf221 bench_training.py
+bench tf221 bench_memory.py
+bench view bench_hub.py
+bench tf221 kill_test.py
