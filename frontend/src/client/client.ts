@@ -1,0 +1,107 @@
+/** The page's one interface to a session: a live server, a reopened file behind a server, or a standalone HTML page. */
+import type {
+  Breakdown,
+  Communication,
+  CostGraph,
+  CriticalPath,
+  Job,
+  JobTraceRequest,
+  Loaded,
+  Memory,
+  Neighbourhood,
+  NodeDetail,
+  OpStatistics,
+  Run,
+  Scheduling,
+  Session,
+  StepTimes,
+  Timeline,
+  TraceRecord,
+  Verdict,
+} from "./messages";
+
+/** An answer of the server that is not the one asked for; `message` is the server's own, in words. */
+export class ClientError extends Error {
+  override readonly name = "ClientError";
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** How the page stands to its server. */
+export type Connection = "connecting" | "open" | "reconnecting" | "closed" | "unauthorized" | "static";
+
+/** Everything known of the session; replaced as a whole, at most ten times a second, never changed in place. */
+export interface SessionState {
+  readonly session: Session | null;
+  readonly runs: readonly Run[];
+  readonly job: Job | null;
+  readonly connection: Connection;
+  /** When the next attempt to reconnect is due (Date.now() milliseconds), null if none is. */
+  readonly retryAt: number | null;
+  /** Why the connection is closed, in the server's words. */
+  readonly reason: string;
+}
+
+/** Bytes so far and in all (null: not known). */
+export type Progress = (loaded: number, total: number | null) => void;
+
+export interface Ask {
+  signal?: AbortSignal;
+  onProgress?: Progress;
+}
+
+export type FileFormat = "run_metadata" | "chrome" | "perfetto" | "html";
+
+/**
+ * Every method but the last group rejects with `ClientError` (or an `AbortError` if `signal` says so).
+ * What a source cannot do (`can`) it refuses with a ClientError that says why.
+ */
+export interface Client {
+  /** What this source can do: buttons for the rest are not shown. */
+  readonly can: { readonly control: boolean; readonly notes: boolean; readonly files: boolean; readonly job: boolean };
+
+  timeline(trace: number, ask?: Ask): Promise<Timeline>;
+  verdict(trace: number, ask?: Ask): Promise<Verdict>;
+  ops(trace: number, by: OpStatistics["by"], ask?: Ask): Promise<OpStatistics>;
+  breakdown(trace: number, ask?: Ask): Promise<Breakdown>;
+  criticalPath(trace: number, ask?: Ask): Promise<CriticalPath>;
+  memory(trace: number, ask?: Ask): Promise<Memory>;
+  communication(trace: number, ask?: Ask): Promise<Communication>;
+  scheduling(trace: number, ask?: Ask): Promise<Scheduling>;
+  costGraph(trace: number, ask?: Ask): Promise<CostGraph>;
+  node(trace: number, node: number, ask?: Ask): Promise<NodeDetail>;
+  neighbourhood(trace: number, node: number, depth: number, ask?: Ask): Promise<Neighbourhood>;
+  steps(run: number, ask?: Ask): Promise<StepTimes>;
+  /** Any other answer under /api, by its path (`traces/3/compare?with=4`); msgpack decoded. */
+  ask<T>(path: string, ask?: Ask): Promise<T>;
+
+  /** Trace the run's next `steps` steps; 0 takes the request back. */
+  requestTraces(run: number, steps: number): Promise<void>;
+  setTraceAll(on: boolean): Promise<void>;
+  setNote(trace: number, note: string): Promise<TraceRecord>;
+  traceJob(request: JobTraceRequest): Promise<void>;
+  saveSession(ask?: Ask): Promise<{ blob: Blob; name: string }>;
+  loadSession(file: File, ask?: Ask): Promise<Loaded>;
+  shutdown(): Promise<void>;
+  /** Where a browser downloads one trace's file. */
+  fileUrl(trace: number, format: FileFormat): string;
+
+  readonly state: SessionState;
+  /** Called on each change of `state`; returns what ends it. */
+  subscribe(listener: (state: SessionState) => void): () => void;
+  /** Connect, or try again now. */
+  connect(): void;
+  close(): void;
+}
+
+/** Paths under /api of a trace's answers: the same in all three sources. */
+export const paths = {
+  trace: (trace: number): string => `traces/${trace}`,
+  answer: (trace: number, answer: string): string => `traces/${trace}/${answer}`,
+  steps: (run: number): string => `runs/${run}/steps`,
+};

@@ -1,0 +1,144 @@
+/** Requests to the server's API: msgpack or JSON by what the server answers, errors as `ClientError`, progress, cancelling. */
+import { decode } from "@msgpack/msgpack";
+import { ClientError, type Ask, type Progress } from "./client";
+
+/** Under the page's own base, so that the page works behind a job's hub too (/job/processes/ID/). */
+export function apiUrl(path: string): string {
+  return new URL(`api/${path}`, document.baseURI).href;
+}
+
+function messageOf(body: unknown): { code: string; message: string } | null {
+  if (typeof body !== "object" || body === null || !("error" in body)) return null;
+  const error: unknown = body.error;
+  if (typeof error !== "object" || error === null || !("message" in error)) return null;
+  const code = "code" in error ? String(error.code) : "";
+  return { code, message: String(error.message) };
+}
+
+async function failure(response: Response): Promise<ClientError> {
+  const text = await response.text();
+  let body: unknown = null;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    // Not the API's own answer (a proxy's page, say): the status has to do.
+  }
+  const known = messageOf(body);
+  const message = known?.message ?? `The server answered ${response.status} ${response.statusText}`.trim();
+  return new ClientError(response.status, known?.code ?? "http", message);
+}
+
+async function bytesOf(response: Response, onProgress?: Progress): Promise<Uint8Array> {
+  if (!onProgress || !response.body) return new Uint8Array(await response.arrayBuffer());
+  // Content-Length counts compressed bytes, the stream decompressed ones: no total unless both are the same.
+  const length = response.headers.has("Content-Encoding") ? null : response.headers.get("Content-Length");
+  const total = length === null ? null : Number(length);
+  const reader = response.body.getReader();
+  const chunks: Uint8Array[] = [];
+  let loaded = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    chunks.push(value);
+    loaded += value.length;
+    onProgress(loaded, total);
+  }
+  return joined(chunks, loaded);
+}
+
+function joined(chunks: readonly Uint8Array[], size: number): Uint8Array {
+  const whole = new Uint8Array(size);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.length;
+  }
+  return whole;
+}
+
+async function respond(path: string, init: RequestInit): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(apiUrl(path), { credentials: "same-origin", ...init });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new ClientError(
+      0,
+      "unreachable",
+      "The server does not answer. Has the script ended, or is the network down?",
+    );
+  }
+  if (!response.ok) throw await failure(response);
+  return response;
+}
+
+function initOf(ask: Ask): RequestInit {
+  return ask.signal ? { signal: ask.signal } : {};
+}
+
+/** GET an answer. The type is the contract's word (messages.ts is generated from the server's own). */
+export async function get<T>(path: string, ask: Ask = {}): Promise<T> {
+  const response = await respond(path, {
+    ...initOf(ask),
+    headers: { Accept: "application/msgpack, application/json;q=0.5" },
+  });
+  const type = response.headers.get("Content-Type") ?? "";
+  const bytes = await bytesOf(response, ask.onProgress);
+  if (type.includes("msgpack")) return decode(bytes) as T;
+  return JSON.parse(new TextDecoder().decode(bytes)) as T;
+}
+
+/** Send JSON (or a file's bytes) and read the JSON answer. */
+export async function send<T>(method: "POST" | "PUT" | "DELETE", path: string, body?: unknown): Promise<T> {
+  const init: RequestInit = { method, headers: { Accept: "application/json", "Content-Type": "application/json" } };
+  if (body !== undefined) init.body = JSON.stringify(body);
+  const response = await respond(path, init);
+  return (await response.json()) as T;
+}
+
+function nameIn(header: string | null): string {
+  const name = /filename="([^"]+)"/.exec(header ?? "")?.[1];
+  return name ?? "session.tftrace";
+}
+
+export async function download(path: string, ask: Ask = {}): Promise<{ blob: Blob; name: string }> {
+  const response = await respond(path, initOf(ask));
+  const bytes = await bytesOf(response, ask.onProgress ?? (() => undefined));
+  const name = nameIn(response.headers.get("Content-Disposition"));
+  return { blob: new Blob([bytes as BlobPart], { type: "application/octet-stream" }), name };
+}
+
+/** POST a file with progress: fetch tells nothing of an upload's, XMLHttpRequest does. */
+export function upload<T>(path: string, file: File, ask: Ask = {}): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open("POST", apiUrl(path));
+    request.setRequestHeader("Content-Type", "application/octet-stream");
+    request.upload.onprogress = (e): void => ask.onProgress?.(e.loaded, e.lengthComputable ? e.total : null);
+    request.onload = (): void => {
+      const body = parsed(request.responseText);
+      if (request.status < 400) return resolve(body as T);
+      const known = messageOf(body);
+      reject(
+        new ClientError(
+          request.status,
+          known?.code ?? "http",
+          known?.message ?? `The server answered ${request.status}`,
+        ),
+      );
+    };
+    request.onerror = (): void =>
+      reject(new ClientError(0, "unreachable", "The file could not be sent: the server does not answer."));
+    request.onabort = (): void => reject(new DOMException("cancelled", "AbortError"));
+    ask.signal?.addEventListener("abort", () => request.abort());
+    request.send(file);
+  });
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

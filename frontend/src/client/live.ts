@@ -1,0 +1,179 @@
+/** A session behind a server: REST for answers, a WebSocket for what changes, reconnecting with growing pauses. */
+import {
+  ClientError,
+  paths,
+  type Ask,
+  type Client,
+  type Connection,
+  type FileFormat,
+  type SessionState,
+} from "./client";
+import { apiUrl, download, get, send, upload } from "./http";
+import type {
+  Breakdown,
+  Communication,
+  CostGraph,
+  CriticalPath,
+  JobTraceRequest,
+  LiveMessage,
+  Loaded,
+  Memory,
+  Neighbourhood,
+  NodeDetail,
+  OpStatistics,
+  Scheduling,
+  SessionMessage,
+  StepTimes,
+  Timeline,
+  TraceRecord,
+  Verdict,
+} from "./messages";
+import { emptyState, reduce } from "./reduce";
+
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 10_000;
+/** At most ten updates a second reach the page, however many steps the job makes. */
+const UPDATE_MS = 100;
+
+export class LiveClient implements Client {
+  readonly can = { control: true, notes: true, files: true, job: true };
+  state: SessionState = emptyState;
+
+  private readonly listeners = new Set<(state: SessionState) => void>();
+  private socket: WebSocket | null = null;
+  private pause = FIRST_PAUSE_MS;
+  private retry: ReturnType<typeof setTimeout> | null = null;
+  private announcing: ReturnType<typeof setTimeout> | null = null;
+
+  connect(): void {
+    this.drop();
+    const url = new URL(apiUrl("live"));
+    url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+    const socket = new WebSocket(url);
+    this.socket = socket;
+    socket.onmessage = (event: MessageEvent<unknown>): void => {
+      if (this.socket === socket && typeof event.data === "string") this.receive(JSON.parse(event.data) as LiveMessage);
+    };
+    socket.onclose = (): void => {
+      if (this.socket === socket) this.lost();
+    };
+  }
+
+  close(): void {
+    this.drop();
+    this.listeners.clear();
+    if (this.announcing) clearTimeout(this.announcing);
+    this.announcing = null;
+  }
+
+  subscribe(listener: (state: SessionState) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  private drop(): void {
+    if (this.retry) clearTimeout(this.retry);
+    this.retry = null;
+    const old = this.socket;
+    this.socket = null;
+    old?.close();
+  }
+
+  private receive(message: LiveMessage): void {
+    this.pause = FIRST_PAUSE_MS;
+    this.change(reduce(this.state, message));
+  }
+
+  private change(state: SessionState): void {
+    this.state = state;
+    this.announcing ??= setTimeout(() => {
+      this.announcing = null;
+      for (const listener of [...this.listeners]) listener(this.state);
+    }, UPDATE_MS);
+  }
+
+  private lost(): void {
+    this.socket = null;
+    // A server that said goodbye may come back (a restarted script): keep asking, but leave its word standing.
+    const connection: Connection = this.state.connection === "closed" ? "closed" : "reconnecting";
+    this.change({ ...this.state, connection, retryAt: Date.now() + this.pause });
+    this.retry = setTimeout(() => void this.probe(), this.pause);
+    this.pause = Math.min(this.pause * 1.7, LONGEST_PAUSE_MS);
+  }
+
+  /** A WebSocket tells no status: ask by HTTP first, which also tells a lost login from a lost server. */
+  private async probe(): Promise<void> {
+    try {
+      await get<SessionMessage>("session");
+      this.connect();
+    } catch (error) {
+      if (error instanceof ClientError && error.status === 401) {
+        this.change({ ...this.state, connection: "unauthorized", retryAt: null, reason: error.message });
+      } else {
+        this.lost();
+      }
+    }
+  }
+
+  timeline = (trace: number, ask?: Ask): Promise<Timeline> => this.ask(paths.answer(trace, "timeline"), ask);
+  verdict = (trace: number, ask?: Ask): Promise<Verdict> => this.ask(paths.answer(trace, "verdict"), ask);
+  ops = (trace: number, by: OpStatistics["by"], ask?: Ask): Promise<OpStatistics> =>
+    this.ask(paths.answer(trace, `ops?by=${by}`), ask);
+  breakdown = (trace: number, ask?: Ask): Promise<Breakdown> => this.ask(paths.answer(trace, "breakdown"), ask);
+  criticalPath = (trace: number, ask?: Ask): Promise<CriticalPath> =>
+    this.ask(paths.answer(trace, "critical-path"), ask);
+  memory = (trace: number, ask?: Ask): Promise<Memory> => this.ask(paths.answer(trace, "memory"), ask);
+  communication = (trace: number, ask?: Ask): Promise<Communication> =>
+    this.ask(paths.answer(trace, "communication"), ask);
+  scheduling = (trace: number, ask?: Ask): Promise<Scheduling> => this.ask(paths.answer(trace, "scheduling"), ask);
+  costGraph = (trace: number, ask?: Ask): Promise<CostGraph> => this.ask(paths.answer(trace, "cost-graph"), ask);
+  node = (trace: number, node: number, ask?: Ask): Promise<NodeDetail> =>
+    this.ask(paths.answer(trace, `nodes/${node}`), ask);
+  neighbourhood = (trace: number, node: number, depth: number, ask?: Ask): Promise<Neighbourhood> =>
+    this.ask(paths.answer(trace, `nodes/${node}/graph?depth=${depth}`), ask);
+  steps = (run: number, ask?: Ask): Promise<StepTimes> => this.ask(paths.steps(run), ask);
+
+  async ask<T>(path: string, ask: Ask = {}): Promise<T> {
+    try {
+      return await get<T>(path, ask);
+    } catch (error) {
+      if (error instanceof ClientError && error.status === 401) {
+        this.change({ ...this.state, connection: "unauthorized", retryAt: null, reason: error.message });
+      }
+      throw error;
+    }
+  }
+
+  async requestTraces(run: number, steps: number): Promise<void> {
+    if (steps > 0) await send("POST", `runs/${run}/trace`, { steps });
+    else await send("DELETE", `runs/${run}/trace`);
+  }
+
+  async setTraceAll(on: boolean): Promise<void> {
+    await send("PUT", "tracing", { all: on });
+  }
+
+  async setNote(trace: number, note: string): Promise<TraceRecord> {
+    return send<TraceRecord>("PUT", `${paths.trace(trace)}/note`, { note });
+  }
+
+  async traceJob(request: JobTraceRequest): Promise<void> {
+    await send("POST", "job/trace", request);
+  }
+
+  async shutdown(): Promise<void> {
+    await send("POST", "shutdown");
+  }
+
+  saveSession(ask: Ask = {}): Promise<{ blob: Blob; name: string }> {
+    return download("session/file", ask);
+  }
+
+  loadSession(file: File, ask: Ask = {}): Promise<Loaded> {
+    return upload<Loaded>(`session/file?name=${encodeURIComponent(file.name)}`, file, ask);
+  }
+
+  fileUrl(trace: number, format: FileFormat): string {
+    return apiUrl(`${paths.trace(trace)}/file?format=${format}`);
+  }
+}

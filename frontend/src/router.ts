@@ -1,0 +1,37 @@
+/** Every view has its URL. */
+import { createMemoryHistory, createRouter, createWebHistory, type Router, type RouteRecordRaw } from "vue-router";
+
+const served: RouteRecordRaw[] = [
+  { path: "/", name: "overview", component: () => import("./views/OverviewView.vue"), meta: { title: "Overview" } },
+  { path: "/runs/:id(\\d+)", name: "run", component: () => import("./views/RunView.vue"), meta: { title: "Run" } },
+  {
+    path: "/traces/:id(\\d+)",
+    name: "trace",
+    component: () => import("./views/TraceView.vue"),
+    meta: { title: "Trace", full: true },
+  },
+  { path: "/job", name: "job", component: () => import("./views/JobView.vue"), meta: { title: "Job" } },
+  {
+    path: "/:rest(.*)*",
+    name: "not-found",
+    component: () => import("./views/NotFound.vue"),
+    meta: { title: "Not found" },
+  },
+];
+
+/** History mode under the page's own <base href>, so that it works behind a job's hub too. */
+export function servedRouter(): Router {
+  return createRouter({
+    history: createWebHistory(new URL(document.baseURI).pathname),
+    routes: served,
+    scrollBehavior: (to, from, saved) => saved ?? (to.path === from.path ? false : { top: 0 }),
+  });
+}
+
+/** In a file of its own there is one view; its URL's hash stays the reader's. */
+export function standaloneRouter(component: NonNullable<RouteRecordRaw["component"]>): Router {
+  return createRouter({
+    history: createMemoryHistory(),
+    routes: [{ path: "/traces/:id(\\d+)", name: "trace", component, meta: { title: "Trace", full: true } }],
+  });
+}

@@ -1,0 +1,43 @@
+/** The session in Vue's world: a shallow reference, because runs and traces are replaced and never changed in place. */
+import { inject, provide, shallowRef, type InjectionKey, type ShallowRef } from "vue";
+import type { Client, SessionState } from "@/client/client";
+import type { Run, TraceRecord } from "@/client/messages";
+
+export interface SessionStore {
+  readonly client: Client;
+  readonly state: Readonly<ShallowRef<SessionState>>;
+}
+
+const KEY: InjectionKey<SessionStore> = Symbol("session");
+
+export function createSession(client: Client): SessionStore {
+  const state = shallowRef(client.state);
+  client.subscribe((next) => {
+    state.value = next;
+  });
+  return { client, state };
+}
+
+export function provideSession(store: SessionStore): void {
+  provide(KEY, store);
+}
+
+export const sessionKey = KEY;
+
+export function useSession(): SessionStore {
+  const store = inject(KEY);
+  if (!store) throw new Error("no session was provided: mount with app.provide(sessionKey, createSession(client))");
+  return store;
+}
+
+export function findRun(state: SessionState, id: number): Run | undefined {
+  return state.runs.find((run) => run.id === id);
+}
+
+export function findTrace(state: SessionState, id: number): { run: Run; trace: TraceRecord } | undefined {
+  for (const run of state.runs) {
+    const trace = run.traces.find((t) => t.id === id);
+    if (trace) return { run, trace };
+  }
+  return undefined;
+}

@@ -1,0 +1,73 @@
+/** State that lives in the URL's query, typed: sendable, kept over a reload, walked by back and forward. */
+import { computed, type WritableComputedRef } from "vue";
+import { useRoute, useRouter, type LocationQuery } from "vue-router";
+
+/** How a value is spelled in the URL; `undefined` leaves the parameter out. */
+export interface Spelling<T> {
+  read(text: string): T | undefined;
+  write(value: T): string | undefined;
+  readonly initial: T;
+}
+
+export function text(initial = ""): Spelling<string> {
+  return { initial, read: (t) => t, write: (v) => (v === initial ? undefined : v) };
+}
+
+export function number(initial: number | null = null): Spelling<number | null> {
+  return {
+    initial,
+    read: (t) => (t.trim() !== "" && Number.isFinite(Number(t)) ? Number(t) : undefined),
+    write: (v) => (v === null || v === initial ? undefined : String(v)),
+  };
+}
+
+export function flag(initial = false): Spelling<boolean> {
+  return { initial, read: (t) => t === "1", write: (v) => (v === initial ? undefined : v ? "1" : "0") };
+}
+
+export function oneOf<T extends string>(values: readonly T[], initial: T): Spelling<T> {
+  return { initial, read: (t) => values.find((v) => v === t), write: (v) => (v === initial ? undefined : v) };
+}
+
+export function list(): Spelling<readonly string[]> {
+  return {
+    initial: [],
+    read: (t) => t.split(",").filter(Boolean).map(decodeURIComponent),
+    write: (v) => (v.length ? v.map(encodeURIComponent).join(",") : undefined),
+  };
+}
+
+export function readParameter<T>(query: LocationQuery, name: string, spelling: Spelling<T>): T {
+  const raw = query[name];
+  const value = typeof raw === "string" ? spelling.read(raw) : undefined;
+  return value ?? spelling.initial;
+}
+
+export function withParameter<T>(query: LocationQuery, name: string, spelling: Spelling<T>, value: T): LocationQuery {
+  const { [name]: _old, ...rest } = query;
+  const spelled = spelling.write(value);
+  return spelled === undefined ? rest : { ...rest, [name]: spelled };
+}
+
+// Several parameters may change in one tick; each starts from the query that the one before it asked for.
+let pending: LocationQuery | null = null;
+
+/** A reference to one parameter. `history: "push"` makes each change a step that Back takes. */
+export function useParameter<T>(
+  name: string,
+  spelling: Spelling<T>,
+  history: "push" | "replace" = "replace",
+): WritableComputedRef<T> {
+  const route = useRoute();
+  const router = useRouter();
+  return computed({
+    get: () => readParameter(route.query, name, spelling),
+    set: (value: T) => {
+      const query = withParameter(pending ?? route.query, name, spelling, value);
+      pending = query;
+      void router[history]({ query, hash: route.hash }).finally(() => {
+        if (pending === query) pending = null;
+      });
+    },
+  });
+}
