@@ -483,6 +483,36 @@ class Neighbourhood(TypedDict):
     left_out: int
 
 
+class ComparedOp(TypedDict):
+    """An op type, name or scope in two traces; a side where it does not run has count 0."""
+
+    key: str
+    op: str
+    status: Literal["changed", "same", "appeared", "vanished"]
+    count_a: int
+    count_b: int
+    total_a_ns: float
+    total_b_ns: float
+    delta_ns: float  # b - a
+    share_a: float
+    share_b: float
+    node_a: int  # the longest execution, -1 where it does not run
+    node_b: int
+
+
+class Comparison(TypedDict):
+    """Two traces beside each other (GET /api/compare?a=ID&b=ID&by=type)."""
+
+    by: Literal["type", "name", "scope"]
+    rows: list[ComparedOp]  # by the size of the change, descending
+    left_out: int
+    step_a_ns: float
+    step_b_ns: float
+    budget_a: DeviceBudget
+    budget_b: DeviceBudget
+    summary: str  # what changed, in a sentence
+
+
 # ---------------------------------------------------------------------------------------------------------- the job (hub)
 
 

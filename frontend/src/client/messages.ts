@@ -445,6 +445,34 @@ export interface Neighbourhood {
   left_out: number;
 }
 
+/** An op type, name or scope in two traces; a side where it does not run has count 0. */
+export interface ComparedOp {
+  key: string;
+  op: string;
+  status: "changed" | "same" | "appeared" | "vanished";
+  count_a: number;
+  count_b: number;
+  total_a_ns: number;
+  total_b_ns: number;
+  delta_ns: number;
+  share_a: number;
+  share_b: number;
+  node_a: number;
+  node_b: number;
+}
+
+/** Two traces beside each other (GET /api/compare?a=ID&b=ID&by=type). */
+export interface Comparison {
+  by: "type" | "name" | "scope";
+  rows: ComparedOp[];
+  left_out: number;
+  step_a_ns: number;
+  step_b_ns: number;
+  budget_a: DeviceBudget;
+  budget_b: DeviceBudget;
+  summary: string;
+}
+
 export interface Process {
   id: string;
   title: string;
