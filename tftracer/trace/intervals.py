@@ -1,0 +1,146 @@
+"""Sets of moments as sorted, disjoint intervals: union, overlap, difference, all without a Python loop.
+
+Pure NumPy on int64; no shared state, so any thread may use it. Intervals are half-open, ``[start, end)``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tftracer.trace.model import Int64
+
+Bool = npt.NDArray[np.bool_]
+Float64 = npt.NDArray[np.float64]
+
+#: Before and after every time that a trace can hold; leaves room to subtract one from the other.
+FAR = 1 << 61
+
+
+@dataclass(frozen=True, eq=False)
+class Cover:
+    """Disjoint intervals in order, none empty, no two touching."""
+
+    start: Int64
+    end: Int64
+
+    @classmethod
+    def of(cls, start: Int64, end: Int64) -> Cover:
+        """The union of any intervals, in any order; empty ones are left out. O(n log n), quicker if nearly sorted."""
+        solid = end > start
+        if not solid.all():
+            start, end = start[solid], end[solid]
+        if not len(start):
+            return cls.empty()
+        if np.any(start[1:] < start[:-1]):
+            order = np.argsort(start, kind="stable")
+            start, end = start[order], end[order]
+        reached = np.maximum.accumulate(end)
+        first = np.empty(len(start), bool)
+        first[0] = True
+        np.greater(start[1:], reached[:-1], out=first[1:])
+        last = np.append(first[1:], True)
+        return cls(start[first], reached[last])
+
+    @classmethod
+    def empty(cls) -> Cover:
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+    @classmethod
+    def span(cls, start: int, end: int) -> Cover:
+        """One interval; none if it is empty."""
+        return cls.of(np.array([start], np.int64), np.array([end], np.int64))
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def length(self) -> int:
+        """The sum of the lengths."""
+        return int((self.end - self.start).sum())
+
+    def contains(self, times: Int64) -> Bool:
+        """For each time, whether it lies in ``[start, end)`` of an interval."""
+        return np.searchsorted(self.start, times, "right") > np.searchsorted(self.end, times, "right")
+
+    def contains_before(self, times: Int64) -> Bool:
+        """For each time, whether the moment just before it is covered: it lies in ``(start, end]``."""
+        return np.searchsorted(self.start, times, "left") > np.searchsorted(self.end, times, "left")
+
+    def within(self, start: Int64, end: Int64) -> Int64:
+        """For each interval ``[start, end)``, how much of it is covered."""
+        return self._before(end) - self._before(start)
+
+    def _before(self, times: Int64) -> Int64:
+        if not len(self):
+            return np.zeros(len(times), np.int64)
+        total = np.zeros(len(self) + 1, np.int64)
+        np.cumsum(self.end - self.start, out=total[1:])
+        at = np.searchsorted(self.start, times, "right") - 1
+        inside = np.clip(times, self.start[at], self.end[at]) - self.start[at]
+        return np.where(at < 0, 0, total[at] + inside)
+
+    def __or__(self, other: Cover) -> Cover:
+        if not len(self) or not len(other):
+            return other if not len(self) else self
+        return Cover.of(np.concatenate([self.start, other.start]), np.concatenate([self.end, other.end]))
+
+    def __and__(self, other: Cover) -> Cover:
+        if not len(self) or not len(other):
+            return Cover.empty()
+        starts = np.concatenate([self.start[other.contains(self.start)], other.start[self.contains(other.start)]])
+        ends = np.concatenate([self.end[other.contains_before(self.end)], other.end[self.contains_before(other.end)]])
+        return Cover(np.unique(starts), np.unique(ends))  # sorted, and a boundary that both share counts once
+
+    def __sub__(self, other: Cover) -> Cover:
+        return self & other.complement() if len(other) else self
+
+    def complement(self) -> Cover:
+        """Every moment that is not covered, from ``-FAR`` to ``FAR``."""
+        return Cover(np.concatenate([[-FAR], self.end]), np.concatenate([self.start, [FAR]]))
+
+
+def fair_shares(start: Int64, end: Int64, running: Bool | None = None) -> tuple[Float64, Float64]:
+    """Splits every moment evenly between the intervals that cover it.
+
+    Returns ``(share, alone)``, float64[n]: what each interval got of the moments in which ``running`` intervals (default:
+    all) run, and what it got of the moments in which none of those run, which the others split between themselves. The
+    sum of both is the length of the union.
+    """
+    n = len(start)
+    running = np.ones(n, bool) if running is None else running
+    times = np.concatenate([start, end])
+    order = np.argsort(times, kind="stable")
+    step = np.diff(times[order], append=times[order[-1:]]).astype(np.float64)
+    active = np.cumsum(np.concatenate([running, np.negative(running.astype(np.int32))])[order], dtype=np.int32)
+    share = _split(step, active, order, n)
+    share[~running] = 0.0
+    if running.all():
+        return share, np.zeros(n)
+    waiting = (~running).astype(np.int32)
+    others = np.cumsum(np.concatenate([waiting, -waiting])[order], dtype=np.int32)
+    alone = _split(step, np.where(active > 0, 0, others), order, n)
+    alone[running] = 0.0
+    return share, alone
+
+
+def _split(step: Float64, active: npt.NDArray[np.int32], order: Int64, n: int) -> Float64:
+    portion = np.divide(step, active, out=np.zeros(len(step)), where=active > 0)
+    passed = np.empty(2 * n)
+    passed[order] = np.cumsum(portion) - portion
+    return np.maximum(passed[n:] - passed[:n], 0.0)
+
+
+def bites(n: int, size: int = 2000) -> Iterator[range]:
+    """0..n in short ranges, for what has to be a Python loop: a training thread that waits for the GIL gets it in between.
+
+    A thread that wants the GIL waits for up to 5 ms (``sys.getswitchinterval``) unless it is let go; 2,000 turns are
+    about 1 ms, and sleeping for 20 µs lets go of it for certain.
+    """
+    for first in range(0, n, size):
+        yield range(first, min(first + size, n))
+        time.sleep(2e-5)
