@@ -1,0 +1,232 @@
+"""Op statistics: executions grouped by op type, by op or by name scope. Everything but the final rows is NumPy.
+
+- *total*: the sum of the durations (end less start). Ops that run at the same time each count in full.
+- *self*: each moment in which k ops of a device run counts 1/k for each of them; an op that only waits for the ops inside it (a
+  function call, a ``While``) counts where nothing else runs. Over a device the self times add up to the time it was busy.
+  (TensorFlow writes no thread numbers on a CPU, so nested and concurrent ops cannot be told apart by thread.)
+- *share*: of the sum of all totals. *host*: what ran on the host, launches included; *device*: kernels and copies on a GPU's
+  streams, counted under the op that launched them.
+- *by scope*: an op counts for every scope it lies in, so ``a`` holds ``a/b``; an op without a ``/`` lies in no scope.
+
+Repeating devices are left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from tftracer.trace import physical
+from tftracer.trace.intervals import Bool, Float64, bites, fair_shares
+from tftracer.trace.model import UNKNOWN_TIME, Int32, Int64, Trace
+from tftracer.web.messages import Finding, OpRow, OpStatistics
+
+MAX_ROWS = 10_000
+
+#: These run other ops of the trace and do nothing else meanwhile.
+CALLS = frozenset(
+    "PartitionedCall StatefulPartitionedCall RemoteCall SymbolicGradient While StatelessWhile If StatelessIf Case "
+    "StatelessCase For MapDefun BatchFunction TPUPartitionedCall".split()
+)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What each counted node adds to the row it falls in. Arrays of one entry a counted node."""
+
+    node: Int64  # its index in the trace
+    op: Int32  # its op type; a kernel has that of its launch
+    name: Int32
+    duration: Int64
+    self_ns: Float64
+    delay: Int64
+    on_stream: Bool
+
+
+def work(trace: Trace) -> Work:
+    """The part of the statistics that does not depend on the grouping."""
+    node = np.flatnonzero(trace.counted)
+    op, name = trace.op[node], trace.name[node]
+    stream = physical.on_stream(trace)
+    if stream.any():
+        launch = physical.launch_of(trace)[node]
+        joined = launch >= 0
+        op, name = np.where(joined, trace.op[launch], op), np.where(joined, trace.name[launch], name)
+    scheduled, start = trace.scheduled[node], trace.start[node]
+    delay = np.where(scheduled == UNKNOWN_TIME, 0, np.maximum(start - scheduled, 0))
+    return Work(node, op, name, trace.end[node] - start, self_times(trace)[node], delay, stream[node])
+
+
+def self_times(trace: Trace) -> Float64:
+    """[n] ns, as defined above; 0 on repeating devices."""
+    result = np.zeros(trace.n)
+    node = np.flatnonzero(trace.counted)
+    if len(node):
+        offset = trace.device[node].astype(np.int64) * (trace.duration_ns + 1)  # one device after the other
+        calls = np.array([op in CALLS for op in trace.ops])
+        start, end = trace.start[node] + offset, trace.end[node] + offset
+        share, alone = fair_shares(start, end, ~calls[trace.op[node]] if calls.any() else None)
+        result[node] = share + alone
+    return result
+
+
+def op_statistics(
+    trace: Trace, by: Literal["type", "name", "scope"], findings: list[Finding], known: Work | None = None
+) -> OpStatistics:
+    """The rows of the table, by total time, the longest first."""
+    what = known or work(trace)
+    total = float(what.duration.sum())
+    if by == "scope":
+        rows = _by_scope(trace, what, total)
+    else:
+        code = what.op if by == "type" else what.name
+        rows = _rows(trace, what, code, total, by)
+    return {
+        "by": by,
+        "rows": rows[:MAX_ROWS],
+        "left_out": max(0, _distinct(what, by) - MAX_ROWS) if by != "scope" else max(0, len(rows) - MAX_ROWS),
+        "total_ns": total,
+        "findings": findings,
+    }
+
+
+def _distinct(what: Work, by: str) -> int:
+    code = what.op if by == "type" else what.name
+    return int(np.count_nonzero(np.bincount(code))) if len(code) else 0
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums for each code 0..m of a grouping."""
+
+    count: Int64
+    total: Float64
+    self_ns: Float64
+    device_ns: Float64
+    delay: Float64
+    longest: Int64  # position in Work of the longest execution
+
+
+def _sums(what: Work, code: Int32, groups: int) -> Sums:
+    duration = what.duration.astype(np.float64)
+
+    def added(weights: Float64) -> Float64:
+        return np.bincount(code, weights, groups)
+
+    longest = np.zeros(groups, np.int64)
+    order = np.argsort(what.duration, kind="stable")
+    longest[code[order]] = order  # of several writes to one place the last stays
+    return Sums(
+        np.bincount(code, minlength=groups),
+        added(duration),
+        added(what.self_ns),
+        added(duration * what.on_stream),
+        added(what.delay.astype(np.float64)),
+        longest,
+    )
+
+
+def _rows(trace: Trace, what: Work, code: Int32, total: float, by: str) -> list[OpRow]:
+    if not len(code):
+        return []
+    sums = _sums(what, code, int(code.max()) + 1)
+    there = np.flatnonzero(sums.count)
+    there = there[np.argsort(-sums.total[there], kind="stable")][:MAX_ROWS]
+    one_device = _only_device(trace, what, code, len(sums.count))
+    rows = []
+    for bite in bites(len(there)):
+        for c in there[bite.start : bite.stop].tolist():
+            longest = int(sums.longest[c])
+            op = trace.ops[what.op[longest]]
+            key = (op or "(no op type)") if by == "type" else trace.names[c]
+            device = trace.devices[one_device[c]].name if one_device[c] >= 0 else ""
+            rows.append(_row(key, op, device, sums, c, int(what.node[longest]), float(what.duration[longest]), total))
+    return rows
+
+
+def _row(
+    key: str, op: str, device: str, sums: Sums, code: int, node: int, longest: float, total: float
+) -> OpRow:
+    count, spent, on_stream = int(sums.count[code]), float(sums.total[code]), float(sums.device_ns[code])
+    return {
+        "key": key,
+        "op": op,
+        "device": device,
+        "count": count,
+        "total_ns": spent,
+        "self_ns": float(sums.self_ns[code]),
+        "mean_ns": spent / count,
+        "max_ns": longest,
+        "share": spent / total if total else 0.0,
+        "host_ns": spent - on_stream,
+        "device_ns": on_stream,
+        "delay_ns": float(sums.delay[code]),
+        "node": node,
+    }
+
+
+def _only_device(trace: Trace, what: Work, code: Int32, groups: int) -> Int64:
+    """For each code the device of all its executions, -1 if there are several."""
+    device = trace.device[what.node].astype(np.int64)
+    lowest = np.full(groups, len(trace.devices), np.int64)
+    highest = np.full(groups, -1, np.int64)
+    np.minimum.at(lowest, code, device)
+    np.maximum.at(highest, code, device)
+    return np.where(lowest == highest, lowest, -1)
+
+
+def scope_of(name: str) -> str:
+    """``a/b`` of ``a/b/c``, "" of ``c``."""
+    return name.rsplit("/", 1)[0] if "/" in name else ""
+
+
+def _by_scope(trace: Trace, what: Work, total: float) -> list[OpRow]:
+    scopes, code = _scope_codes(trace, what)
+    if not len(code):
+        return []
+    sums = _sums(what, code, len(scopes))
+    merged: dict[str, OpRow] = {}
+    for bite in bites(len(scopes)):
+        for c in bite:
+            if scopes[c]:
+                _add_to_ancestors(merged, scopes[c], sums, c, what, total)
+    for row in merged.values():
+        row["mean_ns"] = row["total_ns"] / row["count"]
+        row["share"] = row["total_ns"] / total if total else 0.0
+    return sorted(merged.values(), key=lambda row: (-row["total_ns"], row["key"]))
+
+
+def _scope_codes(trace: Trace, what: Work) -> tuple[list[str], Int32]:
+    """The distinct scopes, and for each counted node its own. One Python turn for each distinct name."""
+    present = np.flatnonzero(np.bincount(what.name, minlength=1)) if len(what.name) else np.zeros(0, np.int64)
+    scope_code = np.zeros(max(len(trace.names), 1), np.int32)
+    index: dict[str, int] = {}
+    for bite in bites(len(present)):
+        for c in present[bite.start : bite.stop].tolist():
+            scope_code[c] = index.setdefault(scope_of(trace.names[c]), len(index))
+    return list(index), scope_code[what.name]
+
+
+def _add_to_ancestors(merged: dict[str, OpRow], scope: str, sums: Sums, code: int, what: Work, total: float) -> None:
+    longest = int(sums.longest[code])
+    own = _row(scope, "", "", sums, code, int(what.node[longest]), float(what.duration[longest]), total)
+    while scope:
+        row = merged.get(scope)
+        if row is None:
+            merged[scope] = OpRow(**{**own, "key": scope})  # type: ignore[typeddict-item]
+        else:
+            _add(row, own)
+        scope = scope_of(scope)
+
+
+def _add(row: OpRow, other: OpRow) -> None:
+    if other["max_ns"] > row["max_ns"]:
+        row["max_ns"], row["node"] = other["max_ns"], other["node"]
+    row["count"] += other["count"]
+    row["total_ns"] += other["total_ns"]
+    row["self_ns"] += other["self_ns"]
+    row["host_ns"] += other["host_ns"]
+    row["device_ns"] += other["device_ns"]
+    row["delay_ns"] += other["delay_ns"]
