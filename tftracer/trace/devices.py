@@ -1,0 +1,115 @@
+"""Device names taken apart, in all the schemes that TensorFlow has used.
+
+    /job:worker/replica:0/task:1/device:CPU:0      ops of a CPU; `/job:localhost/replica:0/task:0/cpu:0` before 1.4
+    /job:localhost/replica:0/task:0/device:GPU:0   launches on the host
+    /gpu:0/stream:12                               kernels of one stream, up to 1.4
+    /device:GPU:0/stream:14<MemcpyH2D>             copies of one stream, later
+    /device:GPU:0/stream:all, /gpu:0/memcpy        repeat what the single streams hold
+    /device:GPU:0/sync                             the host waits for the GPU
+
+A name of no known scheme is shown as it is.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any
+
+from tftracer.trace.model import Device, DeviceKind
+
+_JOB = re.compile(r"/job:([^/]+)")
+_TASK = re.compile(r"/task:([0-9]{1,9})")
+_UNIT = re.compile(r"/(?:device:)?([A-Za-z_][A-Za-z_]*):([0-9]{1,9})(?=/|$)")
+_STREAM = re.compile(r"/stream:([^/<]+)(?:<([^>]*)>)?$")
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_NOT_UNITS = {"job", "replica", "task", "stream"}
+_KIND_ORDER = {
+    kind: place
+    for place, kind in enumerate(
+        (
+            DeviceKind.CPU,
+            DeviceKind.GPU,
+            DeviceKind.STREAM,
+            DeviceKind.MEMCPY,
+            DeviceKind.SYNC,
+            DeviceKind.TPU,
+            DeviceKind.UNKNOWN,
+            DeviceKind.REPEAT,
+        )
+    )
+}
+
+
+@functools.lru_cache(maxsize=4096)
+def parse_device(name: str) -> Device:
+    """One device name of step_stats. Never fails: a name of no known scheme has kind UNKNOWN and itself as title."""
+    unit, index = _unit(name)
+    job, task = _match(_JOB, name), _match(_TASK, name)
+    kind, stream, detail = _line(name, unit)
+    if kind is DeviceKind.UNKNOWN:
+        return Device(name, name or "(no name)", kind, job, int(task or -1), index, parent=name)
+    place = f"{unit}:{index}" if unit else ""
+    parent = f"/device:{place}" if unit == "GPU" else name
+    return Device(
+        name=name,
+        title=_title(job, task, place, stream, detail),
+        kind=kind,
+        job=job,
+        task=int(task or -1),
+        index=index,
+        stream=stream,
+        parent=parent,
+        repeats=kind is DeviceKind.REPEAT,
+    )
+
+
+def sort_key(device: Device) -> tuple[Any, ...]:
+    """The order in which people look at devices: host first, by job and task; then each GPU's launches, streams, copies.
+
+    Repeating lines come last. Streams are in the order of their numbers.
+    """
+    number = int(device.stream) if _NUMBER.fullmatch(device.stream) else -1
+    gpu = device.parent.startswith("/device:GPU:")
+    place = (device.index, _KIND_ORDER[device.kind], device.job, device.task)
+    host = (device.job, device.task, _KIND_ORDER[device.kind], device.index)
+    return (device.repeats, gpu, place if gpu else host, number, device.stream, device.name)
+
+
+def _match(pattern: re.Pattern[str], name: str) -> str:
+    found = pattern.search(name)
+    return found.group(1) if found else ""
+
+
+def _unit(name: str) -> tuple[str, int]:
+    """(`GPU`, 0) of a name; ("", -1) where it has none. The last one counts: a job may be called `gpu`."""
+    units = [(u, n) for u, n in _UNIT.findall(name) if u.lower() not in _NOT_UNITS]
+    if not units:
+        return "", -1
+    unit, number = units[-1]
+    return unit.upper() if unit.islower() else unit, int(number)
+
+
+def _line(name: str, unit: str) -> tuple[DeviceKind, str, str]:
+    """(kind, stream, what stands in angle brackets) of a line of step_stats."""
+    stream = _STREAM.search(name)
+    if stream:
+        number, detail = stream.group(1), stream.group(2) or ""
+        if number == "all":
+            return DeviceKind.REPEAT, number, detail
+        copies = detail.lower().startswith(("memcpy", "memset"))
+        return (DeviceKind.MEMCPY if copies else DeviceKind.STREAM), number, detail
+    tail = name.rsplit("/", 1)[-1]
+    if tail == "memcpy":
+        return DeviceKind.REPEAT, tail, ""
+    if tail == "sync":
+        return DeviceKind.SYNC, "", tail
+    known = {"CPU": DeviceKind.CPU, "GPU": DeviceKind.GPU, "TPU": DeviceKind.TPU}
+    return known.get(unit, DeviceKind.UNKNOWN), "", ""
+
+
+def _title(job: str, task: str, place: str, stream: str, detail: str) -> str:
+    owner = "" if job in ("", "localhost") else f"{job}/{task}" if task else job
+    line = "" if not stream else stream if stream == "memcpy" else "all streams" if stream == "all" else f"stream {stream}"
+    note = detail if not stream else f"({detail})" if detail else ""
+    return " ".join(part for part in (owner, place, line, note) if part)

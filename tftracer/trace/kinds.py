@@ -1,0 +1,93 @@
+"""What each node's time is spent on (model.NodeKind), from its op type, its name and its device.
+
+The patterns are matched against whole op types; names are looked at for the user's own pattern only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tftracer.errors import FormatError
+from tftracer.trace.model import Device, DeviceKind, Int8, Int32, NodeKind, StringTable
+
+COMMUNICATION = re.compile(
+    r"RecvTensor"
+    r"|_?(Host)?(Send|Recv)(V2)?|_Xla(Send|Recv)\w*|Xla(SendTo|RecvFrom)Host|(Send|Recv)TPUEmbedding\w*"  # TensorFlow
+    r"|_?Nccl\w*|_?Collective\w*|CrossReplicaSum|AllToAll"  # NCCL and TensorFlow's collectives
+    r"|Horovod\w*|Byteps\w*|MPI\w*"  # Horovod and its kin
+    r"|D[Dd][Ll]\w*|All[Rr]educe(N|Bucketed)?|Bcast|Broadcast_?DDL"  # IBM's Distributed Deep Learning
+)
+CONTROL = re.compile(
+    r"NoOp|(Ref)?(Switch|Merge|Enter|Exit|NextIteration|Select_?Control)|_SwitchN|LoopCond|ControlTrigger|_?(Source|Sink|SOURCE|SINK)"
+)
+INPUT = re.compile(
+    r"(OneShot|MultiDevice)?Iterator\w*|\w*DatasetV?\d*|DatasetTo\w*|(Make|Serialize|Deserialize)Iterator"
+    r"|(FIFO|PaddingFIFO|RandomShuffle|Priority)?Queue\w*|(Eager)?PyFunc(Stateless)?"
+    r"|ReadFile|Reader\w*|Unstage|Parse(Single)?(Sequence)?Example\w*|Decode(Jpeg|Png|Image|Bmp|Gif|Raw|CSV)\w*"
+    r"|DecodeAndCropJpeg|Infeed\w*"
+)
+COPY = re.compile(r"(MEMCPY|MEMSET)\w*", re.IGNORECASE)
+
+
+def node_kinds(
+    devices: Sequence[Device],
+    device: Int32,
+    names: StringTable,
+    name: Int32,
+    ops: StringTable,
+    op: Int32,
+    communication_ops: str = "",
+) -> Int8:
+    """[n] NodeKind values. ``communication_ops``: the user's own regular expression, searched in op types and names.
+
+    Raises FormatError if it is no regular expression.
+    """
+    by_op = np.array([_of_op(text) for text in ops], np.int8)
+    kind = by_op[op] if len(by_op) else np.zeros(len(op), np.int8)
+    own = _own(communication_ops)
+    if own is not None:
+        communicates = _searched(own, ops)[op] | _searched(own, names)[name]
+        kind[communicates] = NodeKind.COMMUNICATION
+    return _placed(kind, devices, device)
+
+
+def _of_op(op: str) -> NodeKind:
+    if COMMUNICATION.fullmatch(op):
+        return NodeKind.COMMUNICATION
+    if CONTROL.fullmatch(op):
+        return NodeKind.CONTROL
+    if COPY.fullmatch(op):
+        return NodeKind.COPY
+    return NodeKind.INPUT if INPUT.fullmatch(op) else NodeKind.COMPUTE
+
+
+def _own(pattern: str) -> re.Pattern[str] | None:
+    try:
+        return re.compile(pattern) if pattern else None
+    except re.error as error:
+        raise FormatError(
+            f"communication_ops {pattern!r} is no regular expression ({error}). Give one, or leave it out."
+        ) from error
+
+
+def _searched(pattern: re.Pattern[str], strings: StringTable) -> npt.NDArray[np.bool_]:
+    return np.array([pattern.search(text) is not None for text in strings], np.bool_)
+
+
+def _placed(kind: Int8, devices: Sequence[Device], device: Int32) -> Int8:
+    """What the device says goes before what the op says, but for communication, which stays what it is."""
+    with_streams = {d.parent for d in devices if d.kind in (DeviceKind.STREAM, DeviceKind.MEMCPY, DeviceKind.REPEAT)}
+    for code, place in enumerate(devices):
+        if place.kind is DeviceKind.REPEAT or place.repeats:
+            kind[device == code] = NodeKind.REPEAT
+        elif place.kind is DeviceKind.SYNC:
+            kind[device == code] = NodeKind.SYNC
+        elif place.kind is DeviceKind.MEMCPY:
+            kind[device == code] = NodeKind.COPY
+        elif place.kind is DeviceKind.GPU and place.parent in with_streams:
+            kind[(device == code) & (kind == NodeKind.COMPUTE)] = NodeKind.LAUNCH
+    return kind
