@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tftracer.web.messages import Finding
+
 Int8 = npt.NDArray[np.int8]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -169,3 +171,4 @@ class TraceContext:
     device_pattern: str = ""  # only devices matching were kept, by the user's wish
     rank: int | None = None
     title: str = ""  # the run's title, for headings
+    findings: list[Finding] = field(default_factory=list)  # what an imported file's format did not carry: part of every answer
