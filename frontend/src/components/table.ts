@@ -1,0 +1,119 @@
+/** What a table shows, without drawing: sorting, filtering, CSV. */
+
+export type Cell = string | number | null;
+
+export interface TableColumn<Row> {
+  readonly key: string;
+  readonly title: string;
+  /** For sorting and CSV: the plain value (numbers in the unit that `title` or `unit` names). */
+  readonly value: (row: Row) => Cell;
+  /** As shown; the value itself if left out. */
+  readonly text?: (row: Row) => string;
+  /** Numbers: right-aligned, sorted descending first. */
+  readonly numeric?: boolean;
+  /** A CSS grid track, `minmax(120px, 2fr)`. */
+  readonly width?: string;
+  /** 0..1: a bar behind the text. */
+  readonly bar?: (row: Row) => number;
+  /** The value's unit in CSV, `ns`. */
+  readonly unit?: string;
+  /** What the column means, as a tooltip. */
+  readonly hint?: string;
+  /** Names and code: a fixed-width font. */
+  readonly mono?: boolean;
+}
+
+export interface TableSort {
+  readonly key: string;
+  readonly descending: boolean;
+}
+
+function compare(a: Cell, b: Cell): number {
+  if (typeof a === "number" && typeof b === "number") return a - b;
+  return String(a).localeCompare(String(b), "en", { numeric: true });
+}
+
+/** Sorted copy; what is missing comes last either way; equal rows keep their order. */
+export function sortRows<Row>(
+  rows: readonly Row[],
+  columns: readonly TableColumn<Row>[],
+  sort: TableSort | null,
+): readonly Row[] {
+  const column = sort && columns.find((c) => c.key === sort.key);
+  if (!column) return rows;
+  const direction = sort.descending ? -1 : 1;
+  const keyed = rows.map((row) => ({ row, cell: column.value(row) }));
+  keyed.sort((a, b) => {
+    if (a.cell === null || b.cell === null) return a.cell === b.cell ? 0 : a.cell === null ? 1 : -1;
+    return direction * compare(a.cell, b.cell);
+  });
+  return keyed.map((k) => k.row);
+}
+
+/** What a click on a column's head asks for: numbers largest first, then turned, then the rows' own order. */
+export function nextSort<Row>(column: TableColumn<Row>, sort: TableSort | null): TableSort | null {
+  const first = column.numeric === true;
+  if (sort?.key !== column.key) return { key: column.key, descending: first };
+  return sort.descending === first ? { key: column.key, descending: !first } : null;
+}
+
+function cellText<Row>(column: TableColumn<Row>, row: Row): string {
+  return column.text ? column.text(row) : String(column.value(row) ?? "");
+}
+
+export { cellText };
+
+/** A test for a filter's text: `/regular expression/` or words that all must occur, case ignored; null: not a valid expression. */
+export function matcher(filter: string): ((text: string) => boolean) | null {
+  const expression = /^\/(.*)\/?$/s.exec(filter.trim());
+  if (expression?.[1] !== undefined) {
+    try {
+      const pattern = new RegExp(expression[1].replace(/\/$/, ""), "i");
+      return (text) => pattern.test(text);
+    } catch {
+      return null;
+    }
+  }
+  const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
+  return (text) => {
+    const lower = text.toLowerCase();
+    return words.every((word) => lower.includes(word));
+  };
+}
+
+/** Rows whose text columns match; all rows if the filter is empty or no valid expression. */
+export function filterRows<Row>(
+  rows: readonly Row[],
+  columns: readonly TableColumn<Row>[],
+  filter: string,
+): readonly Row[] {
+  const test = filter.trim() ? matcher(filter) : null;
+  if (!test) return rows;
+  const searched = columns.filter((c) => c.numeric !== true);
+  return rows.filter((row) => test(searched.map((c) => cellText(c, row)).join("\n")));
+}
+
+function quoted(text: string): string {
+  // A cell that starts a formula in a spreadsheet must not: names come from strangers.
+  const safe = /^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text;
+  return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+/** RFC 4180, with the units in the head and plain numbers in the cells. */
+export function toCsv<Row>(rows: readonly Row[], columns: readonly TableColumn<Row>[]): string {
+  const head = columns.map((c) => quoted(c.unit ? `${c.title} (${c.unit})` : c.title));
+  const lines = rows.map((row) => columns.map((c) => quoted(String(c.value(row) ?? ""))).join(","));
+  return [head.join(","), ...lines].join("\r\n") + "\r\n";
+}
+
+/** The rows that lie in the window, and some around it. */
+export function visibleRange(
+  top: number,
+  height: number,
+  rowHeight: number,
+  count: number,
+): { first: number; last: number } {
+  const around = 6;
+  const first = Math.max(0, Math.floor(top / rowHeight) - around);
+  return { first, last: Math.min(count, Math.ceil((top + height) / rowHeight) + around) };
+}

@@ -1,0 +1,111 @@
+/** Numbers, times and sizes as people read them: a unit that fits, three significant digits, a thin gap before the unit. */
+
+const GAP = "\u202f"; // narrow no-break space
+export const NONE = "–";
+
+const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+const full = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "long" });
+
+/** Three significant digits, thousands separated: 0.123, 1.23, 12.3, 123, 1,234. */
+export function significant(value: number): string {
+  const size = Math.abs(value);
+  if (size === 0) return "0";
+  if (size >= 99.95) return whole.format(value);
+  const digits = size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3;
+  return value.toFixed(digits);
+}
+
+function within(value: number, steps: readonly (readonly [number, string])[]): string {
+  const size = Math.abs(value);
+  const step = steps.find(([least]) => size >= least * 0.99995) ?? steps[steps.length - 1];
+  return step ? `${significant(value / step[0])}${GAP}${step[1]}` : significant(value);
+}
+
+const NANOSECONDS = [
+  [1e9, "s"],
+  [1e6, "ms"],
+  [1e3, "µs"],
+  [1, "ns"],
+] as const;
+
+/** A duration given in nanoseconds: `830 ns`, `12.3 µs`, `1.23 ms`, `4.56 s`, `3 min 20 s`, `2 h 05 min`. */
+export function formatNs(ns: number | null | undefined): string {
+  if (ns === null || ns === undefined || !Number.isFinite(ns)) return NONE;
+  if (Math.abs(ns) >= 119.5e9) return formatLong(ns / 1e9);
+  if (ns === 0) return `0${GAP}s`;
+  return within(ns, NANOSECONDS);
+}
+
+function formatLong(seconds: number): string {
+  const sign = seconds < 0 ? "-" : "";
+  const all = Math.round(Math.abs(seconds));
+  const hours = Math.floor(all / 3600);
+  const minutes = Math.floor((all % 3600) / 60);
+  const two = (n: number): string => String(n).padStart(2, "0");
+  if (hours >= 48) return `${sign}${Math.floor(hours / 24)}${GAP}d ${hours % 24}${GAP}h`;
+  if (hours > 0) return `${sign}${hours}${GAP}h ${two(minutes)}${GAP}min`;
+  return `${sign}${minutes}${GAP}min ${two(all % 60)}${GAP}s`;
+}
+
+/** A duration given in seconds. */
+export function formatSeconds(seconds: number | null | undefined): string {
+  return formatNs(seconds === null || seconds === undefined ? null : seconds * 1e9);
+}
+
+const BYTES = [
+  [2 ** 40, "TiB"],
+  [2 ** 30, "GiB"],
+  [2 ** 20, "MiB"],
+  [2 ** 10, "KiB"],
+  [1, "B"],
+] as const;
+
+/** `512 B`, `1.50 KiB`, `12.3 MiB`. */
+export function formatBytes(bytes: number | null | undefined): string {
+  if (bytes === null || bytes === undefined || !Number.isFinite(bytes)) return NONE;
+  return Math.abs(bytes) < 1023.5 ? `${whole.format(bytes)}${GAP}B` : within(bytes, BYTES);
+}
+
+/** `12,345`. */
+export function formatCount(count: number | null | undefined): string {
+  return count === null || count === undefined ? NONE : whole.format(count);
+}
+
+/** A rate: `0.52`, `12.3`, `1,234`. */
+export function formatRate(rate: number | null | undefined): string {
+  return rate === null || rate === undefined ? NONE : `${significant(rate)}/s`;
+}
+
+/** A share of one: `0.4%`, `12%`. */
+export function formatShare(share: number | null | undefined): string {
+  if (share === null || share === undefined || !Number.isFinite(share)) return NONE;
+  const percent = share * 100;
+  if (percent > 0 && percent < 0.1) return "<0.1%";
+  return `${Math.abs(percent) < 9.95 && percent !== 0 ? percent.toFixed(1) : percent.toFixed(0)}%`;
+}
+
+/** How a time stands to a usual one: `1.82×`. */
+export function formatFactor(value: number, usual: number | null): string {
+  if (usual === null || usual <= 0) return NONE;
+  return `${significant(value / usual)}×`;
+}
+
+/** Epoch seconds as a time of day, with the day if it is not today's. */
+export function formatTime(at: number | null | undefined, now = new Date()): string {
+  if (at === null || at === undefined) return NONE;
+  const date = new Date(at * 1000);
+  const time = clock.format(date);
+  return date.toDateString() === now.toDateString() ? time : `${day.format(date)}, ${time}`;
+}
+
+/** Epoch seconds in full, with the time zone: for titles. */
+export function formatFullTime(at: number | null | undefined): string {
+  return at === null || at === undefined ? "" : full.format(new Date(at * 1000));
+}
+
+/** `1 step`, `2 steps`, `1 process`, `3 processes`. */
+export function plural(count: number, one: string, many = `${one}s`): string {
+  return `${formatCount(count)} ${count === 1 ? one : many}`;
+}
