@@ -1,0 +1,303 @@
+"""``Timeline``: one traced ``session.run`` without a server.
+
+    with tftracer.Timeline() as timeline:
+        session.run(train_op, **timeline.kwargs)
+    timeline.visualize("step.html")
+
+The class of tensorflow-tracer and of tfvis, with their semantics; all times are seconds. TensorFlow is imported only by
+the ``with`` statement: a timeline that was loaded from a file needs none. It belongs to the thread that made it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import io
+import os
+import re
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from tftracer.errors import FormatError, MissingTensorFlowError, StorageError, UnsupportedError
+from tftracer.export import chrome, html, perfetto
+from tftracer.session import foreign, legacy
+from tftracer.trace.answers import Answers
+from tftracer.trace.intervals import Cover
+from tftracer.trace.model import Int64, StringTable, Trace, TraceContext
+
+Path_ = Union[str, "os.PathLike[str]"]
+Mask = npt.NDArray[np.bool_]
+
+#: What communicates unless the caller names another op: a tensor received from another process.
+RECEIVE = "RecvTensor"
+ALLREDUCE = " = HorovodAllreduce("
+
+
+class Timeline:
+    """Traces a session run and shows where its time went.
+
+    Args:
+        run_metadata: a ``RunMetadata`` that TensorFlow filled, or its serialized bytes. None: the ``with`` statement makes
+            one, to be filled through ``kwargs``.
+        comm_op_name: the node name that counts as communication (default ``RecvTensor``).
+        horovod: True counts nothing but ``HorovodAllreduce`` as communication, False nothing but ``comm_op_name``,
+            None (the default) both.
+    """
+
+    def __init__(self, run_metadata: Any = None, comm_op_name: str | None = None, horovod: bool | None = None) -> None:
+        self._run_metadata = run_metadata
+        self._options: Any = None
+        self._comm_op_name = comm_op_name
+        self._horovod = horovod
+        self._started = 0.0
+        self._elapsed = 0.0
+        self._answers: Answers | None = None
+        self._context = TraceContext(communication_ops=re.escape(comm_op_name) if comm_op_name else "", title="session.run")
+
+    def __enter__(self) -> Timeline:
+        try:
+            from tensorflow.compat import v1
+        except ImportError as error:
+            raise MissingTensorFlowError(
+                "Timeline() as a context manager traces a session.run, and TensorFlow is not installed here. "
+                "To look at a trace that was saved elsewhere, use Timeline.load(path)"
+            ) from error
+        self._run_metadata = v1.RunMetadata()
+        self._options = v1.RunOptions(trace_level=v1.RunOptions.FULL_TRACE, output_partition_graphs=True)
+        self._answers = None
+        self._started = time.perf_counter()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._elapsed = time.perf_counter() - self._started
+        self._context.step_s = self._elapsed
+        self._context.trace_level = "FULL_TRACE"
+        self._context.partition_graphs_asked = True
+
+    @property
+    def kwargs(self) -> dict[str, Any]:
+        """``options`` and ``run_metadata`` for ``session.run``: ``session.run(fetches, **timeline.kwargs)``."""
+        if self._run_metadata is None:
+            raise UnsupportedError("kwargs are made by the with statement: with Timeline() as timeline: ...")
+        return {"options": self._options, "run_metadata": self._run_metadata}
+
+    @property
+    def run_metadata(self) -> Any:
+        """What was given or is being filled: a ``RunMetadata``, or serialized bytes, or None."""
+        return self._run_metadata
+
+    @property
+    def options(self) -> Any:
+        """The ``RunOptions`` of the ``with`` statement, or None."""
+        return self._options
+
+    @property
+    def wall_clock_elapsed(self) -> float:
+        """Seconds spent in the ``with`` statement."""
+        return self._elapsed
+
+    # ----------------------------------------------------------------------------------------------------------- times
+
+    def step_time(self, device_search_pattern: str | None = None, exclude_pattern: str | None = None) -> float:
+        """Seconds from the first op's start to the last op's end.
+
+        Args:
+            device_search_pattern: only devices whose name contains it; where no name does, it is a regular expression.
+            exclude_pattern: without the ops whose timeline label contains it (or matches it, likewise).
+        """
+        return _extent(*self._times(device_search_pattern, exclude_pattern))
+
+    def iteration_time(self, device_search_pattern: str | None = None, exclude_pattern: str | None = None) -> float:
+        """``step_time``, by the name that tfvis gave it."""
+        return self.step_time(device_search_pattern, exclude_pattern)
+
+    def computation_time(self, device_search_pattern: str | None = None, exclude_pattern: str | None = None) -> float:
+        """Seconds in which at least one op ran, communication included unless ``exclude_pattern`` names it."""
+        return _union(*self._times(device_search_pattern, exclude_pattern))
+
+    def communication_time(self, device_search_pattern: str | None = None, exclude_pattern: str | None = None) -> float:
+        """Seconds in which at least one communication op ran."""
+        return _union(*self._times(device_search_pattern, exclude_pattern, communication=True))
+
+    def communication_elapsed_time(self, device_search_pattern: str | None = None, exclude_pattern: str | None = None) -> float:
+        """Seconds from the first communication op's start to the last one's end."""
+        return _extent(*self._times(device_search_pattern, exclude_pattern, communication=True))
+
+    def _times(self, device: str | None, exclude: str | None, communication: bool = False) -> tuple[Int64, Int64]:
+        """Starts and ends in whole microseconds, as the original counted: TensorFlow cuts its nanoseconds off."""
+        trace = self._trace()
+        chosen = np.ones(trace.n, np.bool_)
+        if device is not None:
+            chosen &= _found(StringTable.of([d.name for d in trace.devices]), device)[trace.device]
+        if exclude is not None:
+            chosen &= ~_found(trace.labels, exclude)[trace.label]
+        if communication:
+            chosen &= self._communicates(trace)
+        start, end = trace.start[chosen], trace.end[chosen]
+        return (start + trace.origin_ns) // 1000, (end + trace.origin_ns) // 1000
+
+    def _communicates(self, trace: Trace) -> Mask:
+        named = _equal(trace.names, self._comm_op_name or RECEIVE)[trace.name]
+        reduced = _containing(trace.labels, ALLREDUCE)[trace.label]
+        if self._horovod is None:
+            return named | reduced
+        return reduced if self._horovod else named
+
+    # --------------------------------------------------------------------------------------------------------- exports
+
+    def visualize(self, output_file: Path_ | None = None, device_pattern: str | None = None) -> str | None:
+        """Write the trace as one HTML file that works offline; without ``output_file``, return it as a string.
+
+        Args:
+            output_file: where to write to. What was there is replaced when the page is complete.
+            device_pattern: a regular expression; devices that it is not found in are hidden (and the page says so).
+        """
+        answers = self._ask() if not device_pattern else self._fresh(device_pattern)
+        record, session = html.describe(answers, self._started_at())
+        page = io.BytesIO()
+        html.write_html(answers, record, session, page)
+        if output_file is None:
+            return page.getvalue().decode("utf-8")
+        _write(output_file, page.getvalue())
+        return None
+
+    def to_chrome_trace(self, path: Path_ | None = None, show_dataflow: bool = True, show_memory: bool = False) -> str | None:
+        """Write Chrome's trace JSON, for chrome://tracing and Perfetto; without ``path``, return it as a string.
+
+        Args:
+            path: where to write to; gzip if it ends in ``.gz``.
+            show_dataflow: with arrows along the edges of the graph.
+            show_memory: with a counter of live bytes for each allocator.
+        """
+        body = io.BytesIO()
+        chrome.write_chrome_trace(self._ask(), body, show_dataflow=show_dataflow, show_memory=show_memory)
+        if path is None:
+            return body.getvalue().decode("utf-8")
+        _write(path, body.getvalue())
+        return None
+
+    def to_perfetto(self, path: Path_) -> None:
+        """Write Perfetto's own protobuf format, for ui.perfetto.dev and its trace processor; gzip if ``.gz``."""
+        body = io.BytesIO()
+        perfetto.write_perfetto(self._ask(), body)
+        _write(path, body.getvalue())
+
+    # ----------------------------------------------------------------------------------------------------------- files
+
+    def to_pickle(self, path: Path_) -> None:
+        """Write the RunMetadata as a pickle, as the original did: it and TensorFlow can load it, and so can ``load``."""
+        _write(path, legacy.pickled(self._raw()))
+
+    @classmethod
+    def from_pickle(cls, path: Path_, **kwargs: Any) -> Timeline:
+        """Read a RunMetadata's pickle without executing anything in it; ``kwargs`` as for the class.
+
+        ``UnsafePickleError`` when it names any class but RunMetadata.
+        """
+        return cls._imported(foreign.open_pickle(path), path, kwargs)
+
+    def save(self, path: Path_) -> None:
+        """Write the RunMetadata as TensorFlow gave it, serialized (``.pb``); gzip if the name ends in ``.gz``."""
+        _write(path, self._raw())
+
+    @classmethod
+    def load(cls, path: Path_, **kwargs: Any) -> Timeline:
+        """Open whatever holds a trace; of several the last one. ``kwargs`` as for the class.
+
+        RunMetadata (``.pb``, ``.pbtxt``), a pickle of tensorflow-tracer or tfvis, a Timeline JSON as TensorFlow and
+        ProfilerHook write it, a tfevents file, a ``.tftrace`` session; each also as ``.gz``.
+        """
+        return cls._imported(foreign.open_any(path), path, kwargs)
+
+    @classmethod
+    def _imported(cls, imported: foreign.Imported, path: Path_, kwargs: dict[str, Any]) -> Timeline:
+        traces = [trace for run in imported.runs for trace in run.traces]
+        if not traces:
+            raise FormatError(f"{os.fspath(path)!r} ({imported.kind}) holds no trace: nothing to show")
+        last = max(traces, key=lambda trace: trace.started_at or 0.0)
+        timeline = cls(run_metadata=last.raw, **kwargs)
+        timeline._elapsed = last.duration_s or 0.0
+        timeline._context.step_s = last.duration_s
+        timeline._context.findings = [*imported.findings, *last.findings]
+        timeline._context.title = last.title or imported.runs[0].title
+        return timeline
+
+    # ------------------------------------------------------------------------------------------------------- the trace
+
+    def _raw(self) -> bytes:
+        metadata = self._run_metadata
+        if metadata is None:
+            raise UnsupportedError(
+                "no trace yet: run a step with **timeline.kwargs inside `with Timeline() as timeline:`, or use Timeline.load"
+            )
+        return metadata if isinstance(metadata, bytes) else bytes(metadata.SerializeToString())
+
+    def _ask(self) -> Answers:
+        """The answers, kept until the RunMetadata is another one: a with statement may be entered again."""
+        raw = self._raw()
+        if self._answers is None or self._answers.raw != raw:
+            self._answers = Answers(raw, self._context)
+        return self._answers
+
+    def _fresh(self, device_pattern: str) -> Answers:
+        try:
+            re.compile(device_pattern)
+        except re.error as error:
+            raise UnsupportedError(f"device_pattern {device_pattern!r} is no regular expression: {error}") from error
+        return Answers(self._raw(), dataclasses.replace(self._context, device_pattern=device_pattern))
+
+    def _trace(self) -> Trace:
+        return self._ask().trace
+
+    def _started_at(self) -> float:
+        return self._trace().origin_ns / 1e9
+
+
+def _extent(start: Int64, end: Int64) -> float:
+    return int(end.max() - start.min()) / 1e6 if len(start) else 0.0
+
+
+def _union(start: Int64, end: Int64) -> float:
+    cover = Cover.of(start, end)
+    return int((cover.end - cover.start).sum()) / 1e6
+
+
+def _containing(table: StringTable, text: str) -> Mask:
+    return np.array([text in entry for entry in table], np.bool_)
+
+
+def _equal(table: StringTable, text: str) -> Mask:
+    return np.array([text == entry for entry in table], np.bool_)
+
+
+def _found(table: StringTable, pattern: str) -> Mask:
+    """Plain text first, as the originals had it; a pattern that is found nowhere as text is a regular expression."""
+    found = _containing(table, pattern)
+    if found.any():
+        return found
+    try:
+        search = re.compile(pattern).search
+    except re.error:
+        return found
+    return np.array([search(entry) is not None for entry in table], np.bool_)
+
+
+def _write(path: Path_, body: bytes) -> None:
+    """Whole or not at all: to a neighbouring file first, then renamed."""
+    target = Path(path)
+    if target.suffix == ".gz":
+        body = gzip.compress(body, 6)
+    scratch = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        scratch.write_bytes(body)
+        scratch.replace(target)
+    except OSError as error:
+        scratch.unlink(missing_ok=True)
+        raise StorageError(
+            f"cannot write {os.fspath(path)!r}: {error.strerror}. Choose a folder that you may write to"
+        ) from error
