@@ -27,11 +27,11 @@ def looks_like_events(head: bytes, size: int) -> bool:
     if len(head) < _HEADER:
         return False
     length, checksum = struct.unpack_from("<QI", head)
-    return 0 < length <= size and checksum == masked_crc(head[:8])
+    return bool(0 < length <= size and checksum == masked_crc(head[:8]))
 
 
 def read(data: bytes) -> Imported:
-    """All RunMetadata of the file, a run for each tag but for its step. ``FormatError`` when there is none, or when it is broken."""
+    """All RunMetadata of the file, a run for each tag but for its step. ``FormatError`` when there is none, or it is broken."""
     runs: dict[str, ImportedRun] = {}
     findings: list[Finding] = []
     at, records, traces = 0, 0, 0
