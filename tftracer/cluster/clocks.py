@@ -1,0 +1,185 @@
+"""How far the clocks of a job's processes lie apart, from what they did together. Pure NumPy.
+
+Two kinds of evidence. A collective ends at nearly the same moment on all of its ranks, so the difference of the two recorded
+ends is the difference of the clocks, plus noise. A send cannot arrive before it was sent, so each direction bounds the
+difference from one side, as in NTP. Each traced step yields a few observations of a pair's difference; over all traces of a
+job a line through them gives offset and drift. All times are int64 epoch nanoseconds; differences are "b's clock minus a's".
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tftracer.trace.model import Int64
+
+Float64 = npt.NDArray[np.float64]
+
+#: Ends closer together than this come from one fused response, whose callbacks run one after another: one witness, not many.
+BATCH_GAP_NS = 50_000
+#: Quartz is off by some 10 ppm, a bad one by 100: what is believed of a drift before anything is seen.
+DRIFT_PRIOR = 200e-6
+#: The prior that leaves no room for a drift.
+NO_DRIFT = 1e-12
+#: A step's matches are split into at most this many observations, so that drift within a long step shows.
+WINDOWS = 16
+#: The clocks' own resolution: no observation is believed to be better than this.
+RESOLUTION_NS = 500.0
+#: Normal consistency of the median absolute deviation, and the median's efficiency against the mean.
+MAD_TO_SIGMA, MEDIAN_TO_MEAN = 1.4826, 1.2533
+HUBER = 1.5
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One look at a pair of clocks: at ``at_ns`` (a's clock) b's clock was ``offset_ns`` ahead of a's, give or take a sigma."""
+
+    a: int
+    b: int
+    at_ns: int
+    offset_ns: float
+    sigma_ns: float
+    matches: int
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A process's clock against the reference's: ahead by ``offset_ns`` when that shows ``at_ns``, ``drift`` more a nanosecond.
+
+    ``sigma_ns`` is the standard error at ``at_ns``; infinite (with offset 0) where nothing ties the process to the reference.
+    """
+
+    at_ns: int
+    offset_ns: float = 0.0
+    drift: float = 0.0
+    sigma_ns: float = float("inf")
+    matches: int = 0
+
+    def ahead(self, times: Int64) -> Float64:
+        """[n] how far this clock is ahead at its own ``times``, ns."""
+        on_reference = ((times - self.at_ns).astype(np.float64) - self.offset_ns) / (1.0 + self.drift)
+        return np.asarray(self.offset_ns + self.drift * on_reference)
+
+    def to_reference(self, times: Int64) -> Int64:
+        """[n] this clock's times as the reference clock would have shown them."""
+        return times - np.rint(self.ahead(times)).astype(np.int64)
+
+
+def from_ends(a: int, b: int, ends_a: Int64, ends_b: Int64) -> list[Observation]:
+    """What the matching ends of collectives say: ``ends_a[i]`` and ``ends_b[i]`` are of the same collective."""
+    order = np.argsort(ends_a, kind="stable")
+    at, difference = ends_a[order], (ends_b - ends_a)[order]
+    batch = np.concatenate([[0], np.cumsum(np.diff(at) > BATCH_GAP_NS)]) if len(at) else np.zeros(0, np.int64)
+    witnesses = [int(np.median(difference[batch == i])) for i in range(int(batch[-1]) + 1)] if len(at) else []
+    moments = [int(at[batch == i].mean()) for i in range(len(witnesses))]
+    sizes = np.bincount(batch) if len(at) else np.zeros(0, np.int64)
+    return [
+        _median_observation(a, b, np.array(moments)[part], np.array(witnesses)[part], int(sizes[part].sum()))
+        for part in _windows(len(witnesses))
+    ]
+
+
+def _median_observation(a: int, b: int, at: Int64, difference: Int64, matches: int) -> Observation:
+    """A window's median, its error from the scatter; never better than what few witnesses can tell."""
+    middle = float(np.median(difference))
+    spread = MAD_TO_SIGMA * float(np.median(np.abs(difference - middle)))
+    sigma = MEDIAN_TO_MEAN * spread / np.sqrt(len(difference))
+    floor = 0.1 * float(np.ptp(difference)) + RESOLUTION_NS
+    if len(difference) < 3:
+        floor = max(floor, BATCH_GAP_NS)
+    return Observation(a, b, int(at.mean()), middle, max(sigma, floor), matches)
+
+
+def from_sends(a: int, b: int, there: tuple[Int64, Int64], back: tuple[Int64, Int64]) -> list[Observation]:
+    """What sends in both directions say: ``there`` holds (sent on a's clock, received on b's), ``back`` (sent on b's, on a's).
+
+    ``received_b - sent_a`` is the difference plus a delay: its least value bounds the difference from above, and the way back
+    from below. With one direction alone the delay is unknown, and half of the scatter is all that can be said of it.
+    """
+    count = len(there[0]) + len(back[0])
+    if not count:
+        return []
+    upper, lower = there[1] - there[0], back[0] - back[1]
+    at = int(np.concatenate([there[0], back[1]]).mean())
+    if len(upper) and len(lower):
+        high, low = float(upper.min()), float(lower.max())
+        return [Observation(a, b, at, (high + low) / 2, abs(high - low) / 4 + RESOLUTION_NS, count)]
+    bound = float(upper.min()) if len(upper) else float(lower.max())
+    known = upper if len(upper) else lower
+    return [Observation(a, b, at, bound, max(float(np.median(np.abs(known - bound))), float(BATCH_GAP_NS)), count)]
+
+
+def _windows(witnesses: int) -> list[slice]:
+    """Parts of at least 8 witnesses each, at most WINDOWS of them."""
+    parts = max(1, min(WINDOWS, witnesses // 8)) if witnesses else 0
+    edges = np.linspace(0, witnesses, parts + 1).astype(int)
+    return [slice(int(edges[i]), int(edges[i + 1])) for i in range(parts)]
+
+
+def estimate(observations: Sequence[Observation], processes: int, reference: int = 0) -> list[Clock]:
+    """[processes] every clock against the reference's, along the chain of pairs that is known best."""
+    at_ns = int(np.median([o.at_ns for o in observations])) if observations else 0
+    pairs: dict[tuple[int, int], list[Observation]] = defaultdict(list)
+    for o in observations:
+        pairs[o.a, o.b].append(o)
+    edges: dict[int, list[tuple[int, Clock]]] = defaultdict(list)
+    for (a, b), seen in pairs.items():
+        clock = _line(seen, at_ns)
+        edges[a].append((b, clock))
+        edges[b].append((a, Clock(at_ns, -clock.offset_ns, -clock.drift, clock.sigma_ns, clock.matches)))
+    return _chains(edges, processes, reference, at_ns)
+
+
+def _line(seen: Sequence[Observation], at_ns: int) -> Clock:
+    """A line through a pair's observations: weighted, outliers held down (Huber), the drift held back by its prior."""
+    time = np.array([o.at_ns - at_ns for o in seen], np.float64)
+    offset = np.array([o.offset_ns for o in seen])
+    sigma = np.array([o.sigma_ns for o in seen])
+    middle = float(np.median(offset))  # taken off first: 50 ms against the prior would cost digits
+    fitted, error, residual = _huber(time, offset - middle, sigma, DRIFT_PRIOR)
+    if abs(fitted[1]) < 2 * error[1]:  # a drift within its own error is none
+        fitted, error, residual = _huber(time, offset - middle, sigma, NO_DRIFT)
+    scatter = max(1.0, float(np.sqrt(np.mean(np.minimum(residual, 3 * HUBER) ** 2))))
+    matches = sum(o.matches for o in seen)
+    return Clock(at_ns, middle + float(fitted[0]), float(fitted[1]), float(error[0]) * scatter, matches)
+
+
+def _huber(time: Float64, offset: Float64, sigma: Float64, prior: float) -> tuple[Float64, Float64, Float64]:
+    """``([offset, slope], their standard errors, [n] residuals in sigmas)`` of a line whose slope is 0 give or take ``prior``."""
+    base = sigma**-2.0
+    weight = base
+    for _ in range(20):
+        cross = float((weight * time).sum())
+        normal = np.array([[weight.sum(), cross], [cross, (weight * time**2).sum() + prior**-2.0]])
+        fitted = np.linalg.solve(normal, np.array([(weight * offset).sum(), (weight * time * offset).sum()]))
+        residual = np.abs(offset - fitted[0] - fitted[1] * time) / sigma
+        weight = base * np.minimum(1.0, HUBER / np.maximum(residual, 1e-12))
+    return fitted, np.sqrt(np.diag(np.linalg.inv(normal))), residual
+
+
+def _chains(edges: dict[int, list[tuple[int, Clock]]], processes: int, reference: int, at_ns: int) -> list[Clock]:
+    """The best-known chain from the reference to each process (Dijkstra over the variances), offsets added along it."""
+    clocks = [Clock(at_ns) for _ in range(processes)]
+    queue: list[tuple[float, int, Clock]] = [(0.0, reference, Clock(at_ns, 0.0, 0.0, 0.0, 0))]
+    done: set[int] = set()
+    while queue:
+        variance, node, clock = heapq.heappop(queue)
+        if node in done:
+            continue
+        done.add(node)
+        clocks[node] = clock
+        for neighbour, step in edges[node]:
+            if neighbour not in done:
+                total = variance + step.sigma_ns**2
+                heapq.heappush(queue, (total, neighbour, _joined(clock, step, total, reference == node)))
+    return clocks
+
+
+def _joined(clock: Clock, step: Clock, variance: float, first: bool) -> Clock:
+    matches = step.matches if first else min(clock.matches, step.matches)
+    return Clock(clock.at_ns, clock.offset_ns + step.offset_ns, clock.drift + step.drift, float(np.sqrt(variance)), matches)
