@@ -87,7 +87,7 @@ export class EmbeddedClient implements Client {
   memory = (trace: number): Promise<Memory> => this.answer(trace, "memory");
   communication = (trace: number): Promise<Communication> => this.answer(trace, "communication");
   scheduling = (trace: number): Promise<Scheduling> => this.answer(trace, "scheduling");
-  costGraph = (trace: number): Promise<CostGraph> => this.answer(trace, "cost-graph");
+  costGraph = (trace: number): Promise<CostGraph> => this.answer(trace, "cost");
   neighbourhood = (trace: number, node: number): Promise<Neighbourhood> =>
     this.answer(trace, `nodes/${node}/graph?depth=2`);
 

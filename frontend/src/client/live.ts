@@ -126,7 +126,7 @@ export class LiveClient implements Client {
   communication = (trace: number, ask?: Ask): Promise<Communication> =>
     this.ask(paths.answer(trace, "communication"), ask);
   scheduling = (trace: number, ask?: Ask): Promise<Scheduling> => this.ask(paths.answer(trace, "scheduling"), ask);
-  costGraph = (trace: number, ask?: Ask): Promise<CostGraph> => this.ask(paths.answer(trace, "cost-graph"), ask);
+  costGraph = (trace: number, ask?: Ask): Promise<CostGraph> => this.ask(paths.answer(trace, "cost"), ask);
   node = (trace: number, node: number, ask?: Ask): Promise<NodeDetail> =>
     this.ask(paths.answer(trace, `nodes/${node}`), ask);
   neighbourhood = (trace: number, node: number, depth: number, ask?: Ask): Promise<Neighbourhood> =>
