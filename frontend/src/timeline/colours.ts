@@ -1,0 +1,219 @@
+/**
+ * Colours: steady by op type (the same op has the same colour in every trace), apart in lightness as well as in hue so that
+ * eyes that do not tell red from green tell them apart, and with a hue of its own for each kind that is not computing.
+ */
+import { Kind, type StringTable } from "./model";
+
+export type Scheme = "light" | "dark";
+
+/** OKLCH: perceptual lightness 0..1, chroma, hue in degrees. */
+type Lch = readonly [lightness: number, chroma: number, hue: number];
+
+/** Lightness steps alternate, so that neighbours in hue differ in lightness; none is near the hues of the kinds below. */
+const COMPUTE: readonly Lch[] = [
+  [0.66, 0.13, 250],
+  [0.8, 0.1, 225],
+  [0.58, 0.15, 275],
+  [0.8, 0.13, 160],
+  [0.64, 0.11, 190],
+  [0.76, 0.1, 285],
+  [0.68, 0.14, 145],
+  [0.86, 0.12, 200],
+  [0.56, 0.1, 235],
+  [0.84, 0.14, 125],
+  [0.72, 0.08, 260],
+  [0.6, 0.12, 165],
+];
+
+const KINDS: Record<number, Lch> = {
+  [Kind.COMMUNICATION]: [0.68, 0.19, 45],
+  [Kind.COPY]: [0.62, 0.2, 340],
+  [Kind.LAUNCH]: [0.78, 0.05, 255],
+  [Kind.SYNC]: [0.56, 0.07, 20],
+  [Kind.INPUT]: [0.84, 0.16, 90],
+  [Kind.CONTROL]: [0.72, 0.01, 260],
+  [Kind.REPEAT]: [0.78, 0.015, 260],
+};
+
+/** Ops that stand beside each other in most traces get slots of their own; all others hash into the rest. */
+const KNOWN: Record<string, number> = {
+  MatMul: 0,
+  _FusedMatMul: 0,
+  BatchMatMulV2: 0,
+  Conv2D: 1,
+  _FusedConv2D: 1,
+  Conv2DBackpropInput: 2,
+  Conv2DBackpropFilter: 3,
+  BiasAdd: 9,
+  BiasAddGrad: 9,
+  Relu: 6,
+  ReluGrad: 6,
+  FusedBatchNormV3: 5,
+  FusedBatchNormGradV3: 5,
+  AddV2: 7,
+  Mul: 4,
+  MaxPool: 10,
+  ReadVariableOp: 8,
+  ResourceApplyGradientDescent: 11,
+  ResourceApplyAdam: 11,
+};
+
+export const SLOTS = COMPUTE.length + 8;
+/** Coverage of a pixel comes in this many steps. */
+export const LEVELS = 16;
+
+export function slotOf(op: string, kind: number): number {
+  if (kind !== Kind.COMPUTE) return COMPUTE.length + kind;
+  return KNOWN[op] ?? hash(op) % COMPUTE.length;
+}
+
+/** FNV-1a: the same in every browser and every release, which is all that is asked of it. */
+function hash(text: string): number {
+  let value = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193) >>> 0;
+  return value >>> 0;
+}
+
+/** [slices] the colour slot of each slice. */
+export function slotsOf(ops: StringTable, op: ArrayLike<number>, kind: Uint8Array): Uint8Array {
+  const compute = new Uint8Array(ops.length);
+  for (let i = 0; i < ops.length; i++) compute[i] = slotOf(ops.get(i), Kind.COMPUTE);
+  const slots = new Uint8Array(kind.length);
+  for (let i = 0; i < slots.length; i++) slots[i] = kind[i] === 0 ? compute[op[i]] : COMPUTE.length + kind[i];
+  return slots;
+}
+
+export type Rgb = readonly [number, number, number];
+
+function oklch([lightness, chroma, hue]: Lch): Rgb {
+  const a = chroma * Math.cos((hue * Math.PI) / 180);
+  const b = chroma * Math.sin((hue * Math.PI) / 180);
+  const l = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3;
+  const m = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3;
+  const s = (lightness - 0.0894841775 * a - 1.291485548 * b) ** 3;
+  return [
+    gamma(4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s),
+    gamma(-1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s),
+    gamma(-0.0041960863 * l - 0.7034186147 * m + 1.707614701 * s),
+  ];
+}
+
+function gamma(linear: number): number {
+  const value = linear <= 0.0031308 ? 12.92 * linear : 1.055 * linear ** (1 / 2.4) - 0.055;
+  return Math.round(255 * Math.min(1, Math.max(0, value)));
+}
+
+function slotLch(slot: number): Lch {
+  return slot < COMPUTE.length ? COMPUTE[slot] : (KINDS[slot - COMPUTE.length] ?? COMPUTE[0]);
+}
+
+/** A slot's colour; in the dark scheme a little darker, so that a full screen of it does not glare. */
+export function slotColour(slot: number, scheme: Scheme): Rgb {
+  const [lightness, chroma, hue] = slotLch(slot);
+  return oklch(scheme === "light" ? [lightness, chroma, hue] : [lightness * 0.9, chroma * 0.95, hue]);
+}
+
+export function css([r, g, b]: Rgb): string {
+  return `rgb(${r}, ${g}, ${b})`;
+}
+
+export function pack([r, g, b]: Rgb): number {
+  return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
+}
+
+export function mix(from: Rgb, to: Rgb, share: number): Rgb {
+  const blend = (i: 0 | 1 | 2): number => Math.round(from[i] + (to[i] - from[i]) * share);
+  return [blend(0), blend(1), blend(2)];
+}
+
+/** WCAG relative luminance. */
+export function luminance(rgb: Rgb): number {
+  const [r, g, b] = rgb.map((v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+export function contrast(a: Rgb, b: Rgb): number {
+  const [low, high] = [luminance(a), luminance(b)].sort((x, y) => x - y);
+  return (high + 0.05) / (low + 0.05);
+}
+
+const INK: Rgb = [16, 22, 32];
+const PAPER: Rgb = [255, 255, 255];
+
+/** What is drawn on and beside the slices: the design tokens (styles/tokens.css) in the form that a pixel needs. */
+export interface Theme {
+  scheme: Scheme;
+  background: Rgb;
+  lane: Rgb;
+  grid: Rgb;
+  line: Rgb;
+  text: string;
+  muted: string;
+  accent: string;
+  range: string;
+  idle: Rgb;
+  inputArrow: string;
+  consumerArrow: string;
+}
+
+export const THEMES: Record<Scheme, Theme> = {
+  light: {
+    scheme: "light",
+    background: [255, 255, 255],
+    lane: [242, 244, 247],
+    grid: [234, 237, 242],
+    line: [226, 229, 235],
+    text: "#171a21",
+    muted: "#667085",
+    accent: "#2f5bea",
+    range: "rgb(47 91 234 / 12%)",
+    idle: [255, 214, 190],
+    inputArrow: "#2f5bea",
+    consumerArrow: "#c2410c",
+  },
+  dark: {
+    scheme: "dark",
+    background: [22, 25, 31],
+    lane: [28, 32, 40],
+    grid: [34, 38, 47],
+    line: [39, 44, 54],
+    text: "#e8eaf0",
+    muted: "#8f98a8",
+    accent: "#7c9cff",
+    range: "rgb(124 156 255 / 18%)",
+    idle: [92, 48, 26],
+    inputArrow: "#7c9cff",
+    consumerArrow: "#fb923c",
+  },
+};
+
+/** Shades of a slice: left out by a filter, dimmed by a search or a highlight, or as it is. */
+export const Shade = { HIDDEN: 0, DIM: 1, NORMAL: 2 } as const;
+
+/** Ready-mixed pixel values: slot x shade x coverage; and for each slot the text colour that can be read on it. */
+export class Palette {
+  /** [SLOTS * 2 * LEVELS] packed pixels: dimmed ones first. */
+  readonly pixels = new Uint32Array(SLOTS * 2 * LEVELS);
+  /** [SLOTS * 2] the line that ends a slice. */
+  readonly edges = new Uint32Array(SLOTS * 2);
+  readonly text: string[] = [];
+
+  constructor(readonly theme: Theme) {
+    for (let slot = 0; slot < SLOTS; slot++) {
+      const colour = slotColour(slot, theme.scheme);
+      const dimmed = mix(theme.background, colour, 0.16);
+      this.fill(slot, 0, dimmed);
+      this.fill(slot, 1, colour);
+      this.text.push(css(contrast(colour, INK) >= contrast(colour, PAPER) ? INK : PAPER));
+    }
+  }
+
+  private fill(slot: number, lit: number, colour: Rgb): void {
+    const { background } = this.theme;
+    for (let level = 0; level < LEVELS; level++) {
+      const share = 0.35 + (0.65 * level) / (LEVELS - 1);
+      this.pixels[(slot * 2 + lit) * LEVELS + level] = pack(mix(background, colour, share));
+    }
+    this.edges[slot * 2 + lit] = pack(mix(background, colour, 0.45));
+  }
+}

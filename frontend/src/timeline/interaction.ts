@@ -1,0 +1,183 @@
+/** Turns pointer, wheel and touch events on the canvas into gestures. Knows nothing of traces. */
+
+/** Coordinates are CSS pixels within the canvas. */
+export interface Gestures {
+  zoom(x: number, factor: number): void;
+  pan(dx: number, dy: number): void;
+  hover(x: number, y: number): void;
+  leave(): void;
+  click(x: number, y: number): void;
+  doubleClick(x: number, y: number): void;
+  /** A range is being drawn from x0 to x1. */
+  range(x0: number, x1: number, done: boolean): void;
+  /** True where a plain wheel turn has lanes to scroll. */
+  scrolls(): boolean;
+  moving(on: boolean): void;
+}
+
+/** A press that moves less is a click. */
+const CLICK_SLOP = 4;
+/** A wheel notch is about 100 pixels, a pinch step about 3 and more often. */
+const WHEEL_ZOOM = 0.0018;
+const PINCH_ZOOM = 0.012;
+const LINE_PX = 32;
+
+interface Press {
+  id: number;
+  x: number;
+  y: number;
+  lastX: number;
+  lastY: number;
+  mode: "press" | "pan" | "range";
+}
+
+export class Interaction {
+  private press: Press | null = null;
+  private readonly touches = new Map<number, { x: number; y: number }>();
+  private readonly aborter = new AbortController();
+
+  constructor(
+    private readonly element: HTMLElement,
+    private readonly gestures: Gestures,
+    private readonly rulerHeight: number,
+  ) {
+    const { signal } = this.aborter;
+    element.addEventListener("wheel", (event) => this.wheel(event), { signal, passive: false });
+    element.addEventListener("pointerdown", (event) => this.down(event), { signal });
+    element.addEventListener("pointermove", (event) => this.move(event), { signal });
+    element.addEventListener("pointerup", (event) => this.up(event), { signal });
+    element.addEventListener("pointercancel", (event) => this.up(event), { signal });
+    element.addEventListener("pointerleave", () => gestures.leave(), { signal });
+    element.addEventListener("dblclick", (event) => gestures.doubleClick(event.offsetX, event.offsetY), { signal });
+  }
+
+  dispose(): void {
+    this.aborter.abort();
+  }
+
+  private wheel(event: WheelEvent): void {
+    event.preventDefault();
+    const unit = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? LINE_PX : 1;
+    const dx = event.deltaX * unit;
+    const dy = event.deltaY * unit;
+    if (event.ctrlKey || event.metaKey) {
+      const pinch = Math.abs(dy) < 50;
+      this.gestures.zoom(event.offsetX, Math.exp(dy * (pinch ? PINCH_ZOOM : WHEEL_ZOOM)));
+    } else if (event.shiftKey) this.gestures.pan(dx + dy, 0);
+    else if (Math.abs(dx) > Math.abs(dy)) this.gestures.pan(dx, 0);
+    else if (this.gestures.scrolls()) this.gestures.pan(0, dy);
+    else this.gestures.zoom(event.offsetX, Math.exp(dy * WHEEL_ZOOM));
+  }
+
+  private down(event: PointerEvent): void {
+    if (event.button !== 0 && event.button !== 1) return;
+    this.element.setPointerCapture(event.pointerId);
+    if (event.pointerType === "touch") this.touches.set(event.pointerId, { x: event.offsetX, y: event.offsetY });
+    if (this.touches.size > 1) {
+      this.press = null;
+      return;
+    }
+    const { offsetX: x, offsetY: y } = event;
+    const mode = event.shiftKey || y < this.rulerHeight ? "range" : "press";
+    this.press = { id: event.pointerId, x, y, lastX: x, lastY: y, mode };
+  }
+
+  private move(event: PointerEvent): void {
+    if (this.touches.size > 1) this.pinch(event);
+    else if (this.press === null) this.gestures.hover(event.offsetX, event.offsetY);
+    else if (this.press.id === event.pointerId) this.drag(this.press, event);
+  }
+
+  private drag(press: Press, { offsetX: x, offsetY: y }: PointerEvent): void {
+    const moved = Math.hypot(x - press.x, y - press.y) > CLICK_SLOP;
+    if (press.mode === "press" && moved) {
+      press.mode = "pan";
+      this.gestures.moving(true);
+      this.gestures.leave();
+    }
+    if (press.mode === "pan") this.gestures.pan(press.lastX - x, press.lastY - y);
+    else if (press.mode === "range" && moved) this.gestures.range(press.x, x, false);
+    press.lastX = x;
+    press.lastY = y;
+  }
+
+  private up(event: PointerEvent): void {
+    this.touches.delete(event.pointerId);
+    const press = this.press;
+    if (press === null || press.id !== event.pointerId) return;
+    this.press = null;
+    if (event.type === "pointercancel") return;
+    const moved = Math.hypot(event.offsetX - press.x, event.offsetY - press.y) > CLICK_SLOP;
+    if (press.mode === "range" && moved) this.gestures.range(press.x, event.offsetX, true);
+    else if (press.mode === "pan") this.gestures.moving(false);
+    else if (press.y >= this.rulerHeight) this.gestures.click(event.offsetX, event.offsetY);
+  }
+
+  /** Two fingers: their distance zooms about their middle, and their middle's way pans. */
+  private pinch(event: PointerEvent): void {
+    const mine = this.touches.get(event.pointerId);
+    const other = [...this.touches].find(([id]) => id !== event.pointerId)?.[1];
+    if (mine === undefined || other === undefined) return;
+    const before = Math.abs(mine.x - other.x);
+    const after = Math.abs(event.offsetX - other.x);
+    this.gestures.pan((mine.x - event.offsetX) / 2, (mine.y - event.offsetY) / 2);
+    if (before > 10 && after > 10) this.gestures.zoom((event.offsetX + other.x) / 2, before / after);
+    mine.x = event.offsetX;
+    mine.y = event.offsetY;
+  }
+}
+
+/** What held keys do to the view each frame: zooming in e-folds and panning in view widths a second. */
+const HELD: Record<string, { zoom: number; pan: number }> = {
+  w: { zoom: -2.5, pan: 0 },
+  s: { zoom: 2.5, pan: 0 },
+  a: { zoom: 0, pan: -1.1 },
+  d: { zoom: 0, pan: 1.1 },
+  ArrowLeft: { zoom: 0, pan: -1.1 },
+  ArrowRight: { zoom: 0, pan: 1.1 },
+};
+
+/** Moves the view smoothly while keys are held; a short press moves it by one clear step. */
+export class HeldKeys {
+  private readonly held = new Set<string>();
+  private frame = 0;
+  private last = 0;
+
+  constructor(private readonly apply: (zoom: number, pan: number) => void) {}
+
+  /** True where the key is one that moves the view. */
+  down(key: string): boolean {
+    const name = key.length === 1 ? key.toLowerCase() : key;
+    if (!(name in HELD)) return false;
+    if (!this.held.has(name)) {
+      this.held.add(name);
+      this.apply(HELD[name].zoom * 0.05, HELD[name].pan * 0.05);
+    }
+    if (this.frame === 0) {
+      this.last = performance.now();
+      this.frame = requestAnimationFrame((now) => this.step(now));
+    }
+    return true;
+  }
+
+  up(key: string): void {
+    this.held.delete(key.length === 1 ? key.toLowerCase() : key);
+  }
+
+  release(): void {
+    this.held.clear();
+    cancelAnimationFrame(this.frame);
+    this.frame = 0;
+  }
+
+  private step(now: number): void {
+    if (this.held.size === 0) {
+      this.frame = 0;
+      return;
+    }
+    const seconds = Math.min(0.05, Math.max(0, now - this.last) / 1000);
+    this.last = now;
+    for (const name of this.held) this.apply(HELD[name].zoom * seconds, HELD[name].pan * seconds);
+    this.frame = requestAnimationFrame((next) => this.step(next));
+  }
+}

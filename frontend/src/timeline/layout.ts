@@ -1,0 +1,122 @@
+/** Where lanes and their rows lie, from the top: order, pinned and collapsed lanes, lanes without anything to show. */
+import type { Lane } from "@/client/messages";
+
+export const HEADER_STRIP = 24;
+export const LANE_GAP = 6;
+const ROW_HEIGHT = 20;
+const DENSE_ROW_HEIGHT = 16;
+const DENSE_FROM = 10;
+const LEAST_LANE = 40;
+const COLLAPSED_HEIGHT = 24;
+
+/** A lane's place. `top` counts from the content's top; the lane's rows begin at rowsTop. */
+export interface Band {
+  /** Position in the timeline's lanes. */
+  index: number;
+  lane: Lane;
+  top: number;
+  rowsTop: number;
+  rowHeight: number;
+  height: number;
+  collapsed: boolean;
+  pinned: boolean;
+}
+
+/** What the reader changed about lanes; ids, so that it can live in a URL. */
+export interface LaneChoices {
+  /** Lanes that are folded although they begin open, or open although they begin folded. */
+  toggled: ReadonlySet<number>;
+  pinned: readonly number[];
+  /** Order of lanes, by id; those that are not in it follow in the server's order. */
+  order: readonly number[];
+  hidden: ReadonlySet<number>;
+}
+
+export const NO_CHOICES: LaneChoices = { toggled: new Set(), pinned: [], order: [], hidden: new Set() };
+
+export function orderOf(lanes: readonly Lane[], choices: LaneChoices): number[] {
+  const place = (lane: Lane, index: number): number => {
+    const pin = choices.pinned.indexOf(lane.id);
+    if (pin >= 0) return pin - 1e6;
+    const chosen = choices.order.indexOf(lane.id);
+    return chosen >= 0 ? chosen : 1e6 + index;
+  };
+  const places = lanes.map(place);
+  return lanes.map((_, index) => index).sort((a, b) => places[a] - places[b]);
+}
+
+/** The bands, top to bottom, and the height of it all. `strip`: headers lie above their rows (narrow windows). */
+export function layOut(
+  lanes: readonly Lane[],
+  choices: LaneChoices,
+  strip: boolean,
+): { bands: Band[]; height: number } {
+  const bands: Band[] = [];
+  let top = 0;
+  for (const index of orderOf(lanes, choices)) {
+    const lane = lanes[index];
+    if (choices.hidden.has(lane.id) || lane.rows === 0) continue;
+    const collapsed = lane.collapsed !== choices.toggled.has(lane.id);
+    const rowHeight = collapsed ? COLLAPSED_HEIGHT / lane.rows : lane.rows >= DENSE_FROM ? DENSE_ROW_HEIGHT : ROW_HEIGHT;
+    const header = strip ? HEADER_STRIP : 0;
+    const rowsHeight = collapsed ? COLLAPSED_HEIGHT : Math.max(rowHeight * lane.rows, strip ? 0 : LEAST_LANE);
+    const height = header + rowsHeight + LANE_GAP;
+    const rowsTop = top + header + LANE_GAP / 2;
+    bands.push({ index, lane, top, rowsTop, rowHeight, height, collapsed, pinned: choices.pinned.includes(lane.id) });
+    top += height;
+  }
+  return { bands, height: top };
+}
+
+export function bandAt(bands: readonly Band[], y: number): Band | undefined {
+  return bands.find((band) => y >= band.top && y < band.top + band.height);
+}
+
+export function bandOfRow(bands: readonly Band[], row: number): Band | undefined {
+  return bands.find(({ lane }) => row >= lane.first_row && row < lane.first_row + lane.rows);
+}
+
+/** The row under y, -1 between rows. */
+export function rowAt(bands: readonly Band[], y: number): number {
+  const band = bandAt(bands, y);
+  if (band === undefined || y < band.rowsTop) return -1;
+  const row = Math.floor((y - band.rowsTop) / band.rowHeight);
+  return row < band.lane.rows ? band.lane.first_row + row : -1;
+}
+
+/** Top of a row, in content pixels; NaN for a row that is not shown. */
+export function topOfRow(bands: readonly Band[], row: number): number {
+  const band = bandOfRow(bands, row);
+  return band === undefined ? NaN : band.rowsTop + (row - band.lane.first_row) * band.rowHeight;
+}
+
+/** Bands on the screen: pinned ones stay at the top while the rest scrolls under them. */
+export class Layout {
+  readonly bands: readonly Band[];
+  readonly height: number;
+  readonly strip: boolean;
+  private readonly pinnedHeight: number;
+
+  constructor(lanes: readonly Lane[], choices: LaneChoices, strip: boolean) {
+    const { bands, height } = layOut(lanes, choices, strip);
+    this.bands = bands;
+    this.height = height;
+    this.strip = strip;
+    this.pinnedHeight = bands.reduce((sum, band) => sum + (band.pinned ? band.height : 0), 0);
+  }
+
+  /** Height of what stays at the top; nothing stays where that would leave too little room for the rest. */
+  stickyHeight(height: number): number {
+    return this.pinnedHeight < height * 0.6 ? this.pinnedHeight : 0;
+  }
+
+  /** Where a band's top lies below the ruler. */
+  screenTop(band: Band, scrollY: number, height: number): number {
+    return band.pinned && this.stickyHeight(height) > 0 ? band.top : band.top - scrollY;
+  }
+
+  /** The content's y of a y below the ruler. */
+  contentY(y: number, scrollY: number, height: number): number {
+    return y < this.stickyHeight(height) ? y : y + scrollY;
+  }
+}

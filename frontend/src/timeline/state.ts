@@ -1,0 +1,141 @@
+/** What the reader looks at in one trace: kept in the URL, shared by the timeline, the panels and the analyses' tabs. */
+import { inject, markRaw, provide, ref, shallowRef, type InjectionKey, type Ref, type ShallowRef } from "vue";
+import { flag, list, number, oneOf, text, useParameter, type Spelling } from "@/state/url";
+import type { TimelineModel } from "./model";
+import { HIGHLIGHTS, type Highlight } from "./shading";
+
+export const TABS = [
+  "timeline",
+  "ops",
+  "budget",
+  "critical-path",
+  "memory",
+  "communication",
+  "scheduling",
+  "graph",
+  "cost",
+] as const;
+export type Tab = (typeof TABS)[number];
+
+export type Range = readonly [startNs: number, endNs: number];
+
+/** `12.5-980`: two numbers of ns. */
+export function rangeSpelling(): Spelling<Range | null> {
+  return {
+    initial: null,
+    read: (spelled) => {
+      const [start, end, ...rest] = spelled.split("-").map(Number);
+      return rest.length === 0 && Number.isFinite(start) && end > start && start >= -1e15 ? [start, end] : undefined;
+    },
+    write: (range) => (range === null ? undefined : range.map((t) => String(Math.max(0, Math.round(t)))).join("-")),
+  };
+}
+
+/** Where the timeline shall look next; a new object each time, so that the same place can be asked for twice. */
+export interface Camera {
+  readonly startNs: number;
+  readonly endNs: number;
+}
+
+export interface TraceState {
+  readonly trace: number;
+  /** Null until the timeline is here. */
+  readonly model: ShallowRef<TimelineModel | null>;
+  readonly tab: Ref<Tab>;
+  /** The selected node (an index in the trace), null: none. */
+  readonly node: Ref<number | null>;
+  readonly range: Ref<Range | null>;
+  /** The part in view, as the URL has it. */
+  readonly view: Ref<Range | null>;
+  readonly search: Ref<string>;
+  readonly regex: Ref<boolean>;
+  readonly highlight: Ref<Highlight>;
+  readonly devices: Ref<readonly string[]>;
+  readonly ops: Ref<readonly string[]>;
+  readonly scope: Ref<string>;
+  readonly least: Ref<number | null>;
+  readonly toggled: Ref<readonly string[]>;
+  readonly pinned: Ref<readonly string[]>;
+  readonly order: Ref<readonly string[]>;
+  readonly camera: ShallowRef<Camera | null>;
+  /** Set by `select`: the timeline brings the node into view. Counts the wishes. */
+  readonly revealed: Ref<number>;
+  /** Selects a node and brings it into view on the timeline. */
+  select(node: number | null): void;
+  /** Brings a range of time into view. */
+  show(startNs: number, endNs: number): void;
+  /** Marks a range of time, shows it, and opens its statistics. */
+  mark(startNs: number, endNs: number): void;
+  open(tab: Tab): void;
+  /** Looks for an op type or a name. */
+  find(query: string, regex?: boolean): void;
+}
+
+const KEY: InjectionKey<TraceState> = Symbol("trace");
+
+/** To be called in the set-up of the view that shows the trace. */
+export function provideTrace(trace: number): TraceState {
+  const state = createTraceState(trace);
+  provide(KEY, state);
+  return state;
+}
+
+export function useTrace(): TraceState {
+  const state = inject(KEY);
+  if (!state) throw new Error("no trace was provided: call provideTrace in the view");
+  return state;
+}
+
+function createTraceState(trace: number): TraceState {
+  const node = useParameter("node", number(), "push");
+  const tab = useParameter("tab", oneOf(TABS, "timeline"), "push");
+  const range = useParameter("range", rangeSpelling(), "push");
+  const search = useParameter("q", text());
+  const regex = useParameter("regex", flag());
+  const camera = shallowRef<Camera | null>(null);
+  const revealed = ref(0);
+  const show = (startNs: number, endNs: number): void => {
+    camera.value = { startNs, endNs };
+  };
+  return {
+    trace,
+    model: shallowRef<TimelineModel | null>(null),
+    tab,
+    node,
+    range,
+    view: useParameter("view", rangeSpelling()),
+    search,
+    regex,
+    highlight: useParameter("highlight", oneOf(HIGHLIGHTS, "none")),
+    devices: useParameter("devices", list()),
+    ops: useParameter("ops", list()),
+    scope: useParameter("scope", text()),
+    least: useParameter("least", number()),
+    toggled: useParameter("fold", list()),
+    pinned: useParameter("pin", list()),
+    order: useParameter("order", list()),
+    camera,
+    revealed,
+    select: (wanted) => {
+      node.value = wanted;
+      if (wanted !== null) revealed.value++;
+    },
+    show,
+    mark: (startNs, endNs) => {
+      range.value = [startNs, endNs];
+      show(startNs, endNs);
+    },
+    open: (wanted) => {
+      tab.value = wanted;
+    },
+    find: (query, asPattern = false) => {
+      search.value = query;
+      regex.value = asPattern;
+    },
+  };
+}
+
+/** The model is large and never changes: Vue must not look into it. */
+export function setModel(state: TraceState, model: TimelineModel): void {
+  state.model.value = markRaw(model);
+}

@@ -1,0 +1,38 @@
+/** Fits names into slices: widths from a table of the font's ASCII glyphs, so that no label is measured twice. */
+
+const ELLIPSIS = "…";
+
+export class TextFitter {
+  private readonly widths = new Float32Array(128);
+  private readonly other: number;
+  private readonly ellipsis: number;
+
+  constructor(measure: (text: string) => number) {
+    for (let code = 32; code < 128; code++) this.widths[code] = measure(String.fromCharCode(code));
+    this.other = measure("漢");
+    this.ellipsis = measure(ELLIPSIS);
+  }
+
+  width(text: string): number {
+    let sum = 0;
+    for (let i = 0; i < text.length; i++) sum += this.glyph(text.charCodeAt(i));
+    return sum;
+  }
+
+  private glyph(code: number): number {
+    return code < 128 ? this.widths[code] : this.other;
+  }
+
+  /** The text, or its last path component, or as much of that as fits; "" where not even three letters do. */
+  fit(text: string, room: number): string {
+    if (this.width(text) <= room) return text;
+    const last = text.slice(text.lastIndexOf("/") + 1);
+    if (last.length < text.length && this.width(last) <= room) return last;
+    let sum = this.ellipsis;
+    for (let i = 0; i < last.length; i++) {
+      sum += this.glyph(last.charCodeAt(i));
+      if (sum > room) return i >= 3 ? last.slice(0, i) + ELLIPSIS : "";
+    }
+    return last;
+  }
+}

@@ -1,0 +1,248 @@
+/** One timeline on one canvas: ties viewport, layout, renderer and gestures together. Redraws when something changed, once a frame. */
+import type { Dependency } from "./arrows";
+import type { Theme } from "./colours";
+import { HeldKeys, Interaction } from "./interaction";
+import { bandOfRow, Layout, NO_CHOICES, rowAt, topOfRow, type LaneChoices } from "./layout";
+import type { TimelineModel } from "./model";
+import { Renderer, RULER_HEIGHT, type Overlay } from "./renderer";
+import { Viewport } from "./viewport";
+
+/** How far beside a slice a pointer still means it, in pixels. */
+const REACH = 3;
+
+/** What the view tells its owner. Rectangles are CSS pixels within the canvas. */
+export interface ViewEvents {
+  hover(slice: number, x: number, y: number): void;
+  select(slice: number): void;
+  range(range: readonly [number, number] | null, done: boolean): void;
+  /** The view moved: lane headers, minimap and URL follow. */
+  moved(): void;
+  painted(): void;
+}
+
+export class TimelineView {
+  readonly viewport: Viewport;
+  readonly renderer: Renderer;
+  layout: Layout;
+  readonly overlay: Overlay = { selected: -1, range: null, dependencies: [], idle: false, cursor: null };
+  readonly keys: HeldKeys;
+  private readonly interaction: Interaction;
+  private choices: LaneChoices = NO_CHOICES;
+  private strip = false;
+  private ratio = 1;
+  private frame = 0;
+  private glide = 0;
+  private disposed = false;
+
+  constructor(
+    private readonly canvas: HTMLCanvasElement,
+    readonly model: TimelineModel,
+    theme: Theme,
+    shade: Uint8Array,
+    private readonly events: ViewEvents,
+  ) {
+    this.viewport = new Viewport(model.durationNs);
+    this.renderer = new Renderer(canvas, model, theme, shade);
+    this.layout = new Layout(model.lanes, this.choices, false);
+    this.keys = new HeldKeys((zoom, pan) => this.move(zoom, pan));
+    this.interaction = new Interaction(canvas, this.gestures(), RULER_HEIGHT);
+  }
+
+  dispose(): void {
+    this.disposed = true;
+    this.interaction.dispose();
+    this.keys.release();
+    cancelAnimationFrame(this.frame);
+    cancelAnimationFrame(this.glide);
+  }
+
+  // --------------------------------------------------------------------------------------------------- from the owner
+
+  resize(width: number, height: number, ratio: number, strip: boolean): void {
+    this.ratio = ratio;
+    if (strip !== this.strip) this.arrange(this.choices, strip);
+    this.renderer.resize(width, height, ratio);
+    this.viewport.contentHeight = this.layout.height;
+    this.viewport.resize(width, height - RULER_HEIGHT);
+    this.changed();
+  }
+
+  arrange(choices: LaneChoices, strip = this.strip): void {
+    this.choices = choices;
+    this.strip = strip;
+    this.layout = new Layout(this.model.lanes, choices, strip);
+    this.viewport.contentHeight = this.layout.height;
+    this.viewport.pan(0, 0);
+    this.changed();
+  }
+
+  setTheme(theme: Theme): void {
+    this.renderer.theme = theme;
+    this.changed();
+  }
+
+  setShade(shade: Uint8Array): void {
+    this.renderer.index.update(shade);
+    this.changed();
+  }
+
+  setDependencies(dependencies: readonly Dependency[]): void {
+    this.overlay.dependencies = dependencies;
+    this.redraw();
+  }
+
+  /** Selects a slice and brings it into view. */
+  select(slice: number, reveal: boolean): void {
+    this.overlay.selected = slice;
+    this.overlay.dependencies = [];
+    if (reveal && slice >= 0) this.reveal(slice);
+    this.redraw();
+  }
+
+  reveal(slice: number): void {
+    const row = this.model.rowOf(slice);
+    const top = topOfRow(this.layout.bands, row);
+    const band = bandOfRow(this.layout.bands, row);
+    if (band === undefined) return;
+    // a slice that would be a speck is brought near enough to be seen
+    const end = this.model.end(slice);
+    const length = end - this.model.start[slice];
+    const target = this.copy();
+    if (length / target.nsPerPx < 2) target.show(this.model.start[slice], end, 20);
+    target.reveal(this.model.start[slice], end, top, top + Math.max(band.rowHeight, 20));
+    this.glideTo(target);
+  }
+
+  show(start: number, end: number, margin = 0.05): void {
+    const target = this.copy();
+    target.show(start, end, margin);
+    this.glideTo(target);
+  }
+
+  fit(): void {
+    const target = this.copy();
+    target.fit();
+    this.glideTo(target);
+  }
+
+  jump(start: number, end: number): void {
+    this.viewport.show(start, end, 0);
+    this.changed();
+  }
+
+  /** Zooms (e-folds) about the middle, or pans (view widths). */
+  move(zoom: number, pan: number): void {
+    cancelAnimationFrame(this.glide);
+    if (zoom !== 0) this.viewport.zoomAt(this.viewport.width / 2, Math.exp(zoom));
+    if (pan !== 0) this.viewport.pan(pan * this.viewport.width, 0);
+    this.changed();
+  }
+
+  scroll(dy: number): void {
+    this.viewport.pan(0, dy);
+    this.changed();
+  }
+
+  /** The slice under a point, -1 where there is none. In a crowd: the one whose colour is seen there. */
+  sliceAt(x: number, y: number): number {
+    const { viewport, model } = this;
+    if (y < RULER_HEIGHT) return -1;
+    const content = this.layout.contentY(y - RULER_HEIGHT, viewport.scrollY, viewport.height);
+    const row = rowAt(this.layout.bands, content);
+    if (row < 0) return -1;
+    const to = model.rowOffsets[row + 1];
+    const reach = REACH * viewport.nsPerPx;
+    const time = viewport.timeAt(x);
+    const exact = model.firstEndingAfter(row, time);
+    if (exact < to && model.start[exact] <= time && model.duration[exact] > reach) {
+      return this.renderer.index.isHidden(exact) ? -1 : exact;
+    }
+    const from = model.firstEndingAfter(row, time - reach);
+    const end = model.firstStartingAt(row, time + reach);
+    if (from >= end) return -1;
+    const best = this.renderer.index.heaviest(from, end);
+    return this.renderer.index.isHidden(best) ? -1 : best;
+  }
+
+  /** A slice's rectangle on the canvas; null where it is out of view. */
+  rectOf(slice: number): { left: number; top: number; width: number; height: number } | null {
+    const row = this.model.rowOf(slice);
+    const band = bandOfRow(this.layout.bands, row);
+    if (band === undefined) return null;
+    const shift = this.layout.screenTop(band, this.viewport.scrollY, this.viewport.height) - band.top;
+    const left = Math.max(0, this.viewport.xAt(this.model.start[slice]));
+    const right = Math.min(this.viewport.width, this.viewport.xAt(this.model.end(slice)));
+    const top = RULER_HEIGHT + topOfRow(this.layout.bands, row) + shift;
+    return { left, top, width: Math.max(2, right - left), height: Math.max(2, band.rowHeight - 1) };
+  }
+
+  redraw(): void {
+    if (this.frame !== 0 || this.disposed) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      this.renderer.draw(this.viewport, this.layout, this.overlay, this.ratio);
+      this.events.painted();
+    });
+  }
+
+  // ---------------------------------------------------------------------------------------------------------- within
+
+  private changed(): void {
+    this.events.moved();
+    this.redraw();
+  }
+
+  private copy(): Viewport {
+    return Object.assign(new Viewport(this.model.durationNs), this.viewport);
+  }
+
+  /** Moves to another view in a fifth of a second, so that the eye follows; at once where motion is not wanted. */
+  private glideTo(target: Viewport): void {
+    cancelAnimationFrame(this.glide);
+    const from = { t0: this.viewport.t0, span: this.viewport.nsPerPx, scrollY: this.viewport.scrollY };
+    const begin = performance.now();
+    const length = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 180;
+    const step = (now: number): void => {
+      const linear = length === 0 ? 1 : Math.min(1, Math.max(0, now - begin) / length);
+      const share = 1 - (1 - linear) ** 3;
+      const blend = (a: number, b: number): number => a + (b - a) * share;
+      this.viewport.t0 = linear === 1 ? target.t0 : blend(from.t0, target.t0);
+      this.viewport.nsPerPx = linear === 1 ? target.nsPerPx : blend(from.span, target.nsPerPx);
+      this.viewport.scrollY = blend(from.scrollY, target.scrollY);
+      this.changed();
+      if (linear < 1) this.glide = requestAnimationFrame(step);
+    };
+    step(begin);
+  }
+
+  private gestures(): ConstructorParameters<typeof Interaction>[1] {
+    const stop = (): void => cancelAnimationFrame(this.glide);
+    return {
+      zoom: (x, factor) => {
+        stop();
+        this.viewport.zoomAt(x, factor);
+        this.changed();
+      },
+      pan: (dx, dy) => {
+        stop();
+        this.viewport.pan(dx, dy);
+        this.changed();
+      },
+      hover: (x, y) => this.events.hover(this.sliceAt(x, y), x, y),
+      leave: () => this.events.hover(-1, 0, 0),
+      click: (x, y) => this.events.select(this.sliceAt(x, y)),
+      doubleClick: (x, y) => {
+        const slice = this.sliceAt(x, y);
+        if (slice >= 0) this.show(this.model.start[slice], this.model.end(slice), 0.5);
+      },
+      range: (x0, x1, done) => {
+        const clip = (x: number): number => Math.min(this.model.durationNs, Math.max(0, this.viewport.timeAt(x)));
+        this.overlay.range = [clip(Math.min(x0, x1)), clip(Math.max(x0, x1))];
+        this.events.range(this.overlay.range, done);
+        this.redraw();
+      },
+      scrolls: () => this.viewport.maximalScroll > 0,
+      moving: (on) => this.canvas.classList.toggle("moving", on),
+    };
+  }
+}

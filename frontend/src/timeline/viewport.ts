@@ -1,0 +1,101 @@
+/** What part of the trace is in view: a start time, a scale, and a vertical offset. Pure numbers; no DOM. */
+
+/** At the closest zoom a pixel is this many ns: TensorFlow's clock has microseconds, some sources have nanoseconds. */
+const CLOSEST_NS_PER_PX = 0.05;
+/** A fitted trace leaves this share of the width free at each side, so that its ends are seen as ends. */
+const FIT_MARGIN = 0.01;
+
+export class Viewport {
+  /** Time at the left edge, ns. */
+  t0 = 0;
+  nsPerPx = 1;
+  /** Pixels of lanes above the top edge. */
+  scrollY = 0;
+  width = 1;
+  height = 1;
+  contentHeight = 1;
+
+  constructor(public durationNs: number) {}
+
+  get t1(): number {
+    return this.t0 + this.width * this.nsPerPx;
+  }
+
+  get fitted(): boolean {
+    return this.nsPerPx >= this.widest * 0.999;
+  }
+
+  get maximalScroll(): number {
+    return Math.max(0, this.contentHeight - this.height);
+  }
+
+  private get widest(): number {
+    return (this.durationNs * (1 + 2 * FIT_MARGIN)) / Math.max(1, this.width);
+  }
+
+  /** Keeps the times in view when the window changes its size. */
+  resize(width: number, height: number): void {
+    const [from, to] = [this.t0, this.t1];
+    const wasFitted = this.fitted || this.width <= 1;
+    this.width = Math.max(1, width);
+    this.height = Math.max(1, height);
+    if (wasFitted) this.fit();
+    else this.show(from, to, 0);
+    this.clamp();
+  }
+
+  fit(): void {
+    this.nsPerPx = this.widest;
+    this.t0 = -this.durationNs * FIT_MARGIN;
+  }
+
+  /** Shows start..end with a margin (a share of the range) at both sides. */
+  show(start: number, end: number, margin = 0.05): void {
+    const span = Math.max(end - start, this.width * CLOSEST_NS_PER_PX * 0.5);
+    this.nsPerPx = (span * (1 + 2 * margin)) / this.width;
+    this.t0 = (start + end) / 2 - (this.nsPerPx * this.width) / 2;
+    this.clamp();
+  }
+
+  /** Zooms by a factor (< 1: closer) and keeps the time under x where it is. */
+  zoomAt(x: number, factor: number): void {
+    const anchor = this.timeAt(x);
+    this.nsPerPx = Math.min(this.widest, Math.max(CLOSEST_NS_PER_PX, this.nsPerPx * factor));
+    this.t0 = anchor - x * this.nsPerPx;
+    this.clamp();
+  }
+
+  /** Moves the view by pixels; times move by whole pixels so that what is drawn moves without shimmering. */
+  pan(dx: number, dy: number): void {
+    this.t0 += dx * this.nsPerPx;
+    this.scrollY += dy;
+    this.clamp();
+  }
+
+  timeAt(x: number): number {
+    return this.t0 + x * this.nsPerPx;
+  }
+
+  xAt(time: number): number {
+    return (time - this.t0) / this.nsPerPx;
+  }
+
+  /** Brings a range and a row into view with as little movement as can be; zooms out only where the range is wider than the view. */
+  reveal(start: number, end: number, top: number, bottom: number): void {
+    const margin = this.width * this.nsPerPx * 0.1;
+    if (end - start > this.t1 - this.t0 - 2 * margin) this.show(start, end, 0.2);
+    else if (start < this.t0 + margin) this.t0 = start - margin;
+    else if (end > this.t1 - margin) this.t0 += end - this.t1 + margin;
+    if (top < this.scrollY) this.scrollY = top - 8;
+    else if (bottom > this.scrollY + this.height) this.scrollY = bottom - this.height + 8;
+    this.clamp();
+  }
+
+  private clamp(): void {
+    this.nsPerPx = Math.min(this.widest, Math.max(CLOSEST_NS_PER_PX, this.nsPerPx));
+    const margin = this.durationNs * FIT_MARGIN;
+    const last = this.durationNs + margin - this.width * this.nsPerPx;
+    this.t0 = Math.max(-margin, Math.min(this.t0, Math.max(-margin, last)));
+    this.scrollY = Math.max(0, Math.min(this.scrollY, this.maximalScroll));
+  }
+}
