@@ -1,0 +1,182 @@
+"""A session in memory that speaks the whole SessionSource protocol, for the web layer's tests: no training, no files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tftracer.errors import StorageError, UnknownError, UnsupportedError
+from tftracer.session.source import Listener
+from tftracer.trace.model import TraceContext
+from tftracer.web.messages import Column, Loaded, Run, Session, StepTimes, TraceRecord
+
+DATA = Path(__file__).parent / "data"
+PLACE: Any = {"rank": None, "size": None, "local_rank": None, "role": "", "task": None, "launcher": ""}
+
+
+def a_session() -> Session:
+    return {
+        "id": "feedc0de",
+        "host": "somewhere",
+        "pid": 4711,
+        "rank": None,
+        "place": PLACE,
+        "tensorflow": "2.15.1",
+        "tftracer": "2.0.0",
+        "python": "3.11.7",
+        "command": "train.py --steps 100",
+        "gpus": 0,
+        "started_at": 1_700_000_000.0,
+        "ended_at": None,
+        "active": True,
+        "trace_all": False,
+        "live": True,
+        "file": "",
+        "steps_lost": 0,
+        "hook_cost_s": 2e-6,
+        "problems": [],
+        "cut": "",
+    }
+
+
+def a_run(run_id: int, traces: list[TraceRecord]) -> Run:
+    return {
+        "id": run_id,
+        "title": "train_op",
+        "fetches": ["train_op"],
+        "feeds": ["x"],
+        "options": "",
+        "steps": 3,
+        "mean_s": 0.02,
+        "p50_s": 0.02,
+        "p95_s": 0.03,
+        "min_s": 0.01,
+        "max_s": 0.03,
+        "last_s": 0.02,
+        "first_run_at": 1_700_000_001.0,
+        "last_run_at": 1_700_000_002.0,
+        "pending_traces": 0,
+        "between_steps_s": 0.001,
+        "traced_overhead_s": None,
+        "recent_s": [0.01, 0.02, 0.03],
+        "traces": traces,
+    }
+
+
+def a_trace(trace_id: int, size: int) -> TraceRecord:
+    return {
+        "id": trace_id,
+        "run_id": 1,
+        "step": 2,
+        "started_at": 1_700_000_001.5,
+        "duration_s": 0.03,
+        "median_s": 0.02,
+        "nodes": 8009,
+        "bytes": size,
+        "stored_bytes": size // 10,
+        "devices": ["CPU:0"],
+        "asked_by": "user",
+        "findings": [],
+        "headline": "",
+        "note": "",
+        "state": "ready",
+    }
+
+
+def column(values: list[float], dtype: Any) -> Column:
+    return {"dtype": dtype, "data": np.asarray(values, f"<{dtype}").tobytes()}
+
+
+class FakeSource:
+    """One run with one trace, which is a real one; it notes what it was asked to do."""
+
+    def __init__(self, raw: bytes | None = None, live: bool = True) -> None:
+        self.raw = (DATA / "conv_costgraph_tf2.21_cpu.pb").read_bytes() if raw is None else raw
+        self.live = live
+        self.asked: list[tuple[str, Any]] = []
+        self.listeners: list[Listener] = []
+        self.traces = [a_trace(1, len(self.raw))]
+        self.reads = 0
+        self.save_chunks: list[Any] = [b"saved ", b"session"]
+        self.loaded: list[bytes] = []
+
+    def session(self) -> Session:
+        return {**a_session(), "live": self.live}
+
+    def runs(self) -> list[Run]:
+        return [self.run(1)]
+
+    def run(self, run_id: int) -> Run:
+        if run_id != 1:
+            raise UnknownError(f"There is no run {run_id}.")
+        return a_run(1, list(self.traces))
+
+    def step_times(self, run_id: int) -> StepTimes:
+        self.run(run_id)
+        return {
+            "run_id": 1,
+            "step": column([1, 2, 3], "f8"),
+            "count": column([1, 1, 1], "u4"),
+            "start_at": column([0, 1, 2], "f8"),
+            "mean_s": column([0.01, 0.02, 0.03], "f4"),
+            "min_s": column([0.01, 0.02, 0.03], "f4"),
+            "max_s": column([0.01, 0.02, 0.03], "f4"),
+            "traced": column([2], "f8"),
+        }
+
+    def trace_record(self, trace_id: int) -> TraceRecord:
+        for record in self.traces:
+            if record["id"] == trace_id:
+                return record
+        raise UnknownError(f"There is no trace {trace_id}.")
+
+    def trace_context(self, trace_id: int) -> TraceContext:
+        return TraceContext(step=2, title="train_op")
+
+    def trace_bytes(self, trace_id: int) -> bytes:
+        self.trace_record(trace_id)
+        self.reads += 1
+        return self.raw
+
+    def set_note(self, trace_id: int, note: str) -> TraceRecord:
+        self.trace_record(trace_id)["note"] = note
+        return self.trace_record(trace_id)
+
+    def set_headline(self, trace_id: int, headline: str) -> None:
+        self.trace_record(trace_id)["headline"] = headline
+
+    def request_traces(self, run_id: int | None, steps: int) -> None:
+        if not self.live:
+            raise UnsupportedError("A reopened session has no training to trace.")
+        if run_id is not None:
+            self.run(run_id)
+        self.asked.append(("trace", (run_id, steps)))
+
+    def set_trace_all(self, on: bool) -> None:
+        self.asked.append(("all", on))
+
+    def save(self, path: str, overwrite: bool = False) -> None:
+        Path(path).write_bytes(b"".join(self.save_chunks))
+
+    def saved_bytes(self) -> Iterator[bytes]:
+        for chunk in self.save_chunks:
+            if isinstance(chunk, Exception):
+                raise chunk
+            yield chunk
+
+    def load(self, path: str) -> Loaded:
+        data = Path(path).read_bytes()
+        if data == b"full":
+            raise StorageError("The disk is full. Make room.")
+        self.loaded.append(data)
+        return {"ok": True, "runs": 1, "traces": 2, "cut": ""}
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        self.listeners.append(listener)
+        return lambda: self.listeners.remove(listener)
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,36 @@
+"""tftracer: watch a TensorFlow graph-mode training live, and trace the next step op by op.
+
+Importing it imports neither TensorFlow nor the server: each name is loaded when it is used first.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tftracer.inject import hook_inject
+    from tftracer.server import TracingServer
+    from tftracer.timeline import Timeline
+    from tftracer.version import __version__
+
+__all__ = ["Timeline", "TracingServer", "__version__", "hook_inject"]
+
+_HOMES = {
+    "TracingServer": "tftracer.server",
+    "Timeline": "tftracer.timeline",
+    "hook_inject": "tftracer.inject",
+    "__version__": "tftracer.version",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

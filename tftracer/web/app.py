@@ -1,0 +1,324 @@
+"""The web server: routes, sockets, and the thread with the loop that everything in web/ runs on.
+
+``WebServer`` may be used from any thread; the only way from there into the loop is ``call_soon_threadsafe``. Nothing in
+here raises into a training script: ``start`` says by its error what was not possible, and its caller records it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import re
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from tornado import web
+from tornado.httpserver import HTTPServer
+from tornado.httputil import HTTPConnection, HTTPMessageDelegate
+from tornado.iostream import IOStream
+from tornado.netutil import bind_sockets
+
+from tftracer.errors import PortError
+from tftracer.session.source import SessionSource
+from tftracer.web import downloads, handlers, pages
+from tftracer.web.analyses import Analyses
+from tftracer.web.auth import WILDCARDS, Access, Names, choose_token
+from tftracer.web.base import Guarded, Services
+from tftracer.web.live import Live, LiveHandler
+from tftracer.web.messages import Job, LiveMessage
+from tftracer.web.static import Static
+from tftracer.web.workers import Workers
+
+log = logging.getLogger("tftracer")
+
+PLAIN = "verdict|breakdown|critical-path|communication|scheduling|cost"
+Route = tuple[str, type[Guarded]]
+#: Every route. A test walks this table and sees that none answers a stranger.
+ROUTES: list[Route] = [
+    (r"/api/session", handlers.SessionHandler),
+    (r"/api/session/file", downloads.SessionFileHandler),
+    (r"/api/runs/([^/]+)/steps", handlers.StepsHandler),
+    (r"/api/runs/([^/]+)/trace", handlers.TraceRequestHandler),
+    (r"/api/tracing", handlers.TracingHandler),
+    (r"/api/traces/([^/]+)", handlers.TraceHandler),
+    (r"/api/traces/([^/]+)/note", handlers.NoteHandler),
+    (r"/api/traces/([^/]+)/file", downloads.TraceFileHandler),
+    (r"/api/traces/([^/]+)/timeline", handlers.TimelineHandler),
+    (rf"/api/traces/([^/]+)/({PLAIN})", handlers.PlainAnswerHandler),
+    (r"/api/traces/([^/]+)/ops", handlers.OpsHandler),
+    (r"/api/traces/([^/]+)/memory", handlers.MemoryHandler),
+    (r"/api/traces/([^/]+)/nodes/([^/]+)", handlers.NodeHandler),
+    (r"/api/traces/([^/]+)/nodes/([^/]+)/graph", handlers.NeighbourhoodHandler),
+    (r"/api/shutdown", handlers.ShutdownHandler),
+    (r"/api/live", LiveHandler),
+]
+#: After the extra routes, in this order.
+LAST_ROUTES: list[Route] = [
+    (r"/api(?:/.*)?", handlers.UnknownRoute),
+    (r"/login", pages.LoginHandler),
+    (r"/login\.css", pages.LoginStyleHandler),
+    (r"(?:/.*)?", pages.AppHandler),
+]
+
+PORTS_TRIED = 100
+CONNECTIONS = 512
+IDLE_CONNECTION_S = 120.0
+BODY_S = 60.0
+HEADER_BYTES = 1 << 16
+STOP_S = 5.0
+#: Analyses yield to training where both want a processor.
+NICE = 5
+
+
+@dataclass(frozen=True)
+class Options:
+    """How and where to serve."""
+
+    port: int = 9999  # 0: any
+    ip: str = "127.0.0.1"
+    token: str | None = None
+    certfile: str | None = None
+    keyfile: str | None = None
+    base_url: str = ""  # "/prefix", or the public URL "https://host/prefix" of a reverse proxy
+
+
+def split_base_url(base_url: str) -> tuple[str, str]:
+    """``https://host`` (or "") and ``/prefix`` (or "")."""
+    parts = urlsplit(base_url)
+    origin = f"{parts.scheme}://{parts.netloc}" if parts.scheme and parts.netloc else ""
+    path = parts.path.strip("/")
+    return origin, f"/{path}" if path else ""
+
+
+def bind(port: int, ip: str) -> list[socket.socket]:
+    """Sockets at this port or at the next free one; PortError if there is none."""
+    last = min(port + PORTS_TRIED, 65536) if port else 1
+    problem: OSError | None = None
+    for candidate in range(port, last):
+        try:
+            return bind_sockets(candidate, ip or None)
+        except OSError as this:
+            problem = this
+            if isinstance(this, socket.gaierror):
+                break
+    raise PortError(
+        f"No port from {port} to {last - 1} can be bound at {ip or 'any address'}: {problem}. "
+        "Choose another server_port (0 takes any free one) or server_ip."
+    )
+
+
+def tls_context(certfile: str | None, keyfile: str | None) -> ssl.SSLContext | None:
+    """None without a certificate; PortError for one that cannot be used: never falls back to plain HTTP."""
+    if not certfile:
+        if keyfile:
+            raise PortError("A keyfile needs its certfile; give both, or none to serve plain HTTP.")
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(certfile, keyfile)
+    except (OSError, ValueError) as problem:
+        raise PortError(f"The certificate {certfile} (key {keyfile or 'in it'}) cannot be used: {problem}.") from problem
+    return context
+
+
+def own_address() -> str:
+    """The address that this machine has in its network; no packet is sent and no name is asked for."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))
+        return str(probe.getsockname()[0])
+    return "127.0.0.1"
+
+
+class Server(HTTPServer):
+    """Tornado's, with a limit on connections."""
+
+    open_connections = 0
+
+    def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
+        if self.open_connections >= CONNECTIONS:
+            stream.close()
+            return
+        self.open_connections += 1
+        super().handle_stream(stream, address)
+
+    def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
+        return super().start_request(server_conn, request_conn)
+
+    def on_close(self, server_conn: object) -> None:
+        self.open_connections -= 1
+        super().on_close(server_conn)
+
+
+class WebServer:
+    """Serves one session. ``start`` and ``stop`` may alternate; the token stays."""
+
+    def __init__(
+        self,
+        source: SessionSource,
+        options: Options,
+        extra_routes: Sequence[Route] = (),
+        job: Callable[[], Job | None] = lambda: None,
+    ) -> None:
+        self.source = source
+        self.options = options
+        self.token = choose_token(options.token)
+        self.port = 0
+        self.extra_routes: list[Route] = list(extra_routes)
+        self.job = job
+        self._origin, self.path = split_base_url(options.base_url)
+        self._change = threading.Lock()
+        self._serving: Serving | None = None
+
+    # -------------------------------------------------------------------------------------------------- from any thread
+
+    def start(self) -> None:
+        """Does nothing while it serves already. PortError: no port or no certificate."""
+        with self._change:
+            if self._serving is not None and self._serving.is_alive():
+                return
+            context = tls_context(self.options.certfile, self.options.keyfile)
+            sockets = bind(self.port or self.options.port, self.options.ip)
+            self.port = sockets[0].getsockname()[1]
+            self._serving = Serving(self, sockets, context)
+            self._serving.begin()
+
+    def stop(self) -> None:
+        """Returns when the port is free again; from the server's own thread at once."""
+        serving = self._serving
+        if serving is not None:
+            serving.end()
+
+    def join(self) -> None:
+        """Waits until the server is stopped."""
+        serving = self._serving
+        if serving is not None:
+            serving.join()
+
+    @property
+    def running(self) -> bool:
+        return self._serving is not None and self._serving.is_alive()
+
+    def publish(self, message: LiveMessage) -> None:
+        """Tells all pages; nothing happens while the server is stopped."""
+        serving = self._serving
+        if serving is not None and serving.live is not None:
+            serving.live.publish(message)
+
+    @property
+    def address(self) -> str:
+        """The page's URL without the token, "" if there is none."""
+        if not self.running:
+            return ""
+        if self._origin:
+            return f"{self._origin}{self.path}/"
+        scheme = "https" if self.options.certfile else "http"
+        host = own_address() if self.options.ip in WILDCARDS else self.options.ip
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}{self.path}/"
+
+    @property
+    def url(self) -> str:
+        """The page's URL with the token, "" if there is none."""
+        address = self.address
+        return address and address + self.access().query()
+
+    def access(self) -> Access:
+        names = Names(self.options.ip, socket.gethostname(), self._origin, os.environ.get("TFTRACER_ALLOWED_HOSTS", ""))
+        return Access(self.token, names, self.port, self.path, secure=bool(self.options.certfile))
+
+
+class Serving(threading.Thread):
+    """One start of the server: its thread, its loop, its workers."""
+
+    def __init__(self, server: WebServer, sockets: list[socket.socket], context: ssl.SSLContext | None) -> None:
+        super().__init__(name="tftracer-web", daemon=True)
+        self._server = server
+        self._sockets = sockets
+        self._context = context
+        self._ready = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._end: asyncio.Event | None = None
+        self.live: Live | None = None
+
+    def begin(self) -> None:
+        self.start()
+        self._ready.wait()
+
+    def end(self) -> None:
+        if self._loop is not None and self._end is not None:
+            with contextlib.suppress(RuntimeError):  # it has ended by itself meanwhile
+                self._loop.call_soon_threadsafe(self._end.set)
+        if threading.current_thread() is not self:
+            self.join()
+
+    # ---------------------------------------------------------------------------------------------------- on its thread
+
+    def run(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_until_complete(self._serve())
+        except Exception:
+            log.exception("tftracer: the web server failed; training and recording go on without the page")
+        finally:
+            self._ready.set()
+            for one in self._sockets:
+                one.close()
+            self._loop.close()
+
+    async def _serve(self) -> None:
+        self._end = asyncio.Event()
+        quick = Workers("tftracer-quick", 2)
+        heavy = Workers("tftracer-analyses", 2, NICE)
+        try:
+            services = self._services(quick, heavy)
+            http = self._http(services)
+            services.live.start()
+            http.add_sockets(self._sockets)
+            self._ready.set()
+            await self._end.wait()
+            http.stop()
+            await services.live.stop({"type": "closing", "payload": {"code": "stopped", "message": "The server stops."}})
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(http.close_all_connections(), STOP_S)
+        finally:
+            quick.stop()
+            heavy.stop()
+
+    def _services(self, quick: Workers, heavy: Workers) -> Services:
+        server = self._server
+        self.live = Live(server.source, quick, server.job)
+        return Services(
+            source=server.source,
+            access=server.access(),
+            quick=quick,
+            analyses=Analyses(server.source, heavy),
+            live=self.live,
+            static=Static(server.path),
+            path=server.path,
+            stop=self.end,
+        )
+
+    def _http(self, services: Services) -> Server:
+        prefix = f"(?:{re.escape(services.path)})?" if services.path else ""
+        routes = [*ROUTES, *self._server.extra_routes, *LAST_ROUTES]
+        application = web.Application(
+            [(prefix + pattern, handler, {"services": services}) for pattern, handler in routes],
+            log_function=lambda handler: None,  # a URL may hold the token
+            websocket_ping_interval=20,
+            websocket_max_message_size=1024,
+        )
+        return Server(
+            application,
+            ssl_options=self._context,
+            max_header_size=HEADER_BYTES,
+            max_body_size=1 << 20,
+            body_timeout=BODY_S,
+            idle_connection_timeout=IDLE_CONNECTION_S,
+        )

@@ -1,0 +1,184 @@
+"""Who may talk to the server: the token, the cookie, the names it answers to. No HTTP and no clock of its own in here.
+
+A request is let in when its ``Host`` is a name of this server (DNS rebinding), its ``Origin`` is this server (cross-site
+requests) and it carries the token or the cookie made of it. Used on the server thread alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import ipaddress
+import os
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from urllib.parse import quote, urlsplit
+
+#: Names under which a loopback server, or the near end of a tunnel, is reached.
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+WILDCARDS = frozenset({"", "0.0.0.0", "::"})
+
+
+def choose_token(token: str | None) -> str:
+    """The given token, or that of the environment (TFTRACER_TOKEN), or a new one of 256 random bits.
+
+    TypeError, ValueError: a token that no header or URL can carry.
+    """
+    if token is None:
+        return os.environ.get("TFTRACER_TOKEN", "").strip() or secrets.token_urlsafe(32)
+    if not isinstance(token, str):
+        raise TypeError(f"token must be a string, not {type(token).__name__}")
+    if not token or not token.isascii() or not token.isprintable() or token != token.strip():
+        raise ValueError("token must be one or more printable ASCII characters; leave it out to have one made")
+    return token
+
+
+def same(given: str, expected: str) -> bool:
+    """Compares in a time that does not tell how much of it was right."""
+    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode())
+
+
+@dataclass(frozen=True)
+class Location:
+    """Host and port of a Host header or an Origin; the port is None where none is written."""
+
+    host: str
+    port: int | None
+
+    @classmethod
+    def parse(cls, netloc: str) -> Location | None:
+        """None for what no client that means well sends."""
+        if not netloc or any(c in netloc for c in "/\\@?# \t,"):
+            return None
+        try:
+            parts = urlsplit("//" + netloc)
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            return None
+        return cls(host.rstrip("."), port) if host else None
+
+    @classmethod
+    def of_origin(cls, origin: str) -> Location | None:
+        """``null``, and anything but http and https, is None: foreign."""
+        scheme, separator, netloc = origin.partition("://")
+        return cls.parse(netloc) if separator and scheme in {"http", "https"} else None
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class Names:
+    """The names this server answers to."""
+
+    def __init__(self, bound: str, hostname: str, public: str = "", allowed: str = "") -> None:
+        """bound: the address listened on; public: scheme and host of a reverse proxy; allowed: more names, with commas."""
+        self._any_port = set(LOOPBACK_NAMES)
+        self._exact: set[Location] = set()
+        self._origins: set[Location] = set()
+        if bound not in WILDCARDS:
+            self._any_port.add(bound.lower())
+        if not is_loopback(bound):
+            self._any_port.add(hostname.lower())
+        for entry in allowed.split(","):
+            self._allow(entry.strip().lower())
+        origin = Location.of_origin(public) if public else None
+        if origin:
+            self._any_port.add(origin.host)
+            self._origins.add(origin)
+
+    def _allow(self, entry: str) -> None:
+        location = Location.parse(f"[{entry}]" if entry.count(":") > 1 and "[" not in entry else entry)
+        if location is None:
+            return
+        self._origins.add(location)
+        if location.port is None:
+            self._any_port.add(location.host)
+        else:
+            self._exact.add(location)
+
+    def is_ours(self, host: str, own_address: str) -> bool:
+        """host: a Host header; own_address: this machine's end of the connection, which no foreign name can be."""
+        location = Location.parse(host)
+        if location is None:
+            return False
+        return location.host in self._any_port or location in self._exact or location.host == own_address
+
+    def is_same_origin(self, origin: str, host: str) -> bool:
+        """The port counts too: another server on the same machine is another user's.
+
+        The scheme does not: behind a proxy that ends TLS, the page's is https and this server's is http. Both headers
+        leave out the default port, so that equal ones are equal as they stand.
+        """
+        theirs = Location.of_origin(origin)
+        return theirs is not None and (theirs == Location.parse(host) or theirs in self._origins)
+
+
+@dataclass
+class Limiter:
+    """At most ``burst`` wrong guesses at once and ``per_second`` in the long run, for each address."""
+
+    burst: float
+    per_second: float
+    clock: Callable[[], float] = time.monotonic
+    addresses: int = 1024  # remembered: an attacker with many addresses costs no memory
+    _used: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
+
+    def _level(self, address: str) -> float:
+        level, at = self._used.get(address, (0.0, 0.0))
+        return max(0.0, level - (self.clock() - at) * self.per_second)
+
+    def exhausted(self, address: str) -> bool:
+        return self._level(address) + 1 > self.burst
+
+    def wrong(self, address: str) -> None:
+        level = self._level(address) + 1
+        self._used[address] = (level, self.clock())
+        self._used.move_to_end(address)
+        while len(self._used) > self.addresses:
+            self._used.popitem(last=False)
+
+
+class Access:
+    """The token and what is made of it."""
+
+    def __init__(self, token: str, names: Names, port: int, path: str = "", secure: bool = False) -> None:
+        """port, path, secure: of this server; they make its cookie its own, beside other servers on the same host."""
+        self.token = token
+        self.names = names
+        self.path = path
+        self.secure = secure
+        self.cookie_name = f"tftracer-{port}-{self._derive('name')[:8]}"
+        self.cookie_value = self._derive("cookie")
+        self.logins = Limiter(burst=10, per_second=1 / 6)
+        self.bearers = Limiter(burst=200, per_second=5)
+
+    def _derive(self, purpose: str) -> str:
+        """The cookie is not the token: what leaks from a browser's profile does not open another server."""
+        digest = hmac.new(self.token.encode(), purpose.encode(), hashlib.sha256).digest()
+        return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+    def has_cookie(self, value: str | None) -> bool:
+        return value is not None and same(value, self.cookie_value)
+
+    def is_token(self, given: str, address: str, limiter: Limiter) -> bool:
+        """Counts the wrong ones; ask ``limiter.exhausted`` first."""
+        if same(given, self.token):
+            return True
+        limiter.wrong(address)
+        return False
+
+    def cookie(self) -> str:
+        """The Set-Cookie header."""
+        secure = "; Secure" if self.secure else ""
+        return f"{self.cookie_name}={self.cookie_value}; Path={self.path or '/'}; HttpOnly; SameSite=Strict{secure}"
+
+    def query(self) -> str:
+        return f"?token={quote(self.token, safe='')}"

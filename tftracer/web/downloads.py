@@ -1,0 +1,231 @@
+"""Files: the session saved and loaded, a trace in other tools' formats. Streamed both ways, whatever their size."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+from tornado.httputil import HTTPServerRequest
+from tornado.iostream import StreamClosedError
+
+from tftracer.errors import StorageError, TracerError
+from tftracer.session.source import SessionSource
+from tftracer.web.base import Refusal, log
+from tftracer.web.encode import WRITE_BYTES, joined
+from tftracer.web.handlers import ApiHandler, OfTrace
+from tftracer.web.messages import Session, TraceRecord
+
+if TYPE_CHECKING:
+    from tftracer.trace.answers import Answers
+
+UPLOAD_BYTES = 16 << 30
+MEMORY_BYTES = 8 << 20  # an export beyond this is on disk while it is sent
+Writer = Callable[["Answers", TraceRecord, IO[bytes]], None]
+
+
+class Export(NamedTuple):
+    suffix: str
+    content_type: str
+    write: Writer
+
+
+def _chrome(answers: Answers, record: TraceRecord, file: IO[bytes]) -> None:
+    from tftracer.export.chrome import write_chrome_trace
+
+    write_chrome_trace(answers, file)
+
+
+def _perfetto(answers: Answers, record: TraceRecord, file: IO[bytes]) -> None:
+    from tftracer.export.perfetto import write_perfetto
+
+    write_perfetto(answers, file)
+
+
+def _html(answers: Answers, record: TraceRecord, file: IO[bytes]) -> None:
+    from tftracer.export.html import write_html
+
+    write_html(answers, record, file)
+
+
+BINARY = "application/octet-stream"
+EXPORTS = {
+    "chrome": Export(".json", "application/json", _chrome),
+    "perfetto": Export(".pftrace", BINARY, _perfetto),
+    "html": Export(".html", "text/html; charset=utf-8", _html),
+}
+
+
+def file_name(*parts: object) -> str:
+    """A name that any file system and any header takes."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", "-".join(str(p) for p in parts if p != ""))[:150]
+
+
+def session_file_name(session: Session) -> str:
+    started = time.strftime("%Y%m%d-%H%M%S", time.localtime(session["started_at"]))
+    words = session["command"].split()
+    script = Path(words[0]).stem if words else ""
+    rank = "" if session["rank"] is None else f"rank{session['rank']}"
+    return file_name("tftracer", script, session["host"], rank, started) + ".tftrace"
+
+
+def pieces(file: IO[bytes]) -> Iterator[bytes]:
+    with file:
+        while chunk := file.read(WRITE_BYTES):
+            yield chunk
+
+
+class Download(ApiHandler):
+    """An attachment, made on a worker thread piece by piece as the client takes it."""
+
+    async def send_file(self, name: str, content_type: str, chunks: Iterator[bytes]) -> None:
+        first = await self.quickly(next, chunks, None)  # an error here is still an answer of its own
+        self.set_header("Content-Type", content_type)
+        self.set_header("Content-Disposition", f'attachment; filename="{name}"')
+        try:
+            await self._send(first, chunks)
+        except StreamClosedError:
+            pass
+        except Exception as problem:
+            self._break_off(problem)
+        finally:
+            await self.quickly(getattr(chunks, "close", lambda: None))
+
+    async def _send(self, chunk: bytes | None, chunks: Iterator[bytes]) -> None:
+        while chunk is not None:
+            self.write(chunk)
+            await self.flush()
+            chunk = await self.quickly(next, chunks, None)
+
+    def _break_off(self, problem: Exception) -> None:
+        """Half a file must not look like a whole one: the connection ends without the last chunk."""
+        expected = isinstance(problem, (TracerError, OSError))
+        log.error("tftracer: a download broke off: %s", problem, exc_info=None if expected else problem)
+        stream = getattr(self.request.connection, "stream", None)
+        if stream is not None:
+            stream.close()
+
+
+class SessionFileHandler(Download):
+    """Saves the session (GET), loads one into this server (POST)."""
+
+    body_type = BINARY
+    body_limit = UPLOAD_BYTES
+    _upload: Upload | None = None
+
+    def prepare(self) -> None:
+        super().prepare()
+        if self.request.method == "POST":
+            self._upload = Upload(self.request)
+
+    async def data_received(self, chunk: bytes) -> None:
+        if self._upload is not None and self._upload.is_due(chunk):
+            await self.quickly(self._upload.write)
+
+    async def get(self) -> None:
+        source = self.services.source
+        session = await self.quickly(source.session)
+        await self.send_file(session_file_name(session), BINARY, joined(source.saved_bytes()))
+
+    async def post(self) -> None:
+        upload = self._upload
+        if upload is None or not upload.size:
+            raise Refusal(400, "bad_body", f"The body must be a session file, as {BINARY}.")
+        loaded = await self.quickly(upload.load, self.services.source)
+        self.services.live.refresh_all()
+        self.send_json(loaded)
+
+    def on_connection_close(self) -> None:
+        super().on_connection_close()
+        self.on_finish()
+
+    def on_finish(self) -> None:
+        if self._upload is not None:
+            self._upload.discard()
+
+
+class Upload:
+    """A body on its way to a temporary file, readable by its owner alone."""
+
+    def __init__(self, request: HTTPServerRequest) -> None:
+        connection = request.connection
+        connection.set_max_body_size(UPLOAD_BYTES)  # type: ignore[union-attr]
+        connection.set_body_timeout(0)  # type: ignore[union-attr]
+        self.size = 0
+        self._waiting: list[bytes] = []
+        self._waiting_bytes = 0
+        self._problem: OSError | None = None
+        self._file: IO[bytes] | None = None
+
+    def is_due(self, chunk: bytes) -> bool:
+        """Keeps the chunk; True when it is time to write."""
+        self.size += len(chunk)
+        self._waiting.append(chunk)
+        self._waiting_bytes += len(chunk)
+        return self._waiting_bytes >= WRITE_BYTES
+
+    def write(self) -> None:
+        """What waits. A full disk is told of in the end, when the client listens."""
+        waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        if self._problem is not None:
+            return
+        try:
+            if self._file is None:
+                self._file = tempfile.NamedTemporaryFile(prefix="tftracer-load-", suffix=".tftrace")  # noqa: SIM115
+            self._file.writelines(waiting)
+        except OSError as problem:
+            self._problem = problem
+
+    def load(self, source: SessionSource) -> object:
+        self.write()
+        if self._problem is not None or self._file is None:
+            raise StorageError(
+                f"The file cannot be kept in {tempfile.gettempdir()} while it is loaded: {self._problem}. "
+                "Make room there, or set TMPDIR to a folder with room."
+            )
+        self._file.flush()
+        return source.load(self._file.name)
+
+    def discard(self) -> None:
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                self._file.close()
+            self._file = None
+
+
+def slices(data: bytes) -> Iterator[bytes]:
+    for first in range(0, len(data), WRITE_BYTES):
+        yield data[first : first + WRITE_BYTES]
+
+
+class TraceFileHandler(OfTrace, Download):
+    """A trace for another tool; by itself, what TensorFlow gave."""
+
+    async def get(self, number: str) -> None:
+        form = self.get_query_argument("format", "run_metadata")
+        if form != "run_metadata" and form not in EXPORTS:
+            known = ", ".join(["run_metadata", *EXPORTS])
+            raise Refusal(400, "bad_query", f"format must be one of {known}; not {form[:50]!r}.")
+        trace = await self.trace(number)
+        record = await self.quickly(self.services.source.trace_record, trace.id)
+        name = file_name("trace", trace.id, "step", record["step"])
+        if form == "run_metadata":
+            raw = await self.quickly(self.services.source.trace_bytes, trace.id)
+            await self.send_file(f"{name}.pb", BINARY, slices(raw))
+        else:
+            export = EXPORTS[form]
+            file = await self.unless_gone(self.services.analyses.answers(trace, partial(written, export, record)))
+            await self.send_file(name + export.suffix, export.content_type, pieces(file))
+
+
+def written(export: Export, record: TraceRecord, answers: Answers) -> IO[bytes]:
+    """The export in a temporary file, to be read from its beginning."""
+    file: IO[bytes] = tempfile.SpooledTemporaryFile(MEMORY_BYTES)  # noqa: SIM115
+    export.write(answers, record, file)
+    file.seek(0)
+    return file

@@ -1,0 +1,232 @@
+"""The HTTP API's handlers: thin, each a question to the session or to a trace. docs/http-api.rst describes what they answer."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, cast
+
+from tornado.iostream import StreamClosedError
+
+from tftracer.version import __version__
+from tftracer.web.analyses import Format, Question, Trace
+from tftracer.web.base import Guarded, Refusal
+from tftracer.web.encode import MSGPACK, Body, accepted_encoding, encode
+from tftracer.web.messages import Ok, SessionMessage
+
+OK: Ok = {"ok": True}
+MAX_STEPS = 1000  # in one request
+MAX_NOTE = 10_000
+MAX_DEPTH = 5
+ID_DIGITS = 15
+
+
+class ApiHandler(Guarded):
+    """Helpers for numbers in paths and queries, and for sending."""
+
+    def number(self, text: str, what: str) -> int:
+        """A number in a path: one that is none is unknown, not an error of another kind."""
+        if not (text.isascii() and text.isdigit() and len(text) <= ID_DIGITS):
+            raise Refusal(404, "unknown", f"There is no {what} {text[:50]!r}: {what}s have numbers, from 1.")
+        return int(text)
+
+    def wants_msgpack(self) -> bool:
+        return MSGPACK in self.request.headers.get("Accept", "")
+
+    def accepted_encoding(self) -> str:
+        return accepted_encoding(self.request.headers.get("Accept-Encoding", ""))
+
+    async def send_body(self, body: Body) -> None:
+        """In chunks, each after the one before has left: a slow client holds a chunk, not the whole."""
+        self.set_header("Content-Type", body.content_type)
+        self.set_header("Vary", "Accept, Accept-Encoding")
+        if body.encoding:
+            self.set_header("Content-Encoding", body.encoding)
+        self.set_header("Content-Length", str(body.size))
+        try:
+            for chunk in body.chunks:
+                self.write(chunk)
+                await self.flush()
+        except StreamClosedError:
+            return
+
+
+class UnknownRoute(ApiHandler):
+    def check_method(self) -> None:
+        raise Refusal(404, "unknown_route", f"There is no {self.request.path[:200]}; docs/http-api.rst lists what there is.")
+
+
+class SessionHandler(ApiHandler):
+    async def get(self) -> None:
+        source = self.services.source
+        message: SessionMessage = await self.quickly(lambda: {"session": source.session(), "runs": source.runs()})
+        self.send_json(message)
+
+
+class StepsHandler(ApiHandler):
+    async def get(self, run: str) -> None:
+        run_id = self.number(run, "run")
+        encoding = self.accepted_encoding()
+        body = await self.quickly(lambda: encode(self.services.source.step_times(run_id), True, encoding))
+        await self.send_body(body)
+
+
+class TraceRequestHandler(ApiHandler):
+    """Asks for traces of a run, and takes it back."""
+
+    async def post(self, run: str) -> None:
+        steps = self.json().get("steps")
+        if type(steps) is not int or not 1 <= steps <= MAX_STEPS:
+            raise Refusal(400, "bad_body", f'The body must be {{"steps": N}}, N from 1 to {MAX_STEPS}.')
+        await self._request(run, steps)
+
+    async def delete(self, run: str) -> None:
+        await self._request(run, 0)
+
+    async def _request(self, run: str, steps: int) -> None:
+        await self.quickly(self.services.source.request_traces, self.number(run, "run"), steps)
+        self.send_json(OK)
+
+
+class TracingHandler(ApiHandler):
+    async def put(self) -> None:
+        on = self.json().get("all")
+        if type(on) is not bool:
+            raise Refusal(400, "bad_body", 'The body must be {"all": true} or {"all": false}.')
+        await self.quickly(self.services.source.set_trace_all, on)
+        self.send_json(OK)
+
+
+class TraceHandler(ApiHandler):
+    async def get(self, trace: str) -> None:
+        self.send_json(await self.quickly(self.services.source.trace_record, self.number(trace, "trace")))
+
+
+class NoteHandler(ApiHandler):
+    async def put(self, trace: str) -> None:
+        note = self.json().get("note")
+        if not isinstance(note, str) or len(note) > MAX_NOTE:
+            raise Refusal(400, "bad_body", f'The body must be {{"note": TEXT}}, TEXT of at most {MAX_NOTE} characters.')
+        self.send_json(await self.quickly(self.services.source.set_note, self.number(trace, "trace"), note))
+
+
+class ShutdownHandler(ApiHandler):
+    async def post(self) -> None:
+        self.send_json(OK)
+        await self.finish()
+        self.services.stop()
+
+
+# ---------------------------------------------------------------------------------------------------- answers about traces
+
+
+class OfTrace(ApiHandler):
+    """Something about one trace."""
+
+    async def trace(self, number: str) -> Trace:
+        """Refuses a number that no trace has."""
+        trace_id = self.number(number, "trace")
+        source = self.services.source
+        record, session = await self.quickly(lambda: (source.trace_record(trace_id), source.session()["id"]))
+        if record["state"] != "ready":
+            raise Refusal(409, "broken_trace", f"Trace {trace_id} cannot be read; its record says why.")
+        return Trace(session, trace_id, record["started_at"], record["bytes"])
+
+
+class AnswerHandler(OfTrace):
+    """One question. A trace never changes, so the answer may be kept as long as its tag is asked about."""
+
+    async def get(self, number: str, *arguments: str) -> None:
+        question = self.question(*arguments)
+        trace = await self.trace(number)
+        if self._is_known(trace, question):
+            self.set_status(304)
+            return
+        form = Format(self.packed(), self.accepted_encoding())
+        await self.send_body(await self.unless_gone(self.services.analyses.ask(trace, question, form)))
+
+    def question(self, *arguments: str) -> Question:
+        raise NotImplementedError
+
+    def packed(self) -> bool:
+        return self.wants_msgpack()
+
+    def _is_known(self, trace: Trace, question: Question) -> bool:
+        """A tag that is the same for a saved session reopened elsewhere, and differs with the version that computed it."""
+        plain = f"{__version__} {trace.tag} {question.key} {self.packed()}"
+        tag = f'"{hashlib.sha256(plain.encode()).hexdigest()[:32]}"'
+        self.set_header("Cache-Control", "private, no-cache")
+        self.set_header("Etag", tag)
+        return tag in self.request.headers.get("If-None-Match", "").replace("W/", "").split(", ")
+
+    def compute_etag(self) -> str | None:
+        return None  # set above, before the answer is computed
+
+    def finite(self, name: str) -> float | None:
+        """A number in the query; None where it is left out."""
+        text = self.get_query_argument(name, None)
+        try:
+            value = None if text is None else float(text)
+        except ValueError:
+            value = float("nan")
+        if value is not None and not abs(value) < 1e18:
+            raise Refusal(400, "bad_query", f"{name} must be a number, not {str(text)[:50]!r}.")
+        return value
+
+
+def message(value: object) -> Mapping[str, Any]:
+    """A body of web/messages.py, seen as the mapping that it is."""
+    return cast("Mapping[str, Any]", value)
+
+
+class TimelineHandler(AnswerHandler):
+    def question(self, *arguments: str) -> Question:
+        return Question("timeline", lambda a: message(a.timeline()))
+
+    def packed(self) -> bool:
+        return True
+
+
+class PlainAnswerHandler(AnswerHandler):
+    """The analyses that take nothing but the trace."""
+
+    QUESTIONS = {
+        "verdict": lambda a: a.verdict(),
+        "breakdown": lambda a: a.breakdown(),
+        "critical-path": lambda a: a.critical_path(),
+        "communication": lambda a: a.communication(),
+        "scheduling": lambda a: a.scheduling(),
+        "cost": lambda a: a.cost(),
+    }
+
+    def question(self, *arguments: str) -> Question:
+        (name,) = arguments
+        ask = self.QUESTIONS[name]
+        return Question(name, lambda a: message(ask(a)))
+
+
+class OpsHandler(AnswerHandler):
+    def question(self, *arguments: str) -> Question:
+        by = self.get_query_argument("by", "type")
+        if by not in {"type", "name", "scope"}:
+            raise Refusal(400, "bad_query", f"by must be type, name or scope, not {by[:50]!r}.")
+        return Question(f"ops?by={by}", lambda a: message(a.ops(by=by)))
+
+
+class MemoryHandler(AnswerHandler):
+    def question(self, *arguments: str) -> Question:
+        at_ns = self.finite("at_ns")
+        return Question(f"memory?at_ns={at_ns}", lambda a: message(a.memory(at_ns=at_ns)))
+
+
+class NodeHandler(AnswerHandler):
+    def question(self, *arguments: str) -> Question:
+        index = self.number(arguments[0], "node")
+        return Question(f"node/{index}", lambda a: message(a.node(index)))
+
+
+class NeighbourhoodHandler(AnswerHandler):
+    def question(self, *arguments: str) -> Question:
+        index = self.number(arguments[0], "node")
+        depth = int(min(max(self.finite("depth") or 1, 1), MAX_DEPTH))
+        return Question(f"node/{index}/graph?depth={depth}", lambda a: message(a.neighbourhood(index, depth)))

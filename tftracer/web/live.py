@@ -1,0 +1,286 @@
+"""The live WebSocket: a snapshot, then what changes, at most ten messages a second to each browser.
+
+The session's listener runs on whichever thread made the change and only notes it; everything else runs on the server's
+loop. Changes of one thing replace each other until they are sent. Each message is serialized once for all browsers, and
+with many of them messages are sent less often, so that a hundred cost training no more than one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from typing import Any, cast
+
+from tornado.iostream import StreamClosedError
+from tornado.websocket import WebSocketClosedError, WebSocketHandler
+
+from tftracer.session.source import SessionSource
+from tftracer.web.base import Guarded, Refusal
+from tftracer.web.encode import dumps
+from tftracer.web.messages import Closing, Job, LiveMessage, NewSteps, SnapshotMessage
+from tftracer.web.workers import Workers
+
+TICK_S = 0.1
+PER_SECOND = 10
+#: Of the ten a second, those kept for what a person waits for (a trace that is ready), beside the counting.
+URGENT = frozenset({"trace", "trace_removed", "closing", "job"})
+COUNTING_S = 1 / 6
+#: A send to one browser takes about 50 µs of the interpreter's lock: at most 1 % of a core for the counting.
+COUNTING_SENDS_PER_S = 200
+BATCH = 20  # sends between two turns of the loop
+CLIENTS = 200
+MAX_STEPS = 1000  # in one message; older ones are in GET /api/runs/ID/steps
+CLIENT_MESSAGE_BYTES = 1024  # browsers have nothing to say here
+SLOW_S = 60.0  # a browser that took nothing for so long is gone
+
+
+def key_of(message: LiveMessage) -> str:
+    """Messages of one key replace each other."""
+    payload = cast("dict[str, Any]", message["payload"])
+    if message["type"] == "steps":
+        return f"steps {payload['run_id']}"
+    if message["type"] in {"trace", "trace_removed"}:
+        return f"trace {payload['id']}"
+    return f"run {payload['id']}" if message["type"] == "run" else message["type"]
+
+
+def merged(older: NewSteps, newer: NewSteps) -> NewSteps:
+    """Both, without the oldest if they are too many."""
+    starts = (older["start_at"] + newer["start_at"])[-MAX_STEPS:]
+    durations = (older["duration_s"] + newer["duration_s"])[-MAX_STEPS:]
+    last = newer["first_step"] + len(newer["duration_s"])
+    return {
+        "run_id": newer["run_id"],
+        "first_step": last - len(durations),
+        "start_at": starts,
+        "duration_s": durations,
+    }
+
+
+class Outbox:
+    """What changed and is not sent yet. Any thread puts, the loop takes; its size is bounded by the number of runs and traces."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._urgent: OrderedDict[str, LiveMessage] = OrderedDict()
+        self._counting: OrderedDict[str, LiveMessage] = OrderedDict()
+
+    def put(self, message: LiveMessage) -> None:
+        box = self._urgent if message["type"] in URGENT else self._counting
+        key = key_of(message)
+        with self._lock:
+            older = box.get(key)
+            if message["type"] == "steps" and older is not None and older["type"] == "steps":
+                message = {"type": "steps", "payload": merged(older["payload"], message["payload"])}
+            box[key] = message  # keeps its place in the queue
+
+    def take(self, urgent: bool) -> LiveMessage | None:
+        box = self._urgent if urgent else self._counting
+        with self._lock:
+            return box.popitem(last=False)[1] if box else None
+
+    def clear(self) -> None:
+        with self._lock:
+            self._urgent.clear()
+            self._counting.clear()
+
+    def __len__(self) -> int:
+        return len(self._urgent) + len(self._counting)
+
+
+class Pace:
+    """When the next message may go: a strict ten a second, the counting spread evenly over it."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._sent: deque[float] = deque(maxlen=PER_SECOND)
+        self._counted_at = float("-inf")
+
+    def allows(self, urgent: bool, clients: int) -> bool:
+        now = self._clock()
+        if len(self._sent) == PER_SECOND and now - self._sent[0] <= 1.0:
+            return False
+        return urgent or now - self._counted_at >= max(COUNTING_S, clients / COUNTING_SENDS_PER_S)
+
+    def sent(self, urgent: bool) -> None:
+        now = self._clock()
+        self._sent.append(now)
+        if not urgent:
+            self._counted_at = now
+
+
+class Live:
+    """All browsers that look on, and what is to be told them."""
+
+    def __init__(self, source: SessionSource, quick: Workers, job: Callable[[], Job | None] = lambda: None) -> None:
+        self._source = source
+        self._quick = quick
+        self._job = job
+        self._outbox = Outbox()
+        self._pace = Pace()
+        self._clients: set[LiveHandler] = set()
+        self._snapshot: asyncio.Future[str] | None = None
+        self._pump: asyncio.Task[None] | None = None
+        self._unsubscribe: Callable[[], None] = lambda: None
+
+    def start(self) -> None:
+        self._unsubscribe = self._source.subscribe(self.publish)
+        self._pump = asyncio.ensure_future(self._run())
+
+    def publish(self, message: LiveMessage) -> None:
+        """From any thread. Nothing is kept while nobody looks on."""
+        if self._clients:
+            self._outbox.put(message)
+
+    @property
+    def full(self) -> bool:
+        return len(self._clients) >= CLIENTS
+
+    def join(self, client: LiveHandler) -> None:
+        if not self._clients:
+            self._snapshot = None  # what changed while nobody looked on was not kept
+        self._clients.add(client)
+        client.refresh()
+
+    def leave(self, client: LiveHandler) -> None:
+        self._clients.discard(client)
+
+    def refresh_all(self) -> None:
+        """A new snapshot to everybody: the session is another one now."""
+        self._snapshot = None
+        for client in self._clients:
+            client.refresh()
+
+    async def snapshot(self) -> str:
+        """The first message of a connection; one is made for all that ask within a tick."""
+        if self._snapshot is None:
+            self._snapshot = asyncio.wrap_future(self._quick.submit(self._take_snapshot))
+            asyncio.get_running_loop().call_later(TICK_S, self._forget, self._snapshot)
+        return await asyncio.shield(self._snapshot)
+
+    def _forget(self, snapshot: asyncio.Future[str]) -> None:
+        if self._snapshot is snapshot:
+            self._snapshot = None
+
+    def _take_snapshot(self) -> str:
+        source = self._source
+        message: SnapshotMessage = {
+            "type": "snapshot",
+            "payload": {"session": source.session(), "runs": source.runs(), "job": self._job()},
+        }
+        return dumps(message)
+
+    async def stop(self, why: Closing) -> None:
+        """Tells everybody, and closes."""
+        self._unsubscribe()
+        if self._pump is not None:
+            self._pump.cancel()
+        text = dumps(why)
+        for client in list(self._clients):
+            client.last_word(text)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            await self._send_due()
+
+    async def _send_due(self) -> None:
+        """What may go now: urgent messages first, one of the counting ones."""
+        if not self._clients:
+            self._outbox.clear()
+        for urgent in (True, False):
+            while self._pace.allows(urgent, len(self._clients)):
+                message = self._outbox.take(urgent)
+                if message is None:
+                    break
+                self._pace.sent(urgent)
+                await self._send(dumps(message))
+
+    async def _send(self, text: str) -> None:
+        self._snapshot = None  # who comes after this message needs one that knows of it
+        for position, client in enumerate(list(self._clients), 1):
+            client.send(text)
+            if position % BATCH == 0:
+                await asyncio.sleep(0)  # the loop's poll lets go of the interpreter's lock
+
+
+class LiveHandler(Guarded, WebSocketHandler):
+    """One browser. One message is on its way at a time; what comes meanwhile waits, or gives way to a new snapshot."""
+
+    BACKLOG = 50
+
+    def initialize(self, services: Any) -> None:
+        super().initialize(services)
+        self._waiting: deque[str] = deque()
+        self._stale = False  # a snapshot is due
+        self._sender: asyncio.Task[None] | None = None
+
+    def prepare(self) -> None:
+        super().prepare()
+        if self.request.headers.get("Upgrade", "").lower() != "websocket":
+            raise Refusal(426, "websocket_only", "This is a WebSocket.", {"Upgrade": "websocket"})
+        if self.services.live.full:
+            raise Refusal(503, "too_many", f"{CLIENTS} pages look on already.", {"Retry-After": "10"})
+
+    def check_origin(self, origin: str) -> bool:
+        return True  # prepare() has checked it, against more names than Tornado knows
+
+    def get_compression_options(self) -> None:
+        """None: each browser would be compressed for anew, and messages are small."""
+
+    def open(self, *arguments: str, **named: str) -> None:
+        self.set_nodelay(True)
+        self.services.live.join(self)
+
+    def on_message(self, message: str | bytes) -> None:
+        """Browsers only listen."""
+
+    def on_close(self) -> None:
+        self.services.live.leave(self)
+        if self._sender is not None:
+            self._sender.cancel()
+
+    def on_connection_close(self) -> None:
+        WebSocketHandler.on_connection_close(self)
+
+    def refresh(self) -> None:
+        """A snapshot next, in place of all that waits."""
+        self._waiting.clear()
+        self._stale = True
+        self._wake()
+
+    def send(self, text: str) -> None:
+        if len(self._waiting) >= self.BACKLOG:
+            self.refresh()
+            return
+        self._waiting.append(text)
+        self._wake()
+
+    def last_word(self, text: str) -> None:
+        with contextlib.suppress(WebSocketClosedError, StreamClosedError):
+            self.write_message(text)
+            self.close(1001, "the server stops")
+
+    def _wake(self) -> None:
+        if self._sender is None or self._sender.done():
+            self._sender = asyncio.ensure_future(self._drain())
+
+    async def _drain(self) -> None:
+        """Sends until nothing waits. What changes while a snapshot is made waits behind it."""
+        try:
+            while self._stale or self._waiting:
+                if self._stale:
+                    self._stale = False
+                    text = await self.services.live.snapshot()
+                else:
+                    text = self._waiting.popleft()
+                await asyncio.wait_for(self.write_message(text), SLOW_S)
+        except (WebSocketClosedError, StreamClosedError):
+            self.services.live.leave(self)
+        except (asyncio.TimeoutError, RuntimeError):
+            self.services.live.leave(self)
+            self.close(1008, "too slow")

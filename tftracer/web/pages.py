@@ -1,0 +1,188 @@
+"""The page, its files, and the login. The login page and its style are all that a stranger gets to see."""
+
+from __future__ import annotations
+
+import html
+from urllib.parse import parse_qsl, urlencode
+
+from tornado import web
+
+from tftracer.web.base import Guarded, Refusal
+from tftracer.web.static import File
+
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
+    "connect-src 'self' ws://{host} wss://{host}; worker-src 'self'; manifest-src 'self'; "
+    "base-uri 'self'; form-action 'self'; frame-ancestors 'none'"
+)
+LOGIN_POLICY = "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+LOGIN = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>tftracer: log in</title><link rel="icon" href="data:,"><link rel="stylesheet" href="{path}/login.css"></head>
+<body><main><h1>tftracer</h1>
+<p>Open the URL that the training script has logged, or enter its token here.</p>
+<form method="post" action="{path}/login"><input type="hidden" name="next" value="{next}">
+<label for="token">Token</label>
+<input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
+<button type="submit">Log in</button></form>
+<p class="why" role="alert">{why}</p></main></body></html>
+"""
+STYLE = """:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
+body { display: grid; min-height: 100vh; margin: 0; place-items: center; }
+main { width: min(22rem, 90vw); }
+form { display: grid; gap: .5rem; }
+input, button { box-sizing: border-box; width: 100%; padding: .6rem; border: 1px solid #888; border-radius: 6px; font: inherit; }
+button { border-color: #1668c7; background: #1668c7; color: #fff; cursor: pointer; }
+:focus-visible { outline: 3px solid #7ab5ff; outline-offset: 1px; }
+.why { min-height: 1.5em; color: #c22; }
+"""
+#: Cookies that are SameSite=Strict do not come along when another site's link leads here; a page of our own that leads
+#: on does bring them.
+ONWARD = '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>tftracer</title>\
+<meta http-equiv="refresh" content="0; url={url}"></head><body></body></html>'
+YEAR = 365 * 24 * 3600
+
+
+class PageHandler(Guarded):
+    """Anything that answers HTML: a stranger gets the login page in place of an error."""
+
+    def inner_path(self) -> str:
+        """The path without the reverse proxy's prefix, which some proxies strip and some do not."""
+        path, prefix = self.request.path, self.services.path
+        if prefix and (path == prefix or path.startswith(prefix + "/")):
+            path = path[len(prefix) :]
+        return path or "/"
+
+    def public_url(self) -> str:
+        """Of this very page, without the token."""
+        query = [(k, v) for k, v in parse_qsl(self.request.query, keep_blank_values=True) if k != "token"]
+        path = "/" + self.inner_path().lstrip("/\\")  # `//host` would be another site
+        return self.services.path + path + ("?" + urlencode(query) if query else "")
+
+    def write_error(self, status_code: int, **kwargs: object) -> None:
+        problem = kwargs.get("exc_info", (None, None, None))[1]  # type: ignore[index]
+        if isinstance(problem, Refusal) and problem.code in {"no_token", "too_many_guesses"}:
+            self.show_login(problem.message if self.request.method == "POST" or self.given_token() else "")
+            return
+        super().write_error(status_code, **kwargs)
+
+    def given_token(self) -> str:
+        return self.get_query_argument("token", "")
+
+    def show_login(self, why: str) -> None:
+        self.set_header("Content-Security-Policy", LOGIN_POLICY)
+        self.set_header("Content-Type", "text/html; charset=utf-8")
+        self.set_header("Referrer-Policy", "same-origin")  # with none at all the form's Origin would be "null"
+        self.write(LOGIN.format(path=self.services.path, next=html.escape(self.login_next()), why=html.escape(why)))
+
+    def login_next(self) -> str:
+        return self.public_url()
+
+    def lead_on(self) -> None:
+        """To this page without the token, with the cookie."""
+        if self.request.headers.get("Sec-Fetch-Site") == "cross-site":
+            self.set_header("Content-Type", "text/html; charset=utf-8")
+            self.finish(ONWARD.format(url=html.escape(self.public_url())))
+        else:
+            self.redirect(self.public_url())
+        raise web.Finish
+
+    def send_file(self, file: File) -> None:
+        self.set_header("Content-Type", file.content_type)
+        self.set_header("Etag", file.tag)
+        self.set_header("Vary", "Accept-Encoding")
+        keep = f"private, max-age={YEAR}, immutable" if file.hashed else "private, no-cache"
+        self.set_header("Cache-Control", keep)
+        if self.request.headers.get("If-None-Match") == file.tag:
+            self.set_status(304)
+        elif file.gzipped and "gzip" in self.request.headers.get("Accept-Encoding", ""):
+            self.set_header("Content-Encoding", "gzip")
+            self.write(file.gzipped)
+        else:
+            self.write(file.data)
+
+
+class AppHandler(PageHandler):
+    """The single page on each of its routes, and its files beside it."""
+
+    def check_token(self) -> None:
+        given = self.given_token()
+        if given:
+            self._check_given(given)
+        access = self.services.access
+        crossing = self.request.headers.get("Sec-Fetch-Site") == "cross-site"
+        if crossing and not access.has_cookie(self.cookie()) and "Authorization" not in self.request.headers:
+            self.lead_on()
+        super().check_token()
+
+    def _check_given(self, given: str) -> None:
+        access, address = self.services.access, self.request.remote_ip or ""
+        if access.bearers.exhausted(address):
+            raise Refusal(429, "too_many_guesses", "Too many wrong tokens; wait a minute.", {"Retry-After": "60"})
+        if not access.is_token(given, address, access.bearers):
+            self.refuse_stranger("This is not the token of this server. Has the script been started anew?")
+        self.set_header("Set-Cookie", access.cookie())
+        self.lead_on()
+
+    def get(self, *arguments: str) -> None:
+        name = self.inner_path().lstrip("/")
+        file = self.services.static.file(name) if name and name != "index.html" else None
+        if file is None and "." in name.rpartition("/")[2]:
+            raise Refusal(404, "unknown_route", f"There is no {self.request.path[:200]}.")
+        if file is None:
+            file = self.services.static.index()
+        if file.content_type.startswith("text/html"):
+            self.set_header("Content-Security-Policy", PAGE_POLICY.format(host=self.request.host))
+        self.send_file(file)
+
+    def compute_etag(self) -> str | None:
+        return None  # the file's own
+
+
+class LoginHandler(PageHandler):
+    """The form's target."""
+
+    body_type = "application/x-www-form-urlencoded"
+    body_limit = 1 << 13
+
+    def check_token(self) -> None:
+        """The token is in the body."""
+
+    def form(self) -> dict[str, str]:
+        return dict(parse_qsl(self.body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=10))
+
+    def login_next(self) -> str:
+        """Where to go afterwards: a path here, whatever the form says."""
+        try:
+            wanted = self.form().get("next", "")
+        except ValueError:
+            wanted = ""
+        here = wanted.startswith("/") and not wanted.startswith("//") and "\\" not in wanted and wanted.isprintable()
+        return wanted if here else self.services.path + "/"
+
+    def get(self) -> None:
+        self.redirect(self.services.path + "/")
+
+    def post(self) -> None:
+        access, address = self.services.access, self.request.remote_ip or ""
+        if access.logins.exhausted(address):
+            raise Refusal(429, "too_many_guesses", "Too many wrong tokens; wait a minute.", {"Retry-After": "60"})
+        try:
+            given = self.form().get("token", "").strip()
+        except ValueError:
+            given = ""
+        if not access.is_token(given, address, access.logins):
+            raise Refusal(401, "no_token", "This is not the token of this server.")
+        self.set_header("Set-Cookie", access.cookie())
+        self.redirect(self.login_next(), status=303)
+
+
+class LoginStyleHandler(Guarded):
+    """The one thing beside the login page that needs no token."""
+
+    def check_token(self) -> None:
+        """Anybody's."""
+
+    def get(self) -> None:
+        self.set_header("Content-Type", "text/css; charset=utf-8")
+        self.write(STYLE)

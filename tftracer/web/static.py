@@ -1,0 +1,85 @@
+"""The page's files, as the front-end build left them in tftracer/static. Read when asked for, compressed once."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import mimetypes
+import re
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent / "static"
+#: The operating system's own table may say anything, even text/plain for scripts, which nosniff then refuses.
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".json": "application/json; charset=utf-8",
+    ".woff2": "font/woff2",
+    ".png": "image/png",
+    ".ico": "image/x-icon",
+}
+COMPRESSED = {".html", ".js", ".css", ".svg", ".json"}
+NOT_BUILT = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>tftracer</title></head>
+<body><h1>The page is not built</h1>
+<p>This is a checkout without the built front-end: run <code>make frontend</code> (it needs Node) and reload.
+Training, tracing and the HTTP API work without it.</p></body></html>"""
+
+
+@dataclass(frozen=True)
+class File:
+    content_type: str
+    data: bytes
+    gzipped: bytes  # b"" where it does not pay
+    tag: str
+    hashed: bool  # the name tells the content: it may be kept for ever
+
+
+def gzipped(data: bytes) -> bytes:
+    compressor = zlib.compressobj(9, wbits=31)
+    return compressor.compress(data) + compressor.flush()
+
+
+def with_base(page: bytes, path: str) -> bytes:
+    """index.html with ``<base href>`` set, so that its relative links work on every route and behind a prefix."""
+    text = re.sub(r"<base\b[^>]*>", "", page.decode("utf-8"), count=1)
+    base = f'<base href="{html.escape(path)}/">'
+    return re.sub(r"<head[^>]*>", lambda head: head.group() + base, text, count=1).encode()
+
+
+class Static:
+    """Files below one folder; none outside it, whatever a path says."""
+
+    def __init__(self, path: str = "", root: Path = ROOT) -> None:
+        self._path = path
+        self._root = root.resolve()
+        self._files: dict[tuple[str, int, int], File] = {}
+
+    def index(self) -> File:
+        return self.file("index.html") or self._make("index.html", NOT_BUILT.encode())
+
+    def file(self, name: str) -> File | None:
+        """None: there is no such file. Read again when the build changed it."""
+        try:
+            found = (self._root / name).resolve()
+            if self._root not in found.parents or not found.is_file():
+                return None
+            state = found.stat()
+            key = (name, state.st_mtime_ns, state.st_size)
+            if key not in self._files:
+                self._files[key] = self._make(name, found.read_bytes())
+            return self._files[key]
+        except (OSError, ValueError):  # a NUL, a name too long
+            return None
+
+    def _make(self, name: str, data: bytes) -> File:
+        suffix = Path(name).suffix.lower()
+        if name == "index.html":
+            data = with_base(data, self._path)
+        kind = TYPES.get(suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
+        small = gzipped(data) if suffix in COMPRESSED and len(data) > 1024 else b""
+        tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
+        return File(kind, data, small, tag, re.search(r"-[A-Za-z0-9_-]{8,}\.\w+$", name) is not None)
