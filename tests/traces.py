@@ -95,3 +95,23 @@ def make_trace(nodes: Sequence[N]) -> Trace:
         size=nothing,
         bytes_moved=moved,
     )
+
+
+@dataclass
+class FakeGraph:
+    """Edges between nodes by index, as trace/graph.py gives them."""
+
+    producer: np.ndarray
+    consumer: np.ndarray
+    control: np.ndarray
+    transfer: np.ndarray
+    slot: np.ndarray
+    source: str = "partition_graph"
+
+
+def make_graph(edges: Sequence[tuple[int, int]], transfers: Sequence[tuple[int, int]] = (), source: str = "") -> FakeGraph:
+    both = [*edges, *transfers]
+    producer, consumer = (np.array([e[i] for e in both], np.int32) for i in (0, 1))
+    moved = np.array([False] * len(edges) + [True] * len(transfers), bool)
+    slot = np.zeros(len(both), np.int32)
+    return FakeGraph(producer, consumer, np.zeros(len(both), bool), moved, slot, source or "partition_graph")

@@ -29,11 +29,24 @@ class Group:
 
 
 def physical_devices(trace: Trace) -> list[Group]:
-    """One group for each physical device, in the order of first appearance."""
-    codes: dict[str, list[int]] = {}
+    """One group for each physical device, in the order of first appearance.
+
+    A stream's name tells no job: it belongs to the one process with such a GPU; where several have one, it is on its own.
+    """
+    places: dict[str, list[tuple[str, int]]] = {}
+    for device in trace.devices:
+        if device.job and (device.job, device.task) not in places.setdefault(_parent(device), []):
+            places[_parent(device)].append((device.job, device.task))
+    codes: dict[tuple[str, tuple[str, int]], list[int]] = {}
     for code, device in enumerate(trace.devices):
-        codes.setdefault(device.parent or device.name, []).append(code)
-    return [_group(key, [trace.devices[c] for c in members], members) for key, members in codes.items()]
+        there = places.get(_parent(device), [])
+        place = there[0] if not device.job and len(there) == 1 else (device.job, device.task)
+        codes.setdefault((_parent(device), place), []).append(code)
+    return [_group(key, [trace.devices[c] for c in members], members) for (key, _), members in codes.items()]
+
+
+def _parent(device: Device) -> str:
+    return device.parent or device.name
 
 
 def _group(key: str, devices: list[Device], codes: list[int]) -> Group:
@@ -42,7 +55,7 @@ def _group(key: str, devices: list[Device], codes: list[int]) -> Group:
     title = named.title if named else key.rsplit("/device:", 1)[-1]
     place = next((d for d in devices if d.job), devices[0])
     kind = DeviceKind.GPU if any(d.kind in (DeviceKind.GPU, *ON_DEVICE) for d in devices) else devices[0].kind
-    return Group(key, title, codes, place.job, place.task, kind)
+    return Group(named.name if named else key, title, codes, place.job, place.task, kind)
 
 
 def processes(trace: Trace) -> list[Group]:
@@ -75,8 +88,12 @@ def members(trace: Trace, group: Group) -> Bool:
 
 def on_stream(trace: Trace) -> Bool:
     """[n] kernels and copies that were recorded on a GPU's streams."""
-    there = np.array([d.kind in ON_DEVICE for d in trace.devices] or [False])
-    return there[trace.device] & trace.counted
+    return on_stream_codes(trace)[trace.device] & trace.counted
+
+
+def on_stream_codes(trace: Trace) -> Bool:
+    """[devices] which of them are streams of a GPU."""
+    return np.array([d.kind in ON_DEVICE for d in trace.devices] or [False])
 
 
 def launch_of(trace: Trace) -> Int32:

@@ -1,0 +1,198 @@
+"""The chain of ops that the step's length comes from, and how much later every other op could have ended.
+
+*Path*: from the node that ends last, back to the predecessor that ended last, and so on to one that has none. Predecessors are
+the producers along the edges of the partition graphs (or of the labels, trace/graph.py), sends and receives across devices
+included; for a kernel also its launch, and the kernel before it on its stream. An edge whose producer ended after its
+consumer cannot be the cause of anything and is passed over.
+
+*Slack*: how much later a node could end without the step ending later, were all durations what they are:
+``min(over consumers: latest end - duration) - end``, the end of the step for a node without consumers. 0 on a path without gaps.
+
+The path is NumPy and one Python turn for each step of it; slack is one turn for each edge, in bites that let go of the GIL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from tftracer.trace import physical
+from tftracer.trace.columns import column
+from tftracer.trace.intervals import Bool, Float64, bites
+from tftracer.trace.model import Int8, Int32, Int64, Trace
+from tftracer.web.messages import CriticalPath, Finding, OpRow, PathStep
+
+if TYPE_CHECKING:
+    from tftracer.trace.graph import Graph
+
+MAX_STEPS = 20_000
+Reason = Literal["op", "transfer", "launch", "stream", "start"]
+REASONS: tuple[Reason, ...] = ("op", "transfer", "launch", "stream", "start")
+_OP, _TRANSFER, _LAUNCH, _STREAM = range(4)
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Who could have kept whom waiting; no edge leads back in (end, start, index), so there is no cycle."""
+
+    producer: Int32
+    consumer: Int32
+    reason: Int8
+
+
+def edges_of(trace: Trace, graph: Graph) -> Edges:
+    """The graph's edges between counted nodes, a kernel's on its launch, and the order of each stream."""
+    launch = physical.launch_of(trace)
+    launched = np.flatnonzero(launch >= 0)
+    before, after = _stream_order(trace)
+    producer = np.concatenate([graph.producer, launch[launched], before]).astype(np.int32)
+    consumer = np.concatenate([graph.consumer, launched, after]).astype(np.int32)
+    reason = np.concatenate(
+        [
+            np.where(graph.transfer, _TRANSFER, _OP),
+            np.full(len(launched), _LAUNCH),
+            np.full(len(after), _STREAM),
+        ]
+    ).astype(np.int8)
+    keep = _forward(trace, producer, consumer) & trace.counted[producer] & trace.counted[consumer]
+    return Edges(producer[keep], consumer[keep], reason[keep])
+
+
+def _forward(trace: Trace, producer: Int32, consumer: Int32) -> Bool:
+    """[e] whether the producer comes before the consumer by (end, start, index)."""
+    later_end = trace.end[consumer] - trace.end[producer]
+    later_start = trace.start[consumer] - trace.start[producer]
+    later_index = consumer.astype(np.int64) - producer
+    tie = np.where(later_start != 0, later_start, later_index)
+    return np.where(later_end != 0, later_end, tie) > 0
+
+
+def _stream_order(trace: Trace) -> tuple[Int64, Int64]:
+    """Neighbours on one stream of a GPU, in order of their start."""
+    there = np.flatnonzero(physical.on_stream(trace))
+    there = there[np.lexsort((trace.start[there], trace.device[there]))]
+    same = trace.device[there[1:]] == trace.device[there[:-1]]
+    return there[:-1][same], there[1:][same]
+
+
+def last_predecessor(trace: Trace, edges: Edges) -> tuple[Int32, Int8]:
+    """[n] the predecessor that ended last (-1: none), and the reason (an index into REASONS)."""
+    best = np.full(trace.n, -1, np.int32)
+    why = np.full(trace.n, REASONS.index("start"), np.int8)
+    order = np.lexsort((edges.producer, trace.start[edges.producer], trace.end[edges.producer]))
+    best[edges.consumer[order]] = edges.producer[order]  # of several writes to one place the last stays
+    why[edges.consumer[order]] = edges.reason[order]
+    return best, why
+
+
+def path_nodes(trace: Trace, edges: Edges) -> tuple[Int64, Int8]:
+    """The nodes of the path in time order, and why each comes after the one before it."""
+    counted = np.flatnonzero(trace.counted)
+    if not len(counted):
+        return np.zeros(0, np.int64), np.zeros(0, np.int8)
+    best, why = last_predecessor(trace, edges)
+    order = np.lexsort((counted, trace.start[counted], trace.end[counted]))
+    before = best.tolist()
+    node, path = int(counted[order[-1]]), []
+    for bite in bites(trace.n, 20_000):
+        for _ in bite:
+            path.append(node)
+            node = before[node]
+            if node < 0:
+                nodes = np.array(path[::-1], np.int64)
+                return nodes, why[nodes]
+    raise AssertionError("the critical path has a cycle")  # _forward rules it out
+
+
+def slack_of(trace: Trace, edges: Edges) -> Float64:
+    """[n] ns by which each node could have ended later; -1 for repeats."""
+    end, start = trace.end.tolist(), trace.start.tolist()
+    latest = [trace.duration_ns] * trace.n
+    order = np.lexsort((edges.consumer, trace.start[edges.consumer], trace.end[edges.consumer]))[::-1]
+    producer, consumer = edges.producer[order].tolist(), edges.consumer[order].tolist()
+    for bite in bites(len(order)):
+        for e in bite:
+            c, p = consumer[e], producer[e]
+            must = latest[c] - (end[c] - start[c])
+            if must < latest[p]:
+                latest[p] = must
+    slack = np.maximum(np.array(latest, np.float64) - trace.end, 0.0) if trace.n else np.zeros(0)
+    slack[~trace.counted] = -1.0
+    return slack
+
+
+def critical_path(
+    trace: Trace, graph: Graph, findings: list[Finding], with_slack: bool = False, known: Edges | None = None
+) -> CriticalPath:
+    """The path with its ops summed up; ``slack_ns`` is filled for those who can carry a column."""
+    edges = known or edges_of(trace, graph)
+    nodes, why = path_nodes(trace, edges)
+    start, end = trace.start[nodes], trace.end[nodes]
+    reached = np.concatenate([np.zeros(min(1, len(nodes)), np.int64), end[:-1]])
+    busy = float((end - np.maximum(start, np.minimum(reached, end))).sum())
+    shown = range(max(0, len(nodes) - MAX_STEPS), len(nodes))
+    steps: list[PathStep] = []
+    for bite in bites(len(shown)):
+        steps.extend(_step(trace, int(nodes[shown[i]]), int(reached[shown[i]]), int(why[shown[i]])) for i in bite)
+    slack = slack_of(trace, edges).astype(np.float32) if with_slack else None
+    return {
+        "steps": steps,
+        "left_out": len(nodes) - len(steps),
+        "length_ns": float(end[-1]) if len(nodes) else 0.0,
+        "busy_ns": busy,
+        "by_op": _by_op(trace, nodes, reached),
+        "edges": graph.source,
+        "slack_ns": None if slack is None else column(slack),
+        "findings": findings,
+    }
+
+
+def _step(trace: Trace, node: int, reached: int, why: int) -> PathStep:
+    return {
+        "node": node,
+        "name": trace.names[trace.name[node]],
+        "op": trace.ops[trace.op[node]],
+        "device": trace.devices[trace.device[node]].name,
+        "start_ns": float(trace.start[node]),
+        "end_ns": float(trace.end[node]),
+        "wait_ns": float(max(0, trace.start[node] - reached)),
+        "reason": REASONS[why],
+    }
+
+
+def _by_op(trace: Trace, nodes: Int64, reached: Int64) -> list[OpRow]:
+    """The path's time by op type; what two neighbours overlap counts for the earlier one."""
+    if not len(nodes):
+        return []
+    op, duration = trace.op[nodes], trace.end[nodes] - trace.start[nodes]
+    own = trace.end[nodes] - np.maximum(trace.start[nodes], np.minimum(reached, trace.end[nodes]))
+    count = np.bincount(op)
+    total = np.bincount(op, duration.astype(np.float64))
+    self_ns = np.bincount(op, own.astype(np.float64))
+    rows = [_op_row(trace, nodes, duration, op == c, int(c), count, total, self_ns) for c in np.flatnonzero(count)]
+    return sorted(rows, key=lambda row: (-row["self_ns"], row["key"]))
+
+
+def _op_row(
+    trace: Trace, nodes: Int64, duration: Int64, mine: Bool, code: int, count: Int64, total: Float64, self_ns: Float64
+) -> OpRow:
+    longest = int(np.argmax(np.where(mine, duration, -1)))
+    streams = physical.on_stream_codes(trace)[trace.device[nodes]] & mine
+    on_device = float(duration[streams].sum())
+    return {
+        "key": trace.ops[code] or "(no op type)",
+        "op": trace.ops[code],
+        "device": "",
+        "count": int(count[code]),
+        "total_ns": float(total[code]),
+        "self_ns": float(self_ns[code]),
+        "mean_ns": float(total[code] / count[code]),
+        "max_ns": float(duration[longest]),
+        "share": float(self_ns[code]) / trace.duration_ns if trace.duration_ns else 0.0,
+        "host_ns": float(total[code]) - on_device,
+        "device_ns": on_device,
+        "delay_ns": 0.0,
+        "node": int(nodes[longest]),
+    }
