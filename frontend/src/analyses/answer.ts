@@ -1,0 +1,45 @@
+/** One answer of the server as a view needs it: loading, failed, or there; asked for again when what it depends on changes. */
+import { onScopeDispose, shallowRef, watch, type ShallowRef } from "vue";
+import type { Ask } from "@/client/client";
+
+export interface Answer<T> {
+  readonly data: Readonly<ShallowRef<T | null>>;
+  readonly error: Readonly<ShallowRef<string>>;
+  readonly loading: Readonly<ShallowRef<boolean>>;
+  retry: () => void;
+}
+
+function isAbort(error: unknown): boolean {
+  return error instanceof DOMException && error.name === "AbortError";
+}
+
+/** `ask` runs at once and whenever `key` changes; an answer that is no longer wanted is cancelled. */
+export function useAnswer<T>(key: () => unknown, ask: (options: Ask) => Promise<T>): Answer<T> {
+  const data = shallowRef<T | null>(null);
+  const error = shallowRef("");
+  const loading = shallowRef(false);
+  let current: AbortController | null = null;
+
+  async function load(): Promise<void> {
+    current?.abort();
+    const mine = new AbortController();
+    current = mine;
+    loading.value = true;
+    error.value = "";
+    try {
+      const answer = await ask({ signal: mine.signal });
+      if (current === mine) data.value = answer;
+    } catch (failure) {
+      if (current === mine && !isAbort(failure)) {
+        data.value = null;
+        error.value = failure instanceof Error ? failure.message : String(failure);
+      }
+    } finally {
+      if (current === mine) loading.value = false;
+    }
+  }
+
+  watch(key, () => void load(), { immediate: true });
+  onScopeDispose(() => current?.abort());
+  return { data, error, loading, retry: () => void load() };
+}
