@@ -578,8 +578,9 @@ class CollectiveRow(TypedDict):
 
 class Straggler(TypedDict):
     process: str
-    waited_for_ns: float  # by the others
-    waiting_ns: float
+    waited_for_ns: float  # mean time that each of the others lost waiting for it
+    waiting_ns: float  # that it lost itself, waiting for others
+    slower_by_ns: float  # without collectives: its step's length beyond the others' median
     cause: Literal["compute", "input", "communication", "none"]
     text: str
     compute_ns: float

@@ -536,6 +536,7 @@ export interface Straggler {
   process: string;
   waited_for_ns: number;
   waiting_ns: number;
+  slower_by_ns: number;
   cause: "compute" | "input" | "communication" | "none";
   text: string;
   compute_ns: number;
