@@ -31,7 +31,7 @@ def message_class(name: str) -> Any:
         return _message_class(name)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _message_class(name: str) -> Any:
     try:
         descriptor = _pool().FindMessageTypeByName(f"tensorflow.{name}")
@@ -42,7 +42,7 @@ def _message_class(name: str) -> Any:
     return message_factory.MessageFactory(_pool()).GetPrototype(descriptor)  # protobuf 3.20
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _pool() -> Any:
     pool = descriptor_pool.DescriptorPool()
     for file in file_descriptor_set().file:

@@ -107,7 +107,7 @@ def kernel_name(label: str, node_name: str) -> tuple[str, str]:
     The same reading as TensorFlow's timeline.py; op is "" where it says 'unknown'.
     """
     start, end = label.find("@@"), label.find("#")
-    if 0 <= start and start + 2 < end:
+    if start >= 0 and start + 2 < end:
         node_name = label[start + 2 : end]
     name, _, rest = node_name.partition(":")
     return name, rest.split(":")[0]

@@ -1,0 +1,323 @@
+"""Serialized RunMetadata into the columns of a ``Trace``: no Python object for a node, no copy of the bytes.
+
+First the nodes are found (scan.py), then read in blocks that fit the cache (nodes.py), their strings dictionary-coded
+(strings.py). What a message means follows protobuf: the last of a repeated scalar counts, repeated messages add up, unknown fields are
+passed over. Unlike protobuf, text that is no UTF-8 is taken as it is. Nothing here trusts a length or a number that it
+read; what is damaged raises FormatError or TruncatedError, which name the byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tftracer.trace import labels as labels_
+from tftracer.trace import nodes as nodes_
+from tftracer.trace.devices import parse_device
+from tftracer.trace.kinds import node_kinds
+from tftracer.trace.model import (
+    UNKNOWN_TIME,
+    Device,
+    DeviceKind,
+    Int8,
+    Int32,
+    Int64,
+    NodeKind,
+    Span,
+    StringTable,
+    Trace,
+)
+from tftracer.trace.scan import Spans, node_spans
+from tftracer.trace.strings import Hasher, distinct, spans_in, table
+from tftracer.trace.wire import LEN, UInt64, Window, fields
+
+_BLOCK = 1 << 15  # nodes: a block's columns fit the second-level cache
+_THREADS = 2
+_EPOCH_NS = 10**15  # later than this, a time is an epoch time; a trace with such times has no earlier ones
+
+
+@dataclass
+class Outline:
+    """What the message holds and where, before any node was read."""
+
+    devices: list[str] = field(default_factory=list)  # distinct names
+    device: list[tuple[int, Spans]] = field(default_factory=list)  # (index into devices, its nodes) of each entry
+    partition_graphs: list[Span] = field(default_factory=list)
+    cost_graph: Span | None = None
+
+
+def outline(raw: bytes) -> Outline:
+    """Raises FormatError and TruncatedError, which name the byte."""
+    found = Outline()
+    for top in fields(raw, 0, len(raw)):
+        if top.wire != LEN:
+            continue
+        if top.number == 1:
+            for entry in fields(raw, top.offset, top.offset + top.size):
+                if entry.number == 1 and entry.wire == LEN:
+                    _add_device(found, raw, entry.offset, entry.offset + entry.size)
+        elif top.number == 2:
+            found.cost_graph = Span(top.offset, top.size)
+        elif top.number == 3:
+            found.partition_graphs.append(Span(top.offset, top.size))
+    return found
+
+
+def _add_device(found: Outline, raw: bytes, low: int, high: int) -> None:
+    """Entries of one device are merged: a parameter-server step has its ops in one, its RecvTensors in another."""
+    spans = node_spans(raw, low, high)
+    name = ""
+    for other in spans.others:
+        if other.number == 1 and other.wire == LEN:
+            name = raw[other.offset : other.offset + other.size].decode("utf-8", "replace")
+    if name not in found.devices:
+        found.devices.append(name)
+    found.device.append((found.devices.index(name), spans))
+
+
+@dataclass
+class _Columns:
+    """What the blocks fill in."""
+
+    name_hash: UInt64
+    label_hash: UInt64
+    name_at: Int64
+    name_size: Int32
+    label_at: Int64
+    label_size: Int32
+    start: Int64
+    end: Int64
+    op_start: Int64
+    op_end: Int64
+    scheduled: Int64
+    thread: Int64
+
+    @classmethod
+    def empty(cls, n: int) -> _Columns:
+        wide, narrow = np.int64, np.int32
+        kinds = (np.uint64, np.uint64, wide, narrow, wide, narrow, wide, wide, wide, wide, wide, wide)
+        return cls(*(np.empty(n, kind) for kind in kinds))
+
+
+def decode_run_metadata(raw: bytes, communication_ops: str = "") -> Trace:
+    """The trace in a serialized RunMetadata. ``communication_ops``: see kinds.node_kinds.
+
+    Nodes are in the order of the bytes; entries of one device are merged. A node without a time has UNKNOWN_TIME as start and end.
+    Raises FormatError for what is no RunMetadata, TruncatedError for one that was cut short; both name the byte.
+    """
+    found = outline(raw)
+    device = _device_codes(found)
+    offset = _joined([part for _, spans in found.device for part in spans.starts])
+    behind = _joined([part for _, spans in found.device for part in spans.ends])
+    found.device.clear()
+    columns = _read(raw, offset, behind)
+    notes: list[str] = []
+    origin = _set_times(columns, notes)
+    trace = Trace(
+        raw=raw,
+        origin_ns=origin,
+        devices=[parse_device(name) for name in found.devices],
+        names=StringTable.of([]),
+        ops=StringTable.of([]),
+        labels=StringTable.of([]),
+        device=device,
+        name=np.zeros(0, np.int32),
+        op=np.zeros(0, np.int32),
+        label=np.zeros(0, np.int32),
+        kind=np.zeros(0, np.int8),
+        start=columns.start,
+        end=columns.end,
+        op_start=columns.op_start,
+        op_end=columns.op_end,
+        scheduled=columns.scheduled,
+        thread=columns.thread,
+        offset=offset,
+        size=np.subtract(behind, offset, out=behind),
+        bytes_moved=np.zeros(len(offset), np.int64),
+        partition_graphs=found.partition_graphs,
+        cost_graph=found.cost_graph,
+        notes=notes,
+    )
+    _set_strings(trace, columns)
+    trace.kind = node_kinds(
+        trace.devices, trace.device, trace.names, trace.name, trace.ops, trace.op, communication_ops
+    )
+    _set_bytes_moved(trace)
+    return trace
+
+
+def _joined(parts: list[Int64]) -> Int64:
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+
+def _device_codes(found: Outline) -> Int32:
+    counts = [spans.nodes for _, spans in found.device]
+    return np.repeat(np.array([code for code, _ in found.device], np.int32), counts)
+
+
+# ------------------------------------------------------------------------------------------------------------ the blocks
+
+
+def _read(raw: bytes, start: Int64, end: Int64) -> _Columns:
+    columns = _Columns.empty(len(start))
+    hasher = Hasher.random()
+
+    def read(block: slice) -> None:
+        _read_block(raw, start[block], end[block], columns, block, hasher)
+
+    blocks = list(_blocks(len(start)))
+    if len(blocks) < 4:
+        for block in blocks:
+            read(block)
+        return columns
+    with ThreadPoolExecutor(_THREADS, "tftracer-decode") as pool:
+        for _ in pool.map(read, blocks):
+            pass
+    return columns
+
+
+def _blocks(n: int) -> Iterator[slice]:
+    for low in range(0, n, _BLOCK):
+        yield slice(low, min(low + _BLOCK, n))
+
+
+def _read_block(raw: bytes, start: Int64, end: Int64, columns: _Columns, block: slice, hasher: Hasher) -> None:
+    low = int(start.min())
+    window = Window(raw, low, int(end.max()))
+    read = nodes_.read_nodes(window, start - low, end - low)
+    columns.name_hash[block] = hasher.spans(window, read.name_at, read.name_size)
+    columns.label_hash[block] = hasher.spans(window, read.label_at, read.label_size)
+    columns.name_at[block] = read.name_at + low
+    columns.name_size[block] = read.name_size
+    columns.label_at[block] = read.label_at + low
+    columns.label_size[block] = read.label_size
+    columns.start[block] = read.times[nodes_.START]
+    columns.end[block] = read.times[nodes_.END]
+    columns.op_start[block] = read.times[nodes_.OP_START]
+    columns.op_end[block] = read.times[nodes_.OP_END]
+    columns.scheduled[block] = read.times[nodes_.SCHEDULED]
+    columns.thread[block] = read.thread
+
+
+# ------------------------------------------------------------------------------------------------------------------ times
+
+
+def _set_times(columns: _Columns, notes: list[str]) -> int:
+    """Make the times relative to the earliest start, in place; returns that. What makes no sense is made UNKNOWN_TIME."""
+    start, end = columns.start, columns.end
+    if not len(start):
+        return 0
+    timed = start >= (_EPOCH_NS if int(start.max()) >= _EPOCH_NS else 0)
+    origin = int(start[timed].min()) if timed.any() else 0
+    wrong_end = (end < 0) | (end > np.iinfo(np.int64).max - np.maximum(start, 0))
+    if wrong_end.any() or not timed.all():
+        notes.append("bad_times")
+        end[wrong_end] = 0
+    start -= origin
+    end += start
+    duration = int(end[timed].max()) if timed.any() else 0
+    _set_op_times(columns)
+    _set_scheduled(columns.scheduled, start, origin, duration)
+    untimed = ~timed
+    if untimed.any():
+        for column in (start, end, columns.op_start, columns.op_end, columns.scheduled):
+            column[untimed] = UNKNOWN_TIME
+    return origin
+
+
+def _set_op_times(columns: _Columns) -> None:
+    """Both relative to the node's start; an op that ends where it starts has no op_end_rel, one that has neither was not timed."""
+    op_start, op_end = columns.op_start, columns.op_end
+    unknown = (op_end <= 0) | (op_start < 0) | (op_end < op_start)
+    unknown |= op_end > columns.end - columns.start
+    for column in (op_start, op_end):
+        column += columns.start
+        column[unknown] = UNKNOWN_TIME
+
+
+def _set_scheduled(scheduled: Int64, start: Int64, origin: int, duration: int) -> None:
+    """Past the start, or earlier than the step is long, is no time at all: TensorFlow 2.15 was seen to write such."""
+    missing = scheduled <= 0
+    scheduled -= origin
+    delay = start - scheduled
+    missing |= (delay < 0) | (delay > duration)
+    np.maximum(scheduled, 0, out=scheduled)
+    scheduled[missing] = UNKNOWN_TIME
+
+
+# ---------------------------------------------------------------------------------------------------------------- strings
+
+
+def _set_strings(trace: Trace, columns: _Columns) -> None:
+    trace.name, first = distinct(columns.name_hash)
+    trace.names = table(trace.raw, columns.name_at[first], columns.name_size[first].astype(np.int64))
+    trace.label, first = distinct(columns.label_hash)
+    trace.labels = table(trace.raw, columns.label_at[first], columns.label_size[first].astype(np.int64))
+    op_of_label, trace.ops = spans_in(trace.labels, *labels_.op_spans(trace.labels))
+    trace.op = op_of_label[trace.label]
+    _name_specially(trace)
+
+
+def _name_specially(trace: Trace) -> None:
+    """Nodes whose label does not follow `name = Op(...)`: RecvTensor, and kernels, whose node name is `name:Op`."""
+    names, ops = _Interned(trace.names), _Interned(trace.ops)
+    if "RecvTensor" in names.codes:
+        trace.op[trace.name == names.codes["RecvTensor"]] = ops.code("RecvTensor")
+    traced = np.array([is_gpu_trace(device) for device in trace.devices], np.bool_)
+    rows = np.flatnonzero(traced[trace.device]) if traced.any() else np.zeros(0, np.int64)
+    if len(rows):
+        pair = trace.name[rows].astype(np.int64) << 32 | trace.label[rows]
+        pairs, inverse = np.unique(pair, return_inverse=True)
+        parsed = [_kernel(trace, int(p) >> 32, int(p) & 0xFFFFFFFF) for p in pairs]
+        trace.name[rows] = np.array([names.code(name) for name, _ in parsed], np.int32)[inverse]
+        trace.op[rows] = np.array([ops.code(op) for _, op in parsed], np.int32)[inverse]
+    trace.names, trace.ops = names.table(), ops.table()
+
+
+def _kernel(trace: Trace, name: int, label: int) -> tuple[str, str]:
+    return labels_.kernel_name(trace.labels[label], trace.names[name])
+
+
+def is_gpu_trace(device: Device) -> bool:
+    """Lines that CUPTI fills: TensorFlow's own timeline.py tells them by the same parts of the name."""
+    return "/stream:" in device.name or "/memcpy" in device.name or device.kind is DeviceKind.SYNC
+
+
+class _Interned:
+    """A string table that grows."""
+
+    def __init__(self, strings: StringTable) -> None:
+        self.base = strings
+        self.codes: dict[str, int] = {text: code for code, text in enumerate(strings)}
+        self.added: list[str] = []
+
+    def code(self, text: str) -> int:
+        if text not in self.codes:
+            self.codes[text] = len(self.base) + len(self.added)
+            self.added.append(text)
+        return self.codes[text]
+
+    def table(self) -> StringTable:
+        if not self.added:
+            return self.base
+        more = StringTable.of(self.added)
+        offsets = np.concatenate([self.base.offsets, more.offsets[1:] + len(self.base.data)])
+        return StringTable(bytes(self.base.data) + bytes(more.data), offsets)
+
+
+def _set_bytes_moved(trace: Trace) -> None:
+    """What the labels of transfers and copies say; each distinct label is read once."""
+    rows = np.flatnonzero((trace.kind == NodeKind.COMMUNICATION) | (trace.kind == NodeKind.COPY))
+    rows = np.union1d(rows, np.flatnonzero(trace.kind == NodeKind.REPEAT))
+    codes, inverse = np.unique(trace.label[rows], return_inverse=True)
+    moved = np.array([_moved(trace.labels[code]) for code in codes.tolist()], np.int64)
+    if len(rows):
+        trace.bytes_moved[rows] = moved[inverse]
+
+
+def _moved(label: str) -> int:
+    received = labels_.parse_received(label)
+    return received.bytes if received else labels_.copied_bytes(label)

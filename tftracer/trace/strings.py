@@ -1,0 +1,135 @@
+"""Dictionary coding of strings that lie in raw bytes, by 64-bit hashes, without a Python object for any but the rare long one.
+
+The hash is seeded at random for each decode, so that nobody can write a trace whose strings collide; that any two of
+2^20 different strings do so by chance has odds of 1 in 30 million.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from tftracer.trace.model import Int32, Int64, StringTable
+from tftracer.trace.wire import UInt64, Window
+
+#: Longer strings are hashed by Python, one by one: nobody names an op like that.
+LONG = 1024
+
+_MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], np.uint64)
+_HALF = np.uint64(32)
+
+
+@dataclass(frozen=True)
+class Hasher:
+    seed: np.uint64
+    factor: np.uint64  # odd
+
+    @classmethod
+    def random(cls) -> Hasher:
+        seed, factor = np.frombuffer(os.urandom(16), np.uint64)
+        return cls(seed, factor | np.uint64(1))
+
+    def spans(self, window: Window, offset: Int64, size: Int64) -> UInt64:
+        """[n] hashes of the strings at offset[i] : offset[i] + size[i] of the window. Equal strings have equal hashes."""
+        out = size.astype(np.uint64)
+        out += self.seed
+        row = np.arange(len(out))
+        at, left, value = offset, np.minimum(size, LONG), out
+        while len(row):  # a round takes one word of each; strings drop out when less than a word is left
+            whole = left >= 8
+            if not whole.all():
+                done = np.flatnonzero(~whole)
+                out[row[done]] = self._mix(value[done], window.words[at[done]] & _MASKS[left[done]])
+                keep = np.flatnonzero(whole)
+                row, at, left, value = row[keep], at[keep], left[keep], value[keep]
+            value = self._mix(value, window.words[at])
+            at, left = at + 8, left - 8
+        for i in np.flatnonzero(size > LONG).tolist():
+            text = window.bytes[offset[i] : offset[i] + size[i]].tobytes()
+            out[i] = np.uint64(hash(text) & 0xFFFFFFFFFFFFFFFF) ^ self.seed
+        return out
+
+    def _mix(self, value: UInt64, words: UInt64) -> UInt64:
+        value = value ^ words
+        value *= self.factor
+        value ^= value >> _HALF
+        return value
+
+
+def distinct(hashes: UInt64) -> tuple[Int32, Int64]:
+    """(code of each, index of the first with each code). Codes are in the order in which they first appear."""
+    codes, first = _common(hashes)
+    rest = np.flatnonzero(codes < 0)
+    if len(rest):
+        rest_codes, rest_first = _sorted(hashes[rest])
+        codes[rest] = rest_codes + len(first)
+        first = np.concatenate([first, rest[rest_first]])
+    order = np.argsort(first)
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    return rank[codes] if len(rank) else codes, first[order]
+
+
+_SAMPLE = 4096
+_SLOTS = 16  # bits
+
+
+def _common(hashes: UInt64) -> tuple[Int32, Int64]:
+    """Codes of the strings that are among the first some thousand, -1 for the others: a loop's ops are all among them."""
+    head_codes, first = _sorted(hashes[:_SAMPLE])
+    if len(first) > _SAMPLE // 2 or len(hashes) <= _SAMPLE:
+        return (head_codes, first) if len(hashes) <= _SAMPLE else (np.full(len(hashes), -1, np.int32), first[:0])
+    slots = np.zeros(1 << _SLOTS, np.int32)
+    known = hashes[first]
+    slots[(known >> np.uint64(64 - _SLOTS)).astype(np.int64)] = np.arange(len(first), dtype=np.int32)
+    codes = slots[(hashes >> np.uint64(64 - _SLOTS)).view(np.int64)]
+    hit = known[codes] == hashes
+    codes[~hit] = -1
+    return _first_kept(codes, first)
+
+
+def _first_kept(codes: Int32, first: Int64) -> tuple[Int32, Int64]:
+    """Two known strings may share a slot; the one that lost it has no code here, and is found by sorting."""
+    kept = codes[first] >= 0
+    renumbered = np.cumsum(kept, dtype=np.int32) - 1
+    table = np.append(renumbered, np.int32(-1))
+    return table[codes], first[kept]
+
+
+def _sorted(hashes: UInt64) -> tuple[Int32, Int64]:
+    if not len(hashes):
+        return np.zeros(0, np.int32), np.zeros(0, np.int64)
+    order = np.argsort(hashes)
+    ordered = hashes[order]
+    begins = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])
+    codes = np.empty(len(order), np.int32)
+    codes[order] = np.cumsum(begins, dtype=np.int32) - 1
+    return codes, np.minimum.reduceat(order, np.flatnonzero(begins))
+
+
+_CHUNK = 1 << 16
+
+
+def table(raw: bytes, offset: Int64, size: Int64) -> StringTable:
+    """The strings at raw[offset[i] : offset[i] + size[i]], one after the other."""
+    offsets = np.zeros(len(offset) + 1, np.int64)
+    np.cumsum(size, out=offsets[1:])
+    text = np.frombuffer(raw, np.uint8)
+    parts = []
+    for low in range(0, len(offset), _CHUNK):
+        part = slice(low, low + _CHUNK)
+        shift = np.repeat(offset[part] - offsets[:-1][part], size[part])
+        shift += np.arange(offsets[low], offsets[low] + len(shift))
+        parts.append(text[shift].tobytes())
+    return StringTable(b"".join(parts), offsets)
+
+
+def spans_in(strings: StringTable, offset: Int64, size: Int64) -> tuple[Int32, StringTable]:
+    """Dictionary-code spans of a table's own text: op types within labels."""
+    data = bytes(strings.data)
+    hashes = Hasher.random().spans(Window(data, 0, len(data)), offset, size)
+    codes, first = distinct(hashes)
+    return codes, table(data, offset[first], size[first])

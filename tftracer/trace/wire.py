@@ -1,0 +1,281 @@
+"""The protobuf wire format read by NumPy: many messages at once, one field a round, without a Python object for any.
+
+Every reader here works on a ``Window``: a stretch of the raw bytes that may be read a little past its end, as unaligned
+8-byte little-endian words. A varint is found by its continuation bits and squeezed by three shifts, for all rows together.
+NumPy lets go of the GIL in nearly all of it. Format: https://protobuf.dev/programming-guides/encoding
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from tftracer.errors import FormatError, TruncatedError
+from tftracer.trace.model import Int64
+
+UInt64 = npt.NDArray[np.uint64]
+Bool = npt.NDArray[np.bool_]
+Words = npt.NDArray[Any]
+Buffer = Union[bytes, memoryview]
+
+VARINT, FIXED64, LEN, GROUP, END_GROUP, FIXED32 = range(6)
+
+#: A window can be read this far past its end: the longest run of unchecked varints is shorter.
+PADDING = 512
+
+#: A message with more fields than this was not written by TensorFlow (an op has at most some thousand outputs).
+MAX_FIELDS = 1 << 16
+
+_MAX_GROUP_DEPTH = 100  # as protobuf's own
+
+_HIGH = np.uint64(0x8080808080808080)
+_LOW = np.uint64(0x7F7F7F7F7F7F7F7F)
+_ONES = np.uint64(0x0101010101010101)
+_PAIRS = np.uint64(0x7F007F007F007F00)
+_QUADS = np.uint64(0x3FFF00003FFF0000)
+_OCTETS = np.uint64(0x0FFFFFFF00000000)
+_ONE = np.uint64(1)
+_TWO = np.uint64(2)
+_FOUR = np.uint64(4)
+_BYTE = np.uint64(0xFF)
+_SEVEN = np.uint64(0x7F)
+
+
+def shift(bits: int) -> np.uint64:
+    return np.uint64(bits)
+
+
+class Window:
+    """raw[low:high], with at least PADDING bytes readable behind it. Positions are relative to ``low``."""
+
+    __slots__ = ("bytes", "low", "size", "words")
+
+    def __init__(self, raw: bytes, low: int, high: int) -> None:
+        self.low = low
+        self.size = high - low
+        if high + PADDING <= len(raw):
+            self.bytes = np.frombuffer(raw, np.uint8, self.size + PADDING, low)
+        else:  # the last one: there is nothing behind it to read
+            self.bytes = np.zeros(self.size + PADDING, np.uint8)
+            self.bytes[: self.size] = np.frombuffer(raw, np.uint8, self.size, low)
+        self.words: Words = np.ndarray((len(self.bytes) - 7,), "<u8", self.bytes, strides=(1,))
+
+
+def squeeze(value: UInt64, longest: int = 8) -> UInt64:
+    """Drop the top bit of each byte, in place: eight groups of 7 bits become 56 bits. ``longest``: bytes that are not 0."""
+    if longest > 1:
+        value -= (value & _PAIRS) >> _ONE
+    if longest > 2:
+        high = value & _QUADS
+        high >>= _TWO
+        high *= np.uint64(3)
+        value -= high
+    if longest > 4:
+        high = value & _OCTETS
+        high >>= _FOUR
+        high *= np.uint64(15)
+        value -= high
+    return value
+
+
+def sizes(words: UInt64) -> tuple[UInt64, Int64]:
+    """(mask of the varint's bytes, its length in bytes) of the varint that starts each word; length 8 and a full mask for longer ones."""
+    stop = ~words
+    stop &= _HIGH
+    stop &= np.negative(stop)
+    mask = stop - _ONE
+    mask ^= stop
+    length = mask & _ONES
+    length *= _ONES
+    length >>= np.uint64(56)
+    return mask, length.view(np.int64)
+
+
+def read_varints(window: Window, at: Int64) -> tuple[UInt64, Int64]:
+    """(value, size in bytes) of the varints at these positions. A varint of more than 10 bytes has size 11."""
+    words = window.words[at]
+    more = words & _HIGH
+    if len(more) and (more == _HIGH).all():  # times in nanoseconds take nine bytes
+        words &= _LOW
+        value, size = squeeze(words), np.full(len(at), 8, np.int64)
+        _lengthen(window, at, value, size)
+        return value, size
+    mask, size = sizes(words)
+    long = np.flatnonzero(more == _HIGH)
+    words &= mask
+    words &= _LOW
+    value = squeeze(words, int(size.max()) if len(size) else 0)
+    if len(long):
+        tail_value, tail_size = value[long], size[long]
+        _lengthen(window, at[long], tail_value, tail_size)
+        value[long], size[long] = tail_value, tail_size
+    return value, size
+
+
+def _lengthen(window: Window, at: Int64, value: UInt64, size: Int64) -> None:
+    """The ninth and tenth bytes of varints whose first eight all say that more follows."""
+    ninth = window.bytes[at + 8].astype(np.uint64)
+    value |= (ninth & _SEVEN) << np.uint64(56)
+    size += 1
+    rows = np.flatnonzero(ninth > _SEVEN)
+    if len(rows):
+        tenth = window.bytes[at[rows] + 9]
+        value[rows] |= (tenth & np.uint8(1)).astype(np.uint64) << np.uint64(63)
+        size[rows] += np.where(tenth > 0x7F, 2, 1)
+
+
+class Fields(NamedTuple):
+    """One field of each of many messages; ``value`` of a varint or fixed field, ``offset`` and ``size`` of what a LEN field holds."""
+
+    row: Int64
+    number: Int64
+    wire: Int64
+    value: Int64
+    offset: Int64  # relative to the window
+    size: Int64
+
+
+def walk(window: Window, start: Int64, end: Int64) -> Iterator[Fields]:
+    """All fields of the messages at start[i] : end[i], one round a field; rows that have ended drop out.
+
+    Raises FormatError, naming the byte, for what is no protobuf message.
+    """
+    row = np.flatnonzero(start < end)
+    at, stop = start[row], end[row]
+    for _ in range(MAX_FIELDS):
+        if not len(row):
+            return
+        fields, at = _next_fields(window, row, at, stop)
+        yield fields
+        more = at < stop
+        if not more.all():
+            row, at, stop = row[more], at[more], stop[more]
+    if len(row):
+        raise FormatError(f"{_place(window, start[row[0]])}: more than {MAX_FIELDS} fields in one message. {_REMEDY}")
+
+
+_REMEDY = "The file is damaged or no RunMetadata; trace the step again."
+
+
+def _place(window: Window, at: Any) -> str:
+    return f"Byte {window.low + int(at)}"
+
+
+def _next_fields(window: Window, row: Int64, at: Int64, stop: Int64) -> tuple[Fields, Int64]:
+    key, size = read_varints(window, at)
+    content = at + size
+    _refuse(window, at, (content > stop) | (key >> np.uint64(32) != 0) | (key < np.uint64(8)), "no field begins here")
+    wire = (key & np.uint64(7)).astype(np.int64)
+    number = (key >> np.uint64(3)).astype(np.int64)
+    raw_value, size = read_varints(window, content)
+    value = raw_value.view(np.int64)
+    behind = content + size
+    varying = (wire == VARINT) | (wire == LEN)
+    _refuse(window, content, varying & ((size > 10) | (behind > stop)), "a number that does not end")
+    _refuse(window, content, (wire == LEN) & ((value < 0) | (value > stop - behind)), "a field longer than its message")
+    length = np.where(wire == LEN, value, 0)
+    offset = np.where(varying, behind, content)
+    following = offset + length
+    for fixed, width in ((FIXED64, 8), (FIXED32, 4)):
+        rows = np.flatnonzero(wire == fixed)
+        if len(rows):
+            following[rows] += width
+            loaded = window.words[content[rows]]
+            value[rows] = (loaded & np.uint64(0xFFFFFFFF) if width == 4 else loaded).astype(np.uint64).view(np.int64)
+    _refuse(window, at, (wire > FIXED32) | (wire == END_GROUP), "an unknown wire type")
+    for i in np.flatnonzero(wire == GROUP).tolist():
+        following[i] = _skip_group(memoryview(window.bytes), int(content[i]), int(stop[i]), int(number[i]), window.low)
+    _refuse(window, at, following > stop, "a field longer than its message")
+    return Fields(row, number, wire, value, offset, length), following
+
+
+def _refuse(window: Window, at: Int64, wrong: Bool, what: str) -> None:
+    if wrong.any():
+        raise FormatError(f"{_place(window, at[int(wrong.argmax())])}: {what}. {_REMEDY}")
+
+
+def _skip_group(data: Buffer, at: int, high: int, number: int, low: int, depth: int = 1) -> int:
+    """Behind the end of a group; nothing that TensorFlow writes has one."""
+    if depth > _MAX_GROUP_DEPTH:
+        raise FormatError(f"Byte {low + at}: groups within groups, {depth} deep. {_REMEDY}")
+    while at < high:
+        key, at = scalar_varint(data, at, high, low)
+        if key & 7 == END_GROUP:
+            if key >> 3 != number:
+                raise FormatError(f"Byte {low + at}: the end of another group. {_REMEDY}")
+            return at
+        if key >> 3 == 0 or key >> 32:
+            raise FormatError(f"Byte {low + at}: no field begins here. {_REMEDY}")
+        if key & 7 == GROUP:
+            at = _skip_group(data, at, high, key >> 3, low, depth + 1)
+        else:
+            at = _skip_scalar(data, at, high, key, low)[2]
+    raise TruncatedError(f"Byte {low + at}: a group that does not end. {_REMEDY}")
+
+
+class Field(NamedTuple):
+    """One field of one message."""
+
+    number: int
+    wire: int
+    value: int
+    offset: int
+    size: int
+
+
+def fields(raw: bytes, low: int, high: int) -> Iterator[Field]:
+    """The fields of the one message at raw[low:high], read one by one. FormatError and TruncatedError name the byte."""
+    at = low
+    while at < high:
+        field, at = next_field(raw, at, high)
+        yield field
+
+
+def next_field(raw: Buffer, at: int, high: int, low: int = 0) -> tuple[Field, int]:
+    """(the field at ``at``, where the next one begins)."""
+    key, content = scalar_varint(raw, at, high, low)
+    number, wire = key >> 3, key & 7
+    if number == 0 or key >> 32:
+        raise FormatError(f"Byte {low + at}: no field begins here. {_REMEDY}")
+    if wire == GROUP:
+        behind = _skip_group(raw, content, high, number, low)
+        return Field(number, wire, 0, content, behind - content), behind
+    value, offset, behind = _skip_scalar(raw, content, high, key, low)
+    return Field(number, wire, value, offset, behind - offset if wire == LEN else 0), behind
+
+
+def scalar_varint(raw: Buffer, at: int, high: int, low: int = 0) -> tuple[int, int]:
+    """(value, position behind it), the value modulo 2^64."""
+    value = 0
+    for i in range(10):
+        if at + i >= high:
+            raise TruncatedError(f"Byte {low + high}: the message ends within a field. {_REMEDY}")
+        byte = raw[at + i]
+        value |= (byte & 0x7F) << (7 * i)
+        if byte < 0x80:
+            return value & 0xFFFFFFFFFFFFFFFF, at + i + 1
+    raise FormatError(f"Byte {low + at}: a number that does not end. {_REMEDY}")
+
+
+def _skip_scalar(raw: Buffer, at: int, high: int, key: int, low: int) -> tuple[int, int, int]:
+    """(value, offset of what it holds, position behind it) of a field whose key was read."""
+    wire = key & 7
+    if wire == VARINT:
+        value, behind = scalar_varint(raw, at, high, low)
+        return value, behind, behind
+    if wire == LEN:
+        value, offset = scalar_varint(raw, at, high, low)
+        behind = offset + value
+    elif wire in (FIXED64, FIXED32):
+        offset, behind = at, at + (8 if wire == FIXED64 else 4)
+        value = int.from_bytes(raw[offset : min(behind, high)], "little")
+    else:
+        raise FormatError(f"Byte {low + at}: an unknown wire type. {_REMEDY}")
+    if behind > high:
+        raise TruncatedError(
+            f"Byte {low + at}: a field reaches to byte {low + behind}, but its message ends at byte {low + high}. {_REMEDY}"
+        )
+    return value, offset, behind
