@@ -1,0 +1,180 @@
+"""Lanes and rows: where each slice of a timeline is drawn, so that no two slices overlap on a row.
+
+A lane is one device's compute, its communication, the launches of a GPU, one stream. A lane has as many rows as slices that ever ran
+at once in it. A slice takes the row that was freed last; when all rows are free, it takes the first. No loop over the slices: at each number
+of running slices, starts (one more) and ends (one less) take turns, so the j-th start at a level takes the row of the (j-1)-th end
+at that level. A slice of no length is laid out as one of a nanosecond, so that nothing hides behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from tftracer.errors import FormatError
+from tftracer.trace.devices import sort_key
+from tftracer.trace.model import Device, DeviceKind, Int32, Int64, NodeKind, Trace
+from tftracer.web.messages import LaneKind
+
+_KINDS: dict[DeviceKind, LaneKind] = {
+    DeviceKind.CPU: "compute",
+    DeviceKind.GPU: "compute",
+    DeviceKind.TPU: "compute",
+    DeviceKind.STREAM: "kernel",
+    DeviceKind.MEMCPY: "copy",
+    DeviceKind.SYNC: "sync",
+    DeviceKind.REPEAT: "repeat",
+    DeviceKind.UNKNOWN: "other",
+}
+
+
+@dataclass
+class Lane:
+    """One horizontal band: rows first_row : first_row + rows of the layout."""
+
+    id: int
+    device: int  # index into trace.devices
+    title: str
+    kind: LaneKind
+    group: str
+    first_row: int
+    rows: int
+    slices: int
+    busy_ns: int  # length of the union of its slices
+    collapsed: bool  # to begin with
+
+
+@dataclass
+class Layout:
+    """Row r holds the nodes order[row_offsets[r] : row_offsets[r + 1]], by start."""
+
+    lanes: list[Lane] = field(default_factory=list)
+    order: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))  # [slices] node indices by (row, start)
+    row_offsets: npt.NDArray[np.uint32] = field(default_factory=lambda: np.zeros(1, np.uint32))  # [rows + 1]
+
+    @property
+    def rows(self) -> int:
+        return len(self.row_offsets) - 1
+
+
+def lay_out(trace: Trace, device_pattern: str = "") -> Layout:
+    """The lanes of a trace, or of its devices whose names ``device_pattern`` (a regular expression) is found in.
+
+    Nodes without a time are left out. Raises FormatError for a pattern that is no regular expression.
+    """
+    lanes: list[Lane] = []
+    orders: list[Int64] = []
+    counts: list[Int64] = []
+    first_row = 0
+    for device, kind, nodes in _bands(trace, _chosen(trace.devices, device_pattern)):
+        order, per_row, busy = _pack(nodes, trace.start[nodes], trace.end[nodes])
+        lanes.append(
+            Lane(
+                id=len(lanes),
+                device=device,
+                title=_title(trace.devices[device], kind),
+                kind=kind,
+                group="",
+                first_row=first_row,
+                rows=len(per_row),
+                slices=len(nodes),
+                busy_ns=busy,
+                collapsed=trace.devices[device].repeats,
+            )
+        )
+        orders.append(order)
+        counts.append(per_row)
+        first_row += len(per_row)
+    if not lanes:
+        return Layout()
+    offsets = np.zeros(first_row + 1, np.uint32)
+    np.cumsum(np.concatenate(counts), out=offsets[1:])
+    return Layout(lanes, np.concatenate(orders), offsets)
+
+
+def _chosen(devices: list[Device], pattern: str) -> list[int]:
+    """Indices of the devices to show, in the order in which they are shown."""
+    try:
+        wanted = re.compile(pattern)
+    except re.error as error:
+        raise FormatError(f"Device pattern {pattern!r} is no regular expression ({error}). Give one, or leave it out.") from error
+    found = [i for i, device in enumerate(devices) if wanted.search(device.name)]
+    return sorted(found, key=lambda i: sort_key(devices[i]))
+
+
+def _bands(trace: Trace, devices: list[int]) -> list[tuple[int, LaneKind, Int64]]:
+    """(device, kind, its nodes) of each lane that has any."""
+    timed = trace.start >= 0
+    communicates = trace.kind == NodeKind.COMMUNICATION
+    launches = trace.kind == NodeKind.LAUNCH
+    bands: list[tuple[int, LaneKind, Int64]] = []
+    for device in devices:
+        here = (trace.device == device) & timed
+        kind = _KINDS[trace.devices[device].kind]
+        if kind == "compute" and (here & launches).any():
+            kind = "launch"
+        for of, nodes in ((kind, here & ~communicates), ("communication", here & communicates)):
+            if nodes.any():
+                bands.append((device, of, np.flatnonzero(nodes)))  # type: ignore[arg-type]
+    return bands
+
+
+def _title(device: Device, kind: LaneKind) -> str:
+    tail = {"communication": " communication", "launch": " launches"}.get(kind, "")
+    return device.title + tail
+
+
+def _pack(nodes: Int64, start: Int64, end: Int64) -> tuple[Int64, Int64, int]:
+    """(nodes by (row, start), slices in each row, length of the union) of one lane."""
+    by_start = np.argsort(start, kind="stable") if (start[1:] < start[:-1]).any() else np.arange(len(start))
+    start = start[by_start]
+    end = np.maximum(end[by_start], start + 1)
+    row, busy = _rows(start, end)
+    per_row = np.bincount(row)
+    order = np.argsort(_narrow(row, len(per_row)), kind="stable")
+    return nodes[by_start[order]], per_row, busy
+
+
+def _rows(start: Int64, end: Int64) -> tuple[Int64, int]:
+    """(row of each, length of the union) of slices sorted by start, none of them empty."""
+    n = len(start)
+    number = np.arange(n)
+    by_end = np.argsort(end, kind="stable")
+    ends = end[by_end]
+    running = number - np.searchsorted(ends, start, "right")  # when each starts
+    left = np.searchsorted(start, ends, "left") - number - 1  # when each, by end, has ended
+    alone = running == 0
+    busy = int(ends[left == 0].sum() - start[alone].sum())
+    levels = int(running.max()) + 1
+    starts_by_level = np.argsort(_narrow(running, levels), kind="stable")
+    ends_by_level = by_end[np.argsort(_narrow(left, levels), kind="stable")]
+    before = np.empty(n, np.int64)
+    before[starts_by_level[1:]] = ends_by_level[:-1]  # right within a level; a level's first start has none
+    stretch = np.cumsum(alone)  # from one moment at which nothing runs to the next
+    first = alone.copy()
+    first[starts_by_level[:1]] = True
+    before[first] = 0
+    level_begins = np.flatnonzero(np.diff(running[starts_by_level])) + 1
+    first[starts_by_level[level_begins]] = True
+    first |= stretch[before] != stretch
+    return _inherited(running, before, first), busy
+
+
+def _inherited(running: Int64, before: Int64, first: npt.NDArray[np.bool_]) -> Int64:
+    """Each slice's row: that of the slice before it, back to one that has the row of its level."""
+    row = np.where(first, running, -1)
+    todo = np.flatnonzero(~first)
+    link = np.where(first, np.arange(len(running)), before)
+    while len(todo):  # pointer doubling: the distance to the first one halves in each round
+        link[todo] = link[link[todo]]
+        row[todo] = row[link[todo]]
+        todo = todo[row[todo] < 0]
+    return row
+
+
+def _narrow(values: Int64, bound: int) -> npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | Int32:
+    """As few bytes as hold the values: NumPy sorts small integers in linear time."""
+    return values.astype(np.uint8 if bound <= 1 << 8 else np.uint16 if bound <= 1 << 16 else np.int32)
