@@ -11,6 +11,7 @@ import contextlib
 import logging
 import os
 import re
+import secrets
 import socket
 import ssl
 import threading
@@ -21,7 +22,6 @@ from urllib.parse import urlsplit
 
 from tornado import web
 from tornado.httpserver import HTTPServer
-from tornado.httputil import HTTPConnection, HTTPMessageDelegate
 from tornado.iostream import IOStream
 from tornado.netutil import bind_sockets
 
@@ -148,9 +148,6 @@ class Server(HTTPServer):
         self.open_connections += 1
         super().handle_stream(stream, address)
 
-    def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
-        return super().start_request(server_conn, request_conn)
-
     def on_close(self, server_conn: object) -> None:
         self.open_connections -= 1
         super().on_close(server_conn)
@@ -244,11 +241,15 @@ class Serving(threading.Thread):
         self._ready = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._end: asyncio.Event | None = None
+        self._failure: Exception | None = None
         self.live: Live | None = None
 
     def begin(self) -> None:
+        """Returns when it serves; raises what kept it from that."""
         self.start()
         self._ready.wait()
+        if self._failure is not None:
+            raise self._failure
 
     def end(self) -> None:
         if self._loop is not None and self._end is not None:
@@ -264,13 +265,19 @@ class Serving(threading.Thread):
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_until_complete(self._serve())
-        except Exception:
-            log.exception("tftracer: the web server failed; training and recording go on without the page")
+        except Exception as problem:
+            self._fail(problem)
         finally:
             self._ready.set()
             for one in self._sockets:
                 one.close()
             self._loop.close()
+
+    def _fail(self, problem: Exception) -> None:
+        if self._ready.is_set():
+            log.error("tftracer: the web server failed; training and recording go on without the page", exc_info=problem)
+        else:
+            self._failure = problem
 
     async def _serve(self) -> None:
         self._end = asyncio.Event()
@@ -301,6 +308,7 @@ class Serving(threading.Thread):
             analyses=Analyses(server.source, heavy),
             live=self.live,
             static=Static(server.path),
+            instance=secrets.token_hex(8),
             path=server.path,
             stop=self.end,
         )

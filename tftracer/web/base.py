@@ -54,6 +54,7 @@ class Services:
     analyses: Analyses
     live: Live
     static: Static
+    instance: str  # stands for a session that has no id of its own: an imported file
     path: str  # the prefix behind a reverse proxy, "" or "/prefix"
     stop: Callable[[], None]  # stops this server, from any thread
 

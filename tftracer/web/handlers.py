@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from tornado.iostream import StreamClosedError
 
@@ -13,6 +13,9 @@ from tftracer.web.analyses import Format, Question, Trace
 from tftracer.web.base import Guarded, Refusal
 from tftracer.web.encode import MSGPACK, Body, accepted_encoding, encode
 from tftracer.web.messages import Ok, SessionMessage
+
+if TYPE_CHECKING:
+    from tftracer.trace.answers import Answers
 
 OK: Ok = {"ok": True}
 MAX_STEPS = 1000  # in one request
@@ -130,7 +133,7 @@ class OfTrace(ApiHandler):
         record, session = await self.quickly(lambda: (source.trace_record(trace_id), source.session()["id"]))
         if record["state"] != "ready":
             raise Refusal(409, "broken_trace", f"Trace {trace_id} cannot be read; its record says why.")
-        return Trace(session, trace_id, record["started_at"], record["bytes"])
+        return Trace(session or self.services.instance, trace_id, record["started_at"], record["bytes"])
 
 
 class AnswerHandler(OfTrace):
@@ -190,7 +193,7 @@ class TimelineHandler(AnswerHandler):
 class PlainAnswerHandler(AnswerHandler):
     """The analyses that take nothing but the trace."""
 
-    QUESTIONS = {
+    QUESTIONS: dict[str, Callable[[Answers], object]] = {
         "verdict": lambda a: a.verdict(),
         "breakdown": lambda a: a.breakdown(),
         "critical-path": lambda a: a.critical_path(),
@@ -210,7 +213,8 @@ class OpsHandler(AnswerHandler):
         by = self.get_query_argument("by", "type")
         if by not in {"type", "name", "scope"}:
             raise Refusal(400, "bad_query", f"by must be type, name or scope, not {by[:50]!r}.")
-        return Question(f"ops?by={by}", lambda a: message(a.ops(by=by)))
+        known = cast('Literal["type", "name", "scope"]', by)
+        return Question(f"ops?by={by}", lambda a: message(a.ops(by=known)))
 
 
 class MemoryHandler(AnswerHandler):

@@ -1,0 +1,166 @@
+"""The ``tftracer`` command: opens a saved session, the spool of a killed job, or another tool's traces. Needs no TensorFlow.
+
+The only place that prints errors and exits. Exit codes: 0 all went well (Ctrl-C included), 1 the file cannot be opened or
+holds nothing that was asked for, 2 wrong usage, 3 no port could be bound.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import html
+import json
+import logging
+import os
+import sys
+import tempfile
+import threading
+import time
+import webbrowser
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tftracer.errors import PortError, TracerError
+from tftracer.version import __version__
+
+if TYPE_CHECKING:
+    from tftracer.session.places import DeadSpool
+    from tftracer.session.source import SessionSource
+
+FAILED, USAGE, NO_PORT = 1, 2, 3
+
+
+def port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= 65535:
+        raise argparse.ArgumentTypeError("a port is a number from 0 to 65535; 0 takes any free one")
+    return number
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="tftracer",
+        description="Opens a saved tracing session in the browser: a .tftrace file, the spool of a killed job, a session of "
+        "tensorflow-tracer 1.x, RunMetadata (.pb, .pbtxt), Timeline JSON, or a tfevents file. TensorFlow is not needed.",
+        epilog="exit codes: 0 all went well, 1 the file cannot be opened, 2 wrong usage, 3 no port could be bound",
+    )
+    made.add_argument("session_file", nargs="?", help="the file to open")
+    made.add_argument("--port", type=port, default=9999, help="port of the page; the next free one if it is in use (9999)")
+    made.add_argument("--ip", default="127.0.0.1", help="address to listen on (127.0.0.1: this machine alone)")
+    made.add_argument("--token", help="what the page asks for; better in the environment, as TFTRACER_TOKEN (a new one)")
+    made.add_argument("--no-browser", action="store_true", help="print the page's URL and open no browser")
+    made.add_argument("--summary", action="store_true", help="print what holds the step back, and end")
+    made.add_argument("--json", action="store_true", help="with --summary: as JSON")
+    made.add_argument("--recover", action="store_true", help="list the sessions that ended jobs have left")
+    made.add_argument("--version", action="version", version=f"tftracer {__version__}")
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code."""
+    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    options = parser().parse_args(arguments)
+    try:
+        return run(options)
+    except TracerError as problem:
+        print(f"tftracer: {problem}", file=sys.stderr)
+        return NO_PORT if isinstance(problem, PortError) else FAILED
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        return 0
+    except BrokenPipeError:  # `tftracer ... | head`: nothing more is to be said, not even at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.recover:
+        return recover()
+    if not options.session_file:
+        return misused("which file is to be opened? Give a session_file, or --recover to list what ended jobs have left")
+    if options.json and not options.summary:
+        return misused("--json goes with --summary")
+    if options.token == "":
+        return misused("--token must not be empty; leave it out to have one made")
+    from tftracer.session.saved import open_session
+
+    source = open_session(options.session_file)
+    tell_of_cuts(options.session_file, source)
+    return summary(source, options.json) if options.summary else serve(source, options)
+
+
+def misused(why: str) -> int:
+    print(f"{parser().format_usage()}tftracer: {why}.", file=sys.stderr)
+    return USAGE
+
+
+def tell_of_cuts(path: str, source: SessionSource) -> None:
+    cut = source.session()["cut"]
+    if cut:
+        print(f"tftracer: {path}: {cut}", file=sys.stderr)
+
+
+def recover() -> int:
+    from tftracer.session.places import dead_spools
+
+    spools = dead_spools()
+    if not spools:
+        print("No ended job has left a session. Those written to a spool_dir of their own are there.")
+        return 0
+    for spool in spools:
+        print(line_of(spool))
+    print(f"\nOpen one with: tftracer {spools[0].path}")
+    return 0
+
+
+def line_of(spool: DeadSpool) -> str:
+    changed = time.strftime("%Y-%m-%d %H:%M", time.localtime(spool.changed_at))
+    return f"{changed}  {spool.bytes / 1e6:9.1f} MB  {spool.host} pid {spool.pid}  {spool.path}"
+
+
+def summary(source: SessionSource, as_json: bool) -> int:
+    from tftracer.trace.summary import render, summarise
+
+    found = summarise(source)
+    print(json.dumps(found, indent=2) if as_json else render(found))
+    return 0
+
+
+def serve(source: SessionSource, options: argparse.Namespace) -> int:
+    """Until Ctrl-C, or until the page shuts it down."""
+    from tftracer.web.app import Options, WebServer
+
+    server = WebServer(source, Options(options.port, options.ip, options.token))
+    server.start()
+    try:
+        if options.port and server.port != options.port:
+            print(f"Port {options.port} is in use; the page is on port {server.port}.", file=sys.stderr)
+        print(f"{options.session_file} is open at {server.url}\nCtrl-C ends.", flush=True)
+        with opened(server.url) if wants_browser(options) else contextlib.nullcontext():
+            server.join()
+    finally:
+        server.stop()
+    return 0
+
+
+def wants_browser(options: argparse.Namespace) -> bool:
+    """Only where a browser would show up before the eyes of the one who called."""
+    if options.no_browser or "SSH_CONNECTION" in os.environ:
+        return False
+    return sys.platform in {"darwin", "win32"} or any(name in os.environ for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+
+
+@contextlib.contextmanager
+def opened(url: str) -> Iterator[None]:
+    """The browser at this URL, by way of a file that only its owner can read: a command line is everybody's to see."""
+    page = f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={html.escape(url)}">'
+    with tempfile.TemporaryDirectory(prefix="tftracer-") as folder:
+        file = Path(folder) / "open.html"
+        file.write_text(page, encoding="utf-8")
+        threading.Thread(target=webbrowser.open, args=[file.as_uri()], daemon=True).start()
+        yield
+
+
+if __name__ == "__main__":
+    sys.exit(main())

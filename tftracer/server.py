@@ -1,0 +1,237 @@
+"""TracingServer, the public face: ties the recorder, the hook and the web server together.
+
+May be used from any thread. Only plain misuse (an argument of the wrong type) raises; whatever else goes wrong is logged
+and shown on the page, and training goes on.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import re
+import weakref
+from collections.abc import Sequence
+from typing import Any, Union
+
+from tftracer.errors import TracerError, UnknownError
+from tftracer.session.recorder import Recorder
+from tftracer.web.app import Options, Route, WebServer
+from tftracer.web.messages import Loaded
+
+log = logging.getLogger("tftracer")
+Path = Union[str, "os.PathLike[str]"]
+
+
+class TracingServer:
+    """Records what a training's sessions run, and serves the page that shows it and asks for traces.
+
+    Give its :attr:`hook` to ``MonitoredTrainingSession(hooks=...)`` or to an Estimator's ``train`` and ``evaluate``::
+
+        server = TracingServer()
+        with tf.compat.v1.train.MonitoredTrainingSession(hooks=[server.hook]) as session:
+            ...
+
+    The page's URL, with its token, is logged once. The web server stops with the script; :meth:`join` keeps it.
+
+    Args:
+        server_port: TCP port (default: 9999). One in use gives way to the next free one; 0 takes any.
+        server_ip: address to listen on (default: ``"127.0.0.1"``, this machine alone).
+        keep_traces: traces that are kept for each run; the oldest make room (default: 5).
+        start_web_server_on_start: False: :meth:`start_web_server` starts it.
+        token: what the page asks for; by default that of the environment variable ``TFTRACER_TOKEN``, or a new one.
+        certfile, keyfile: a certificate and its key (PEM): serves https.
+        spool_dir: folder for the session's file as it grows; by default one of the user's own.
+        communication_ops: regular expression of op types or names that communicate, beside those that tftracer knows.
+        is_horovod: kept from earlier versions; Horovod's ops are recognized by themselves.
+        base_url: path prefix (``"/tracer"``) or public URL (``"https://host/tracer"``) behind a reverse proxy.
+        hub: the URL of a job's common page, see docs/launching.rst.
+
+    Raises:
+        TypeError, ValueError: an argument that makes no sense.
+    """
+
+    def __init__(
+        self,
+        server_port: int = 9999,
+        server_ip: str = "127.0.0.1",
+        keep_traces: int = 5,
+        start_web_server_on_start: bool = True,
+        token: str | None = None,
+        certfile: str | None = None,
+        keyfile: str | None = None,
+        spool_dir: Path | None = None,
+        communication_ops: str | None = None,
+        is_horovod: bool | None = None,
+        base_url: str = "",
+        hub: str | None = None,
+    ) -> None:
+        check_number("server_port", server_port, 0, 65535)
+        check_number("keep_traces", keep_traces, 1, 1_000_000)
+        for name, text in [("server_ip", server_ip), ("base_url", base_url)]:
+            check_text(name, text)
+        check_text("hub", hub or "")
+        check_pattern("communication_ops", communication_ops or "")
+        options = Options(server_port, server_ip, token, as_text(certfile), as_text(keyfile), base_url)
+        self._recorder = Recorder(
+            keep_traces=keep_traces, spool_dir=as_text(spool_dir), communication_ops=communication_ops or ""
+        )
+        self._web = WebServer(self._recorder, options, self._extra_routes())
+        self._hook: Any = None
+        self._told = False
+        self._start_recording()
+        atexit.register(end, weakref.ref(self))
+        if start_web_server_on_start:
+            self.start_web_server()
+
+    def _start_recording(self) -> None:
+        try:
+            self._recorder.start()
+        except Exception as problem:  # no thread could be started, for one
+            self._recorder.tracker.off = True
+            self._recorder.problem("no_recording", f"tftracer cannot record: {problem}. Training goes on without it.")
+
+    def _extra_routes(self) -> Sequence[Route]:
+        """Routes beside those of one process; each handler derives from ``web.base.Guarded``."""
+        return []
+
+    # ------------------------------------------------------------------------------------------------------- the training
+
+    @property
+    def hook(self) -> Any:
+        """The ``SessionRunHook`` to give to sessions; the same one for any number of them.
+
+        Raises:
+            MissingTensorFlowError: TensorFlow cannot be imported.
+        """
+        if self._hook is None:
+            from tftracer.hook import TracingHook
+
+            self._hook = TracingHook(self._recorder)
+        return self._hook
+
+    def trace_next(self, run: int | str | None = None, steps: int = 1) -> None:
+        """Traces the next steps.
+
+        Args:
+            run: number or title of a run as the page shows them; None: of whichever run comes next.
+            steps: how many.
+
+        Raises:
+            UnknownError: there is no such run (yet).
+        """
+        check_number("steps", steps, 1, 1_000_000)
+        self._recorder.request_traces(self._run_id(run) if isinstance(run, str) else run, steps)
+
+    def _run_id(self, title: str) -> int:
+        for run in self._recorder.runs():
+            if run["title"] == title:
+                return run["id"]
+        raise UnknownError(f"There is no run {title!r} yet; the page shows the titles of those that ran.")
+
+    # ----------------------------------------------------------------------------------------------------- the web server
+
+    @property
+    def url(self) -> str:
+        """The page's URL with its token; ``""`` while no web server runs."""
+        return self._web.url
+
+    @property
+    def token(self) -> str:
+        """What lets a browser or a script in."""
+        return self._web.token
+
+    def start_web_server(self) -> None:
+        """Starts the web server in a thread of its own. Recording goes on with and without it."""
+        if self._web.running:
+            return
+        try:
+            self._web.start()
+        except Exception as problem:  # a page that cannot be served is no reason to end a training
+            self._recorder.problem("no_page", f"tftracer serves no page, training goes on: {problem}")
+            if not isinstance(problem, TracerError):
+                log.error("tftracer: why there is no page", exc_info=problem)
+            return
+        self._recorder.solved("no_page")
+        self._tell()
+
+    def _tell(self) -> None:
+        wanted = self._web.options.port
+        if wanted and self._web.port != wanted:
+            log.warning("tftracer: PORT %d IS IN USE, the page is on port %d instead", wanted, self._web.port)
+        if not self._told:
+            self._told = True
+            log.warning("tftracer: watch and trace this training at %s", self.url)
+
+    def stop_web_server(self) -> None:
+        """Stops the web server; recording goes on, and :meth:`start_web_server` starts it again at the same URL."""
+        self._web.stop()
+
+    def join(self) -> None:
+        """Waits until the web server is stopped: by the page, by :meth:`stop_web_server`, or by Ctrl-C."""
+        self._web.join()
+
+    # ---------------------------------------------------------------------------------------------------------- the files
+
+    def save_session(self, path: Path, overwrite: bool = False) -> None:
+        """Saves everything that was recorded to one ``.tftrace`` file, while training goes on.
+
+        Args:
+            path: the file; it appears when it is whole.
+            overwrite: replace an older file of this name.
+
+        Raises:
+            StorageError: the file cannot be written, or exists already. Nothing is lost by it: the session goes on being
+                kept in its spool, and ``tftracer --recover`` lists it after the script has ended.
+        """
+        self._recorder.save(os.fspath(path), overwrite)
+
+    def load_session(self, path: Path, gziped: bool | None = None) -> Loaded:
+        """Adds what a session file holds to this session: a ``.tftrace``, an old pickle, or anything else that tftracer opens.
+
+        Args:
+            path: the file.
+            gziped: kept from earlier versions; a file tells by itself whether it is compressed.
+
+        Raises:
+            FormatError: the file is none that tftracer knows, or is broken.
+            StorageError: it cannot be read.
+        """
+        return self._recorder.load(os.fspath(path))
+
+    def close(self) -> None:
+        """Stops the web server and ends the recording. What was recorded is in the session's file already."""
+        self._web.stop()
+        self._recorder.close()
+
+
+def end(reference: weakref.ref[TracingServer]) -> None:
+    """At the end of the script."""
+    server = reference()
+    if server is not None:
+        server.close()
+
+
+def check_number(name: str, value: Any, least: int, most: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a whole number, not {type(value).__name__}")
+    if not least <= value <= most:
+        raise ValueError(f"{name} must be from {least} to {most}, not {value}")
+
+
+def check_text(name: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, not {type(value).__name__}")
+
+
+def check_pattern(name: str, value: Any) -> None:
+    check_text(name, value)
+    try:
+        re.compile(value)
+    except re.error as problem:
+        raise ValueError(f"{name} must be a regular expression; {value!r} is none: {problem}") from problem
+
+
+def as_text(path: Path | None) -> str | None:
+    """TypeError for what is no path."""
+    return None if path is None else os.fspath(path)
