@@ -202,8 +202,8 @@ def _text(
     why = WHY[cause].format(milliseconds(float(excess[CAUSES.index(cause)])))
     if slower > waited_for:
         return f"{rank.title}'s step took {milliseconds(slower)} longer than the others': {why}."
-    share = f"{100 * waited_for / step:.0f}% of the step" if step else "all of the step"
-    return f"{rank.title} came last to {came_last} of {met} collectives; the others waited {milliseconds(waited_for)} ({share}): {why}."
+    waited = f"{milliseconds(waited_for)} ({100 * waited_for / max(step, 1):.0f}% of the step)"
+    return f"{rank.title} came last to {came_last} of {met} collectives; the others waited {waited}: {why}."
 
 
 def usual_suspects(steps: Sequence[Sequence[Straggler]], titles: dict[str, str]) -> list[Straggler]:
