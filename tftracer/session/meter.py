@@ -1,0 +1,132 @@
+"""A live run's numbers: counts, percentiles, recent steps. Fed by the writer's thread, read under the recorder's lock."""
+
+from __future__ import annotations
+
+from collections import deque
+from statistics import median
+from typing import Any, NamedTuple
+
+from tftracer.session.history import History, Sketch
+from tftracer.session.model import RECENT_STEPS
+from tftracer.session.requests import RunHandle
+
+#: Steps that wait to be written; a run that cannot be written for longer is written as a whole history later.
+MAX_PENDING = 100_000
+
+
+class Pending(NamedTuple):
+    first_step: int
+    steps: list[tuple[float, float]]  # (start, duration)
+    traced: list[int]  # positions in steps
+
+
+class Meter:
+    """All of a run's steps so far, in bounded memory. Times are epoch seconds and seconds."""
+
+    def __init__(self, handle: RunHandle) -> None:
+        self.handle = handle
+        self.history = History()
+        self.steps = 0
+        self.first_run_at: float | None = None
+        self.last_run_at: float | None = None
+        self.last_s: float | None = None
+        self.recent: deque[float] = deque(maxlen=RECENT_STEPS)
+        self._untraced = Sketch()
+        self._all = Sketch()
+        self._gaps: deque[float] = deque(maxlen=501)
+        self._overheads: deque[float] = deque(maxlen=501)
+        self._last_end = 0.0
+        self._busy_at_last_end = 0.0
+        self.stored = False  # whether the run's definition is in the spool
+        self.needs_history = False  # too many steps wait: write the whole history instead
+        self.pending: list[tuple[float, float]] = []
+        self.pending_traced: list[int] = []
+        self.changed = False
+        self._since_history = 0  # steps written one by one since the last whole history
+        self.written_records = 0
+        self.written_bytes = 0  # of the records that the next whole history makes superfluous
+
+    def add(self, start_at: float, duration_s: float, busy_s: float, traced: bool) -> int:
+        """Count one step; ``busy_s`` is the time that all runs together have taken before it. Returns its number."""
+        self.steps += 1
+        self._add_gap(start_at, duration_s, busy_s)
+        if traced and self._untraced.count:
+            self._overheads.append(duration_s - (self.median_s or 0.0))
+        if not traced:
+            self._untraced.add(duration_s)
+        self._all.add(duration_s)
+        self.history.add(self.steps, start_at, duration_s, traced)
+        self._remember(start_at, duration_s, traced)
+        return self.steps
+
+    def _remember(self, start_at: float, duration_s: float, traced: bool) -> None:
+        if self.first_run_at is None:
+            self.first_run_at = start_at
+        self.last_run_at, self.last_s, self.changed = start_at, duration_s, True
+        self.recent.append(duration_s)
+        if self.needs_history:
+            return
+        if traced:
+            self.pending_traced.append(len(self.pending))
+        self.pending.append((start_at, duration_s))
+        if len(self.pending) > MAX_PENDING:
+            self.want_history()
+
+    def _add_gap(self, start_at: float, duration_s: float, busy_s: float) -> None:
+        """What passed since the run's last step outside all session.runs."""
+        if self.steps > 1:
+            self._gaps.append(max(0.0, start_at - self._last_end - (busy_s - self._busy_at_last_end)))
+        self._last_end, self._busy_at_last_end = start_at + duration_s, busy_s + duration_s
+
+    def want_history(self) -> None:
+        self.needs_history = True
+        self.pending, self.pending_traced = [], []
+
+    def take_pending(self, most: int) -> Pending | None:
+        """The steps to be written now; None: write the whole history, for more than ``most`` were written one by one."""
+        self.changed = False
+        if self.needs_history or self._since_history + len(self.pending) > most:
+            self.want_history()
+            return None
+        taken = Pending(self.steps - len(self.pending) + 1, self.pending, self.pending_traced)
+        self.pending, self.pending_traced = [], []
+        return taken
+
+    def written(self, size: int, steps: int) -> None:
+        """``steps`` one by one, or (0) the whole history, take ``size`` bytes in the file."""
+        self.needs_history = self.needs_history and steps > 0
+        self._since_history = self._since_history + steps if steps else 0
+        self.written_bytes = self.written_bytes + size if steps else size
+        self.written_records = self.written_records + 1 if steps else 1
+
+    def failed(self) -> None:
+        """Nothing could be written: next time the whole history is."""
+        self.want_history()
+        self.changed = True
+
+    @property
+    def median_s(self) -> float | None:
+        """Of the untraced steps."""
+        return self._untraced.percentile(0.5)
+
+    @property
+    def between_steps_s(self) -> float | None:
+        return median(self._gaps) if self._gaps else None
+
+    def stats(self) -> dict[str, Any]:
+        """What the run's record shows. Traced steps do not count in the times, unless there are no others."""
+        sketch = self._untraced if self._untraced.count else self._all
+        return {
+            "steps": self.steps,
+            "mean_s": sketch.mean_s,
+            "p50_s": sketch.percentile(0.5),
+            "p95_s": sketch.percentile(0.95),
+            "min_s": sketch.min_s if sketch.count else None,
+            "max_s": sketch.max_s if sketch.count else None,
+            "last_s": self.last_s,
+            "first_run_at": self.first_run_at,
+            "last_run_at": self.last_run_at,
+            "between_steps_s": self.between_steps_s,
+            "traced_overhead_s": median(self._overheads) if self._overheads else None,
+            "recent_s": list(self.recent),
+        }

@@ -1,0 +1,270 @@
+"""A session as it is shown: facts, runs and traces. The live session and the reopened file are made by the same records.
+
+The recorder puts each change into a record, applies it here, and appends it to the spool; a reader applies the records of a
+file. So a reopened session shows exactly what the live page showed. Not thread-safe: the owner locks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tftracer.errors import UnknownError
+from tftracer.session import checks
+from tftracer.session.file import Record, Stored
+from tftracer.trace.model import TraceContext
+from tftracer.web.messages import Run, Session, TraceRecord
+
+#: Record types. Readers skip those that they do not know.
+SESSION, RUN, STEPS, HISTORY, TRACE, TRACE_FACTS, TRACE_REMOVED = (
+    "session",
+    "run",
+    "steps",
+    "history",
+    "trace",
+    "trace_facts",
+    "trace_removed",
+)
+
+#: What a run may hold at most in a file that is read.
+MAX_RUNS = 100_000
+MAX_TRACES = 1_000_000
+RECENT_STEPS = 60  # of the sparkline
+
+
+@dataclass
+class TraceState:
+    record: TraceRecord
+    context: dict[str, Any]
+    payload: Stored
+    record_bytes: int = 0  # what the whole record takes in its file
+
+
+@dataclass
+class RunState:
+    """A run's definition, its latest numbers, and where its step times lie."""
+
+    id: int
+    title: str
+    fetches: list[str]
+    feeds: list[str]
+    options: str
+    stats: dict[str, Any] = field(default_factory=dict)
+    traces: dict[int, None] = field(default_factory=dict)  # ids, oldest first
+    history: list[Record] = field(default_factory=list)  # HISTORY, then the STEPS after it: of reopened sessions
+
+
+def new_facts() -> Session:
+    return {
+        "id": "",
+        "host": "",
+        "pid": 0,
+        "rank": None,
+        "place": {"rank": None, "size": None, "local_rank": None, "role": "", "task": None, "launcher": ""},
+        "tensorflow": "",
+        "tftracer": "",
+        "python": "",
+        "command": "",
+        "gpus": None,
+        "started_at": 0.0,
+        "ended_at": None,
+        "active": False,
+        "trace_all": False,
+        "live": False,
+        "file": "",
+        "steps_lost": 0,
+        "hook_cost_s": None,
+        "problems": [],
+        "cut": "",
+    }
+
+
+class SessionModel:
+    def __init__(self) -> None:
+        self.facts = new_facts()
+        self.runs: dict[int, RunState] = {}
+        self.traces: dict[int, TraceState] = {}
+        self.last_run_id = 0
+        self.last_trace_id = 0  # also of removed traces: numbers are never used again
+        self._appliers: dict[str, Callable[[Record], None]] = {
+            SESSION: self._apply_session,
+            RUN: self._apply_run,
+            STEPS: self._apply_steps,
+            HISTORY: self._apply_history,
+            TRACE: self._apply_trace,
+            TRACE_FACTS: self._apply_trace_facts,
+            TRACE_REMOVED: self._apply_trace_removed,
+        }
+
+    # ------------------------------------------------------------------------------------------------------- reading
+
+    def run(self, run_id: int) -> RunState:
+        try:
+            return self.runs[run_id]
+        except (KeyError, TypeError):
+            raise UnknownError(f"There is no run {run_id} in this session.") from None
+
+    def trace(self, trace_id: int) -> TraceState:
+        try:
+            return self.traces[trace_id]
+        except (KeyError, TypeError):
+            gone = isinstance(trace_id, int) and 0 < trace_id <= self.last_trace_id
+            why = " It has made way for newer ones (keep_traces)." if gone else ""
+            raise UnknownError(f"There is no trace {trace_id} in this session.{why}") from None
+
+    def run_message(self, run: RunState, pending: int = 0) -> Run:
+        stats = run.stats
+        return {
+            "id": run.id,
+            "title": run.title,
+            "fetches": list(run.fetches),
+            "feeds": list(run.feeds),
+            "options": run.options,
+            "steps": checks.count(stats.get("steps")),
+            "mean_s": checks.number(stats.get("mean_s")),
+            "p50_s": checks.number(stats.get("p50_s")),
+            "p95_s": checks.number(stats.get("p95_s")),
+            "min_s": checks.number(stats.get("min_s")),
+            "max_s": checks.number(stats.get("max_s")),
+            "last_s": checks.number(stats.get("last_s")),
+            "first_run_at": checks.number(stats.get("first_run_at")),
+            "last_run_at": checks.number(stats.get("last_run_at")),
+            "pending_traces": pending,
+            "between_steps_s": checks.number(stats.get("between_steps_s")),
+            "traced_overhead_s": checks.number(stats.get("traced_overhead_s")),
+            "recent_s": [checks.seconds(value) for value in checks.items(stats.get("recent_s"))[-RECENT_STEPS:]],
+            "traces": [self.trace_message(self.traces[trace_id]) for trace_id in run.traces],
+        }
+
+    def trace_message(self, trace: TraceState) -> TraceRecord:
+        return trace.record.copy()
+
+    def trace_context(self, trace: TraceState) -> TraceContext:
+        found = trace.context
+        asked, distributed = found.get("partition_graphs_asked"), found.get("distributed")
+        run = self.runs.get(trace.record["run_id"])
+        return TraceContext(
+            step=trace.record["step"] or None,
+            step_s=checks.number(found.get("step_s")),
+            median_s=checks.number(found.get("median_s")),
+            between_steps_s=checks.number(found.get("between_steps_s")),
+            gpus=checks.count_or_none(found.get("gpus")),
+            trace_level=checks.text(found.get("trace_level"), 100),
+            cupti=checks.text(found.get("cupti")),
+            partition_graphs_asked=asked if isinstance(asked, bool) else None,
+            distributed=distributed if isinstance(distributed, bool) else None,
+            communication_ops=checks.text(found.get("communication_ops")),
+            device_pattern=checks.text(found.get("device_pattern")),
+            rank=checks.count_or_none(found.get("rank")),
+            title=run.title if run else "",
+        )
+
+    # ------------------------------------------------------------------------------------------------------ changing
+
+    def apply(self, record: Record) -> None:
+        """Take over what a record says; of an unknown type, or about an unknown run or trace, nothing."""
+        applier = self._appliers.get(record.type)
+        if applier:
+            applier(record)
+
+    def next_run_id(self) -> int:
+        self.last_run_id += 1
+        return self.last_run_id
+
+    def next_trace_id(self) -> int:
+        self.last_trace_id += 1
+        return self.last_trace_id
+
+    def _apply_session(self, record: Record) -> None:
+        given, facts = record.meta, self.facts
+        for name in ("id", "host", "tensorflow", "tftracer", "python", "command"):
+            facts[name] = checks.text(given.get(name))
+        facts["pid"] = checks.count(given.get("pid"))
+        facts["rank"] = checks.count_or_none(given.get("rank"))
+        facts["place"] = checks.place(given.get("place"))
+        facts["gpus"] = checks.count_or_none(given.get("gpus"))
+        facts["started_at"] = checks.seconds(given.get("started_at"))
+        facts["ended_at"] = checks.number(given.get("ended_at"))
+        facts["active"] = checks.flag(given.get("active"))
+        facts["trace_all"] = checks.flag(given.get("trace_all"))
+        facts["steps_lost"] = checks.count(given.get("steps_lost"))
+        facts["hook_cost_s"] = checks.number(given.get("hook_cost_s"))
+        facts["problems"] = checks.problems(given.get("problems"))
+
+    def _apply_run(self, record: Record) -> None:
+        given = record.meta
+        run_id = checks.count(given.get("id"))
+        if not run_id or run_id in self.runs or len(self.runs) >= MAX_RUNS:
+            return
+        self.runs[run_id] = RunState(
+            run_id,
+            checks.text(given.get("title"), 1000),
+            checks.texts(given.get("fetches")),
+            checks.texts(given.get("feeds")),
+            checks.text(given.get("options")),
+            checks.table(given.get("stats")),
+        )
+        self.last_run_id = max(self.last_run_id, run_id)
+
+    def _apply_steps(self, record: Record) -> None:
+        run = self.runs.get(checks.count(record.meta.get("run_id")))
+        if run:
+            run.stats = checks.table(record.meta.get("stats"))
+            run.history.append(record)
+
+    def _apply_history(self, record: Record) -> None:
+        run = self.runs.get(checks.count(record.meta.get("run_id")))
+        if run:
+            run.stats = checks.table(record.meta.get("stats"))
+            run.history = [record]
+
+    def _apply_trace(self, record: Record) -> None:
+        given = record.meta
+        trace_id, run = checks.count(given.get("id")), self.runs.get(checks.count(given.get("run_id")))
+        if not trace_id or run is None or trace_id in self.traces or len(self.traces) >= MAX_TRACES:
+            return
+        asked_by, state = given.get("asked_by"), given.get("state")
+        facts: TraceRecord = {
+            "id": trace_id,
+            "run_id": run.id,
+            "step": checks.count(given.get("step")),
+            "started_at": checks.seconds(given.get("started_at")),
+            "duration_s": checks.seconds(given.get("duration_s")),
+            "median_s": checks.number(given.get("median_s")),
+            "nodes": checks.count(given.get("nodes")),
+            "bytes": record.payload.raw_size,
+            "stored_bytes": record.payload.size,
+            "devices": checks.texts(given.get("devices")),
+            "asked_by": asked_by if asked_by in ("user", "global", "script") else "user",
+            "findings": checks.findings(given.get("findings")),
+            "headline": checks.text(given.get("headline")),
+            "note": checks.text(given.get("note")),
+            "state": state if state in ("ready", "broken") else "ready",
+        }
+        context = checks.table(given.get("context"))
+        self.traces[trace_id] = TraceState(facts, context, record.payload, record.end - record.start)
+        run.traces[trace_id] = None
+        self.last_trace_id = max(self.last_trace_id, trace_id)
+
+    def _apply_trace_facts(self, record: Record) -> None:
+        """Whatever of a trace's record is found out, or written by the user, after the trace was stored."""
+        given = record.meta
+        trace = self.traces.get(checks.count(given.get("id")))
+        if trace is None:
+            return
+        facts = trace.record
+        if "note" in given:
+            facts["note"] = checks.text(given["note"])
+        if "headline" in given:
+            facts["headline"] = checks.text(given["headline"])
+        if "nodes" in given:
+            facts["nodes"] = checks.count(given["nodes"])
+            facts["devices"] = checks.texts(given.get("devices"))
+            facts["findings"] = checks.findings(given.get("findings"))
+            facts["state"] = "broken" if given.get("state") == "broken" else "ready"
+
+    def _apply_trace_removed(self, record: Record) -> None:
+        trace = self.traces.pop(checks.count(record.meta.get("id")), None)
+        if trace:
+            self.runs[trace.record["run_id"]].traces.pop(trace.record["id"], None)

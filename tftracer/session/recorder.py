@@ -1,0 +1,388 @@
+"""The live session: takes what the hooks recorded, keeps it, and answers for it. Implements session/source.py's SessionSource.
+
+    recorder = Recorder(keep_traces=5)       # starts nothing and writes nothing
+    recorder.start()                         # spool file and threads
+    hook = tftracer.hook.TracingHook(recorder)
+    ...
+    recorder.close()                         # at exit, too: writes what is left and ends the session
+
+Threads: the training threads touch ``recorder.tracker`` alone. ``tftracer-writer`` (writer.py) counts steps and writes them;
+``tftracer-traces`` compresses, stores and sums up traces. Everything else may be called from any thread.
+Listeners are called from these two threads, or from the one that made the change; runs and steps at most 5 times a second.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from tftracer.errors import StorageError, UnsupportedError
+from tftracer.session import checks, places, saving, steps
+from tftracer.session.facts import process_facts
+from tftracer.session.file import Record, Stored
+from tftracer.session.history import History
+from tftracer.session.meter import Meter
+from tftracer.session.model import TRACE, TRACE_FACTS, TRACE_REMOVED, RunState, SessionModel
+from tftracer.session.requests import RunHandle
+from tftracer.session.saved import SavedSession, open_session
+from tftracer.session.source import Listener
+from tftracer.session.spool import Memory, Part, Spool
+from tftracer.session.tracker import Tracker
+from tftracer.trace.model import TraceContext
+from tftracer.web.messages import LiveMessage, Loaded, Run, Session, StepTimes, TraceRecord
+
+log = logging.getLogger("tftracer")
+
+MAX_PROBLEMS = 100
+MAX_NOTE = 10_000
+
+
+class Recorder:
+    """A live session.
+
+    keep_traces: so many traces of each run are kept, the oldest make way. spool_dir: where the session is written as it goes
+    (default: $TFTRACER_SPOOL_DIR or the user's cache). communication_ops: a regular expression of ops that communicate.
+    """
+
+    def __init__(
+        self, keep_traces: int = 5, spool_dir: str | os.PathLike[str] | None = None, communication_ops: str = ""
+    ) -> None:
+        self.keep_traces = max(1, int(keep_traces))
+        self.communication_ops = communication_ops
+        self.tracker = Tracker()
+        self.model = SessionModel()
+        self.model.facts = process_facts()
+        self.meters: dict[int, Meter] = {}
+        self.lock = threading.RLock()
+        self.facts_dirty = True
+        self.spool = Spool(None)
+        self._spool_dir = spool_dir
+        self._listeners: list[Listener] = []
+        self._threads: Any = None
+        self._pid = os.getpid()
+        self._closed = False
+
+    # ----------------------------------------------------------------------------------------------- starting, ending
+
+    def start(self) -> Recorder:
+        """Make the spool and start the threads; a second call does nothing. Does not raise where it can go on without."""
+        from tftracer.session.writer import Writer
+
+        with self.lock:
+            if self._threads is None and not self._closed:
+                self.spool, trouble = places.open_spool(self._spool_dir, self.model.facts["id"])
+                self.model.facts["file"] = str(self.spool.path or "")
+                if trouble:
+                    self.add_problem("spool", trouble)
+                self._threads = Writer(self)
+                self._threads.start()
+                atexit.register(_close_if_alive, weakref.ref(self))
+                os.register_at_fork(after_in_child=_off_in_child(weakref.ref(self)))
+        return self
+
+    def close(self) -> None:
+        """Write what is left, end the session, give the file free. Its traces can still be read."""
+        with self.lock:
+            if self._closed or os.getpid() != self._pid:
+                return
+            self._closed = True
+        atexit.unregister(_close_if_alive)
+        if self._threads:
+            self._threads.stop()
+        self.spool.close(remove=not self.model.runs)
+
+    def flush(self, timeout_s: float = 60.0) -> bool:
+        """Wait until all that was recorded before the call is counted and written; False if that takes longer."""
+        return bool(self._threads and self._threads.flush(timeout_s))
+
+    def hook_factory(self) -> Any:
+        """A new SessionRunHook of this recorder. ``MissingTensorFlowError`` where there is no TensorFlow."""
+        from tftracer import hook
+
+        return hook.TracingHook(self.start())
+
+    def set_tensorflow(self, version: str) -> None:
+        with self.lock:
+            self.model.facts["tensorflow"] = version
+            self.facts_dirty = True
+
+    # ------------------------------------------------------------------------------------------------------- reading
+
+    def session(self) -> Session:
+        with self.lock:
+            return self.model.facts.copy()
+
+    def runs(self) -> list[Run]:
+        with self.lock:
+            return [self.run_message(run) for run in self.model.runs.values()]
+
+    def run(self, run_id: int) -> Run:
+        with self.lock:
+            return self.run_message(self.model.run(run_id))
+
+    def run_message(self, run: RunState) -> Run:
+        """Under the lock."""
+        meter = self.meters.get(run.id)
+        if meter:
+            run.stats = meter.stats()
+        return self.model.run_message(run, meter.handle.wanted if meter else 0)
+
+    def step_times(self, run_id: int) -> StepTimes:
+        return steps.step_times(run_id, self._history(self._run_state(run_id))())
+
+    def _run_state(self, run_id: int) -> RunState:
+        with self.lock:
+            return self.model.run(run_id)
+
+    def _history(self, run: RunState) -> Callable[[], History]:
+        """A live run's history is copied now, a loaded one's is read when asked for."""
+        with self.lock:
+            meter = self.meters.get(run.id)
+            if meter is None:
+                return lambda: steps.read_history(run.history)
+            copied = meter.history.copy()
+            return lambda: copied
+
+    def trace_record(self, trace_id: int) -> TraceRecord:
+        with self.lock:
+            return self.model.trace_message(self.model.trace(trace_id))
+
+    def trace_context(self, trace_id: int) -> TraceContext:
+        with self.lock:
+            return self.model.trace_context(self.model.trace(trace_id))
+
+    def trace_bytes(self, trace_id: int) -> bytes:
+        with self.lock:
+            payload = self.model.trace(trace_id).payload
+        try:
+            return payload.raw()
+        finally:
+            self.trace_record(trace_id)  # if it was removed meanwhile, that is the error to tell
+
+    # ------------------------------------------------------------------------------------------------------ changing
+
+    def set_note(self, trace_id: int, note: str) -> TraceRecord:
+        self.trace_record(trace_id)
+        return self.trace_facts(trace_id, {"note": checks.text(note, MAX_NOTE)})
+
+    def set_headline(self, trace_id: int, headline: str) -> None:
+        if self.trace_record(trace_id)["headline"] != headline:
+            self.trace_facts(trace_id, {"headline": headline})
+
+    def trace_facts(self, trace_id: int, facts: dict[str, Any]) -> TraceRecord:
+        self.change(Part(TRACE_FACTS, {"id": trace_id, **facts}))
+        record = self.trace_record(trace_id)
+        self.tell({"type": "trace", "payload": record})
+        return record
+
+    def request_traces(self, run_id: int | None, steps: int) -> None:
+        """Trace the next ``steps`` steps of a run (None: of whichever comes); 0 takes the request back."""
+        if run_id is None:
+            self.tracker.requests.ask(None, steps)
+            return
+        with self.lock:
+            run, meter = self.model.run(run_id), self.meters.get(run_id)
+            if meter is None:
+                raise UnsupportedError(f"Run {run_id} was loaded from a file: there is no training in it to be traced.")
+            self.tracker.requests.ask(meter.handle, steps)
+            message = self.run_message(run)
+        self.tell({"type": "run", "payload": message})
+
+    def set_trace_all(self, on: bool) -> None:
+        self.tracker.requests.set_trace_all(on)
+        with self.lock:
+            self.model.facts["trace_all"] = on
+        self.facts_changed()
+
+    def add_problem(self, code: str, message: str) -> None:
+        """Say something that went wrong, once a code and message, in the log and on the page."""
+        with self.lock:
+            problems = self.model.facts["problems"]
+            if any(known["code"] == code for known in problems) or len(problems) >= MAX_PROBLEMS:
+                return
+            self.model.facts["problems"] = [*problems, {"code": code, "message": message, "at": time.time()}]
+        log.warning("%s", message)
+        self.facts_changed()
+
+    def solved(self, code: str) -> None:
+        """A problem is over."""
+        with self.lock:
+            problems = self.model.facts["problems"]
+            left = [problem for problem in problems if problem["code"] != code]
+            self.model.facts["problems"] = left
+        if len(left) != len(problems):
+            self.facts_changed()
+
+    def facts_changed(self) -> None:
+        self.facts_dirty = True
+        self.tell({"type": "session", "payload": self.session()})
+
+    def change(self, part: Part) -> Record:
+        """Write a record and apply it; what cannot be written is applied all the same, unless it carries a payload."""
+        with self.spool.lock:  # so that a rewrite sees both or none
+            try:
+                record = self._append(part)
+            except StorageError:
+                if part.stored:
+                    raise
+                record = Record(part.type, part.meta, Stored(Memory(), 0, 0, 0, 0), 0, 0)
+            with self.lock:
+                self.model.apply(record)
+        return record
+
+    def write(self, part: Part) -> int:
+        """Write a record of what the model knows already; the bytes it took, 0 if it could not be written."""
+        try:
+            record = self._append(part)
+        except StorageError:
+            return 0
+        return record.end - record.start
+
+    def _append(self, part: Part) -> Record:
+        try:
+            record = self.spool.append(part)
+        except StorageError as error:
+            self.add_problem("storage", f"{error} Training goes on; what was written before can be read.")
+            raise
+        self.solved("storage")
+        return record
+
+    def write_facts(self) -> None:
+        self.facts_dirty = False
+        if not self.write(saving.session_part(self.session())):
+            self.facts_dirty = True
+
+    def rewrite(self) -> None:
+        """Give the space of what is superfluous back: the same session in a new file, in the place of the old one."""
+
+        def parts() -> Iterator[Part]:  # made under the spool's lock, so that nothing comes in between
+            yield from saving.parts(self.snapshot())
+
+        try:
+            records = self.spool.rewrite(parts())
+        except StorageError as error:
+            self.spool.dead_bytes = self.spool.dead_records = 0  # tried again when as much has gathered once more
+            self.add_problem("storage", f"{error} Training goes on.")
+            return
+        with self.lock:
+            for record in records:
+                trace = self.model.traces.get(record.meta.get("id", 0)) if record.type == TRACE else None
+                if trace:
+                    trace.payload = record.payload
+
+    def next_trace_id(self) -> int:
+        with self.lock:
+            return self.model.next_trace_id()
+
+    def store_trace(self, part: Part, run_id: int) -> TraceRecord:
+        """Write a trace; only then is it announced. The run's oldest makes way."""
+        try:
+            self.change(part)
+        except StorageError:
+            if not self._drop_oldest(run_id, self.keep_traces - 1):
+                raise
+            self.change(part)
+        self._drop_oldest(run_id, self.keep_traces)
+        record = self.trace_record(part.meta["id"])
+        self.tell({"type": "trace", "payload": record})
+        return record
+
+    def _drop_oldest(self, run_id: int, keep: int) -> bool:
+        with self.lock:
+            ids = list(self.model.run(run_id).traces)
+            gone = [self.model.traces[trace_id] for trace_id in ids[: max(0, len(ids) - keep)]]
+        for trace in gone:
+            self.change(Part(TRACE_REMOVED, {"id": trace.record["id"]}))
+            self.spool.bury(trace.record_bytes, trace.payload)
+            self.tell({"type": "trace_removed", "payload": trace.record})
+        return bool(gone)
+
+    # -------------------------------------------------------------------------------------------------- saving, loading
+
+    def save(self, path: str, overwrite: bool = False) -> None:
+        saving.write_whole(path, self.saved_bytes(), overwrite)
+
+    def saved_bytes(self) -> Iterator[bytes]:
+        return saving.stream(saving.parts(self.snapshot()))
+
+    def snapshot(self) -> saving.Snapshot:
+        with self.lock:
+            for run in self.model.runs.values():
+                self.run_message(run)
+            return saving.snapshot(self.model, self._history)
+
+    def load(self, path: str) -> Loaded:
+        """Add a file's runs and traces to this session, under numbers of their own."""
+        other = open_session(path)
+        traces = sum(self._load_run(other, run) for run in other.runs())
+        return {"ok": True, "runs": len(other.runs()), "traces": traces, "cut": other.session()["cut"]}
+
+    def _load_run(self, other: SavedSession, run: Run) -> int:
+        with self.lock:
+            number = self.model.next_run_id()
+        state = replace(other.run_state(run["id"]), id=number, traces={}, history=[])
+        self.change(saving.run_part(state))
+        self.change(saving.history_part(state, other.history(run["id"])))
+        self.tell({"type": "run", "payload": self.run(number)})
+        for record in run["traces"]:
+            self._load_trace(other, record["id"], number)
+        return len(run["traces"])
+
+    def _load_trace(self, other: SavedSession, trace_id: int, run_id: int) -> None:
+        part = saving.trace_part(other.trace_state(trace_id))
+        with self.lock:
+            part.meta.update(id=self.model.next_trace_id(), run_id=run_id)
+        self.change(Part(TRACE, part.meta, part.stored, part.raw_size))
+        self.tell({"type": "trace", "payload": self.trace_record(part.meta["id"])})
+
+    # ---------------------------------------------------------------------------------------------------------- others
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        with self.lock:
+            self._listeners = [*self._listeners, listener]
+
+        def end() -> None:
+            with self.lock:
+                self._listeners = [other for other in self._listeners if other is not listener]
+
+        return end
+
+    def tell(self, message: LiveMessage) -> None:
+        for listener in self._listeners:
+            try:
+                listener(message)
+            except Exception:
+                log.exception("A listener of the session failed")
+
+    def new_meter(self, handle: RunHandle) -> Meter:
+        """Number a run that was seen for the first time."""
+        with self.lock:
+            handle.run_id = self.model.next_run_id()
+            meter = self.meters[handle.run_id] = Meter(handle)
+            state = RunState(handle.run_id, handle.title, list(handle.fetches), list(handle.feeds), handle.options)
+            self.model.runs[handle.run_id] = state
+            return meter
+
+
+def _close_if_alive(recorder: weakref.ref[Recorder]) -> None:
+    alive = recorder()
+    if alive:
+        alive.close()
+
+
+def _off_in_child(recorder: weakref.ref[Recorder]) -> Callable[[], None]:
+    """In a forked child there are no threads to write what is recorded, and the spool belongs to the parent."""
+
+    def off() -> None:
+        alive = recorder()
+        if alive:
+            alive.tracker.off = True
+
+    return off

@@ -1,0 +1,103 @@
+"""Which steps are to be traced: asked for by the server's thread, taken by the training threads."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Literal
+
+AskedBy = Literal["user", "global", "script"]
+
+#: No more steps than these can be asked for at once.
+MAX_STEPS = 10_000
+
+
+@dataclass(eq=False)
+class RunHandle:
+    """A run as the training threads know it; the recorder numbers it at its first step (0: not yet)."""
+
+    title: str
+    fetches: tuple[str, ...]
+    feeds: tuple[str, ...]
+    options: str
+    run_id: int = 0
+    wanted: int = 0  # steps still to be traced
+
+
+@dataclass(eq=False)
+class Ticket:
+    """One step that is being traced for somebody."""
+
+    handle: RunHandle | None  # None: whichever run comes next
+    asked_by: AskedBy
+    settled: bool = False  # traced, or put back
+
+
+class Requests:
+    """All methods may be called from any thread; ``armed`` is read without a lock at every step."""
+
+    def __init__(self) -> None:
+        self.armed = False
+        self.trace_all = False
+        self.next_of_any = 0
+        self._wanting: set[RunHandle] = set()
+        self._lock = threading.Lock()
+
+    def ask(self, handle: RunHandle | None, steps: int) -> None:
+        """Trace the next ``steps`` steps of a run, or of whichever comes (None); 0 takes the request back."""
+        with self._lock:
+            steps = max(0, min(steps, MAX_STEPS))
+            if handle is None:
+                self.next_of_any = steps
+            else:
+                self._want(handle, steps)
+            self._arm()
+
+    def set_trace_all(self, on: bool) -> None:
+        with self._lock:
+            self.trace_all = on
+            self._arm()
+
+    def take(self, handles: list[RunHandle]) -> Ticket | None:
+        """The ticket for a step of one of ``handles`` (runs that differ in nothing but their options), if it is to be traced."""
+        with self._lock:
+            ticket = self._taken(handles)
+            self._arm()
+            return ticket
+
+    def put_back(self, ticket: Ticket) -> None:
+        """The step came to nothing: its request stands again."""
+        with self._lock:
+            if ticket.settled:
+                return
+            ticket.settled = True
+            if ticket.asked_by != "user":
+                return
+            if ticket.handle is None:
+                self.next_of_any += 1
+            else:
+                self._want(ticket.handle, ticket.handle.wanted + 1)
+            self._arm()
+
+    def pending(self, handle: RunHandle) -> int:
+        return handle.wanted
+
+    def _taken(self, handles: list[RunHandle]) -> Ticket | None:
+        for handle in handles:
+            if handle.wanted > 0:
+                self._want(handle, handle.wanted - 1)
+                return Ticket(handle, "user")
+        if self.next_of_any > 0:
+            self.next_of_any -= 1
+            return Ticket(None, "user")
+        return Ticket(None, "global") if self.trace_all else None
+
+    def _want(self, handle: RunHandle, steps: int) -> None:
+        handle.wanted = steps
+        if steps:
+            self._wanting.add(handle)
+        else:
+            self._wanting.discard(handle)
+
+    def _arm(self) -> None:
+        self.armed = bool(self.trace_all or self.next_of_any or self._wanting)

@@ -1,0 +1,237 @@
+"""A session reopened from a file: .tftrace, or whatever foreign.py can read. Holds the index alone, traces stay on disk."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tftracer.errors import StorageError, UnsupportedError
+from tftracer.session import checks, saving, steps
+from tftracer.session.file import FileBytes, Reader, Record, compress, is_session
+from tftracer.session.history import History
+from tftracer.session.imported import Imported, ImportedRun, ImportedTrace
+from tftracer.session.model import RUN, SESSION, TRACE, RunState, SessionModel, TraceState
+from tftracer.session.source import Listener
+from tftracer.session.spool import Memory, Part, Spool
+from tftracer.trace.model import TraceContext
+from tftracer.web.messages import LiveMessage, Loaded, Run, Session, StepTimes, TraceRecord
+
+#: What imported traces may take in memory, compressed.
+_MEMORY = 1 << 31
+
+
+class SavedSession:
+    """Implements session/source.py's SessionSource. What is changed in it (notes) lasts once it is saved again."""
+
+    def __init__(self, model: SessionModel, path: str) -> None:
+        self._model = model
+        self._path = path
+        self._lock = threading.RLock()
+        self._listeners: list[Listener] = []
+
+    # ------------------------------------------------------------------------------------------------------- reading
+
+    def session(self) -> Session:
+        with self._lock:
+            return self._model.facts.copy()
+
+    def runs(self) -> list[Run]:
+        with self._lock:
+            return [self._model.run_message(run) for run in self._model.runs.values()]
+
+    def run(self, run_id: int) -> Run:
+        with self._lock:
+            return self._model.run_message(self._model.run(run_id))
+
+    def step_times(self, run_id: int) -> StepTimes:
+        with self._lock:
+            run = self._model.run(run_id)
+        return steps.step_times(run_id, steps.read_history(run.history))
+
+    def trace_record(self, trace_id: int) -> TraceRecord:
+        with self._lock:
+            return self._model.trace_message(self._model.trace(trace_id))
+
+    def trace_context(self, trace_id: int) -> TraceContext:
+        with self._lock:
+            return self._model.trace_context(self._model.trace(trace_id))
+
+    def trace_bytes(self, trace_id: int) -> bytes:
+        with self._lock:
+            payload = self._model.trace(trace_id).payload
+        return payload.raw()
+
+    def run_state(self, run_id: int) -> RunState:
+        with self._lock:
+            return self._model.run(run_id)
+
+    def trace_state(self, trace_id: int) -> TraceState:
+        with self._lock:
+            return self._model.trace(trace_id)
+
+    def history(self, run_id: int) -> History:
+        with self._lock:
+            run = self._model.run(run_id)
+        return steps.read_history(run.history)
+
+    def snapshot(self) -> saving.Snapshot:
+        with self._lock:
+            return saving.snapshot(self._model, lambda run: lambda: steps.read_history(run.history))
+
+    # ------------------------------------------------------------------------------------------------------ changing
+
+    def set_note(self, trace_id: int, note: str) -> TraceRecord:
+        with self._lock:
+            trace = self._model.trace(trace_id)
+            trace.record["note"] = checks.text(note)
+            record = self._model.trace_message(trace)
+        self._tell({"type": "trace", "payload": record})
+        return record
+
+    def set_headline(self, trace_id: int, headline: str) -> None:
+        with self._lock:
+            self._model.trace(trace_id).record["headline"] = checks.text(headline)
+
+    def request_traces(self, run_id: int | None, steps: int) -> None:
+        raise _ended()
+
+    def set_trace_all(self, on: bool) -> None:
+        raise _ended()
+
+    # -------------------------------------------------------------------------------------------------- saving, loading
+
+    def save(self, path: str, overwrite: bool = False) -> None:
+        saving.write_whole(path, self.saved_bytes(), overwrite)
+
+    def saved_bytes(self) -> Iterator[bytes]:
+        return saving.stream(saving.parts(self.snapshot()))
+
+    def load(self, path: str) -> Loaded:
+        other = open_session(path)
+        with self._lock:
+            runs, traces = self._add(other._model)
+            return {"ok": True, "runs": runs, "traces": traces, "cut": other._model.facts["cut"]}
+
+    def _add(self, other: SessionModel) -> tuple[int, int]:
+        for run in other.runs.values():
+            number = self._model.next_run_id()
+            added = RunState(number, run.title, run.fetches, run.feeds, run.options, run.stats, history=run.history)
+            self._model.runs[number] = added
+            for trace_id in run.traces:
+                trace = other.traces[trace_id]
+                trace.record["id"], trace.record["run_id"] = self._model.next_trace_id(), number
+                self._model.traces[trace.record["id"]] = trace
+                added.traces[trace.record["id"]] = None
+        return len(other.runs), len(other.traces)
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        with self._lock:
+            self._listeners.append(listener)
+
+        def end() -> None:
+            with self._lock:
+                if listener in self._listeners:
+                    self._listeners.remove(listener)
+
+        return end
+
+    def _tell(self, message: LiveMessage) -> None:
+        with self._lock:
+            listeners = list(self._listeners)
+        for listener in listeners:
+            listener(message)
+
+    def close(self) -> None:
+        """The file closes when the last reader of its traces is done."""
+
+
+def _ended() -> UnsupportedError:
+    return UnsupportedError("This session was reopened from a file: there is no training in it that could be traced.")
+
+
+# --------------------------------------------------------------------------------------------------------------- opening
+
+
+def open_session(path: str | os.PathLike[str]) -> SavedSession:
+    """Open a saved session, a spool, or anything else that holds traces.
+
+    ``StorageError`` if the file cannot be read, ``FormatError`` if it is none that tftracer knows or has nothing whole in it.
+    """
+    path = str(path)
+    if Path(path).is_dir():
+        raise StorageError(f"{path}: is a folder. Give the session file in it.")
+    source = FileBytes(path)
+    if is_session(source.read_at(0, 64)):
+        return SavedSession(read_model(Reader(source), path), path)
+    source.close()
+    return _imported(path)
+
+
+def read_model(reader: Reader, path: str) -> SessionModel:
+    model = SessionModel()
+    for record in reader:
+        model.apply(record)
+    facts = model.facts
+    facts["active"] = facts["live"] = facts["trace_all"] = False
+    facts["file"], facts["cut"] = str(Path(path).absolute()), reader.cut
+    return model
+
+
+def _imported(path: str) -> SavedSession:
+    from tftracer.session import foreign  # only here: the readers of other people's formats are many
+
+    model = model_of(foreign.open_any(path))
+    model.facts["file"] = str(Path(path).absolute())
+    return SavedSession(model, path)
+
+
+def model_of(imported: Imported) -> SessionModel:
+    """A session of what another tool's file holds; the traces are compressed in memory, one after the other."""
+    model, builder = SessionModel(), _Builder()
+    model.apply(builder.record(SESSION, {"problems": [], "command": imported.kind}))
+    for run in imported.runs:
+        _import_run(model, builder, run)
+    for trace in model.traces.values():
+        trace.record["findings"] = [*imported.findings, *trace.record["findings"]]
+    return model
+
+
+class _Builder:
+    """Records in memory."""
+
+    def __init__(self) -> None:
+        self._spool = Spool(None, Memory(_MEMORY))
+
+    def record(self, kind: str, meta: dict[str, Any], raw: bytes = b"") -> Record:
+        return self._spool.append(Part(kind, meta, compress(raw) if raw else b"", len(raw)))
+
+
+def _import_run(model: SessionModel, builder: _Builder, run: ImportedRun) -> None:
+    number = model.next_run_id()
+    stats = {name: getattr(run, name) for name in ("steps", "mean_s", "first_run_at", "last_run_at")}
+    meta = {"id": number, "title": run.title, "fetches": run.fetches, "feeds": run.feeds, "options": run.options}
+    model.apply(builder.record(RUN, {**meta, "stats": stats}))
+    for trace in run.traces:
+        _import_trace(model, builder, number, trace)
+        trace.raw = b""  # it is kept compressed from here on
+
+
+def _import_trace(model: SessionModel, builder: _Builder, run_id: int, trace: ImportedTrace) -> None:
+    from tftracer.session.summary import summarize
+
+    meta = {
+        "id": model.next_trace_id(),
+        "run_id": run_id,
+        "step": trace.step,
+        "started_at": trace.started_at or 0.0,
+        "duration_s": trace.duration_s or 0.0,
+        "asked_by": "script",
+        "note": trace.title,
+    }
+    summary = summarize(trace.raw, TraceContext(step=trace.step or None, step_s=trace.duration_s))
+    summary["findings"] = [*trace.findings, *summary["findings"]]
+    context = {"step_s": trace.duration_s}
+    model.apply(builder.record(TRACE, {**meta, **summary, "context": context}, trace.raw))

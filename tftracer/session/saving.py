@@ -1,0 +1,126 @@
+"""A session as a stream of records, and that stream as a file that appears whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tftracer.errors import StorageError
+from tftracer.session import file as tftrace
+from tftracer.session.history import History
+from tftracer.session.model import HISTORY, RUN, SESSION, TRACE, RunState, SessionModel, TraceState
+from tftracer.session.spool import Part
+from tftracer.session.steps import history_payload
+
+#: Facts that a reader finds out for itself.
+_NOT_STORED = ("live", "file", "cut")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a session held at one moment; the traces' payloads are read when their turn comes."""
+
+    facts: dict[str, Any]
+    runs: list[tuple[RunState, Callable[[], History]]]
+    traces: list[TraceState]
+
+
+def session_part(facts: Any) -> Part:
+    return Part(SESSION, {name: value for name, value in facts.items() if name not in _NOT_STORED})
+
+
+def run_part(run: RunState) -> Part:
+    names = ("id", "title", "fetches", "feeds", "options", "stats")
+    return Part(RUN, {name: getattr(run, name) for name in names})
+
+
+def history_part(run: RunState, history: History) -> Part:
+    raw = history_payload(history)
+    return Part(HISTORY, {"run_id": run.id, "stats": run.stats}, tftrace.compress(raw), len(raw))
+
+
+def trace_part(trace: TraceState) -> Part:
+    return Part(TRACE, {**trace.record, "context": trace.context}, trace.payload.stored(), trace.payload.raw_size)
+
+
+def snapshot(model: SessionModel, history_of: Callable[[RunState], Callable[[], History]]) -> Snapshot:
+    """To be taken under the owner's lock."""
+    runs = [(_copied(run), history_of(run)) for run in model.runs.values()]
+    return Snapshot(dict(model.facts), runs, [_copied_trace(trace) for trace in model.traces.values()])
+
+
+def _copied(run: RunState) -> RunState:
+    return RunState(run.id, run.title, list(run.fetches), list(run.feeds), run.options, dict(run.stats), dict(run.traces))
+
+
+def _copied_trace(trace: TraceState) -> TraceState:
+    return TraceState(trace.record.copy(), dict(trace.context), trace.payload, trace.record_bytes)
+
+
+def parts(taken: Snapshot) -> Iterator[Part]:
+    yield session_part(taken.facts)
+    for run, history in taken.runs:
+        yield run_part(run)
+        yield history_part(run, history())
+    for trace in taken.traces:
+        yield trace_part(trace)
+
+
+def stream(made: Iterable[Part]) -> Iterator[bytes]:
+    """The file's bytes; memory for one record at a time."""
+    yield tftrace.header()
+    for part in made:
+        yield tftrace.record_head(part.type, part.meta, part.stored, part.raw_size)
+        if part.stored:
+            yield part.stored
+
+
+def write_whole(path: str, chunks: Iterable[bytes], overwrite: bool) -> None:
+    """``StorageError`` if there is a file and ``overwrite`` is not set, or if it cannot be written; then nothing is left."""
+    target = Path(path)
+    if not overwrite and target.exists():
+        raise _exists(path)
+    aside = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.part")
+    try:
+        with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            for chunk in chunks:
+                file.write(chunk)
+            file.flush()
+            os.fsync(file.fileno())
+        _put(aside, target, overwrite)
+        _sync_folder(target.parent)
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be written ({error.strerror or error}). Nothing was saved.") from error
+    finally:
+        with contextlib.suppress(OSError):
+            aside.unlink(missing_ok=True)
+
+
+def _put(aside: Path, target: Path, overwrite: bool) -> None:
+    if overwrite:
+        aside.replace(target)
+        return
+    try:
+        os.link(aside, target)  # fails if somebody made the file meanwhile, which a rename would not
+    except FileExistsError:
+        raise _exists(str(target)) from None
+    except OSError:  # a file system without hard links
+        aside.replace(target)
+
+
+def _exists(path: str) -> StorageError:
+    return StorageError(f"{path}: exists already. Choose another name, or pass overwrite=True.")
+
+
+def _sync_folder(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # not every file system can
+        fd = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)

@@ -1,0 +1,256 @@
+"""The file that a live session appends to as it goes, so that nothing is lost when the job is killed.
+
+A record is given to the operating system before it counts as written, so it survives the end of the process in any form;
+only a crash of the machine may lose the last seconds. Appending is atomic to readers: a record that could not be written
+whole (a full disk) is cut off again. All methods may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import threading
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tftracer.errors import StorageError
+from tftracer.session import file as tftrace
+from tftracer.session.file import Record, Stored
+
+try:
+    import fcntl
+except ImportError:  # no flock on this system: spools are told apart by their process alone
+    fcntl = None  # type: ignore[assignment]
+
+#: What a session may keep in memory where no file can be written at all.
+MEMORY_LIMIT = 64 << 20
+
+
+class Part(NamedTuple):
+    """A record on its way into a file: ``stored`` is the zstd frame of its payload."""
+
+    type: str
+    meta: dict[str, Any]
+    stored: bytes = b""
+    raw_size: int = 0
+
+
+class Disk:
+    """A file that is written at its end and read anywhere. Closed when nothing refers to it any more."""
+
+    def __init__(self, path: Path) -> None:
+        self.name = str(path)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+        self._file = os.fdopen(os.open(path, flags, 0o600), "r+b", buffering=0)
+        self.locked = lock(self._file.fileno())
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        return tftrace.read_fully(self._file.fileno(), offset, size, self.name)
+
+    def length(self) -> int:
+        return os.fstat(self._file.fileno()).st_size
+
+    def write_at(self, offset: int, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            written = os.pwrite(self._file.fileno(), view, offset)
+            view, offset = view[written:], offset + written
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._file.fileno(), size)
+
+    def sync(self) -> None:
+        os.fsync(self._file.fileno())
+
+    def punch(self, offset: int, size: int) -> None:
+        punch_hole(self._file.fileno(), offset, size)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class Memory:
+    """Stands in for the file where none can be written."""
+
+    name = "memory"
+    locked = False
+
+    def __init__(self, limit: int = MEMORY_LIMIT) -> None:
+        self._data = bytearray()
+        self._limit = limit
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        return bytes(self._data[offset : offset + size])
+
+    def length(self) -> int:
+        return len(self._data)
+
+    def write_at(self, offset: int, data: bytes) -> None:
+        if offset + len(data) > self._limit:
+            raise OSError(f"no more than {self._limit >> 20} MB are kept in memory")
+        self._data[offset:] = data
+
+    def truncate(self, size: int) -> None:
+        del self._data[size:]
+
+    def sync(self) -> None: ...
+
+    def punch(self, offset: int, size: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Spool:
+    """``path`` None: in memory. ``StorageError`` when the file cannot be made."""
+
+    def __init__(self, path: Path | None, memory: Memory | None = None) -> None:
+        self.path = path
+        self.lock = threading.RLock()
+        self._head = tftrace.header()
+        self._store = self._made(path, memory)
+        self._end = len(self._head)
+        self.dead_bytes = 0  # of records that later ones have made superfluous
+        self.dead_records = 0
+
+    def _made(self, path: Path | None, memory: Memory | None) -> Disk | Memory:
+        try:
+            store: Disk | Memory = Disk(path) if path else memory or Memory()
+            store.write_at(0, self._head)
+        except OSError as error:
+            raise StorageError(f"{path}: cannot be written ({error.strerror or error}).") from error
+        return store
+
+    @property
+    def size(self) -> int:
+        return self._end
+
+    def append(self, part: Part) -> Record:
+        """Write one record; ``StorageError`` if it could not be written whole, then the file is as it was."""
+        head = tftrace.record_head(part.type, part.meta, part.stored, part.raw_size)
+        with self.lock:
+            start = self._end
+            try:
+                self._store.write_at(start, head + part.stored)
+            except OSError as error:
+                self._cut_back(start)
+                raise StorageError(f"{self._store.name}: cannot be written ({error.strerror or error}).") from error
+            self._end = start + len(head) + len(part.stored)
+            return _record(self._store, part, start, start + len(head))
+
+    def _cut_back(self, size: int) -> None:
+        with contextlib.suppress(OSError):  # then the next record is written over what is left there
+            self._store.truncate(size)
+
+    def busy(self) -> bool:
+        """Whether an append would have to wait (for a rewrite)."""
+        if self.lock.acquire(blocking=False):
+            self.lock.release()
+            return False
+        return True
+
+    def bury(self, size: int, payload: Stored | None = None, records: int = 1) -> None:
+        """Say that records of ``size`` bytes are superfluous; give a payload's space back at once where the system can."""
+        with self.lock:
+            self.dead_bytes += size
+            self.dead_records += records
+            if payload and payload.source is self._store:
+                self._store.punch(payload.offset, payload.size)
+
+    def rewrite(self, parts: Iterable[Part]) -> list[Record]:
+        """Put a new file with these records alone in the place of the old one, atomically. Appends wait meanwhile."""
+        with self.lock:
+            fresh, end, records = self._fresh(), len(self._head), []
+            try:
+                fresh.write_at(0, self._head)
+                for part in parts:
+                    head = tftrace.record_head(part.type, part.meta, part.stored, part.raw_size)
+                    fresh.write_at(end, head + part.stored)
+                    records.append(_record(fresh, part, end, end + len(head)))
+                    end = records[-1].end
+                self._take_place(fresh)
+            except OSError as error:
+                self._discard(fresh)
+                raise StorageError(f"{self._store.name}: cannot be rewritten ({error.strerror or error}).") from error
+            self._store, self._end, self.dead_bytes, self.dead_records = fresh, end, 0, 0
+            return records
+
+    def _fresh(self) -> Disk | Memory:
+        if self.path is None:
+            return Memory()
+        aside = self.path.with_suffix(".new")
+        try:
+            aside.unlink(missing_ok=True)
+            return Disk(aside)
+        except OSError as error:
+            raise StorageError(f"{aside}: cannot be written ({error.strerror or error}).") from error
+
+    def _take_place(self, fresh: Disk | Memory) -> None:
+        if self.path and isinstance(fresh, Disk):
+            fresh.sync()
+            Path(fresh.name).replace(self.path)
+            fresh.name = str(self.path)
+
+    def _discard(self, fresh: Disk | Memory) -> None:
+        fresh.close()
+        if self.path:
+            self.path.with_suffix(".new").unlink(missing_ok=True)
+
+    def close(self, remove: bool = False) -> None:
+        """Ends writing; what was written can still be read through the records' payloads. The lock goes with it."""
+        with self.lock:
+            if remove and self.path:
+                self.path.unlink(missing_ok=True)
+            elif isinstance(self._store, Disk):
+                unlock(self._store)
+
+
+def _record(store: Disk | Memory, part: Part, start: int, offset: int) -> Record:
+    crc = zlib.crc32(part.stored) if part.stored else 0
+    payload = Stored(store, offset, len(part.stored), part.raw_size, crc)
+    return Record(part.type, part.meta, payload, start, offset + len(part.stored))
+
+
+def lock(fd: int) -> bool:
+    """Mark a file as in use; False where the file system knows no locks, and then life goes on without."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def is_locked(fd: int) -> bool | None:
+    """Whether another process writes to this file; None where the file system knows no locks."""
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(fd, fcntl.LOCK_UN)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    return False
+
+
+def unlock(store: Disk) -> None:
+    if store.locked and fcntl is not None:
+        fcntl.flock(store._file.fileno(), fcntl.LOCK_UN)
+
+
+_KEEP_SIZE_PUNCH_HOLE = 0x01 | 0x02
+
+
+def punch_hole(fd: int, offset: int, size: int) -> None:
+    """Give a part of a file back to the file system (Linux: ext4, xfs, btrfs, tmpfs); where it cannot, a rewrite does later."""
+    try:
+        fallocate = ctypes.CDLL(None, use_errno=True).fallocate
+    except (OSError, AttributeError):
+        return
+    fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+    fallocate(fd, _KEEP_SIZE_PUNCH_HOLE, offset, size)

@@ -1,0 +1,193 @@
+"""What the training threads touch: a bounded queue of finished steps, and the requests for traces.
+
+Nothing here waits for a lock that another thread holds for long, writes a file, or imports TensorFlow.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+import weakref
+from collections import deque
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+from tftracer.session import keys
+from tftracer.session.requests import AskedBy, Requests, RunHandle, Ticket
+
+log = logging.getLogger("tftracer")
+
+#: Steps that may wait for the writer; more are counted as lost. A step takes some 130 bytes.
+MAX_EVENTS = 1 << 16
+#: Traces that may wait for compression and disk; while so many do, requests wait.
+MAX_WAITING = 4
+MAX_WAITING_BYTES = 512 << 20
+#: Distinct runs that are told apart; what comes after belongs to one run "everything else".
+MAX_RUNS = 2000
+#: Distinct looks of steps (ids of fetches and feeds) that are recognized at once.
+MAX_KNOWN = 4096
+
+_numbers = itertools.count()
+
+
+@dataclass(eq=False)
+class Capture:
+    """A traced step's RunMetadata on its way to the disk."""
+
+    metadata: Any  # a RunMetadata that nobody changes any more, or bytes
+    asked_by: AskedBy
+    trace_level: str
+    partition_graphs_asked: bool
+    facts: SessionFacts
+    size: int  # in bytes, serialized
+
+    def raw(self) -> bytes:
+        """The serialized RunMetadata."""
+        return self.metadata if isinstance(self.metadata, bytes) else bytes(self.metadata.SerializeToString())
+
+
+@dataclass
+class SessionFacts:
+    """What was found out about the TensorFlow session."""
+
+    gpus: int | None = None
+    distributed: bool | None = None
+
+
+#: (run, start, end) or (run, start, end, capture): perf_counter nanoseconds.
+Event = Union[tuple[RunHandle, int, int], tuple[RunHandle, int, int, Capture]]
+
+
+@dataclass(eq=False)
+class Call:
+    """Fetches and feeds that belong together: one run for each set of options that they come with."""
+
+    identity: keys.Identity
+    plain: RunHandle  # with no options: nearly always
+    variants: dict[str, RunHandle] = field(default_factory=dict)
+
+    def handles(self) -> list[RunHandle]:
+        return [self.plain, *self.variants.values()]
+
+
+class Tracker:
+    """One for a recorder, shared by all of its hooks and sessions. Methods may be called from any thread."""
+
+    def __init__(self) -> None:
+        # One mark on a step's run context for all hooks of a recorder: two of them in one session count a step once.
+        self.mark = f"_tftracer_{next(_numbers)}"
+        self.off = False  # switched off for good: something in the tracer failed
+        self.events: deque[Event] = deque()
+        self.lost = 0  # steps that found the queue full
+        self.traces_refused = 0  # of the script's own, that found too many waiting
+        self.waiting = 0
+        self.waiting_bytes = 0
+        self.requests = Requests()
+        self.gpus: int | None = None
+        self.failures: deque[str] = deque(maxlen=20)
+        self.returned: deque[Ticket] = deque()
+        self.open_sessions: list[weakref.ref[Any]] = []
+        self.arrived = threading.Event()  # something that should not wait for the writer's next round
+        self.known: dict[Hashable, Call] = {}
+        self._watched: dict[Hashable, list[weakref.ref[Any]]] = {}
+        self._calls: dict[Hashable, Call] = {}
+        self._runs = 0
+        self._lock = threading.Lock()
+
+    # --------------------------------------------------------------------------------------------------- runs
+
+    def first_sight(self, key: Hashable, fetches: Any, feed_dict: Any) -> Call:
+        """The call with these fetches and feeds, and its quick key remembered for as long as their objects live."""
+        identity = keys.describe(fetches, feed_dict)
+        with self._lock:
+            call = self._calls.get(identity.key)
+            if call is None:
+                call = self._calls[identity.key] = Call(identity, self._handle(identity, ""))
+        self._remember(key, call, keys.leaves(fetches, feed_dict))
+        return call
+
+    def variant(self, call: Call, options: Any) -> RunHandle:
+        """The run of ``call`` that has these RunOptions."""
+        text = keys.options_text(options)
+        if not text:
+            return call.plain
+        handle = call.variants.get(text)
+        if handle is None:
+            with self._lock:
+                handle = call.variants.setdefault(text, self._handle(call.identity, text))
+        return handle
+
+    def _handle(self, identity: keys.Identity, options: str) -> RunHandle:
+        self._runs += 1
+        if self._runs > MAX_RUNS:
+            return self._rest()
+        return RunHandle(identity.title(options), identity.fetches, identity.feeds, options)
+
+    def _rest(self) -> RunHandle:
+        rest = self._calls.get("rest")
+        if rest is None:
+            rest = Call(keys.Identity((), ()), RunHandle(f"everything after the first {MAX_RUNS} runs", (), (), ""))
+            self._calls["rest"] = rest
+        return rest.plain
+
+    def _remember(self, key: Hashable, call: Call, leaves: list[Any]) -> None:
+        if len(self.known) >= MAX_KNOWN:
+            self.forget_known()
+
+        def drop(_: Any) -> None:  # an id may be used again as soon as its object is gone
+            self.known.pop(key, None)
+            self._watched.pop(key, None)
+
+        try:
+            self._watched[key] = [weakref.ref(leaf, drop) for leaf in leaves]
+        except TypeError:
+            return  # an object without weak references: looked at anew at each step
+        self.known[key] = call
+
+    def forget_known(self) -> None:
+        self.known.clear()
+        self._watched.clear()
+
+    # ------------------------------------------------------------------------------------------------- traces
+
+    def take(self, call: Call) -> Ticket | None:
+        """A ticket if the next step of ``call`` is to be traced now; requests wait while the disk is behind."""
+        if self.waiting >= MAX_WAITING or self.waiting_bytes >= MAX_WAITING_BYTES:
+            return None
+        return self.requests.take(call.handles())
+
+    def hold(self, capture: Capture) -> None:
+        with self._lock:
+            self.waiting += 1
+            self.waiting_bytes += capture.size
+
+    def release(self, capture: Capture) -> None:
+        with self._lock:
+            self.waiting -= 1
+            self.waiting_bytes -= capture.size
+
+    # ------------------------------------------------------------------------------------------------ sessions
+
+    def opened(self, session: Any, facts: SessionFacts) -> None:
+        self.gpus = facts.gpus
+        self.open_sessions = [*self.open_sessions, weakref.ref(session)]
+        self.arrived.set()
+
+    def active(self) -> bool:
+        """Whether a hooked session is open: not closed, not gone, whichever way its loop ended."""
+        self.open_sessions = [ref for ref in self.open_sessions if is_open(ref())]
+        return bool(self.open_sessions)
+
+    def failed(self, where: str, error: BaseException) -> None:
+        """The tracer broke: it is off from now on, and says so once."""
+        first, self.off = not self.failures, True
+        self.failures.append(f"{where}: {type(error).__name__}: {error}")
+        if first:
+            log.error("tftracer failed and has switched itself off; training goes on", exc_info=error)
+        self.arrived.set()
+
+
+def is_open(session: Any) -> bool:
+    return session is not None and not getattr(session, "_closed", False)

@@ -1,0 +1,304 @@
+"""The threads behind the training threads: one counts steps and writes them, one stores traces.
+
+Both are daemons, sleep while nothing happens, and survive whatever goes wrong in one round of theirs: a failure is a problem
+that the page shows, a second one in a row switches the tracer off.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tftracer.cluster.place import find_place
+from tftracer.session import saving
+from tftracer.session.facts import cupti
+from tftracer.session.file import compress
+from tftracer.session.history import History
+from tftracer.session.meter import Meter, Pending
+from tftracer.session.model import STEPS, TRACE, RunState
+from tftracer.session.spool import Part
+from tftracer.session.steps import steps_payload
+from tftracer.session.summary import summarize
+from tftracer.session.tracker import Capture, Event
+from tftracer.trace.model import TraceContext
+
+if TYPE_CHECKING:
+    from tftracer.session.recorder import Recorder
+
+ROUND_S = 0.1  # between two looks at the queue
+PUBLISH_S = 0.2  # between two updates of the page
+FLUSH_S = 2.0  # between two writes of step times: what a kill may take of them
+HISTORY_STEPS = 100_000  # written one by one before the history is written as a whole
+#: The spool is rewritten when so much of it is superfluous, and more than is needed.
+DEAD_BYTES = 16 << 20
+DEAD_RECORDS = 20_000
+#: A trace up to this size is summed up before it is announced; a larger one after.
+SOON_BYTES = 8 << 20
+CLOSE_S = 60.0  # that the end of the process may wait for traces to be written
+LIVE_STEPS = 500  # in one update of the page
+
+
+class TraceJob(NamedTuple):
+    """A traced step that was counted and is not stored yet."""
+
+    meter: Meter
+    capture: Capture
+    step: int
+    started_at: float
+    duration_s: float
+    median_s: float | None
+    between_steps_s: float | None
+
+
+class Writer:
+    """The two threads of one recorder."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._tracker = recorder.tracker
+        self._jobs: queue.Queue[TraceJob | Callable[[], object] | None] = queue.Queue()
+        self._busy_s = 0.0  # of all runs together
+        self._live: dict[int, list[tuple[float, float]]] = {}  # run id -> (start, duration) since the last update
+        self._next_publish = self._next_flush = 0.0
+        self._stopping = False
+        self._flushes: list[threading.Event] = []
+        self._failures = 0
+        self._threads = [
+            threading.Thread(target=self._write, name="tftracer-writer", daemon=True),
+            threading.Thread(target=self._store, name="tftracer-traces", daemon=True),
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Write everything and end both threads."""
+        self._stopping = True
+        self._tracker.arrived.set()
+        for thread in self._threads:
+            thread.join(CLOSE_S)
+
+    def flush(self, timeout_s: float) -> bool:
+        done = threading.Event()
+        self._flushes.append(done)
+        self._tracker.arrived.set()
+        return done.wait(timeout_s)
+
+    # ----------------------------------------------------------------------------------------------- the writer's thread
+
+    def _write(self) -> None:
+        while not self._stopping:
+            self._tracker.arrived.wait(ROUND_S)
+            self._tracker.arrived.clear()
+            self._guarded(self._round)
+        self._guarded(self._last_round)
+        self._jobs.put(None)
+
+    def _guarded(self, work: Callable[[], object]) -> None:
+        try:
+            work()
+            self._failures = 0
+        except Exception as error:
+            self._failures += 1
+            self._recorder.add_problem("writer", f"The tracer failed ({type(error).__name__}: {error}); training goes on.")
+            if self._failures > 1:
+                self._tracker.failed("writer", error)
+
+    def _round(self) -> None:
+        flushes, self._flushes = self._flushes, []
+        self._put_back_returned()
+        self._count()
+        self._look_around()
+        now = perf_counter()
+        if now >= self._next_publish or flushes:
+            self._next_publish = now + PUBLISH_S
+            self._publish()
+        if now >= self._next_flush or flushes:
+            self._next_flush = now + FLUSH_S
+            self._flush()
+        if flushes:
+            self._jobs.put(partial(_set_all, flushes))
+
+    def _last_round(self) -> None:
+        self._recorder.model.facts["ended_at"] = time.time()
+        self._recorder.model.facts["active"] = False
+        self._recorder.facts_dirty = True
+        self._count()
+        self._publish()
+        self._flush()
+        self._recorder.facts_changed()
+
+    def _put_back_returned(self) -> None:
+        returned = self._tracker.returned
+        while returned:
+            self._tracker.requests.put_back(returned.popleft())
+
+    def _count(self) -> None:
+        """Empty the queue; the clocks' difference is taken anew each time, for clocks are set."""
+        events, offset = self._tracker.events, time.time() - perf_counter()
+        for _ in range(len(events)):
+            self._count_one(events.popleft(), offset)
+
+    def _count_one(self, event: Event, offset: float) -> None:
+        handle, start, end = event[:3]
+        recorder = self._recorder
+        capture = event[3] if len(event) == 4 else None
+        meter = recorder.meters.get(handle.run_id) or recorder.new_meter(handle)
+        started_at, duration_s = start * 1e-9 + offset, max(end - start, 0) * 1e-9
+        with recorder.lock:
+            median_s, between_s = (meter.median_s, meter.between_steps_s) if capture else (None, None)
+            step = meter.add(started_at, duration_s, self._busy_s, capture is not None)
+        self._busy_s += duration_s
+        live = self._live.setdefault(handle.run_id, [])
+        live.append((started_at, duration_s))
+        if len(live) >= 2 * LIVE_STEPS:
+            del live[:-LIVE_STEPS]
+        if capture:
+            self._jobs.put(TraceJob(meter, capture, step, started_at, duration_s, median_s, between_s))
+
+    def _look_around(self) -> None:
+        """What changed without an event: sessions opened and closed, steps lost, a tracer that switched itself off."""
+        recorder, tracker, facts = self._recorder, self._tracker, self._recorder.model.facts
+        active = tracker.active()
+        if active != facts["active"] or tracker.lost != facts["steps_lost"]:
+            with recorder.lock:
+                facts["active"], facts["steps_lost"] = active, tracker.lost
+                if active:
+                    facts["place"] = find_place()
+                    facts["rank"] = facts["place"]["rank"]
+                    facts["gpus"] = tracker.gpus
+            recorder.facts_changed()
+        if tracker.traces_refused:
+            recorder.add_problem("traces_refused", "The script traces faster than the disk takes it; some traces were left out.")
+        for failure in list(tracker.failures):
+            recorder.add_problem("switched_off", f"The tracer failed and is switched off ({failure}). Training goes on.")
+
+    def _publish(self) -> None:
+        recorder = self._recorder
+        live, self._live = self._live, {}
+        for run_id, recorded in live.items():
+            meter = recorder.meters[run_id]
+            first = meter.steps - len(recorded) + 1
+            starts, durations = [start for start, _ in recorded], [duration for _, duration in recorded]
+            recorder.tell({"type": "run", "payload": recorder.run(run_id)})
+            recorder.tell(
+                {
+                    "type": "steps",
+                    "payload": {"run_id": run_id, "first_step": first, "start_at": starts, "duration_s": durations},
+                }
+            )
+
+    def _flush(self) -> None:
+        recorder = self._recorder
+        if recorder.spool.busy():  # it is being rewritten: next time
+            return
+        if recorder.facts_dirty:
+            recorder.write_facts()
+        for meter in list(recorder.meters.values()):
+            if meter.changed:
+                self._flush_run(meter)
+        if recorder.spool.dead_bytes > max(DEAD_BYTES, recorder.spool.size // 2) or recorder.spool.dead_records > DEAD_RECORDS:
+            self._jobs.put(recorder.rewrite)
+
+    def _flush_run(self, meter: Meter) -> None:
+        recorder = self._recorder
+        with recorder.lock:
+            taken = meter.take_pending(HISTORY_STEPS)
+            state = recorder.model.runs[meter.handle.run_id]
+            state.stats = meter.stats()
+            history = None if taken else meter.history.copy()
+        self._store_definition(meter)
+        part = _steps_part(state, taken) if taken else saving.history_part(state, history or History())
+        size = recorder.write(part) if meter.stored else 0
+        if not size:
+            meter.failed()
+            return
+        if not taken:
+            recorder.spool.bury(meter.written_bytes, records=meter.written_records)
+        meter.written(size, len(taken.steps) if taken else 0)
+
+    def _store_definition(self, meter: Meter) -> None:
+        """A run's definition comes before all else of it in the file: a trace of an unknown run is none."""
+        if not meter.stored:
+            meter.stored = bool(self._recorder.write(saving.run_part(self._recorder.model.runs[meter.handle.run_id])))
+
+    # ------------------------------------------------------------------------------------------------ the traces' thread
+
+    def _store(self) -> None:
+        while True:
+            job = self._jobs.get()
+            if job is None:
+                return
+            if isinstance(job, TraceJob):
+                self._guarded_trace(job)
+            else:
+                self._guarded(job)
+
+    def _guarded_trace(self, job: TraceJob) -> None:
+        try:
+            self._store_trace(job)
+        except Exception as error:
+            self._recorder.add_problem("trace", f"A trace could not be kept ({error}). Training goes on.")
+        finally:
+            self._tracker.release(job.capture)
+
+    def _store_trace(self, job: TraceJob) -> None:
+        raw = job.capture.raw()
+        if not raw:
+            self._recorder.add_problem(
+                "empty_trace", "TensorFlow returned an empty RunMetadata for a step that was to be traced."
+            )
+            return
+        recorder, context = self._recorder, self._context(job)
+        trace_id = recorder.next_trace_id()
+        meta: dict[str, Any] = {
+            "id": trace_id,
+            "run_id": job.meter.handle.run_id,
+            "step": job.step,
+            "started_at": job.started_at,
+            "duration_s": job.duration_s,
+            "median_s": job.median_s,
+            "asked_by": job.capture.asked_by,
+            "context": {name: value for name, value in vars(context).items() if name not in ("step", "title")},
+        }
+        large = len(raw) > SOON_BYTES
+        if not large:
+            meta.update(summarize(raw, context))
+        self._store_definition(job.meter)
+        recorder.store_trace(Part(TRACE, meta, compress(raw), len(raw)), job.meter.handle.run_id)
+        if large:
+            recorder.trace_facts(trace_id, summarize(raw, context))
+
+    def _context(self, job: TraceJob) -> TraceContext:
+        capture = job.capture
+        return TraceContext(
+            step=job.step,
+            step_s=job.duration_s,
+            median_s=job.median_s,
+            between_steps_s=job.between_steps_s,
+            gpus=capture.facts.gpus,
+            trace_level=capture.trace_level,
+            cupti=cupti() if capture.facts.gpus else "",
+            partition_graphs_asked=capture.partition_graphs_asked,
+            distributed=capture.facts.distributed,
+            communication_ops=self._recorder.communication_ops,
+            rank=self._recorder.model.facts["rank"],
+            title=job.meter.handle.title,
+        )
+
+
+def _steps_part(run: RunState, taken: Pending) -> Part:
+    raw = steps_payload([start for start, _ in taken.steps], [duration for _, duration in taken.steps], taken.traced)
+    meta = {"run_id": run.id, "first_step": taken.first_step, "stats": run.stats}
+    return Part(STEPS, meta, compress(raw), len(raw))
+
+
+def _set_all(events: Iterable[threading.Event]) -> None:
+    for event in events:
+        event.set()
