@@ -10,6 +10,12 @@ const served: RouteRecordRaw[] = [
     component: () => import("./views/TraceView.vue"),
     meta: { title: "Trace", full: true },
   },
+  {
+    path: "/compare",
+    name: "compare",
+    component: () => import("./views/CompareView.vue"),
+    meta: { title: "Compare" },
+  },
   { path: "/job", name: "job", component: () => import("./views/JobView.vue"), meta: { title: "Job" } },
   {
     path: "/:rest(.*)*",
