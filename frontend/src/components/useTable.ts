@@ -5,7 +5,6 @@ import {
   onBeforeUnmount,
   onMounted,
   ref,
-  shallowRef,
   watch,
   type ComputedRef,
   type Ref,
@@ -17,6 +16,7 @@ import { filterRows, matcher, sortRows, visibleRange, type TableColumn, type Tab
 export const ROW_PX = 28;
 
 export interface TableOptions<Row> {
+  viewport: Readonly<ShallowRef<HTMLElement | null>>;
   columns: () => readonly TableColumn<Row>[];
   rows: () => readonly Row[];
   key: (row: Row) => string | number;
@@ -28,7 +28,6 @@ export interface TableOptions<Row> {
 }
 
 export interface TableView<Row> {
-  viewport: ShallowRef<HTMLElement | null>;
   shown: ComputedRef<readonly Row[]>;
   range: ComputedRef<{ first: number; last: number }>;
   slice: ComputedRef<{ row: Row; index: number }[]>;
@@ -42,8 +41,7 @@ export interface TableView<Row> {
 }
 
 export function useTable<Row>(options: TableOptions<Row>): TableView<Row> {
-  const { sort, filter } = options;
-  const viewport = shallowRef<HTMLElement | null>(null);
+  const { sort, filter, viewport } = options;
   const scrollTop = ref(0);
   const height = ref(ROW_PX * 12);
   const active = ref(-1);
@@ -130,7 +128,6 @@ export function useTable<Row>(options: TableOptions<Row>): TableView<Row> {
   });
 
   return {
-    viewport,
     shown,
     range,
     slice,

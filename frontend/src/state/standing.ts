@@ -1,0 +1,41 @@
+/** What the page says about its connection and the script, from the state alone. */
+import type { SessionState } from "@/client/client";
+
+export interface Standing {
+  readonly word: string;
+  readonly tone: "good" | "warn" | "bad" | "plain";
+  readonly hint: string;
+}
+
+function never(value: never): never {
+  throw new TypeError(`unknown connection ${String(value)}`);
+}
+
+function ofOpen(state: SessionState): Standing {
+  const { session } = state;
+  if (!session?.live) return { word: "File", tone: "plain", hint: "A session that was saved to a file" };
+  if (session.ended_at !== null)
+    return { word: "Ended", tone: "plain", hint: "The script has ended; all it recorded is here" };
+  if (session.active)
+    return { word: "Training", tone: "good", hint: "A hooked session is open: steps appear as they are made" };
+  return { word: "Idle", tone: "plain", hint: "Connected; no hooked session is open at the moment" };
+}
+
+export function standing(state: SessionState): Standing {
+  switch (state.connection) {
+    case "connecting":
+      return { word: "Connecting", tone: "plain", hint: "Waiting for the server's first word" };
+    case "open":
+      return ofOpen(state);
+    case "reconnecting":
+      return { word: "Reconnecting", tone: "warn", hint: "The connection is lost; the page tries again by itself" };
+    case "closed":
+      return { word: "Closed", tone: "bad", hint: state.reason };
+    case "unauthorized":
+      return { word: "Signed out", tone: "bad", hint: state.reason };
+    case "static":
+      return { word: "File", tone: "plain", hint: "A page of its own, without a server" };
+    default:
+      return never(state.connection);
+  }
+}

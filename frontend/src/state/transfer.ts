@@ -1,0 +1,66 @@
+/** A session on its way to or from a file: progress, cancelling, and what came of it. */
+import { shallowRef, type ShallowRef } from "vue";
+import type { Client, Progress } from "@/client/client";
+import { formatBytes, plural } from "@/format";
+import { attempt, toast } from "./toasts";
+
+export interface Transfer {
+  readonly what: "Saving" | "Loading";
+  readonly loaded: number;
+  readonly total: number | null;
+}
+
+export interface Transfers {
+  readonly now: Readonly<ShallowRef<Transfer | null>>;
+  save(): Promise<void>;
+  load(file: File): Promise<void>;
+  cancel(): void;
+}
+
+function offer(blob: Blob, name: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+
+export function useTransfer(client: Client): Transfers {
+  const now = shallowRef<Transfer | null>(null);
+  let abort: AbortController | null = null;
+
+  async function run(
+    what: Transfer["what"],
+    action: (ask: { signal: AbortSignal; onProgress: Progress }) => Promise<void>,
+  ): Promise<void> {
+    abort?.abort();
+    const mine = new AbortController();
+    abort = mine;
+    now.value = { what, loaded: 0, total: null };
+    const onProgress: Progress = (loaded, total) => {
+      if (abort === mine) now.value = { what, loaded, total };
+    };
+    await attempt(() => action({ signal: mine.signal, onProgress }));
+    if (abort === mine) now.value = null;
+  }
+
+  return {
+    now,
+    save: () =>
+      run("Saving", async (ask) => {
+        const { blob, name } = await client.saveSession(ask);
+        offer(blob, name);
+        toast(`${name} saved (${formatBytes(blob.size)})`);
+      }),
+    load: (file) =>
+      run("Loading", async (ask) => {
+        const loaded = await client.loadSession(file, ask);
+        toast(`${plural(loaded.runs, "run")} and ${plural(loaded.traces, "trace")} loaded from ${file.name}`);
+        if (loaded.cut) toast(`${file.name} was cut short: ${loaded.cut}`, "error");
+      }),
+    cancel: () => {
+      abort?.abort();
+      now.value = null;
+    },
+  };
+}
