@@ -104,7 +104,7 @@ def joined(pieces: Iterable[bytes], size: int = WRITE_BYTES) -> Iterator[bytes]:
     length = 0
     for piece in pieces:
         if len(piece) >= size:
-            if waiting:
+            if length:
                 yield b"".join(waiting)
                 waiting, length = [], 0
             view = memoryview(piece)
@@ -115,7 +115,7 @@ def joined(pieces: Iterable[bytes], size: int = WRITE_BYTES) -> Iterator[bytes]:
         if length >= size:
             yield b"".join(waiting)
             waiting, length = [], 0
-    if waiting:
+    if length:
         yield b"".join(waiting)
 
 

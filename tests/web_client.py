@@ -1,0 +1,99 @@
+"""What the web layer's tests share: a server on a real socket, a client that can send any header, and no stray log lines."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from fake_source import FakeSource
+
+from tftracer.web.app import Options, WebServer
+
+TIMEOUT_S = 60
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: http.client.HTTPMessage
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> str:
+        return str(self.json["error"]["code"])
+
+
+class Client:
+    """Requests with the right token unless other headers are given; None leaves a header out."""
+
+    def __init__(self, server: WebServer) -> None:
+        self.server = server
+        self.host = f"127.0.0.1:{server.port}"
+
+    def connection(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=TIMEOUT_S)
+
+    def __call__(self, method: str, path: str, body: Any = None, **headers: str | None) -> Answer:
+        """``headers`` by keyword, underscores for dashes. A body that is not bytes is sent as JSON."""
+        sent = {"Authorization": f"Bearer {self.server.token}"}
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+            sent["Content-Type"] = "application/json"
+        for name, value in headers.items():
+            sent.pop(name.replace("_", "-"), None)
+            if value is not None:
+                sent[name.replace("_", "-")] = value
+        connection = self.connection()
+        try:
+            connection.request(method, path, body, sent)
+            response = connection.getresponse()
+            return Answer(response.status, response.headers, response.read())
+        finally:
+            connection.close()
+
+    def get(self, path: str, **headers: str | None) -> Answer:
+        return self("GET", path, **headers)
+
+    def cookie(self) -> str:
+        access = self.server.access()
+        return f"{access.cookie_name}={access.cookie_value}"
+
+
+@contextlib.contextmanager
+def serving(source: FakeSource | None = None, **options: Any) -> Iterator[Client]:
+    server = WebServer(source or FakeSource(), Options(**{"port": 0, **options}))
+    server.start()
+    try:
+        yield Client(server)
+    finally:
+        server.stop()
+
+
+@pytest.fixture(autouse=True)
+def no_stray_logs(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Whatever Tornado, asyncio or tftracer warns of without being expected fails the test; clear caplog where it is."""
+    caplog.set_level(logging.INFO, "tornado")
+    yield
+    stray = [r for r in caplog.get_records("call") if r.levelno >= logging.WARNING]
+    assert not stray, [r.getMessage() for r in stray]
+
+
+@pytest.fixture
+def source() -> FakeSource:
+    return FakeSource()
+
+
+@pytest.fixture
+def client(source: FakeSource) -> Iterator[Client]:
+    with serving(source) as made:
+        yield made
