@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tftracer.trace.model import Int64, StringTable
 
@@ -131,3 +132,67 @@ def op_spans(labels: StringTable) -> tuple[Int64, Int64]:
     end = parentheses[np.searchsorted(parentheses, begin)]
     found &= end < last
     return np.where(found, begin, first), np.where(found, end - begin, 0)
+
+
+class Inputs(NamedTuple):
+    """The inputs of many labels: spans of the names within ``labels.data``."""
+
+    label: Int64  # [inputs] code of the label
+    offset: Int64
+    size: Int64
+    slot: Int64  # the producer's output; -1 for a control input
+    control: npt.NDArray[np.bool_]
+
+
+def label_inputs(labels: StringTable) -> Inputs:
+    """What stands between the parentheses of each label, as ``parse_label`` and ``parse_input`` read it. No Python loop."""
+    text = np.frombuffer(bytes(labels.data) + b"\0\0", np.uint8)
+    op, size = op_spans(labels)
+    label = np.flatnonzero(size)
+    begin = (op + size)[label] + 1
+    end = _last(text, 0x29, labels.offsets[1:][label])  # the last closing parenthesis
+    some = end > begin
+    label, begin, end = label[some], begin[some], end[some]
+    owner, first, last = _split(text, begin, end)
+    control = text[first] == 0x5E
+    first = first + control
+    colon = np.maximum(_last(text, 0x3A, last), first - 1)
+    slot, numbered = _number(text, colon + 1, last)
+    numbered &= ~control & (colon >= first)
+    last = np.where(numbered, colon, last)
+    slot = np.where(control, -1, np.where(numbered, slot, 0))
+    return Inputs(label[owner], first, last - first, slot, control)
+
+
+def _last(text: npt.NDArray[np.uint8], byte: int, before: Int64) -> Int64:
+    """Position of the last such byte before each position; -1 where there is none."""
+    places = np.concatenate([np.array([-1]), np.flatnonzero(text == byte)])
+    found: Int64 = places[np.searchsorted(places, before) - 1]
+    return found
+
+
+def _split(text: npt.NDArray[np.uint8], begin: Int64, end: Int64) -> tuple[Int64, Int64, Int64]:
+    """(index of the range, begin, end) of what `, ` separates in text[begin[i]:end[i]]."""
+    commas = np.flatnonzero((text[:-1] == 0x2C) & (text[1:] == 0x20))
+    low, high = np.searchsorted(commas, begin), np.searchsorted(commas, end)
+    pieces = high - low + 1
+    owner = np.repeat(np.arange(len(begin)), pieces)
+    place = np.arange(len(owner)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    comma = np.append(commas, len(text))
+    which = low[owner] + place
+    first = np.where(place == 0, begin[owner], comma[np.maximum(which - 1, 0)] + 2)
+    last = np.where(place == pieces[owner] - 1, end[owner], comma[np.minimum(which, len(comma) - 1)])
+    return owner, first, last
+
+
+def _number(text: npt.NDArray[np.uint8], first: Int64, last: Int64) -> tuple[Int64, npt.NDArray[np.bool_]]:
+    """(value, whether it is one) of up to nine decimal digits."""
+    length = last - first
+    value = np.zeros(len(first), np.int64)
+    good = (length > 0) & (length <= 9)
+    for i in range(int(length[good].max()) if good.any() else 0):
+        digit = text[np.minimum(first + i, len(text) - 1)].astype(np.int64) - 0x30
+        inside = i < length
+        good &= ~inside | ((digit >= 0) & (digit <= 9))
+        value = np.where(inside, value * 10 + digit, value)
+    return value, good

@@ -1,0 +1,258 @@
+"""The graph that a step executed, before its executions: which node reads which, by name and device.
+
+From the partition graphs where the trace has them, else from the inputs that the labels name. TensorFlow does not record its own
+_Send and _Recv nodes: what reads one is linked to the RecvTensor that carried the tensor, or to the producer on the other device.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from tftracer.trace.descriptors import message_class
+from tftracer.trace.labels import Received, label_inputs, parse_input, parse_received
+from tftracer.trace.model import Int64, Trace
+from tftracer.trace.strings import Hasher
+from tftracer.trace.wire import Window
+
+Source = Literal["partition_graph", "labels", "none"]
+
+_RECEIVED_SUFFIX = re.compile(r"(.+?)(?:_S\d+|/_\d+)", re.DOTALL)
+_RECEIVES = {"_Recv", "_HostRecv", "_RecvV2"}
+_SENDS = {"_Send", "_HostSend", "_SendV2"}
+
+
+@dataclass
+class StaticGraph:
+    """Entities are what can execute: a name on a device, or one tensor received on a device (its RecvTensor)."""
+
+    entity: Int64  # [n] the entity that each node of the trace is an execution of
+    producer: Int64  # [edges] entities
+    consumer: Int64  # [edges]
+    slot: Int64  # [edges] the producer's output, -1 for control
+    control: np.ndarray[Any, np.dtype[np.bool_]]  # [edges]
+    source: Source
+
+
+@dataclass
+class _Entities:
+    """Numbers for entities: device * width + name code, and behind the names the received tensors."""
+
+    trace: Trace
+    tensors: dict[str, int] = field(default_factory=dict)
+    received: dict[tuple[int, str], int] = field(default_factory=dict)  # (device, tensor or its producer) -> entity
+    arrivals: list[tuple[int, Received]] = field(default_factory=list)  # each received tensor's entity and label
+
+    def __post_init__(self) -> None:
+        trace = self.trace
+        self.devices = {device.name: i for i, device in enumerate(trace.devices)}
+        labels = self._transfers()
+        self.width = len(trace.names) + len(self.tensors) + 1
+        self.of_node: Int64 = trace.device.astype(np.int64) * self.width + trace.name
+        for (device, label), transfer in labels.items():
+            entity = device * self.width + len(trace.names) + self.tensors[transfer.tensor]
+            self.received[device, transfer.tensor] = entity
+            self.received.setdefault((device, transfer.producer), entity)
+            self.arrivals.append((entity, transfer))
+            self.of_node[(trace.device == device) & (trace.label == label)] = entity
+        self.present = np.unique(self.of_node[trace.start >= 0])
+
+    def _transfers(self) -> dict[tuple[int, int], Received]:
+        """(device, label code) of all RecvTensors -> what the label says."""
+        trace = self.trace
+        code = next((i for i, op in enumerate(trace.ops) if op == "RecvTensor"), -1)
+        rows = np.flatnonzero(trace.op == code)
+        pairs = np.unique(trace.device[rows].astype(np.int64) << 32 | trace.label[rows])
+        found: dict[tuple[int, int], Received] = {}
+        for device, label in zip((pairs >> 32).tolist(), (pairs & 0xFFFFFFFF).tolist()):
+            transfer = parse_received(trace.labels[label])
+            if transfer:
+                self.tensors.setdefault(transfer.tensor, len(self.tensors))
+                found[device, label] = transfer
+        return found
+
+    def executed(self, entities: Int64) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        if not len(self.present):
+            return np.zeros(len(entities), np.bool_)
+        place = np.minimum(np.searchsorted(self.present, entities), len(self.present) - 1)
+        found: np.ndarray[Any, np.dtype[np.bool_]] = self.present[place] == entities
+        return found
+
+    def has(self, entity: int) -> bool:
+        return bool(self.executed(np.array([entity]))[0])
+
+
+class _Edges:
+    """Edges one by one, then as columns."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[int, int, int]] = []
+
+    def add(self, producer: int, consumer: int, slot: int) -> None:
+        self.rows.append((producer, consumer, slot))
+
+
+def static_graph(trace: Trace) -> StaticGraph:
+    """Edges between entities that were executed. FormatError never: a partition graph that cannot be read counts as none."""
+    entities = _Entities(trace)
+    edges = _from_graphs(entities)
+    source: Source = "partition_graph" if edges else "labels"
+    if not edges:
+        edges = _from_labels(entities)
+    columns = np.unique(np.concatenate(edges), axis=0) if edges else np.zeros((0, 3), np.int64)
+    columns = columns[entities.executed(columns[:, 0]) & entities.executed(columns[:, 1])]
+    columns = columns[columns[:, 0] != columns[:, 1]]
+    producer, consumer, slot = columns.T
+    control = slot < 0
+    return StaticGraph(entities.of_node, producer, consumer, slot, control, source if len(columns) else "none")
+
+
+def _arrivals(entities: _Entities, names: dict[str, int]) -> list[tuple[int, int, int]]:
+    """Producer on the sending device -> its RecvTensor."""
+    rows = []
+    for entity, transfer in entities.arrivals:
+        device, name = entities.devices.get(transfer.source), names.get(transfer.producer)
+        if device is not None and name is not None:
+            rows.append((device * entities.width + name, entity, 0))
+    return rows
+
+
+# --------------------------------------------------------------------------------------------------- partition graphs
+
+
+def _from_graphs(entities: _Entities) -> list[Int64]:
+    graphs = [graph for graph in _graphs(entities.trace) if graph.node]
+    if not graphs:
+        return []
+    names = {name: code for code, name in enumerate(entities.trace.names)}
+    sends = {_channel(node): node for graph in graphs for node in graph.node if node.op in _SENDS}
+    rows = _arrivals(entities, names)
+    for graph in graphs:
+        rows += _of_graph(entities, graph, names, sends)
+    return [np.array(rows, np.int64)] if rows else []
+
+
+def _graphs(trace: Trace) -> list[Any]:
+    graph_def = message_class("GraphDef")
+    graphs = []
+    for span in trace.partition_graphs:
+        try:
+            graphs.append(graph_def.FromString(trace.raw[span.offset : span.offset + span.size]))
+        except Exception:  # protobuf raises its own DecodeError or, from its older C parser, a RuntimeError
+            continue
+    return graphs
+
+
+def _channel(node: Any) -> tuple[bytes, bytes, bytes]:
+    """What a _Send and its _Recv have in common."""
+    return tuple(node.attr[key].s for key in ("tensor_name", "send_device", "recv_device"))  # type: ignore[return-value]
+
+
+def _of_graph(
+    entities: _Entities, graph: Any, names: dict[str, int], sends: dict[tuple[bytes, bytes, bytes], Any]
+) -> list[tuple[int, int, int]]:
+    receives = {node.name: node for node in graph.node if node.op in _RECEIVES}
+    rows = []
+    for node in graph.node:
+        device, name = entities.devices.get(node.device), names.get(node.name)
+        if device is None or name is None:
+            continue
+        consumer = device * entities.width + name
+        for text in node.input:
+            source = parse_input(text)
+            base = device * entities.width
+            if source.name in names and entities.has(base + names[source.name]):
+                rows.append((base + names[source.name], consumer, source.slot))
+            elif source.name in receives:
+                rows += _across(entities, receives[source.name], device, consumer, names, sends)
+        if node.op in _RECEIVES:  # a TensorFlow that records them
+            rows += _across(entities, node, device, consumer, names, sends)
+    return rows
+
+
+def _across(
+    entities: _Entities,
+    receive: Any,
+    device: int,
+    consumer: int,
+    names: dict[str, int],
+    sends: dict[tuple[bytes, bytes, bytes], Any],
+) -> list[tuple[int, int, int]]:
+    """What a _Recv stands for: the RecvTensor that carried its tensor, or what the matching _Send reads."""
+    channel = _channel(receive)
+    arrived = entities.received.get((device, channel[0].decode("utf-8", "replace")))
+    if arrived is not None and entities.has(arrived):
+        return [(arrived, consumer, 0)]
+    send = sends.get(channel)
+    if send is None or not send.input:
+        return []
+    base = entities.devices.get(channel[1].decode("utf-8", "replace"), -1) * entities.width
+    if base < 0:
+        return []
+    if send.name in names and entities.has(base + names[send.name]):
+        return [(base + names[send.name], consumer, 0)]
+    source = parse_input(send.input[0])
+    return [(base + names[source.name], consumer, source.slot)] if source.name in names else []
+
+
+# ------------------------------------------------------------------------------------------------------------- labels
+
+
+def _from_labels(entities: _Entities) -> list[Int64]:
+    trace = entities.trace
+    inputs = label_inputs(trace.labels)
+    name = _name_codes(trace, inputs.offset, inputs.size)
+    # each label is executed under one name, on some devices
+    pairs = np.unique(np.stack([trace.device.astype(np.int64), trace.name.astype(np.int64), trace.label], 1), axis=0)
+    pairs = pairs[np.argsort(pairs[:, 2], kind="stable")]
+    low = np.searchsorted(pairs[:, 2], inputs.label, "left")
+    counts = np.searchsorted(pairs[:, 2], inputs.label, "right") - low
+    which = np.repeat(np.arange(len(counts)), counts)
+    pair = low[which] + np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
+    base = pairs[pair, 0] * entities.width
+    consumer = base + pairs[pair, 1]
+    producer = base + name[which]
+    here = (name[which] >= 0) & entities.executed(producer)
+    edges = [np.stack([producer, consumer, inputs.slot[which]], 1)[here]]
+    missing = np.stack([pairs[pair, 0], consumer, which], 1)[~here]
+    names = {text: code for code, text in enumerate(trace.names)} if len(missing) or entities.arrivals else {}
+    rows = _arrivals(entities, names)
+    for device, reader, token in missing.tolist():
+        text = trace.labels.data[inputs.offset[token] : inputs.offset[token] + inputs.size[token]]
+        rows += _from_elsewhere(entities, bytes(text).decode("utf-8", "replace"), device, reader, names)
+    if rows:
+        edges.append(np.array(rows, np.int64))
+    return [part for part in edges if len(part)]
+
+
+def _name_codes(trace: Trace, offset: Int64, size: Int64) -> Int64:
+    """[inputs] codes into trace.names, -1 for what was not executed: by hash, all together."""
+    if not len(trace.names):
+        return np.full(len(offset), -1, np.int64)
+    hasher = Hasher.random()
+    names, labels = bytes(trace.names.data), bytes(trace.labels.data)
+    known = hasher.spans(Window(names, 0, len(names)), trace.names.offsets[:-1], np.diff(trace.names.offsets))
+    wanted = hasher.spans(Window(labels, 0, len(labels)), offset, size)
+    order = np.argsort(known)
+    place = np.minimum(np.searchsorted(known[order], wanted), len(order) - 1)
+    code = order[place]
+    return np.where(known[code] == wanted, code, -1)
+
+
+def _from_elsewhere(
+    entities: _Entities, text: str, device: int, consumer: int, names: dict[str, int]
+) -> list[tuple[int, int, int]]:
+    """An input that did not run here: `MatMul/ReadVariableOp_S249`, `MatMul/_3` are received tensors."""
+    found = _RECEIVED_SUFFIX.fullmatch(text)
+    name = found.group(1) if found else text
+    arrived = entities.received.get((device, name))
+    if arrived is not None:
+        return [(arrived, consumer, 0)]
+    code = names.get(name)
+    if code is None:
+        return []
+    others = (i * entities.width + code for i in range(len(entities.trace.devices)) if i != device)
+    return [(entity, consumer, 0) for entity in others if entities.has(entity)][:1]
