@@ -34,7 +34,9 @@ _GRID_NS = 250
 
 def process_id(device: str, prefix: str = "") -> int:
     """31 bits of a hash of the device's name: the same device has the same number in every trace."""
-    return int.from_bytes(blake2s(f"{prefix}{device}".encode("utf-8", "replace"), digest_size=4).digest(), "big") & 0x7FFFFFFF or 1
+    return (
+        int.from_bytes(blake2s(f"{prefix}{device}".encode("utf-8", "replace"), digest_size=4).digest(), "big") & 0x7FFFFFFF or 1
+    )
 
 
 def write_chrome_trace(
