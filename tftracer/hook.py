@@ -32,6 +32,16 @@ class Traced:
         self.before = before  # (trace_level, output_partition_graphs) of ``options`` before they were raised
 
 
+class PlainCall:
+    """Stands for TensorFlow's SessionRunContext where a plain session runs (inject.py)."""
+
+    def __init__(self, fetches: Any, feed_dict: Any, run_metadata: Any) -> None:
+        self.original_args = self
+        self.fetches = fetches
+        self.feed_dict = feed_dict
+        self.user_metadata = run_metadata is not None
+
+
 class StepRecorder:
     """The hook's methods without its base class, so that this module imports no TensorFlow."""
 
@@ -57,6 +67,7 @@ class StepRecorder:
             return
         try:
             self._last_facts = session_facts(session)
+            session._tftracer_monitored = coord is not None  # its steps come through this hook (inject.py)
             tracker.opened(session, self._last_facts)
         except Exception as error:
             self._switch_off("after_create_session", error)
@@ -74,6 +85,7 @@ class StepRecorder:
             call = self._known.get(key)
             if call is None:
                 call = tracker.first_sight(key, args.fetches, args.feed_dict)
+            call.begun += 1
             if self._requests.armed:
                 return self._begin_armed(run_context, call)
             marks[self._mark] = (call, None, perf_counter_ns())
@@ -115,7 +127,7 @@ class StepRecorder:
         ticket = self._tracker.take(call)
         traced, args = None, None
         if ticket is not None:
-            options, user_metadata = peek_call()
+            options, user_metadata = peek_call(run_context)
             before = (options.trace_level, options.output_partition_graphs) if options is not None else None
             traced = Traced(ticket, options, user_metadata, before)
             # A step that fails never comes to after_run: its context goes, and the request is put back.
@@ -163,11 +175,13 @@ def restore(traced: Traced | None) -> None:
         traced.options.trace_level, traced.options.output_partition_graphs = traced.before
 
 
-def peek_call() -> tuple[Any, bool]:
+def peek_call(run_context: Any) -> tuple[Any, bool]:
     """(RunOptions of the call under way, whether the script passed a RunMetadata), from MonitoredSession's frames.
 
     TensorFlow shows neither to hooks. Where its frames look different, (None, True): nothing is known, the careful way is taken.
     """
+    if isinstance(run_context, PlainCall):
+        return None, run_context.user_metadata
     frame = sys._getframe(1)
     for _ in range(8):
         if frame.f_code.co_name == "_call_hook_before_run" and frame.f_back is not None:

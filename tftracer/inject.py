@@ -1,43 +1,53 @@
-"""hook_inject: trace a script that passes no hook. With hook.py the only module that imports TensorFlow, and only when called."""
+"""hook_inject: trace a script that passes no hook. With hook.py the only module that imports TensorFlow, and only when called.
+
+The wrappers run on the training threads; like the hook they let nothing of their own out, and they call what they wrap in any case.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import sys
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from tftracer.hook import tensorflow
+from tftracer.hook import PlainCall, StepRecorder, tensorflow
 
 if TYPE_CHECKING:
     from tftracer.server import TracingServer
 
 _lock = threading.Lock()
+_SERVER = "_tftracer_server"
+_MONITORED = "_tftracer_monitored"  # on sessions whose steps the hook records
 
 
 def hook_inject(**options: Any) -> TracingServer:
     """Trace every session of this process, with no hook passed anywhere; the options are TracingServer's.
 
     Reached are whatever is built on MonitoredSession (MonitoredTrainingSession, SingularMonitoredSession, an Estimator's train,
-    evaluate and predict) and plain ``tf.compat.v1.Session`` and ``InteractiveSession``. Call it once, before the script makes its
-    sessions; a second call returns the same server and ignores its options.
+    evaluate and predict) and the ``run`` of plain ``tf.compat.v1.Session`` and ``InteractiveSession``; not ``make_callable`` and
+    ``partial_run``. Call it before the script makes its sessions. A second call returns the same server, its options do nothing.
     """
     from tftracer.server import TracingServer
 
     with _lock:
-        monitored = _monitored_session_class()
-        injected: TracingServer | None = getattr(monitored, "_tftracer_server", None)
-        if injected is None:
-            injected = TracingServer(**options)
-            monitored.__init__ = _with_hook(monitored.__init__, injected)
-            _patch_plain_sessions(injected)
-            monitored._tftracer_server = injected
-        return injected
+        monitored = _base(tensorflow().compat.v1.train.MonitoredSession, "_MonitoredSession")
+        plain = _base(tensorflow().compat.v1.Session, "BaseSession")
+        server: TracingServer | None = getattr(monitored, _SERVER, None)
+        if server is None:
+            server = TracingServer(**options)
+            monitored.__init__ = _with_hook(monitored.__init__, server)
+            plain.__init__ = _announced(plain.__init__, server)
+            plain.run = _recorded(plain.run, server)
+            setattr(monitored, _SERVER, server)
+        return server
 
 
-def _monitored_session_class() -> Any:
-    """The class that both MonitoredSession and SingularMonitoredSession derive from."""
-    return tensorflow().compat.v1.train.MonitoredSession.__mro__[1]
+def _base(derived: type, name: str) -> Any:
+    """The class ``name`` that ``derived`` and its siblings share; ``derived`` itself should TensorFlow have renamed it."""
+    return next((known for known in derived.__mro__ if known.__name__ == name), derived)
 
 
 def _with_hook(original: Callable[..., None], server: TracingServer) -> Callable[..., None]:
@@ -45,12 +55,74 @@ def _with_hook(original: Callable[..., None], server: TracingServer) -> Callable
 
     @functools.wraps(original)
     def init(self: Any, session_creator: Any, hooks: Any = None, *args: Any, **kwargs: Any) -> None:
-        hooks = list(hooks or [])
-        if server.hook not in hooks:
-            hooks.append(server.hook)
+        with contextlib.suppress(Exception):
+            hooks = _added(server, hooks)
         original(self, session_creator, hooks, *args, **kwargs)
 
     return init
 
 
-def _patch_plain_sessions(server: TracingServer) -> None: ...
+def _added(server: TracingServer, hooks: Any) -> list[Any]:
+    given = list(hooks or [])
+    return given if server.hook in given else [*given, server.hook]
+
+
+def _announced(original: Callable[..., None], server: TracingServer) -> Callable[..., None]:
+    """``BaseSession.__init__``, after which the recorder knows the session, unless MonitoredSession's machinery makes it."""
+
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        with contextlib.suppress(Exception):
+            if _made_by_session_manager():
+                setattr(self, _MONITORED, True)
+            else:
+                server.hook.after_create_session(self, None)
+
+    return init
+
+
+def _made_by_session_manager() -> bool:
+    """Whether a SessionManager is making this session: its steps, and those that initialize it, are MonitoredSession's business."""
+    frame = sys._getframe(2)
+    for _ in range(6):
+        if frame.f_code.co_filename.endswith("session_manager.py"):
+            return True
+        if frame.f_back is None:
+            return False
+        frame = frame.f_back
+    return False
+
+
+def _recorded(original: Callable[..., Any], server: TracingServer) -> Callable[..., Any]:
+    """``BaseSession.run`` with the hook's two calls around it."""
+
+    @functools.wraps(original)
+    def run(self: Any, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+        call, values = None, SimpleNamespace(options=options, run_metadata=run_metadata)
+        with contextlib.suppress(Exception):
+            if not getattr(self, _MONITORED, False):
+                call = PlainCall(fetches, feed_dict, run_metadata)
+                values = _before(server.hook, call, values)
+        result = original(self, fetches, feed_dict, values.options, values.run_metadata)
+        if call is not None:
+            with contextlib.suppress(Exception):
+                server.hook.after_run(call, values)
+        return result
+
+    return run
+
+
+def _before(hook: StepRecorder, call: PlainCall, values: Any) -> Any:
+    """The step's RunOptions and RunMetadata, those of a trace if this step is to be traced; the script's own stay as they are."""
+    asked = hook.before_run(call)
+    if asked is None:
+        return values
+    v1 = tensorflow().compat.v1
+    options = v1.RunOptions()
+    if values.options is not None:
+        options.CopyFrom(values.options)
+    options.trace_level = max(options.trace_level, asked.options.trace_level)
+    options.output_partition_graphs = True
+    metadata = v1.RunMetadata() if values.run_metadata is None else values.run_metadata
+    return SimpleNamespace(options=options, run_metadata=metadata)
