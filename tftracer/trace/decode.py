@@ -30,9 +30,12 @@ from tftracer.trace.model import (
     StringTable,
     Trace,
 )
+from tftracer.trace.resources import MemoryStats, Outputs, decode_memory, decode_outputs
 from tftracer.trace.scan import Spans, node_spans
 from tftracer.trace.strings import Hasher, distinct, spans_in, table
 from tftracer.trace.wire import LEN, UInt64, Window, fields
+
+__all__ = ["MemoryStats", "Outline", "Outputs", "decode_memory", "decode_outputs", "decode_run_metadata", "outline"]
 
 _BLOCK = 1 << 15  # nodes: a block's columns fit the second-level cache
 _THREADS = 2

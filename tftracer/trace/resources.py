@@ -1,0 +1,187 @@
+"""Outputs and memory of all nodes, read from the raw bytes when asked for: columns, no Python object for a node.
+
+What is a message within a node is walked like the nodes themselves: all of one block's at once, one field a round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tftracer.trace import nodes as nodes_
+from tftracer.trace.model import Int32, Int64, StringTable, Trace
+from tftracer.trace.strings import Hasher, distinct, table
+from tftracer.trace.wire import LEN, VARINT, UInt64, Window, walk
+
+_BLOCK = 1 << 15
+
+
+@dataclass
+class Outputs:
+    """[outputs] of all nodes, in the order of nodes and slots as TensorFlow wrote them."""
+
+    node: Int64
+    slot: Int64
+    requested_bytes: Int64
+    allocated_bytes: Int64
+    ptr: Int64  # address, 0 where not said
+    allocation_id: Int64
+    allocator: Int32  # codes into allocators
+    dtype: Int32  # tensorflow.DataType
+    allocators: StringTable
+
+
+@dataclass
+class Allocations:
+    """[records] memory[].allocation_records of all nodes: what each allocated and freed, and when."""
+
+    node: Int64
+    time: Int64  # ns since the trace's origin (TensorFlow gives microseconds)
+    bytes: Int64  # negative: freed
+    allocator: Int32  # codes into allocators
+    allocators: StringTable
+
+
+@dataclass
+class MemoryStats:
+    """[n] bytes of each node."""
+
+    temp_bytes: Int64
+    persistent_bytes: Int64
+    peak_bytes: Int64  # the largest of its allocators' peaks
+    allocations: Allocations
+
+
+@dataclass
+class _Found:
+    """Messages within a block's nodes: which row each is of, and where it lies in the window."""
+
+    row: Int64
+    start: Int64
+    end: Int64
+
+
+def decode_outputs(trace: Trace) -> Outputs:
+    """FormatError for bytes that are no NodeExecStats; a trace without raw bytes has no outputs."""
+    parts: list[list[Int64]] = []
+    names: list[tuple[UInt64, Int64, Int64]] = []
+    hasher = Hasher.random()
+    for window, first, start, end in _windows(trace):
+        outputs = _messages(window, start, end, nodes_.OUTPUT)
+        n = len(outputs.row)
+        slot, dtype = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        tensors = _take(window, outputs, {1: slot}, 3)
+        described = _take(window, tensors, {1: dtype}, 4, n)
+        numbers = {number: np.zeros(n, np.int64) for number in (1, 2, 4, 6)}
+        spans = {3: (np.zeros(n, np.int64), np.zeros(n, np.int64))}
+        _take(window, described, numbers, 0, n, spans)
+        names.append(_hashed(hasher, window, *spans[3]))
+        parts.append([outputs.row + first, slot, numbers[1], numbers[2], numbers[6], numbers[4], dtype])
+    node, slot, requested, allocated, ptr, allocation, dtype = _columns(parts, 7)
+    allocator, allocators = _coded(trace.raw, names)
+    return Outputs(node, slot, requested, allocated, ptr, allocation, allocator, dtype.astype(np.int32), allocators)
+
+
+def decode_memory(trace: Trace) -> MemoryStats:
+    """FormatError for bytes that are no NodeExecStats; all 0 for a trace without raw bytes."""
+    temp, persistent, peak = (np.zeros(trace.n, np.int64) for _ in range(3))
+    parts: list[list[Int64]] = []
+    names: list[tuple[UInt64, Int64, Int64]] = []
+    hasher = Hasher.random()
+    for window, first, start, end in _windows(trace):
+        n = len(start)
+        block = slice(first, first + n)
+        stats = {1: temp[block], 3: persistent[block]}
+        _take(window, _messages(window, start, end, nodes_.MEMORY_STATS), stats, 0, n)
+        used = _messages(window, start, end, nodes_.MEMORY)
+        n = len(used.row)
+        peaks = {3: np.zeros(n, np.int64)}
+        spans = {1: (np.zeros(n, np.int64), np.zeros(n, np.int64))}
+        records = _take(window, _Found(np.arange(n), used.start, used.end), peaks, 6, n, spans)
+        np.maximum.at(peak[block], used.row, peaks[3])
+        of = records.row
+        values = {1: np.zeros(len(of), np.int64), 2: np.zeros(len(of), np.int64)}
+        _take(window, _Found(np.arange(len(of)), records.start, records.end), values, 0)
+        names.append(_hashed(hasher, window, spans[1][0][of], spans[1][1][of]))
+        parts.append([used.row[of] + first, values[1] * 1000 - trace.origin_ns, values[2]])
+    node, time, size = _columns(parts, 3)
+    return MemoryStats(temp, persistent, peak, Allocations(node, time, size, *_coded(trace.raw, names)))
+
+
+def _windows(trace: Trace) -> Iterator[tuple[Window, int, Int64, Int64]]:
+    """(window, index of its first node, starts, ends) of each block of nodes."""
+    if not trace.raw:
+        return
+    for first in range(0, trace.n, _BLOCK):
+        start = trace.offset[first : first + _BLOCK]
+        end = start + trace.size[first : first + _BLOCK]
+        low = int(start.min())
+        yield Window(trace.raw, low, int(end.max())), first, start - low, end - low
+
+
+def _messages(window: Window, start: Int64, end: Int64, number: int) -> _Found:
+    """All messages of one number in the nodes, by row, in the order in which each node has them."""
+    return _sorted([_of(fields, number) for fields in walk(window, start, end)])
+
+
+def _of(fields: nodes_.Fields, number: int) -> _Found:
+    which = np.flatnonzero((fields.number == number) & (fields.wire == LEN))
+    offset = fields.offset[which]
+    return _Found(fields.row[which], offset, offset + fields.size[which])
+
+
+def _sorted(parts: list[_Found]) -> _Found:
+    if not parts:
+        return _Found(*(np.zeros(0, np.int64),) * 3)
+    row = np.concatenate([part.row for part in parts])
+    order = np.argsort(row, kind="stable")
+    start = np.concatenate([part.start for part in parts])[order]
+    return _Found(row[order], start, np.concatenate([part.end for part in parts])[order])
+
+
+def _take(
+    window: Window,
+    messages: _Found,
+    numbers: dict[int, Int64],
+    inner: int,
+    n: int | None = None,
+    spans: dict[int, tuple[Int64, Int64]] | None = None,
+) -> _Found:
+    """Read varints and strings of messages into columns, by field number; returns the messages of number ``inner`` within them.
+
+    With ``n``, rows of the columns are those of ``messages.row``, else the messages' own numbers.
+    """
+    rows = messages.row if n is not None else np.arange(len(messages.row))
+    found: list[_Found] = []
+    for fields in walk(window, messages.start, messages.end):
+        for number, column in numbers.items():
+            which = np.flatnonzero((fields.number == number) & (fields.wire == VARINT))
+            column[rows[fields.row[which]]] = fields.value[which]
+        for number, (offset, size) in (spans or {}).items():
+            of = _of(fields, number)
+            offset[rows[of.row]] = of.start
+            size[rows[of.row]] = of.end - of.start
+        if inner:
+            of = _of(fields, inner)
+            found.append(_Found(rows[of.row], of.start, of.end))
+    return _sorted(found)
+
+
+def _hashed(hasher: Hasher, window: Window, offset: Int64, size: Int64) -> tuple[UInt64, Int64, Int64]:
+    return hasher.spans(window, offset, size), offset + window.low, size
+
+
+def _columns(parts: list[list[Int64]], count: int) -> list[Int64]:
+    if not parts:
+        return [np.zeros(0, np.int64) for _ in range(count)]
+    return [np.concatenate(column) for column in zip(*parts)]
+
+
+def _coded(raw: bytes, names: list[tuple[UInt64, Int64, Int64]]) -> tuple[Int32, StringTable]:
+    if not names:
+        return np.zeros(0, np.int32), StringTable.of([])
+    hashes, offset, size = (np.concatenate(column) for column in zip(*names))
+    codes, first = distinct(hashes)
+    return codes, table(raw, offset[first], size[first])
