@@ -48,9 +48,7 @@ def device(name: str) -> Device:
     if "stream:" in name:
         stream = name.split("stream:")[1]
         kind = DeviceKind.REPEAT if stream == "all" else DeviceKind.MEMCPY if "<" in stream else DeviceKind.STREAM
-        return Device(
-            name, f"GPU:0 stream {stream}", kind, index=0, stream=stream, parent=physical, repeats=stream == "all"
-        )
+        return Device(name, f"GPU:0 stream {stream}", kind, index=0, stream=stream, parent=physical, repeats=stream == "all")
     job = name.split("/job:")[1].split("/")[0]
     kind = DeviceKind.GPU if "GPU" in name else DeviceKind.CPU
     short = "GPU:0" if kind is DeviceKind.GPU else "CPU:0"

@@ -1,5 +1,226 @@
 """One trace's answers: the facade through which the server, the command line and the exports ask the engine.
 
-``Answers(raw, context)`` decodes when first asked, keeps what is costly, and returns the bodies of web/messages.py.
-It is safe to use from several threads: answers are computed under a lock, once.
+``Answers(raw, context)`` decodes when first asked, keeps what is costly, and returns the bodies of web/messages.py: plain
+dicts, lists, floats and ints, with ``Column`` where the contract says so. Safe to use from several threads: one answer is computed at
+a time, under a lock, and kept. No TensorFlow, no Tornado.
 """
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import numpy as np
+
+from tftracer.errors import UnknownError
+from tftracer.trace import breakdown, communication, cost, critical_path, decode, memory, ops, scheduling, summary, verdict
+from tftracer.trace.columns import column, narrow, strings
+from tftracer.trace.findings import findings_of
+from tftracer.trace.intervals import Bool, Float64
+from tftracer.trace.model import UNKNOWN_TIME, Trace, TraceContext
+from tftracer.web import messages
+from tftracer.web.messages import Finding
+
+if TYPE_CHECKING:
+    from tftracer.trace.graph import Graph
+    from tftracer.trace.layout import Layout
+
+#: Up to this many nodes the timeline marks the critical path at once; beyond, once someone asked for the path.
+CRITICAL_AT_ONCE = 100_000
+
+#: Up to this many nodes a node's details tell its slack without being asked.
+SLACK_AT_ONCE = 100_000
+
+T = TypeVar("T")
+By = Literal["type", "name", "scope"]
+
+
+class Answers:
+    """All that can be asked about one trace.
+
+    ``raw``: serialized RunMetadata; or give a ``trace`` that was decoded from elsewhere. Raises FormatError and
+    TruncatedError, at the first question, for bytes that are no RunMetadata.
+    """
+
+    def __init__(self, raw: bytes | None, context: TraceContext, *, trace: Trace | None = None, trace_id: int = 0) -> None:
+        if raw is None and trace is None:
+            raise ValueError("Answers needs the raw bytes of a trace, or a decoded one")
+        self.context = context
+        self.trace_id = trace_id
+        self._raw = raw
+        self._lock = threading.RLock()
+        self._known: dict[str, Any] = {} if trace is None else {"trace": trace}
+
+    def _once(self, key: str, compute: Callable[[], T]) -> T:
+        with self._lock:
+            if key not in self._known:
+                self._known[key] = compute()
+            value: T = self._known[key]
+            return value
+
+    # ------------------------------------------------------------------------------------------- what answers share
+
+    @property
+    def trace(self) -> Trace:
+        raw = self._raw or b""
+        return self._once("trace", lambda: decode.decode_run_metadata(raw, self.context.communication_ops))
+
+    @property
+    def layout(self) -> Layout:
+        from tftracer.trace import layout
+
+        return self._once("layout", lambda: layout.lay_out(self.trace, self.context.device_pattern))
+
+    @property
+    def graph(self) -> Graph:
+        from tftracer.trace import graph
+
+        return self._once("graph", lambda: graph.dependencies(self.trace))
+
+    @property
+    def activities(self) -> breakdown.Activities:
+        return self._once("activities", lambda: breakdown.activities(self.trace))
+
+    @property
+    def work(self) -> ops.Work:
+        return self._once("work", lambda: ops.work(self.trace))
+
+    @property
+    def edges(self) -> critical_path.Edges:
+        return self._once("edges", lambda: critical_path.edges_of(self.trace, self.graph))
+
+    @property
+    def slack(self) -> Float64:
+        """[n] ns."""
+        return self._once("slack", lambda: critical_path.slack_of(self.trace, self.edges))
+
+    def findings(self) -> list[Finding]:
+        return self._once("findings", lambda: findings_of(self.trace, self.context))
+
+    def on_critical_path(self) -> Bool:
+        """[n] whether each node is on the critical path."""
+
+        def compute() -> Bool:
+            marks = np.zeros(self.trace.n, bool)
+            marks[critical_path.path_nodes(self.trace, self.edges)[0]] = True
+            return marks
+
+        return self._once("critical", compute)
+
+    # ------------------------------------------------------------------------------------------------------ answers
+
+    def timeline(self) -> messages.Timeline:
+        """Everything that is drawn. ``critical`` is all 0 for traces over CRITICAL_AT_ONCE until the path was asked for."""
+        with self._lock:
+            at_once = self.trace.n <= CRITICAL_AT_ONCE or "critical" in self._known
+            marks = self.on_critical_path() if at_once else np.zeros(self.trace.n, bool)
+            return timeline(self.trace, self.layout, marks, self.context, self.findings(), self.trace_id)
+
+    def verdict(self) -> messages.Verdict:
+        return self._once(
+            "verdict",
+            lambda: verdict.verdict(self.trace, self.context, self.findings(), self.activities, self.work),
+        )
+
+    def ops(self, by: By = "type") -> messages.OpStatistics:
+        if by not in ("type", "name", "scope"):
+            raise UnknownError(f"Ops are grouped by type, name or scope, not by {by!r}.")
+        return self._once(f"ops {by}", lambda: ops.op_statistics(self.trace, by, self.findings(), self.work))
+
+    def breakdown(self) -> messages.Breakdown:
+        return self._once("breakdown", lambda: breakdown.breakdown(self.trace, self.findings(), self.activities))
+
+    def critical_path(self, with_slack: bool = False) -> messages.CriticalPath:
+        with self._lock:
+            self.on_critical_path()
+            answer = self._once("path", lambda: critical_path.critical_path(self.trace, self.graph, self.findings(), self.edges))
+            slack = column(self.slack.astype(np.float32)) if with_slack else None
+            return {**answer, "slack_ns": slack}
+
+    def memory(self, at_ns: float | None = None) -> messages.Memory:
+        """``at_ns``: list what was alive then instead of at the peak."""
+
+        def compute() -> messages.Memory:
+            outputs = self._once("outputs", lambda: decode.decode_outputs(self.trace))
+            held = self._once("held", lambda: decode.decode_memory(self.trace))
+            return memory.memory(self.trace, outputs, held, self.graph, self.findings(), at_ns)
+
+        with self._lock:
+            return self._once("memory", compute) if at_ns is None else compute()
+
+    def communication(self) -> messages.Communication:
+        return self._once(
+            "communication",
+            lambda: communication.communication(self.trace, self.findings(), self.activities, self.work),
+        )
+
+    def scheduling(self) -> messages.Scheduling:
+        return self._once("scheduling", lambda: scheduling.scheduling(self.trace, self.findings()))
+
+    def cost(self) -> messages.CostGraph:
+        return self._once("cost", lambda: cost.cost_graph(self.trace, self.findings()))
+
+    def node(self, index: int) -> messages.NodeDetail:
+        """Raises UnknownError for a node that the trace does not have."""
+        from tftracer.trace import node
+
+        with self._lock:
+            self._check(index)
+            small = self.trace.n <= SLACK_AT_ONCE
+            critical = bool(self.on_critical_path()[index]) if small or "critical" in self._known else False
+            slack = float(self.slack[index]) if small or "slack" in self._known else None
+            return node.node_detail(self.trace, index, self.graph, critical=critical, slack_ns=slack)
+
+    def neighbourhood(self, index: int, depth: int = 2, limit: int = 200) -> messages.Neighbourhood:
+        from tftracer.trace import node
+
+        with self._lock:
+            self._check(index)
+            return node.neighbourhood(self.trace, self.graph, index, depth, limit)
+
+    def summary(self) -> dict[str, Any]:
+        return self._once("summary", lambda: summary.summarise(self))
+
+    def _check(self, index: int) -> None:
+        if not 0 <= index < self.trace.n:
+            raise UnknownError(f"The trace has no node {index}: its nodes are 0 to {self.trace.n - 1}.")
+
+
+def timeline(
+    trace: Trace, layout: Layout, critical: Bool, context: TraceContext, findings: list[Finding], trace_id: int
+) -> messages.Timeline:
+    """The layout's slices as columns, in its order."""
+    order = layout.order
+    start = trace.start[order]
+    duration = trace.end[order] - start
+    known = trace.scheduled[order] != UNKNOWN_TIME
+    delay = np.where(known, start - trace.scheduled[order], -1)
+    wide = duration.max(initial=0) >= 1 << 32
+    return {
+        "trace_id": trace_id,
+        "title": context.title,
+        "nodes": trace.n,
+        "origin_ns": str(trace.origin_ns),
+        "duration_ns": float(trace.duration_ns),
+        "lanes": layout.lanes,
+        "row_offsets": column(layout.row_offsets.astype(np.uint32)),
+        "start": column(start.astype(np.float64)),
+        "duration": column(duration.astype(np.float64 if wide else np.uint32)),
+        "delay": column(delay.astype(np.float32)),
+        "node": column(order.astype(np.uint32)),
+        "name": column(trace.name[order].astype(np.uint32)),
+        "op": column(narrow(trace.op[order], len(trace.ops))),
+        "kind": column(trace.kind[order].astype(np.uint8)),
+        "critical": column(critical[order]),
+        "names": strings(trace.names),
+        "ops": strings(trace.ops),
+        "findings": findings,
+    }
+
+
+def record_summary(answers: Answers) -> tuple[int, list[str], list[Finding], str]:
+    """(nodes, devices, findings, headline): what a recorder keeps of a trace in its lists. No graph, no memory, no layout."""
+    trace = answers.trace
+    devices = [d.name for d in trace.devices if not d.repeats]
+    return trace.n, devices, answers.findings(), answers.verdict()["sentences"][0]["text"]

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from tftracer.trace import physical
-from tftracer.trace.columns import column
 from tftracer.trace.intervals import Bool, Float64, bites
 from tftracer.trace.model import Int8, Int32, Int64, Trace
 from tftracer.web.messages import CriticalPath, Finding, OpRow, PathStep
@@ -123,10 +122,8 @@ def slack_of(trace: Trace, edges: Edges) -> Float64:
     return slack
 
 
-def critical_path(
-    trace: Trace, graph: Graph, findings: list[Finding], with_slack: bool = False, known: Edges | None = None
-) -> CriticalPath:
-    """The path with its ops summed up; ``slack_ns`` is filled for those who can carry a column."""
+def critical_path(trace: Trace, graph: Graph, findings: list[Finding], known: Edges | None = None) -> CriticalPath:
+    """The path with its ops summed up; ``slack_ns`` is left to those who can carry a column (``slack_of``)."""
     edges = known or edges_of(trace, graph)
     nodes, why = path_nodes(trace, edges)
     start, end = trace.start[nodes], trace.end[nodes]
@@ -136,7 +133,6 @@ def critical_path(
     steps: list[PathStep] = []
     for bite in bites(len(shown)):
         steps.extend(_step(trace, int(nodes[shown[i]]), int(reached[shown[i]]), int(why[shown[i]])) for i in bite)
-    slack = slack_of(trace, edges).astype(np.float32) if with_slack else None
     return {
         "steps": steps,
         "left_out": len(nodes) - len(steps),
@@ -144,7 +140,7 @@ def critical_path(
         "busy_ns": busy,
         "by_op": _by_op(trace, nodes, reached),
         "edges": graph.source,
-        "slack_ns": None if slack is None else column(slack),
+        "slack_ns": None,
         "findings": findings,
     }
 

@@ -13,7 +13,7 @@ Repeating devices are left out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
@@ -43,6 +43,10 @@ class Work:
     self_ns: Float64
     delay: Int64
     on_stream: Bool
+
+    def only(self, chosen: Bool) -> Work:
+        """Some of the nodes; ``chosen`` has an entry for each of this work's."""
+        return Work(*(getattr(self, f.name)[chosen] for f in fields(self)))
 
 
 def work(trace: Trace) -> Work:
@@ -90,6 +94,11 @@ def op_statistics(
         "total_ns": total,
         "findings": findings,
     }
+
+
+def rows_by_name(trace: Trace, what: Work, total: float) -> list[OpRow]:
+    """The rows of some of the work, by op; ``share`` is of ``total``."""
+    return _rows(trace, what, what.name, total, "name")
 
 
 def _distinct(what: Work, by: str) -> int:
@@ -146,9 +155,7 @@ def _rows(trace: Trace, what: Work, code: Int32, total: float, by: str) -> list[
     return rows
 
 
-def _row(
-    key: str, op: str, device: str, sums: Sums, code: int, node: int, longest: float, total: float
-) -> OpRow:
+def _row(key: str, op: str, device: str, sums: Sums, code: int, node: int, longest: float, total: float) -> OpRow:
     count, spent, on_stream = int(sums.count[code]), float(sums.total[code]), float(sums.device_ns[code])
     return {
         "key": key,
@@ -164,6 +171,25 @@ def _row(
         "device_ns": on_stream,
         "delay_ns": float(sums.delay[code]),
         "node": node,
+    }
+
+
+def empty_row(key: str, op: str) -> OpRow:
+    """A row of nothing, for tables that fill in some of it."""
+    return {
+        "key": key,
+        "op": op,
+        "device": "",
+        "count": 0,
+        "total_ns": 0.0,
+        "self_ns": 0.0,
+        "mean_ns": 0.0,
+        "max_ns": 0.0,
+        "share": 0.0,
+        "host_ns": 0.0,
+        "device_ns": 0.0,
+        "delay_ns": 0.0,
+        "node": -1,
     }
 
 

@@ -1,0 +1,132 @@
+"""Who sent what to whom, how long it was on the wire and how long it was waited for.
+
+- A *transfer* has a source and a destination: a RecvTensor, whose label says both, on the device that receives. Its time runs from
+  the request to the tensor's arrival, so it holds the time in which the tensor was not made yet.
+- A *link* is all transfers from one device to another. *Wire* time is the union of their times; *waited for* is the part of
+  it in which the receiving process computed nothing.
+- A *collective* is any other communication: Horovod, NCCL, TensorFlow's own, DDL, the user's pattern.
+- *Exposed*: communication runs on some device and no device computes, as in the budget of the whole step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tftracer.trace import breakdown, ops, physical
+from tftracer.trace.breakdown import Activities
+from tftracer.trace.intervals import Cover, bites
+from tftracer.trace.labels import Received, parse_received
+from tftracer.trace.model import Int64, NodeKind, Trace
+from tftracer.web.messages import Communication, Finding, Link, OpRow, Transfer
+
+MAX_TRANSFERS = 5_000
+MAX_COLLECTIVES = 5_000
+
+
+@dataclass(frozen=True)
+class Transfers:
+    """The transfers of a trace: one entry each."""
+
+    node: Int64
+    link: Int64  # into links
+    tensors: dict[int, Received]  # by label code
+    links: list[tuple[str, str]]  # source, destination
+    others: Int64  # nodes that communicate without saying with whom
+
+
+def transfers(trace: Trace) -> Transfers:
+    """Reads each distinct label of a communicating node once."""
+    nodes = np.flatnonzero(trace.kind == NodeKind.COMMUNICATION)
+    labels, inverse = np.unique(trace.label[nodes], return_inverse=True)
+    links: dict[tuple[str, str], int] = {}
+    tensors: dict[int, Received] = {}
+    link = np.full(len(labels), -1, np.int64)
+    for bite in bites(len(labels)):
+        for i in bite:
+            received = parse_received(trace.labels[labels[i]])
+            if received:
+                tensors[int(labels[i])] = received
+                link[i] = links.setdefault((received.source, received.destination), len(links))
+    each = link[inverse] if len(nodes) else link
+    return Transfers(nodes[each >= 0], each[each >= 0], tensors, list(links), nodes[each < 0])
+
+
+def communication(
+    trace: Trace, findings: list[Finding], known: Activities | None = None, work: ops.Work | None = None
+) -> Communication:
+    """The links by the time waited for them, the longest transfers, and the collectives."""
+    known = known or breakdown.activities(trace)
+    found = transfers(trace)
+    whole = known.whole
+    duration = trace.end[found.node] - trace.start[found.node]
+    longest = np.argsort(-duration, kind="stable")[:MAX_TRANSFERS]
+    shown: list[Transfer] = []
+    for bite in bites(len(longest), 500):
+        shown.extend(_transfer(trace, found, int(longest[i])) for i in bite)
+    return {
+        "links": link_table(trace, found, known),
+        "transfers": shown,
+        "transfers_total": len(found.node),
+        "collectives": _collectives(trace, found, work),
+        "total_ns": float(whole.communication.length),
+        "exposed_ns": float((whole.communication - whole.compute).length),
+        "findings": findings,
+    }
+
+
+def link_table(trace: Trace, found: Transfers, known: Activities) -> list[Link]:
+    """One row a link, the one waited for longest first."""
+    by_device: dict[str, Cover] = {}
+    for process in physical.processes(trace):
+        compute = known.of_process(process).compute
+        by_device.update((trace.devices[code].name, compute) for code in process.codes)
+    order = np.argsort(found.link, kind="stable")
+    bounds = np.searchsorted(found.link[order], np.arange(len(found.links) + 1))
+    rows = [
+        _link(trace, source, destination, found.node[order[bounds[i] : bounds[i + 1]]], by_device)
+        for i, (source, destination) in enumerate(found.links)
+    ]
+    return sorted(rows, key=lambda row: (-row["waited_ns"], -row["wire_ns"], row["source"], row["destination"]))
+
+
+def _link(trace: Trace, source: str, destination: str, nodes: Int64, computing: dict[str, Cover]) -> Link:
+    wire = Cover.of(trace.start[nodes], trace.end[nodes])
+    size = float(trace.bytes_moved[nodes].sum())
+    return {
+        "source": source,
+        "destination": destination,
+        "messages": len(nodes),
+        "bytes": size,
+        "wire_ns": float(wire.length),
+        "waited_ns": float((wire - computing.get(destination, Cover.empty())).length),
+        "mean_bandwidth": size * 1e9 / wire.length if wire.length else 0.0,
+        "longest": int(nodes[np.argmax(trace.end[nodes] - trace.start[nodes])]),
+    }
+
+
+def _transfer(trace: Trace, found: Transfers, at: int) -> Transfer:
+    node = int(found.node[at])
+    received = found.tensors[int(trace.label[node])]
+    start, end, size = int(trace.start[node]), int(trace.end[node]), int(trace.bytes_moved[node])
+    return {
+        "node": node,
+        "tensor": received.tensor,
+        "op": trace.ops[trace.op[node]],
+        "source": received.source,
+        "destination": received.destination,
+        "bytes": float(size),
+        "start_ns": float(start),
+        "end_ns": float(end),
+        "bandwidth": size * 1e9 / (end - start) if end > start else 0.0,
+    }
+
+
+def _collectives(trace: Trace, found: Transfers, work: ops.Work | None) -> list[OpRow]:
+    if not len(found.others):
+        return []
+    chosen = np.zeros(trace.n, bool)
+    chosen[found.others] = True
+    work = work or ops.work(trace)
+    return ops.rows_by_name(trace, work.only(chosen[work.node]), float(work.duration.sum()))[:MAX_COLLECTIVES]

@@ -1,0 +1,272 @@
+"""Memory: what was alive when, for each allocator, from the outputs that the trace describes and the graph's consumers.
+
+- An *output* comes to life when the op that makes it starts, and dies when the last of its consumers ends. Without consumers it dies
+  with its producer, if the edges come from partition graphs; if they do not, nobody knows, and it lives to the end.
+- A *buffer* is what several outputs at one address share while their lives overlap (ops hand buffers on); it counts once,
+  with the largest of their sizes. Outputs whose address is not recorded are buffers of their own.
+- Outputs of variables and constants were there before the step and are after it: they live through all of it.
+- The *curve* of an allocator is the sum of its buffers' allocated bytes (requested, where that is all there is). Workspaces that ops
+  hold only while they run are listed beside, by op type (``temporary``), and so is what they keep (``persistent_bytes``).
+
+Lifetimes, curves and peaks are NumPy; one Python turn for each of the listed tensors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tftracer.trace import ops as ops_
+from tftracer.trace.intervals import Bool, Float64, bites
+from tftracer.trace.model import Int32, Int64, StringTable, Trace
+from tftracer.web.messages import Finding, Memory, MemoryCurve, OpRow, Tensor
+
+if TYPE_CHECKING:
+    from tftracer.trace.decode import Outputs
+    from tftracer.trace.graph import Graph
+
+MAX_POINTS = 4_000
+MAX_TENSORS = 5_000
+MAX_AT_PEAK = 500
+MAX_TEMPORARY = 100
+
+#: Their outputs live in memory that was allocated before the step.
+PERSISTENT = frozenset(
+    "Const HostConst Variable VariableV2 ReadVariableOp VarHandleOp _VarHandlesOp AutoReloadVariable ImmutableConst".split()
+)
+
+
+@dataclass(frozen=True)
+class Lives:
+    """One entry an output that holds memory. Times in ns since the step began."""
+
+    output: Int64  # index into Outputs
+    alloc: Int64
+    free: Int64
+    consumer: Int64  # the last consumer, -1: none known
+    bytes: Int64
+    place: Int64  # index into places
+    places: list[tuple[int, str]]  # (device code, allocator)
+
+
+def lifetimes(trace: Trace, outputs: Outputs, graph: Graph) -> Lives:
+    """When each output was allocated and freed, forwarded buffers not yet put together."""
+    size = np.maximum(outputs.allocated_bytes, outputs.requested_bytes)
+    index = np.flatnonzero((size > 0) & trace.counted[outputs.node] & (trace.start[outputs.node] >= 0))
+    node = outputs.node[index]
+    last_end, consumer = _last_consumers(trace, graph, node, outputs.slot[index])
+    alloc = trace.start[node].copy()
+    otherwise = trace.end[node] if graph.source == "partition_graph" else np.full(len(node), trace.duration_ns)
+    free = np.where(consumer >= 0, np.maximum(last_end, trace.end[node]), otherwise)
+    lasting = np.array([op in PERSISTENT for op in trace.ops] or [False])[trace.op[node]]
+    alloc[lasting], free[lasting] = 0, trace.duration_ns
+    place, places = _places(trace, node, outputs.allocator[index], outputs.allocators)
+    return Lives(index, alloc, free, consumer, size[index], place, places)
+
+
+def _last_consumers(trace: Trace, graph: Graph, node: Int64, slot: Int64) -> tuple[Int64, Int64]:
+    """For each output (node, slot): when its last consumer ended (-1: has none), and which it was (-1)."""
+    data = np.flatnonzero(~graph.control)
+    stride = int(max(graph.slot[data].max(initial=0), slot.max(initial=0))) + 1
+    wanted = node.astype(np.int64) * stride + slot
+    key = graph.producer[data].astype(np.int64) * stride + np.maximum(graph.slot[data], 0)
+    consumer = graph.consumer[data].astype(np.int64)
+    order = np.lexsort((consumer, trace.end[consumer], key))
+    key, consumer = key[order], consumer[order]
+    at = np.searchsorted(key, wanted, "right") - 1
+    if not len(key):
+        return np.full(len(node), -1, np.int64), np.full(len(node), -1, np.int64)
+    found = (at >= 0) & (key[at] == wanted)
+    last = np.where(found, consumer[at], -1)
+    return np.where(found, trace.end[last], -1), last
+
+
+def _places(trace: Trace, node: Int64, allocator: Int64, names: StringTable) -> tuple[Int64, list[tuple[int, str]]]:
+    """An allocator of one name on two devices is two allocators."""
+    stride = max(len(names), 1)
+    keys, place = np.unique(trace.device[node].astype(np.int64) * stride + allocator, return_inverse=True)
+    return place.astype(np.int64), [(int(k) // stride, names[int(k) % stride]) for k in keys]
+
+
+@dataclass(frozen=True)
+class Buffers:
+    """One entry a buffer."""
+
+    alloc: Int64
+    free: Int64
+    bytes: Int64
+    place: Int64
+    first: Int64  # position in Lives of the output that made it
+    of: Int64  # [lives] the buffer of each output
+
+
+def buffers(lives: Lives, ptr: Int64) -> Buffers:
+    """Puts outputs at one address of one allocator together while their lives overlap. ``ptr``: [lives], 0 is unknown."""
+    n = len(lives.output)
+    # an unknown address is one of its own: below zero, where no address is (they come as int64 of 48 bits)
+    address = np.where(ptr == 0, -1 - np.arange(n), ptr)
+    order = np.lexsort((lives.free, lives.alloc, address, lives.place))
+    place, address = lives.place[order], address[order]
+    alloc, free = lives.alloc[order], lives.free[order]
+    new_address = np.ones(n, bool)
+    new_address[1:] = (place[1:] != place[:-1]) | (address[1:] != address[:-1])
+    reached = _reached(free, new_address)
+    first = new_address.copy()
+    first[1:] |= alloc[1:] >= reached[:-1]
+    group = np.cumsum(first) - 1
+    begin = np.flatnonzero(first)
+    of = np.empty(n, np.int64)
+    of[order] = group
+    if not n:
+        return Buffers(alloc, free, lives.bytes, place, begin, of)
+    ends = np.maximum.reduceat(free, begin)
+    sizes = np.maximum.reduceat(lives.bytes[order], begin)
+    return Buffers(alloc[begin], ends, sizes, place[begin], order[begin], of)
+
+
+def _reached(free: Int64, new: Bool) -> Int64:
+    """The running maximum of ``free``, started anew where ``new``."""
+    if not len(free):
+        return free
+    lift = (np.cumsum(new) - 1) * (int(free.max()) + 1)  # each address above the one before it
+    return np.maximum.accumulate(free + lift) - lift
+
+
+def curve(alloc: Int64, free: Int64, size: Int64) -> tuple[Int64, Int64]:
+    """(times, bytes): the sum of what is alive from each time on; a buffer freed at a time does not count at it."""
+    times = np.concatenate([alloc, free])
+    change = np.concatenate([size, -size])
+    order = np.argsort(times, kind="stable")
+    live = np.cumsum(change[order])
+    last = np.append(np.diff(times[order]) > 0, True)[: len(order)]
+    return times[order][last], live[last]
+
+
+def memory(
+    trace: Trace,
+    outputs: Outputs,
+    held: tuple[Int64, Int64],
+    graph: Graph,
+    findings: list[Finding],
+    at_ns: float | None = None,
+) -> Memory:
+    """Curves, the largest tensors, and what was alive at the peak (or at ``at_ns``) of the allocator that peaked highest.
+
+    ``held``: temporary and persistent bytes of each node (decode.decode_memory).
+    """
+    lives = lifetimes(trace, outputs, graph)
+    found = buffers(lives, outputs.ptr[lives.output])
+    curves = [_curve(trace, lives, found, place) for place in range(len(lives.places))]
+    order = sorted(range(len(curves)), key=lambda p: (-curves[p]["peak_bytes"], curves[p]["device"]))
+    largest = np.lexsort((found.first, -found.bytes))[:MAX_TENSORS]
+    peak: Int64 = np.zeros(0, np.int64)
+    if order:
+        at = curves[order[0]]["peak_ns"] if at_ns is None else at_ns
+        alive = np.flatnonzero((found.place == order[0]) & (found.alloc <= at) & (found.free > at))
+        peak = alive[np.lexsort((alive, -found.bytes[alive]))][:MAX_AT_PEAK]
+    return {
+        "curves": [curves[p] for p in order],
+        "tensors": _tensors(trace, outputs, lives, found, largest),
+        "tensors_total": len(found.bytes),
+        "at_peak": _tensors(trace, outputs, lives, found, peak),
+        "temporary": _temporary(trace, held[0]),
+        "persistent_bytes": float(held[1].sum()),
+        "findings": findings,
+    }
+
+
+def _curve(trace: Trace, lives: Lives, found: Buffers, place: int) -> MemoryCurve:
+    mine = found.place == place
+    times, live = curve(found.alloc[mine], found.free[mine], found.bytes[mine])
+    peak = int(np.argmax(live))
+    shown = thinned(live, peak)
+    device, allocator = lives.places[place]
+    return {
+        "allocator": allocator,
+        "device": trace.devices[device].name,
+        "time_ns": times[shown].astype(np.float64).tolist(),
+        "bytes": live[shown].astype(np.float64).tolist(),
+        "peak_bytes": float(live[peak]),
+        "peak_ns": float(times[peak]),
+    }
+
+
+def thinned(live: Int64, peak: int) -> Int64:
+    """At most MAX_POINTS positions of a curve: the lowest and the highest of each stretch, both ends and the peak."""
+    n = len(live)
+    if n <= MAX_POINTS:
+        return np.arange(n)
+    begin = np.linspace(0, n, MAX_POINTS // 2 - 2, endpoint=False).astype(np.int64)
+    order = np.lexsort((live, np.searchsorted(begin, np.arange(n), "right")))
+    ends = np.append(begin[1:], n) - 1
+    return np.unique(np.concatenate([order[begin], order[ends], [0, peak, n - 1]]))
+
+
+def _tensors(trace: Trace, outputs: Outputs, lives: Lives, found: Buffers, chosen: Int64) -> list[Tensor]:
+    last = _last_of_buffers(trace, lives, found)
+    result: list[Tensor] = []
+    for bite in bites(len(chosen), 500):
+        result.extend(_tensor(trace, outputs, lives, found, int(chosen[i]), last) for i in bite)
+    return result
+
+
+def _last_of_buffers(trace: Trace, lives: Lives, found: Buffers) -> Int64:
+    """[buffers] the consumer that ended last of all that used the buffer, -1: none known."""
+    last = np.full(len(found.bytes), -1, np.int64)
+    known = np.flatnonzero(lives.consumer >= 0)
+    order = known[np.argsort(trace.end[lives.consumer[known]], kind="stable")]
+    last[found.of[order]] = lives.consumer[order]
+    return last
+
+
+def _tensor(trace: Trace, outputs: Outputs, lives: Lives, found: Buffers, buffer: int, last: Int64) -> Tensor:
+    output = int(lives.output[found.first[buffer]])
+    node = int(outputs.node[output])
+    device, allocator = lives.places[int(found.place[buffer])]
+    return {
+        "node": node,
+        "name": trace.names[trace.name[node]],
+        "output": int(outputs.slot[output]),
+        "op": trace.ops[trace.op[node]],
+        "device": trace.devices[device].name,
+        "allocator": allocator,
+        "bytes": float(found.bytes[buffer]),
+        "shape": outputs.shape_of(output),
+        "dtype": outputs.dtype_of(output),
+        "alloc_ns": float(found.alloc[buffer]),
+        "free_ns": float(found.free[buffer]),
+        "last_consumer": int(last[buffer]),
+    }
+
+
+def _temporary(trace: Trace, temporary: Int64) -> list[OpRow]:
+    """Op types by the largest temporary memory of one execution; total_ns, mean_ns and max_ns hold bytes."""
+    node = np.flatnonzero((temporary > 0) & trace.counted)
+    if not len(node):
+        return []
+    size = temporary[node]
+    code: Int32 = trace.op[node]
+    total: Float64 = np.bincount(code, size.astype(np.float64))
+    rows = []
+    for c in np.argsort(-total, kind="stable")[:MAX_TEMPORARY].tolist():
+        mine = node[code == c]
+        if len(mine):
+            rows.append(_temporary_row(trace, c, mine, temporary[mine], float(total.sum())))
+    return rows
+
+
+def _temporary_row(trace: Trace, code: int, nodes: Int64, size: Int64, total: float) -> OpRow:
+    share = float(size.sum())
+    row = ops_.empty_row(trace.ops[code] or "(no op type)", trace.ops[code])
+    row.update(
+        count=len(nodes),
+        total_ns=share,
+        self_ns=share,
+        mean_ns=share / len(nodes),
+        max_ns=float(size.max()),
+        share=share / total,
+        node=int(nodes[np.argmax(size)]),
+    )
+    return row

@@ -1,0 +1,161 @@
+"""One trace in a page of text: ``tftracer FILE --summary``, and the same as JSON.
+
+``summarise`` gathers what the answers say and computes nothing of its own; ``render`` writes it down.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from tftracer.trace.breakdown import PARTS
+from tftracer.web.messages import DeviceBudget
+
+if TYPE_CHECKING:
+    from tftracer.trace.answers import Answers
+
+TOP = 10
+WIDTH = 100
+
+TITLES = {
+    "compute": "compute",
+    "exposed_communication": "exposed communication",
+    "hidden_communication": "hidden communication",
+    "copies": "copies",
+    "input": "waiting for input",
+    "launch_gap": "launch gap",
+    "scheduling": "waiting to be scheduled",
+    "idle": "idle",
+}
+
+
+def summarise(answers: Answers) -> dict[str, Any]:
+    """JSON-serialisable: verdict, budget, top ops by type and by op, critical path, links, findings."""
+    trace, context = answers.trace, answers.context
+    path = answers.critical_path()
+    ops = answers.ops("type")
+    communication = answers.communication()
+    return {
+        "title": context.title,
+        "step": context.step,
+        "step_ns": float(trace.duration_ns),
+        "nodes": trace.n,
+        "devices": [{"name": d.name, "title": d.title, "kind": d.kind.value} for d in trace.devices],
+        "verdict": answers.verdict()["sentences"],
+        "budget": {"whole": answers.breakdown()["whole"], "devices": answers.breakdown()["devices"]},
+        "ops": {"total_ns": ops["total_ns"], "rows": ops["rows"][:TOP]},
+        "longest_ops": answers.ops("name")["rows"][:TOP],
+        "critical_path": {
+            "length_ns": path["length_ns"],
+            "busy_ns": path["busy_ns"],
+            "steps": len(path["steps"]) + path["left_out"],
+            "edges": path["edges"],
+            "by_op": path["by_op"][:TOP],
+        },
+        "communication": {
+            "total_ns": communication["total_ns"],
+            "exposed_ns": communication["exposed_ns"],
+            "links": communication["links"][:TOP],
+            "collectives": communication["collectives"][:TOP],
+        },
+        "findings": answers.findings(),
+    }
+
+
+def render(summary: dict[str, Any]) -> str:
+    """The summary for a terminal, at most WIDTH columns, no colours; ends in a line break."""
+    parts = [_head(summary), _verdict(summary), _budget(summary), _ops(summary), _path(summary), _links(summary)]
+    return "\n\n".join(part for part in [*parts, _findings(summary)] if part) + "\n"
+
+
+def duration(ns: float) -> str:
+    """`12.3 µs`, `4.56 ms`, `1.23 s`: three digits, aligned by the caller."""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if ns >= size:
+            return f"{ns / size:.3g} {unit}" if ns / size < 1000 else f"{ns / size:,.0f} {unit}"
+    return f"{ns:.0f} ns"
+
+
+def size(count: float) -> str:
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= factor:
+            return f"{count / factor:.3g} {unit}"
+    return f"{count:.0f} B"
+
+
+def _head(summary: dict[str, Any]) -> str:
+    title = summary["title"] or "A traced step"
+    step = f", step {summary['step']}" if summary["step"] is not None else ""
+    devices = len(summary["devices"])
+    lanes = f"{devices} device{'s' if devices != 1 else ''}"
+    return f"{_cut(title, WIDTH - 50)}{step}: {duration(summary['step_ns'])}, {summary['nodes']:,} nodes on {lanes}"
+
+
+def _verdict(summary: dict[str, Any]) -> str:
+    lines = []
+    for number, sentence in enumerate(summary["verdict"], 1):
+        lines += textwrap.wrap(sentence["text"], WIDTH, initial_indent=f"{number}. ", subsequent_indent="   ")
+        lines += textwrap.wrap(sentence["advice"], WIDTH, initial_indent="   → ", subsequent_indent="     ")
+    return "\n".join(lines)
+
+
+def _budget(summary: dict[str, Any]) -> str:
+    budgets: list[DeviceBudget] = [summary["budget"]["whole"], *summary["budget"]["devices"]]
+    if len(budgets) == 2:  # one device is the whole step
+        budgets = budgets[:1]
+    used = [p for p in [*PARTS, "hidden_communication"] if any(b["parts_ns"][p] for b in budgets)]
+    rows = [["Budget", *(_cut(b["title"], 20) for b in budgets)]]
+    step = summary["step_ns"] or 1.0
+    for part in used:
+        mark = " (under compute)" if part == "hidden_communication" else ""
+        shares = [f"{duration(b['parts_ns'][part])} {b['parts_ns'][part] / step:4.0%}" for b in budgets]
+        rows.append([TITLES[part] + mark, *shares])
+    return _table(rows)
+
+
+def _ops(summary: dict[str, Any]) -> str:
+    rows = [["Op type", "count", "total", "share", "mean", "longest"]]
+    for row in summary["ops"]["rows"]:
+        times = (duration(row["total_ns"]), f"{row['share']:.1%}", duration(row["mean_ns"]), duration(row["max_ns"]))
+        rows.append([_cut(row["key"], 40), f"{row['count']:,}", *times])
+    return _table(rows) if len(rows) > 1 else ""
+
+
+def _path(summary: dict[str, Any]) -> str:
+    path = summary["critical_path"]
+    if not path["steps"]:
+        return ""
+    edges = {"partition_graph": "partition graphs", "labels": "labels", "none": "no edges known"}[path["edges"]]
+    line = f"Critical path: {path['steps']:,} ops, {duration(path['busy_ns'])} of work in {duration(path['length_ns'])} ({edges})"
+    most = ", ".join(f"{r['key']} {r['share']:.0%}" for r in path["by_op"][:5])
+    return f"{line}\n  {_cut(most, WIDTH - 2)}"
+
+
+def _links(summary: dict[str, Any]) -> str:
+    titles = {d["name"]: d["title"] for d in summary["devices"]}
+    rows = [["Link", "messages", "bytes", "on the wire", "waited for"]]
+    for link in summary["communication"]["links"]:
+        ends = (titles.get(link["source"], link["source"]), titles.get(link["destination"], link["destination"]))
+        times = (duration(link["wire_ns"]), duration(link["waited_ns"]))
+        rows.append([_cut(" → ".join(ends), 50), f"{link['messages']:,}", size(link["bytes"]), *times])
+    return _table(rows) if len(rows) > 1 else ""
+
+
+def _findings(summary: dict[str, Any]) -> str:
+    lines = []
+    for finding in summary["findings"]:
+        lines += textwrap.wrap(f"! {finding['message']}", WIDTH, subsequent_indent="  ")
+        lines += textwrap.wrap(f"  → {finding['remedy']}", WIDTH, subsequent_indent="    ")
+    return "\n".join(lines)
+
+
+def _table(rows: list[list[str]]) -> str:
+    """First column to the left, the others to the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:]))]).rstrip() for row in rows
+    )
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
