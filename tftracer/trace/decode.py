@@ -145,9 +145,7 @@ def decode_run_metadata(raw: bytes, communication_ops: str = "") -> Trace:
         notes=notes,
     )
     _set_strings(trace, columns)
-    trace.kind = node_kinds(
-        trace.devices, trace.device, trace.names, trace.name, trace.ops, trace.op, communication_ops
-    )
+    trace.kind = node_kinds(trace.devices, trace.device, trace.names, trace.name, trace.ops, trace.op, communication_ops)
     _set_bytes_moved(trace)
     return trace
 

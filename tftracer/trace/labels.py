@@ -1,8 +1,8 @@
 """What TensorFlow packs into ``timeline_label``, taken apart.
 
-    MatMul_17 = MatMul(Relu_16, MatMul_17/ReadVariableOp_S283, ^control_input)
-    [cpu 1.3MB 1.3MB] add = AddV2(x, y:1)
-    [16384B] [1.4Gb/s] edge_116_MatMul/ReadVariableOp from /job:ps/replica:0/task:0/device:CPU:0 to /job:worker/...
+MatMul_17 = MatMul(Relu_16, MatMul_17/ReadVariableOp_S283, ^control_input)
+[cpu 1.3MB 1.3MB] add = AddV2(x, y:1)
+[16384B] [1.4Gb/s] edge_116_MatMul/ReadVariableOp from /job:ps/replica:0/task:0/device:CPU:0 to /job:worker/...
 """
 
 from __future__ import annotations
