@@ -25,7 +25,7 @@ def main():
         start_web_server_on_start=False,  # record without a page; start_web_server() opens it later
         communication_ops="MyAllReduce|Exchange",  # op types or names, a regular expression, drawn as communication
     )
-    tf.disable_v2_behavior()
+    tf.disable_eager_execution()
     images = tf.placeholder(tf.float32, [None, IMAGE, IMAGE, 1], name="images")
     labels = tf.placeholder(tf.int32, [None], name="labels")
     train_op, _, _ = train_op_of(images, labels)

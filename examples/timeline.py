@@ -16,7 +16,7 @@ def main():
     parser.add_argument("--output", default="timeline.html")
     options = parser.parse_args()
 
-    tf.disable_v2_behavior()
+    tf.disable_eager_execution()
     images = tf.placeholder(tf.float32, [None, IMAGE, IMAGE, 1], name="images")
     labels = tf.placeholder(tf.int32, [None], name="labels")
     train_op, _, _ = train_op_of(images, labels)

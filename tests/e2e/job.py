@@ -44,7 +44,7 @@ def main() -> None:
                 print("STEPS", steps[0], flush=True)
         stop.set()
 
-    tf.disable_v2_behavior()
+    tf.disable_eager_execution()
     inputs, train, loss = dense_layers(options.layers)
     random = np.random.default_rng(0)
     server = TracingServer(server_port=options.port)
