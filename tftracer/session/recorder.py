@@ -195,6 +195,20 @@ class Recorder:
             message = self.run_message(run)
         self.tell({"type": "run", "payload": message})
 
+    def steps_begun(self) -> dict[str, int]:
+        """Run title -> steps begun so far, as the hook counts them (steps that failed too)."""
+        return self.tracker.begun()
+
+    def request_trace_at(self, run_title: str, step: int) -> bool:
+        """Trace the run's step of this number (as ``steps_begun`` counts), the same on every rank of a job.
+
+        False if it has begun already or there is no such run. A request for another step of the run is replaced.
+        """
+        return self.tracker.ask_at(run_title, step)
+
+    def take_back_traces_at(self) -> None:
+        self.tracker.take_back_all_at()
+
     def set_trace_all(self, on: bool) -> None:
         self.tracker.requests.set_trace_all(on)
         with self.lock:

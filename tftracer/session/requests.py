@@ -31,6 +31,7 @@ class Ticket:
     handle: RunHandle | None  # None: whichever run comes next
     asked_by: AskedBy
     settled: bool = False  # traced, or put back
+    once: bool = False  # for one certain step: no other one will do
 
 
 class Requests:
@@ -40,6 +41,7 @@ class Requests:
         self.armed = False
         self.trace_all = False
         self.next_of_any = 0
+        self._at_steps = 0  # runs of which one certain step is wanted
         self._wanting: set[RunHandle] = set()
         self._lock = threading.Lock()
 
@@ -71,12 +73,18 @@ class Requests:
             if ticket.settled:
                 return
             ticket.settled = True
-            if ticket.asked_by != "user":
+            if ticket.asked_by != "user" or ticket.once:
                 return
             if ticket.handle is None:
                 self.next_of_any += 1
             else:
                 self._want(ticket.handle, ticket.handle.wanted + 1)
+            self._arm()
+
+    def arm_at(self, change: int) -> None:
+        """One more run, or one fewer, of which one certain step is wanted (the tracker knows which)."""
+        with self._lock:
+            self._at_steps += change
             self._arm()
 
     def pending(self, handle: RunHandle) -> int:
@@ -100,4 +108,4 @@ class Requests:
             self._wanting.discard(handle)
 
     def _arm(self) -> None:
-        self.armed = bool(self.trace_all or self.next_of_any or self._wanting)
+        self.armed = bool(self.trace_all or self.next_of_any or self._wanting or self._at_steps)

@@ -66,6 +66,8 @@ class Call:
 
     identity: keys.Identity
     plain: RunHandle  # with no options: nearly always
+    begun: int = 0  # steps begun, those that failed too: the same number on all ranks that step together
+    wanted_at: int = 0  # the step to be traced for the job's page, 0: none
     variants: dict[str, RunHandle] = field(default_factory=dict)
 
     def handles(self) -> list[RunHandle]:
@@ -156,7 +158,39 @@ class Tracker:
         """A ticket if the next step of ``call`` is to be traced now; requests wait while the disk is behind."""
         if self.waiting >= MAX_WAITING or self.waiting_bytes >= MAX_WAITING_BYTES:
             return None
+        if call.wanted_at == call.begun and self.take_back_at(call):
+            return Ticket(call.plain, "user", once=True)
         return self.requests.take(call.handles())
+
+    def begun(self) -> dict[str, int]:
+        """Run title -> steps begun."""
+        with self._lock:
+            return {call.plain.title: call.begun for call in self._calls.values()}
+
+    def ask_at(self, title: str, step: int) -> bool:
+        """Trace just this step of a run; False if it is too late for that, or there is no such run."""
+        with self._lock:
+            call = next((call for call in self._calls.values() if call.plain.title == title), None)
+        if call is None or call.begun >= step:
+            return False
+        self.take_back_at(call)
+        call.wanted_at = step
+        self.requests.arm_at(1)
+        return call.begun < step or not self.take_back_at(call)  # begun meanwhile, unseen or just taken
+
+    def take_back_all_at(self) -> None:
+        with self._lock:
+            calls = list(self._calls.values())
+        for call in calls:
+            self.take_back_at(call)
+
+    def take_back_at(self, call: Call) -> bool:
+        """Whether there was such a request; of two threads that ask, one is told so."""
+        with self._lock:
+            found, call.wanted_at = call.wanted_at != 0, 0
+        if found:
+            self.requests.arm_at(-1)
+        return found
 
     def hold(self, capture: Capture) -> None:
         with self._lock:
