@@ -10,7 +10,7 @@ import type { TimelineModel } from "./model";
 import { gaps } from "./range";
 import { ticks, type Tick } from "./ruler";
 import { TextFitter } from "./text";
-import { formatTime } from "./units";
+import { formatNs } from "@/format";
 import type { Viewport } from "./viewport";
 
 export const RULER_HEIGHT = 28;
@@ -355,7 +355,7 @@ export class Renderer {
     const left = Math.max(0, viewport.xAt(start));
     const right = Math.min(viewport.width, viewport.xAt(end));
     if (right <= left) return;
-    const text = formatTime(end - start);
+    const text = formatNs(end - start);
     const room = this.fitter.width(text) + 12;
     context.fillStyle = theme.accent;
     context.fillRect(left, RULER_HEIGHT - 3, right - left, 3);

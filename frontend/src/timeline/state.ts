@@ -2,6 +2,7 @@
 import { inject, markRaw, provide, ref, shallowRef, type InjectionKey, type Ref, type ShallowRef } from "vue";
 import { flag, list, number, oneOf, text, useParameter, type Spelling } from "@/state/url";
 import type { TimelineModel } from "./model";
+import type { Matches } from "./search";
 import { HIGHLIGHTS, type Highlight } from "./shading";
 
 export const TABS = [
@@ -37,6 +38,12 @@ export interface Camera {
   readonly endNs: number;
 }
 
+/** How the search stands. */
+export type Found =
+  | { readonly status: "empty" | "busy" }
+  | { readonly status: "invalid"; readonly message: string }
+  | { readonly status: "ready"; readonly matches: Matches };
+
 export interface TraceState {
   readonly trace: number;
   /** Null until the timeline is here. */
@@ -57,6 +64,7 @@ export interface TraceState {
   readonly toggled: Ref<readonly string[]>;
   readonly pinned: Ref<readonly string[]>;
   readonly order: Ref<readonly string[]>;
+  readonly found: ShallowRef<Found>;
   readonly camera: ShallowRef<Camera | null>;
   /** Set by `select`: the timeline brings the node into view. Counts the wishes. */
   readonly revealed: Ref<number>;
@@ -114,6 +122,7 @@ function createTraceState(trace: number): TraceState {
     toggled: useParameter("fold", list()),
     pinned: useParameter("pin", list()),
     order: useParameter("order", list()),
+    found: shallowRef<Found>({ status: "empty" }),
     camera,
     revealed,
     select: (wanted) => {

@@ -1,0 +1,40 @@
+/** Runs the search that the URL asks for; a newer one takes over from one that is still under way. */
+import { onScopeDispose, watch } from "vue";
+import { nextMatch, parseQuery, search } from "./search";
+import type { TraceState } from "./state";
+
+export function useSearch(state: TraceState): { go: (forward: boolean) => void } {
+  let aborter = new AbortController();
+
+  async function run(): Promise<void> {
+    aborter.abort();
+    aborter = new AbortController();
+    const { signal } = aborter;
+    const model = state.model.value;
+    const query = parseQuery(state.search.value, state.regex.value);
+    if (query.kind === "invalid") state.found.value = { status: "invalid", message: query.message };
+    else if (model === null || query.kind === "empty") state.found.value = { status: "empty" };
+    else {
+      if (state.found.value.status !== "ready") state.found.value = { status: "busy" };
+      try {
+        const matches = await search(model, query.test, signal);
+        if (!signal.aborted) state.found.value = { status: "ready", matches };
+      } catch (error) {
+        if (!signal.aborted) throw error;
+      }
+    }
+  }
+
+  function go(forward: boolean): void {
+    const model = state.model.value;
+    const found = state.found.value;
+    if (model === null || found.status !== "ready") return;
+    const from = state.node.value === null ? -1 : model.sliceOf(state.node.value);
+    const slice = nextMatch(model, found.matches, from, forward);
+    if (slice >= 0) state.select(model.node[slice]);
+  }
+
+  watch([state.model, state.search, state.regex], () => void run(), { immediate: true });
+  onScopeDispose(() => aborter.abort());
+  return { go };
+}
