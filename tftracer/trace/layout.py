@@ -17,6 +17,7 @@ import numpy.typing as npt
 from tftracer.errors import FormatError
 from tftracer.trace.devices import sort_key
 from tftracer.trace.model import Device, DeviceKind, Int32, Int64, NodeKind, Trace
+from tftracer.web import messages
 from tftracer.web.messages import LaneKind
 
 _KINDS: dict[DeviceKind, LaneKind] = {
@@ -58,6 +59,25 @@ class Layout:
     @property
     def rows(self) -> int:
         return len(self.row_offsets) - 1
+
+
+def lane_messages(trace: Trace, layout: Layout) -> list[messages.Lane]:
+    """The lanes as the wire carries them."""
+    return [
+        {
+            "id": lane.id,
+            "device": trace.devices[lane.device].name,
+            "title": lane.title,
+            "kind": lane.kind,
+            "group": lane.group,
+            "first_row": lane.first_row,
+            "rows": lane.rows,
+            "slices": lane.slices,
+            "busy_ns": float(lane.busy_ns),
+            "collapsed": lane.collapsed,
+        }
+        for lane in layout.lanes
+    ]
 
 
 def lay_out(trace: Trace, device_pattern: str = "") -> Layout:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from tftracer.errors import UnknownError
-from tftracer.trace.descriptors import message_class
 from tftracer.trace.graph import Graph
 from tftracer.trace.labels import parse_input, parse_label, parse_received
 from tftracer.trace.model import DeviceKind, Int64, NodeKind, Trace
+from tftracer.trace.resources import dtype_name, message, shape_text
 from tftracer.web.messages import Neighbourhood, NodeDetail, NodeRef, Output
 
 #: Links of each kind that a node's details list; a constant in a loop can have a million consumers.
@@ -91,14 +91,8 @@ def check_index(trace: Trace, index: int) -> None:
 
 def exec_stats(trace: Trace, index: int) -> Any:
     """The NodeExecStats as a protobuf message; an empty one for a trace without raw bytes."""
-    message = message_class("NodeExecStats")()
-    if trace.raw:
-        low = int(trace.offset[index])
-        try:
-            message.ParseFromString(trace.raw[low : low + int(trace.size[index])])
-        except Exception:  # text that is no UTF-8, which the columns take as it is: protobuf refuses it with its own error
-            return message_class("NodeExecStats")()
-    return message
+    low = int(trace.offset[index])
+    return message("NodeExecStats", trace.raw[low : low + int(trace.size[index])])
 
 
 def outputs(stats: Any) -> list[Output]:
@@ -117,24 +111,6 @@ def outputs(stats: Any) -> list[Output]:
 
 def _bytes(allocation: Any) -> int:
     return int(allocation.allocated_bytes or allocation.requested_bytes)
-
-
-def dtype_name(dtype: int) -> str:
-    """`float32` as people write it; "" for none, the number for one that these descriptors do not know."""
-    if not dtype:
-        return ""
-    values = message_class("TensorDescription").DESCRIPTOR.fields_by_name["dtype"].enum_type.values_by_number
-    if dtype not in values:
-        return str(dtype)
-    text: str = values[dtype].name[3:].lower()
-    return {"float": "float32", "double": "float64", "half": "float16"}.get(text, text)
-
-
-def shape_text(tensor: Any) -> str:
-    """`[32, 128]`; "" where the shape is not known."""
-    if not tensor.HasField("shape") or tensor.shape.unknown_rank:
-        return ""
-    return f"[{', '.join('?' if dim.size < 0 else str(dim.size) for dim in tensor.shape.dim)}]"
 
 
 def _time(column: Int64, index: int) -> float | None:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tftracer.trace import nodes as nodes_
+from tftracer.trace.descriptors import message_class
 from tftracer.trace.model import Int32, Int64, StringTable, Trace
 from tftracer.trace.strings import Hasher, distinct, table
 from tftracer.trace.wire import LEN, VARINT, UInt64, Window, walk
@@ -31,6 +33,18 @@ class Outputs:
     allocator: Int32  # codes into allocators
     dtype: Int32  # tensorflow.DataType
     allocators: StringTable
+    raw: bytes
+    offset: Int64  # where each NodeOutput lies in raw
+    size: Int64
+
+    def dtype_of(self, output: int) -> str:
+        """`float32`; "" where not said."""
+        return dtype_name(int(self.dtype[output]))
+
+    def shape_of(self, output: int) -> str:
+        """`[32, 128]`, read from the raw bytes; "" where not said."""
+        low = int(self.offset[output])
+        return shape_text(message("NodeOutput", self.raw[low : low + int(self.size[output])]).tensor_description)
 
 
 @dataclass
@@ -44,14 +58,41 @@ class Allocations:
     allocators: StringTable
 
 
-@dataclass
-class MemoryStats:
+class MemoryStats(NamedTuple):
     """[n] bytes of each node."""
 
     temp_bytes: Int64
     persistent_bytes: Int64
     peak_bytes: Int64  # the largest of its allocators' peaks
     allocations: Allocations
+
+
+def message(name: str, data: bytes) -> Any:
+    """One message; an empty one where protobuf refuses it, for text that is no UTF-8: the columns take that as it is."""
+    found = message_class(name)()
+    try:
+        found.ParseFromString(data)
+    except Exception:  # google.protobuf.message.DecodeError, or what an older C parser raises
+        return message_class(name)()
+    return found
+
+
+def dtype_name(dtype: int) -> str:
+    """`float32` as people write it; "" for none, the number for one that the shipped descriptors do not know."""
+    if not dtype:
+        return ""
+    values = message_class("TensorDescription").DESCRIPTOR.fields_by_name["dtype"].enum_type.values_by_number
+    if dtype not in values:
+        return str(dtype)
+    text: str = values[dtype].name[3:].lower()
+    return {"float": "float32", "double": "float64", "half": "float16"}.get(text, text)
+
+
+def shape_text(tensor: Any) -> str:
+    """`[32, 128]` of a TensorDescription; "" where the shape is not known."""
+    if not tensor.HasField("shape") or tensor.shape.unknown_rank:
+        return ""
+    return f"[{', '.join('?' if dim.size < 0 else str(dim.size) for dim in tensor.shape.dim)}]"
 
 
 @dataclass
@@ -78,10 +119,14 @@ def decode_outputs(trace: Trace) -> Outputs:
         spans = {3: (np.zeros(n, np.int64), np.zeros(n, np.int64))}
         _take(window, described, numbers, 0, n, spans)
         names.append(_hashed(hasher, window, *spans[3]))
-        parts.append([outputs.row + first, slot, numbers[1], numbers[2], numbers[6], numbers[4], dtype])
-    node, slot, requested, allocated, ptr, allocation, dtype = _columns(parts, 7)
+        span = [outputs.start + window.low, outputs.end - outputs.start]
+        parts.append([outputs.row + first, slot, numbers[1], numbers[2], numbers[6], numbers[4], dtype, *span])
+    node, slot, requested, allocated, ptr, allocation, dtype, offset, size = _columns(parts, 9)
     allocator, allocators = _coded(trace.raw, names)
-    return Outputs(node, slot, requested, allocated, ptr, allocation, allocator, dtype.astype(np.int32), allocators)
+    code = dtype.astype(np.int32)
+    return Outputs(
+        node, slot, requested, allocated, ptr, allocation, allocator, code, allocators, trace.raw, offset, size
+    )
 
 
 def decode_memory(trace: Trace) -> MemoryStats:
