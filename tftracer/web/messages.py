@@ -306,8 +306,8 @@ class PathStep(TypedDict):
     end_ns: float
     wait_ns: float  # gap before it on the path
     # Why the predecessor precedes: a data edge, a send/recv pair, a kernel after its launch, a kernel after the one before it
-    # on its stream, nothing.
-    reason: Literal["op", "transfer", "launch", "stream", "start"]
+    # on its stream, no known edge but the op that ended last before it was scheduled (labels alone lack control edges), nothing.
+    reason: Literal["op", "transfer", "launch", "stream", "time", "start"]
 
 
 class CriticalPath(TypedDict):

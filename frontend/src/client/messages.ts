@@ -271,7 +271,7 @@ export interface PathStep {
   start_ns: number;
   end_ns: number;
   wait_ns: number;
-  reason: "op" | "transfer" | "launch" | "stream" | "start";
+  reason: "op" | "transfer" | "launch" | "stream" | "time" | "start";
 }
 
 export interface CriticalPath {
