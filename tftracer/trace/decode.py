@@ -1,9 +1,9 @@
 """Serialized RunMetadata into the columns of a ``Trace``: no Python object for a node, no copy of the bytes.
 
 First the nodes are found (scan.py), then read in blocks that fit the cache (nodes.py), their strings dictionary-coded
-(strings.py). What a message means follows protobuf: the last of a repeated scalar counts, repeated messages add up, unknown fields are
-passed over. Unlike protobuf, text that is no UTF-8 is taken as it is. Nothing here trusts a length or a number that it
-read; what is damaged raises FormatError or TruncatedError, which name the byte.
+(strings.py). What a message means follows protobuf: the last of a repeated scalar counts, repeated messages add up, unknown
+fields are passed over. Unlike protobuf, text that is no UTF-8 is taken as it is. Nothing here trusts a length or a number that
+it read; what is damaged raises FormatError or TruncatedError, which name the byte.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from tftracer.trace.model import (
     UNKNOWN_TIME,
     Device,
     DeviceKind,
-    Int8,
     Int32,
     Int64,
     NodeKind,
@@ -100,15 +99,17 @@ class _Columns:
 
     @classmethod
     def empty(cls, n: int) -> _Columns:
-        wide, narrow = np.int64, np.int32
-        kinds = (np.uint64, np.uint64, wide, narrow, wide, narrow, wide, wide, wide, wide, wide, wide)
-        return cls(*(np.empty(n, kind) for kind in kinds))
+        hashes = [np.empty(n, np.uint64) for _ in range(2)]
+        sizes = [np.empty(n, np.int32) for _ in range(2)]
+        wide = [np.empty(n, np.int64) for _ in range(8)]
+        return cls(hashes[0], hashes[1], wide[0], sizes[0], wide[1], sizes[1], *wide[2:])
 
 
 def decode_run_metadata(raw: bytes, communication_ops: str = "") -> Trace:
     """The trace in a serialized RunMetadata. ``communication_ops``: see kinds.node_kinds.
 
-    Nodes are in the order of the bytes; entries of one device are merged. A node without a time has UNKNOWN_TIME as start and end.
+    Nodes are in the order of the bytes; entries of one device are merged. A node without a time has
+    UNKNOWN_TIME as start and end.
     Raises FormatError for what is no RunMetadata, TruncatedError for one that was cut short; both name the byte.
     """
     found = outline(raw)
@@ -230,7 +231,7 @@ def _set_times(columns: _Columns, notes: list[str]) -> int:
 
 
 def _set_op_times(columns: _Columns) -> None:
-    """Both relative to the node's start; an op that ends where it starts has no op_end_rel, one that has neither was not timed."""
+    """Both are relative to the node's start. An op without op_end_rel was not timed."""
     op_start, op_end = columns.op_start, columns.op_end
     unknown = (op_end <= 0) | (op_start < 0) | (op_end < op_start)
     unknown |= op_end > columns.end - columns.start

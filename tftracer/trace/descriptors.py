@@ -37,9 +37,10 @@ def _message_class(name: str) -> Any:
         descriptor = _pool().FindMessageTypeByName(f"tensorflow.{name}")
     except KeyError:
         raise UnknownError(f"No message tensorflow.{name} in {FILE.name}; regenerate it, see {__name__}.") from None
-    if hasattr(message_factory, "GetMessageClass"):
-        return message_factory.GetMessageClass(descriptor)
-    return message_factory.MessageFactory(_pool()).GetPrototype(descriptor)  # protobuf 3.20
+    factory: Any = message_factory
+    if hasattr(factory, "GetMessageClass"):
+        return factory.GetMessageClass(descriptor)
+    return factory.MessageFactory(_pool()).GetPrototype(descriptor)  # protobuf 3.20
 
 
 @functools.cache

@@ -1,9 +1,9 @@
 """Which execution waited for which: the step's dependencies between nodes of the trace.
 
-An edge of the static graph (static_graph.py) becomes one edge for each execution of its consumer. A name can execute many times, in a
-loop: the consumer reads the latest execution of the producer whose op had ended when the consumer started (its op_end where known, since
-an op's end includes handing on its outputs), else the latest that had started. A Merge reads only one of its inputs, the latest. No edge
-leads back in time, so the graph has no cycle.
+An edge of the static graph (static_graph.py) becomes one edge for each execution of its consumer. A name can execute many
+times, in a loop: the consumer reads the latest execution of the producer whose op had ended when the consumer started (its
+op_end where known, since an op's end includes handing on its outputs), else the latest that had started. A Merge reads only one
+of its inputs, the latest. No edge leads back in time, so the graph has no cycle.
 """
 
 from __future__ import annotations

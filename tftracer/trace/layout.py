@@ -1,22 +1,24 @@
 """Lanes and rows: where each slice of a timeline is drawn, so that no two slices overlap on a row.
 
-A lane is one device's compute, its communication, the launches of a GPU, one stream. A lane has as many rows as slices that ever ran
-at once in it. A slice takes the row that was freed last; when all rows are free, it takes the first. No loop over the slices: at each number
-of running slices, starts (one more) and ends (one less) take turns, so the j-th start at a level takes the row of the (j-1)-th end
-at that level. A slice of no length is laid out as one of a nanosecond, so that nothing hides behind it.
+A lane is one device's compute, its communication, the launches of a GPU, one stream. A lane has as many rows as slices that
+ever ran at once in it. A slice takes the row that was freed last; when all rows are free, it takes the first. No loop over
+the slices: at each number of running slices, starts (one more) and ends (one less) take turns, so the j-th start at a level
+takes the row of the (j-1)-th end at that level. A slice of no length is laid out as one of a nanosecond, so that nothing hides
+behind it.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tftracer.errors import FormatError
 from tftracer.trace.devices import sort_key
-from tftracer.trace.model import Device, DeviceKind, Int32, Int64, NodeKind, Trace
+from tftracer.trace.model import Device, DeviceKind, Int64, NodeKind, Trace
 from tftracer.web import messages
 from tftracer.web.messages import LaneKind
 
@@ -136,9 +138,9 @@ def _bands(trace: Trace, devices: list[int]) -> list[tuple[int, LaneKind, Int64]
         kind = _KINDS[trace.devices[device].kind]
         if kind == "compute" and (here & launches).any():
             kind = "launch"
-        for of, nodes in ((kind, here & ~communicates), ("communication", here & communicates)):
-            if nodes.any():
-                bands.append((device, of, np.flatnonzero(nodes)))  # type: ignore[arg-type]
+        both: tuple[tuple[LaneKind, npt.NDArray[np.bool_]], ...]
+        both = ((kind, here & ~communicates), ("communication", here & communicates))
+        bands += [(device, of, np.flatnonzero(nodes)) for of, nodes in both if nodes.any()]
     return bands
 
 
@@ -195,6 +197,8 @@ def _inherited(running: Int64, before: Int64, first: npt.NDArray[np.bool_]) -> I
     return row
 
 
-def _narrow(values: Int64, bound: int) -> npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | Int32:
+def _narrow(values: Int64, bound: int) -> npt.NDArray[np.integer[Any]]:
     """As few bytes as hold the values: NumPy sorts small integers in linear time."""
-    return values.astype(np.uint8 if bound <= 1 << 8 else np.uint16 if bound <= 1 << 16 else np.int32)
+    if bound <= 1 << 8:
+        return values.astype(np.uint8)
+    return values.astype(np.uint16) if bound <= 1 << 16 else values.astype(np.int32)

@@ -39,7 +39,7 @@ def node_detail(
 ) -> NodeDetail:
     """One node's details. Without a graph, inputs are what the label names.
 
-    ``share_of_type``, ``share_of_step`` are computed here unless given; ``critical`` and ``slack_ns`` come from the critical path.
+    ``share_of_type``, ``share_of_step`` are computed here unless given; the rest comes from the critical path.
     Raises UnknownError for an index that the trace does not have.
     """
     check_index(trace, index)

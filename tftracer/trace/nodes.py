@@ -1,8 +1,8 @@
 """The fields of many NodeExecStats at once.
 
-TensorFlow writes a message's fields in ascending order, so one pass over the fields in that order, each taken by the rows that have it,
-reads nearly every node. A node that is not at its end after it (fields in another order, unknown ones, repeated ones) is read again by the
-general walk, which takes any order.
+TensorFlow writes a message's fields in ascending order, so one pass over the fields in that order, each taken by the rows
+that have it, reads nearly every node. A node that is not at its end after it (fields in another order, unknown ones, repeated
+ones) is read again by the general walk, which takes any order.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tftracer.trace.model import Int64
-from tftracer.trace.wire import LEN, VARINT, Bool, Fields, Window, read_varints, sizes, squeeze, walk
+from tftracer.trace.wire import LEN, VARINT, Bool, Fields, UInt64, Window, read_varints, sizes, squeeze, walk
 
 # field numbers of NodeExecStats (step_stats.proto)
 NAME, START_US, OP_START_US, OP_END_US, END_US, MEMORY, OUTPUT, LABEL, SCHEDULED_US, THREAD = range(1, 11)
@@ -77,7 +77,7 @@ class _Pass:
         self.add_micros(times)
         return NodeColumns(*name, *label, times, thread & 0xFFFFFFFF)
 
-    def has(self, number: int, wire: int) -> tuple[np.ndarray, Bool, int]:  # type: ignore[type-arg]
+    def has(self, number: int, wire: int) -> tuple[UInt64, Bool, int]:
         """(the words that the rows stand at, which of them begin this field, size of its tag)."""
         tag = number << 3 | wire
         words = self.window.words[self.at]
@@ -102,7 +102,7 @@ class _Pass:
         self.at += size
         return value.view(np.int64)
 
-    def short(self, words: np.ndarray, tag: int) -> tuple[np.ndarray, Int64]:  # type: ignore[type-arg]
+    def short(self, words: UInt64, tag: int) -> tuple[UInt64, Int64]:
         """A varint that mostly ends within the word that its tag begins."""
         value = words >> np.uint64(8 * tag)
         mask, size = sizes(value)

@@ -15,7 +15,7 @@ from tftracer.trace import nodes as nodes_
 from tftracer.trace.descriptors import message_class
 from tftracer.trace.model import Int32, Int64, StringTable, Trace
 from tftracer.trace.strings import Hasher, distinct, table
-from tftracer.trace.wire import LEN, VARINT, UInt64, Window, walk
+from tftracer.trace.wire import LEN, VARINT, Fields, UInt64, Window, walk
 
 _BLOCK = 1 << 15
 
@@ -124,9 +124,7 @@ def decode_outputs(trace: Trace) -> Outputs:
     node, slot, requested, allocated, ptr, allocation, dtype, offset, size = _columns(parts, 9)
     allocator, allocators = _coded(trace.raw, names)
     code = dtype.astype(np.int32)
-    return Outputs(
-        node, slot, requested, allocated, ptr, allocation, allocator, code, allocators, trace.raw, offset, size
-    )
+    return Outputs(node, slot, requested, allocated, ptr, allocation, allocator, code, allocators, trace.raw, offset, size)
 
 
 def decode_memory(trace: Trace) -> MemoryStats:
@@ -171,7 +169,7 @@ def _messages(window: Window, start: Int64, end: Int64, number: int) -> _Found:
     return _sorted([_of(fields, number) for fields in walk(window, start, end)])
 
 
-def _of(fields: nodes_.Fields, number: int) -> _Found:
+def _of(fields: Fields, number: int) -> _Found:
     which = np.flatnonzero((fields.number == number) & (fields.wire == LEN))
     offset = fields.offset[which]
     return _Found(fields.row[which], offset, offset + fields.size[which])

@@ -1,9 +1,9 @@
 """Where the nodes of a device begin: the chain of ``node_stats`` fields, found without a Python step for each.
 
-A node begins with the tag of ``node_stats``, its length, and (as TensorFlow writes fields in order) the tag of its name. All places
-that look like that are candidates; each leads to the place behind it. Where a candidate leads to the very next candidate, the
-chain holds; where it does not (a look-alike inside a string or a number, a node without a name), one step is read by hand. The result is
-exactly what reading field by field gives.
+A node begins with the tag of ``node_stats``, its length, and (as TensorFlow writes fields in order) the tag of its name.
+All places that look like that are candidates; each leads to the place behind it. Where a candidate leads to the very next
+candidate, the chain holds; where it does not (a look-alike inside a string or a number, a node without a name), one step
+is read by hand. The result is exactly what reading field by field gives.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from tftracer.errors import FormatError
 from tftracer.trace.model import Int64
@@ -99,7 +100,7 @@ def _candidates(raw: bytes, low: int, high: int) -> tuple[Int64, Int64, Int64, I
     return begin, content, end, _links(begin, end)
 
 
-def _looks(text: np.ndarray, block: int) -> Int64:  # type: ignore[type-arg]
+def _looks(text: npt.NDArray[np.uint8], block: int) -> Int64:
     stop = min(block + _BLOCK, len(text) - 4)
     looks = text[block + 2 : stop + 2] == _NAME_TAG
     looks |= text[block + 3 : stop + 3] == _NAME_TAG

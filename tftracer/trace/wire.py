@@ -82,7 +82,7 @@ def squeeze(value: UInt64, longest: int = 8) -> UInt64:
 
 
 def sizes(words: UInt64) -> tuple[UInt64, Int64]:
-    """(mask of the varint's bytes, its length in bytes) of the varint that starts each word; length 8 and a full mask for longer ones."""
+    """(mask of the varint's bytes, its length) of the varint that starts each word; a full mask and 8 for longer ones."""
     stop = ~words
     stop &= _HIGH
     stop &= np.negative(stop)
@@ -128,7 +128,7 @@ def _lengthen(window: Window, at: Int64, value: UInt64, size: Int64) -> None:
 
 
 class Fields(NamedTuple):
-    """One field of each of many messages; ``value`` of a varint or fixed field, ``offset`` and ``size`` of what a LEN field holds."""
+    """One field of each of many messages: the value of a number, offset and size of what a LEN field holds."""
 
     row: Int64
     number: Int64
@@ -187,7 +187,7 @@ def _next_fields(window: Window, row: Int64, at: Int64, stop: Int64) -> tuple[Fi
             value[rows] = (loaded & np.uint64(0xFFFFFFFF) if width == 4 else loaded).astype(np.uint64).view(np.int64)
     _refuse(window, at, (wire > FIXED32) | (wire == END_GROUP), "an unknown wire type")
     for i in np.flatnonzero(wire == GROUP).tolist():
-        following[i] = _skip_group(memoryview(window.bytes), int(content[i]), int(stop[i]), int(number[i]), window.low)
+        following[i] = _skip_group(window.bytes.data, int(content[i]), int(stop[i]), int(number[i]), window.low)
     _refuse(window, at, following > stop, "a field longer than its message")
     return Fields(row, number, wire, value, offset, length), following
 
