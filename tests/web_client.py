@@ -38,10 +38,11 @@ class Client:
 
     def __init__(self, server: WebServer) -> None:
         self.server = server
-        self.host = f"127.0.0.1:{server.port}"
+        self.address = "127.0.0.1"
+        self.host = f"{self.address}:{server.port}"
 
     def connection(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=TIMEOUT_S)
+        return http.client.HTTPConnection(self.address, self.server.port, timeout=TIMEOUT_S)
 
     def __call__(self, method: str, path: str, body: Any = None, **headers: str | None) -> Answer:
         """``headers`` by keyword, underscores for dashes. A body that is not bytes is sent as JSON."""
@@ -79,7 +80,7 @@ def serving(source: FakeSource | None = None, **options: Any) -> Iterator[Client
         server.stop()
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def no_stray_logs(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """Whatever Tornado, asyncio or tftracer warns of without being expected fails the test; clear caplog where it is."""
     caplog.set_level(logging.INFO, "tornado")
@@ -94,6 +95,6 @@ def source() -> FakeSource:
 
 
 @pytest.fixture
-def client(source: FakeSource) -> Iterator[Client]:
+def client(source: FakeSource, no_stray_logs: None) -> Iterator[Client]:
     with serving(source) as made:
         yield made

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tftracer.trace.answers import Answers
 
 UPLOAD_BYTES = 16 << 30
+UPLOAD_S = 24 * 3600.0
 MEMORY_BYTES = 8 << 20  # an export beyond this is on disk while it is sent
 Writer = Callable[["Answers", TraceRecord, IO[bytes]], None]
 
@@ -155,7 +156,7 @@ class Upload:
     def __init__(self, request: HTTPServerRequest) -> None:
         connection = request.connection
         connection.set_max_body_size(UPLOAD_BYTES)  # type: ignore[union-attr]
-        connection.set_body_timeout(0)  # type: ignore[union-attr]
+        connection.set_body_timeout(UPLOAD_S)  # type: ignore[union-attr]
         self.size = 0
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
