@@ -1,7 +1,8 @@
 """One trace's answers: the facade through which the server, the command line and the exports ask the engine.
 
 ``Answers(raw, context)`` decodes when first asked, keeps what is costly, and returns the bodies of web/messages.py: plain
-dicts, lists, floats and ints, with ``Column`` where the contract says so. Safe to use from several threads: one answer is computed at
+dicts, lists, floats and ints, with ``Column`` where the contract says so. Safe to use from several threads: one answer is
+computed at
 a time, under a lock, and kept. No TensorFlow, no Tornado.
 """
 
@@ -9,22 +10,35 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from tftracer.errors import UnknownError
-from tftracer.trace import breakdown, communication, cost, critical_path, decode, memory, ops, scheduling, summary, verdict
+from tftracer.trace import (
+    breakdown,
+    communication,
+    cost,
+    critical_path,
+    decode,
+    graph,
+    layout,
+    memory,
+    node,
+    ops,
+    resources,
+    scheduling,
+    summary,
+    verdict,
+)
 from tftracer.trace.columns import column, narrow, strings
 from tftracer.trace.findings import findings_of
+from tftracer.trace.graph import Graph
 from tftracer.trace.intervals import Bool, Float64
+from tftracer.trace.layout import Lane, Layout
 from tftracer.trace.model import UNKNOWN_TIME, Trace, TraceContext
 from tftracer.web import messages
 from tftracer.web.messages import Finding
-
-if TYPE_CHECKING:
-    from tftracer.trace.graph import Graph
-    from tftracer.trace.layout import Layout
 
 #: Up to this many nodes the timeline marks the critical path at once; beyond, once someone asked for the path.
 CRITICAL_AT_ONCE = 100_000
@@ -48,7 +62,7 @@ class Answers:
             raise ValueError("Answers needs the raw bytes of a trace, or a decoded one")
         self.context = context
         self.trace_id = trace_id
-        self._raw = raw
+        self.raw = raw if raw is not None else b""
         self._lock = threading.RLock()
         self._known: dict[str, Any] = {} if trace is None else {"trace": trace}
 
@@ -63,19 +77,14 @@ class Answers:
 
     @property
     def trace(self) -> Trace:
-        raw = self._raw or b""
-        return self._once("trace", lambda: decode.decode_run_metadata(raw, self.context.communication_ops))
+        return self._once("trace", lambda: decode.decode_run_metadata(self.raw, self.context.communication_ops))
 
     @property
     def layout(self) -> Layout:
-        from tftracer.trace import layout
-
         return self._once("layout", lambda: layout.lay_out(self.trace, self.context.device_pattern))
 
     @property
     def graph(self) -> Graph:
-        from tftracer.trace import graph
-
         return self._once("graph", lambda: graph.dependencies(self.trace))
 
     @property
@@ -142,8 +151,8 @@ class Answers:
         """``at_ns``: list what was alive then instead of at the peak."""
 
         def compute() -> messages.Memory:
-            outputs = self._once("outputs", lambda: decode.decode_outputs(self.trace))
-            held = self._once("held", lambda: decode.decode_memory(self.trace))
+            outputs = self._once("outputs", lambda: resources.decode_outputs(self.trace))
+            held = self._once("held", lambda: resources.decode_memory(self.trace))
             return memory.memory(self.trace, outputs, held, self.graph, self.findings(), at_ns)
 
         with self._lock:
@@ -163,8 +172,6 @@ class Answers:
 
     def node(self, index: int) -> messages.NodeDetail:
         """Raises UnknownError for a node that the trace does not have."""
-        from tftracer.trace import node
-
         with self._lock:
             self._check(index)
             small = self.trace.n <= SLACK_AT_ONCE
@@ -173,8 +180,6 @@ class Answers:
             return node.node_detail(self.trace, index, self.graph, critical=critical, slack_ns=slack)
 
     def neighbourhood(self, index: int, depth: int = 2, limit: int = 200) -> messages.Neighbourhood:
-        from tftracer.trace import node
-
         with self._lock:
             self._check(index)
             return node.neighbourhood(self.trace, self.graph, index, depth, limit)
@@ -188,10 +193,10 @@ class Answers:
 
 
 def timeline(
-    trace: Trace, layout: Layout, critical: Bool, context: TraceContext, findings: list[Finding], trace_id: int
+    trace: Trace, laid_out: Layout, critical: Bool, context: TraceContext, findings: list[Finding], trace_id: int
 ) -> messages.Timeline:
     """The layout's slices as columns, in its order."""
-    order = layout.order
+    order = laid_out.order
     start = trace.start[order]
     duration = trace.end[order] - start
     known = trace.scheduled[order] != UNKNOWN_TIME
@@ -203,8 +208,8 @@ def timeline(
         "nodes": trace.n,
         "origin_ns": str(trace.origin_ns),
         "duration_ns": float(trace.duration_ns),
-        "lanes": layout.lanes,
-        "row_offsets": column(layout.row_offsets.astype(np.uint32)),
+        "lanes": [_lane(trace, lane) for lane in laid_out.lanes],
+        "row_offsets": column(laid_out.row_offsets.astype(np.uint32)),
         "start": column(start.astype(np.float64)),
         "duration": column(duration.astype(np.float64 if wide else np.uint32)),
         "delay": column(delay.astype(np.float32)),
@@ -216,6 +221,21 @@ def timeline(
         "names": strings(trace.names),
         "ops": strings(trace.ops),
         "findings": findings,
+    }
+
+
+def _lane(trace: Trace, lane: Lane) -> messages.Lane:
+    return {
+        "id": lane.id,
+        "device": trace.devices[lane.device].name,
+        "title": lane.title,
+        "kind": lane.kind,
+        "group": lane.group,
+        "first_row": lane.first_row,
+        "rows": lane.rows,
+        "slices": lane.slices,
+        "busy_ns": float(lane.busy_ns),
+        "collapsed": lane.collapsed,
     }
 
 

@@ -1,6 +1,7 @@
 """Who sent what to whom, how long it was on the wire and how long it was waited for.
 
-- A *transfer* has a source and a destination: a RecvTensor, whose label says both, on the device that receives. Its time runs from
+- A *transfer* has a source and a destination: a RecvTensor, whose label says both, on the device that receives. Its time
+  runs from
   the request to the tensor's arrival, so it holds the time in which the tensor was not made yet.
 - A *link* is all transfers from one device to another. *Wire* time is the union of their times; *waited for* is the part of
   it in which the receiving process computed nothing.

@@ -1,6 +1,7 @@
 """TensorFlow's own cost model (``build_cost_model``) beside what was measured, op by op.
 
-``estimated``: the cost graph's ``compute_cost`` (the model's running figure, in microseconds there); ``measured``: the op's executions in
+``estimated``: the cost graph's ``compute_cost`` (the model's running figure, in microseconds there); ``measured``: the
+op's executions in
 this trace, added up. Joined by name.
 """
 

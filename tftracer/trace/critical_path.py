@@ -3,7 +3,9 @@
 *Path*: from the node that ends last, back to the predecessor that ended last, and so on to one that has none. Predecessors are
 the producers along the edges of the partition graphs (or of the labels, trace/graph.py), sends and receives across devices
 included; for a kernel also its launch, and the kernel before it on its stream. An edge whose producer ended after its
-consumer cannot be the cause of anything and is passed over.
+consumer cannot be the cause of anything and is passed over. Labels lack control edges that TensorFlow added itself: where
+they are all there is, an op without any known predecessor is taken to follow the op that ended last on its device before it
+was scheduled, and says so (``time``).
 
 *Slack*: how much later a node could end without the step ending later, were all durations what they are:
 ``min(over consumers: latest end - duration) - end``, the end of the step for a node without consumers. 0 on a path without gaps.
@@ -20,16 +22,16 @@ import numpy as np
 
 from tftracer.trace import physical
 from tftracer.trace.intervals import Bool, Float64, bites
-from tftracer.trace.model import Int8, Int32, Int64, Trace
+from tftracer.trace.model import Int8, Int32, Int64, NodeKind, Trace
 from tftracer.web.messages import CriticalPath, Finding, OpRow, PathStep
 
 if TYPE_CHECKING:
     from tftracer.trace.graph import Graph
 
 MAX_STEPS = 20_000
-Reason = Literal["op", "transfer", "launch", "stream", "start"]
-REASONS: tuple[Reason, ...] = ("op", "transfer", "launch", "stream", "start")
-_OP, _TRANSFER, _LAUNCH, _STREAM = range(4)
+Reason = Literal["op", "transfer", "launch", "stream", "time", "start"]
+REASONS: tuple[Reason, ...] = ("op", "transfer", "launch", "stream", "time", "start")
+_OP, _TRANSFER, _LAUNCH, _STREAM, _TIME, _START = range(6)
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Edges:
     producer: Int32
     consumer: Int32
     reason: Int8
+    complete: bool = True  # False: from labels, which lack the control edges that TensorFlow added itself
 
 
 def edges_of(trace: Trace, graph: Graph) -> Edges:
@@ -55,8 +58,9 @@ def edges_of(trace: Trace, graph: Graph) -> Edges:
             np.full(len(after), _STREAM),
         ]
     ).astype(np.int8)
-    keep = _forward(trace, producer, consumer) & trace.counted[producer] & trace.counted[consumer]
-    return Edges(producer[keep], consumer[keep], reason[keep])
+    there = trace.counted & (trace.start >= 0)
+    keep = _forward(trace, producer, consumer) & there[producer] & there[consumer]
+    return Edges(producer[keep], consumer[keep], reason[keep], graph.source != "labels")
 
 
 def _forward(trace: Trace, producer: Int32, consumer: Int32) -> Bool:
@@ -79,11 +83,31 @@ def _stream_order(trace: Trace) -> tuple[Int64, Int64]:
 def last_predecessor(trace: Trace, edges: Edges) -> tuple[Int32, Int8]:
     """[n] the predecessor that ended last (-1: none), and the reason (an index into REASONS)."""
     best = np.full(trace.n, -1, np.int32)
-    why = np.full(trace.n, REASONS.index("start"), np.int8)
+    why = np.full(trace.n, _START, np.int8)
     order = np.lexsort((edges.producer, trace.start[edges.producer], trace.end[edges.producer]))
     best[edges.consumer[order]] = edges.producer[order]  # of several writes to one place the last stays
     why[edges.consumer[order]] = edges.reason[order]
+    if not edges.complete:
+        _assume(trace, best, why)
     return best, why
+
+
+def _assume(trace: Trace, best: Int32, why: Int8) -> None:
+    """Give ops without a known predecessor the one that ended last on their device before they were scheduled (or started)."""
+    counted = trace.counted & (trace.start >= 0)
+    orphans = np.flatnonzero(counted & (best < 0) & (trace.kind != NodeKind.COMMUNICATION))
+    others = np.flatnonzero(counted)
+    stride = trace.duration_ns + 1
+    key = trace.device[others].astype(np.int64) * stride + trace.end[others]
+    order = np.argsort(key, kind="stable")
+    ready = np.where(trace.scheduled >= 0, trace.scheduled, trace.start)[orphans]
+    wanted = trace.device[orphans].astype(np.int64) * stride + ready
+    at = np.searchsorted(key[order], wanted, "right") - 1
+    assumed = others[order[np.maximum(at, 0)]]
+    found = (at >= 0) & (trace.device[assumed] == trace.device[orphans])
+    found &= _forward(trace, assumed.astype(np.int32), orphans.astype(np.int32))
+    best[orphans[found]] = assumed[found]
+    why[orphans[found]] = _TIME
 
 
 def path_nodes(trace: Trace, edges: Edges) -> tuple[Int64, Int8]:
@@ -165,8 +189,8 @@ def _by_op(trace: Trace, nodes: Int64, reached: Int64) -> list[OpRow]:
     op, duration = trace.op[nodes], trace.end[nodes] - trace.start[nodes]
     own = trace.end[nodes] - np.maximum(trace.start[nodes], np.minimum(reached, trace.end[nodes]))
     count = np.bincount(op)
-    total = np.bincount(op, duration.astype(np.float64))
-    self_ns = np.bincount(op, own.astype(np.float64))
+    total = np.bincount(op, duration.astype(np.float64)).astype(np.float64)
+    self_ns = np.bincount(op, own.astype(np.float64)).astype(np.float64)
     rows = [_op_row(trace, nodes, duration, op == c, int(c), count, total, self_ns) for c in np.flatnonzero(count)]
     return sorted(rows, key=lambda row: (-row["self_ns"], row["key"]))
 

@@ -1,6 +1,7 @@
 """What a trace lacks or gets wrong, each with its remedy. Every answer and every export carries these.
 
-What is looked at: the trace's columns, the decoder's notes (``Trace.notes``: a code of this catalogue, or ``code: details``), and what
+What is looked at: the trace's columns, the decoder's notes (``Trace.notes``: a code of this catalogue, or ``code:
+details``), and what
 is known from outside (TraceContext). Nothing is guessed: a cause is named only where it was seen.
 """
 
@@ -64,6 +65,7 @@ NOTES: dict[str, tuple[Severity, str, str]] = {
 def findings_of(trace: Trace, context: TraceContext) -> list[Finding]:
     """All findings, the gravest first."""
     found = [
+        *context.findings,
         *_size(trace),
         *_gpu(trace, context),
         *_kernels(trace),
@@ -72,8 +74,8 @@ def findings_of(trace: Trace, context: TraceContext) -> list[Finding]:
         *_times(trace),
         *_noted(trace),
     ]
-    distinct = {f["code"]: f for f in reversed(found)}
-    kept = [f for f in found if distinct[f["code"]] is f]
+    first = {f["code"]: f for f in reversed(found)}  # what the file's own reader found says more than what is told here
+    kept = [f for f in found if first[f["code"]] is f]
     order = {"error": 0, "warning": 1, "info": 2}
     return sorted(kept, key=lambda f: order[f["severity"]])
 
@@ -126,7 +128,8 @@ def _why_no_gpu(context: TraceContext) -> tuple[str, str]:
     if "permission" in what or "privilege" in what:
         return (
             f"CUPTI was refused: {context.cupti}.",
-            "Allow profiling to all users: load the NVIDIA module with NVreg_RestrictProfilingToAdminUsers=0, or give the process "
+            "Allow profiling to all users: load the NVIDIA module with NVreg_RestrictProfilingToAdminUsers=0, or "
+            "give the process "
             "(the container) CAP_SYS_ADMIN.",
         )
     if "not found" in what or "cannot" in what or "no such" in what:
@@ -158,7 +161,8 @@ def _kernels(trace: Trace) -> Iterator[Finding]:
         yield finding(
             "unmatched_kernels",
             "info",
-            f"{unmatched:,} of {total:,} kernels carry the name of no op in the trace; their time counts for the GPU, not for an op.",
+            f"{unmatched:,} of {total:,} kernels carry the name of no op in the trace; their time counts for the "
+            "GPU, not for an op.",
             "XLA clusters and fused kernels have names of their own: look at the kernels' own lane.",
         )
 

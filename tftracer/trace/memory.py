@@ -1,12 +1,12 @@
-"""Memory: what was alive when, for each allocator, from the outputs that the trace describes and the graph's consumers.
+"""Memory: what was alive when, for each allocator, from the outputs in the trace and their consumers in the graph.
 
-- An *output* comes to life when the op that makes it starts, and dies when the last of its consumers ends. Without consumers it dies
-  with its producer, if the edges come from partition graphs; if they do not, nobody knows, and it lives to the end.
+- An *output* comes to life when the op that makes it starts, and dies when the last of its consumers ends. Without
+  consumers it dies with its producer, if the edges come from partition graphs; else nobody knows, and it lives to the end.
 - A *buffer* is what several outputs at one address share while their lives overlap (ops hand buffers on); it counts once,
   with the largest of their sizes. Outputs whose address is not recorded are buffers of their own.
 - Outputs of variables and constants were there before the step and are after it: they live through all of it.
-- The *curve* of an allocator is the sum of its buffers' allocated bytes (requested, where that is all there is). Workspaces that ops
-  hold only while they run are listed beside, by op type (``temporary``), and so is what they keep (``persistent_bytes``).
+- The *curve* of an allocator is the sum of its buffers' allocated bytes (requested, where that is all there is). Workspaces
+  that ops hold only while they run are listed beside, by op type (``temporary``), and so is what they keep.
 
 Lifetimes, curves and peaks are NumPy; one Python turn for each of the listed tensors.
 """
@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tftracer.trace import ops as ops_
-from tftracer.trace.intervals import Bool, Float64, bites
+from tftracer.trace.intervals import Bool, bites
 from tftracer.trace.model import Int32, Int64, StringTable, Trace
 from tftracer.web.messages import Finding, Memory, MemoryCurve, OpRow, Tensor
 
 if TYPE_CHECKING:
-    from tftracer.trace.decode import Outputs
     from tftracer.trace.graph import Graph
+    from tftracer.trace.resources import MemoryStats, Outputs
 
 MAX_POINTS = 4_000
 MAX_TENSORS = 5_000
@@ -34,7 +34,17 @@ MAX_TEMPORARY = 100
 
 #: Their outputs live in memory that was allocated before the step.
 PERSISTENT = frozenset(
-    "Const HostConst Variable VariableV2 ReadVariableOp VarHandleOp _VarHandlesOp AutoReloadVariable ImmutableConst".split()
+    [
+        "Const",
+        "HostConst",
+        "Variable",
+        "VariableV2",
+        "ReadVariableOp",
+        "VarHandleOp",
+        "_VarHandlesOp",
+        "AutoReloadVariable",
+        "ImmutableConst",
+    ]
 )
 
 
@@ -83,7 +93,7 @@ def _last_consumers(trace: Trace, graph: Graph, node: Int64, slot: Int64) -> tup
     return np.where(found, trace.end[last], -1), last
 
 
-def _places(trace: Trace, node: Int64, allocator: Int64, names: StringTable) -> tuple[Int64, list[tuple[int, str]]]:
+def _places(trace: Trace, node: Int64, allocator: Int32, names: StringTable) -> tuple[Int64, list[tuple[int, str]]]:
     """An allocator of one name on two devices is two allocators."""
     stride = max(len(names), 1)
     keys, place = np.unique(trace.device[node].astype(np.int64) * stride + allocator, return_inverse=True)
@@ -131,7 +141,8 @@ def _reached(free: Int64, new: Bool) -> Int64:
     if not len(free):
         return free
     lift = (np.cumsum(new) - 1) * (int(free.max()) + 1)  # each address above the one before it
-    return np.maximum.accumulate(free + lift) - lift
+    reached: Int64 = np.maximum.accumulate(free + lift) - lift
+    return reached
 
 
 def curve(alloc: Int64, free: Int64, size: Int64) -> tuple[Int64, Int64]:
@@ -147,14 +158,14 @@ def curve(alloc: Int64, free: Int64, size: Int64) -> tuple[Int64, Int64]:
 def memory(
     trace: Trace,
     outputs: Outputs,
-    held: tuple[Int64, Int64],
+    held: MemoryStats,
     graph: Graph,
     findings: list[Finding],
     at_ns: float | None = None,
 ) -> Memory:
     """Curves, the largest tensors, and what was alive at the peak (or at ``at_ns``) of the allocator that peaked highest.
 
-    ``held``: temporary and persistent bytes of each node (decode.decode_memory).
+    ``held``: what the nodes kept beside their outputs (resources.decode_memory).
     """
     lives = lifetimes(trace, outputs, graph)
     found = buffers(lives, outputs.ptr[lives.output])
@@ -171,8 +182,8 @@ def memory(
         "tensors": _tensors(trace, outputs, lives, found, largest),
         "tensors_total": len(found.bytes),
         "at_peak": _tensors(trace, outputs, lives, found, peak),
-        "temporary": _temporary(trace, held[0]),
-        "persistent_bytes": float(held[1].sum()),
+        "temporary": _temporary(trace, held.temp_bytes),
+        "persistent_bytes": float(held.persistent_bytes.sum()),
         "findings": findings,
     }
 
@@ -248,7 +259,7 @@ def _temporary(trace: Trace, temporary: Int64) -> list[OpRow]:
         return []
     size = temporary[node]
     code: Int32 = trace.op[node]
-    total: Float64 = np.bincount(code, size.astype(np.float64))
+    total = np.bincount(code, size.astype(np.float64)).astype(np.float64)
     rows = []
     for c in np.argsort(-total, kind="stable")[:MAX_TEMPORARY].tolist():
         mine = node[code == c]
@@ -259,14 +270,13 @@ def _temporary(trace: Trace, temporary: Int64) -> list[OpRow]:
 
 def _temporary_row(trace: Trace, code: int, nodes: Int64, size: Int64, total: float) -> OpRow:
     share = float(size.sum())
-    row = ops_.empty_row(trace.ops[code] or "(no op type)", trace.ops[code])
-    row.update(
-        count=len(nodes),
-        total_ns=share,
-        self_ns=share,
-        mean_ns=share / len(nodes),
-        max_ns=float(size.max()),
-        share=share / total,
-        node=int(nodes[np.argmax(size)]),
-    )
-    return row
+    return {
+        **ops_.empty_row(trace.ops[code] or "(no op type)", trace.ops[code]),
+        "count": len(nodes),
+        "total_ns": share,
+        "self_ns": share,
+        "mean_ns": share / len(nodes),
+        "max_ns": float(size.max()),
+        "share": share / total,
+        "node": int(nodes[np.argmax(size)]),
+    }

@@ -27,8 +27,22 @@ MAX_ROWS = 10_000
 
 #: These run other ops of the trace and do nothing else meanwhile.
 CALLS = frozenset(
-    "PartitionedCall StatefulPartitionedCall RemoteCall SymbolicGradient While StatelessWhile If StatelessIf Case "
-    "StatelessCase For MapDefun BatchFunction TPUPartitionedCall".split()
+    [
+        "PartitionedCall",
+        "StatefulPartitionedCall",
+        "RemoteCall",
+        "SymbolicGradient",
+        "While",
+        "StatelessWhile",
+        "If",
+        "StatelessIf",
+        "Case",
+        "StatelessCase",
+        "For",
+        "MapDefun",
+        "BatchFunction",
+        "TPUPartitionedCall",
+    ]
 )
 
 
@@ -122,7 +136,7 @@ def _sums(what: Work, code: Int32, groups: int) -> Sums:
     duration = what.duration.astype(np.float64)
 
     def added(weights: Float64) -> Float64:
-        return np.bincount(code, weights, groups)
+        return np.bincount(code, weights, groups).astype(np.float64)
 
     longest = np.zeros(groups, np.int64)
     order = np.argsort(what.duration, kind="stable")
@@ -241,7 +255,7 @@ def _add_to_ancestors(merged: dict[str, OpRow], scope: str, sums: Sums, code: in
     while scope:
         row = merged.get(scope)
         if row is None:
-            merged[scope] = OpRow(**{**own, "key": scope})  # type: ignore[typeddict-item]
+            merged[scope] = OpRow(**{**own, "key": scope})
         else:
             _add(row, own)
         scope = scope_of(scope)

@@ -88,7 +88,8 @@ def members(trace: Trace, group: Group) -> Bool:
 
 def on_stream(trace: Trace) -> Bool:
     """[n] kernels and copies that were recorded on a GPU's streams."""
-    return on_stream_codes(trace)[trace.device] & trace.counted
+    result: Bool = on_stream_codes(trace)[trace.device] & trace.counted
+    return result
 
 
 def on_stream_codes(trace: Trace) -> Bool:
@@ -123,7 +124,8 @@ def launch_of(trace: Trace) -> Int32:
 def _on_gpu_host(trace: Trace) -> Bool:
     """[n] nodes that may launch: ops of a GPU, or (recorded on the CPU) ops marked as launches."""
     hosts = np.array([d.kind in (DeviceKind.GPU, DeviceKind.CPU) for d in trace.devices] or [False])
-    return hosts[trace.device] | (trace.kind == NodeKind.LAUNCH)
+    result: Bool = hosts[trace.device] | (trace.kind == NodeKind.LAUNCH)
+    return result
 
 
 def _base_codes(trace: Trace, kernels: Int64, hosts: Int64) -> Int32:
