@@ -611,10 +611,56 @@ export interface Closing {
 
 export type LiveMessage = SnapshotMessage | SessionUpdate | RunUpdate | TraceUpdate | TraceRemoved | StepsUpdate | JobUpdate | Closing;
 
+/** The NodeDetail of every node, as columns [nodes]; the page puts one together when it is asked for (client/details.ts). Lists of a node's links and outputs are ``*_offsets`` [nodes + 1] into columns of their own. Times are ns, -1: not known. */
+export interface NodeDetails {
+  nodes: number;
+  duration_ns: number;
+  devices: string[];
+  device_titles: string[];
+  names: Strings;
+  ops: Strings;
+  labels: Strings;
+  device: Column;
+  name: Column;
+  op: Column;
+  label: Column;
+  short: Column;
+  kind: Column;
+  critical: Column;
+  thread: Column;
+  start: Column;
+  duration: Column;
+  op_start: Column;
+  op_end: Column;
+  delay: Column;
+  share_of_type: Column;
+  slack: Column;
+  bytes_moved: Column;
+  temporary_bytes: Column;
+  persistent_bytes: Column;
+  source: Column;
+  destination: Column;
+  places: string[];
+  input_offsets: Column;
+  input: Column;
+  input_control: Column;
+  related_offsets: Column;
+  related: Column;
+  output_offsets: Column;
+  output_slot: Column;
+  output_bytes: Column;
+  output_dtype: Column;
+  output_shape: Column;
+  output_allocator: Column;
+  dtypes: string[];
+  shapes: string[];
+  allocators: string[];
+}
+
 /** What a standalone HTML page carries (msgpack, deflated, base64): answers under the paths that the live page asks for. */
 export interface Embedded {
   session: SessionMessage;
   trace: TraceRecord;
   answers: Record<string, Uint8Array>;
-  node_details: NodeDetail[];
+  node_details: NodeDetails;
 }
