@@ -27,7 +27,7 @@ export function drawSparkline(context: CanvasRenderingContext2D, values: readonl
   context.clearRect(0, 0, width, height);
   const line = points(values, width, height);
   const last = line[line.length - 1];
-  if (!last) return;
+  if (!last || line.length < 2) return;
   context.beginPath();
   for (const [x, y] of line) context.lineTo(x, y);
   context.strokeStyle = look.line;

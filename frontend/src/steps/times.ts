@@ -1,0 +1,79 @@
+/** A run's step times as the page works with them: columns side by side, and what can be read off them. Pure. */
+import { typedArray } from "@/client/columns";
+import type { StepTimes } from "@/client/messages";
+
+/** Entry i stands for `count[i]` steps from `step[i]` on. Times in seconds. */
+export interface Times {
+  readonly length: number;
+  readonly step: Float64Array;
+  readonly count: Float64Array;
+  readonly startAt: Float64Array;
+  readonly mean: Float64Array;
+  readonly min: Float64Array;
+  readonly max: Float64Array;
+  readonly traced: ReadonlySet<number>;
+}
+
+export function timesOf(message: StepTimes): Times {
+  const doubles = (name: "step" | "count" | "start_at" | "mean_s" | "min_s" | "max_s"): Float64Array =>
+    Float64Array.from(typedArray(message[name]));
+  const step = doubles("step");
+  return {
+    length: step.length,
+    step,
+    count: doubles("count"),
+    startAt: doubles("start_at"),
+    mean: doubles("mean_s"),
+    min: doubles("min_s"),
+    max: doubles("max_s"),
+    traced: new Set(typedArray(message.traced)),
+  };
+}
+
+/** Does entry i hold a traced step? Those are slower by the tracing itself. */
+export function isTraced(times: Times, i: number): boolean {
+  return times.count[i] === 1 && times.traced.has(times.step[i]!);
+}
+
+/** Entries in a range of steps, both ends included; `untraced` leaves traced steps out. */
+export function entries(times: Times, from: number, to: number, untraced = false): number[] {
+  const found: number[] = [];
+  for (let i = 0; i < times.length; i++) {
+    const inside = times.step[i]! + times.count[i]! > from && times.step[i]! <= to;
+    if (inside && !(untraced && isTraced(times, i))) found.push(i);
+  }
+  return found;
+}
+
+/** Weighted quantiles of the entries' means: steps that were aggregated count as their mean. NaN for no entries. */
+export function quantiles(times: Times, chosen: readonly number[], at: readonly number[]): number[] {
+  const sorted = [...chosen].sort((a, b) => times.mean[a]! - times.mean[b]!);
+  const whole = sorted.reduce((sum, i) => sum + times.count[i]!, 0);
+  return at.map((q) => {
+    let passed = 0;
+    for (const i of sorted) {
+      passed += times.count[i]!;
+      if (passed >= q * whole) return times.mean[i]!;
+    }
+    return NaN;
+  });
+}
+
+export interface Bin {
+  readonly from: number;
+  readonly to: number;
+  readonly steps: number;
+}
+
+/** Steps by time, in even bins up to the 99.5th percentile; the last bin holds all that took longer. */
+export function histogram(times: Times, chosen: readonly number[], bins: number): Bin[] {
+  if (chosen.length === 0) return [];
+  const [low, high] = quantiles(times, chosen, [0, 0.995]) as [number, number];
+  const width = (high - low) / bins || low / bins || 1e-9;
+  const steps = new Array<number>(bins).fill(0);
+  for (const i of chosen) {
+    const bin = Math.min(bins - 1, Math.max(0, Math.floor((times.mean[i]! - low) / width)));
+    steps[bin]! += times.count[i]!;
+  }
+  return steps.map((n, b) => ({ from: low + b * width, to: low + (b + 1) * width, steps: n }));
+}
