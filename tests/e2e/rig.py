@@ -1,0 +1,86 @@
+"""What the browser tests are built from: processes of ours, pages that may not leave the machine, pictures."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page
+
+ROOT = Path(__file__).parent.parent.parent
+TENSORFLOW = ROOT / ".envs/tf221/bin/python"
+PICTURES = ROOT / "tests/out"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+class Process:
+    """A program of ours whose output is read line by line."""
+
+    def __init__(self, command: list[str], cwd: Path, **environment: str) -> None:
+        self.child = subprocess.Popen(
+            command,
+            cwd=cwd,
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONUNBUFFERED": "1", **environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=(cwd / f"{Path(command[1]).stem}.stderr").open("w"),
+            text=True,
+        )
+
+    def word(self, name: str) -> str:
+        """What follows ``name`` on the next line of output that begins with it."""
+        assert self.child.stdout
+        for line in self.child.stdout:
+            if line.startswith(name + " "):
+                return line[len(name) + 1 :].strip()
+        raise AssertionError(f"the program ended without saying {name}")
+
+    def end_training(self) -> None:
+        assert self.child.stdin
+        self.child.stdin.close()
+
+    def kill(self) -> None:
+        self.child.kill()
+        self.child.wait()
+
+
+def watched(page: Page) -> Page:
+    def refuse(error: Any) -> None:
+        raise AssertionError(f"the page threw: {error}")
+
+    page.on("pageerror", refuse)
+    page.on("request", lambda request: local(request.url))
+    return page
+
+
+def local(url: str) -> None:
+    assert url.startswith(("http://127.0.0.1:", "https://127.0.0.1:", "blob:", "data:", "file:")), f"asked for {url}"
+
+
+def start_job(folder: Path, *arguments: str, **environment: str) -> tuple[Process, str]:
+    """A training job and its page's URL."""
+    command = [str(TENSORFLOW), str(ROOT / "tests/e2e/job.py"), *arguments]
+    process = Process(command, folder, TFTRACER_SPOOL_DIR=str(folder / "spool"), **environment)
+    return process, process.word("URL")
+
+
+def start_viewer(folder: Path, file: Path, *arguments: str) -> tuple[Process, str]:
+    """``tftracer FILE`` where there is no TensorFlow, and its URL."""
+    command = [sys.executable, "-m", "tftracer", "--no-browser", "--port", "0", *arguments, str(file)]
+    process = Process(command, folder, TFTRACER_SPOOL_DIR=str(folder / "spool"))
+    assert process.child.stdout
+    for line in process.child.stdout:
+        if "http" in line:
+            return process, line[line.index("http") :].split()[0]
+    raise AssertionError("the viewer ended without saying its URL")
