@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tftracer.errors import PortError, TracerError
+from tftracer.errors import FormatError, PortError, TracerError
 from tftracer.version import __version__
 
 if TYPE_CHECKING:
@@ -120,11 +120,23 @@ def line_of(spool: DeadSpool) -> str:
 
 
 def summary(source: SessionSource, as_json: bool) -> int:
+    from tftracer.trace.answers import Answers
     from tftracer.trace.summary import render, summarise
 
-    found = summarise(source)
-    print(json.dumps(found, indent=2) if as_json else render(found))
+    trace_id = telling_trace(source)
+    answers = Answers(source.trace_bytes(trace_id), source.trace_context(trace_id), trace_id=trace_id)
+    found = {"trace": trace_id, **summarise(answers)}
+    print(json.dumps(found, indent=2) if as_json else render(found), end="\n" if as_json else "")
     return 0
+
+
+def telling_trace(source: SessionSource) -> int:
+    """The newest trace of the run that took the most time; FormatError if there is none."""
+    for run in sorted(source.runs(), key=lambda run: run["steps"] * (run["mean_s"] or 0.0), reverse=True):
+        ready = [trace for trace in run["traces"] if trace["state"] == "ready"]
+        if ready:
+            return max(ready, key=lambda trace: trace["started_at"])["id"]
+    raise FormatError("there is no trace in this file that could be summed up; press Trace on the live page first")
 
 
 def serve(source: SessionSource, options: argparse.Namespace) -> int:

@@ -89,7 +89,7 @@ class TracingServer:
             self._recorder.start()
         except Exception as problem:  # no thread could be started, for one
             self._recorder.tracker.off = True
-            self._recorder.problem("no_recording", f"tftracer cannot record: {problem}. Training goes on without it.")
+            self._recorder.add_problem("no_recording", f"tftracer cannot record: {problem}. Training goes on without it.")
 
     def _extra_routes(self) -> Sequence[Route]:
         """Routes beside those of one process; each handler derives from ``web.base.Guarded``."""
@@ -148,7 +148,7 @@ class TracingServer:
         try:
             self._web.start()
         except Exception as problem:  # a page that cannot be served is no reason to end a training
-            self._recorder.problem("no_page", f"tftracer serves no page, training goes on: {problem}")
+            self._recorder.add_problem("no_page", f"tftracer serves no page, training goes on: {problem}")
             if not isinstance(problem, TracerError):
                 log.error("tftracer: why there is no page", exc_info=problem)
             return

@@ -19,7 +19,7 @@ from tftracer.web.encode import Body, encode
 from tftracer.web.workers import Workers
 
 if TYPE_CHECKING:
-    from tftracer.trace.answers import Answers
+    from tftracer.trace.answers import Answers, By
 
 V = TypeVar("V")
 
@@ -165,6 +165,14 @@ class Analyses:
             if not turn.users:
                 self._turns.pop(trace, None)
 
+    async def compare(self, first: Trace, second: Trace, by: By, form: Format) -> Body:
+        """The comparison of two traces, encoded. Not kept: what it is made of is."""
+        from tftracer.trace.compare import compare
+
+        a, b = [await self.answers(trace, lambda answers: answers) for trace in (first, second)]
+        work = self._workers.submit(lambda: encode(compare(a, b, by), form.packed, form.encoding))
+        return await asyncio.wrap_future(work)
+
     async def _fly(self, key: Key, question: Question, flight: Flight) -> Body:
         trace, _, form = key
 
@@ -188,8 +196,6 @@ class Analyses:
         if question.key == "verdict" and message["sentences"]:
             with contextlib.suppress(TracerError):  # the trace may have made room for a newer one meanwhile
                 self._source.set_headline(trace.id, message["sentences"][0]["text"])
-        if question.key == "timeline":
-            message = {**message, "trace_id": trace.id}
         return encode(message, form.packed, form.encoding)
 
     def _let_go_later(self) -> None:

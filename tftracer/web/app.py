@@ -38,7 +38,7 @@ from tftracer.web.workers import Workers
 
 log = logging.getLogger("tftracer")
 
-PLAIN = "verdict|breakdown|critical-path|communication|scheduling|cost"
+PLAIN = "verdict|breakdown|communication|scheduling|cost"
 Route = tuple[str, type[Guarded]]
 #: Every route. A test walks this table and sees that none answers a stranger.
 ROUTES: list[Route] = [
@@ -52,10 +52,12 @@ ROUTES: list[Route] = [
     (r"/api/traces/([^/]+)/file", downloads.TraceFileHandler),
     (r"/api/traces/([^/]+)/timeline", handlers.TimelineHandler),
     (rf"/api/traces/([^/]+)/({PLAIN})", handlers.PlainAnswerHandler),
+    (r"/api/traces/([^/]+)/critical-path", handlers.CriticalPathHandler),
     (r"/api/traces/([^/]+)/ops", handlers.OpsHandler),
     (r"/api/traces/([^/]+)/memory", handlers.MemoryHandler),
     (r"/api/traces/([^/]+)/nodes/([^/]+)", handlers.NodeHandler),
     (r"/api/traces/([^/]+)/nodes/([^/]+)/graph", handlers.NeighbourhoodHandler),
+    (r"/api/compare", handlers.CompareHandler),
     (r"/api/shutdown", handlers.ShutdownHandler),
     (r"/api/live", LiveHandler),
 ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, cast
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, cast
 
 from tornado.iostream import StreamClosedError
 
@@ -15,7 +15,7 @@ from tftracer.web.encode import MSGPACK, Body, accepted_encoding, encode
 from tftracer.web.messages import Ok, SessionMessage
 
 if TYPE_CHECKING:
-    from tftracer.trace.answers import Answers
+    from tftracer.trace.answers import Answers, By
 
 OK: Ok = {"ok": True}
 MAX_STEPS = 1000  # in one request
@@ -142,11 +142,11 @@ class AnswerHandler(OfTrace):
     async def get(self, number: str, *arguments: str) -> None:
         question = self.question(*arguments)
         trace = await self.trace(number)
-        if self._is_known(trace, question):
-            self.set_status(304)
-            return
-        form = Format(self.packed(), self.accepted_encoding())
-        await self.send_body(await self.unless_gone(self.services.analyses.ask(trace, question, form)))
+        if not self.is_known(f"{trace.tag} {question.key}"):
+            await self.answer(self.services.analyses.ask(trace, question, self.form()))
+
+    async def answer(self, body: Awaitable[Body]) -> None:
+        await self.send_body(await self.unless_gone(body))
 
     def question(self, *arguments: str) -> Question:
         raise NotImplementedError
@@ -154,16 +154,27 @@ class AnswerHandler(OfTrace):
     def packed(self) -> bool:
         return self.wants_msgpack()
 
-    def _is_known(self, trace: Trace, question: Question) -> bool:
-        """A tag that is the same for a saved session reopened elsewhere, and differs with the version that computed it."""
-        plain = f"{__version__} {trace.tag} {question.key} {self.packed()}"
-        tag = f'"{hashlib.sha256(plain.encode()).hexdigest()[:32]}"'
+    def form(self) -> Format:
+        return Format(self.packed(), self.accepted_encoding())
+
+    def is_known(self, plain: str) -> bool:
+        """Whether the client has this answer; its tag differs with the session, and with the version that computes it."""
+        tag = f'"{hashlib.sha256(f"{__version__} {self.packed()} {plain}".encode()).hexdigest()[:32]}"'
         self.set_header("Cache-Control", "private, no-cache")
         self.set_header("Etag", tag)
-        return tag in self.request.headers.get("If-None-Match", "").replace("W/", "").split(", ")
+        known = tag in self.request.headers.get("If-None-Match", "").replace("W/", "").split(", ")
+        if known:
+            self.set_status(304)
+        return known
 
     def compute_etag(self) -> str | None:
         return None  # set above, before the answer is computed
+
+    def by(self) -> By:
+        by = self.get_query_argument("by", "type")
+        if by not in {"type", "name", "scope"}:
+            raise Refusal(400, "bad_query", f"by must be type, name or scope, not {by[:50]!r}.")
+        return cast("By", by)
 
     def finite(self, name: str) -> float | None:
         """A number in the query; None where it is left out."""
@@ -196,7 +207,6 @@ class PlainAnswerHandler(AnswerHandler):
     QUESTIONS: dict[str, Callable[[Answers], object]] = {
         "verdict": lambda a: a.verdict(),
         "breakdown": lambda a: a.breakdown(),
-        "critical-path": lambda a: a.critical_path(),
         "communication": lambda a: a.communication(),
         "scheduling": lambda a: a.scheduling(),
         "cost": lambda a: a.cost(),
@@ -208,13 +218,18 @@ class PlainAnswerHandler(AnswerHandler):
         return Question(name, lambda a: message(ask(a)))
 
 
+class CriticalPathHandler(AnswerHandler):
+    """With the slack of every node for those who take msgpack; JSON has no word for columns."""
+
+    def question(self, *arguments: str) -> Question:
+        packed = self.packed()
+        return Question(f"critical-path {packed}", lambda a: message(a.critical_path(with_slack=packed)))
+
+
 class OpsHandler(AnswerHandler):
     def question(self, *arguments: str) -> Question:
-        by = self.get_query_argument("by", "type")
-        if by not in {"type", "name", "scope"}:
-            raise Refusal(400, "bad_query", f"by must be type, name or scope, not {by[:50]!r}.")
-        known = cast('Literal["type", "name", "scope"]', by)
-        return Question(f"ops?by={by}", lambda a: message(a.ops(by=known)))
+        by = self.by()
+        return Question(f"ops?by={by}", lambda a: message(a.ops(by=by)))
 
 
 class MemoryHandler(AnswerHandler):
@@ -234,3 +249,13 @@ class NeighbourhoodHandler(AnswerHandler):
         index = self.number(arguments[0], "node")
         depth = int(min(max(self.finite("depth") or 1, 1), MAX_DEPTH))
         return Question(f"node/{index}/graph?depth={depth}", lambda a: message(a.neighbourhood(index, depth)))
+
+
+class CompareHandler(AnswerHandler):
+    """Two traces beside each other."""
+
+    async def get(self, *arguments: str) -> None:
+        by = self.by()
+        first, second = [await self.trace(self.get_query_argument(name, "")) for name in ("a", "b")]
+        if not self.is_known(f"{first.tag} {second.tag} compare?by={by}"):
+            await self.answer(self.services.analyses.compare(first, second, by, self.form()))
