@@ -77,7 +77,9 @@ def _devices(aligned: Sequence[Aligned], owners: Owners) -> tuple[list[Device], 
         for device, owner in zip(a.part.trace.devices, owners.of_device[i]):
             title = _title(device, owners.titles[owner], a.part.title)
             parent = f"{a.part.title} {device.parent or device.name}"
-            devices.append(replace(device, name=f"{a.part.title} {device.name}", title=title, parent=parent))
+            name = f"{a.part.title} {device.name}"
+            # job and task number the owners, so that the layout keeps each owner's lanes together, in their order
+            devices.append(replace(device, name=name, title=title, parent=parent, job="job", task=owner))
             groups[devices[-1].name] = owners.titles[owner]
     return devices, groups
 

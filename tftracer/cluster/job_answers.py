@@ -1,0 +1,291 @@
+"""What can be asked about one step of a job: one timeline of all ranks, and who is slow. Pure; safe from several threads.
+
+The merged trace answers as any trace does (``trace.answers.Answers``); this adds the groups of lanes, the clocks, the
+collectives and the stragglers, and leads a node back to the rank that recorded it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tftracer.cluster import straggler
+from tftracer.cluster.clocks import Clock, Observation, estimate
+from tftracer.cluster.matching import MISSING, Collectives, collectives, observations
+from tftracer.cluster.merge import Merged, merge
+from tftracer.cluster.parts import Owners, Part, align
+from tftracer.cluster.straggler import Rank, Waits, milliseconds, rank_of
+from tftracer.errors import UnknownError
+from tftracer.trace.answers import Answers
+from tftracer.trace.model import Int64, TraceContext
+from tftracer.web.messages import (
+    ClockOffset,
+    Finding,
+    JobAnalysis,
+    Link,
+    NodeDetail,
+    NodeRef,
+    Sentence,
+    Straggler,
+    Timeline,
+    Transfer,
+    Verdict,
+)
+
+MAX_COLLECTIVES = 5000
+MAX_TENSORS = 5000
+ADVICE = {
+    "compute": "Compare its ops with another rank's: does it get more work, a slower device, or share its machine?",
+    "input": "Look at its input pipeline and at what it alone does between two steps: summaries, checkpoints, evaluation.",
+    "communication": "Look at its links: bytes, bandwidth, and who else uses them.",
+}
+
+
+class JobAnswers:
+    """``earlier``: observations of the clocks by the same owners' titles from other steps of the job; they tell the drift."""
+
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        title: str,
+        trace_id: int,
+        earlier: Sequence[JobAnswers] = (),
+        missing: dict[str, str] | None = None,
+    ) -> None:
+        self.parts = list(parts)
+        self.owners = Owners.of(self.parts)
+        self.met: Collectives = collectives(self.parts)
+        self.seen: list[Observation] = observations(self.parts, self.owners, self.met)
+        self._missing = missing or {}
+        pooled = [*self.seen, *(o for other in earlier for o in other.seen_by(self.owners))]
+        self.clocks: list[Clock] = estimate(pooled, len(self.owners.titles))
+        aligned = align(self.parts, self.owners, self.clocks)
+        self.merged: Merged = merge(aligned, self.owners)
+        self.ranks: list[Rank] = [rank_of(a, self.owners.of_part[i]) for i, a in enumerate(aligned)]
+        self.waits = Waits.of(self._arrivals(), self.ranks)
+        self.answers = Answers(None, TraceContext(title=title), trace=self.merged.trace, trace_id=trace_id)
+        self._each: dict[int, Answers] = {}
+        self._lock = threading.RLock()
+
+    def seen_by(self, owners: Owners) -> list[Observation]:
+        """This step's observations in the numbers of another step's owners; those of processes unknown there are left out."""
+        place = {title: i for i, title in enumerate(owners.titles)}
+        number = [place.get(title, -1) for title in self.owners.titles]
+        kept = [o for o in self.seen if number[o.a] >= 0 and number[o.b] >= 0]
+        return [Observation(number[o.a], number[o.b], o.at_ns, o.offset_ns, o.sigma_ns, o.matches) for o in kept]
+
+    def _arrivals(self) -> Int64:
+        arrivals = self.met.start.copy()
+        for i in range(len(self.parts)):
+            there = arrivals[:, i] != MISSING
+            arrivals[there, i] = self.clocks[self.owners.of_part[i]].to_reference(arrivals[there, i])
+        return arrivals
+
+    @property
+    def _ids(self) -> list[str]:
+        return [part.process for part in self.parts]
+
+    @property
+    def _doubt_ns(self) -> float:
+        """Twice the worst standard error of the ranks' clocks; a clock that nothing is known of doubts everything."""
+        errors = [self.clocks[i].sigma_ns for i in self.owners.of_part]
+        if not len(self.met):
+            return 0.0  # steps are compared by their lengths, which need no common clock
+        return 2 * max((e for e in errors if np.isfinite(e)), default=0.0)
+
+    # ------------------------------------------------------------------------------------------------------ answers
+
+    def timeline(self) -> Timeline:
+        answer = self.answers.timeline()
+        lanes = [{**lane, "group": self.merged.groups.get(lane["device"], "")} for lane in answer["lanes"]]
+        return {**answer, "lanes": lanes, "findings": self.findings()}  # type: ignore[typeddict-item]
+
+    def stragglers(self) -> list[Straggler]:
+        return straggler.stragglers(self.ranks, self.waits, self._ids, self._doubt_ns)
+
+    def analysis(self, steps: Sequence[Sequence[Straggler]] = ()) -> JobAnalysis:
+        """``steps``: the stragglers of all traced steps of the job, for the usual suspects; this step's alone if none."""
+        found = self.stragglers()
+        titles = dict(zip(self._ids, (part.title for part in self.parts)))
+        links, tensors = self._links()
+        moved = [0.0] * len(self.met)
+        return {
+            "clocks": self._clock_table(),
+            "collectives": straggler.rows(self.met, self.waits, self._ids, moved)[:MAX_COLLECTIVES],
+            "stragglers": found,
+            "usual_suspects": straggler.usual_suspects(list(steps) or [found], titles),
+            "links": links,
+            "tensors": tensors,
+            "sentences": self._sentences(found, links),
+            "findings": self.findings(),
+        }
+
+    def verdict(self) -> Verdict:
+        sentences = self._sentences(self.stragglers(), self._links()[0]) or self.answers.verdict()["sentences"]
+        return {"sentences": sentences, "step_ns": float(self.merged.trace.duration_ns), "findings": self.findings()}
+
+    def node(self, index: int) -> NodeDetail:
+        """A node's details from the rank that recorded it, in the merged trace's numbers and times."""
+        try:
+            part, inner = self.merged.locate(index)
+        except IndexError:
+            raise UnknownError(f"The job's trace has no node {index}.") from None
+        detail = self._part(part).node(inner)
+        first = self.merged.first_node[part]
+        shift = float(self.merged.trace.start[index]) - detail["start_ns"]
+        moved: dict[str, Any] = dict(detail)
+        for key in ("start_ns", "end_ns", "op_start_ns", "op_end_ns", "scheduled_ns"):
+            moved[key] = None if moved[key] is None else moved[key] + shift
+        for key in ("inputs", "consumers", "control_inputs", "related"):
+            moved[key] = [_renumbered(ref, first) for ref in moved[key]]
+        moved["node"], moved["device_title"] = index, f"{self.parts[part].title} {detail['device_title']}"
+        return moved  # type: ignore[return-value]
+
+    def _part(self, number: int) -> Answers:
+        with self._lock:
+            if number not in self._each:
+                part = self.parts[number]
+                self._each[number] = Answers(part.trace.raw, TraceContext(title=part.title), trace=part.trace)
+            return self._each[number]
+
+    # ----------------------------------------------------------------------------------------------------- the tables
+
+    def _clock_table(self) -> list[ClockOffset]:
+        names = [*self._ids, *self.owners.titles[len(self.parts) :]]
+        return [
+            {
+                "process": names[i],
+                "offset_ns": clock.offset_ns,
+                "drift_ppm": clock.drift * 1e6,
+                "uncertainty_ns": 2 * clock.sigma_ns if np.isfinite(clock.sigma_ns) else -1.0,
+                "matches": clock.matches,
+            }
+            for i, clock in enumerate(self.clocks)
+        ]
+
+    def _links(self) -> tuple[list[Link], list[Transfer]]:
+        """Bytes and waits for each link, added up over the ranks' traces, and the longest transfers, in merged node numbers."""
+        with self._lock:
+            if not hasattr(self, "_known_links"):
+                self._known_links = self._add_links()
+            return self._known_links
+
+    def _add_links(self) -> tuple[list[Link], list[Transfer]]:
+        links: dict[tuple[str, str], Link] = {}
+        tensors: list[Transfer] = []
+        for i, part in enumerate(self.parts):
+            if not (part.trace.bytes_moved > 0).any():
+                continue
+            answer, first = self._part(i).communication(), self.merged.first_node[i]
+            for link in answer["links"]:
+                key = (link["source"], link["destination"])
+                longest = link["longest"] + first
+                links[key] = _sum(links[key], link) if key in links else {**link, "longest": longest}
+            start = self.merged.trace.start
+            for t in answer["transfers"]:
+                node = t["node"] + first
+                shift = float(start[node]) - t["start_ns"]
+                tensors.append({**t, "node": node, "start_ns": t["start_ns"] + shift, "end_ns": t["end_ns"] + shift})
+        longest_first = sorted(tensors, key=lambda t: t["start_ns"] - t["end_ns"])
+        return sorted(links.values(), key=lambda link: -link["waited_ns"]), longest_first[:MAX_TENSORS]
+
+    def _sentences(self, found: Sequence[Straggler], links: Sequence[Link]) -> list[Sentence]:
+        step = max(float(self.merged.trace.duration_ns), 1.0)
+        sentences = [self._accusation(s, step) for s in found if s["cause"] != "none"]
+        if links and links[0]["waited_ns"] > 0.1 * step * len(self.parts):
+            sentences.append(_slow_link(links[0], step * len(self.parts)))
+        return sorted(sentences, key=lambda s: -s["share"])
+
+    def _accusation(self, s: Straggler, step: float) -> Sentence:
+        rank = self._ids.index(s["process"])
+        late = np.flatnonzero((self.waits.last == rank) & (self.waits.spread > 0))
+        worst = late[np.argsort(-self.waits.spread[late], kind="stable")][:50]
+        nodes = [int(n) + self.merged.first_node[rank] for n in self.met.node[worst, rank]]
+        cost = max(s["waited_for_ns"], s["slower_by_ns"])
+        return {
+            "code": "straggler",
+            "text": s["text"],
+            "advice": ADVICE[s["cause"]],
+            "share": min(cost / step, 1.0),
+            "numbers": {"waited_for_ns": s["waited_for_ns"], "slower_by_ns": s["slower_by_ns"]},
+            "evidence": {"nodes": nodes, "tab": "communication"},
+        }
+
+    def findings(self) -> list[Finding]:
+        return [*_missing_ranks(self._missing), *self._about_clocks()]
+
+    def _about_clocks(self) -> list[Finding]:
+        if len(self.clocks) < 2:
+            return []
+        unknown = [t for t, c in zip(self.owners.titles, self.clocks) if not np.isfinite(c.sigma_ns)]
+        known = [c for c in self.clocks[1:] if np.isfinite(c.sigma_ns)]
+        found: list[Finding] = []
+        if unknown:
+            found.append(_clocks_unknown(unknown))
+        if known:
+            found.append(self._clocks_known(known))
+        return found
+
+    def _clocks_known(self, known: Sequence[Clock]) -> Finding:
+        most = max(abs(c.offset_ns) for c in known)
+        error = 2 * max(c.sigma_ns for c in known)
+        lengths = (self.met.end - self.met.start)[self.met.end != MISSING]
+        coarse = bool(len(lengths)) and error > 0.1 * float(lengths.min())
+        apart = f"{milliseconds(most)} apart, give or take {milliseconds(error)}"
+        said = f"The processes' clocks are up to {apart}; the times are aligned."
+        remedy = "Trace a few more steps of the job: they make the clocks better known." if coarse else ""
+        doubt = " That is not small against the shortest collective: who came first to it is uncertain." if coarse else ""
+        return {"code": "clock_skew", "severity": "warning" if coarse else "info", "message": said + doubt, "remedy": remedy}
+
+
+def _renumbered(ref: NodeRef, first: int) -> NodeRef:
+    return {**ref, "node": ref["node"] + first if ref["node"] >= 0 else ref["node"]}
+
+
+def _sum(one: Link, other: Link) -> Link:
+    wire, size = one["wire_ns"] + other["wire_ns"], one["bytes"] + other["bytes"]
+    return {
+        "source": one["source"],
+        "destination": one["destination"],
+        "messages": one["messages"] + other["messages"],
+        "bytes": size,
+        "wire_ns": wire,
+        "waited_ns": one["waited_ns"] + other["waited_ns"],
+        "mean_bandwidth": size * 1e9 / wire if wire else 0.0,
+        "longest": one["longest"],
+    }
+
+
+def _slow_link(link: Link, step: float) -> Sentence:
+    waited, size = milliseconds(link["waited_ns"]), f"{link['bytes'] / 1e6:.1f} MB"
+    return {
+        "code": "link",
+        "text": f"{link['destination']} waited {waited} for {size} from {link['source']}, doing nothing else.",
+        "advice": "Send less (larger batches, smaller tensors), spread the variables over more servers, or use a faster network.",
+        "share": min(link["waited_ns"] / step, 1.0),
+        "numbers": {"waited_ns": link["waited_ns"], "bytes": link["bytes"]},
+        "evidence": {"nodes": [link["longest"]], "tab": "communication"},
+    }
+
+
+def _missing_ranks(missing: dict[str, str]) -> list[Finding]:
+    if not missing:
+        return []
+    said = "; ".join(f"{title}: {why}" for title, why in sorted(missing.items())[:20])
+    message = f"{len(missing)} of the processes that were asked are not in this trace. {said}"
+    return [
+        {"code": "missing_ranks", "severity": "warning", "message": message, "remedy": "Trace the step again once they are back."}
+    ]
+
+
+def _clocks_unknown(titles: Sequence[str]) -> Finding:
+    who = ", ".join(titles[:10])
+    return {
+        "code": "clock_unknown",
+        "severity": "warning",
+        "message": f"Nothing in this step ties the clock of {who} to the others': its times are shown as recorded.",
+        "remedy": "Trace a step in which all ranks communicate.",
+    }
