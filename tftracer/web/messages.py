@@ -680,7 +680,7 @@ class NodeDetails(TypedDict):
     name: Column  # into names
     op: Column
     label: Column
-    short: Column  # u1, 1: the label begins with `name = Op`
+    short: Column  # u1 [labels], 1: `name = Op` was left out
     kind: Column
     critical: Column
     thread: Column

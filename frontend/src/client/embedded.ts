@@ -1,6 +1,8 @@
 /** A standalone HTML page: one trace's answers, carried in the page itself. Nothing is asked of anybody. */
 import { decode } from "@msgpack/msgpack";
+import { DetailColumns } from "./details";
 import { ClientError, type Ask, type Client, type FileFormat, type SessionState } from "./client";
+import { Details } from "./details";
 import type {
   Breakdown,
   Communication,
@@ -47,11 +49,11 @@ export class EmbeddedClient implements Client {
   readonly can = { control: false, notes: false, files: false, job: false };
   readonly state: SessionState;
   readonly trace: TraceRecord;
-  private readonly details: Map<number, NodeDetail>;
+  private readonly details: Details;
 
   constructor(private readonly data: Embedded) {
     this.trace = data.trace;
-    this.details = new Map(data.node_details.map((detail) => [detail.node, detail]));
+    this.details = new Details(data.node_details);
     this.state = {
       session: data.session.session,
       runs: data.session.runs,
@@ -87,13 +89,18 @@ export class EmbeddedClient implements Client {
   memory = (trace: number): Promise<Memory> => this.answer(trace, "memory");
   communication = (trace: number): Promise<Communication> => this.answer(trace, "communication");
   scheduling = (trace: number): Promise<Scheduling> => this.answer(trace, "scheduling");
-  costGraph = (trace: number): Promise<CostGraph> => this.answer(trace, "cost");
-  neighbourhood = (trace: number, node: number): Promise<Neighbourhood> =>
-    this.answer(trace, `nodes/${node}/graph?depth=2`);
+  costGraph = (trace: number): Promise<CostGraph> => this.answer(trace, "cost-graph");
 
   node(trace: number, node: number): Promise<NodeDetail> {
-    const detail = trace === this.trace.id ? this.details.get(node) : undefined;
-    return detail ? Promise.resolve(detail) : refuse(`The details of node ${node} are not in this file`);
+    return this.inTrace(trace, () => this.details.detail(node));
+  }
+
+  neighbourhood(trace: number, node: number, depth: number): Promise<Neighbourhood> {
+    return this.inTrace(trace, () => this.details.neighbourhood(node, depth));
+  }
+
+  private async inTrace<T>(trace: number, answer: () => T): Promise<T> {
+    return trace === this.trace.id ? answer() : refuse(`Trace ${trace} is not in this file`);
   }
 
   steps(run: number): Promise<StepTimes> {

@@ -1,0 +1,143 @@
+/** The details of a node, put together from the columns of a standalone page (trace/node.py does it for the live one). */
+import { StringColumn, typedArray, type TypedArray } from "./columns";
+import type { Column, NodeDetail, NodeDetails, NodeRef, Output } from "./messages";
+
+/** As many links of a kind as the server lists. */
+const MOST_LINKS = 200;
+const LABEL = /^.* = .*?\((.*)\)/s;
+
+type ColumnName = {
+  [K in keyof NodeDetails]: NodeDetails[K] extends Column ? K : never;
+}[keyof NodeDetails];
+
+export class DetailColumns {
+  private readonly known = new Map<ColumnName, TypedArray>();
+  private readonly names: StringColumn;
+  private readonly ops: StringColumn;
+  private readonly labels: StringColumn;
+
+  constructor(private readonly columns: NodeDetails) {
+    this.names = new StringColumn(columns.names);
+    this.ops = new StringColumn(columns.ops);
+    this.labels = new StringColumn(columns.labels);
+  }
+
+  /** One node's details, or undefined for a number that the trace does not have. */
+  node(node: number): NodeDetail | undefined {
+    if (!Number.isInteger(node) || node < 0 || node >= this.columns.nodes) return undefined;
+    const start = this.number("start", node);
+    const duration = this.number("duration", node);
+    const ref = this.ref(node);
+    const label = this.label(node);
+    const inputs = this.links("input_offsets", "input", node, (edge) => this.number("input_control", edge) === 0);
+    const control = this.links("input_offsets", "input", node, (edge) => this.number("input_control", edge) === 1);
+    return {
+      ...ref,
+      label,
+      device_title: this.columns.device_titles[this.number("device", node)] ?? "",
+      scope: ref.name.includes("/") ? ref.name.slice(0, ref.name.lastIndexOf("/")) : "",
+      thread: String(this.number("thread", node)),
+      kind: this.number("kind", node),
+      start_ns: start,
+      end_ns: start + Math.max(duration, 0),
+      duration_ns: Math.max(duration, 0),
+      op_start_ns: this.unless(this.number("op_start", node), (offset) => start + offset),
+      op_end_ns: this.unless(this.number("op_end", node), (offset) => start + duration - offset),
+      scheduled_ns: this.unless(this.number("delay", node), (delay) => start - delay),
+      delay_ns: this.unless(this.number("delay", node), (delay) => delay),
+      share_of_type: this.number("share_of_type", node),
+      share_of_step: Math.max(duration, 0) / Math.max(this.columns.duration_ns, 1),
+      critical: this.number("critical", node) === 1,
+      slack_ns: this.number("slack", node),
+      inputs: inputs.length || control.length ? inputs : this.named(label, false),
+      consumers: this.consumers(node),
+      control_inputs: control,
+      outputs: this.outputs(node),
+      temporary_bytes: this.number("temporary_bytes", node),
+      persistent_bytes: this.number("persistent_bytes", node),
+      bytes_moved: this.number("bytes_moved", node),
+      source: this.columns.places[this.number("source", node)] ?? "",
+      destination: this.columns.places[this.number("destination", node)] ?? "",
+      related: this.links("related_offsets", "related", node, () => true),
+    };
+  }
+
+  private column(name: ColumnName): TypedArray {
+    const known = this.known.get(name);
+    if (known) return known;
+    const array = typedArray(this.columns[name]);
+    this.known.set(name, array);
+    return array;
+  }
+
+  private number(name: ColumnName, at: number): number {
+    return this.column(name)[at] ?? 0;
+  }
+
+  private unless(value: number, then: (value: number) => number): number | null {
+    return value === -1 ? null : then(value);
+  }
+
+  private ref(node: number): NodeRef {
+    return {
+      node,
+      name: this.names.at(this.number("name", node)),
+      op: this.ops.at(this.number("op", node)),
+      device: this.columns.devices[this.number("device", node)] ?? "",
+    };
+  }
+
+  private label(node: number): string {
+    const text = this.labels.at(this.number("label", node));
+    const { name, op } = this.ref(node);
+    return this.number("short", this.number("label", node)) === 1 ? `${name} = ${op}${text}` : text;
+  }
+
+  private links(offsets: ColumnName, values: ColumnName, node: number, wanted: (edge: number) => boolean): NodeRef[] {
+    const found = new Set<number>();
+    const end = this.number(offsets, node + 1);
+    for (let edge = this.number(offsets, node); edge < end && found.size < MOST_LINKS; edge++) {
+      if (wanted(edge)) found.add(this.number(values, edge));
+    }
+    return [...found].map((other) => this.ref(other));
+  }
+
+  /** What the label names, of a node whose inputs did not run. */
+  private named(label: string, control: boolean): NodeRef[] {
+    const inputs = LABEL.exec(label)?.[1];
+    if (!inputs) return [];
+    return inputs
+      .split(", ")
+      .filter((text) => text.startsWith("^") === control)
+      .slice(0, MOST_LINKS)
+      .map((text) => ({ node: -1, name: text.replace(/^\^/, "").replace(/:\d{1,9}$/, ""), op: "", device: "" }));
+  }
+
+  private consumers(node: number): NodeRef[] {
+    const input = this.column("input");
+    const offsets = this.column("input_offsets");
+    const found = new Set<number>();
+    let consumer = 0;
+    for (let edge = 0; edge < input.length && found.size < MOST_LINKS; edge++) {
+      if (input[edge] !== node) continue;
+      while ((offsets[consumer + 1] ?? Infinity) <= edge) consumer++;
+      found.add(consumer);
+    }
+    return [...found].map((other) => this.ref(other));
+  }
+
+  private outputs(node: number): Output[] {
+    const found: Output[] = [];
+    const end = this.number("output_offsets", node + 1);
+    for (let at = this.number("output_offsets", node); at < end; at++) {
+      found.push({
+        slot: this.number("output_slot", at),
+        dtype: this.columns.dtypes[this.number("output_dtype", at)] ?? "",
+        shape: this.columns.shapes[this.number("output_shape", at)] ?? "",
+        bytes: this.number("output_bytes", at),
+        allocator: this.columns.allocators[this.number("output_allocator", at)] ?? "",
+      });
+    }
+    return found;
+  }
+}
