@@ -10,7 +10,7 @@ type ColumnName = {
   [K in keyof NodeDetails]: NodeDetails[K] extends Column ? K : never;
 }[keyof NodeDetails];
 
-export class DetailColumns {
+export class Details {
   private readonly known = new Map<ColumnName, TypedArray>();
   private readonly names: StringColumn;
   private readonly ops: StringColumn;

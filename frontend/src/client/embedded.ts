@@ -1,6 +1,5 @@
 /** A standalone HTML page: one trace's answers, carried in the page itself. Nothing is asked of anybody. */
 import { decode } from "@msgpack/msgpack";
-import { DetailColumns } from "./details";
 import { ClientError, type Ask, type Client, type FileFormat, type SessionState } from "./client";
 import { Details } from "./details";
 import type {
