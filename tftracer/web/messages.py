@@ -537,7 +537,8 @@ class JobTrace(TypedDict):
 
     id: int
     title: str
-    step: int
+    step: int  # the same on all; 0: each process's own, or not chosen yet
+    steps: dict[str, int]  # process id -> number of the step that it was asked to trace
     run_title: str
     asked_at: float
     state: Literal["pending", "ready", "partial"]

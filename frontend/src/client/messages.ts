@@ -494,6 +494,7 @@ export interface JobTrace {
   id: number;
   title: string;
   step: number;
+  steps: Record<string, number>;
   run_title: string;
   asked_at: number;
   state: "pending" | "ready" | "partial";
