@@ -9,7 +9,6 @@ it read; what is damaged raises FormatError or TruncatedError, which name the by
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -36,8 +35,7 @@ from tftracer.trace.wire import LEN, UInt64, Window, fields
 
 __all__ = ["MemoryStats", "Outline", "Outputs", "decode_memory", "decode_outputs", "decode_run_metadata", "outline"]
 
-_BLOCK = 1 << 15  # nodes: a block's columns fit the second-level cache
-_THREADS = 2
+_BLOCK = 1 << 15  # nodes: a block's columns fit the second-level cache, and NumPy's calls are long enough to share the GIL
 _EPOCH_NS = 10**15  # later than this, a time is an epoch time; a trace with such times has no earlier ones
 
 
@@ -167,17 +165,8 @@ def _read(raw: bytes, start: Int64, end: Int64) -> _Columns:
     columns = _Columns.empty(len(start))
     hasher = Hasher.random()
 
-    def read(block: slice) -> None:
+    for block in _blocks(len(start)):
         _read_block(raw, start[block], end[block], columns, block, hasher)
-
-    blocks = list(_blocks(len(start)))
-    if len(blocks) < 4:
-        for block in blocks:
-            read(block)
-        return columns
-    with ThreadPoolExecutor(_THREADS, "tftracer-decode") as pool:
-        for _ in pool.map(read, blocks):
-            pass
     return columns
 
 

@@ -83,7 +83,7 @@ def _flush(spans: Spans, single: list[tuple[int, int]]) -> None:
 
 def _candidates(raw: bytes, low: int, high: int) -> tuple[Int64, Int64, Int64, Int64]:
     """(tag, content, end, index of the candidate at end or -1) of all that looks like a node, by position."""
-    if high - low < _SMALL:
+    if high - low < max(_SMALL, 8):
         empty = np.zeros(0, np.int64)
         return empty, empty, empty, empty
     text = np.frombuffer(raw, np.uint8, high - low, low)

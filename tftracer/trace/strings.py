@@ -33,8 +33,7 @@ class Hasher:
 
     def spans(self, window: Window, offset: Int64, size: Int64) -> UInt64:
         """[n] hashes of the strings at offset[i] : offset[i] + size[i] of the window. Equal strings have equal hashes."""
-        out = size.astype(np.uint64)
-        out += self.seed
+        out = self._mix(size.astype(np.uint64), self.seed)  # strings of different lengths begin far from each other
         row = np.arange(len(out))
         at, left, value = offset, np.minimum(size, LONG), out
         while len(row):  # a round takes one word of each; strings drop out when less than a word is left
@@ -51,7 +50,7 @@ class Hasher:
             out[i] = np.uint64(hash(text) & 0xFFFFFFFFFFFFFFFF) ^ self.seed
         return out
 
-    def _mix(self, value: UInt64, words: UInt64) -> UInt64:
+    def _mix(self, value: UInt64, words: UInt64 | np.uint64) -> UInt64:
         value = value ^ words
         value *= self.factor
         value ^= value >> _HALF
