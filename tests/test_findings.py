@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from traces import CPU, GPU, STREAM, N, make_trace
 
@@ -120,4 +119,8 @@ def test_what_the_file_lacks_goes_before_and_the_gravest_first() -> None:
     found = findings_of(trace, TraceContext(findings=[own]))
     assert [(f["code"], f["severity"]) for f in found] == [("bad_times", "warning"), ("no_partition_graph", "info")]
     assert found[1] == own
-    assert np.all(trace.counted)
+
+
+def test_a_format_that_says_what_it_lacks_is_not_told_twice() -> None:
+    own = findings_.finding("timeline_json", "info", "No graph, no scheduling times.", "Keep the RunMetadata.")
+    assert codes(make_trace([N("a", "A", 0, 1)]), TraceContext(findings=[own])) == ["timeline_json"]

@@ -111,6 +111,12 @@ def test_a_gpu_that_waits_for_launches() -> None:
     assert found[0]["evidence"]["lane"] == GPU
 
 
+def test_a_gpu_that_waits_for_one_launch() -> None:
+    nodes = [N("first", "MatMul", 0, 8 * MS, GPU, NodeKind.LAUNCH), N("first", "MatMul", 8 * MS, 9 * MS, STREAM)]
+    found = sentences([*nodes, *matmuls(9 * MS, 10 * MS, STREAM)])
+    assert found[0]["code"] == "launch_bound" and "first (MatMul) takes 8 ms" in found[0]["text"]
+
+
 @pytest.mark.parametrize(("size", "expected"), [(6 * MS, ["balanced"]), (8 * MS, ["one_op"])])
 def test_one_huge_op(size: int, expected: list[str]) -> None:
     found = sentences([*matmuls(0, 10 * MS), N("huge", "MatMul", 10 * MS, 10 * MS + size)])

@@ -21,6 +21,9 @@ Severity = Literal["info", "warning", "error"]
 #: Fewer kernels than this share without a launch of their name are no finding: TensorFlow's own copies have none.
 UNMATCHED_SHARE = 0.1
 
+#: Findings of files whose format has no graph and no scheduling times, and which say so themselves.
+LESSER_FORMATS = frozenset(("timeline_json",))
+
 #: What the decoders note: code -> (severity, message, remedy).
 NOTES: dict[str, tuple[Severity, str, str]] = {
     "bad_times": (
@@ -46,8 +49,8 @@ NOTES: dict[str, tuple[Severity, str, str]] = {
     ),
     "no_scheduled": (
         "info",
-        "The source carries no scheduling times: delays are not known, and waiting for a thread shows as idle.",
-        "Open the RunMetadata itself.",
+        "No op has a valid scheduling time: delays are not known, and waiting for a thread shows as idle.",
+        "Nothing is wrong with your step: TensorFlow up to 2.15 writes garbage there. Trace with a later one to see the delays.",
     ),
     "no_origin": (
         "info",
@@ -64,14 +67,15 @@ NOTES: dict[str, tuple[Severity, str, str]] = {
 
 def findings_of(trace: Trace, context: TraceContext) -> list[Finding]:
     """All findings, the gravest first."""
+    told = any(f["code"] in LESSER_FORMATS for f in context.findings)
     found = [
         *context.findings,
         *_size(trace),
         *_gpu(trace, context),
         *_kernels(trace),
         *_hidden(context),
-        *_graph(trace, context),
-        *_times(trace),
+        *(_graph(trace, context) if not told else ()),
+        *_times(trace, told),
         *_noted(trace),
     ]
     first = {f["code"]: f for f in reversed(found)}  # what the file's own reader found says more than what is told here
@@ -198,7 +202,7 @@ def _graph(trace: Trace, context: TraceContext) -> Iterator[Finding]:
     yield finding("no_partition_graph", "info", f"{why} {lost}", remedy)
 
 
-def _times(trace: Trace) -> Iterator[Finding]:
+def _times(trace: Trace, told: bool) -> Iterator[Finding]:
     if not trace.n:
         return
     unknown = int(np.count_nonzero((trace.start < 0) & trace.counted))
@@ -206,11 +210,8 @@ def _times(trace: Trace) -> Iterator[Finding]:
         severity, message, remedy = NOTES["bad_times"]
         yield finding("bad_times", severity, f"{message} ({unknown:,} nodes.)", remedy)
     ops = trace.counted & (trace.kind != NodeKind.COMMUNICATION) & ~physical.on_stream(trace)
-    if ops.any() and (trace.scheduled[ops] == UNKNOWN_TIME).all():
-        severity, message, remedy = NOTES["no_scheduled" if trace.source != "run_metadata" else "bad_scheduled"]
-        if trace.source == "run_metadata":
-            message = "No op has a valid scheduling time (TensorFlow 2.15 writes garbage there): delays are not known."
-        yield finding("no_scheduled", severity, message, remedy)
+    if not told and ops.any() and (trace.scheduled[ops] == UNKNOWN_TIME).all():
+        yield finding("no_scheduled", *NOTES["no_scheduled"])
 
 
 def _noted(trace: Trace) -> Iterator[Finding]:

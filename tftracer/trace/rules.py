@@ -25,6 +25,7 @@ COMMUNICATION_SHARE = 0.20  # of the step in which communication runs and nothin
 COPIES_SHARE = 0.15  # of the step in which copies run and nothing else does
 PYTHON_SHARE = 0.15  # of the step in which a Python function runs and nothing else does
 LAUNCH_SHARE = 0.20  # of the step in which a GPU waits for launches
+ONE_LAUNCH_SHARE = 0.50  # of that gap: a single launch
 ONE_OP_SHARE = 0.40  # of the step in which one op runs
 TINY_NS = 20_000  # an op shorter than this costs the executor about as much as itself
 TINY_COUNT = 1_000
@@ -134,7 +135,12 @@ def launch_bound(step: Step) -> Sentence | None:
     share = gap / step.ns
     if group is None or share < LAUNCH_SHARE:
         return None
+    launches = physical.members(step.trace, group) & (step.trace.kind == NodeKind.LAUNCH)
     kernels = physical.members(step.trace, group) & physical.on_stream(step.trace)
+    nodes = step.longest(launches)
+    longest = int((step.trace.end - step.trace.start)[nodes[:1]].sum())
+    if longest >= ONE_LAUNCH_SHARE * gap:
+        return _one_launch(step, group, nodes, gap, longest)
     count = int(kernels.sum())
     mean = float((step.trace.end - step.trace.start)[kernels].mean()) if count else 0.0
     return sentence(
@@ -146,7 +152,21 @@ def launch_bound(step: Step) -> Sentence | None:
         "session.run.",
         share,
         {"launch_gap_ns": float(gap), "kernels": float(count), "mean_kernel_ns": mean},
-        {**evidence_of(step, step.longest(step.mine & (step.trace.kind == NodeKind.LAUNCH)), "budget"), "lane": group.key},
+        {**evidence_of(step, nodes, "budget"), "lane": group.key},
+    )
+
+
+def _one_launch(step: Step, group: Group, nodes: list[int], gap: int, longest: int) -> Sentence:
+    first = nodes[0]
+    return sentence(
+        "launch_bound",
+        f"{group.title} waits {ms(gap)} ({percent(gap / step.ns)}) for the host, most of it for one launch: {step.name(first)} "
+        f"({step.op(first)}) takes {ms(longest)} there.",
+        "The first use of an op loads its library (cuBLAS, cuDNN) and tunes it: trace a later step. If it stays, that op waits on "
+        "the host for memory or for a lock.",
+        gap / step.ns,
+        {"launch_gap_ns": float(gap), "launch_ns": float(longest)},
+        {**evidence_of(step, nodes, "budget"), "lane": group.key},
     )
 
 
