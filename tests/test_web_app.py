@@ -205,7 +205,6 @@ def test_it_starts_again_at_the_same_port_with_the_same_token(source: FakeSource
     assert not source.listeners
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_port_in_use_gives_way_to_the_next_free_one(source: FakeSource) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = other.getsockname()[1]
@@ -216,7 +215,6 @@ def test_a_port_in_use_gives_way_to_the_next_free_one(source: FakeSource) -> Non
             assert client.get("/api/session").status == 200
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Tornado leaves a socket to the collector
 def test_no_port_at_all_names_the_remedy() -> None:
     with pytest.raises(PortError, match="server_port"):
         bind(9999, "203.0.113.7")  # not an address of this machine

@@ -156,6 +156,7 @@ class Analyses:
         try:
             async with turn.lock:
                 held = self._decoded.get(trace)
+                result: V
                 answers, result = await asyncio.wrap_future(self._workers.submit(self._use, trace, held, use))
                 self._decoded.put(trace, answers, 2 * trace.bytes)
                 self._let_go_later()
@@ -188,7 +189,7 @@ class Analyses:
     def _use(self, trace: Trace, held: Answers | None, use: Callable[[Answers], V]) -> tuple[Answers, V]:
         from tftracer.trace.answers import Answers  # not before a trace is opened: most jobs never open one
 
-        answers = held or Answers(self._source.trace_bytes(trace.id), self._source.trace_context(trace.id))
+        answers = held or Answers(self._source.trace_bytes(trace.id), self._source.trace_context(trace.id), trace_id=trace.id)
         return answers, use(answers)
 
     def _body(self, trace: Trace, question: Question, form: Format, answers: Answers) -> Body:

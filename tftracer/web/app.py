@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import re
@@ -23,7 +24,6 @@ from urllib.parse import urlsplit
 from tornado import web
 from tornado.httpserver import HTTPServer
 from tornado.iostream import IOStream
-from tornado.netutil import bind_sockets
 
 from tftracer.errors import PortError
 from tftracer.session.source import SessionSource
@@ -105,7 +105,7 @@ def bind(port: int, ip: str) -> list[socket.socket]:
     problem: OSError | None = None
     for candidate in range(port, last):
         try:
-            return bind_sockets(candidate, ip or None)
+            return listen(candidate, ip)
         except OSError as this:
             problem = this
             if isinstance(this, socket.gaierror):
@@ -114,6 +114,43 @@ def bind(port: int, ip: str) -> list[socket.socket]:
         f"No port from {port} to {last - 1} can be bound at {ip or 'any address'}: {problem}. "
         "Choose another server_port (0 takes any free one) or server_ip."
     )
+
+
+def listen(port: int, ip: str) -> list[socket.socket]:
+    """Sockets for each address that ``ip`` stands for, all at one port; OSError if it is in use at any, or none can be had."""
+    made: list[socket.socket] = []
+    problem: OSError | None = None
+    for family, kind, protocol, _, address in dict.fromkeys(
+        socket.getaddrinfo(ip or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    ):
+        at = made[0].getsockname()[1] if made else port
+        try:
+            made.append(listening(family, kind, protocol, (address[0], at, *address[2:])))
+        except OSError as this:  # no IPv6 here, for one
+            problem = this
+            if this.errno == errno.EADDRINUSE:
+                break
+    if made and (problem is None or problem.errno != errno.EADDRINUSE):
+        return made
+    for one in made:
+        one.close()
+    raise problem or OSError(f"{ip} is no address")
+
+
+def listening(family: int, kind: int, protocol: int, address: tuple[Any, ...]) -> socket.socket:
+    one = socket.socket(family, kind, protocol)
+    try:
+        if os.name != "nt":  # where it means that a port just left may be taken at once
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        one.setblocking(False)
+        one.bind(address)
+        one.listen(128)
+    except OSError:
+        one.close()
+        raise
+    return one
 
 
 def tls_context(certfile: str | None, keyfile: str | None) -> ssl.SSLContext | None:
