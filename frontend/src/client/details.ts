@@ -1,6 +1,6 @@
 /** The details of a node, put together from the columns of a standalone page (trace/node.py does it for the live one). */
 import { StringColumn, typedArray, type TypedArray } from "./columns";
-import type { Column, NodeDetail, NodeDetails, NodeRef, Output } from "./messages";
+import type { Column, Neighbourhood, NodeDetail, NodeDetails, NodeRef, Output } from "./messages";
 
 /** As many links of a kind as the server lists. */
 const MOST_LINKS = 200;
@@ -15,6 +15,7 @@ export class Details {
   private readonly names: StringColumn;
   private readonly ops: StringColumn;
   private readonly labels: StringColumn;
+  private byProducer: Map<number, number[]> | undefined;
 
   constructor(private readonly columns: NodeDetails) {
     this.names = new StringColumn(columns.names);
@@ -22,9 +23,9 @@ export class Details {
     this.labels = new StringColumn(columns.labels);
   }
 
-  /** One node's details, or undefined for a number that the trace does not have. */
-  node(node: number): NodeDetail | undefined {
-    if (!Number.isInteger(node) || node < 0 || node >= this.columns.nodes) return undefined;
+  /** One node's details; a RangeError for a number that the trace does not have. */
+  detail(node: number): NodeDetail {
+    this.check(node);
     const start = this.number("start", node);
     const duration = this.number("duration", node);
     const ref = this.ref(node);
@@ -60,6 +61,40 @@ export class Details {
       destination: this.columns.places[this.number("destination", node)] ?? "",
       related: this.links("related_offsets", "related", node, () => true),
     };
+  }
+
+  /** The nodes at most `depth` edges away, nearest first, and the edges among them (as trace/node.py finds them). */
+  neighbourhood(node: number, depth = 2, limit = 200): Neighbourhood {
+    this.check(node);
+    const place = new Map([[node, 0]]);
+    const queue: [number, number][] = [[node, 0]];
+    const left = new Set<number>();
+    for (let next = queue.shift(); next; next = queue.shift()) {
+      const [at, distance] = next;
+      if (distance >= depth) continue;
+      for (const other of [...this.producers(at), ...this.readers(at)]) {
+        if (place.has(other)) continue;
+        if (place.size < limit) {
+          place.set(other, place.size);
+          queue.push([other, distance + 1]);
+        } else {
+          left.add(other);
+        }
+      }
+    }
+    const edges = [...place].flatMap(([consumer, to]) =>
+      this.producers(consumer).flatMap((producer) => {
+        const from = place.get(producer);
+        return from === undefined ? [] : [[from, to]];
+      }),
+    );
+    return { nodes: [...place.keys()].map((at) => this.ref(at)), edges, left_out: left.size };
+  }
+
+  private check(node: number): void {
+    if (!Number.isInteger(node) || node < 0 || node >= this.columns.nodes) {
+      throw new RangeError(`The trace has no node ${node}: its nodes are 0 to ${this.columns.nodes - 1}.`);
+    }
   }
 
   private column(name: ColumnName): TypedArray {
@@ -114,16 +149,31 @@ export class Details {
   }
 
   private consumers(node: number): NodeRef[] {
-    const input = this.column("input");
-    const offsets = this.column("input_offsets");
-    const found = new Set<number>();
-    let consumer = 0;
-    for (let edge = 0; edge < input.length && found.size < MOST_LINKS; edge++) {
-      if (input[edge] !== node) continue;
-      while ((offsets[consumer + 1] ?? Infinity) <= edge) consumer++;
-      found.add(consumer);
+    return this.readers(node)
+      .slice(0, MOST_LINKS)
+      .map((other) => this.ref(other));
+  }
+
+  private producers(node: number): number[] {
+    const low = this.number("input_offsets", node);
+    return [...new Set(this.column("input").subarray(low, this.number("input_offsets", node + 1)))];
+  }
+
+  /** Nodes that wait for a node: its edges by producer are made once, when they are first asked for. */
+  private readers(node: number): number[] {
+    this.byProducer ??= this.reversed();
+    return this.byProducer.get(node) ?? [];
+  }
+
+  private reversed(): Map<number, number[]> {
+    const found = new Map<number, Set<number>>();
+    for (let consumer = 0; consumer < this.columns.nodes; consumer++) {
+      for (const producer of this.producers(consumer)) {
+        const readers = found.get(producer) ?? new Set<number>();
+        found.set(producer, readers.add(consumer));
+      }
     }
-    return [...found].map((other) => this.ref(other));
+    return new Map([...found].map(([producer, readers]) => [producer, [...readers]]));
   }
 
   private outputs(node: number): Output[] {
