@@ -160,6 +160,7 @@ export const fakeJob: Job = {
       processes: ["p0", "p1", "p2", "p3"],
       ready: ["p0", "p1", "p2"],
       missing: { p3: "it does not answer" },
+      steps: {},
     },
   ],
 };

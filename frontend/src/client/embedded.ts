@@ -2,7 +2,6 @@
 import { decode } from "@msgpack/msgpack";
 import { ClientError, type Ask, type Client, type FileFormat, type SessionState } from "./client";
 import { Details } from "./details";
-import { neighbourhood } from "./neighbours";
 import type {
   Breakdown,
   Communication,
@@ -91,18 +90,12 @@ export class EmbeddedClient implements Client {
   scheduling = (trace: number): Promise<Scheduling> => this.answer(trace, "scheduling");
   costGraph = (trace: number): Promise<CostGraph> => this.answer(trace, "cost-graph");
 
-  node = (trace: number, node: number): Promise<NodeDetail> =>
-    this.found(trace, this.details.node(node), `The details of node ${node} are not in this file`);
+  node = (trace: number, node: number): Promise<NodeDetail> => this.inTrace(trace, () => this.details.detail(node));
   neighbourhood = (trace: number, node: number, depth: number): Promise<Neighbourhood> =>
-    this.found(
-      trace,
-      neighbourhood((n) => this.details.node(n), node, depth),
-      `Node ${node} is not in this file`,
-    );
+    this.inTrace(trace, () => this.details.neighbourhood(node, depth));
 
-  private found<T>(trace: number, value: T | undefined, otherwise: string): Promise<T> {
-    if (trace !== this.trace.id) return refuse(`Trace ${trace} is not in this file`);
-    return value === undefined ? refuse(otherwise) : Promise.resolve(value);
+  private async inTrace<T>(trace: number, answer: () => T): Promise<T> {
+    return trace === this.trace.id ? answer() : refuse(`Trace ${trace} is not in this file`);
   }
 
   steps(run: number): Promise<StepTimes> {
