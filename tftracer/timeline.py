@@ -28,7 +28,7 @@ from tftracer.export import chrome, html, perfetto
 from tftracer.session import foreign, legacy
 from tftracer.trace.answers import Answers
 from tftracer.trace.intervals import Cover
-from tftracer.trace.model import Int64, StringTable, Trace, TraceContext
+from tftracer.trace.model import UNKNOWN_TIME, Int64, StringTable, Trace, TraceContext
 
 Path_ = Union[str, "os.PathLike[str]"]
 Mask = npt.NDArray[np.bool_]
@@ -131,7 +131,7 @@ class Timeline:
     def _times(self, device: str | None, exclude: str | None, communication: bool = False) -> tuple[Int64, Int64]:
         """Starts and ends in whole microseconds, as the original counted: TensorFlow cuts its nanoseconds off."""
         trace = self._trace()
-        chosen = np.ones(trace.n, np.bool_)
+        chosen = trace.start != UNKNOWN_TIME
         if device is not None:
             chosen &= _found(StringTable.of([d.name for d in trace.devices]), device)[trace.device]
         if exclude is not None:
@@ -158,9 +158,8 @@ class Timeline:
             device_pattern: a regular expression; devices that it is not found in are hidden (and the page says so).
         """
         answers = self._ask() if not device_pattern else self._fresh(device_pattern)
-        record, session = html.describe(answers, self._started_at())
         page = io.BytesIO()
-        html.write_html(answers, record, session, page)
+        html.write_html(answers, html.describe(answers), page)
         if output_file is None:
             return page.getvalue().decode("utf-8")
         _write(output_file, page.getvalue())
@@ -240,7 +239,7 @@ class Timeline:
     def _ask(self) -> Answers:
         """The answers, kept until the RunMetadata is another one: a with statement may be entered again."""
         raw = self._raw()
-        if self._answers is None or self._answers.raw != raw:
+        if self._answers is None or self._answers.trace.raw != raw:
             self._answers = Answers(raw, self._context)
         return self._answers
 
@@ -253,9 +252,6 @@ class Timeline:
 
     def _trace(self) -> Trace:
         return self._ask().trace
-
-    def _started_at(self) -> float:
-        return self._trace().origin_ns / 1e9
 
 
 def _extent(start: Int64, end: Int64) -> float:

@@ -1,0 +1,205 @@
+"""The details of every node as columns, for the standalone page: what ``node.node_detail`` says, without an object for a node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tftracer.trace.answers import Answers
+from tftracer.trace.columns import column, narrow, strings
+from tftracer.trace.labels import parse_received
+from tftracer.trace.model import DeviceKind, Int64, NodeKind, StringTable, Trace
+from tftracer.trace.resources import Outputs, decode_memory, decode_outputs, dtype_name
+from tftracer.web.messages import Column, NodeDetails
+
+Codes = npt.NDArray[Any]
+
+_STREAMS = (DeviceKind.STREAM, DeviceKind.MEMCPY, DeviceKind.REPEAT)
+
+
+def node_details(answers: Answers) -> NodeDetails:
+    """All nodes of the trace; a page puts a NodeDetail together from them (frontend/src/client/details.ts)."""
+    trace, graph = answers.trace, answers.graph
+    labels, short = _short_labels(trace)
+    held = decode_memory(trace)
+    source, destination, places = _places(trace)
+    order, inputs = graph.by_consumer
+    related, other = _related(answers)
+    return {
+        "nodes": trace.n,
+        "duration_ns": float(trace.duration_ns),
+        "devices": [device.name for device in trace.devices],
+        "device_titles": [device.title for device in trace.devices],
+        "names": strings(trace.names),
+        "ops": strings(trace.ops),
+        "labels": strings(labels),
+        "device": column(narrow(trace.device, len(trace.devices))),
+        "name": column(narrow(trace.name, len(trace.names))),
+        "op": column(narrow(trace.op, len(trace.ops))),
+        "label": column(narrow(trace.label, len(trace.labels))),
+        "short": column(short),
+        "kind": column(trace.kind.astype(np.uint8)),
+        "critical": column(answers.on_critical_path()),
+        "thread": column(trace.thread.astype(np.float64)),
+        "start": _times(trace.start),
+        "duration": _times(np.where(trace.start < 0, -1, trace.end - trace.start)),
+        "op_start": _times(np.where(trace.op_start < 0, -1, trace.op_start - trace.start)),
+        "op_end": _times(np.where(trace.op_end < 0, -1, trace.end - trace.op_end)),
+        "delay": _times(np.where(trace.scheduled < 0, -1, trace.start - trace.scheduled)),
+        "share_of_type": column(_shares(trace).astype(np.float32)),
+        "slack": column(answers.slack.astype(np.float32)),
+        "bytes_moved": _times(trace.bytes_moved),
+        "temporary_bytes": _times(held.temp_bytes),
+        "persistent_bytes": _times(held.persistent_bytes),
+        "source": column(narrow(source, len(places))),
+        "destination": column(narrow(destination, len(places))),
+        "places": places,
+        "input_offsets": column(inputs.astype(np.uint32)),
+        "input": column(graph.producer[order].astype(np.uint32)),
+        "input_control": column(graph.control[order]),
+        "related_offsets": column(_offsets(related, trace.n)),
+        "related": column(other.astype(np.uint32)),
+        **_outputs(trace, decode_outputs(trace)),  # type: ignore[typeddict-item]
+    }
+
+
+def _times(values: Int64) -> Column:
+    """As 32 bits where they fit, as doubles otherwise: half the size, for most steps are shorter than two seconds."""
+    small = -(1 << 31) <= int(values.min(initial=0)) and int(values.max(initial=0)) < 1 << 31
+    return column(values.astype(np.int32 if small else np.float64))
+
+
+def _offsets(owner: Int64, n: int) -> npt.NDArray[np.uint32]:
+    """[n + 1] where each owner's entries lie among those of ``owner``, sorted."""
+    return np.searchsorted(owner, np.arange(n + 1)).astype(np.uint32)
+
+
+def _short_labels(trace: Trace) -> tuple[StringTable, npt.NDArray[np.bool_]]:
+    """Labels without the ``name = Op`` that their nodes say anyway: half of the text of a trace. And which are such."""
+    first = np.zeros(len(trace.labels), np.int64)
+    first[trace.label[::-1]] = np.arange(trace.n)[::-1]
+    names, ops = list(trace.names), list(trace.ops)
+    short = np.zeros(len(trace.labels), np.bool_)
+    texts = []
+    rows = zip(trace.name[first].tolist(), trace.op[first].tolist(), trace.labels) if trace.n else iter(())
+    for code, (name, op, label) in enumerate(rows):
+        head = f"{names[name]} = {ops[op]}"
+        short[code] = label.startswith(head) and len(head) > 3
+        texts.append(label[len(head) :] if short[code] else label)
+    return _only_by_one(trace, StringTable.of(texts), short)
+
+
+def _only_by_one(
+    trace: Trace, texts: StringTable, short: npt.NDArray[np.bool_]
+) -> tuple[StringTable, npt.NDArray[np.bool_]]:
+    """A label that nodes of several names or ops share (kernels' labels) stays whole."""
+    first = np.zeros(len(short), np.int64)
+    first[trace.label[::-1]] = np.arange(trace.n)[::-1]
+    odd = (trace.name != trace.name[first][trace.label]) | (trace.op != trace.op[first][trace.label])
+    shared = np.unique(trace.label[odd])
+    if not short[shared].any():
+        return texts, short
+    short[shared] = False
+    return StringTable.of([text if short[i] else trace.labels[i] for i, text in enumerate(texts)]), short
+
+
+def _shares(trace: Trace) -> npt.NDArray[np.float64]:
+    """Of the time of all counted nodes of the op type."""
+    duration = (trace.end - trace.start).astype(np.float64)
+    total = np.bincount(trace.op, duration * trace.counted, max(len(trace.ops), 1))[trace.op]
+    return np.divide(duration, total, out=np.zeros(trace.n), where=total > 0)
+
+
+def _places(trace: Trace) -> tuple[Int64, Int64, list[str]]:
+    """Codes of the devices that each transfer goes from and to; code 0 is no transfer."""
+    known = {"": 0}
+    codes = np.zeros((2, max(len(trace.labels), 1)), np.int64)
+    for label in np.unique(trace.label[trace.kind == NodeKind.COMMUNICATION]).tolist():
+        received = parse_received(trace.labels[label])
+        if received:
+            codes[0, label] = known.setdefault(received.source, len(known))
+            codes[1, label] = known.setdefault(received.destination, len(known))
+    return codes[0][trace.label], codes[1][trace.label], list(known)
+
+
+def _related(answers: Answers) -> tuple[Int64, Int64]:
+    """(node, what it is related to), sorted by node: launches and kernels of one name, the ends of a transfer."""
+    trace, graph = answers.trace, answers.graph
+    kinds = np.array([_STREAMS.index(d.kind) + 1 if d.kind in _STREAMS else 0 for d in trace.devices] or [0])
+    launches = np.array([d.kind is DeviceKind.GPU for d in trace.devices] or [False])
+    on_stream = np.flatnonzero(kinds[trace.device] > 0)
+    single = on_stream[kinds[trace.device[on_stream]] < 3]  # what stream:all repeats is no kernel of its own
+    launch = np.flatnonzero(launches[trace.device])
+    moved = graph.transfer
+    made, used = graph.producer[moved].astype(np.int64), graph.consumer[moved].astype(np.int64)
+    communicates = trace.kind == NodeKind.COMMUNICATION
+    pairs = [
+        _same_name(trace, on_stream, launch),
+        _same_name(trace, launch, single),
+        (used[communicates[used]], made[communicates[used]]),
+        (made[communicates[made]], used[communicates[made]]),
+    ]
+    node = np.concatenate([pair[0] for pair in pairs])
+    other = np.concatenate([pair[1] for pair in pairs])
+    order = np.argsort(node, kind="stable")
+    return node[order], other[order]
+
+
+def _same_name(trace: Trace, nodes: Int64, others: Int64) -> tuple[Int64, Int64]:
+    """All pairs of one name on one GPU, the others in time order."""
+    parents = {parent: i for i, parent in enumerate(sorted({device.parent for device in trace.devices}))}
+    parent = np.array([parents[device.parent] for device in trace.devices] or [0])
+    key = parent[trace.device].astype(np.int64) * (len(trace.names) + 1) + trace.name
+    others = others[np.lexsort((trace.start[others], key[others]))]
+    low = np.searchsorted(key[others], key[nodes], "left")
+    counts = np.searchsorted(key[others], key[nodes], "right") - low
+    place = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.repeat(nodes, counts), others[np.repeat(low, counts) + place]
+
+
+def _outputs(trace: Trace, outputs: Outputs) -> dict[str, Any]:
+    order = np.argsort(outputs.node, kind="stable")
+    shapes: dict[str, int] = {}
+    shape = _shape_codes(outputs, shapes)
+    dtypes, dtype = np.unique(outputs.dtype, return_inverse=True)
+    size = np.where(outputs.allocated_bytes > 0, outputs.allocated_bytes, outputs.requested_bytes)
+    return {
+        "output_offsets": column(_offsets(outputs.node[order], trace.n)),
+        "output_slot": column(outputs.slot[order].astype(np.int32)),
+        "output_bytes": column(size[order].astype(np.float64)),
+        "output_dtype": column(dtype.reshape(-1)[order].astype(np.uint8)),
+        "output_shape": column(narrow(shape[order], len(shapes))),
+        "output_allocator": column(narrow(outputs.allocator[order], len(outputs.allocators))),
+        "dtypes": [dtype_name(int(code)) for code in dtypes],
+        "shapes": list(shapes),
+        "allocators": list(outputs.allocators),
+    }
+
+
+def _shape_codes(outputs: Outputs, shapes: dict[str, int]) -> Int64:
+    """A step has thousands of outputs of a few shapes: a shape's bytes are read once."""
+    known: dict[bytes, int] = {}
+    codes = np.zeros(len(outputs.node), np.int64)
+    for i, (low, size) in enumerate(zip(outputs.offset.tolist(), outputs.size.tolist())):
+        key = _shape_bytes(outputs.raw[low : low + size])
+        code = known.get(key) if key is not None else None
+        if code is None:
+            code = shapes.setdefault(outputs.shape_of(i), len(shapes))
+            if key is not None:
+                known[key] = code
+        codes[i] = code
+    return codes
+
+
+def _shape_bytes(output: bytes) -> bytes | None:
+    """The TensorShapeProto in a NodeOutput as TensorFlow writes it: slot, description { dtype, shape, ... }; None if otherwise."""
+    at = 2 if output[:1] == b"\x08" else 0
+    if output[at : at + 1] != b"\x1a":
+        return None
+    at += 2 if output[at + 1 : at + 2] < b"\x80" else 3
+    if output[at : at + 1] == b"\x08" and output[at + 1 : at + 2] < b"\x80":
+        at += 2
+    size = output[at + 1 : at + 2]
+    return output[at + 2 : at + 2 + size[0]] if output[at : at + 1] == b"\x12" and size < b"\x80" else None
