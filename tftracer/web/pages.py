@@ -127,7 +127,7 @@ class AppHandler(PageHandler):
     def get(self, *arguments: str) -> None:
         name = self.inner_path().lstrip("/")
         file = self.services.static.file(name) if name and name != "index.html" else None
-        if file is None and "." in name.rpartition("/")[2]:
+        if file is None and "." in name.rpartition("/")[2] and name != "index.html":
             raise Refusal(404, "unknown_route", f"There is no {self.request.path[:200]}.")
         if file is None:
             file = self.services.static.index()

@@ -1,0 +1,236 @@
+"""The tftracer command, run as people run it: as a process of its own, without TensorFlow."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tftracer import cli
+from tftracer.version import __version__
+
+DATA = Path(__file__).parent / "data"
+TRACE = DATA / "conv_costgraph_tf2.21_cpu.pb"
+
+
+def environment(home: Path | None = None) -> dict[str, str]:
+    left_out = ("DISPLAY", "WAYLAND_DISPLAY", "TFTRACER_TOKEN", "TFTRACER_SPOOL_DIR", "XDG_CACHE_HOME")
+    kept = {name: value for name, value in os.environ.items() if name not in left_out}
+    return {**kept, "HOME": str(home), "TMPDIR": str(home)} if home else kept
+
+
+def tftracer(*arguments: object, home: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tftracer", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment(home))
+
+
+@contextlib.contextmanager
+def viewing(*arguments: object) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The process and its URL; ended by Ctrl-C, as people end it, and it must end well."""
+    command = [sys.executable, "-m", "tftracer", *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = re.search(r"http://\S+", line)
+        if found is None:
+            process.kill()
+            raise AssertionError(f"no URL in {line!r} {process.communicate()[1]}")
+        yield process, found.group()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 0, said
+        assert "Traceback" not in said
+
+
+def get(url: str, path: str, token: str) -> bytes:
+    request = urllib.request.Request(url.partition("?")[0] + path, headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return bytes(answer.read())
+
+
+def test_a_file_is_opened_shown_and_saved_again(tmp_path: Path) -> None:
+    with viewing(TRACE, "--port", 0, "--no-browser", "--token", "secret") as (_, url):
+        assert url.endswith("?token=secret")
+        shown = json.loads(get(url, "api/session", "secret"))
+        assert shown["session"]["live"] is False
+        (trace,) = shown["runs"][0]["traces"]
+        verdict = get(url, f"api/traces/{trace['id']}/verdict", "secret")
+        again = tmp_path / "again.tftrace"
+        again.write_bytes(get(url, "api/session/file", "secret"))
+        request = urllib.request.Request(url.partition("?")[0] + "api/tracing", b'{"all": true}', method="PUT")
+        request.add_header("Authorization", "Bearer secret")
+        request.add_header("Content-Type", "application/json")
+        with pytest.raises(urllib.error.HTTPError, match="409"):
+            urllib.request.urlopen(request, timeout=60)
+    with viewing(again, "--port", 0, "--token", "secret") as (_, url):
+        reopened = json.loads(get(url, "api/session", "secret"))
+        assert reopened["runs"] == shown["runs"]
+        assert get(url, f"api/traces/{trace['id']}/verdict", "secret") == verdict
+
+
+def test_it_needs_no_tensorflow(tmp_path: Path) -> None:
+    """Not even where there is one: an import of it would take seconds."""
+    (tmp_path / "tensorflow.py").write_text("raise SystemExit('TensorFlow was imported')")
+    code = "import sys; sys.path.insert(0, sys.argv.pop(1)); from tftracer.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, str(tmp_path), str(TRACE), "--summary"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment())
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_port_in_use() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        with viewing(TRACE, "--port", taken) as (_, url):
+            assert f":{taken}/" not in url
+
+
+def test_the_page_can_shut_it_down() -> None:
+    with viewing(TRACE, "--port", 0, "--token", "t") as (process, url):
+        request = urllib.request.Request(url.partition("?")[0] + "api/shutdown", method="POST")
+        request.add_header("Authorization", "Bearer t")
+        urllib.request.urlopen(request, timeout=60).close()
+        assert process.wait(60) == 0
+
+
+def test_the_summary() -> None:
+    done = tftracer(TRACE, "--summary")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Budget" in done.stdout
+    as_json = tftracer(TRACE, "--summary", "--json")
+    assert as_json.returncode == 0
+    assert json.loads(as_json.stdout)["verdict"][0]["text"]
+
+
+def test_a_summary_into_a_closed_pipe() -> None:
+    command = f"{sys.executable} -m tftracer {DATA / 'dense500_tf2.15_cpu.pb'} --summary --json | head -c 1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120, env=environment())
+    assert (done.stdout, done.stderr) == ("{", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("none.tftrace", None), ("junk.tftrace", b"junk"), ("empty.tftrace", b""), ("folder", b"folder")]
+)
+def test_what_cannot_be_opened_is_told_in_a_line(tmp_path: Path, name: str, content: bytes | None) -> None:
+    path = tmp_path / name
+    if content == b"folder":
+        path.mkdir()
+    elif content is not None:
+        path.write_bytes(content)
+    done = tftracer(path, "--no-browser")
+    assert done.returncode == cli.FAILED
+    assert done.stdout == ""
+    assert done.stderr.startswith("tftracer: ")
+    assert str(path) in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_pickle_that_would_run_something(tmp_path: Path) -> None:
+    path, ran = tmp_path / "evil.pickle", tmp_path / "ran"
+    path.write_bytes(b"cos\nsystem\n(S'touch " + str(ran).encode() + b"'\ntR.")
+    assert tftracer(path, "--summary").returncode == cli.FAILED
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--json", "x"], ["x", "--port", "70000"], ["x", "--port", "x"], ["x", "--token", ""], ["x", "--nope"], ["a", "b"]],
+    ids=str,
+)
+def test_wrong_usage(arguments: list[str]) -> None:
+    done = tftracer(*arguments)
+    assert done.returncode == cli.USAGE
+    assert "usage: tftracer" in done.stderr
+
+
+def test_no_port_at_all() -> None:
+    done = tftracer(TRACE, "--ip", "203.0.113.7")
+    assert done.returncode == cli.NO_PORT
+    assert "server_port" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_that_was_cut_says_what_is_missing(tmp_path: Path) -> None:
+    saved = tmp_path / "session.tftrace"
+    with viewing(TRACE, "--port", 0, "--token", "t") as (_, url):
+        saved.write_bytes(get(url, "api/session/file", "t"))
+    whole = saved.read_bytes()
+    saved.write_bytes(whole + whole[len(whole) // 2 : -7])
+    done = tftracer(saved, "--summary")
+    assert done.returncode == 0
+    assert done.stderr.startswith(f"tftracer: {saved}: ")
+
+
+def test_nothing_to_recover(tmp_path: Path) -> None:
+    done = tftracer("--recover", home=tmp_path)
+    assert done.returncode == 0
+    assert "No ended job" in done.stdout
+
+
+def test_killed_jobs_are_listed_and_open(tmp_path: Path) -> None:
+    code = (
+        f"import os, tftracer; server = tftracer.TracingServer(start_web_server_on_start=False)\n"
+        f"server.load_session({str(TRACE)!r}); os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code], timeout=120, env=environment(tmp_path), check=False)
+    done = tftracer("--recover", home=tmp_path)
+    assert done.returncode == 0
+    spool = re.search(r"\S+\.tftrace", done.stdout)
+    assert spool is not None, done.stdout
+    assert tftracer(spool.group(), "--summary").returncode == 0
+
+
+def test_version_and_help() -> None:
+    assert tftracer("--version").stdout == f"tftracer {__version__}\n"
+    assert "exit codes" in tftracer("--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("variables", "arguments", "opens"),
+    [
+        ({"DISPLAY": ":0"}, [], True),
+        ({"WAYLAND_DISPLAY": "w"}, [], True),
+        ({"DISPLAY": ":0"}, ["--no-browser"], False),
+        ({"DISPLAY": ":0", "SSH_CONNECTION": "a b c d"}, [], False),
+        ({}, [], sys.platform in {"darwin", "win32"}),
+    ],
+)
+def test_a_browser_only_where_it_is_seen(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], arguments: list[str], opens: bool
+) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "SSH_CONNECTION"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert cli.wants_browser(cli.parser().parse_args(["file", *arguments])) is opens
+
+
+def test_the_browser_is_led_there_by_a_file_that_others_cannot_read(tmp_path: Path) -> None:
+    """A command line, and with it the token, would be everybody's to see."""
+    browser, said = tmp_path / "browser", tmp_path / "said"
+    os.mkfifo(said)
+    script = 'file="${1#file://}"; (cat "$file"; echo; stat -c %a "${file%/*}") > ' + str(said)
+    browser.write_text(f"#!/bin/sh\n{script}\n")
+    browser.chmod(0o755)
+    command = [sys.executable, "-m", "tftracer", str(TRACE), "--port", "0", "--token", "secret"]
+    variables = {**environment(), "DISPLAY": ":0", "BROWSER": f"{browser} %s"}
+    variables.pop("SSH_CONNECTION", None)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=variables) as process:
+        assert process.stdout is not None
+        url = re.search(r"http://\S+", process.stdout.readline())
+        page, mode = said.read_text().splitlines()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+    assert url is not None
+    assert url.group() in page
+    assert mode == "700"

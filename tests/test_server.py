@@ -1,0 +1,217 @@
+"""TracingServer without TensorFlow: what it serves, what it survives, and what is plain misuse."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import socket
+import subprocess
+import sys
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from web_client import Client
+
+import tftracer
+from tftracer import TracingServer
+from tftracer.errors import MissingTensorFlowError, StorageError, UnknownError
+
+TESTS = Path(__file__).parent
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[Any]:
+    """Makes servers that spool to a folder of their own and end with the test."""
+    servers: list[TracingServer] = []
+
+    def make(**options: Any) -> TracingServer:
+        server = TracingServer(**{"server_port": 0, "spool_dir": tmp_path / "spool", **options})
+        servers.append(server)
+        return server
+
+    yield make
+    for server in servers:
+        server.close()
+
+
+def client_of(server: TracingServer) -> Client:
+    return Client(server._web)
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def test_the_url_is_logged_once(made: Any, caplog: pytest.LogCaptureFixture) -> None:
+    server = made()
+    assert warnings(caplog) == [f"tftracer: watch and trace this training at {server.url}"]
+    assert server.url.endswith(f"/?token={server.token}")
+    server.stop_web_server()
+    assert server.url == ""
+    server.start_web_server()
+    server.start_web_server()
+    assert len(warnings(caplog)) == 1
+    assert client_of(server).get("/api/session").json["session"]["tftracer"] == tftracer.__version__
+
+
+def test_no_page_until_it_is_asked_for(made: Any, caplog: pytest.LogCaptureFixture) -> None:
+    server = made(start_web_server_on_start=False)
+    assert server.url == ""
+    assert not warnings(caplog)
+    server.stop_web_server()
+    server.join()
+    server.start_web_server()
+    assert server.url
+
+
+def test_a_port_in_use_is_said_loudly(made: Any, caplog: pytest.LogCaptureFixture) -> None:
+    first = made()
+    port = first._web.port
+    if port > 65_000:
+        pytest.skip("no room above this port")
+    second = made(server_port=port)
+    assert f"PORT {port} IS IN USE" in caplog.text
+    assert client_of(second).get("/api/session").status == 200
+
+
+def test_without_any_port_training_goes_on(made: Any, caplog: pytest.LogCaptureFixture) -> None:
+    server = made(server_ip="203.0.113.7", server_port=9999)
+    assert server.url == ""
+    assert "training goes on" in caplog.text
+    (problem,) = [p for p in server._recorder.session()["problems"] if p["code"] == "no_page"]
+    assert "server_port" in problem["message"]
+    server.join()
+    server.stop_web_server()
+
+
+def test_a_bad_certificate_serves_nothing(made: Any, tmp_path: Path) -> None:
+    server = made(certfile=tmp_path / "none.pem")
+    assert server.url == ""
+    assert [p["code"] for p in server._recorder.session()["problems"]] == ["no_page"]
+
+
+def test_a_problem_that_is_over_is_not_shown_any_more(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = made(start_web_server_on_start=False)
+    real = server._web.start
+
+    def fail() -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(server._web, "start", fail)
+    server.start_web_server()
+    assert [p["code"] for p in server._recorder.session()["problems"]] == ["no_page"]
+    monkeypatch.setattr(server._web, "start", real)
+    server.start_web_server()
+    assert server._recorder.session()["problems"] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"server_port": "9999"}, TypeError),
+        ({"server_port": True}, TypeError),
+        ({"server_port": 70_000}, ValueError),
+        ({"server_ip": None}, TypeError),
+        ({"keep_traces": 0}, ValueError),
+        ({"keep_traces": 2.5}, TypeError),
+        ({"token": ""}, ValueError),
+        ({"token": 5}, TypeError),
+        ({"communication_ops": "("}, ValueError),
+        ({"base_url": 3}, TypeError),
+        ({"spool_dir": 3}, TypeError),
+        ({"certfile": 3}, TypeError),
+        ({"no_such_option": 1}, TypeError),
+    ],
+    ids=str,
+)
+def test_misuse_raises(made: Any, options: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        made(**options)
+
+
+def test_the_names_of_the_original_are_there(made: Any) -> None:
+    """Keyword arguments and methods of tensorflow-tracer 1.1.0."""
+    server = made(server_port=0, server_ip="127.0.0.1", keep_traces=3, start_web_server_on_start=True, is_horovod=True)
+    for name in ("hook", "start_web_server", "stop_web_server", "join", "save_session", "load_session"):
+        assert hasattr(TracingServer, name)
+    assert server.url
+
+
+def test_without_tensorflow_only_the_hook_is_missing(made: Any) -> None:
+    pytest.importorskip("tornado")
+    try:
+        import tensorflow  # noqa: F401
+    except ImportError:
+        with pytest.raises(MissingTensorFlowError, match="TensorFlow"):
+            _ = made().hook
+    else:
+        assert made().hook is not None
+
+
+def test_saved_and_loaded(made: Any, tmp_path: Path) -> None:
+    server = made(start_web_server_on_start=False)
+    loaded = server.load_session(TESTS / "data/dense500_tf2.15_cpu.pb", gziped=False)
+    assert (loaded["runs"], loaded["traces"]) == (1, 1)
+    path = tmp_path / "session.tftrace"
+    server.save_session(path)
+    assert made(start_web_server_on_start=False).load_session(str(path))["traces"] == 1
+    with pytest.raises(StorageError):
+        server.save_session(path)
+    server.save_session(path, overwrite=True)
+
+
+def test_a_loaded_trace_is_served(made: Any) -> None:
+    server = made()
+    server.load_session(TESTS / "data/conv_costgraph_tf2.21_cpu.pb")
+    client = client_of(server)
+    (run,) = client.get("/api/session").json["runs"]
+    assert client.get(f"/api/traces/{run['traces'][0]['id']}/verdict").json["sentences"]
+    answer = client("POST", f"/api/runs/{run['id']}/trace", {"steps": 1})
+    assert (answer.status, answer.code) == (409, "unsupported")
+
+
+def test_tracing_a_run_that_is_not_there(made: Any) -> None:
+    server = made(start_web_server_on_start=False)
+    with pytest.raises(UnknownError):
+        server.trace_next(run=7)
+    with pytest.raises(UnknownError, match="train_op"):
+        server.trace_next(run="train_op")
+    with pytest.raises(ValueError, match="steps"):
+        server.trace_next(steps=0)
+    server.trace_next(steps=2)
+
+
+def test_it_is_let_go_when_nobody_holds_it(tmp_path: Path) -> None:
+    server = TracingServer(server_port=0, spool_dir=tmp_path, start_web_server_on_start=False)
+    reference = weakref.ref(server)
+    server.close()
+    del server
+    gc.collect()
+    assert reference() is None
+
+
+def test_the_script_ends_though_the_page_is_open(tmp_path: Path) -> None:
+    """And says nothing but the URL."""
+    code = f"import tftracer; server = tftracer.TracingServer(server_port=0, spool_dir={str(tmp_path)!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0
+    assert done.stderr.count("\n") == 1
+    assert "http://127.0.0.1:" in done.stderr
+
+
+def test_join_keeps_the_script_until_the_page_shuts_it_down(tmp_path: Path) -> None:
+    code = (
+        f"import tftracer; server = tftracer.TracingServer(server_port=0, spool_dir={str(tmp_path)!r}, token='t')\n"
+        "print(server._web.port, flush=True); server.join(); print('ended', flush=True)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as script:
+        assert script.stdout is not None
+        port = int(script.stdout.readline())
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+            connection.sendall(b"POST /api/shutdown HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer t\r\n\r\n")
+            assert connection.recv(100).startswith(b"HTTP/1.1 200")
+        assert script.stdout.readline() == "ended\n"
+        assert script.wait(60) == 0
