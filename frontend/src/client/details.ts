@@ -1,6 +1,6 @@
 /** The details of a node, put together from the columns of a standalone page (trace/node.py does it for the live one). */
 import { StringColumn, typedArray, type TypedArray } from "./columns";
-import type { Column, NodeDetail, NodeDetails, NodeRef, Output } from "./messages";
+import type { Column, Neighbourhood, NodeDetail, NodeDetails, NodeRef, Output } from "./messages";
 
 /** As many links of a kind as the server lists. */
 const MOST_LINKS = 200;
@@ -23,9 +23,9 @@ export class Details {
     this.labels = new StringColumn(columns.labels);
   }
 
-  /** One node's details, or undefined for a number that the trace does not have. */
-  node(node: number): NodeDetail | undefined {
-    if (!Number.isInteger(node) || node < 0 || node >= this.columns.nodes) return undefined;
+  /** One node's details; a RangeError for a number that the trace does not have. */
+  detail(node: number): NodeDetail {
+    this.check(node);
     const start = this.number("start", node);
     const duration = this.number("duration", node);
     const ref = this.ref(node);
@@ -61,6 +61,40 @@ export class Details {
       destination: this.columns.places[this.number("destination", node)] ?? "",
       related: this.links("related_offsets", "related", node, () => true),
     };
+  }
+
+  /** The nodes at most `depth` edges away, nearest first, and the edges among them (as trace/node.py finds them). */
+  neighbourhood(node: number, depth = 2, limit = 200): Neighbourhood {
+    this.check(node);
+    const place = new Map([[node, 0]]);
+    const queue: [number, number][] = [[node, 0]];
+    const left = new Set<number>();
+    for (let next = queue.shift(); next; next = queue.shift()) {
+      const [at, distance] = next;
+      if (distance >= depth) continue;
+      for (const other of [...this.producers(at), ...this.readers(at)]) {
+        if (place.has(other)) continue;
+        if (place.size < limit) {
+          place.set(other, place.size);
+          queue.push([other, distance + 1]);
+        } else {
+          left.add(other);
+        }
+      }
+    }
+    const edges = [...place].flatMap(([consumer, to]) =>
+      this.producers(consumer).flatMap((producer) => {
+        const from = place.get(producer);
+        return from === undefined ? [] : [[from, to]];
+      }),
+    );
+    return { nodes: [...place.keys()].map((at) => this.ref(at)), edges, left_out: left.size };
+  }
+
+  private check(node: number): void {
+    if (!Number.isInteger(node) || node < 0 || node >= this.columns.nodes) {
+      throw new RangeError(`The trace has no node ${node}: its nodes are 0 to ${this.columns.nodes - 1}.`);
+    }
   }
 
   private column(name: ColumnName): TypedArray {
