@@ -26,12 +26,16 @@ export function dependenciesOf(model: TimelineModel, detail: NodeDetail): Depend
   const self = model.sliceOf(detail.node);
   if (self < 0) return [];
   const sliceOf = (node: number): number => (node < 0 ? -1 : model.sliceOf(node));
-  const inputs = [...detail.inputs, ...detail.control_inputs].map(
-    (ref): Dependency => ({ from: sliceOf(ref.node), to: self, direction: "input" }),
-  );
-  const consumers = detail.consumers.map(
-    (ref): Dependency => ({ from: self, to: sliceOf(ref.node), direction: "consumer" }),
-  );
+  const inputs = [...detail.inputs, ...detail.control_inputs].map((ref): Dependency => ({
+    from: sliceOf(ref.node),
+    to: self,
+    direction: "input",
+  }));
+  const consumers = detail.consumers.map((ref): Dependency => ({
+    from: self,
+    to: sliceOf(ref.node),
+    direction: "consumer",
+  }));
   return [...inputs, ...consumers].filter(({ from, to }) => from >= 0 && to >= 0).slice(0, MOST_ARROWS);
 }
 
@@ -42,7 +46,7 @@ export function middleOfSlice(model: TimelineModel, layout: Layout, viewport: Vi
   const band = layout.bands.find(({ lane }) => row >= lane.first_row && row < lane.first_row + lane.rows);
   if (band === undefined) return NaN;
   const shift = layout.screenTop(band, viewport.scrollY, viewport.height) - band.top;
-  return top + shift + Math.min(band.rowHeight, 20) / 2;
+  return top + shift + band.rowHeight / 2;
 }
 
 export function arrowsOf(

@@ -6,6 +6,8 @@ export const LANE_GAP = 6;
 const ROW_HEIGHT = 20;
 const DENSE_ROW_HEIGHT = 16;
 const DENSE_FROM = 10;
+/** Few rows in a tall window grow, but not beyond this. */
+const TALLEST_ROW = 32;
 const LEAST_LANE = 40;
 const COLLAPSED_HEIGHT = 24;
 
@@ -45,19 +47,35 @@ export function orderOf(lanes: readonly Lane[], choices: LaneChoices): number[] 
   return lanes.map((_, index) => index).sort((a, b) => places[a] - places[b]);
 }
 
-/** The bands, top to bottom, and the height of it all. `strip`: headers lie above their rows (narrow windows). */
+function naturalHeight(lane: Lane): number {
+  return lane.rows >= DENSE_FROM ? DENSE_ROW_HEIGHT : ROW_HEIGHT;
+}
+
+/** How much taller rows may be for the lanes to fill a window of this height: 1 where they overflow it anyway. */
+function growth(lanes: readonly Lane[], strip: boolean, height: number): number {
+  const rows = lanes.reduce((sum, lane) => sum + lane.rows * naturalHeight(lane), 0);
+  const rest = height - lanes.length * (LANE_GAP + (strip ? HEADER_STRIP : 0));
+  return Math.min(TALLEST_ROW / ROW_HEIGHT, Math.max(1, (rest * 0.7) / Math.max(1, rows)));
+}
+
+/**
+ * The bands, top to bottom, and the height of it all. `strip`: headers lie above their rows (narrow windows). `window`:
+ * the height that there is to fill.
+ */
 export function layOut(
   lanes: readonly Lane[],
   choices: LaneChoices,
   strip: boolean,
+  window = 0,
 ): { bands: Band[]; height: number } {
   const bands: Band[] = [];
+  const grown = growth(lanes, strip, window);
   let top = 0;
   for (const index of orderOf(lanes, choices)) {
     const lane = lanes[index];
     if (choices.hidden.has(lane.id) || lane.rows === 0) continue;
     const collapsed = lane.collapsed !== choices.toggled.has(lane.id);
-    const rowHeight = collapsed ? COLLAPSED_HEIGHT / lane.rows : lane.rows >= DENSE_FROM ? DENSE_ROW_HEIGHT : ROW_HEIGHT;
+    const rowHeight = collapsed ? COLLAPSED_HEIGHT / lane.rows : Math.round(naturalHeight(lane) * grown);
     const header = strip ? HEADER_STRIP : 0;
     const rowsHeight = collapsed ? COLLAPSED_HEIGHT : Math.max(rowHeight * lane.rows, strip ? 0 : LEAST_LANE);
     const height = header + rowsHeight + LANE_GAP;
@@ -97,8 +115,8 @@ export class Layout {
   readonly strip: boolean;
   private readonly pinnedHeight: number;
 
-  constructor(lanes: readonly Lane[], choices: LaneChoices, strip: boolean) {
-    const { bands, height } = layOut(lanes, choices, strip);
+  constructor(lanes: readonly Lane[], choices: LaneChoices, strip: boolean, window = 0) {
+    const { bands, height } = layOut(lanes, choices, strip, window);
     this.bands = bands;
     this.height = height;
     this.strip = strip;

@@ -57,7 +57,7 @@ export class LevelIndex {
   ) {
     this.weight = new Float32Array(model.count);
     this.covered = new Float64Array(model.count + 1);
-    for (let n = model.count; n > FAN_OUT; ) {
+    for (let n = model.count; n > FAN_OUT;) {
       n = Math.ceil(n / FAN_OUT);
       this.levels.push(new Int32Array(n));
     }

@@ -280,7 +280,7 @@ export class Renderer {
     const left = viewport.xAt(this.model.start[slice]);
     const width = Math.max(3, viewport.xAt(this.model.end(slice)) - left);
     const band = layout.bands.find((b) => b.index === this.model.laneOfRow[this.model.rowOf(slice)]);
-    const height = Math.min(20, Math.max(4, band?.rowHeight ?? 20)) - 1;
+    const height = Math.max(4, band?.rowHeight ?? 20) - 1;
     const top = RULER_HEIGHT + middle - (height + 1) / 2;
     // clipped to the view, so that the outline of a slice wider than it has no far corners to compute
     const x = Math.max(-4, left);
@@ -342,7 +342,10 @@ export class Renderer {
     context.fill();
     context.font = FONT;
     context.textBaseline = "alphabetic";
-    for (const { x, label } of marks) if (label !== "") context.fillText(label, x + 5, RULER_HEIGHT - 10);
+    for (const { x, label } of marks) {
+      if (label === "" || x + 5 + this.fitter.width(label) > viewport.width) continue;
+      context.fillText(label, x + 5, RULER_HEIGHT - 10);
+    }
     if (overlay.range !== null) this.drawRangeOnRuler(viewport, overlay.range);
     if (overlay.cursor !== null) {
       context.fillStyle = theme.consumerArrow;

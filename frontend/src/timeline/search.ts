@@ -31,7 +31,12 @@ const PORTION_MS = 8;
 
 const turn = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 0));
 
-async function testAll(length: number, get: (i: number) => string, test: Test, signal: AbortSignal): Promise<Uint8Array> {
+async function testAll(
+  length: number,
+  get: (i: number) => string,
+  test: Test,
+  signal: AbortSignal,
+): Promise<Uint8Array> {
   const found = new Uint8Array(length);
   let until = performance.now() + PORTION_MS;
   for (let i = 0; i < length; i++) {

@@ -71,9 +71,20 @@ function visible(model: TimelineModel, filters: Filters): Uint8Array {
   if (!filtering(filters)) return shown;
   const { scope, leastNs } = filters;
   const ops = filters.ops.length
-    ? members(model.ops.length, (i) => model.ops.get(i), (op) => filters.ops.includes(op))
+    ? members(
+        model.ops.length,
+        (i) => model.ops.get(i),
+        (op) => filters.ops.includes(op),
+      )
     : null;
-  const names = scope === "" ? null : members(model.names.length, (i) => model.names.get(i), (n) => inScope(n, scope));
+  const names =
+    scope === ""
+      ? null
+      : members(
+          model.names.length,
+          (i) => model.names.get(i),
+          (n) => inScope(n, scope),
+        );
   for (let i = 0; i < shown.length; i++) {
     if (model.duration[i] < leastNs || ops?.[model.op[i]] === 0 || names?.[model.name[i]] === 0) shown[i] = 0;
   }

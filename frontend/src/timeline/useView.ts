@@ -1,5 +1,14 @@
 /** Binds one TimelineView to the trace's state: what changes here is drawn, what is done on the canvas changes the state. */
-import { computed, onBeforeUnmount, onMounted, shallowRef, watch, type ComputedRef, type Ref, type ShallowRef } from "vue";
+import {
+  computed,
+  onBeforeUnmount,
+  onMounted,
+  shallowRef,
+  watch,
+  type ComputedRef,
+  type Ref,
+  type ShallowRef,
+} from "vue";
 import type { NodeDetail } from "@/client/messages";
 import { useTheme } from "@/state/theme";
 import { dependenciesOf } from "./arrows";

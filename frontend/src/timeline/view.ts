@@ -60,17 +60,15 @@ export class TimelineView {
 
   resize(width: number, height: number, ratio: number, strip: boolean): void {
     this.ratio = ratio;
-    if (strip !== this.strip) this.arrange(this.choices, strip);
     this.renderer.resize(width, height, ratio);
-    this.viewport.contentHeight = this.layout.height;
     this.viewport.resize(width, height - RULER_HEIGHT);
-    this.changed();
+    this.arrange(this.choices, strip);
   }
 
   arrange(choices: LaneChoices, strip = this.strip): void {
     this.choices = choices;
     this.strip = strip;
-    this.layout = new Layout(this.model.lanes, choices, strip);
+    this.layout = new Layout(this.model.lanes, choices, strip, this.viewport.height);
     this.viewport.contentHeight = this.layout.height;
     this.viewport.pan(0, 0);
     this.changed();
