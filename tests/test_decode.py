@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import wire_messages as wire
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tests import wire_messages as wire
 from tftracer.errors import FormatError, TruncatedError
 from tftracer.trace import decode, scan
 from tftracer.trace.descriptors import message_class

@@ -1,4 +1,4 @@
-"""RunMetadata written byte by byte: what protobuf allows and TensorFlow never does (any order, unknown and repeated fields), for hypothesis."""
+"""RunMetadata byte by byte, for hypothesis: what protobuf allows and TensorFlow never writes (any order, unknown fields)."""
 
 from __future__ import annotations
 
