@@ -32,14 +32,15 @@ MAX_FILE = 1 << 16
 
 @dataclass(frozen=True)
 class Target:
-    """A place to knock at. ``token`` "" : the process's own (shared) one. ``job`` "": whichever job has its hub there."""
+    """A place to knock at. ``token`` "": the process's own, which it shares with the hub."""
 
     host: str
     port: int
     token: str = ""
     secure: bool = False
     path: str = ""
-    found: str = ""  # how: for people
+    found: str = ""  # how: "own", "given", "file", "TF_CONFIG", ...
+    any_job: bool = False  # the user said that it is this one, whatever its job is called
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def parse_target(text: str) -> Target:
         raise ValueError(f"The hub {text!r} is neither host:port nor the URL of a page; give, say, node1:9999.")
     path = (found[4] or "").rstrip("/")
     host = found[2].strip("[]")
-    return Target(host, int(found[3] or PORT), found[5] or "", found[1] == "https", path, "given")
+    return Target(host, int(found[3] or PORT), found[5] or "", found[1] == "https", path, "given", any_job=True)
 
 
 # -------------------------------------------------------------------------------------------------------------- the job

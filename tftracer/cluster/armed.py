@@ -1,0 +1,113 @@
+"""The steps that a process was asked to trace for its job, from the request to the stored trace. On the agent's loop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tftracer.cluster.place import tf_config
+from tftracer.cluster.protocol import Message, number, text
+from tftracer.web.messages import LiveMessage, Run, TraceRecord
+
+if TYPE_CHECKING:
+    from tftracer.cluster.agent import JobSource
+
+#: A step that passed so long ago without a trace will not be traced any more.
+GONE_S = 30.0
+
+
+@dataclass
+class Wanted:
+    """One step of one run."""
+
+    job_trace: int
+    run_title: str
+    step: int
+    lag: int  # steps begun that the session had not counted when it was asked (one under way, failed ones)
+    passed_at: float | None = None
+
+
+class Armed:
+    """``tell`` sends a message to the hub."""
+
+    def __init__(self, source: JobSource, tell: Callable[..., None]) -> None:
+        self._source = source
+        self._tell = tell
+        self._wanted: dict[int, Wanted] = {}
+
+    def listen(self) -> Callable[[], None]:
+        """From now on, hear of stored traces; returns what ends it."""
+        loop = asyncio.get_running_loop()
+
+        def heard(message: LiveMessage) -> None:  # on whichever thread stored it
+            if message["type"] == "trace" and self._wanted:
+                loop.call_soon_threadsafe(self._stored, message["payload"])
+
+        return self._source.subscribe(heard)
+
+    def take(self, message: Message) -> None:
+        kind, job_trace = message["t"], number(message, "job_trace")
+        if kind == "prepare":
+            self._prepare(job_trace, text(message, "run_title"))
+        elif kind == "trace":
+            self._trace(job_trace, text(message, "run_title"), number(message, "step"))
+        elif self._wanted.pop(job_trace, None) is not None:
+            self._source.take_back_traces_at()
+            for wanted in self._wanted.values():
+                self._source.request_trace_at(wanted.run_title, wanted.step)
+
+    def _prepare(self, job_trace: int, title: str) -> None:
+        """How far this process is with the run, or with the one that takes most of its time."""
+        begun, runs = self._source.steps_begun(), self._source.runs()
+        live = [run for run in runs if run["title"] in begun and (not title or run["title"] == title)]
+        run = max(live, key=lambda run: run["steps"] * (run["mean_s"] or 0.0), default=None)
+        self._tell(
+            "steps",
+            job_trace=job_trace,
+            run_title=run["title"] if run else "",
+            begun=begun[run["title"]] if run else 0,
+            steps_per_s=steps_per_s(run) if run else None,
+            servers="ps" if "ps" in tf_config(os.environ)[0] else "",
+        )
+
+    def _trace(self, job_trace: int, title: str, step: int) -> None:
+        counted = sum(run["steps"] for run in self._source.runs() if run["title"] == title)
+        lag = max(0, self._source.steps_begun().get(title, 0) - counted)
+        self._wanted[job_trace] = Wanted(job_trace, title, step, lag)
+        if self._source.request_trace_at(title, step):
+            self._tell("armed", job_trace=job_trace)
+        else:
+            del self._wanted[job_trace]
+            self._tell("late", job_trace=job_trace)
+
+    def _stored(self, record: TraceRecord) -> None:
+        runs = {run["id"]: run["title"] for run in self._source.runs()}
+        for wanted in list(self._wanted.values()):
+            near = wanted.step - wanted.lag - 1 <= record["step"] <= wanted.step
+            if near and runs.get(record["run_id"]) == wanted.run_title:
+                del self._wanted[wanted.job_trace]
+                slim = json.loads(json.dumps(record))  # plain values, whatever it was made of
+                self._tell("traced", job_trace=wanted.job_trace, step=wanted.step, record=slim)
+
+    def look(self, runs: list[Run]) -> None:
+        """Give up on steps that have passed: a trace that the disk did not take, say."""
+        begun, now = self._source.steps_begun(), time.monotonic()
+        for wanted in list(self._wanted.values()):
+            if begun.get(wanted.run_title, 0) <= wanted.step:
+                continue
+            wanted.passed_at = wanted.passed_at or now
+            if now - wanted.passed_at > GONE_S:
+                del self._wanted[wanted.job_trace]
+                self._tell("missed", job_trace=wanted.job_trace, step=wanted.step, why="Its step passed without a trace.")
+
+
+def steps_per_s(run: Run) -> float | None:
+    """How fast the run goes when it goes."""
+    between: Any = run["between_steps_s"] or 0.0
+    took = (run["p50_s"] or run["mean_s"] or 0.0) + between
+    return 1.0 / took if took > 0 else None

@@ -1,0 +1,188 @@
+"""What the hub's routes share: the job's state, its traces opened, when its pages are told. One for a TracingServer.
+
+Runs on the server's loop, but for ``job_message``. A job's trace is put together when somebody opens it: its processes
+send their parts then, and what was computed is kept for a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar, cast
+
+from tftracer.cluster.hub import Hub, Traced
+from tftracer.cluster.job_answers import JobAnswers
+from tftracer.cluster.link import AgentLink
+from tftracer.cluster.parts import Part
+from tftracer.cluster.tracing import Tracing
+from tftracer.errors import TracerError, UnsupportedError
+from tftracer.session.file import Stored, compress, decompress
+from tftracer.trace.decode import decode_run_metadata
+from tftracer.web.messages import Job, JobUpdate, Process
+from tftracer.web.workers import Workers
+
+T = TypeVar("T")
+
+#: Pages hear of changes after this; with many processes later, so that telling them stays a small part of a core.
+TELL_S, PROCESSES_PER_S = 0.2, 2000
+LOOK_S = 2.0
+NICE = 5
+#: Opened traces that are kept put together, and the compressed bytes of the parts that were fetched.
+OPEN_TRACES = 4
+FETCHED_BYTES = 256 << 20
+FETCH_AT_ONCE = 8
+#: Steps that the usual suspects are sought in, newest first.
+SUSPECT_STEPS = 10
+
+
+class Desk:
+    def __init__(self, hub: Hub, publish: Callable[[JobUpdate], None]) -> None:
+        self.hub = hub
+        self.tracing = Tracing(hub)
+        self.strangers = 0
+        self.elsewhere: Job | None = None  # the job's hub, if that is another process
+        hub.changed = self.changed
+        self._publish = publish
+        self._told_by: asyncio.AbstractEventLoop | None = None  # the loop on which telling is due
+        self._watching: asyncio.AbstractEventLoop | None = None
+        self._opened: OrderedDict[tuple[int, tuple[str, ...]], JobAnswers] = OrderedDict()
+        self._fetched: OrderedDict[tuple[int, str], tuple[bytes, int]] = OrderedDict()
+        self.stored: dict[tuple[int, str], Stored] = {}  # parts of a job that was opened from a file
+        self._turn: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
+        self._workers: Workers | None = None
+
+    def job_message(self) -> Job | None:
+        """The job, from any thread; None for a process without one."""
+        return self.hub.job_message() if self.hub.members else self.elsewhere
+
+    def joined(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._watching is not loop:
+            self._watching = loop
+            loop.call_later(LOOK_S, self._look_around)
+
+    def _look_around(self) -> None:
+        self.hub.look_around()
+        asyncio.get_running_loop().call_later(LOOK_S, self._look_around)
+
+    def changed(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._told_by is not loop:
+            self._told_by = loop
+            loop.call_later(max(TELL_S, len(self.hub.members) / PROCESSES_PER_S), self._tell)
+
+    def _tell(self) -> None:
+        self._told_by = None
+        job = self.job_message()
+        if job is not None:
+            self._publish({"type": "job", "payload": job})
+
+    # --------------------------------------------------------------------------------------------------- opened traces
+
+    async def ask(self, trace_id: int, question: Callable[[JobAnswers], T]) -> T:
+        """``question`` about a job's trace, answered on a worker thread. UnsupportedError: nobody has traced it yet."""
+        answers = await self.answers(self.hub.trace(trace_id))
+        return await self.work(lambda: question(answers))
+
+    async def answers(self, traced: Traced) -> JobAnswers:
+        """The trace put together from all parts that are there; anew when more have come."""
+        message = traced.message
+        if not message["ready"]:
+            raise UnsupportedError("None of the processes has traced this step yet." + _reasons(self._missing(traced)))
+        key = (message["id"], tuple(message["ready"]))
+        async with self._opening():
+            if key not in self._opened:
+                made = await self._put_together(traced)
+                self._opened[key] = made
+                while len(self._opened) > OPEN_TRACES + SUSPECT_STEPS:
+                    self._opened.popitem(last=False)
+            self._opened.move_to_end(key)
+            return self._opened[key]
+
+    def _opening(self) -> asyncio.Lock:
+        """One trace is put together at a time; a lock belongs to the loop on which it is used."""
+        loop = asyncio.get_running_loop()
+        if self._turn is None or self._turn[0] is not loop:
+            self._turn = (loop, asyncio.Lock())
+        return self._turn[1]
+
+    async def steps(self, newest: Traced) -> list[JobAnswers]:
+        """The job's latest traced steps, for the usual suspects."""
+        ready = [t for t in self.hub.traces.values() if t.message["ready"]][-SUSPECT_STEPS:]
+        found = []
+        for traced in [t for t in ready if t is not newest]:
+            try:
+                found.append(await self.answers(traced))
+            except TracerError:  # its processes have dropped it, or are gone
+                continue
+        return [*found, await self.answers(newest)]
+
+    async def _put_together(self, traced: Traced) -> JobAnswers:
+        turn = asyncio.Semaphore(FETCH_AT_ONCE)
+        ready = list(traced.message["ready"])
+        missing = self._missing(traced)
+
+        async def fetch(process_id: str) -> Part | None:
+            async with turn:
+                try:
+                    return await self.part(traced, process_id)
+                except TracerError as error:
+                    missing[self._title(process_id)] = str(error)
+                    return None
+
+        parts = [part for part in await asyncio.gather(*map(fetch, ready)) if part is not None]
+        if not parts:
+            raise UnsupportedError("None of the traces of this step can be had any more." + _reasons(missing))
+        earlier = list(self._opened.values())
+        title, trace_id = traced.message["title"], traced.message["id"]
+        return await self.work(lambda: JobAnswers(parts, title, trace_id, earlier, missing))
+
+    async def part(self, traced: Traced, process_id: str) -> Part:
+        raw = await self.raw(traced, process_id)
+        record, title = traced.records[process_id], self._title(process_id)
+        trace = await self.work(lambda: decode_run_metadata(raw))
+        return Part(process_id, title, trace, float(record["duration_s"]), int(record["step"]))
+
+    async def raw(self, traced: Traced, process_id: str) -> bytes:
+        """One process's RunMetadata of the step: kept from before, or sent now."""
+        key = (traced.message["id"], process_id)
+        if key in self.stored:
+            return await self.work(self.stored[key].raw)
+        held = self._fetched.get(key)
+        if held is None:
+            raw = await self._fetch(process_id, traced.records[process_id]["id"])
+            packed = await self.work(lambda: compress(raw))
+            self._fetched[key] = (packed, len(raw))
+            while len(self._fetched) > 1 and sum(len(p) for p, _ in self._fetched.values()) > FETCHED_BYTES:
+                self._fetched.popitem(last=False)
+            return raw
+        return await self.work(lambda: decompress(held[0], held[1], "a fetched trace") if held[1] else b"")
+
+    async def _fetch(self, process_id: str, trace_id: int) -> bytes:
+        link = cast("AgentLink", self.hub.alive(process_id).link)
+        async with link.ask("fetch", trace=trace_id) as reply:
+            return b"".join([part async for part in reply])
+
+    async def work(self, function: Callable[[], T]) -> T:
+        if self._workers is None:
+            self._workers = Workers("tftracer-job", 1, NICE)
+        future: Future[T] = self._workers.submit(function)
+        return await asyncio.wrap_future(future)
+
+    def close(self) -> None:
+        if self._workers is not None:
+            self._workers.stop()
+
+    def _missing(self, traced: Traced) -> dict[str, str]:
+        return {self._title(process_id): why for process_id, why in traced.message["missing"].items()}
+
+    def _title(self, process_id: str) -> str:
+        member = self.hub.members.get(process_id)
+        info: Process | None = member.info if member is not None else None
+        return info["title"] if info is not None else process_id
+
+
+def _reasons(missing: dict[str, str]) -> str:
+    return "".join(f" {title}: {why}" for title, why in sorted(missing.items())[:5])

@@ -1,0 +1,215 @@
+"""The job as its hub knows it: who is there, how they fare, which steps were traced on all of them. No HTTP in here.
+
+Lives on the server's loop; ``job_message`` may be called from any thread. What it costs grows with the number of processes:
+a beat holds sums, pages are told at most so often that telling them takes one part in a hundred.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from tftracer.cluster.place import process_title, unknown_place
+from tftracer.cluster.protocol import Message, number, seconds, text
+from tftracer.errors import UnknownError
+from tftracer.session.checks import place as checked_place
+from tftracer.web.messages import Job, JobTrace, Process, TraceRecord
+
+#: With many processes each is heard less often: at most so many beats a second.
+BEATS_PER_S = 100.0
+BEAT_S, SLOWEST_BEAT_S = 1.0, 30.0
+#: A process that was not heard for so many beats is lost.
+MISSED_BEATS, PATIENCE_S = 3.0, 10.0
+MAX_PROCESSES = 10_000
+MAX_TRACES = 1000
+
+
+class Link(Protocol):
+    """The hub's end of the connection to one process."""
+
+    def tell(self, kind: str, **fields: Any) -> None:
+        """A message without an answer; lost if the connection is."""
+
+    def drop(self, reason: str) -> None: ...
+
+
+@dataclass(eq=False)
+class Member:
+    """One process: what it last said of itself."""
+
+    id: str
+    info: Process
+    link: Link | None
+    seen: float = field(default_factory=time.monotonic)
+
+
+@dataclass(eq=False)
+class Traced:
+    """One request to trace the same step, and what came of it: process id -> its own trace's record."""
+
+    message: JobTrace
+    records: dict[str, TraceRecord] = field(default_factory=dict)
+
+
+class Hub:
+    """``changed`` is called, on the loop, with each change that the pages should hear of."""
+
+    def __init__(self, own_id: str, name: str, path: str = "", changed: Callable[[], None] = lambda: None) -> None:
+        self.own_id = own_id
+        self.name = name
+        self.url = ""
+        self.members: dict[str, Member] = {}
+        self.traces: dict[int, Traced] = {}
+        self.changed = changed
+        self._path = path
+        self._last_trace = 0
+        self._lock = threading.RLock()
+
+    # ------------------------------------------------------------------------------------------------------ processes
+
+    @property
+    def interval_s(self) -> float:
+        """How often each process should be heard."""
+        alive = sum(member.link is not None for member in self.members.values())
+        return min(max(BEAT_S, alive / BEATS_PER_S), SLOWEST_BEAT_S)
+
+    def join(self, said: Message, link: Link) -> Member | None:
+        """A process comes, or comes back; None if there are too many. An older connection of the same process is closed."""
+        process_id = text(said, "id", 64)
+        old = self.members.get(process_id)
+        with self._lock:
+            if old is None and len(self.members) >= MAX_PROCESSES and not self._drop_gone():
+                return None
+            member = self.members[process_id] = Member(process_id, self.process(process_id, said), link)
+        if old is not None and old.link is not None:
+            old.link.drop("replaced")
+        self.changed()
+        return member
+
+    def beat(self, member: Member, said: Message) -> None:
+        member.seen = time.monotonic()
+        with self._lock:
+            member.info = self.process(member.id, said)
+        self.changed()
+
+    def leave(self, member: Member, state: str) -> None:
+        """``ended`` if it said so, ``lost`` if its connection broke."""
+        if self.members.get(member.id) is not member or member.link is None:
+            return
+        with self._lock:
+            member.link = None
+            member.info = {**member.info, "state": "ended" if state == "ended" else "lost"}
+        self.changed()
+
+    def look_around(self) -> None:
+        """Who was not heard for long is lost; its connection is as good as none."""
+        now, patience = time.monotonic(), MISSED_BEATS * self.interval_s + PATIENCE_S
+        for member in list(self.members.values()):
+            if member.link is not None and now - member.seen > patience:
+                link = member.link
+                self.leave(member, "lost")
+                link.drop("not heard")
+
+    def alive(self, process_id: str) -> Member:
+        """UnknownError: no such process, or it is not there now."""
+        member = self.members.get(process_id)
+        if member is None:
+            raise UnknownError(f"The job has no process {process_id[:80]!r}; GET /api/job lists those that it has.")
+        if member.link is None:
+            raise UnknownError(f"{member.info['title']} is {member.info['state']}: its page cannot be reached now.")
+        return member
+
+    def _drop_gone(self) -> bool:
+        gone = next((m.id for m in self.members.values() if m.link is None), None)
+        if gone is not None:
+            del self.members[gone]
+        return gone is not None
+
+    def process(self, process_id: str, said: Message) -> Process:
+        """What a process says of itself, checked."""
+        found = said.get("place")
+        place = checked_place(found) if isinstance(found, dict) else unknown_place()
+        pid = number(said, "pid")
+        return {
+            "id": process_id,
+            "title": text(said, "title", 200) or process_title(place, pid),
+            "host": text(said, "host", 200),
+            "pid": pid,
+            "place": place,
+            "state": "alive",
+            "url": f"{self._path}/job/processes/{process_id}/",
+            "steps": number(said, "steps"),
+            "steps_per_s": seconds(said, "steps_per_s"),
+            "mean_s": seconds(said, "mean_s"),
+            "last_seen_at": time.time(),
+            "traces": number(said, "traces"),
+            "problem": text(said, "problem"),
+        }
+
+    # --------------------------------------------------------------------------------------------------------- traces
+
+    def new_trace(self, processes: list[str], run_title: str) -> Traced:
+        with self._lock:
+            self._last_trace += 1
+            message: JobTrace = {
+                "id": self._last_trace,
+                "title": f"Step on {len(processes)} processes",
+                "step": 0,
+                "steps": {},
+                "run_title": run_title,
+                "asked_at": time.time(),
+                "state": "pending",
+                "processes": processes,
+                "ready": [],
+                "missing": {},
+            }
+            traced = self.traces[self._last_trace] = Traced(message)
+            while len(self.traces) > MAX_TRACES:
+                del self.traces[next(iter(self.traces))]
+        self.changed()
+        return traced
+
+    def trace(self, trace_id: int) -> Traced:
+        found = self.traces.get(trace_id)
+        if found is None:
+            raise UnknownError(f"The job has no trace {trace_id}; GET /api/job lists those that it has.")
+        return found
+
+    def settle(self, traced: Traced, **changes: Any) -> None:
+        """What became of a trace: replaces fields of its message, and says whether all have answered."""
+        with self._lock:
+            message: JobTrace = {**traced.message, **changes}  # type: ignore[typeddict-item]
+            if len(message["ready"]) + len(message["missing"]) >= len(message["processes"]):
+                message["state"] = "partial" if message["missing"] else "ready"
+            traced.message = message
+        self.changed()
+
+    def ready(self, traced: Traced, process_id: str, record: TraceRecord) -> None:
+        traced.records[process_id] = record
+        missing = {who: why for who, why in traced.message["missing"].items() if who != process_id}
+        ready = [who for who in traced.message["processes"] if who in traced.records]
+        self.settle(traced, ready=ready, missing=missing)
+
+    def missing(self, traced: Traced, process_id: str, why: str) -> None:
+        if process_id not in traced.records and process_id in traced.message["processes"]:
+            self.settle(traced, missing={**traced.message["missing"], process_id: why})
+
+    def job_message(self) -> Job:
+        with self._lock:
+            return {
+                "name": self.name,
+                "hub": self.url,
+                "is_hub": True,
+                "processes": sorted((m.info for m in self.members.values()), key=_order),
+                "traces": [traced.message for traced in self.traces.values()],
+            }
+
+
+def _order(process: Process) -> tuple[Any, ...]:
+    """Chief, workers, servers, by number; those of which nothing is known come last."""
+    place = process["place"]
+    rank, task = place["rank"], place["task"]
+    return (rank is None, rank or 0, place["role"], task or 0, process["title"], process["id"])
