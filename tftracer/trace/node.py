@@ -190,7 +190,7 @@ def neighbourhood(trace: Trace, graph: Graph, index: int, depth: int = 2, limit:
         node, distance = queue.popleft()
         if distance >= depth:
             continue
-        for other in _neighbours(graph, node, limit + len(place)):
+        for other in _neighbours(graph, node):
             if other not in place and len(place) < limit:
                 place[other] = len(place)
                 queue.append((other, distance + 1))
@@ -203,9 +203,8 @@ def neighbourhood(trace: Trace, graph: Graph, index: int, depth: int = 2, limit:
     }
 
 
-def _neighbours(graph: Graph, node: int, most: int) -> list[int]:
-    before, after = graph.in_edges(node)[:most], graph.out_edges(node)[:most]
-    return [*graph.producer[before].tolist(), *graph.consumer[after].tolist()]
+def _neighbours(graph: Graph, node: int) -> list[int]:
+    return [*graph.inputs_of(node).tolist(), *graph.consumers_of(node).tolist()]
 
 
 def _edges_among(graph: Graph, place: dict[int, int]) -> list[list[int]]:
