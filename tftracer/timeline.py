@@ -211,7 +211,29 @@ class Timeline:
         RunMetadata (``.pb``, ``.pbtxt``), a pickle of tensorflow-tracer or tfvis, a Timeline JSON as TensorFlow and
         ProfilerHook write it, a tfevents file, a ``.tftrace`` session; each also as ``.gz``.
         """
+        if _is_session(path):
+            return cls._recorded(path, kwargs)
         return cls._imported(foreign.open_any(path), path, kwargs)
+
+    @classmethod
+    def _recorded(cls, path: Path_, kwargs: dict[str, Any]) -> Timeline:
+        """The last trace of a .tftrace session."""
+        from tftracer.session.saved import open_session  # only here: a Timeline rarely needs the session's machinery
+
+        session = open_session(path)
+        try:
+            traces = [trace for run in session.runs() for trace in run["traces"] if trace["state"] == "ready"]
+            if not traces:
+                raise FormatError(f"{os.fspath(path)!r} (a session) holds no trace: nothing to show")
+            last = max(traces, key=lambda trace: trace["started_at"])
+            timeline = cls(run_metadata=session.trace_bytes(last["id"]), **kwargs)
+            own = timeline._context.communication_ops
+            timeline._context = dataclasses.replace(session.trace_context(last["id"]))
+            timeline._context.communication_ops = own or timeline._context.communication_ops
+            timeline._elapsed = last["duration_s"]
+            return timeline
+        finally:
+            session.close()
 
     @classmethod
     def _imported(cls, imported: foreign.Imported, path: Path_, kwargs: dict[str, Any]) -> Timeline:
@@ -252,6 +274,17 @@ class Timeline:
 
     def _trace(self) -> Trace:
         return self._ask().trace
+
+
+def _is_session(path: Path_) -> bool:
+    from tftracer.session.file import is_session
+
+    try:
+        with Path(path).open("rb") as file:
+            return is_session(file.read(64))
+    except OSError as error:
+        reason = error.strerror or error
+        raise StorageError(f"cannot read {os.fspath(path)!r}: {reason}. Check the path and its rights") from error
 
 
 def _extent(start: Int64, end: Int64) -> float:
