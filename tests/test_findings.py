@@ -36,6 +36,8 @@ def test_a_complete_trace_has_none() -> None:
 
 def test_an_empty_trace() -> None:
     assert codes(make_trace([])) == ["empty"]
+    context = TraceContext(distributed=True, trace_level="SOFTWARE_TRACE")
+    assert "FULL_TRACE" in remedy(make_trace([]), context, "empty")
 
 
 def test_a_trace_cut_at_tensorflows_cap(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,7 +70,7 @@ def findings_of(trace: Trace, context: TraceContext) -> list[Finding]:
     told = any(f["code"] in LESSER_FORMATS for f in context.findings)
     found = [
         *context.findings,
-        *_size(trace),
+        *_size(trace, context),
         *_gpu(trace, context),
         *_kernels(trace),
         *_hidden(context),
@@ -88,8 +88,15 @@ def finding(code: str, severity: Severity, message: str, remedy: str) -> Finding
     return {"code": code, "severity": severity, "message": message, "remedy": remedy}
 
 
-def _size(trace: Trace) -> Iterator[Finding]:
-    if trace.n == 0:
+def _size(trace: Trace, context: TraceContext) -> Iterator[Finding]:
+    if trace.n == 0 and context.distributed and context.trace_level not in ("", "FULL_TRACE"):
+        yield finding(
+            "empty",
+            "warning",
+            f"The trace holds no ops: a distributed session records nothing with {context.trace_level}.",
+            "Trace with trace_level=FULL_TRACE.",
+        )
+    elif trace.n == 0:
         yield finding(
             "empty",
             "warning",

@@ -19,7 +19,7 @@ from tftracer.trace.model import Int64, StringTable
 # the same reading as TensorFlow's own timeline.py: the last ` = ` and the outermost parentheses
 _LABEL = re.compile(r"(.*) = (.*?)\((.*)\)", re.DOTALL)
 _MEMORY = re.compile(r"\[[^\]]*\] ")
-_RECEIVED = re.compile(r"\[(\d{1,18})B\] (?:\[([0-9.]{1,18})([KMG]?)b/s\] )?(.*) from (\S+) to (\S+)", re.DOTALL)
+_RECEIVED = re.compile(r"\[([0-9.]{1,18})(M?)B\] (?:\[([0-9.]{1,18})([KMG]?)b/s\] )?(.*) from (\S+) to (\S+)", re.DOTALL)
 _COPIED = re.compile(r"\b(?:MEMCPY|MEMSET|memcpy|memset|Memcpy|Memset)\w*\W+(\d{1,18}) bytes")
 _SLOT = re.compile(r"(.*):([0-9]{1,9})", re.DOTALL)
 _EDGE = re.compile(r"edge_\d+_(.*)", re.DOTALL)
@@ -85,8 +85,16 @@ def parse_received(text: str) -> Received | None:
     found = _RECEIVED.match(text)
     if found is None:
         return None
-    size, rate, unit, tensor, source, destination = found.groups()
-    return Received(int(size), _rate(rate, unit), tensor, source, destination)
+    size, large, rate, unit, tensor, source, destination = found.groups()
+    return Received(_bytes(size, bool(large)), _rate(rate, unit), tensor, source, destination)
+
+
+def _bytes(size: str, large: bool) -> int:
+    """From a tenth of a MiB on, TensorFlow writes `[0.6MB]`, rounded to a tenth."""
+    try:
+        return round(float(size) * (1 << 20)) if large else int(size)
+    except ValueError:
+        return 0
 
 
 def _rate(rate: str | None, unit: str | None) -> float:
