@@ -1,8 +1,8 @@
 """TracingHook: the SessionRunHook that times every step and traces those asked for. Runs on the training threads.
 
 With inject.py the only module that imports TensorFlow, and only when a hook is made. A step that is not traced costs two
-clock reads, a look-up by the ids of fetches and feeds, and an append. Nothing raised in here leaves: the tracer switches
-itself off instead (``Tracker.off``). What the user's own code raises, KeyboardInterrupt included, passes.
+clock reads and an append. Nothing raised in here leaves: the tracer switches itself off instead (``Tracker.off``). What the
+user's own code raises, KeyboardInterrupt included, passes.
 """
 
 from __future__ import annotations
@@ -14,31 +14,40 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from tftracer.errors import MissingTensorFlowError
-from tftracer.session.keys import quick_key
 from tftracer.session.requests import Ticket
-from tftracer.session.tracker import MAX_EVENTS, MAX_WAITING, Call, Capture, SessionFacts, Tracker
+from tftracer.session.tracker import MAX_EVENTS, MAX_WAITING, Capture, SessionFacts, Tracker
 
 if TYPE_CHECKING:
     from tftracer.session.recorder import Recorder
 
 
 class Traced:
-    """The part of a step's mark that says how it is traced; lives as long as the step's run context."""
+    """The mark of a step that is traced; it lives as long as the step's run context."""
 
-    def __init__(self, ticket: Ticket, options: Any, user_metadata: bool, before: tuple[int, bool] | None) -> None:
+    def __init__(self, ticket: Ticket, options: Any, user_metadata: bool) -> None:
         self.ticket = ticket
-        self.options = options  # the session's RunOptions object, None where it could not be seen
         self.user_metadata = user_metadata  # the script passed a RunMetadata, or may have
-        self.before = before  # (trace_level, output_partition_graphs) of ``options`` before they were raised
+        self.start = 0
+        self._options = options  # the call's RunOptions, None where they could not be seen
+        self._before = (options.trace_level, options.output_partition_graphs) if options is not None else None
+
+    def begun(self, start: int) -> Traced:
+        self.start = start
+        return self
+
+    def end(self) -> None:
+        """Undo what TensorFlow merged into a RunOptions that the script may pass again: its next step is not to be traced."""
+        self.ticket.settled = True
+        if self._before is not None:
+            self._options.trace_level, self._options.output_partition_graphs = self._before
 
 
 class PlainCall:
     """Stands for TensorFlow's SessionRunContext where a plain session runs (inject.py)."""
 
-    def __init__(self, fetches: Any, feed_dict: Any, run_metadata: Any) -> None:
-        self.original_args = self
-        self.fetches = fetches
-        self.feed_dict = feed_dict
+    def __init__(self, original_args: Any, options: Any, run_metadata: Any) -> None:
+        self.original_args = original_args  # SessionRunArgs
+        self.options = options
         self.user_metadata = run_metadata is not None
 
 
@@ -50,7 +59,6 @@ class StepRecorder:
         self._tracker: Tracker = recorder.tracker
         self._requests = recorder.tracker.requests
         self._events = recorder.tracker.events
-        self._known = recorder.tracker.known
         self._mark = recorder.tracker.mark
         self._args = tf.compat.v1.train.SessionRunArgs
         self._options = tf.compat.v1.RunOptions
@@ -67,50 +75,48 @@ class StepRecorder:
             return
         try:
             self._last_facts = session_facts(session)
-            session._tftracer_monitored = coord is not None  # its steps come through this hook (inject.py)
+            with contextlib.suppress(Exception):
+                session._tftracer_monitored = coord is not None  # its steps come through this hook (inject.py)
             tracker.opened(session, self._last_facts)
         except Exception as error:
             self._switch_off("after_create_session", error)
 
     def before_run(self, run_context: Any) -> Any:
-        tracker = self._tracker
-        if tracker.off:
+        if self._tracker.off:
             return None
         try:
             marks = run_context.__dict__
             if self._mark in marks:
                 return None
-            args = run_context.original_args
-            key = quick_key(args.fetches, args.feed_dict)
-            call = self._known.get(key)
-            if call is None:
-                call = tracker.first_sight(key, args.fetches, args.feed_dict)
-            call.begun += 1
             if self._requests.armed:
-                return self._begin_armed(run_context, call)
-            marks[self._mark] = (call, None, perf_counter_ns())
+                return self._begin_armed(run_context)
+            marks[self._mark] = perf_counter_ns()
         except Exception as error:
             self._switch_off("before_run", error)
         return None
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         end = perf_counter_ns()
-        tracker = self._tracker
-        if tracker.off:
+        if self._tracker.off:
             return
         try:
-            mark = run_context.__dict__.pop(self._mark, None)
-            if mark is None:
+            start = run_context.__dict__.pop(self._mark, None)
+            if start is None:
                 return
-            call, traced, start = mark
-            options, metadata = run_values.options, run_values.run_metadata
-            run = tracker.variant(call, options) if options is not None and options.ByteSize() else call.plain
-            if traced is not None or (metadata is not None and metadata.HasField("step_stats")):
-                self._end_traced(run, start, end, traced, options, metadata)
-            elif len(self._events) < MAX_EVENTS:
-                self._events.append((run, start, end))
+            fetches, feeds, _ = run_context.original_args
+            _, options, metadata = run_values
+            capture = None
+            if start.__class__ is not int or (metadata is not None and metadata.HasField("step_stats")):
+                start, capture = self._captured(start, options, metadata)
+            if len(self._events) < MAX_EVENTS:
+                # Copies of the containers, for the script may change them, and none of the values that it feeds.
+                if fetches.__class__ is list:
+                    fetches = tuple(fetches)
+                self._events.append((fetches, tuple(feeds) if feeds else None, options, start, end, capture))
             else:
-                tracker.lost += 1
+                self._tracker.lost += 1
+            if capture is not None:
+                self._tracker.arrived.set()
         except Exception as error:
             self._switch_off("after_run", error)
 
@@ -122,57 +128,48 @@ class StepRecorder:
 
     # -------------------------------------------------------------------------------------------------- traced steps
 
-    def _begin_armed(self, run_context: Any, call: Call) -> Any:
+    def _begin_armed(self, run_context: Any) -> Any:
         """The SessionRunArgs that ask for a trace, or None if this step is none of those wanted."""
-        ticket = self._tracker.take(call)
-        traced, args = None, None
+        tracker, args = self._tracker, run_context.original_args
+        options, user_metadata = peek_call(run_context)
+        ticket = tracker.take(args.fetches, args.feed_dict, options)
+        mark, asked = None, None
         if ticket is not None:
-            options, user_metadata = peek_call(run_context)
-            before = (options.trace_level, options.output_partition_graphs) if options is not None else None
-            traced = Traced(ticket, options, user_metadata, before)
+            mark = Traced(ticket, options, user_metadata)
             # A step that fails never comes to after_run: its context goes, and the request is put back.
-            returned = self._tracker.returned
-            weakref.finalize(run_context, returned.append, ticket).atexit = False
-            args = self._args(None, None, options=self._trace_options())
-            if not isinstance(args.options, self._options):
+            weakref.finalize(run_context, tracker.returned.append, ticket).atexit = False
+            asked = self._args(None, None, options=self._trace_options())
+            if not isinstance(asked.options, self._options):
                 raise TypeError("no RunOptions were made")
-        run_context.__dict__[self._mark] = (call, traced, perf_counter_ns())
-        return args
+        start = perf_counter_ns()
+        run_context.__dict__[self._mark] = start if mark is None else mark.begun(start)
+        return asked
 
     def _trace_options(self) -> Any:
         level = self._options.FULL_TRACE if self._last_facts.gpus else self._options.SOFTWARE_TRACE
         return self._options(trace_level=level, output_partition_graphs=True)
 
-    def _end_traced(self, run: Any, start: int, end: int, traced: Traced | None, options: Any, metadata: Any) -> None:
-        tracker = self._tracker
-        asked_by = "script" if traced is None else traced.ticket.asked_by
-        if traced is not None:
-            traced.ticket.settled = True
-        elif tracker.waiting >= MAX_WAITING:
+    def _captured(self, mark: Any, options: Any, metadata: Any) -> tuple[int, Capture | None]:
+        """The start of a traced step and its RunMetadata: traced by us (``mark`` says how), or by the script itself."""
+        tracker, traced = self._tracker, mark if isinstance(mark, Traced) else None
+        if traced is None and tracker.waiting >= MAX_WAITING:
             tracker.traces_refused += 1
-            self._events.append((run, start, end))
-            return
+            return mark, None
         level = self._options.TraceLevel.Name(options.trace_level) if options is not None else ""
         asked = bool(options is not None and options.output_partition_graphs)
-        size = metadata.ByteSize()
         # A script's own RunMetadata may be filled again by its next step, so it is copied now; ours never is.
         kept = metadata if traced is not None and not traced.user_metadata else metadata.SerializeToString()
-        capture = Capture(kept, asked_by, level, asked, self._last_facts, size)
-        restore(traced)
+        asked_by = "script" if traced is None else traced.ticket.asked_by
+        capture = Capture(kept, asked_by, level, asked, self._last_facts, metadata.ByteSize())
+        if traced is not None:
+            traced.end()
         tracker.hold(capture)
-        self._events.append((run, start, end, capture))
-        tracker.arrived.set()
+        return (mark if traced is None else traced.start), capture
 
     def _switch_off(self, where: str, error: Exception) -> None:
         with contextlib.suppress(Exception):
             self._tracker.off = True
             self._tracker.failed(where, error)
-
-
-def restore(traced: Traced | None) -> None:
-    """Undo what TensorFlow merged into a RunOptions that the script may pass again: its next step is not to be traced."""
-    if traced is not None and traced.options is not None and traced.before is not None:
-        traced.options.trace_level, traced.options.output_partition_graphs = traced.before
 
 
 def peek_call(run_context: Any) -> tuple[Any, bool]:
@@ -181,7 +178,7 @@ def peek_call(run_context: Any) -> tuple[Any, bool]:
     TensorFlow shows neither to hooks. Where its frames look different, (None, True): nothing is known, the careful way is taken.
     """
     if isinstance(run_context, PlainCall):
-        return None, run_context.user_metadata
+        return run_context.options, run_context.user_metadata
     frame = sys._getframe(1)
     for _ in range(8):
         if frame.f_code.co_name == "_call_hook_before_run" and frame.f_back is not None:

@@ -1,6 +1,6 @@
 """hook_inject: trace a script that passes no hook. With hook.py the only module that imports TensorFlow, and only when called.
 
-The wrappers run on the training threads; like the hook they let nothing of their own out, and they call what they wrap in any case.
+The wrappers run on the training threads; like the hook they let nothing of their own out, and call what they wrap in any case.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import functools
 import sys
 import threading
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from tftracer.hook import PlainCall, StepRecorder, tensorflow
@@ -83,7 +82,7 @@ def _announced(original: Callable[..., None], server: TracingServer) -> Callable
 
 
 def _made_by_session_manager() -> bool:
-    """Whether a SessionManager is making this session: its steps, and those that initialize it, are MonitoredSession's business."""
+    """Whether a SessionManager is making this session: its steps, the initializing ones too, are MonitoredSession's."""
     frame = sys._getframe(2)
     for _ in range(6):
         if frame.f_code.co_filename.endswith("session_manager.py"):
@@ -97,12 +96,15 @@ def _made_by_session_manager() -> bool:
 def _recorded(original: Callable[..., Any], server: TracingServer) -> Callable[..., Any]:
     """``BaseSession.run`` with the hook's two calls around it."""
 
+    args_class = tensorflow().compat.v1.train.SessionRunArgs
+    values_class = tensorflow().compat.v1.train.SessionRunValues
+
     @functools.wraps(original)
     def run(self: Any, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
-        call, values = None, SimpleNamespace(options=options, run_metadata=run_metadata)
+        call, values = None, values_class(None, options, run_metadata)
         with contextlib.suppress(Exception):
             if not getattr(self, _MONITORED, False):
-                call = PlainCall(fetches, feed_dict, run_metadata)
+                call = PlainCall(args_class(fetches, feed_dict), options, run_metadata)
                 values = _before(server.hook, call, values)
         result = original(self, fetches, feed_dict, values.options, values.run_metadata)
         if call is not None:
@@ -125,4 +127,4 @@ def _before(hook: StepRecorder, call: PlainCall, values: Any) -> Any:
     options.trace_level = max(options.trace_level, asked.options.trace_level)
     options.output_partition_graphs = True
     metadata = v1.RunMetadata() if values.run_metadata is None else values.run_metadata
-    return SimpleNamespace(options=options, run_metadata=metadata)
+    return v1.train.SessionRunValues(None, options, metadata)

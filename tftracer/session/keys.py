@@ -1,7 +1,7 @@
 """Which run is it? A run is known by the names of what it fetches, the NAMES of what it feeds, and its options.
 
-``quick_key`` runs on the training thread at every step, ``describe`` when a step looks unlike all before it. Both work on
-TensorFlow's objects by their attributes alone, so that this module needs no TensorFlow.
+``QuickKeys`` is asked at every step, ``describe`` when a step looks unlike all before it. Both work on TensorFlow's objects by
+their attributes alone, so that this module needs no TensorFlow.
 """
 
 from __future__ import annotations
@@ -37,28 +37,37 @@ class Identity:
         return f"{text} [{options}]" if options else text
 
 
-def quick_key(fetches: Any, feed_dict: Any) -> Hashable:
-    """A key that is the same for the same objects in the same containers; containers may be new at each step.
+class QuickKeys:
+    """Makes a key that is the same for the same objects in the same containers; containers may be new at each step.
 
-    It holds the ids of the leaves: whoever keeps it must drop it when one of ``leaves`` goes (hook.py does, by weak references).
+    It holds the ids of the leaves: whoever keeps it must drop it when one of ``leaves`` goes (tracker.py has weak references).
     """
-    shape = _shape(fetches, 0)
-    if not feed_dict:
-        return shape
-    return shape, tuple([key if key.__class__ is str else id(key) for key in feed_dict])
 
+    def __init__(self) -> None:
+        self._leaf_types: set[type] = set()  # classes that were found to be no containers: saves the slow question
 
-def _shape(fetch: Any, depth: int) -> Hashable:
-    kind = fetch.__class__
-    if kind is str:
-        return fetch  # type: ignore[no-any-return]
-    if kind is list or kind is tuple:
-        if depth > MAX_DEPTH:
-            raise ValueError("fetches are nested too deep")
-        return (kind, *[_shape(part, depth + 1) for part in fetch])
-    if kind is dict or isinstance(fetch, (tuple, list, Mapping)):
-        return (kind, *[_shape(part, depth + 1) for part in _parts(fetch)])
-    return id(fetch)
+    def __call__(self, fetches: Any, feed_dict: Any) -> Hashable:
+        leaf_types, kind = self._leaf_types, fetches.__class__
+        shape: Hashable
+        if kind is list or kind is tuple:
+            shape = (kind, *[id(part) if part.__class__ in leaf_types else self._shape(part, 1) for part in fetches])
+        else:
+            shape = id(fetches) if kind in leaf_types else self._shape(fetches, 0)
+        if not feed_dict:
+            return shape
+        return shape, tuple([key if key.__class__ is str else id(key) for key in feed_dict])
+
+    def _shape(self, fetch: Any, depth: int) -> Hashable:
+        kind = fetch.__class__
+        if kind is str:
+            return fetch  # type: ignore[no-any-return]
+        if isinstance(fetch, (tuple, list, Mapping)):
+            if depth > MAX_DEPTH:
+                raise ValueError("fetches are nested too deep")
+            return (kind, *[self._shape(part, depth + 1) for part in _parts(fetch)])
+        if len(self._leaf_types) < 1000:
+            self._leaf_types.add(kind)
+        return id(fetch)
 
 
 def _parts(fetch: Any) -> list[Any]:
@@ -66,7 +75,7 @@ def _parts(fetch: Any) -> list[Any]:
 
 
 def leaves(fetches: Any, feed_dict: Any) -> list[Any]:
-    """The objects whose ids ``quick_key`` holds."""
+    """The objects whose ids a quick key holds."""
     found = [leaf for leaf in _flat(fetches, 0) if leaf.__class__ is not str]
     return found + [key for key in feed_dict or () if key.__class__ is not str]
 

@@ -196,8 +196,8 @@ class Recorder:
         self.tell({"type": "run", "payload": message})
 
     def steps_begun(self) -> dict[str, int]:
-        """Run title -> steps begun so far, as the hook counts them (steps that failed too)."""
-        return self.tracker.begun()
+        """Run title -> steps so far; the next one may be under way."""
+        return self.tracker.steps_done()
 
     def request_trace_at(self, run_title: str, step: int) -> bool:
         """Trace the run's step of this number (as ``steps_begun`` counts), the same on every rank of a job.

@@ -12,7 +12,7 @@ import weakref
 from collections import deque
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any, Optional
 
 from tftracer.session import keys
 from tftracer.session.requests import AskedBy, Requests, RunHandle, Ticket
@@ -56,8 +56,12 @@ class SessionFacts:
     distributed: bool | None = None
 
 
-#: (run, start, end) or (run, start, end, capture): perf_counter nanoseconds.
-Event = Union[tuple[RunHandle, int, int], tuple[RunHandle, int, int, Capture]]
+#: A finished step: fetches, feed keys, RunOptions, start, end (perf_counter nanoseconds), and what was traced. Which run it
+#: belongs to is found out by the writer: on the training thread, just after a step, when the caches hold TensorFlow's things,
+#: that look-up took 3 to 4 µs.
+Event = tuple[Any, Optional[tuple[Any, ...]], Any, int, int, Optional[Capture]]
+#: The same step with its run: run, start, end, capture.
+Settled = tuple[RunHandle, int, int, Optional[Capture]]
 
 
 @dataclass(eq=False)
@@ -66,7 +70,7 @@ class Call:
 
     identity: keys.Identity
     plain: RunHandle  # with no options: nearly always
-    begun: int = 0  # steps begun, those that failed too: the same number on all ranks that step together
+    steps: int = 0  # that ended well and were settled: the same number on all ranks that step together
     wanted_at: int = 0  # the step to be traced for the job's page, 0: none
     variants: dict[str, RunHandle] = field(default_factory=dict)
 
@@ -92,7 +96,10 @@ class Tracker:
         self.returned: deque[Ticket] = deque()
         self.open_sessions: list[weakref.ref[Any]] = []
         self.arrived = threading.Event()  # something that should not wait for the writer's next round
-        self.known: dict[Hashable, Call] = {}
+        self.settled: deque[Settled] = deque()
+        self._settling = threading.Lock()
+        self._quick_key = keys.QuickKeys()
+        self._known: dict[Hashable, Call] = {}
         self._watched: dict[Hashable, list[weakref.ref[Any]]] = {}
         self._calls: dict[Hashable, Call] = {}
         self._runs = 0
@@ -100,7 +107,26 @@ class Tracker:
 
     # --------------------------------------------------------------------------------------------------- runs
 
-    def first_sight(self, key: Hashable, fetches: Any, feed_dict: Any) -> Call:
+    def settle(self) -> None:
+        """Find out which runs the steps in the queue belong to, in their order. Whoever must know the counts does it."""
+        while self.events:
+            with self._settling:  # for a few at a time, for a training thread may wait for it
+                for _ in range(min(len(self.events), 200)):
+                    fetches, feeds, options, start, end, capture = self.events.popleft()
+                    call = self.call_of(fetches, feeds)
+                    call.steps += 1
+                    run = call.plain if options is None or not options.ByteSize() else self.variant(call, options)
+                    if len(self.settled) < MAX_EVENTS:
+                        self.settled.append((run, start, end, capture))
+                    else:
+                        self.lost += 1
+
+    def call_of(self, fetches: Any, feeds: Any) -> Call:
+        key = self._quick_key(fetches, feeds)
+        call = self._known.get(key)
+        return self._first_sight(key, fetches, feeds) if call is None else call
+
+    def _first_sight(self, key: Hashable, fetches: Any, feed_dict: Any) -> Call:
         """The call with these fetches and feeds, and its quick key remembered for as long as their objects live."""
         identity = keys.describe(fetches, feed_dict)
         with self._lock:
@@ -135,48 +161,62 @@ class Tracker:
         return rest.plain
 
     def _remember(self, key: Hashable, call: Call, leaves: list[Any]) -> None:
-        if len(self.known) >= MAX_KNOWN:
+        if len(self._known) >= MAX_KNOWN:
             self.forget_known()
 
         def drop(_: Any) -> None:  # an id may be used again as soon as its object is gone
-            self.known.pop(key, None)
+            self._known.pop(key, None)
             self._watched.pop(key, None)
 
         try:
             self._watched[key] = [weakref.ref(leaf, drop) for leaf in leaves]
         except TypeError:
             return  # an object without weak references: looked at anew at each step
-        self.known[key] = call
+        self._known[key] = call
 
     def forget_known(self) -> None:
-        self.known.clear()
+        self._known.clear()
         self._watched.clear()
 
     # ------------------------------------------------------------------------------------------------- traces
 
-    def take(self, call: Call) -> Ticket | None:
-        """A ticket if the next step of ``call`` is to be traced now; requests wait while the disk is behind."""
+    def take(self, fetches: Any, feeds: Any, options: Any) -> Ticket | None:
+        """A ticket if the step about to begin is to be traced; requests wait while the disk is behind.
+
+        ``options`` are those of the call, None where they cannot be seen: then runs that differ in nothing else are one.
+        """
         if self.waiting >= MAX_WAITING or self.waiting_bytes >= MAX_WAITING_BYTES:
             return None
-        if call.wanted_at == call.begun and self.take_back_at(call):
+        call = self.call_of(fetches, feeds)
+        if call.wanted_at and self._is_next(call) and self.take_back_at(call):
             return Ticket(call.plain, "user", once=True)
-        return self.requests.take(call.handles())
+        return self.requests.take(call.handles() if options is None else [self.variant(call, options)])
 
-    def begun(self) -> dict[str, int]:
-        """Run title -> steps begun."""
+    def _is_next(self, call: Call) -> bool:
+        self.settle()
+        return call.wanted_at == call.steps + 1
+
+    def steps_done(self) -> dict[str, int]:
+        """Run title -> steps."""
+        self.settle()
         with self._lock:
-            return {call.plain.title: call.begun for call in self._calls.values()}
+            return {call.plain.title: call.steps for call in self._calls.values()}
 
     def ask_at(self, title: str, step: int) -> bool:
         """Trace just this step of a run; False if it is too late for that, or there is no such run."""
         with self._lock:
             call = next((call for call in self._calls.values() if call.plain.title == title), None)
-        if call is None or call.begun >= step:
+        if call is None or self._begun(call, step):
             return False
         self.take_back_at(call)
         call.wanted_at = step
         self.requests.arm_at(1)
-        return call.begun < step or not self.take_back_at(call)  # begun meanwhile, unseen or just taken
+        return not self._begun(call, step) or not self.take_back_at(call)  # begun meanwhile, unseen or just taken
+
+    def _begun(self, call: Call, step: int) -> bool:
+        """Whether a step may have begun: the one after the last that ended may be under way."""
+        self.settle()
+        return call.steps + 1 >= step
 
     def take_back_all_at(self) -> None:
         with self._lock:
@@ -218,6 +258,7 @@ class Tracker:
         """The tracer broke: it is off from now on, and says so once."""
         first, self.off = not self.failures, True
         self.failures.append(f"{where}: {type(error).__name__}: {error}")
+        self.events.clear()  # they refer to the script's graphs
         if first:
             log.error("tftracer failed and has switched itself off; training goes on", exc_info=error)
         self.arrived.set()

@@ -24,7 +24,7 @@ from tftracer.session.model import STEPS, TRACE, RunState
 from tftracer.session.spool import Part
 from tftracer.session.steps import steps_payload
 from tftracer.session.summary import summarize
-from tftracer.session.tracker import Capture, Event
+from tftracer.session.tracker import Capture, Settled
 from tftracer.trace.model import TraceContext
 
 if TYPE_CHECKING:
@@ -141,14 +141,14 @@ class Writer:
 
     def _count(self) -> None:
         """Empty the queue; the clocks' difference is taken anew each time, for clocks are set."""
-        events, offset = self._tracker.events, time.time() - perf_counter()
-        for _ in range(len(events)):
-            self._count_one(events.popleft(), offset)
+        self._tracker.settle()
+        settled, offset = self._tracker.settled, time.time() - perf_counter()
+        for _ in range(len(settled)):
+            self._count_one(settled.popleft(), offset)
 
-    def _count_one(self, event: Event, offset: float) -> None:
-        handle, start, end = event[:3]
+    def _count_one(self, settled: Settled, offset: float) -> None:
+        handle, start, end, capture = settled
         recorder = self._recorder
-        capture = event[3] if len(event) == 4 else None
         meter = recorder.meters.get(handle.run_id) or recorder.new_meter(handle)
         started_at, duration_s = start * 1e-9 + offset, max(end - start, 0) * 1e-9
         with recorder.lock:
