@@ -11,12 +11,12 @@ import logging
 import os
 import re
 import weakref
-from collections.abc import Sequence
 from typing import Any, Union
 
+from tftracer.cluster.job import JobPart, port_of
 from tftracer.errors import TracerError, UnknownError
 from tftracer.session.recorder import Recorder
-from tftracer.web.app import Options, Route, WebServer
+from tftracer.web.app import Options, WebServer
 from tftracer.web.messages import Loaded
 
 log = logging.getLogger("tftracer")
@@ -35,7 +35,8 @@ class TracingServer:
     The page's URL, with its token, is logged once. The web server stops with the script; :meth:`join` keeps it.
 
     Args:
-        server_port: TCP port (default: 9999). One in use gives way to the next free one; 0 takes any.
+        server_port: TCP port (default: 9999, plus the local rank in a job of several processes). One in use gives way to
+            the next free one; 0 takes any.
         server_ip: address to listen on (default: ``"127.0.0.1"``, this machine alone).
         keep_traces: traces that are kept for each run; the oldest make room (default: 5).
         start_web_server_on_start: False: :meth:`start_web_server` starts it.
@@ -45,7 +46,7 @@ class TracingServer:
         communication_ops: regular expression of op types or names that communicate, beside those that tftracer knows.
         is_horovod: kept from earlier versions; Horovod's ops are recognized by themselves.
         base_url: path prefix (``"/tracer"``) or public URL (``"https://host/tracer"``) behind a reverse proxy.
-        hub: the URL of a job's common page, see docs/launching.rst.
+        hub: ``"host:port"`` or URL of the job's page, where the launcher does not tell (see docs/launching.rst).
 
     Raises:
         TypeError, ValueError: an argument that makes no sense.
@@ -72,17 +73,21 @@ class TracingServer:
             check_text(name, text)
         check_text("hub", hub or "")
         check_pattern("communication_ops", communication_ops or "")
-        options = Options(server_port, server_ip, token, as_text(certfile), as_text(keyfile), base_url)
         self._recorder = Recorder(
             keep_traces=keep_traces, spool_dir=as_text(spool_dir), communication_ops=communication_ops or ""
         )
-        self._web = WebServer(self._recorder, options, self._extra_routes())
+        port = port_of(server_port, self._recorder.session()["place"]["local_rank"])
+        options = Options(port, server_ip, token, as_text(certfile), as_text(keyfile), base_url)
+        self._job = JobPart(self._recorder, hub or "", bool(token or os.environ.get("TFTRACER_TOKEN", "").strip()))
+        self._web = WebServer(self._recorder, options, job=self._job.message)
+        self._web.extra_routes += self._job.attach(self._web)
         self._hook: Any = None
         self._told = False
         self._start_recording()
         atexit.register(end, weakref.ref(self))
         if start_web_server_on_start:
             self.start_web_server()
+        self._start_job()
 
     def _start_recording(self) -> None:
         try:
@@ -91,9 +96,12 @@ class TracingServer:
             self._recorder.tracker.off = True
             self._recorder.add_problem("no_recording", f"tftracer cannot record: {problem}. Training goes on without it.")
 
-    def _extra_routes(self) -> Sequence[Route]:
-        """Routes beside those of one process; each handler derives from ``web.base.Guarded``."""
-        return []
+    def _start_job(self) -> None:
+        """Join the job's page, or be it."""
+        try:
+            self._job.start()
+        except Exception as problem:
+            self._recorder.add_problem("job", f"This process is not on its job's page: {problem}. Training goes on.")
 
     # ------------------------------------------------------------------------------------------------------- the training
 
@@ -154,6 +162,7 @@ class TracingServer:
             return
         self._recorder.solved("no_page")
         self._tell()
+        self._start_job()
 
     def _tell(self) -> None:
         wanted = self._web.options.port
@@ -201,6 +210,7 @@ class TracingServer:
 
     def close(self) -> None:
         """Stops the web server and ends the recording. What was recorded is in the session's file already."""
+        self._job.stop()
         self._web.stop()
         self._recorder.close()
 

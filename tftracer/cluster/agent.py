@@ -79,6 +79,7 @@ class Agent:
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._end: asyncio.Event | None = None
+        self._look: asyncio.Event | None = None  # set: there is no reason to wait any longer
         self._published: tuple[str, int] | None = None
         self._ready = threading.Event()
 
@@ -87,6 +88,12 @@ class Agent:
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="tftracer-agent", daemon=True)
         self._thread.start()
+
+    def wake(self) -> None:
+        """Look for the hub now, not when the wait is over."""
+        if self._loop is not None and self._look is not None:
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._look.set)
 
     def stop(self) -> None:
         """Says good-bye, if that can be done at once."""
@@ -98,6 +105,7 @@ class Agent:
         if loop is not None and end is not None:
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(end.set)
+                self.wake()
         thread.join(2 * BYE_S + 1)
 
     # ------------------------------------------------------------------------------------------------------- its thread
@@ -115,7 +123,7 @@ class Agent:
         return int(self._source.session()["pid"])
 
     async def _live(self) -> None:
-        self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
+        self._loop, self._end, self._look = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
         self._ready.set()
         wait_s = FIRST_WAIT_S
         while not self._end.is_set():
@@ -124,7 +132,8 @@ class Agent:
             lasted = time.monotonic() - began
             wait_s = FIRST_WAIT_S if lasted > LONGEST_WAIT_S else min(2 * wait_s, LONGEST_WAIT_S)
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._end.wait(), wait_s * random.uniform(0.5, 1.0))
+                await asyncio.wait_for(self._look.wait(), wait_s * random.uniform(0.5, 1.0))
+            self._look.clear()
         if self._published is not None:
             withdraw_hub(*self._published)
 

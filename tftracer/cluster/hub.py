@@ -60,11 +60,11 @@ class Hub:
     def __init__(self, own_id: str, name: str, path: str = "", changed: Callable[[], None] = lambda: None) -> None:
         self.own_id = own_id
         self.name = name
-        self.url = ""
+        self.address: Callable[[], str] = lambda: ""  # of the hub's page
         self.members: dict[str, Member] = {}
         self.traces: dict[int, Traced] = {}
         self.changed = changed
-        self._path = path
+        self.path = path
         self._last_trace = 0
         self._lock = threading.RLock()
 
@@ -140,7 +140,7 @@ class Hub:
             "pid": pid,
             "place": place,
             "state": "alive",
-            "url": f"{self._path}/job/processes/{process_id}/",
+            "url": f"{self.path}/job/processes/{process_id}/",
             "steps": number(said, "steps"),
             "steps_per_s": seconds(said, "steps_per_s"),
             "mean_s": seconds(said, "mean_s"),
@@ -201,7 +201,7 @@ class Hub:
         with self._lock:
             return {
                 "name": self.name,
-                "hub": self.url,
+                "hub": self.address(),
                 "is_hub": True,
                 "processes": sorted((m.info for m in self.members.values()), key=_order),
                 "traces": [traced.message for traced in self.traces.values()],
