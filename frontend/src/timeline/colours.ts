@@ -201,7 +201,7 @@ export class Palette {
   constructor(readonly theme: Theme) {
     for (let slot = 0; slot < SLOTS; slot++) {
       const colour = slotColour(slot, theme.scheme);
-      const dimmed = mix(theme.background, colour, 0.16);
+      const dimmed = mix(theme.background, colour, theme.scheme === "light" ? 0.16 : 0.24);
       this.fill(slot, 0, dimmed);
       this.fill(slot, 1, colour);
       this.text.push(css(contrast(colour, INK) >= contrast(colour, PAPER) ? INK : PAPER));

@@ -78,6 +78,7 @@ export class Interaction {
       return;
     }
     const { offsetX: x, offsetY: y } = event;
+    this.gestures.leave();
     const mode = event.shiftKey || y < this.rulerHeight ? "range" : "press";
     this.press = { id: event.pointerId, x, y, lastX: x, lastY: y, mode };
   }
