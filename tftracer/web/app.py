@@ -192,6 +192,16 @@ class Server(HTTPServer):
         super().on_close(server_conn)
 
 
+async def end_tasks() -> None:
+    """Requests that the server's end has cut off: nobody is left to be told what becomes of them."""
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.sleep(0)  # for the callbacks of these tasks
+
+
 class WebServer:
     """Serves one session. ``start`` and ``stop`` may alternate; the token stays."""
 
@@ -310,6 +320,7 @@ class Serving(threading.Thread):
             self._ready.set()
             for one in self._sockets:
                 one.close()
+            self._loop.run_until_complete(end_tasks())
             self._loop.close()
 
     def _fail(self, problem: Exception) -> None:
