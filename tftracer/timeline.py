@@ -26,6 +26,7 @@ import numpy.typing as npt
 from tftracer.errors import FormatError, MissingTensorFlowError, StorageError, UnsupportedError
 from tftracer.export import chrome, html, perfetto
 from tftracer.session import foreign, legacy
+from tftracer.session.imported import Imported
 from tftracer.trace.answers import Answers
 from tftracer.trace.intervals import Cover
 from tftracer.trace.model import UNKNOWN_TIME, Int64, StringTable, Trace, TraceContext
@@ -236,7 +237,7 @@ class Timeline:
             session.close()
 
     @classmethod
-    def _imported(cls, imported: foreign.Imported, path: Path_, kwargs: dict[str, Any]) -> Timeline:
+    def _imported(cls, imported: Imported, path: Path_, kwargs: dict[str, Any]) -> Timeline:
         traces = [trace for run in imported.runs for trace in run.traces]
         if not traces:
             raise FormatError(f"{os.fspath(path)!r} ({imported.kind}) holds no trace: nothing to show")

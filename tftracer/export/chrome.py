@@ -55,18 +55,18 @@ def write_chrome_traces(
     separator = b""
     for number, (prefix, answers) in enumerate(traces):
         for part in _trace_events(answers, prefix, f"{number}." if len(traces) > 1 else "", show_dataflow, show_memory):
-            file.write(separator)
-            file.write(part.encode("utf-8", "replace"))
-            separator = b",\n"
+            if part:
+                file.write(separator + part.encode("utf-8", "replace"))
+                separator = b",\n"
         findings += answers.findings()
     about = {"tftracer": __version__, "findings": findings}
     file.write(b'\n],"otherData":' + json.dumps(about).encode() + b"}\n")
 
 
 def _trace_events(answers: Answers, prefix: str, flow: str, show_dataflow: bool, show_memory: bool) -> Iterator[str]:
-    """The events in parts of some thousands, each joined and never empty."""
+    """The events in parts of some thousands, each joined."""
     trace, tracks = answers.trace, tracks_of(answers.trace, answers.layout)
-    yield ",\n".join(_metadata(tracks, prefix)) or "{}"
+    yield ",\n".join(_metadata(tracks, prefix))
     yield from _slices(trace, tracks, prefix)
     if show_dataflow:
         yield from _flows(answers, tracks, prefix, flow)

@@ -67,7 +67,7 @@ def node_details(answers: Answers) -> NodeDetails:
 
 def _times(values: Int64) -> Column:
     """As 32 bits where they fit, as doubles otherwise: half the size, for most steps are shorter than two seconds."""
-    small = -(1 << 31) <= int(values.min(initial=0)) and int(values.max(initial=0)) < 1 << 31
+    small = int(values.min(initial=0)) >= -(1 << 31) and int(values.max(initial=0)) < 1 << 31
     return column(values.astype(np.int32 if small else np.float64))
 
 
@@ -91,9 +91,7 @@ def _short_labels(trace: Trace) -> tuple[StringTable, npt.NDArray[np.bool_]]:
     return _only_by_one(trace, StringTable.of(texts), short)
 
 
-def _only_by_one(
-    trace: Trace, texts: StringTable, short: npt.NDArray[np.bool_]
-) -> tuple[StringTable, npt.NDArray[np.bool_]]:
+def _only_by_one(trace: Trace, texts: StringTable, short: npt.NDArray[np.bool_]) -> tuple[StringTable, npt.NDArray[np.bool_]]:
     """A label that nodes of several names or ops share (kernels' labels) stays whole."""
     first = np.zeros(len(short), np.int64)
     first[trace.label[::-1]] = np.arange(trace.n)[::-1]
@@ -194,7 +192,7 @@ def _shape_codes(outputs: Outputs, shapes: dict[str, int]) -> Int64:
 
 
 def _shape_bytes(output: bytes) -> bytes | None:
-    """The TensorShapeProto in a NodeOutput as TensorFlow writes it: slot, description { dtype, shape, ... }; None if otherwise."""
+    """The TensorShapeProto in a NodeOutput as TensorFlow writes it: slot, description { dtype, shape, ... }; else None."""
     at = 2 if output[:1] == b"\x08" else 0
     if output[at : at + 1] != b"\x1a":
         return None

@@ -45,7 +45,8 @@ def tracks_of(trace: Trace, layout: Layout) -> Tracks:
         for lane in layout.lanes
         for i in range(lane.rows)
     ]
-    counts = np.diff(layout.row_offsets.astype(np.int64))
+    offsets = layout.row_offsets.astype(np.int64)
+    counts: Int64 = offsets[1:] - offsets[:-1]
     return Tracks(
         list(dict.fromkeys(row.device for row in rows)),
         rows,
