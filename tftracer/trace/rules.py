@@ -13,6 +13,7 @@ import numpy as np
 
 from tftracer.trace import physical
 from tftracer.trace.breakdown import parts_of
+from tftracer.trace.intervals import Cover
 from tftracer.trace.model import DeviceKind, NodeKind
 from tftracer.trace.physical import Group
 from tftracer.trace.step import Step, evidence_of, marked, ms, percent, sentence
@@ -29,7 +30,8 @@ ONE_LAUNCH_SHARE = 0.50  # of that gap: a single launch
 ONE_OP_SHARE = 0.40  # of the step in which one op runs
 TINY_NS = 20_000  # an op shorter than this costs the executor about as much as itself
 TINY_COUNT = 1_000
-TINY_SHARE = 0.50  # of the step that goes into tiny ops and into waiting between them
+TINY_SHARE = 0.50  # of the step that goes into tiny ops and into the gaps between ops
+GAP_NS = 100_000  # a gap shorter than this is the executor's own work; a longer one has another reason
 IDLE_SHARE = 0.50  # of the step in which a device that has work does nothing
 SWAP_SHARE = 0.10  # of the step that goes into swapping tensors or computing them again
 
@@ -206,16 +208,18 @@ def tiny_ops(step: Step) -> Sentence | None:
     if count < TINY_COUNT:
         return None
     spent = float(work.self_ns[tiny[work.node]].sum())
-    between = step.parts["scheduling"] + step.parts["idle"]
-    share = min((spent + between) / step.ns, 1.0)
-    if share < TINY_SHARE or spent < between / 4:
+    gaps = Cover.span(0, step.ns) - step.activity.busy
+    length = gaps.end - gaps.start
+    between = float(length[length < GAP_NS].sum())
+    share = (spent + between) / step.ns
+    if share < TINY_SHARE:
         return None
     mean = float((trace.end - trace.start)[tiny].mean())
     codes = np.bincount(trace.op[tiny])
     most = trace.ops[int(np.argmax(codes))]
     return sentence(
         "tiny_ops",
-        f"{count:,} ops of {mean / 1e3:.2g} µs on average, and the waiting between them, take {percent(share)} of "
+        f"{count:,} ops of {mean / 1e3:.2g} µs on average, and the gaps between them, take {percent(share)} of "
         "the step; the most "
         f"frequent is {most} ({int(codes.max()):,} times). Running an op costs more than these do.",
         "Fewer and larger ops: vectorise instead of looping over small tensors, stack variables, use fused layers or "
