@@ -1,0 +1,42 @@
+"""The summary in a terminal: what it says, and that it stays within its width."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from golden import CASES, answers_of
+from traces import N, make_trace
+
+from tftracer.trace.answers import Answers
+from tftracer.trace.model import TraceContext
+from tftracer.trace.summary import WIDTH, duration, render, size
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_lines_fit_a_terminal(case: str) -> None:
+    text = render(answers_of(case).summary())
+    assert text.endswith("\n") and not text.endswith("\n\n")
+    assert max(len(line) for line in text.splitlines()) <= WIDTH
+
+
+def test_json_and_text_say_the_same() -> None:
+    answers = answers_of("ps_worker0")
+    again = json.loads(json.dumps(answers.summary()))
+    assert render(again) == render(answers.summary())
+
+
+def test_a_long_title_and_long_names_are_cut() -> None:
+    trace = make_trace([N("a" * 300, "Op" * 100, 0, 5)])
+    text = render(Answers(None, TraceContext(title="t" * 300, step=7), trace=trace).summary())
+    assert "step 7" in text and max(len(line) for line in text.splitlines()) <= WIDTH
+
+
+def test_an_empty_trace() -> None:
+    text = render(Answers(b"", TraceContext()).summary())
+    assert "0 nodes on 0 devices" in text and "The trace holds no ops" in text
+
+
+def test_numbers_for_people() -> None:
+    assert [duration(ns) for ns in (0, 999, 1_500, 2_345_678, 1e9, 2e12)] == ["0 ns", "999 ns", "1.5 µs", "2.35 ms", "1 s", "2,000 s"]
+    assert [size(n) for n in (0, 999, 1_500, 2e6, 3e9)] == ["0 B", "999 B", "1.5 kB", "2 MB", "3 GB"]
