@@ -181,7 +181,7 @@ class Agent:
             await Member(connection, self._source, self._own, interval_s).stay(self._ended())
         finally:
             self._heard(None)
-            connection.close()
+            await _close(connection)
 
     def _ended(self) -> asyncio.Event:
         assert self._end is not None
@@ -288,6 +288,14 @@ def state(session: Session, runs: list[Run], rate: float | None) -> Message:
         "traces": sum(len(run["traces"]) for run in runs),
         "problem": problem[:500],
     }
+
+
+async def _close(connection: WebSocketClientConnection) -> None:
+    """Takes leave in order, so that no socket is left to the loop that ends."""
+    connection.close()
+    with contextlib.suppress(Exception):
+        while await asyncio.wait_for(connection.read_message(), BYE_S) is not None:
+            pass
 
 
 def _request(target: Target) -> HTTPRequest:

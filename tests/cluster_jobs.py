@@ -1,0 +1,158 @@
+"""Jobs of several TracingServers in one process, for the tests of the hub: real sockets, real recorders, no TensorFlow.
+
+A ``Rank`` steps as the hook does, through the same tracker; its traced steps carry the RunMetadata of a real Horovod rank.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+
+from tftracer.server import TracingServer
+from tftracer.session.tracker import Capture, SessionFacts
+
+DATA = Path(__file__).parent / "data"
+PATIENCE_S = 60.0
+
+
+def wait_for(found: Callable[[], Any], what: str = "") -> Any:
+    """What ``found`` returns, as soon as it is true."""
+    end, pause = time.monotonic() + PATIENCE_S, threading.Event()
+    while not (value := found()):
+        assert time.monotonic() < end, f"waited in vain for {what or found}"
+        pause.wait(0.02)
+    return value
+
+
+def horovod_environment(monkeypatch: pytest.MonkeyPatch, rank: int, size: int, job: int = 1) -> None:
+    values = {"RANK": rank, "SIZE": size, "LOCAL_RANK": rank, "GLOO_RENDEZVOUS_PORT": 4000 + job}
+    for name, value in values.items():
+        monkeypatch.setenv(f"HOROVOD_{name}", str(value))
+    monkeypatch.setenv("HOROVOD_GLOO_RENDEZVOUS_ADDR", "127.0.0.1")
+
+
+class Rank:
+    """One process of a job. ``step`` makes a step; ``train`` goes on making them on a thread."""
+
+    def __init__(self, server: TracingServer, rank: int) -> None:
+        self.server, self.rank = server, rank
+        self.recorder = server._recorder
+        self.raw = (DATA / f"horovod_rank{rank % 2}_tf2.15_cpu.pb").read_bytes()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def step(self, seconds: float = 0.001, run: str = "train_op") -> None:
+        tracker = self.recorder.tracker
+        ticket = tracker.take(run, None, None) if tracker.requests.armed else None
+        start = time.perf_counter_ns()
+        self._stop.wait(seconds)
+        end = time.perf_counter_ns()
+        capture = None
+        if ticket is not None:
+            ticket.settled = True
+            capture = Capture(self.raw, ticket.asked_by, "SOFTWARE_TRACE", False, SessionFacts(), len(self.raw))
+            tracker.hold(capture)
+        tracker.events.append((run, None, None, start, end, capture))
+        if capture is not None:
+            tracker.arrived.set()
+
+    def train(self) -> Rank:
+        def loop() -> None:
+            while not self._stop.is_set():
+                self.step()
+
+        self._thread = threading.Thread(target=loop, daemon=True)
+        self._thread.start()
+        return self
+
+    def close(self) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(PATIENCE_S)
+        self.server.close()
+
+    # ----------------------------------------------------------------------------------------------------------- HTTP
+
+    def ask(self, path: str, body: Any = None, method: str = "", accept: str = "application/json") -> bytes:
+        data = json.dumps(body).encode() if body is not None else None
+        headers = {"Authorization": f"Bearer {self.server.token}", "Accept": accept}
+        if data is not None:
+            headers["Content-Type"] = "application/json"
+        url = self.server.url.partition("?")[0] + path.lstrip("/")
+        request = urllib.request.Request(url, data, headers, method=method or None)
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+            return bytes(answer.read())
+
+    def get(self, path: str) -> Any:
+        return json.loads(self.ask(path))
+
+    def packed(self, path: str) -> Any:
+        return msgpack.unpackb(self.ask(path, accept="application/msgpack"))
+
+    def refusal(self, path: str, body: Any = None, method: str = "") -> tuple[int, str]:
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            self.ask(path, body, method)
+        with refused.value as error:
+            return error.code, json.loads(error.read())["error"]["message"]
+
+    def job(self) -> Any:
+        return self.get("api/job")
+
+    def joined(self, count: int, state: str = "alive") -> Any:
+        """The job, as soon as so many of its processes are in that state."""
+
+        def look() -> Any:
+            if self.server._job.message() is None:
+                return None
+            job = self.job()
+            return job if sum(p["state"] == state for p in job["processes"]) == count else None
+
+        return wait_for(look, f"{count} processes {state}")
+
+    def trace(self, **request: Any) -> Any:
+        """A trace on all, as soon as nobody is waited for any more."""
+        asked = json.loads(self.ask("api/job/trace", request))
+        return self.settled(asked["id"])
+
+    def settled(self, trace_id: int) -> Any:
+        def look() -> Any:
+            found = self.get(f"api/job/traces/{trace_id}")
+            return found if found["state"] != "pending" else None
+
+        return wait_for(look, "the trace on all")
+
+
+class Jobs:
+    """Makes ranks, and ends them after the test."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        self.monkeypatch, self.folder = monkeypatch, folder
+        self.ranks: list[Rank] = []
+
+    def rank(self, rank: int, size: int, job: int = 1, **options: Any) -> Rank:
+        horovod_environment(self.monkeypatch, rank, size, job)
+        options.setdefault("server_port", 0)
+        server = TracingServer(spool_dir=self.folder / "spool", **options)
+        self.ranks.append(Rank(server, rank))
+        return self.ranks[-1]
+
+    def start(self, size: int, job: int = 1, **options: Any) -> list[Rank]:
+        """All ranks of a job, training, and known to rank 0."""
+        made = [self.rank(rank, size, job, **options).train() for rank in range(size)]
+        made[0].joined(size)
+        for rank in made:
+            wait_for(lambda rank=rank: rank.recorder.runs(), "a first step")
+        return made
+
+    def close(self) -> None:
+        for rank in self.ranks:
+            rank.close()

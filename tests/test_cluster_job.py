@@ -1,0 +1,257 @@
+"""A job of several processes and its one page, as its users see it: real servers, real sockets."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cluster_jobs import Jobs, wait_for
+
+from tftracer.cluster.discovery import hub_file
+from tftracer.cluster.job import port_of
+
+FOREIGN = ("TF_CONFIG", "TFTRACER_HUB", "TFTRACER_TOKEN", "TFTRACER_JOB")
+
+
+@pytest.fixture
+def jobs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Jobs]:
+    monkeypatch.setenv("TFTRACER_HUB_DIR", str(tmp_path / "hubs"))
+    for name in FOREIGN:
+        monkeypatch.delenv(name, raising=False)
+    made = Jobs(monkeypatch, tmp_path)
+    yield made
+    made.close()
+
+
+def test_the_processes_of_a_job_find_each_other(jobs: Jobs) -> None:
+    first, *others = jobs.start(3)
+    job = first.joined(3)
+    assert job["is_hub"] and [p["title"] for p in job["processes"]] == ["rank 0", "rank 1", "rank 2"]
+    assert [p["place"]["launcher"] for p in job["processes"]] == ["horovod"] * 3
+    known = wait_for(lambda: all(p["steps"] > 0 and p["mean_s"] for p in first.job()["processes"]), "beats")
+    assert known and first.job()["name"].startswith("horovod-")
+    elsewhere = wait_for(lambda: others[0].server._job.message(), "the hub's address")
+    assert not elsewhere["is_hub"] and elsewhere["hub"] == first.job()["hub"]
+
+
+def test_each_process_is_reached_through_the_hub(jobs: Jobs) -> None:
+    first, second = jobs.start(2)
+    url = next(p["url"] for p in first.job()["processes"] if p["title"] == "rank 1")
+    session = first.get(f"{url}api/session")
+    assert session["session"]["id"] == second.recorder.session()["id"]
+    assert first.refusal(f"{url}api/traces/99") == (404, "There is no trace 99 in this session.")
+    assert json.loads(first.ask(f"{url}api/runs/1/trace", {"steps": 1})) == {"ok": True}
+    page = first.ask(url).decode()
+    assert "<!doctype html>" in page.lower()
+    wait_for(lambda: first.get(f"{url}api/session")["runs"][0]["traces"], "the trace")
+    assert first.ask(f"{url}api/traces/1/timeline")[:1] != b"{"
+
+
+def test_the_same_step_is_traced_on_all_and_opens_as_one_timeline(jobs: Jobs) -> None:
+    first, second = jobs.start(2)
+    traced = first.trace()
+    assert (traced["state"], traced["missing"]) == ("ready", {}) and len(traced["ready"]) == 2
+    assert traced["step"] > 0 and set(traced["steps"].values()) == {traced["step"]}
+    for rank in (first, second):
+        (record,) = rank.recorder.runs()[0]["traces"]
+        assert record["step"] == traced["step"]
+    timeline = first.packed(f"api/job/traces/{traced['id']}/timeline")
+    assert timeline["nodes"] == 616 and {lane["group"] for lane in timeline["lanes"]} == {"rank 0", "rank 1"}
+    analysis = first.get(f"api/job/traces/{traced['id']}/analysis")
+    assert len(analysis["collectives"]) == 30 and analysis["stragglers"][0]["cause"] == "input"
+    assert analysis["clocks"][1]["matches"] == 30
+    assert first.get(f"api/job/traces/{traced['id']}/nodes/400")["node"] == 400
+    assert first.get(f"api/job/traces/{traced['id']}/verdict")["sentences"][0]["code"] == "straggler"
+    assert first.get(f"api/job/traces/{traced['id']}/ops?by=type")["rows"]
+
+
+def test_usual_suspects_over_several_steps(jobs: Jobs) -> None:
+    first, _ = jobs.start(2)
+    last = [first.trace() for _ in range(3)][-1]
+    suspects = first.get(f"api/job/traces/{last['id']}/analysis")["usual_suspects"]
+    assert "held the others up in 3 of 3 traced steps" in suspects[0]["text"]
+
+
+def test_a_subset_is_traced(jobs: Jobs) -> None:
+    first, second, third = jobs.start(3)
+    wanted = [p["id"] for p in first.job()["processes"] if p["title"] != "rank 1"]
+    traced = first.trace(processes=wanted)
+    assert traced["state"] == "ready" and set(traced["ready"]) == set(wanted)
+    assert not second.recorder.runs()[0]["traces"] and third.recorder.runs()[0]["traces"]
+
+
+def test_bad_requests(jobs: Jobs) -> None:
+    (first,) = [jobs.rank(0, 2).train()]
+    first.joined(1)
+    assert first.refusal("api/job/trace", {"processes": ["nobody"]})[0] == 404
+    assert first.refusal("api/job/trace", {"processes": []})[0] == 400
+    assert first.refusal("api/job/trace", {"run_title": 7})[0] == 400
+    assert first.refusal("api/job/traces/7")[0] == 404
+    assert first.refusal("api/job/traces/x/timeline")[0] == 404
+    assert first.refusal("job/processes/nobody/api/session")[0] == 404
+    nothing = first.trace(run_title="no such run")
+    assert nothing["state"] == "partial" and "has run no such step" in next(iter(nothing["missing"].values()))
+    assert first.refusal(f"api/job/traces/{nothing['id']}/timeline")[0] == 409
+
+
+def test_one_rank_alone_with_the_hook_is_a_job_of_one(jobs: Jobs) -> None:
+    only = jobs.rank(0, 4).train()
+    job = only.joined(1)
+    assert job["processes"][0]["place"]["size"] == 4
+    wait_for(lambda: only.recorder.runs(), "a first step")
+    assert only.trace()["state"] == "ready"
+
+
+def test_a_rank_without_its_hub_goes_on(jobs: Jobs) -> None:
+    lonely = jobs.rank(3, 4).train()
+    wait_for(lambda: lonely.recorder.runs(), "a first step")
+    assert lonely.server._job.message() is None
+    assert lonely.refusal("api/job")[0] == 404
+
+
+def test_a_rank_that_joins_late(jobs: Jobs) -> None:
+    first = jobs.rank(0, 2).train()
+    first.joined(1)
+    wait_for(lambda: first.recorder.runs(), "a first step")
+    assert len(first.trace()["ready"]) == 1
+    second = jobs.rank(1, 2).train()
+    first.joined(2)
+    wait_for(lambda: second.recorder.runs(), "a first step")
+    late = first.trace()
+    assert (late["state"], len(late["ready"])) == ("ready", 2)
+
+
+def test_a_rank_that_ends_is_shown_as_ended(jobs: Jobs) -> None:
+    first, second = jobs.start(2)
+    second.close()
+    (gone,) = [p for p in first.joined(1, "ended")["processes"] if p["state"] == "ended"]
+    status, why = first.refusal(gone["url"] + "api/session")
+    assert status == 404 and "rank 1 is ended" in why
+
+
+CHILD = """
+import sys, threading
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+from cluster_jobs import Rank
+from tftracer.server import TracingServer
+rank = Rank(TracingServer(server_port=0, spool_dir={spool!r}), 1)
+rank.step()
+rank.recorder.flush()
+print("ready", flush=True)
+threading.Event().wait()
+"""
+
+
+def test_a_rank_killed_while_it_traces(jobs: Jobs, tmp_path: Path) -> None:
+    first = jobs.rank(0, 2)
+    first.step()
+    environ = {**os.environ, "HOROVOD_RANK": "1", "HOROVOD_LOCAL_RANK": "1"}
+    source = CHILD.format(tests=str(Path(__file__).parent), spool=str(tmp_path / "spool1"))
+    with subprocess.Popen([sys.executable, "-c", source], env=environ, stdout=subprocess.PIPE, text=True) as child:
+        try:
+            assert child.stdout is not None and child.stdout.readline() == "ready\n"
+            first.joined(2)
+            asked = json.loads(first.ask("api/job/trace", {}))
+            armed = wait_for(lambda: first.get(f"api/job/traces/{asked['id']}")["step"], "the step")
+            wait_for(lambda: first.recorder.tracker.requests.armed, "the request")
+            while next(iter(first.recorder.steps_begun().values())) < armed:
+                first.step()
+            wait_for(lambda: first.get(f"api/job/traces/{asked['id']}")["ready"], "rank 0's part")
+            child.send_signal(signal.SIGKILL)
+        finally:
+            child.kill()
+    traced = first.settled(asked["id"])
+    assert traced["state"] == "partial" and len(traced["ready"]) == 1
+    assert "lost before it had traced" in next(iter(traced["missing"].values()))
+    first.joined(1, "lost")
+    timeline = first.packed(f"api/job/traces/{asked['id']}/timeline")
+    assert timeline["nodes"] == 308 and "missing_ranks" in {f["code"] for f in timeline["findings"]}
+
+
+def test_a_request_is_taken_back(jobs: Jobs) -> None:
+    first, second = jobs.rank(0, 2), jobs.rank(1, 2)
+    for rank in (first, second):
+        rank.step()
+        rank.recorder.flush()
+    first.joined(2)
+    asked = json.loads(first.ask("api/job/trace", {}))
+    wait_for(lambda: second.recorder.tracker.requests.armed and first.recorder.tracker.requests.armed, "the request")
+    back = json.loads(first.ask(f"api/job/traces/{asked['id']}", method="DELETE"))
+    assert back["state"] == "partial" and set(back["missing"].values()) == {"The request was taken back."}
+    wait_for(lambda: not second.recorder.tracker.requests.armed and not first.recorder.tracker.requests.armed, "disarming")
+
+
+def test_two_jobs_on_one_host_do_not_meet(jobs: Jobs) -> None:
+    one, other = jobs.start(2, job=1), jobs.start(2, job=2)
+    names = set()
+    for first, second in (one, other):
+        job = first.joined(2)
+        names.add(job["name"])
+        assert {p["id"] for p in job["processes"]} == {r.recorder.session()["id"] for r in (first, second)}
+    assert len(names) == 2
+
+
+def test_a_hub_whose_port_is_in_use(jobs: Jobs) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        first = jobs.rank(0, 2, server_port=taken.getsockname()[1])
+        jobs.rank(1, 2)
+        assert first.server._web.port != taken.getsockname()[1]
+        first.joined(2)
+
+
+def test_a_wrong_token_is_refused_and_said(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = jobs.rank(0, 2, token="right")
+    first.joined(1)
+    monkeypatch.setenv("TFTRACER_HUB", first.job()["hub"])
+    stranger = jobs.rank(1, 2, token="wrong")
+    problems = wait_for(lambda: [p for p in stranger.recorder.session()["problems"] if p["code"] == "job"], "the refusal")
+    assert "another token" in problems[0]["message"] and "TFTRACER_TOKEN" in problems[0]["message"]
+    assert len(first.job()["processes"]) == 1
+    stranger.step()
+
+
+def test_a_hub_named_by_hand_with_a_shared_token(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = jobs.rank(0, 2, token="shared")
+    first.joined(1)
+    hub_file(first.job()["name"]).unlink()
+    monkeypatch.setenv("TFTRACER_HUB", f"127.0.0.1:{first.server._web.port}")
+    jobs.rank(1, 2, token="shared")
+    first.joined(2)
+
+
+def test_a_hub_that_goes_and_comes_back(jobs: Jobs) -> None:
+    first, second = jobs.start(2)
+    before = second.recorder.runs()[0]["steps"]
+    first.server.stop_web_server()
+    wait_for(lambda: second.server._job.message() is None, "the loss of the hub")
+    wait_for(lambda: second.recorder.runs()[0]["steps"] > before, "training to go on")
+    first.server.start_web_server()
+    first.joined(2)
+    assert len(first.trace()["ready"]) == 2
+
+
+def test_a_nonsense_hub_does_not_end_a_training(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TFTRACER_HUB", "no host at all")
+    rank = jobs.rank(0, 2)
+    assert "neither host:port nor the URL" in rank.recorder.session()["problems"][0]["message"]
+    rank.step()
+
+
+def test_a_process_without_a_launcher_has_no_job(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = jobs.rank(0, 1)
+    assert alone.refusal("api/job")[0] == 404 and alone.server._job.message() is None
+
+
+@pytest.mark.parametrize(("port", "local", "expected"), [(9999, 2, 10001), (9999, None, 9999), (8000, 2, 8000), (0, 3, 0)])
+def test_each_rank_of_a_host_has_its_port(port: int, local: int | None, expected: int) -> None:
+    assert port_of(port, local) == expected
