@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 import socket
 import subprocess
 import sys
@@ -215,3 +216,19 @@ def test_join_keeps_the_script_until_the_page_shuts_it_down(tmp_path: Path) -> N
             assert connection.recv(100).startswith(b"HTTP/1.1 200")
         assert script.stdout.readline() == "ended\n"
         assert script.wait(60) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_does_not_keep_the_port(tmp_path: Path) -> None:
+    """A data loader's process that outlives its parent would."""
+    code = (
+        f"import os, socket, sys, tftracer; server = tftracer.TracingServer(server_port=0, spool_dir={str(tmp_path)!r})\n"
+        "port = server._web.port; (end, ended), (ready, is_ready) = os.pipe(), os.pipe(); child = os.fork()\n"
+        "if not child: os.close(ended); assert server.url == ''; os.write(is_ready, b'1'); os.read(end, 1); os._exit(0)\n"
+        "os.read(ready, 1); server.stop_web_server()\n"
+        "try: socket.create_connection(('127.0.0.1', port)); refused = False\n"
+        "except ConnectionRefusedError: refused = True\n"
+        "os.close(ended); print(refused, os.waitpid(child, 0)[1])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "True 0\n", done.stderr

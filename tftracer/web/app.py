@@ -16,6 +16,7 @@ import secrets
 import socket
 import ssl
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -192,6 +193,17 @@ class Server(HTTPServer):
         super().on_close(server_conn)
 
 
+def close_in_child(reference: weakref.ref[Serving]) -> Callable[[], None]:
+    """A forked child (a data loader's, say) has no thread that would answer, and would keep the port after its parent's end."""
+
+    def close() -> None:
+        serving = reference()
+        if serving is not None:
+            serving.close_sockets()
+
+    return close
+
+
 async def end_tasks() -> None:
     """Requests that the server's end has cut off: nobody is left to be told what becomes of them."""
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
@@ -292,6 +304,8 @@ class Serving(threading.Thread):
         self._end: asyncio.Event | None = None
         self._failure: Exception | None = None
         self.live: Live | None = None
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=close_in_child(weakref.ref(self)))
 
     def begin(self) -> None:
         """Returns when it serves; raises what kept it from that."""
@@ -307,6 +321,10 @@ class Serving(threading.Thread):
         if threading.current_thread() is not self:
             self.join()
 
+    def close_sockets(self) -> None:
+        for one in self._sockets:
+            one.close()
+
     # ---------------------------------------------------------------------------------------------------- on its thread
 
     def run(self) -> None:
@@ -318,8 +336,7 @@ class Serving(threading.Thread):
             self._fail(problem)
         finally:
             self._ready.set()
-            for one in self._sockets:
-                one.close()
+            self.close_sockets()
             self._loop.run_until_complete(end_tasks())
             self._loop.close()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tornado.iostream import StreamClosedError
 
+from tftracer.session.source import SessionSource
 from tftracer.version import __version__
 from tftracer.web.analyses import Format, Question, Trace
 from tftracer.web.base import Guarded, Refusal
@@ -61,9 +62,12 @@ class UnknownRoute(ApiHandler):
 
 class SessionHandler(ApiHandler):
     async def get(self) -> None:
-        source = self.services.source
-        message: SessionMessage = await self.quickly(lambda: {"session": source.session(), "runs": source.runs()})
-        self.send_json(message)
+        await self.send_body(await self.quickly(self._encoded, self.services.source, self.accepted_encoding()))
+
+    @staticmethod
+    def _encoded(source: SessionSource, encoding: str) -> Body:
+        message: SessionMessage = {"session": source.session(), "runs": source.runs()}
+        return encode(message, False, encoding)
 
 
 class StepsHandler(ApiHandler):
