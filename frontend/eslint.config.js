@@ -19,6 +19,7 @@ export default typescript.config(
       "@typescript-eslint/switch-exhaustiveness-check": "error",
       "@typescript-eslint/no-floating-promises": "error",
       "@typescript-eslint/consistent-type-imports": "error",
+      "@typescript-eslint/no-unused-vars": ["error", { argsIgnorePattern: "^_", varsIgnorePattern: "^_" }],
       "no-eval": "error",
       eqeqeq: "error",
     },
@@ -29,6 +30,7 @@ export default typescript.config(
       // Names come from strangers: they are text, never HTML.
       "vue/no-v-html": "error",
       "vue/block-lang": ["error", { script: { lang: "ts" } }],
+      "vue/multi-word-component-names": "off",
       // prettier decides the layout
       "vue/max-attributes-per-line": "off",
       "vue/singleline-html-element-content-newline": "off",

@@ -35,6 +35,7 @@ export function formatNs(ns: number | null | undefined): string {
   if (ns === null || ns === undefined || !Number.isFinite(ns)) return NONE;
   if (Math.abs(ns) >= 119.5e9) return formatLong(ns / 1e9);
   if (ns === 0) return `0${GAP}s`;
+  if (Number.isInteger(ns) && Math.abs(ns) < 1000) return `${ns}${GAP}ns`;
   return within(ns, NANOSECONDS);
 }
 

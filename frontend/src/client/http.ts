@@ -29,7 +29,13 @@ async function failure(response: Response): Promise<ClientError> {
 }
 
 async function bytesOf(response: Response, onProgress?: Progress): Promise<Uint8Array> {
-  if (!onProgress || !response.body) return new Uint8Array(await response.arrayBuffer());
+  if (!onProgress) return new Uint8Array(await response.arrayBuffer());
+  const chunks = await chunksOf(response, onProgress);
+  return joined(chunks);
+}
+
+async function chunksOf(response: Response, onProgress: Progress): Promise<Uint8Array[]> {
+  if (!response.body) return [new Uint8Array(await response.arrayBuffer())];
   // Content-Length counts compressed bytes, the stream decompressed ones: no total unless both are the same.
   const length = response.headers.has("Content-Encoding") ? null : response.headers.get("Content-Length");
   const total = length === null ? null : Number(length);
@@ -43,11 +49,11 @@ async function bytesOf(response: Response, onProgress?: Progress): Promise<Uint8
     loaded += value.length;
     onProgress(loaded, total);
   }
-  return joined(chunks, loaded);
+  return chunks;
 }
 
-function joined(chunks: readonly Uint8Array[], size: number): Uint8Array {
-  const whole = new Uint8Array(size);
+function joined(chunks: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(chunks.reduce((size, chunk) => size + chunk.length, 0));
   let at = 0;
   for (const chunk of chunks) {
     whole.set(chunk, at);
@@ -103,9 +109,10 @@ function nameIn(header: string | null): string {
 
 export async function download(path: string, ask: Ask = {}): Promise<{ blob: Blob; name: string }> {
   const response = await respond(path, initOf(ask));
-  const bytes = await bytesOf(response, ask.onProgress ?? (() => undefined));
+  // A session may have gigabytes: a Blob of the chunks lies on the browser's disk, one array of them in its memory.
+  const chunks = await chunksOf(response, ask.onProgress ?? (() => undefined));
   const name = nameIn(response.headers.get("Content-Disposition"));
-  return { blob: new Blob([bytes as BlobPart], { type: "application/octet-stream" }), name };
+  return { blob: new Blob(chunks as BlobPart[], { type: "application/octet-stream" }), name };
 }
 
 /** POST a file with progress: fetch tells nothing of an upload's, XMLHttpRequest does. */

@@ -1,0 +1,243 @@
+/** The components over a made-up session, as a reader sees them. */
+import { flushPromises, mount, type VueWrapper } from "@vue/test-utils";
+import { createMemoryHistory, createRouter } from "vue-router";
+import { describe, expect, it } from "vitest";
+import { FakeClient, fakeJob, fakeRun, fakeSession, fakeState, fakeTrace, truncated } from "../../dev/fake";
+import { ClientError, type SessionState } from "@/client/client";
+import { createSession, sessionKey } from "@/state/session";
+import { useToasts } from "@/state/toasts";
+import JobView from "@/views/JobView.vue";
+import OverviewView from "@/views/OverviewView.vue";
+import RunView from "@/views/RunView.vue";
+import SessionBanners from "./SessionBanners.vue";
+import VirtualTable from "./VirtualTable.vue";
+import type { TableColumn } from "./table";
+
+const views = { "/": OverviewView, "/runs/:id": RunView, "/job": JobView };
+
+async function show(
+  path: keyof typeof views,
+  state: SessionState,
+  at: string = path,
+): Promise<{ page: VueWrapper; client: FakeClient }> {
+  const client = new FakeClient(state);
+  const routes = Object.entries(views).map(([p, component]) => ({
+    path: p,
+    component,
+    name: p.split("/")[1] === "runs" ? "run" : p,
+  }));
+  const router = createRouter({
+    history: createMemoryHistory(),
+    routes: [
+      ...routes,
+      { path: "/traces/:id", name: "trace", component: { render: () => null } },
+      { path: "/job/traces/:id", component: { render: () => null } },
+    ],
+  });
+  await router.push(at);
+  const session = createSession(client);
+  const page = mount(views[path], {
+    global: { plugins: [router], provide: { [sessionKey as symbol]: session }, stubs: { StepChart: true } },
+    attachTo: document.body,
+  });
+  await flushPromises();
+  return { page, client };
+}
+
+function button(page: VueWrapper, text: string): ReturnType<VueWrapper["find"]> {
+  const found = page.findAll("button").find((b) => b.text().includes(text));
+  if (!found) throw new Error(`no button "${text}" in ${page.text()}`);
+  return found;
+}
+
+describe("the overview", () => {
+  it("lists runs with their numbers and traces", async () => {
+    const { page } = await show(
+      "/",
+      fakeState({ runs: [fakeRun(1, { traces: [fakeTrace(1, { findings: [truncated] })] })] }),
+    );
+    for (const words of [
+      "train_op, loss, global_step",
+      "12,345",
+      "41.2",
+      "gpu-node-07",
+      "8,009",
+      "1.48×",
+      "waits for input",
+    ]) {
+      expect(page.text()).toContain(words);
+    }
+    expect(page.find('a[href="/traces/1"]').exists()).toBe(true);
+    expect(page.find(".mark").text()).toContain("1,048,576 nodes");
+    page.unmount();
+  });
+
+  it("shows names that try to be HTML as text", async () => {
+    const evil = "<img src=x onerror=alert(1)>";
+    const trace = fakeTrace(1, {
+      headline: evil,
+      note: evil,
+      devices: [evil],
+      findings: [{ ...truncated, message: evil }],
+    });
+    const run = fakeRun(1, { title: evil, fetches: [evil], feeds: [evil], options: evil, traces: [trace] });
+    const { page } = await show("/", fakeState({ runs: [run], session: fakeSession({ command: evil, host: evil }) }));
+    expect(page.find("img").exists()).toBe(false);
+    expect(page.text().split(evil).length).toBeGreaterThan(6);
+    page.unmount();
+  });
+
+  it("asks for traces and takes it back", async () => {
+    const { page, client } = await show("/", fakeState({ runs: [fakeRun(1, { pending_traces: 2 })] }));
+    await button(page, "Trace next step").trigger("click");
+    await page.find('input[type="number"]').setValue(7);
+    await page.find("form.several").trigger("submit");
+    await button(page, "Take it back").trigger("click");
+    expect(client.calls).toEqual(["trace 1 1", "trace 1 7", "trace 1 0"]);
+    page.unmount();
+  });
+
+  it("tells why it did not work", async () => {
+    const { page, client } = await show("/", fakeState());
+    client.failure = new ClientError(409, "unsupported", "This session was reopened from a file.");
+    await button(page, "Trace next step").trigger("click");
+    await flushPromises();
+    expect(useToasts().value.at(-1)).toMatchObject({ kind: "error", text: "This session was reopened from a file." });
+    page.unmount();
+  });
+
+  it("warns before it traces everything", async () => {
+    const { page, client } = await show("/", fakeState());
+    await page.find('[role="switch"]').trigger("click");
+    expect(page.find("dialog").text()).toContain("slow");
+    expect(client.calls).toEqual([]);
+    await page.find("dialog .primary").trigger("click");
+    expect(client.calls).toEqual(["trace all true"]);
+    page.unmount();
+  });
+
+  it("follows what changes, and offers no tracing without training", async () => {
+    const { page, client } = await show("/", fakeState());
+    client.change({ runs: [fakeRun(1, { steps: 12_399 })] });
+    await flushPromises();
+    expect(page.text()).toContain("12,399");
+    client.change({ session: fakeSession({ live: false, ended_at: 1 }) });
+    await flushPromises();
+    expect(page.text()).not.toContain("Trace next step");
+    expect(page.find('[role="switch"]').exists()).toBe(false);
+    page.unmount();
+  });
+
+  it("teaches when it is empty", async () => {
+    const { page } = await show("/", fakeState({ runs: [] }));
+    expect(page.text()).toContain("hooks=[tracing_server.hook]");
+    expect(page.text()).toContain("hook_inject()");
+    page.unmount();
+  });
+
+  it("keeps a note, and leaves it as it was on Escape", async () => {
+    const { page, client } = await show("/", fakeState({ runs: [fakeRun(1, { traces: [fakeTrace(1)] })] }));
+    await button(page, "Add a note").trigger("click");
+    await page.find("form.note input").setValue(" odd step ");
+    await page.find("form.note").trigger("submit");
+    await flushPromises();
+    expect(client.calls).toEqual(["note 1 odd step"]);
+    await button(page, "Add a note").trigger("click");
+    await page.find("form.note input").setValue("never mind");
+    await page.find("form.note input").trigger("keydown", { key: "Escape" });
+    expect(client.calls).toHaveLength(1);
+    page.unmount();
+  });
+
+  it("filters and orders many runs", async () => {
+    const runs = Array.from({ length: 8 }, (_, i) =>
+      fakeRun(i + 1, { fetches: [`fetch_${i}`], title: `fetch_${i}`, steps: i }),
+    );
+    const { page } = await show("/", fakeState({ runs }), "/?filter=/_[67]$/&order=steps");
+    expect(page.findAll("h3").map((h) => h.text())).toEqual(["fetch_7", "fetch_6"]);
+    page.unmount();
+  });
+});
+
+describe("a run's page", () => {
+  it("says where the step time changed and what tracing cost", async () => {
+    const { page } = await show(
+      "/runs/:id",
+      fakeState({ runs: [fakeRun(1, { traces: [fakeTrace(1)] })] }),
+      "/runs/1?table=1",
+    );
+    await flushPromises();
+    expect(page.text()).toMatch(/3\d% slower\s*from step 5,\d+/);
+    expect(page.text()).toContain("19.8");
+    expect(page.find('[role="grid"][aria-label="Step times"]').attributes("aria-rowcount")).toBe("901");
+    page.unmount();
+  });
+
+  it("says so when there is no such run", async () => {
+    const { page } = await show("/runs/:id", fakeState(), "/runs/99");
+    expect(page.text()).toContain("There is no such run");
+    page.unmount();
+  });
+});
+
+describe("a job's page", () => {
+  it("lists the processes and traces a step on all of them", async () => {
+    const { page, client } = await show("/job", fakeState({ job: fakeJob }));
+    for (const words of ["rank 3", "Lost", "gpu-node-08", "it does not answer", "3 of 4"])
+      expect(page.text()).toContain(words);
+    await button(page, "Trace a step on all ranks").trigger("click");
+    expect(client.calls).toEqual(["job {}"]);
+    page.unmount();
+  });
+});
+
+describe("banners", () => {
+  function banners(state: Partial<SessionState>): VueWrapper {
+    const session = createSession(new FakeClient(fakeState(state)));
+    return mount(SessionBanners, { global: { provide: { [sessionKey as symbol]: session } } });
+  }
+
+  it("has a word for each trouble, and none where all is well", () => {
+    expect(banners({}).text()).toBe("");
+    expect(banners({ connection: "reconnecting" }).text()).toContain("The connection is lost");
+    expect(banners({ connection: "closed", reason: "Shut down." }).text()).toContain("Shut down.");
+    expect(banners({ session: fakeSession({ ended_at: 5, active: false }) }).text()).toContain("The script has ended");
+    expect(banners({ session: fakeSession({ cut: "1 trace is lost." }) }).text()).toContain("1 trace is lost.");
+    expect(banners({ session: fakeSession({ steps_lost: 3 }) }).text()).toContain("3 steps were not counted");
+    const problems = [{ code: "hook", message: "The hook failed once.", at: 5 }];
+    expect(
+      banners({ session: fakeSession({ problems }) })
+        .find('[role="alert"]')
+        .text(),
+    ).toContain("The hook failed once.");
+  });
+});
+
+describe("a table by keys", () => {
+  const columns: TableColumn<number>[] = [{ key: "n", title: "Number", value: (n) => n, numeric: true }];
+  const rows = Array.from({ length: 10_000 }, (_, i) => i);
+
+  it("draws the rows in sight only, moves, selects and activates", async () => {
+    const table = mount(VirtualTable<number>, { props: { label: "Numbers", columns, rows, rowKey: (n: number) => n } });
+    const grid = table.find('[role="grid"]');
+    expect(table.findAll('[role="row"]').length).toBeLessThan(60);
+    expect(grid.attributes("aria-rowcount")).toBe("10001");
+    await grid.trigger("keydown", { key: "ArrowDown" });
+    await grid.trigger("keydown", { key: "ArrowDown" });
+    await grid.trigger("keydown", { key: "Enter" });
+    await grid.trigger("keydown", { key: "End" });
+    expect(table.emitted("select")).toEqual([[0], [1], [9999]]);
+    expect(table.emitted("activate")).toEqual([[1]]);
+  });
+
+  it("sorts by a click on the head", async () => {
+    const table = mount(VirtualTable<number>, {
+      props: { label: "Numbers", columns, rows, rowKey: (n: number) => n, sort: null },
+    });
+    await table.find(".sort").trigger("click");
+    expect(table.emitted("update:sort")).toEqual([[{ key: "n", descending: true }]]);
+    await table.setProps({ sort: { key: "n", descending: true } });
+    expect(table.findAll('[role="row"]')[1]?.text()).toBe("9999");
+    expect(table.find('[role="columnheader"]').attributes("aria-sort")).toBe("descending");
+  });
+});

@@ -1,0 +1,90 @@
+import { describe, expect, it } from "vitest";
+import {
+  formatBytes,
+  formatCount,
+  formatFactor,
+  formatNs,
+  formatRate,
+  formatSeconds,
+  formatShare,
+  formatTime,
+  NONE,
+  plural,
+} from "./format";
+
+const plain = (text: string): string => text.replaceAll("\u202f", " ");
+
+describe("durations", () => {
+  it.each([
+    [0, "0 s"],
+    [1, "1 ns"],
+    [1.5, "1.50 ns"],
+    [830, "830 ns"],
+    [999.96, "1.00 µs"],
+    [12_345, "12.3 µs"],
+    [1_234_567, "1.23 ms"],
+    [999_999_999, "1.00 s"],
+    [4.56e9, "4.56 s"],
+    [200e9, "3 min 20 s"],
+    [7_500e9, "2 h 05 min"],
+    [50 * 3600e9, "2 d 2 h"],
+    [-1500, "-1.50 µs"],
+  ])("%d ns reads %s", (ns, text) => {
+    expect(plain(formatNs(ns))).toBe(text);
+  });
+
+  it("says nothing of what is not known", () => {
+    expect(formatNs(null)).toBe(NONE);
+    expect(formatSeconds(undefined)).toBe(NONE);
+    expect(formatNs(Infinity)).toBe(NONE);
+  });
+
+  it("takes seconds too", () => {
+    expect(plain(formatSeconds(0.0412))).toBe("41.2 ms");
+  });
+});
+
+describe("sizes, counts, shares", () => {
+  it.each([
+    [0, "0 B"],
+    [1023, "1,023 B"],
+    [1536, "1.50 KiB"],
+    [152e6, "145 MiB"],
+    [2 ** 40, "1.00 TiB"],
+  ])("%d bytes read %s", (bytes, text) => {
+    expect(plain(formatBytes(bytes))).toBe(text);
+  });
+
+  it("separates thousands", () => {
+    expect(formatCount(1_048_576)).toBe("1,048,576");
+    expect(formatCount(null)).toBe(NONE);
+  });
+
+  it("keeps small shares visible", () => {
+    expect([0, 0.0004, 0.0123, 0.41, 1].map(formatShare)).toEqual(["0%", "<0.1%", "1.2%", "41%", "100%"]);
+  });
+
+  it("compares with the usual", () => {
+    expect(formatFactor(0.061, 0.0412)).toBe("1.48×");
+    expect(formatFactor(1, null)).toBe(NONE);
+    expect(formatFactor(1, 0)).toBe(NONE);
+  });
+
+  it("counts in words", () => {
+    expect(plural(1, "step")).toBe("1 step");
+    expect(plural(2000, "process", "processes")).toBe("2,000 processes");
+    expect(formatRate(23.44)).toBe("23.4/s");
+  });
+});
+
+describe("times of day", () => {
+  const noon = new Date(2026, 2, 5, 12, 0, 1);
+
+  it("leaves out today's date", () => {
+    expect(formatTime(noon.getTime() / 1000, noon)).toBe("12:00:01");
+  });
+
+  it("names another day", () => {
+    expect(formatTime(noon.getTime() / 1000, new Date(2026, 2, 6))).toBe("5 Mar, 12:00:01");
+  });
+});

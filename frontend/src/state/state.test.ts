@@ -1,0 +1,93 @@
+import { describe, expect, it } from "vitest";
+import { fakeRun, fakeSession, fakeState } from "../../dev/fake";
+import { ceiling, points } from "@/components/sparkline";
+import { runName } from "./names";
+import { sortRuns } from "./runs";
+import { standing } from "./standing";
+import { flag, list, number, oneOf, readParameter, text, withParameter, type Spelling } from "./url";
+
+function roundTrip<T>(spelling: Spelling<T>, value: T): T {
+  return readParameter(withParameter({ other: "1" }, "p", spelling, value), "p", spelling);
+}
+
+describe("parameters in the URL", () => {
+  it("come back as they went", () => {
+    expect(roundTrip(text(), "a & b = /c/ µ")).toBe("a & b = /c/ µ");
+    expect(roundTrip(number(), -0.25)).toBe(-0.25);
+    expect(roundTrip(flag(), true)).toBe(true);
+    expect(roundTrip(flag(true), false)).toBe(false);
+    expect(roundTrip(oneOf(["a", "b"], "a"), "b")).toBe("b");
+    expect(roundTrip(list(), ["a,b", "c%d"])).toEqual(["a,b", "c%d"]);
+  });
+
+  it("are left out at their beginning, and leave others alone", () => {
+    expect(withParameter({ p: "x", other: "1" }, "p", text(), "")).toEqual({ other: "1" });
+    expect(withParameter({}, "p", number(), null)).toEqual({});
+  });
+
+  it("fall back where somebody wrote nonsense", () => {
+    expect(readParameter({ p: "zebra" }, "p", number(3))).toBe(3);
+    expect(readParameter({ p: "" }, "p", number())).toBeNull();
+    expect(readParameter({ p: "c" }, "p", oneOf(["a", "b"], "a"))).toBe("a");
+    expect(readParameter({ p: ["a", "b"] }, "p", text("x"))).toBe("x");
+  });
+});
+
+describe("the one word for how things stand", () => {
+  it.each([
+    [{ connection: "connecting" }, "Connecting"],
+    [{ connection: "reconnecting" }, "Reconnecting"],
+    [{ connection: "closed" }, "Closed"],
+    [{ connection: "unauthorized" }, "Signed out"],
+    [{ connection: "static" }, "File"],
+    [{}, "Training"],
+    [{ session: fakeSession({ active: false }) }, "Idle"],
+    [{ session: fakeSession({ ended_at: 5 }) }, "Ended"],
+    [{ session: fakeSession({ live: false }) }, "File"],
+  ] as const)("%o: %s", (change, word) => {
+    expect(standing(fakeState(change)).word).toBe(word);
+  });
+});
+
+describe("runs", () => {
+  it("are named by what they fetch, without the outputs' zeros", () => {
+    expect(runName(fakeRun(1, { fetches: ["loss:0", "split:1"], title: "loss, split:1 (feeding x)" }))).toBe(
+      "loss, split:1",
+    );
+    expect(runName(fakeRun(1, { fetches: [], title: "nothing" }))).toBe("nothing");
+    expect(runName(fakeRun(1, { fetches: ["loss"], title: "old.pickle: loss" }))).toBe("old.pickle: loss");
+  });
+
+  it("stand in the order that was asked for", () => {
+    const runs = [
+      fakeRun(2, { steps: 5, mean_s: 9 }),
+      fakeRun(1, { steps: 6, mean_s: 1 }),
+      fakeRun(3, { steps: 1, mean_s: null }),
+    ];
+    const ids = (order: Parameters<typeof sortRuns>[1]): number[] => sortRuns(runs, order).map((r) => r.id);
+    expect(ids("seen")).toEqual([1, 2, 3]);
+    expect(ids("time")).toEqual([2, 1, 3]);
+    expect(ids("steps")).toEqual([1, 2, 3]);
+  });
+});
+
+describe("a sparkline", () => {
+  it("is not flattened by one slow step", () => {
+    const values = [...new Array<number>(50).fill(1), 100];
+    expect(ceiling(values)).toBeLessThan(4);
+    const corners = points(values, 100, 30);
+    expect(corners).toHaveLength(51);
+    for (const [x, y] of corners) {
+      expect(x).toBeGreaterThanOrEqual(0);
+      expect(x).toBeLessThanOrEqual(100);
+      expect(y).toBeGreaterThanOrEqual(0);
+      expect(y).toBeLessThanOrEqual(30);
+    }
+  });
+
+  it("takes nothing, one and zeros", () => {
+    expect(points([], 100, 30)).toEqual([]);
+    expect(points([5], 100, 30)).toHaveLength(1);
+    expect(ceiling([0, 0])).toBe(1);
+  });
+});

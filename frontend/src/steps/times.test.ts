@@ -1,0 +1,47 @@
+import { describe, expect, it } from "vitest";
+import { fakeSteps } from "../../dev/fake";
+import { entries, histogram, isTraced, quantiles, timesOf, type Times } from "./times";
+
+function times(mean: readonly number[], count: readonly number[], traced: readonly number[] = []): Times {
+  let next = 1;
+  const step = count.map((n) => (next += n) - n);
+  const means = Float64Array.from(mean);
+  const columns = { step: Float64Array.from(step), count: Float64Array.from(count), startAt: Float64Array.from(step) };
+  return { ...columns, length: mean.length, mean: means, min: means, max: means, traced: new Set(traced) };
+}
+
+describe("step times", () => {
+  it("come off the wire as columns", () => {
+    const message = fakeSteps(1, 10);
+    const read = timesOf(message);
+    expect(read.length).toBe(10);
+    expect([...read.step.slice(0, 3)]).toEqual([1, 17, 33]);
+    expect([...read.count.slice(-2)]).toEqual([1, 1]);
+    expect(read.traced).toEqual(new Set([100, 200, 7000]));
+  });
+
+  it("are chosen by a range of steps that touches them", () => {
+    const t = times([1, 2, 3, 4], [10, 10, 1, 1], [21]);
+    expect(entries(t, 1, 22)).toEqual([0, 1, 2, 3]);
+    expect(entries(t, 15, 20)).toEqual([1]);
+    expect(entries(t, 10, 11)).toEqual([0, 1]);
+    expect(entries(t, 1, 22, true)).toEqual([0, 1, 3]);
+    expect(isTraced(t, 2)).toBe(true);
+  });
+
+  it("weigh as much as they hold steps", () => {
+    const t = times([1, 2, 100], [10, 89, 1]);
+    expect(quantiles(t, [0, 1, 2], [0, 0.1, 0.11, 0.5, 0.99, 1])).toEqual([1, 1, 2, 2, 2, 100]);
+    expect(quantiles(t, [], [0.5])[0]).toBeNaN();
+  });
+
+  it("fill a histogram that loses no step", () => {
+    const t = times([1, 1.5, 2, 50], [100, 200, 700, 1]);
+    const bins = histogram(t, [0, 1, 2, 3], 10);
+    expect(bins.reduce((sum, b) => sum + b.steps, 0)).toBe(1001);
+    expect(bins[0]).toMatchObject({ from: 1, steps: 100 });
+    expect(bins.at(-1)?.steps).toBe(701);
+    expect(histogram(t, [], 10)).toEqual([]);
+    expect(histogram(times([5], [3]), [0], 4).reduce((sum, b) => sum + b.steps, 0)).toBe(3);
+  });
+});
