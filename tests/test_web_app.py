@@ -15,7 +15,8 @@ from web_client import Client, serving
 
 from tftracer.errors import PortError
 from tftracer.web import messages
-from tftracer.web.app import Options, WebServer, bind, split_base_url
+from tftracer.web.app import Options, WebServer, split_base_url
+from tftracer.web.sockets import bind
 
 pytestmark = pytest.mark.usefixtures("no_stray_logs")
 

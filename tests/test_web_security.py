@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 import pytest
 from web_client import Answer, Client, serving
 
+from tftracer.errors import PortError
 from tftracer.web import app, pages
 from tftracer.web.app import LAST_ROUTES, PLAIN, ROUTES
 from tftracer.web.base import Guarded
@@ -345,5 +346,5 @@ def test_a_bad_certificate_never_means_plain_http(case: str, tmp_path: Path, cer
         "not a certificate": {"certfile": str(junk)},
         "key alone": {"keyfile": certificate[1]},
     }[case]
-    with pytest.raises(app.PortError), serving(**files):
+    with pytest.raises(PortError), serving(**files):
         raise AssertionError("it serves")

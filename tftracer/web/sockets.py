@@ -1,0 +1,90 @@
+"""Ports, addresses and certificates: what must be had before anything can be served. Called from any thread."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+import ssl
+from typing import Any
+
+from tftracer.errors import PortError
+
+PORTS_TRIED = 100
+
+
+def bind(port: int, ip: str) -> list[socket.socket]:
+    """Sockets at this port or at the next free one; PortError if there is none."""
+    last = min(port + PORTS_TRIED, 65536) if port else 1
+    problem: OSError | None = None
+    for candidate in range(port, last):
+        try:
+            return listen(candidate, ip)
+        except OSError as this:
+            problem = this
+            if isinstance(this, socket.gaierror):
+                break
+    raise PortError(
+        f"No port from {port} to {last - 1} can be bound at {ip or 'any address'}: {problem}. "
+        "Choose another server_port (0 takes any free one) or server_ip."
+    )
+
+
+def listen(port: int, ip: str) -> list[socket.socket]:
+    """Sockets for each address that ``ip`` stands for, all at one port; OSError if it is in use at any, or none can be had."""
+    made: list[socket.socket] = []
+    problem: OSError | None = None
+    for family, kind, protocol, _, address in dict.fromkeys(
+        socket.getaddrinfo(ip or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    ):
+        at = made[0].getsockname()[1] if made else port
+        try:
+            made.append(listening(family, kind, protocol, (address[0], at, *address[2:])))
+        except OSError as this:  # no IPv6 here, for one
+            problem = this
+            if this.errno == errno.EADDRINUSE:
+                break
+    if made and (problem is None or problem.errno != errno.EADDRINUSE):
+        return made
+    for one in made:
+        one.close()
+    raise problem or OSError(f"{ip} is no address")
+
+
+def listening(family: int, kind: int, protocol: int, address: tuple[Any, ...]) -> socket.socket:
+    one = socket.socket(family, kind, protocol)
+    try:
+        if os.name != "nt":  # where it means that a port just left may be taken at once
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        one.setblocking(False)
+        one.bind(address)
+        one.listen(128)
+    except OSError:
+        one.close()
+        raise
+    return one
+
+
+def tls_context(certfile: str | None, keyfile: str | None) -> ssl.SSLContext | None:
+    """None without a certificate; PortError for one that cannot be used: never falls back to plain HTTP."""
+    if not certfile:
+        if keyfile:
+            raise PortError("A keyfile needs its certfile; give both, or none to serve plain HTTP.")
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(certfile, keyfile)
+    except (OSError, ValueError) as problem:
+        raise PortError(f"The certificate {certfile} (key {keyfile or 'in it'}) cannot be used: {problem}.") from problem
+    return context
+
+
+def own_address() -> str:
+    """The address that this machine has in its network; no packet is sent and no name is asked for."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))
+        return str(probe.getsockname()[0])
+    return "127.0.0.1"
