@@ -232,3 +232,14 @@ def test_the_users_own_communication_ops() -> None:
     assert decode.decode_run_metadata(raw, "^MyPush$").kind.tolist() == [NodeKind.COMMUNICATION]
     with pytest.raises(FormatError, match="no regular expression"):
         decode.decode_run_metadata(raw, "(")
+
+
+def test_hostile_messages_are_refused_before_they_grow() -> None:
+    empty_nodes = wire.run_metadata([(CPU, [b""] * 70_000)])
+    empty_devices = wire.message(1, wire.message(1, b"") * 70_000)
+    many_fields = wire.run_metadata([(CPU, [wire.number(30, 1) * 70_000])])
+    deep_groups = wire.run_metadata([(CPU, [b"\x0b" * 200])])
+    endless = wire.run_metadata([(CPU, [b"\x10" + b"\xff" * 11])])
+    for raw in (empty_nodes, empty_devices, many_fields, deep_groups, endless):
+        with pytest.raises(FormatError, match=r"Byte \d+"):
+            decode.decode_run_metadata(raw)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tftracer.errors import FormatError
 from tftracer.trace import labels as labels_
 from tftracer.trace import nodes as nodes_
 from tftracer.trace.devices import parse_device
@@ -29,9 +30,9 @@ from tftracer.trace.model import (
     Trace,
 )
 from tftracer.trace.resources import MemoryStats, Outputs, decode_memory, decode_outputs
-from tftracer.trace.scan import Spans, node_spans
-from tftracer.trace.strings import Hasher, distinct, spans_in, table
-from tftracer.trace.wire import LEN, UInt64, Window, fields
+from tftracer.trace.scan import MAX_OTHERS, Spans, node_spans
+from tftracer.trace.strings import Hasher, distinct, find, spans_in, table
+from tftracer.trace.wire import LEN, Field, UInt64, Window, fields
 
 __all__ = ["MemoryStats", "Outline", "Outputs", "decode_memory", "decode_outputs", "decode_run_metadata", "outline"]
 
@@ -43,8 +44,8 @@ _EPOCH_NS = 10**15  # later than this, a time is an epoch time; a trace with suc
 class Outline:
     """What the message holds and where, before any node was read."""
 
-    devices: list[str] = field(default_factory=list)  # distinct names
-    device: list[tuple[int, Spans]] = field(default_factory=list)  # (index into devices, its nodes) of each entry
+    devices: dict[str, int] = field(default_factory=dict)  # name -> code, in order
+    device: list[tuple[int, Spans]] = field(default_factory=list)  # (code, its nodes) of each entry
     partition_graphs: list[Span] = field(default_factory=list)
     cost_graph: Span | None = None
 
@@ -52,11 +53,11 @@ class Outline:
 def outline(raw: bytes) -> Outline:
     """Raises FormatError and TruncatedError, which name the byte."""
     found = Outline()
-    for top in fields(raw, 0, len(raw)):
+    for top in _some(fields(raw, 0, len(raw))):
         if top.wire != LEN:
             continue
         if top.number == 1:
-            for entry in fields(raw, top.offset, top.offset + top.size):
+            for entry in _some(fields(raw, top.offset, top.offset + top.size)):
                 if entry.number == 1 and entry.wire == LEN:
                     _add_device(found, raw, entry.offset, entry.offset + entry.size)
         elif top.number == 2:
@@ -66,6 +67,13 @@ def outline(raw: bytes) -> Outline:
     return found
 
 
+def _some(found: Iterator[Field]) -> Iterator[Field]:
+    for number, one in enumerate(found):
+        if number > MAX_OTHERS:
+            raise FormatError(f"Byte {one.offset}: more than {MAX_OTHERS} entries in one message. Is this a RunMetadata?")
+        yield one
+
+
 def _add_device(found: Outline, raw: bytes, low: int, high: int) -> None:
     """Entries of one device are merged: a parameter-server step has its ops in one, its RecvTensors in another."""
     spans = node_spans(raw, low, high)
@@ -73,9 +81,7 @@ def _add_device(found: Outline, raw: bytes, low: int, high: int) -> None:
     for other in spans.others:
         if other.number == 1 and other.wire == LEN:
             name = raw[other.offset : other.offset + other.size].decode("utf-8", "replace")
-    if name not in found.devices:
-        found.devices.append(name)
-    found.device.append((found.devices.index(name), spans))
+    found.device.append((found.devices.setdefault(name, len(found.devices)), spans))
 
 
 @dataclass
@@ -254,18 +260,21 @@ def _set_strings(trace: Trace, columns: _Columns) -> None:
 
 def _name_specially(trace: Trace) -> None:
     """Nodes whose label does not follow `name = Op(...)`: RecvTensor, and kernels, whose node name is `name:Op`."""
-    names, ops = _Interned(trace.names), _Interned(trace.ops)
-    if "RecvTensor" in names.codes:
-        trace.op[trace.name == names.codes["RecvTensor"]] = ops.code("RecvTensor")
+    received = np.flatnonzero(trace.name == find(trace.names, b"RecvTensor"))
     traced = np.array([is_gpu_trace(device) for device in trace.devices], np.bool_)
-    rows = np.flatnonzero(traced[trace.device]) if traced.any() else np.zeros(0, np.int64)
-    if len(rows):
-        pair = trace.name[rows].astype(np.int64) << 32 | trace.label[rows]
+    kernels = np.flatnonzero(traced[trace.device]) if traced.any() else received[:0]
+    if len(received):
+        ops = _Interned(trace.ops)
+        trace.op[received] = ops.code("RecvTensor")
+        trace.ops = ops.table()
+    if len(kernels):
+        names, ops = _Interned(trace.names), _Interned(trace.ops)
+        pair = trace.name[kernels].astype(np.int64) << 32 | trace.label[kernels]
         pairs, inverse = np.unique(pair, return_inverse=True)
         parsed = [_kernel(trace, int(p) >> 32, int(p) & 0xFFFFFFFF) for p in pairs]
-        trace.name[rows] = np.array([names.code(name) for name, _ in parsed], np.int32)[inverse]
-        trace.op[rows] = np.array([ops.code(op) for _, op in parsed], np.int32)[inverse]
-    trace.names, trace.ops = names.table(), ops.table()
+        trace.name[kernels] = np.array([names.code(name) for name, _ in parsed], np.int32)[inverse]
+        trace.op[kernels] = np.array([ops.code(op) for _, op in parsed], np.int32)[inverse]
+        trace.names, trace.ops = names.table(), ops.table()
 
 
 def _kernel(trace: Trace, name: int, label: int) -> tuple[str, str]:

@@ -92,7 +92,7 @@ class _Pass:
         if not has.any():
             return np.zeros(len(has), np.int64)
         if number in _WIDE:
-            value, size = read_varints(self.window, self.at + tag)
+            value, size = self.long(tag)
         else:
             value, size = self.short(words, tag)
         size += tag
@@ -108,10 +108,17 @@ class _Pass:
         mask, size = sizes(value)
         longest = int(size.max())
         if longest > 8 - tag:
-            return read_varints(self.window, self.at + tag)
+            return self.long(tag)
         value &= mask
         value &= np.uint64(0x7F7F7F7F7F7F7F7F)
         return squeeze(value, longest), size
+
+    def long(self, tag: int) -> tuple[UInt64, Int64]:
+        value, size = read_varints(self.window, self.at + tag)
+        endless = size > 10
+        if endless.any():
+            self.bad |= endless  # for the walk to refuse, if the row has this field at all
+        return value, size
 
     def pass_time(self, number: int) -> None:
         """Step over a time in microseconds: the one in nanoseconds behind it says more, if it is there."""
@@ -130,7 +137,7 @@ class _Pass:
             words = words >> np.uint64(8 * tag)
         size = sizes(words)[1]
         if (size == 8).any():
-            size = read_varints(self.window, self.at + tag)[1]
+            size = self.long(tag)[1]
         size += tag
         if not complete:
             size *= has

@@ -21,6 +21,8 @@ _NODE_TAG = 0x12  # DeviceStepStats.node_stats, LEN
 _NAME_TAG = 0x0A  # NodeExecStats.node_name, LEN
 _BLOCK = 1 << 20
 _SMALL = 1 << 12
+_SMALLEST = 16  # bytes: a name and a time take more; a file of empty nodes would grow a hundredfold
+_FEW = 1 << 16
 
 #: A step holds at most 2^20 nodes a process (model.MAX_COLLECTED_NODES); several processes and their GPUs some times that.
 MAX_NODES = 1 << 23
@@ -37,18 +39,22 @@ class Spans:
     ends: list[Int64] = field(default_factory=list)
     others: list[Field] = field(default_factory=list)
     nodes: int = 0
+    most: int = MAX_NODES
 
     def add(self, starts: Int64, ends: Int64) -> None:
         self.starts.append(starts)
         self.ends.append(ends)
         self.nodes += len(starts)
-        if self.nodes > MAX_NODES:
-            raise FormatError(f"More than {MAX_NODES} nodes in one step: no trace of TensorFlow's. Is this a RunMetadata?")
+        if self.nodes > self.most:
+            raise FormatError(
+                f"Byte {int(starts[0])}: more than {self.most} nodes, more than TensorFlow records or fewer bytes than it takes. "
+                "Is this a RunMetadata?"
+            )
 
 
 def node_spans(raw: bytes, low: int, high: int) -> Spans:
     """The nodes of the DeviceStepStats at raw[low:high]. FormatError and TruncatedError name the byte."""
-    spans = Spans()
+    spans = Spans(most=min(MAX_NODES, max(_FEW, (high - low) // _SMALLEST)))
     begin, content, end, link = _candidates(raw, low, high)
     single: list[tuple[int, int]] = []
     breaks = np.flatnonzero(link != np.arange(1, len(link) + 1))
@@ -64,7 +70,7 @@ def node_spans(raw: bytes, low: int, high: int) -> Spans:
         found, at = next_field(raw, at, high)
         if found.number == 2 and found.wire == LEN:
             single.append((found.offset, at))
-            if len(single) > MAX_NODES:
+            if len(single) > _FEW:
                 _flush(spans, single)
         else:
             spans.others.append(found)

@@ -49,30 +49,37 @@ class _Entities:
     def __post_init__(self) -> None:
         trace = self.trace
         self.devices = {device.name: i for i, device in enumerate(trace.devices)}
-        labels = self._transfers()
+        rows, which, transfers = self._transfers()
         self.width = len(trace.names) + len(self.tensors) + 1
         self.of_node: Int64 = trace.device.astype(np.int64) * self.width + trace.name
-        for (device, label), transfer in labels.items():
-            entity = device * self.width + len(trace.names) + self.tensors[transfer.tensor]
+        entities = [self._arrival(device, transfer) for device, transfer in transfers]
+        if len(rows):
+            self.of_node[rows] = np.array(entities, np.int64)[which]
+        self.present = np.unique(self.of_node[trace.start >= 0])
+        self.one_by_one: set[int] = set()
+
+    def _arrival(self, device: int, transfer: Received) -> int:
+        """The entity of a tensor received on a device."""
+        entity = device * self.width + len(self.trace.names) + self.tensors[transfer.tensor]
+        if (device, transfer.tensor) not in self.received:
             self.received[device, transfer.tensor] = entity
             self.received.setdefault((device, transfer.producer), entity)
             self.arrivals.append((entity, transfer))
-            self.of_node[(trace.device == device) & (trace.label == label)] = entity
-        self.present = np.unique(self.of_node[trace.start >= 0])
+        return entity
 
-    def _transfers(self) -> dict[tuple[int, int], Received]:
-        """(device, label code) of all RecvTensors -> what the label says."""
+    def _transfers(self) -> tuple[Int64, Int64, list[tuple[int, Received]]]:
+        """(nodes of all RecvTensors, which of the list each is, (device, what the label says))."""
         trace = self.trace
         code = next((i for i, op in enumerate(trace.ops) if op == "RecvTensor"), -1)
         rows = np.flatnonzero(trace.op == code)
-        pairs = np.unique(trace.device[rows].astype(np.int64) << 32 | trace.label[rows])
-        found: dict[tuple[int, int], Received] = {}
+        pair = trace.device[rows].astype(np.int64) << 32 | trace.label[rows]
+        pairs, which = np.unique(pair, return_inverse=True)
+        found: list[tuple[int, Received]] = []
         for device, label in zip((pairs >> 32).tolist(), (pairs & 0xFFFFFFFF).tolist()):
-            transfer = parse_received(trace.labels[label])
-            if transfer:
-                self.tensors.setdefault(transfer.tensor, len(self.tensors))
-                found[device, label] = transfer
-        return found
+            transfer = parse_received(trace.labels[label]) or Received(0, 0.0, "", "", "")
+            self.tensors.setdefault(transfer.tensor, len(self.tensors))
+            found.append((device, transfer))
+        return rows, which.reshape(-1), found
 
     def executed(self, entities: Int64) -> np.ndarray[Any, np.dtype[np.bool_]]:
         if not len(self.present):
@@ -82,7 +89,9 @@ class _Entities:
         return found
 
     def has(self, entity: int) -> bool:
-        return bool(self.executed(np.array([entity]))[0])
+        if not self.one_by_one:
+            self.one_by_one.update(self.present.tolist())
+        return entity in self.one_by_one
 
 
 class _Edges:

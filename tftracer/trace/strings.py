@@ -132,3 +132,12 @@ def spans_in(strings: StringTable, offset: Int64, size: Int64) -> tuple[Int32, S
     hashes = Hasher.random().spans(Window(data, 0, len(data)), offset, size)
     codes, first = distinct(hashes)
     return codes, table(data, offset[first], size[first])
+
+
+def find(strings: StringTable, text: bytes) -> int:
+    """The code of a string, -1 where the table does not hold it; no Python step for each."""
+    codes = np.flatnonzero(np.diff(strings.offsets) == len(text))
+    places = strings.offsets[codes][:, None] + np.arange(len(text))
+    same = (np.frombuffer(strings.data, np.uint8)[places] == np.frombuffer(text, np.uint8)).all(axis=1)
+    found = codes[same]
+    return int(found[0]) if len(found) else -1
