@@ -11,7 +11,7 @@ from tftracer.trace.answers import Answers
 from tftracer.trace.columns import column, narrow, strings
 from tftracer.trace.labels import parse_received
 from tftracer.trace.model import DeviceKind, Int64, NodeKind, StringTable, Trace
-from tftracer.trace.resources import Outputs, decode_memory, decode_outputs, dtype_name
+from tftracer.trace.resources import Outputs, dtype_name
 from tftracer.web.messages import Column, NodeDetails
 
 Codes = npt.NDArray[Any]
@@ -23,7 +23,7 @@ def node_details(answers: Answers) -> NodeDetails:
     """All nodes of the trace; a page puts a NodeDetail together from them (frontend/src/client/details.ts)."""
     trace, graph = answers.trace, answers.graph
     labels, short = _short_labels(trace)
-    held = decode_memory(trace)
+    held = answers.held
     source, destination, places = _places(trace)
     order, inputs = graph.by_consumer
     related, other = _related(answers)
@@ -61,7 +61,7 @@ def node_details(answers: Answers) -> NodeDetails:
         "input_control": column(graph.control[order]),
         "related_offsets": column(_offsets(related, trace.n)),
         "related": column(other.astype(np.uint32)),
-        **_outputs(trace, decode_outputs(trace)),  # type: ignore[typeddict-item]
+        **_outputs(trace, answers.outputs),  # type: ignore[typeddict-item]
     }
 
 

@@ -22,12 +22,16 @@ import msgpack
 
 from tftracer.errors import StorageError
 from tftracer.export.details import node_details
+from tftracer.trace import memory, ops
 from tftracer.trace.answers import Answers
 from tftracer.version import __version__
 from tftracer.web.messages import Embedded, Run, Session, SessionMessage, TraceRecord
 
 #: A page that is written in a moment: a higher level saves a tenth of the size and takes four times as long.
 _LEVEL = 1
+
+#: Of the tables that have a row for each name or tensor, the page carries the longest: all 8,009 would be most of its size.
+_ROWS = 500
 
 _REST_OF_POLICY = "style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
 
@@ -63,15 +67,16 @@ def write_html(answers: Answers, record: TraceRecord, file: IO[bytes], session: 
 
 def embedded(answers: Answers, record: TraceRecord, session: SessionMessage) -> Embedded:
     """What the page carries: each answer under the path that the live page asks for, as msgpack."""
+    trace, findings = answers.trace, answers.findings()
     asked: dict[str, Mapping[str, Any]] = {
         "timeline": {**answers.timeline(), "trace_id": record["id"]},
         "verdict": answers.verdict(),
         "ops?by=type": answers.ops("type"),
-        "ops?by=name": answers.ops("name"),
-        "ops?by=scope": answers.ops("scope"),
+        "ops?by=name": ops.op_statistics(trace, "name", findings, answers.work, _ROWS),
+        "ops?by=scope": ops.op_statistics(trace, "scope", findings, answers.work, _ROWS),
         "breakdown": answers.breakdown(),
         "critical-path": answers.critical_path(),
-        "memory": answers.memory(),
+        "memory": memory.memory(trace, answers.outputs, answers.held, answers.graph, findings, None, _ROWS),
         "communication": answers.communication(),
         "scheduling": answers.scheduling(),
         "cost-graph": answers.cost(),

@@ -104,6 +104,14 @@ class Answers:
         """[n] ns."""
         return self._once("slack", lambda: critical_path.slack_of(self.trace, self.edges))
 
+    @property
+    def outputs(self) -> resources.Outputs:
+        return self._once("outputs", lambda: resources.decode_outputs(self.trace))
+
+    @property
+    def held(self) -> resources.MemoryStats:
+        return self._once("held", lambda: resources.decode_memory(self.trace))
+
     def findings(self) -> list[Finding]:
         return self._once("findings", lambda: findings_of(self.trace, self.context))
 
@@ -151,9 +159,7 @@ class Answers:
         """``at_ns``: list what was alive then instead of at the peak."""
 
         def compute() -> messages.Memory:
-            outputs = self._once("outputs", lambda: resources.decode_outputs(self.trace))
-            held = self._once("held", lambda: resources.decode_memory(self.trace))
-            return memory.memory(self.trace, outputs, held, self.graph, self.findings(), at_ns)
+            return memory.memory(self.trace, self.outputs, self.held, self.graph, self.findings(), at_ns)
 
         with self._lock:
             return self._once("memory", compute) if at_ns is None else compute()

@@ -162,8 +162,9 @@ def memory(
     graph: Graph,
     findings: list[Finding],
     at_ns: float | None = None,
+    most: int = MAX_TENSORS,
 ) -> Memory:
-    """Curves, the largest tensors, and what was alive at the peak (or at ``at_ns``) of the allocator that peaked highest.
+    """Curves, the ``most`` largest tensors, and what was alive at the peak (or at ``at_ns``) of the allocator that peaked highest.
 
     ``held``: what the nodes kept beside their outputs (resources.decode_memory).
     """
@@ -171,7 +172,7 @@ def memory(
     found = buffers(lives, outputs.ptr[lives.output])
     curves = [_curve(trace, lives, found, place) for place in range(len(lives.places))]
     order = sorted(range(len(curves)), key=lambda p: (-curves[p]["peak_bytes"], curves[p]["device"]))
-    largest = np.lexsort((found.first, -found.bytes))[:MAX_TENSORS]
+    largest = np.lexsort((found.first, -found.bytes))[:most]
     peak: Int64 = np.zeros(0, np.int64)
     if order:
         at = curves[order[0]]["peak_ns"] if at_ns is None else at_ns

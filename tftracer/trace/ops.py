@@ -91,20 +91,24 @@ def self_times(trace: Trace) -> Float64:
 
 
 def op_statistics(
-    trace: Trace, by: Literal["type", "name", "scope"], findings: list[Finding], known: Work | None = None
+    trace: Trace,
+    by: Literal["type", "name", "scope"],
+    findings: list[Finding],
+    known: Work | None = None,
+    most: int = MAX_ROWS,
 ) -> OpStatistics:
-    """The rows of the table, by total time, the longest first."""
+    """The rows of the table, by total time, the longest first, at most ``most``."""
     what = known or work(trace)
     total = float(what.duration.sum())
     if by == "scope":
         rows = _by_scope(trace, what, total)
     else:
         code = what.op if by == "type" else what.name
-        rows = _rows(trace, what, code, total, by)
+        rows = _rows(trace, what, code, total, by, most)
     return {
         "by": by,
-        "rows": rows[:MAX_ROWS],
-        "left_out": max(0, _distinct(what, by) - MAX_ROWS) if by != "scope" else max(0, len(rows) - MAX_ROWS),
+        "rows": rows[:most],
+        "left_out": max(0, _distinct(what, by) - most) if by != "scope" else max(0, len(rows) - most),
         "total_ns": total,
         "findings": findings,
     }
@@ -151,12 +155,12 @@ def _sums(what: Work, code: Int32, groups: int) -> Sums:
     )
 
 
-def _rows(trace: Trace, what: Work, code: Int32, total: float, by: str) -> list[OpRow]:
+def _rows(trace: Trace, what: Work, code: Int32, total: float, by: str, most: int = MAX_ROWS) -> list[OpRow]:
     if not len(code):
         return []
     sums = _sums(what, code, int(code.max()) + 1)
     there = np.flatnonzero(sums.count)
-    there = there[np.argsort(-sums.total[there], kind="stable")][:MAX_ROWS]
+    there = there[np.argsort(-sums.total[there], kind="stable")][:most]
     one_device = _only_device(trace, what, code, len(sums.count))
     rows = []
     for bite in bites(len(there)):
