@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -232,3 +233,23 @@ def test_a_forked_child_does_not_keep_the_port(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.stdout == "True 0\n", done.stderr
+
+
+def test_no_stranger_comes_in_by_the_jobs_routes(made: Any) -> None:
+    """The routes that a job's page adds, walked as test_web_security.py walks the others."""
+    server = made()
+    client = client_of(server)
+    assert server._web.extra_routes
+    for pattern, _ in server._web.extra_routes:
+        path = pattern.replace("([^/]+)", "1").replace("(/api/.*)", "/api/session").replace("(/.*)?", "/x")
+        path = re.sub(r"\(([a-z-]+)(\|[a-z-]+)*\)", r"\1", path)
+        upgrade = {"Upgrade": "websocket", "Connection": "Upgrade"} if path.endswith(("/live", "/agents")) else {}
+        for method in ("GET", "POST", "PUT", "DELETE"):
+            strangers: list[dict[str, str | None]] = [
+                {"Authorization": None},
+                {"Authorization": "Bearer wrong"},
+                {"Origin": "http://evil.example"},
+                {"Host": "evil.example"},
+            ]
+            for headers in strangers:
+                assert client(method, path, **{**upgrade, **headers}).status in (401, 403), (method, path, headers)
