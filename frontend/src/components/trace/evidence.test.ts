@@ -1,0 +1,39 @@
+import { describe, expect, it, vi } from "vitest";
+import type { TraceState } from "@/timeline/state";
+import { follow, leadsTo } from "./evidence";
+
+function fakeState(): TraceState {
+  return {
+    node: { value: null },
+    select: vi.fn(),
+    mark: vi.fn(),
+    open: vi.fn(),
+    find: vi.fn(),
+  } as unknown as TraceState;
+}
+
+describe("evidence of a sentence", () => {
+  it("says where it leads", () => {
+    expect(leadsTo({ nodes: [3] })).toMatch(/op/);
+    expect(leadsTo({ nodes: [], start_ns: 1e6, end_ns: 2e6 })).toMatch(/1\.00.ms to 2\.00.ms/);
+    expect(leadsTo({ nodes: [], tab: "critical-path" })).toBe("Open critical path");
+    expect(leadsTo({ nodes: [] })).toBe("");
+  });
+
+  it("goes there: the op, the range, the search, the tab", () => {
+    const state = fakeState();
+    follow(state, { nodes: [3, 4], tab: "ops", op: "MatMul" });
+    expect(state.select).toHaveBeenCalledWith(3);
+    expect(state.open).toHaveBeenCalledWith("ops");
+    expect(state.find).toHaveBeenCalledWith("MatMul");
+    expect(state.mark).not.toHaveBeenCalled();
+  });
+
+  it("shows the range and keeps it in view when it has both a range and ops", () => {
+    const state = fakeState();
+    follow(state, { nodes: [3], start_ns: 10, end_ns: 20 });
+    expect(state.node.value).toBe(3);
+    expect(state.mark).toHaveBeenCalledWith(10, 20);
+    expect(state.select).not.toHaveBeenCalled();
+  });
+});
