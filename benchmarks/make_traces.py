@@ -1,7 +1,7 @@
 """Real traces for the other benchmarks, written to benchmarks/out/: run once, with TensorFlow 2.
 
-    loop_1000.pb ... loop_100000.pb   a while_loop (control flow v1) of as many nodes, few names
-    loop_cut.pb                       400,000 turns: TensorFlow stops at 2^20 nodes
+loop_1000.pb ... loop_100000.pb   a while_loop (control flow v1) of as many nodes, few names
+loop_cut.pb                       400,000 turns: TensorFlow stops at 2^20 nodes
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ class _Pass:
         value, size = read_varints(self.window, at)
         at += size
         length = value.view(np.int64)
-        wrong = (length < 0) | (length > self.end[row] - at)
+        wrong = (length < 0) | (length > self.end[row] - at) | (size > 10)
         length[wrong] = 0
         self.bad[row] |= wrong
         self.at[row] = at + length

@@ -109,7 +109,7 @@ def _sorted(hashes: UInt64) -> tuple[Int32, Int64]:
     return codes, np.minimum.reduceat(order, np.flatnonzero(begins))
 
 
-_CHUNK = 1 << 16
+_CHUNK = 1 << 13  # strings: an index of eight bytes for each of their bytes is made
 
 
 def table(raw: bytes, offset: Int64, size: Int64) -> StringTable:
