@@ -9,6 +9,7 @@ Time is linear in the size of the file; memory is at most 1 GB and four times th
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -249,11 +250,24 @@ def _long(data: bytes) -> int:
     return int.from_bytes(data, "little", signed=True)
 
 
+_ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|[0-7]{1,3}|.)", re.DOTALL)
+_ESCAPES = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"\\": b"\\", b"'": b"'", b'"': b'"'}
+
+
 def _quoted(line: bytes) -> bytes:
     """The STRING of Python 2: a literal in quotes, with escapes."""
     if len(line) < 2 or line[:1] != line[-1:] or line[:1] not in (b"'", b'"'):
         raise ValueError("a string without quotes")
-    return line[1:-1].decode("unicode_escape").encode("latin1")
+    return _ESCAPE.sub(_unescaped, line[1:-1])
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    text = found.group(1)
+    if text[:1] == b"x" and len(text) == 3:
+        return bytes([int(text[1:], 16)])
+    if text.isdigit():
+        return bytes([int(text, 8) & 0xFF])
+    return _ESCAPES.get(text, found.group())
 
 
 def _text(data: bytes) -> str:

@@ -164,7 +164,7 @@ def memory(
     at_ns: float | None = None,
     most: int = MAX_TENSORS,
 ) -> Memory:
-    """Curves, the ``most`` largest tensors, and what was alive at the peak (or at ``at_ns``) of the allocator that peaked highest.
+    """Curves, the ``most`` largest tensors, and what was alive at the peak (or at ``at_ns``) of the allocator that peaked most.
 
     ``held``: what the nodes kept beside their outputs (resources.decode_memory).
     """

@@ -1,0 +1,80 @@
+"""Fuzzes every reader of strangers' bytes, guided by coverage: ``make fuzz``.
+
+    python tests/fuzz/run.py [--scale 1.0] [--only NAME]
+
+No input may crash a reader, keep it for longer than a second or take more than MEMORY_MB. What breaks one is left in
+tests/out/fuzz; put it into tests/data/invalid (as NAME-what.bin) once it is fixed, where the tests try it for ever.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+OUT = HERE.parent / "out" / "fuzz"
+MEMORY_MB = 2048
+#: More than a million in all; the slower a reader, the fewer.
+INPUTS = {
+    "pickle": 400_000,
+    "events": 250_000,
+    "json": 150_000,
+    "session": 120_000,
+    "any_file": 60_000,
+    "run_metadata": 30_000,
+    "text": 20_000,
+}
+
+
+def fuzz(name: str, inputs: int, seeds: list[bytes]) -> int:
+    """How many inputs the reader took; exits with the fuzzer's words when one of them broke it."""
+    corpus = OUT / name
+    corpus.mkdir(parents=True, exist_ok=True)
+    for i, seed in enumerate(seeds):
+        (corpus / f"seed-{i}").write_bytes(seed)
+    options = [
+        f"-runs={inputs}",
+        "-max_len=8192",
+        "-timeout=1",
+        f"-rss_limit_mb={MEMORY_MB}",
+        "-print_final_stats=1",
+        f"-artifact_prefix={OUT}/{name}-",
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parent.parent)}
+    done = subprocess.run(
+        [sys.executable, str(HERE / "target.py"), name, *options, str(corpus)],
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode:
+        sys.exit(f"{done.stderr[-6000:]}\n{name}: broken by the input above, kept in {OUT}")
+    found = re.search(r"number_of_executed_units:\s*(\d+)", done.stderr)
+    return int(found.group(1)) if found else 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scale", type=float, default=1.0, help="times as many inputs")
+    parser.add_argument("--only", choices=INPUTS, help="one reader")
+    options = parser.parse_args()
+    sys.path.insert(0, str(HERE.parent.parent))
+    from tests.fuzz import targets
+
+    total = 0
+    for name, inputs in INPUTS.items():
+        if options.only in (None, name):
+            count = fuzz(name, max(1, int(inputs * options.scale)), targets.seeds(name))
+            print(f"{name:>14}  {count:>9,} inputs, none of which broke it", flush=True)
+            total += count
+    print(f"{'all':>14}  {total:>9,} inputs")
+
+
+if __name__ == "__main__":
+    main()
