@@ -1,5 +1,16 @@
-"""Fixtures that several test files share."""
+"""Fixtures that several test files share, and how hypothesis searches."""
+
+from __future__ import annotations
+
+import contextlib
 
 from web_client import client, no_stray_logs, source
+
+with contextlib.suppress(ImportError):  # not in every environment
+    from hypothesis import HealthCheck, settings
+
+    # A busy machine may pause any example for seconds; that says nothing about the code.
+    settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("patient")
 
 __all__ = ["client", "no_stray_logs", "source"]
