@@ -62,6 +62,8 @@ class PageHandler(Guarded):
     def write_error(self, status_code: int, **kwargs: object) -> None:
         problem = kwargs.get("exc_info", (None, None, None))[1]  # type: ignore[index]
         if isinstance(problem, Refusal) and problem.code in {"no_token", "too_many_guesses"}:
+            for name, value in problem.headers.items():
+                self.set_header(name, value)
             self.show_login(problem.message if self.request.method == "POST" or self.given_token() else "")
             return
         super().write_error(status_code, **kwargs)
