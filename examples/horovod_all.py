@@ -2,8 +2,8 @@
 
     horovodrun -np 2 python examples/horovod_all.py --steps 500
 
-Each rank serves its page on 9999 plus its local rank. Open rank 0's: it lists all ranks, and *Trace step on all ranks* there opens
-the same step of all as one timeline.
+Each rank serves its page on 9999 plus its local rank. Open rank 0's: it lists all ranks, and *Trace step on all ranks* there
+opens the same step of all as one timeline.
 """
 
 import argparse

@@ -48,7 +48,10 @@ def work(runtime, cluster, task, options):
     batches = digits(64, seed=task)
 
     server = TracingServer()
-    with tf.train.MonitoredTrainingSession(runtime.target, is_chief=task == 0, hooks=[server.hook]) as session:
+    # A worker talks to the server and to itself: it need not wait for the other workers, nor they for it when it has ended.
+    config = tf.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{task}"])
+    chief, hooks = task == 0, [server.hook]
+    with tf.train.MonitoredTrainingSession(runtime.target, is_chief=chief, hooks=hooks, config=config) as session:
         for step in range(options.steps):
             _, value = session.run([train_op, loss], dict(zip((images, labels), next(batches))))
             if task == 0 and step % 100 == 99:
