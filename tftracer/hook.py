@@ -89,7 +89,10 @@ class StepRecorder:
             if self._mark in marks:
                 return None
             if self._requests.armed:
-                return self._begin_armed(run_context)
+                asked = self._begin_armed(run_context)
+                if asked is not None and not (isinstance(asked, self._args) and isinstance(asked.options, self._options)):
+                    raise TypeError("no RunOptions were made")
+                return asked
             marks[self._mark] = perf_counter_ns()
         except Exception as error:
             self._switch_off("before_run", error)
@@ -139,8 +142,6 @@ class StepRecorder:
             # A step that fails never comes to after_run: its context goes, and the request is put back.
             weakref.finalize(run_context, tracker.returned.append, ticket).atexit = False
             asked = self._args(None, None, options=self._trace_options())
-            if not isinstance(asked.options, self._options):
-                raise TypeError("no RunOptions were made")
         start = perf_counter_ns()
         run_context.__dict__[self._mark] = start if mark is None else mark.begun(start)
         return asked

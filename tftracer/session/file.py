@@ -51,24 +51,39 @@ class Bytes(Protocol):
     def length(self) -> int: ...
 
 
+class Handle:
+    """A file descriptor that is closed when nothing refers to it any more: readers of a replaced file finish in peace."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    def close(self) -> None:
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
+
+
 class FileBytes:
     """An open file, read by position, from any thread."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.name = str(path)
         try:
-            self._file = Path(path).open("rb", buffering=0)  # noqa: SIM115 (closed with the object)
+            self._handle = Handle(os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)))
         except OSError as error:
             raise StorageError(f"{self.name}: cannot be opened ({error.strerror or error})") from error
 
     def read_at(self, offset: int, size: int) -> bytes:
-        return read_fully(self._file.fileno(), offset, size, self.name)
+        return read_fully(self._handle.fd, offset, size, self.name)
 
     def length(self) -> int:
-        return os.fstat(self._file.fileno()).st_size
+        return os.fstat(self._handle.fd).st_size
 
     def close(self) -> None:
-        self._file.close()
+        self._handle.close()
 
 
 def read_fully(fd: int, offset: int, size: int, name: str) -> bytes:

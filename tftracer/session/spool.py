@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from tftracer.errors import StorageError
 from tftracer.session import file as tftrace
-from tftracer.session.file import Record, Stored
+from tftracer.session.file import Handle, Record, Stored
 
 try:
     import fcntl
@@ -44,32 +44,32 @@ class Disk:
     def __init__(self, path: Path) -> None:
         self.name = str(path)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-        self._file = os.fdopen(os.open(path, flags, 0o600), "r+b", buffering=0)
-        self.locked = lock(self._file.fileno())
+        self.handle = Handle(os.open(path, flags, 0o600))
+        self.locked = lock(self.handle.fd)
 
     def read_at(self, offset: int, size: int) -> bytes:
-        return tftrace.read_fully(self._file.fileno(), offset, size, self.name)
+        return tftrace.read_fully(self.handle.fd, offset, size, self.name)
 
     def length(self) -> int:
-        return os.fstat(self._file.fileno()).st_size
+        return os.fstat(self.handle.fd).st_size
 
     def write_at(self, offset: int, data: bytes) -> None:
         view = memoryview(data)
         while view:
-            written = os.pwrite(self._file.fileno(), view, offset)
+            written = os.pwrite(self.handle.fd, view, offset)
             view, offset = view[written:], offset + written
 
     def truncate(self, size: int) -> None:
-        os.ftruncate(self._file.fileno(), size)
+        os.ftruncate(self.handle.fd, size)
 
     def sync(self) -> None:
-        os.fsync(self._file.fileno())
+        os.fsync(self.handle.fd)
 
     def punch(self, offset: int, size: int) -> None:
-        punch_hole(self._file.fileno(), offset, size)
+        punch_hole(self.handle.fd, offset, size)
 
     def close(self) -> None:
-        self._file.close()
+        self.handle.close()
 
 
 class Memory:
@@ -240,7 +240,7 @@ def is_locked(fd: int) -> bool | None:
 
 def unlock(store: Disk) -> None:
     if store.locked and fcntl is not None:
-        fcntl.flock(store._file.fileno(), fcntl.LOCK_UN)
+        fcntl.flock(store.handle.fd, fcntl.LOCK_UN)
 
 
 _KEEP_SIZE_PUNCH_HOLE = 0x01 | 0x02

@@ -69,8 +69,8 @@ class Writer:
         self._flushes: list[threading.Event] = []
         self._failures = 0
         self._threads = [
-            threading.Thread(target=self._write, name="tftracer-writer", daemon=True),
-            threading.Thread(target=self._store, name="tftracer-traces", daemon=True),
+            threading.Thread(target=self._run, args=(self._write,), name="tftracer-writer", daemon=True),
+            threading.Thread(target=self._run, args=(self._store,), name="tftracer-traces", daemon=True),
         ]
 
     def start(self) -> None:
@@ -89,6 +89,12 @@ class Writer:
         self._flushes.append(done)
         self._tracker.arrived.set()
         return done.wait(timeout_s)
+
+    def _run(self, loop: Callable[[], None]) -> None:
+        try:
+            loop()
+        except Exception as error:  # without its threads the tracer is of no use
+            self._tracker.failed(loop.__name__, error)
 
     # ----------------------------------------------------------------------------------------------- the writer's thread
 

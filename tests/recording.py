@@ -1,0 +1,53 @@
+"""Recorders and steps for the tests of what is recorded: a hook's events without TensorFlow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tftracer.session.recorder import Recorder
+from tftracer.session.tracker import Capture, SessionFacts
+
+DATA = Path(__file__).parent / "data"
+RAW = (DATA / "ps_worker0_tf2.21_cpu.pb").read_bytes()
+
+
+class Tensor:
+    """Has what the tracer looks at in a tensor, a variable or an operation."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+LOSS, TRAIN, X = Tensor("loss:0"), Tensor("train"), Tensor("x:0")
+
+
+@contextmanager
+def recording(folder: Path, **options: Any) -> Iterator[Recorder]:
+    recorder = Recorder(spool_dir=folder, **options).start()
+    try:
+        yield recorder
+    finally:
+        recorder.close()
+
+
+def step(recorder: Recorder, number: int, fetches: Any = (TRAIN, LOSS), feeds: Any = (X,), raw: bytes = b"") -> None:
+    """One finished step, a millisecond long, at ``number`` times two milliseconds."""
+    capture = captured(recorder, raw) if raw else None
+    start = number * 2_000_000
+    recorder.tracker.events.append((fetches, feeds, None, start, start + 1_000_000, capture))
+
+
+def captured(recorder: Recorder, raw: bytes) -> Capture:
+    capture = Capture(raw, "user", "SOFTWARE_TRACE", True, SessionFacts(0, False), len(raw))
+    recorder.tracker.hold(capture)
+    return capture
+
+
+def steps(recorder: Recorder, count: int, traced: dict[int, bytes] | None = None) -> None:
+    """``count`` steps from number 1, counted and written; some of them with a trace."""
+    for number in range(1, count + 1):
+        step(recorder, number, raw=(traced or {}).get(number, b""))
+    assert recorder.flush()

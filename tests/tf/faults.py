@@ -1,0 +1,203 @@
+"""Faults in the tracer, one function at a time, in a real training run: training must not notice.
+
+    python tests/tf/faults.py [raise|garbage|hang]     # all functions, one line each
+
+Which functions a training run reaches, on the training thread below the hook and on the tracer's own threads, is found out by
+watching one run. What TensorFlow itself calls (before_run and its siblings) is what must hold, and is left alone.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import inspect
+import pkgutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+import tftracer
+from tftracer.session.recorder import Recorder
+
+ENTRIES = {"begin", "after_create_session", "before_run", "after_run", "end"}
+MODES = ("raise", "garbage", "hang")
+STEPS = 20
+
+
+class Fault(Exception):
+    """Raised on purpose."""
+
+
+def train(hooks: list[Any], between: Callable[[int], None] = lambda step: None) -> list[float]:
+    """The losses of a small loop; the same each time."""
+    with tf.Graph().as_default():
+        inputs = tf.placeholder(tf.float32, [None, 4], name="x")
+        weights = tf.get_variable("w", initializer=np.full((4, 4), 0.5, np.float32))
+        loss = tf.reduce_sum(tf.square(tf.matmul(inputs, weights) - 1.0), name="loss")
+        train_op = tf.train.GradientDescentOptimizer(0.01).minimize(loss, tf.train.get_or_create_global_step())
+        options = tf.RunOptions(timeout_in_ms=60_000)
+        losses = []
+        with tf.train.MonitoredSession(hooks=hooks) as session:
+            for step in range(STEPS):
+                between(step)
+                given = {"options": options} if step % 5 == 4 else {}
+                losses.append(session.run([train_op, loss], {inputs: np.full((2, 4), step / 10, np.float32)}, **given)[1])
+    return losses
+
+
+def traced_run(folder: str, during: Callable[[], Any] = lambda: None, after: Callable[[], Any] = lambda: None) -> list[float]:
+    """A run with a request, global tracing, and a step that asks for its own trace; keeps one trace, so that others make way."""
+    recorder = Recorder(keep_traces=1, spool_dir=folder).start()
+    try:
+        hook = recorder.hook_factory()
+        recorder.request_traces(None, 1)
+
+        def between(step: int) -> None:
+            recorder.tracker.requests.trace_all = recorder.tracker.requests.armed = step in (8, 9)
+
+        during()
+        losses = train([hook], between)
+        recorder.tracker.arrived.set()
+        after()
+        return losses
+    finally:
+        recorder.tracker.off = True
+        threading.Thread(target=recorder.close, daemon=True).start()  # after a fault it may take its time
+
+
+def functions() -> dict[CodeType, tuple[Any, str]]:
+    """The package's functions by their code: (module or class, name)."""
+    found: dict[CodeType, tuple[Any, str]] = {}
+    for module in package_modules():
+        for name, value in vars(module).items():
+            if inspect.isfunction(value) and value.__module__ == module.__name__:
+                found[value.__code__] = (module, name)
+            elif inspect.isclass(value) and value.__module__ == module.__name__:
+                found.update({code: (value, name) for name, code in methods(value)})
+    return found
+
+
+def methods(kind: type) -> Iterator[tuple[str, CodeType]]:
+    for name, value in vars(kind).items():
+        function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+        if inspect.isfunction(function) and function.__code__.co_filename != "<string>":
+            yield name, function.__code__
+
+
+def package_modules() -> list[Any]:
+    names = ["tftracer.hook", *(f"tftracer.{part}" for part in ("cluster.place", "trace.answers"))]
+    session = importlib.import_module("tftracer.session")
+    names += [f"tftracer.session.{module.name}" for module in pkgutil.iter_modules(session.__path__)]
+    return [importlib.import_module(name) for name in names]
+
+
+def reached() -> list[tuple[Any, str]]:
+    """What a run calls, below the hook and on the tracer's threads."""
+    known, seen = functions(), set()
+    flushed = threading.Event()
+
+    def watch(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code in known and ours(frame):
+            seen.add(frame.f_code)
+
+    def flush() -> None:
+        recorder = next(found for found in gc.get_objects() if isinstance(found, Recorder) and not found.tracker.off)
+        flushed.set() if recorder.flush() else None
+
+    threading.setprofile(watch)
+    sys.setprofile(watch)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            traced_run(folder, after=flush)
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    assert flushed.is_set()
+    return [known[code] for code in seen if not (known[code][1] in ENTRIES and known[code][0].__name__ == "StepRecorder")]
+
+
+def ours(frame: FrameType) -> bool:
+    if threading.current_thread().name.startswith("tftracer"):
+        return True
+    above: FrameType | None = frame
+    while above is not None:
+        if above.f_code.co_name in ENTRIES and above.f_code.co_filename == tftracer_hook_file():
+            return True
+        above = above.f_back
+    return False
+
+
+def tftracer_hook_file() -> str:
+    return str(importlib.import_module("tftracer.hook").__file__)
+
+
+@contextmanager
+def broken(owner: Any, name: str, mode: str) -> Iterator[threading.Event]:
+    """The function made to fail; the event is set at its first call."""
+    original = vars(owner)[name]
+    called = threading.Event()
+
+    def fail(*args: Any, **kwargs: Any) -> Any:
+        first = not called.is_set()
+        called.set()
+        if mode == "raise":
+            raise Fault(f"{owner.__name__}.{name}")
+        if mode == "garbage":
+            return object()
+        if first:
+            time.sleep(1)  # hangs
+        function = original.fget if isinstance(original, property) else getattr(original, "__func__", original)
+        return function(*args, **kwargs)
+
+    wrapped: Any = fail
+    if isinstance(original, (staticmethod, classmethod, property)):
+        wrapped = type(original)(fail)
+    places = [owner] if inspect.isclass(owner) else [m for m in sys.modules.values() if vars(m).get(name) is original]
+    for place in places:
+        setattr(place, name, wrapped)
+    try:
+        yield called
+    finally:
+        for place in places:
+            setattr(place, name, original)
+
+
+def losses_with(owner: Any, name: str, mode: str) -> tuple[list[float], bool]:
+    """The losses of a run in which the function fails, and whether it was called at all."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        context = broken(owner, name, mode)
+        event: list[threading.Event] = []
+        try:
+            losses = traced_run(folder, lambda: event.append(context.__enter__()), lambda: event[0].wait(3))
+        finally:
+            context.__exit__(None, None, None)
+    return losses, event[0].is_set()
+
+
+def main() -> None:
+    tf.disable_eager_execution()
+    expected, all_called = train([]), reached()
+    wrong = 0
+    for mode in sys.argv[1:] or MODES:
+        for owner, name in sorted(all_called, key=lambda found: (found[0].__name__, found[1])):
+            try:
+                losses, called = losses_with(owner, name, mode)
+                said = ("as without" if losses == expected else "OTHER LOSSES") + ("" if called else ", not called")
+            except BaseException as error:
+                said = f"LEFT THE TRACER: {error!r}"
+            wrong += said.isupper() or "OTHER" in said or "LEFT" in said
+            print(f"{mode:8} {owner.__name__}.{name}: {said}", flush=True)
+    print(f"{len(all_called)} functions of tftracer {tftracer.__version__}, {wrong} reached the training loop")
+    sys.exit(wrong > 0)
+
+
+if __name__ == "__main__":
+    main()
