@@ -1,7 +1,7 @@
 /** A session without a server, for developing the page and for its tests. Not shipped. */
 import { ClientError, type Client, type SessionState } from "@/client/client";
 import type { Column, Finding, Job, Loaded, Run, Session, StepTimes, TraceRecord } from "@/client/messages";
-import { emptyState } from "@/client/reduce";
+import { emptyState, type LiveState } from "@/client/reduce";
 
 const START = 1_790_000_000;
 
@@ -165,7 +165,7 @@ export const fakeJob: Job = {
   ],
 };
 
-export function fakeState(change: Partial<SessionState> = {}): SessionState {
+export function fakeState(change: Partial<LiveState> = {}): LiveState {
   return { ...emptyState, connection: "open", session: fakeSession(), runs: [fakeRun(1)], ...change };
 }
 

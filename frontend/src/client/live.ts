@@ -28,7 +28,7 @@ import type {
   TraceRecord,
   Verdict,
 } from "./messages";
-import { emptyState, reduce } from "./reduce";
+import { emptyState, reduce, type LiveState } from "./reduce";
 
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 10_000;
@@ -37,7 +37,7 @@ const UPDATE_MS = 100;
 
 export class LiveClient implements Client {
   readonly can = { control: true, notes: true, files: true, job: true };
-  state: SessionState = emptyState;
+  state: LiveState = emptyState;
 
   private readonly listeners = new Set<(state: SessionState) => void>();
   private socket: WebSocket | null = null;
@@ -84,7 +84,7 @@ export class LiveClient implements Client {
     this.change(reduce(this.state, message));
   }
 
-  private change(state: SessionState): void {
+  private change(state: LiveState): void {
     this.state = state;
     this.announcing ??= setTimeout(() => {
       this.announcing = null;

@@ -8,14 +8,14 @@ describe("reduce", () => {
     const lost = fakeState({ connection: "reconnecting", retryAt: 1, reason: "gone", runs: [fakeRun(7)] });
     const session = fakeSession();
     const next = reduce(lost, { type: "snapshot", payload: { session, runs: [], job: null } });
-    expect(next).toEqual({ session, runs: [], job: null, connection: "open", retryAt: null, reason: "" });
+    expect(next).toEqual({ ...emptyState, session, connection: "open" });
   });
 
   it("adds a run and replaces one, in place", () => {
     const two = reduce(fakeState({ runs: [fakeRun(1)] }), { type: "run", payload: fakeRun(2) });
-    const next = reduce(two, { type: "run", payload: fakeRun(1, { steps: 99 }) });
+    const next = reduce(two, { type: "run", payload: fakeRun(1, { steps: 12_399 }) });
     expect(next.runs.map((r) => [r.id, r.steps])).toEqual([
-      [1, 99],
+      [1, 12_399],
       [2, 12_345],
     ]);
   });
@@ -26,6 +26,34 @@ describe("reduce", () => {
     expect(state.runs[0]?.traces.map((t) => t.id)).toEqual([1, 2]);
     state = reduce(state, { type: "trace_removed", payload: fakeTrace(1) });
     expect(state.runs[0]?.traces.map((t) => t.id)).toEqual([2]);
+  });
+
+  it("keeps a trace that comes before its run, and one that an older message of the run lacks", () => {
+    let state = reduce(fakeState({ runs: [] }), { type: "trace", payload: fakeTrace(1) });
+    state = reduce(state, { type: "run", payload: fakeRun(1) });
+    expect(state.runs[0]?.traces.map((t) => t.id)).toEqual([1]);
+    expect(state.early).toEqual([]);
+    state = reduce(state, { type: "trace", payload: fakeTrace(2, { note: "new" }) });
+    state = reduce(state, { type: "run", payload: fakeRun(1, { traces: [fakeTrace(2, { note: "old" })] }) });
+    expect(state.runs[0]?.traces.map((t) => [t.id, t.note])).toEqual([
+      [1, ""],
+      [2, "new"],
+    ]);
+  });
+
+  it("does not believe that a removed trace is back", () => {
+    let state = reduce(fakeState({ runs: [fakeRun(1, { traces: [fakeTrace(1)] })] }), {
+      type: "trace_removed",
+      payload: fakeTrace(1),
+    });
+    state = reduce(state, { type: "run", payload: fakeRun(1, { traces: [fakeTrace(1)] }) });
+    expect(state.runs[0]?.traces).toEqual([]);
+  });
+
+  it("does not count backwards", () => {
+    const state = fakeState({ runs: [fakeRun(1, { steps: 100, last_s: 5 })] });
+    const next = reduce(state, { type: "run", payload: fakeRun(1, { steps: 98, last_s: 4, pending_traces: 1 }) });
+    expect(next.runs[0]).toMatchObject({ steps: 100, last_s: 5, pending_traces: 1 });
   });
 
   it("counts steps once, whether the run's own update came before or not", () => {

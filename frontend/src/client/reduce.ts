@@ -5,23 +5,63 @@ import type { LiveMessage, NewSteps, Run, TraceRecord } from "./messages";
 /** The sparkline's length, as the server sends it. */
 export const RECENT_STEPS = 60;
 
-export const emptyState: SessionState = {
+/**
+ * A trace is told at once, counts a little later: a run's message may be older than the trace's that came before it. What
+ * came early is kept until its run is known, and what was removed is not believed to be back (numbers are never reused).
+ */
+export interface LiveState extends SessionState {
+  readonly early: readonly TraceRecord[];
+  readonly removed: ReadonlySet<number>;
+}
+
+export const emptyState: LiveState = {
   session: null,
   runs: [],
   job: null,
   connection: "connecting",
   retryAt: null,
   reason: "",
+  early: [],
+  removed: new Set(),
 };
 
-function withRun(runs: readonly Run[], run: Run): Run[] {
-  const known = runs.some((r) => r.id === run.id);
-  return known ? runs.map((r) => (r.id === run.id ? run : r)) : [...runs, run];
+/** The run as told now, without going back behind what is known already. */
+function newer(known: Run | undefined, told: Run): Run {
+  if (!known || told.steps >= known.steps) return told;
+  const { steps, last_s, last_run_at, recent_s } = known;
+  return { ...told, steps, last_s, last_run_at, recent_s };
 }
 
-function withTrace(run: Run, trace: TraceRecord): Run {
-  const others = run.traces.filter((t) => t.id !== trace.id);
-  return { ...run, traces: [...others, trace].sort((a, b) => a.id - b.id) };
+function withRun(state: LiveState, told: Run): LiveState {
+  const known = state.runs.find((r) => r.id === told.id);
+  const early = state.early.filter((t) => t.run_id === told.id);
+  const traces = new Map([...told.traces, ...(known?.traces ?? []), ...early].map((t) => [t.id, t]));
+  const run = {
+    ...newer(known, told),
+    traces: [...traces.values()].filter((t) => !state.removed.has(t.id)).sort((a, b) => a.id - b.id),
+  };
+  return {
+    ...state,
+    runs: known ? state.runs.map((r) => (r === known ? run : r)) : [...state.runs, run],
+    early: early.length ? state.early.filter((t) => t.run_id !== told.id) : state.early,
+  };
+}
+
+function withTrace(state: LiveState, trace: TraceRecord): LiveState {
+  const run = state.runs.find((r) => r.id === trace.run_id);
+  if (!run) return { ...state, early: [...state.early.filter((t) => t.id !== trace.id), trace] };
+  const traces = [...run.traces.filter((t) => t.id !== trace.id), trace].sort((a, b) => a.id - b.id);
+  return { ...state, runs: state.runs.map((r) => (r === run ? { ...run, traces } : r)) };
+}
+
+function withoutTrace(state: LiveState, { id, run_id }: TraceRecord): LiveState {
+  const without = (traces: readonly TraceRecord[]): TraceRecord[] => traces.filter((t) => t.id !== id);
+  return {
+    ...state,
+    runs: state.runs.map((r) => (r.id === run_id ? { ...r, traces: without(r.traces) } : r)),
+    early: without(state.early),
+    removed: new Set([...state.removed, id]),
+  };
 }
 
 function withSteps(run: Run, steps: NewSteps): Run {
@@ -39,31 +79,22 @@ function withSteps(run: Run, steps: NewSteps): Run {
   };
 }
 
-function never(message: never): SessionState {
+function never(message: never): LiveState {
   throw new TypeError(`a message that this page does not know: ${JSON.stringify(message)}; reload the page`);
 }
 
-export function reduce(state: SessionState, message: LiveMessage): SessionState {
+export function reduce(state: LiveState, message: LiveMessage): LiveState {
   switch (message.type) {
     case "snapshot":
-      return { ...message.payload, connection: "open", retryAt: null, reason: "" };
+      return { ...emptyState, ...message.payload, connection: "open" };
     case "session":
       return { ...state, session: message.payload };
     case "run":
-      return { ...state, runs: withRun(state.runs, message.payload) };
-    case "trace": {
-      const trace = message.payload;
-      return { ...state, runs: state.runs.map((r) => (r.id === trace.run_id ? withTrace(r, trace) : r)) };
-    }
-    case "trace_removed": {
-      const gone = message.payload.id;
-      return {
-        ...state,
-        runs: state.runs.map((r) =>
-          r.id === message.payload.run_id ? { ...r, traces: r.traces.filter((t) => t.id !== gone) } : r,
-        ),
-      };
-    }
+      return withRun(state, message.payload);
+    case "trace":
+      return withTrace(state, message.payload);
+    case "trace_removed":
+      return withoutTrace(state, message.payload);
     case "steps": {
       const steps = message.payload;
       return { ...state, runs: state.runs.map((r) => (r.id === steps.run_id ? withSteps(r, steps) : r)) };
