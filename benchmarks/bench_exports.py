@@ -2,8 +2,9 @@
 
     python benchmarks/bench_exports.py [--rounds N]
 
-Starts itself in the environments of 2.15 (TensorFlow's Timeline, ours) and of the original, in turn, so that both see the same machine. Each figure
-is the best of the rounds, from a RunMetadata message in memory to the finished text; ours begins with serializing it.
+Starts itself in the environments of 2.15 (TensorFlow's Timeline, ours) and of the original, in turn, so that both see the
+same machine. Each figure is the best of the rounds, from a RunMetadata message in memory to the finished text; ours begins
+with serializing it.
 """
 
 from __future__ import annotations

@@ -334,14 +334,6 @@ def test_noise_is_refused_or_opened(noise: bytes, head: bytes) -> None:
         assert len(str(error)) > 20
 
 
-@pytest.mark.parametrize("path", sorted((DATA / "invalid").glob("*.bin")), ids=lambda path: path.name)
-def test_what_the_fuzzers_found_stays_fixed(path: Path) -> None:
-    try:
-        open_bytes(path.read_bytes())
-    except TracerError as error:
-        assert str(error)
-
-
 def test_numbers_of_all_widths() -> None:
     assert timeline_json._nanos(1.5) == 1500
     assert timeline_json._nanos(7) == 7000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
@@ -39,6 +40,12 @@ def test_changed_files_are_borne(name: str) -> None:
         targets.one_input(name, sample)
     for _ in range(CHANGES):
         targets.one_input(name, changed(chance.choice(samples), chance))
+
+
+@pytest.mark.parametrize("path", sorted((targets.DATA / "invalid").glob("*.bin")), ids=lambda path: path.stem)
+def test_what_the_fuzzers_found_stays_fixed(path: Path) -> None:
+    for name in targets.TARGETS:
+        targets.one_input(name, path.read_bytes())
 
 
 def test_make_fuzz_gives_every_reader_its_share_of_a_million() -> None:
