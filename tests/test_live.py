@@ -18,7 +18,7 @@ from tornado.websocket import WebSocketClientConnection, websocket_connect
 from web_client import Client
 
 from tftracer.web import live
-from tftracer.web.live import MAX_STEPS, PER_SECOND, Outbox, Pace, merged
+from tftracer.web.live import MAX_STEPS, MAX_TRACES, PER_SECOND, Outbox, Pace, merged
 from tftracer.web.messages import LiveMessage, NewSteps
 
 pytestmark = pytest.mark.usefixtures("no_stray_logs")
@@ -286,3 +286,16 @@ def test_a_removed_trace_replaces_its_update() -> None:
     last = outbox.take(True)
     assert last is not None
     assert last["type"] == "trace_removed"
+
+
+def test_more_traces_than_can_be_told_become_one_snapshot() -> None:
+    outbox = Outbox()
+    outbox.put({"type": "session", "payload": a_session()})
+    for number in range(1, 2 * MAX_TRACES):
+        outbox.put({"type": "trace", "payload": a_trace(number, 1)})
+    assert outbox.take_flood()
+    assert not outbox.take_flood()
+    first = outbox.take(urgent=True)
+    assert first is not None
+    assert first["type"] == "session"  # what is no trace is still told
+    assert outbox.take(urgent=True) is None

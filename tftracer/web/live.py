@@ -27,7 +27,11 @@ from tftracer.web.workers import Workers
 TICK_S = 0.1
 PER_SECOND = 10
 #: Of the ten a second, those kept for what a person waits for (a trace that is ready), beside the counting.
-URGENT = frozenset({"trace", "trace_removed", "closing", "job"})
+URGENT = frozenset({"trace", "trace_removed", "session", "closing", "job"})
+#: Traces that wait to be told. Where every step is traced they come faster than ten a second: a snapshot says them all.
+MAX_TRACES = 20
+FLOOD_S = 1.0  # between two such snapshots
+TRACES = frozenset({"trace", "trace_removed"})
 COUNTING_S = 1 / 6
 #: A send to one browser takes about 50 µs of the interpreter's lock: at most 1 % of a core for the counting.
 COUNTING_SENDS_PER_S = 200
@@ -68,15 +72,32 @@ class Outbox:
         self._lock = threading.Lock()
         self._urgent: OrderedDict[str, LiveMessage] = OrderedDict()
         self._counting: OrderedDict[str, LiveMessage] = OrderedDict()
+        self._flooded = False
 
     def put(self, message: LiveMessage) -> None:
         box = self._urgent if message["type"] in URGENT else self._counting
         key = key_of(message)
         with self._lock:
+            if message["type"] in TRACES and self._floods():
+                return
             older = box.get(key)
             if message["type"] == "steps" and older is not None and older["type"] == "steps":
                 message = {"type": "steps", "payload": merged(older["payload"], message["payload"])}
             box[key] = message  # keeps its place in the queue
+
+    def _floods(self) -> bool:
+        """More traces than can be told one by one: they are forgotten until a snapshot says them all."""
+        if not self._flooded and sum(message["type"] in TRACES for message in self._urgent.values()) >= MAX_TRACES:
+            self._flooded = True
+            for key in [key for key, message in self._urgent.items() if message["type"] in TRACES]:
+                del self._urgent[key]
+        return self._flooded
+
+    def take_flood(self) -> bool:
+        """Whether traces were forgotten since the last call: the next snapshot has to say them."""
+        with self._lock:
+            flooded, self._flooded = self._flooded, False
+            return flooded
 
     def take(self, urgent: bool) -> LiveMessage | None:
         box = self._urgent if urgent else self._counting
@@ -87,6 +108,7 @@ class Outbox:
         with self._lock:
             self._urgent.clear()
             self._counting.clear()
+            self._flooded = False
 
     def __len__(self) -> int:
         return len(self._urgent) + len(self._counting)
@@ -122,6 +144,7 @@ class Live:
         self._job = job
         self._outbox = Outbox()
         self._pace = Pace()
+        self._flood_told_at = float("-inf")
         self._clients: set[LiveHandler] = set()
         self._snapshot: asyncio.Future[str] | None = None
         self._pump: asyncio.Task[None] | None = None
@@ -192,6 +215,7 @@ class Live:
         """What may go now: urgent messages first, one of the counting ones."""
         if not self._clients:
             self._outbox.clear()
+        self._tell_flood()
         for urgent in (True, False):
             while self._pace.allows(urgent, len(self._clients)):
                 message = self._outbox.take(urgent)
@@ -199,6 +223,12 @@ class Live:
                     break
                 self._pace.sent(urgent)
                 await self._send(dumps(message))
+
+    def _tell_flood(self) -> None:
+        now = time.monotonic()
+        if now - self._flood_told_at >= FLOOD_S and self._outbox.take_flood():
+            self._flood_told_at = now
+            self.refresh_all()
 
     async def _send(self, text: str) -> None:
         self._snapshot = None  # who comes after this message needs one that knows of it
