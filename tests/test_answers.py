@@ -50,9 +50,7 @@ def fits(value: Any, kind: Any) -> bool:
     """Whether a value is what the contract says, with no NumPy scalar in it."""
     if typing.is_typeddict(kind):
         hints = typing.get_type_hints(kind)
-        return (
-            kind.__required_keys__ <= set(value) <= set(hints) and all(fits(value[k], hints[k]) for k in value)
-        )
+        return kind.__required_keys__ <= set(value) <= set(hints) and all(fits(value[k], hints[k]) for k in value)
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is list:
         return type(value) is list and all(fits(v, arguments[0]) for v in value)

@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-
 from traces import CPU, GPU, H2D, PS, STREAM, STREAM_ALL, WORKER, N, make_trace, received
+
 from tftracer.trace.breakdown import PARTS, breakdown
 from tftracer.trace.model import NodeKind
 

@@ -110,9 +110,7 @@ def naive_live(lives: memory_.Lives, ptr: np.ndarray, t: int) -> int:
             continue
         group, added = {i}, True
         while added:
-            more = {
-                j for j in range(n) if lives.free[j] > lives.alloc[j] and any(overlap(j, k) for k in group)
-            } - group
+            more = {j for j in range(n) if lives.free[j] > lives.alloc[j] and any(overlap(j, k) for k in group)} - group
             group |= more
             added = bool(more)
         seen |= group
@@ -122,7 +120,9 @@ def naive_live(lives: memory_.Lives, ptr: np.ndarray, t: int) -> int:
 
 
 def test_a_step_by_hand() -> None:
-    trace = make_trace([N("a", "MatMul", 0, 10), N("b", "Relu", 10, 20), N("c", "Sum", 20, 30), N("r", "Sum", 0, 9, STREAM_ALL, NodeKind.REPEAT)])
+    trace = make_trace(
+        [N("a", "MatMul", 0, 10), N("b", "Relu", 10, 20), N("c", "Sum", 20, 30), N("r", "Sum", 0, 9, STREAM_ALL, NodeKind.REPEAT)]
+    )
     made = outputs([(0, 0, 100, 7), (1, 0, 100, 7), (2, 0, 50, 0), (3, 0, 999, 0)])  # b hands a's buffer on
     answer = memory(trace, made, held(4, {1: 30}), with_slots([(0, 1, 0), (1, 2, 0)]), [])  # type: ignore[arg-type]
     (only,) = answer["curves"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 from hypothesis import given
 from hypothesis import strategies as st
 from traces import STREAM_ALL, N, make_trace
 
+from tftracer.trace import scheduling as scheduling_
 from tftracer.trace.model import NodeKind
 from tftracer.trace.scheduling import BOUNDS, scheduling
 
@@ -36,3 +39,11 @@ def test_the_histogram_holds_every_delay(delays: list[int]) -> None:
 def test_no_known_delay() -> None:
     answer = scheduling(make_trace([N("a", "A", 0, 1)]), [])
     assert (answer["known"], answer["rows"], answer["p95_ns"], answer["max_ns"]) == (0, [], 0, 0)
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=40), st.integers(1, 10))
+def test_the_longest_are_those_of_a_whole_sort(delays: list[int], rows: int) -> None:
+    with mock.patch.object(scheduling_, "MAX_ROWS", rows):
+        found = scheduling(make_trace([N("a", "A", d, d + 1, scheduled=0) for d in delays]), [])["rows"]
+    expected = sorted(range(len(delays)), key=lambda i: (-delays[i], i))[:rows]
+    assert [row["node"] for row in found] == expected

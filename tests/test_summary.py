@@ -38,5 +38,12 @@ def test_an_empty_trace() -> None:
 
 
 def test_numbers_for_people() -> None:
-    assert [duration(ns) for ns in (0, 999, 1_500, 2_345_678, 1e9, 2e12)] == ["0 ns", "999 ns", "1.5 µs", "2.35 ms", "1 s", "2,000 s"]
+    assert [duration(ns) for ns in (0, 999, 1_500, 2_345_678, 1e9, 2e12)] == [
+        "0 ns",
+        "999 ns",
+        "1.5 µs",
+        "2.35 ms",
+        "1 s",
+        "2,000 s",
+    ]
     assert [size(n) for n in (0, 999, 1_500, 2e6, 3e9)] == ["0 B", "999 B", "1.5 kB", "2 MB", "3 GB"]

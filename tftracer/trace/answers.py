@@ -41,7 +41,7 @@ from tftracer.web import messages
 from tftracer.web.messages import Finding
 
 #: Up to this many nodes the timeline marks the critical path at once; beyond, once someone asked for the path.
-CRITICAL_AT_ONCE = 100_000
+CRITICAL_AT_ONCE = 30_000
 
 #: Up to this many nodes a node's details tell its slack without being asked.
 SLACK_AT_ONCE = 100_000

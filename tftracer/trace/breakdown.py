@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 
 import numpy as np
 
@@ -43,9 +43,14 @@ class Activity:
     launches: Cover
     waiting: Cover  # scheduled and not started
 
-    @property
+    @cached_property
     def busy(self) -> Cover:
         return self.compute | self.communication | self.copies | self.input
+
+    @cached_property
+    def known_parts(self) -> dict[int, dict[str, float]]:
+        """What ``parts_of`` found, by the step's length: the verdict asks for the budget's again."""
+        return {}
 
 
 def activity(trace: Trace, group: Group) -> Activity:
@@ -80,6 +85,9 @@ def _launches(trace: Trace, group: Group) -> Bool:
 def together(parts: Sequence[Activity]) -> Activity:
     """The activity of several devices as if they were one."""
 
+    if len(parts) == 1:
+        return parts[0]
+
     def union(name: str) -> Cover:
         return reduce(lambda a, b: a | b, (getattr(p, name) for p in parts), Cover.empty())
 
@@ -88,6 +96,12 @@ def together(parts: Sequence[Activity]) -> Activity:
 
 def parts_of(what: Activity, step_ns: int) -> dict[str, float]:
     """Each part in nanoseconds; all but ``hidden_communication`` add up to ``step_ns``."""
+    if step_ns not in what.known_parts:
+        what.known_parts[step_ns] = _parts(what, step_ns)
+    return dict(what.known_parts[step_ns])
+
+
+def _parts(what: Activity, step_ns: int) -> dict[str, float]:
     layers = {
         "compute": what.compute,
         "exposed_communication": what.communication,

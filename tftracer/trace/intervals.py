@@ -8,14 +8,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from tftracer.trace.model import Int64
+from tftracer.trace.model import Int32, Int64
 
 Bool = npt.NDArray[np.bool_]
 Float64 = npt.NDArray[np.float64]
+Sorted = TypeVar("Sorted", Int32, Int64)
 
 #: Before and after every time that a trace can hold; leaves room to subtract one from the other.
 FAR = 1 << 61
@@ -94,7 +96,7 @@ class Cover:
             return Cover.empty()
         starts = np.concatenate([self.start[other.contains(self.start)], other.start[self.contains(other.start)]])
         ends = np.concatenate([self.end[other.contains_before(self.end)], other.end[self.contains_before(other.end)]])
-        return Cover(np.unique(starts), np.unique(ends))  # sorted, and a boundary that both share counts once
+        return Cover(distinct(starts), distinct(ends))  # a boundary that both share counts once
 
     def __sub__(self, other: Cover) -> Cover:
         return self & other.complement() if len(other) else self
@@ -102,6 +104,17 @@ class Cover:
     def complement(self) -> Cover:
         """Every moment that is not covered, from ``-FAR`` to ``FAR``."""
         return Cover(np.concatenate([[-FAR], self.end]), np.concatenate([self.start, [FAR]]))
+
+
+def distinct(values: Sorted) -> Sorted:
+    """The distinct values in order. (``np.unique`` hashes since NumPy 2.3: 2 s where this takes 20 ms, and holds the GIL.)"""
+    if not len(values):
+        return values
+    values = np.sort(values, kind="stable")
+    new = np.ones(len(values), bool)
+    np.not_equal(values[1:], values[:-1], out=new[1:])
+    result: Sorted = values[new]
+    return result
 
 
 def fair_shares(start: Int64, end: Int64, running: Bool | None = None) -> tuple[Float64, Float64]:

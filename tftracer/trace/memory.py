@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tftracer.trace import ops as ops_
-from tftracer.trace.intervals import Bool, bites
+from tftracer.trace.intervals import Bool, bites, distinct
 from tftracer.trace.model import Int32, Int64, StringTable, Trace
 from tftracer.web.messages import Finding, Memory, MemoryCurve, OpRow, Tensor
 
@@ -213,7 +213,7 @@ def thinned(live: Int64, peak: int) -> Int64:
     begin = np.linspace(0, n, MAX_POINTS // 2 - 2, endpoint=False).astype(np.int64)
     order = np.lexsort((live, np.searchsorted(begin, np.arange(n), "right")))
     ends = np.append(begin[1:], n) - 1
-    return np.unique(np.concatenate([order[begin], order[ends], [0, peak, n - 1]]))
+    return distinct(np.concatenate([order[begin], order[ends], [0, peak, n - 1]]))
 
 
 def _tensors(trace: Trace, outputs: Outputs, lives: Lives, found: Buffers, chosen: Int64) -> list[Tensor]:

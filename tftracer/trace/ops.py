@@ -14,6 +14,7 @@ Repeating devices are left out.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -57,6 +58,11 @@ class Work:
     self_ns: Float64
     delay: Int64
     on_stream: Bool
+
+    @cached_property
+    def by_duration(self) -> Int64:
+        """Positions, the longest execution last."""
+        return np.argsort(self.duration, kind="stable")
 
     def only(self, chosen: Bool) -> Work:
         """Some of the nodes; ``chosen`` has an entry for each of this work's."""
@@ -143,7 +149,7 @@ def _sums(what: Work, code: Int32, groups: int) -> Sums:
         return np.bincount(code, weights, groups).astype(np.float64)
 
     longest = np.zeros(groups, np.int64)
-    order = np.argsort(what.duration, kind="stable")
+    order = what.by_duration
     longest[code[order]] = order  # of several writes to one place the last stays
     return Sums(
         np.bincount(code, minlength=groups),
@@ -214,11 +220,11 @@ def empty_row(key: str, op: str) -> OpRow:
 def _only_device(trace: Trace, what: Work, code: Int32, groups: int) -> Int64:
     """For each code the device of all its executions, -1 if there are several."""
     device = trace.device[what.node].astype(np.int64)
-    lowest = np.full(groups, len(trace.devices), np.int64)
-    highest = np.full(groups, -1, np.int64)
-    np.minimum.at(lowest, code, device)
-    np.maximum.at(highest, code, device)
-    return np.where(lowest == highest, lowest, -1)
+    some = np.full(groups, -1, np.int64)
+    some[code] = device
+    others = code[device != some[code]]
+    some[others] = -1
+    return some
 
 
 def scope_of(name: str) -> str:
@@ -246,11 +252,13 @@ def _scope_codes(trace: Trace, what: Work) -> tuple[list[str], Int32]:
     """The distinct scopes, and for each counted node its own. One Python turn for each distinct name."""
     present = np.flatnonzero(np.bincount(what.name, minlength=1)) if len(what.name) else np.zeros(0, np.int64)
     scope_code = np.zeros(max(len(trace.names), 1), np.int32)
-    index: dict[str, int] = {}
+    index: dict[bytes, int] = {}
+    data, offsets = bytes(trace.names.data), trace.names.offsets.tolist()
     for bite in bites(len(present)):
         for c in present[bite.start : bite.stop].tolist():
-            scope_code[c] = index.setdefault(scope_of(trace.names[c]), len(index))
-    return list(index), scope_code[what.name]
+            scope = data[offsets[c] : offsets[c + 1]].rpartition(b"/")[0]
+            scope_code[c] = index.setdefault(scope, len(index))
+    return [scope.decode("utf-8", "replace") for scope in index], scope_code[what.name]
 
 
 def _add_to_ancestors(merged: dict[str, OpRow], scope: str, sums: Sums, code: int, what: Work, total: float) -> None:

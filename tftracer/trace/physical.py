@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tftracer.trace.intervals import Bool
+from tftracer.trace.intervals import Bool, distinct
 from tftracer.trace.model import Device, DeviceKind, Int32, Int64, NodeKind, Trace
 
 #: Where kernels and copies of a GPU are recorded, as opposed to their launches on the host.
@@ -130,10 +130,9 @@ def _on_gpu_host(trace: Trace) -> Bool:
 
 def _base_codes(trace: Trace, kernels: Int64, hosts: Int64) -> Int32:
     """For each kernel, the name code of the op that launched it; -1 where no host node has that name."""
-    host_codes = np.unique(trace.name[hosts])
-    by_name = {trace.names[c]: int(c) for c in host_codes}
+    by_name = {trace.names[c]: c for c in distinct(trace.name[hosts]).tolist()}
     translation = np.full(max(len(trace.names), 1), -1, np.int32)
-    for code in np.unique(trace.name[kernels]):
+    for code in distinct(trace.name[kernels]).tolist():
         name = trace.names[code]
         translation[code] = by_name.get(name, by_name.get(name.split(":", 1)[0], -1))
     return translation[trace.name[kernels]]

@@ -164,7 +164,8 @@ def _one_launch(step: Step, group: Group, nodes: list[int], gap: int, longest: i
         "launch_bound",
         f"{group.title} waits {ms(gap)} ({percent(gap / step.ns)}) for the host, most of it for one launch: {step.name(first)} "
         f"({step.op(first)}) takes {ms(longest)} there.",
-        "The first use of an op loads its library (cuBLAS, cuDNN) and tunes it: trace a later step. If it stays, that op waits on "
+        "The first use of an op loads its library (cuBLAS, cuDNN) and tunes it: trace a later step. If it stays, "
+        "that op waits on "
         "the host for memory or for a lock.",
         gap / step.ns,
         {"launch_gap_ns": float(gap), "launch_ns": float(longest)},
