@@ -154,7 +154,8 @@ class Trace:
     @property
     def counted(self) -> npt.NDArray[np.bool_]:
         """[n] the nodes that stand for work of their own (nothing on repeating devices)."""
-        return self.kind != NodeKind.REPEAT
+        counted: npt.NDArray[np.bool_] = self.kind != NodeKind.REPEAT
+        return counted
 
 
 @dataclass
