@@ -1,0 +1,150 @@
+"""Real Horovod ranks on this machine: the examples, the same step on all, the rank slowed on purpose."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+
+from tftracer.cluster.job_answers import JobAnswers
+from tftracer.cluster.parts import Part
+from tftracer.trace.decode import decode_run_metadata
+
+HERE = Path(__file__).parent
+EXAMPLES = HERE.parent.parent / "examples"
+HOROVODRUN = Path(sys.executable).with_name("horovodrun")
+PATIENCE_S = 240.0
+
+pytestmark = pytest.mark.horovod
+
+
+def environment(tmp_path: Path) -> dict[str, str]:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    own = {"PATH": path, "TF_CPP_MIN_LOG_LEVEL": "2", "TFTRACER_SPOOL_DIR": str(tmp_path / "spool")}
+    return {**os.environ, **own, "TFTRACER_HUB_DIR": str(tmp_path / "hubs")}
+
+
+def command(ranks: int, *script: str) -> list[str]:
+    return [str(HOROVODRUN), "--gloo", "-np", str(ranks), "-H", f"localhost:{ranks}", sys.executable, *script]
+
+
+@pytest.mark.parametrize("name", ["horovod_one", "horovod_all", "horovod_one_estimator", "horovod_all_estimator"])
+def test_the_examples(name: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        command(2, str(EXAMPLES / f"{name}.py"), "--steps", "100"),
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "Traceback" not in done.stdout, done.stdout
+    pages = set(re.findall(r"\[(\d)\]<stderr>:tftracer: watch and trace this training at http", done.stdout))
+    assert pages == ({"0"} if "_one" in name else {"0", "1"}), done.stdout
+
+
+class Page:
+    """Rank 0's page."""
+
+    def __init__(self, url: str) -> None:
+        self.url, _, self.token = url.partition("?token=")
+
+    def ask(self, path: str, body: Any = None) -> bytes:
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        with urllib.request.urlopen(urllib.request.Request(self.url + path, data, headers), timeout=PATIENCE_S) as answer:
+            return bytes(answer.read())
+
+    def get(self, path: str) -> Any:
+        return json.loads(self.ask(path))
+
+    def trace(self) -> Any:
+        number = json.loads(self.ask("api/job/trace", {}))["id"]
+        return wait_for(lambda: found if (found := self.get(f"api/job/traces/{number}"))["state"] != "pending" else None)
+
+
+def wait_for(found: Callable[[], Any]) -> Any:
+    end = time.monotonic() + PATIENCE_S
+    while not (value := found()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    return value
+
+
+@contextmanager
+def job(tmp_path: Path, ranks: int, slow: str) -> Iterator[Page]:
+    """A job under way, all of its ranks on rank 0's page and training."""
+    log = (tmp_path / "log").open("w+")
+    arguments = command(ranks, str(HERE / "train.py"), str(tmp_path), "--slow", slow)
+    with log, subprocess.Popen(arguments, env=environment(tmp_path), stdout=log, stderr=subprocess.STDOUT) as running:
+        try:
+            wait_for(lambda: (tmp_path / "url").exists() or running.poll() is not None)
+            assert running.poll() is None, (tmp_path / "log").read_text()
+            page = Page((tmp_path / "url").read_text())
+            wait_for(lambda: training(page, ranks))
+            yield page
+            (tmp_path / "stop").touch()
+            assert running.wait(PATIENCE_S) == 0, (tmp_path / "log").read_text()
+        finally:
+            (tmp_path / "stop").touch()
+            if running.poll() is None:
+                running.terminate()
+
+
+def training(page: Page, ranks: int) -> bool:
+    processes = page.get("api/session")["runs"] and page.get("api/job")["processes"]
+    return len(processes) == ranks and all(p["steps"] > 3 for p in processes)
+
+
+@pytest.mark.parametrize(("ranks", "slow", "cause"), [(2, "input", "input"), (2, "feed", "input"), (4, "compute", "compute")])
+def test_the_same_step_on_all_and_the_rank_slowed_on_purpose(tmp_path: Path, ranks: int, slow: str, cause: str) -> None:
+    with job(tmp_path, ranks, slow) as page:
+        traces = [page.trace() for _ in range(3)]
+        newest = traces[-1]
+        for traced in traces:
+            assert traced["state"] == "ready" and len(traced["ready"]) == ranks, traced
+            assert set(traced["steps"].values()) == {traced["step"]}
+        titles = {p["id"]: p["title"] for p in page.get("api/job")["processes"]}
+        for process in titles:
+            (run,) = (r for r in page.get(f"job/processes/{process}/api/session")["runs"] if r["title"] == newest["run_title"])
+            assert {t["step"] for t in traces} <= {record["step"] for record in run["traces"]}
+        analysis = page.get(f"api/job/traces/{newest['id']}/analysis")
+        assert len(analysis["collectives"]) >= 6 and all(len(row["waited_ns"]) == ranks - 1 for row in analysis["collectives"])
+        suspect = analysis["usual_suspects"][0]
+        assert (titles[suspect["process"]], suspect["cause"]) == (f"rank {ranks - 1}", cause), analysis["usual_suspects"]
+        timeline = msgpack.unpackb(page.ask(f"api/job/traces/{newest['id']}/timeline"))
+        assert {lane["group"] for lane in timeline["lanes"]} == set(titles.values())
+        on_one_clock(analysis["clocks"], timeline)
+        reopens(page.ask("api/job/file"), tmp_path, newest, ranks)
+
+
+def on_one_clock(clocks: list[dict[str, Any]], timeline: dict[str, Any]) -> None:
+    """All ranks ran on this machine: what was found of their clocks must be nothing, within what it is said to be known."""
+    assert len(clocks) > 1 and all(clock["matches"] > 0 for clock in clocks[1:])
+    for clock in clocks[1:]:
+        assert abs(clock["offset_ns"]) < max(3 * clock["uncertainty_ns"], 20e6)
+
+
+def reopens(saved: bytes, tmp_path: Path, traced: dict[str, Any], ranks: int) -> None:
+    """The job's file holds every rank's part of the step."""
+    from tftracer.cluster.job_file import JOB_TRACE
+    from tftracer.session.file import FileBytes, Reader
+
+    path = tmp_path / "job.tftrace"
+    path.write_bytes(saved)
+    records = [r for r in Reader(FileBytes(path)) if r.type == JOB_TRACE and r.meta["job_trace"] == traced["id"]]
+    parts = [Part(r.meta["process"], r.meta["process"], decode_run_metadata(r.payload.raw())) for r in records]
+    assert len(parts) == ranks and JobAnswers(parts, "", 1).met.names
