@@ -111,12 +111,21 @@ def static_graph(trace: Trace) -> StaticGraph:
     source: Source = "partition_graph" if edges else "labels"
     if not edges:
         edges = _from_labels(entities)
-    columns = np.unique(np.concatenate(edges), axis=0) if edges else np.zeros((0, 3), np.int64)
+    columns = _distinct(np.concatenate(edges)) if edges else np.zeros((0, 3), np.int64)
     columns = columns[entities.executed(columns[:, 0]) & entities.executed(columns[:, 1])]
     columns = columns[columns[:, 0] != columns[:, 1]]
     producer, consumer, slot = columns.T
     control = slot < 0
     return StaticGraph(entities.of_node, producer, consumer, slot, control, source if len(columns) else "none")
+
+
+def _distinct(rows: Int64) -> Int64:
+    order = np.lexsort(rows.T)
+    rows = rows[order]
+    new = np.ones(len(rows), np.bool_)
+    new[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    distinct: Int64 = rows[new]
+    return distinct
 
 
 def _arrivals(entities: _Entities, names: dict[str, int]) -> list[tuple[int, int, int]]:
@@ -215,18 +224,19 @@ def _from_labels(entities: _Entities) -> list[Int64]:
     inputs = label_inputs(trace.labels)
     name = _name_codes(trace, inputs.offset, inputs.size)
     # each label is executed under one name, on some devices
-    pairs = np.unique(np.stack([trace.device.astype(np.int64), trace.name.astype(np.int64), trace.label], 1), axis=0)
-    pairs = pairs[np.argsort(pairs[:, 2], kind="stable")]
-    low = np.searchsorted(pairs[:, 2], inputs.label, "left")
-    counts = np.searchsorted(pairs[:, 2], inputs.label, "right") - low
+    many, names_, width = len(trace.devices), len(trace.names), entities.width  # 2^16 * 2^23 * 2^23 fit an int64
+    key = np.unique((trace.label.astype(np.int64) * many + trace.device) * names_ + trace.name)
+    pair_label, pair_device, pair_name = key // names_ // many, key // names_ % many, key % max(names_, 1)
+    low = np.searchsorted(pair_label, inputs.label, "left")
+    counts = np.searchsorted(pair_label, inputs.label, "right") - low
     which = np.repeat(np.arange(len(counts)), counts)
     pair = low[which] + np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
-    base = pairs[pair, 0] * entities.width
-    consumer = base + pairs[pair, 1]
+    base = pair_device[pair] * width
+    consumer = base + pair_name[pair]
     producer = base + name[which]
     here = (name[which] >= 0) & entities.executed(producer)
     edges = [np.stack([producer, consumer, inputs.slot[which]], 1)[here]]
-    missing = np.stack([pairs[pair, 0], consumer, which], 1)[~here]
+    missing = np.stack([pair_device[pair], consumer, which], 1)[~here]
     names = {text: code for code, text in enumerate(trace.names)} if len(missing) or entities.arrivals else {}
     rows = _arrivals(entities, names)
     for device, reader, token in missing.tolist():

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tftracer.trace.model import StringTable
+from tftracer.trace.strings import Hasher, distinct, find, table
+from tftracer.trace.wire import Window
+
+strings = st.lists(
+    st.one_of(st.binary(max_size=40), st.sampled_from([b"", b"\0", b"\0\0", b"x" * 1024, b"x" * 1025, b"y" * 3000])), max_size=40
+)
+
+
+@given(strings)
+def test_equal_strings_have_one_code_in_the_order_of_their_first(values: list[bytes]) -> None:
+    raw = b"".join(values)
+    size = np.array([len(value) for value in values], np.int64)
+    offset = np.cumsum(size) - size
+    codes, first = distinct(Hasher.random().spans(Window(raw, 0, len(raw)), offset, size))
+    known = list(dict.fromkeys(values))
+    assert codes.tolist() == [known.index(value) for value in values]
+    assert first.tolist() == [values.index(value) for value in known]
+    held = table(raw, offset[first], size[first])
+    assert [held.data[low:high] for low, high in zip(held.offsets[:-1], held.offsets[1:])] == known
+
+
+def test_many_of_few_and_many_of_many() -> None:
+    for kinds in (7, 3000, 50_000):
+        values = np.random.default_rng(kinds).integers(0, kinds, 60_000).astype(np.uint64)
+        hashes = values * np.uint64(0x9E3779B97F4A7C15)
+        codes, first = distinct(hashes)
+        assert (hashes[first][codes] == hashes).all()
+        assert len(first) == len(np.unique(values))
+        assert (np.diff(first) > 0).all()
+
+
+def test_known_strings_that_share_a_slot() -> None:
+    hashes = np.tile(np.arange(1, 101, dtype=np.uint64), 100)  # all in one slot
+    codes, first = distinct(hashes)
+    assert codes.tolist() == [i % 100 for i in range(10_000)]
+    assert first.tolist() == list(range(100))
+
+
+def test_a_string_is_found_by_its_text() -> None:
+    strings = StringTable.of(["a", "RecvTensoR", "RecvTensor", ""])
+    assert [find(strings, text) for text in (b"RecvTensor", b"a", b"b", b"")] == [2, 0, -1, 3]
+    assert find(StringTable.of([]), b"a") == -1
