@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from traces import CPU, GPU, STREAM, N, make_trace
 
@@ -126,3 +129,9 @@ def test_what_the_file_lacks_goes_before_and_the_gravest_first() -> None:
 def test_a_format_that_says_what_it_lacks_is_not_told_twice() -> None:
     own = findings_.finding("timeline_json", "info", "No graph, no scheduling times.", "Keep the RunMetadata.")
     assert codes(make_trace([N("a", "A", 0, 1)]), TraceContext(findings=[own])) == ["timeline_json"]
+
+
+def test_every_finding_is_described_in_the_docs() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "analyses.rst").read_text(encoding="utf-8")
+    for code in re.findall(r'finding\(\s*"([a-z_]+)"', Path(findings_.__file__).read_text(encoding="utf-8")):
+        assert f"``{code}``" in page, code

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from traces import CPU, GPU, H2D, PS, STREAM, WORKER, N, make_trace, received
 
+from tftracer.trace import rules
 from tftracer.trace.model import NodeKind, TraceContext
 from tftracer.trace.verdict import verdict
 
@@ -168,3 +171,15 @@ def test_what_tracing_cost_comes_last() -> None:
 
 def test_an_empty_trace_has_a_sentence_too() -> None:
     assert codes([]) == ["balanced"]
+
+
+def test_every_rule_and_its_threshold_is_described_in_the_docs() -> None:
+    page = " ".join((Path(__file__).parents[1] / "docs" / "analyses.rst").read_text(encoding="utf-8").split())
+    source = Path(rules.__file__).read_text(encoding="utf-8")
+    for code in {*re.findall(r'sentence\(\s+"([a-z_]+)"', source), "tracing_cost", "balanced"}:
+        assert f"``{code}``" in page, code
+    for name, value in vars(rules).items():
+        if name.endswith("_SHARE"):
+            assert f"{value:.0%}" in page or (value == 0.5 and "half" in page), name
+    for words in ("1,000 ops are shorter than 20 µs", "gaps shorter than 100 µs", "at least 1 ms", "1.5 times the median"):
+        assert words in page
