@@ -11,6 +11,7 @@ Text is built in bulk: each distinct string is escaped once, and an event is one
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Iterator
@@ -119,27 +120,19 @@ class _Arguments:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
-        self._names = quoted(trace.names)
-        self._ops = quoted(trace.ops)
+        self._names = escaped(trace.names)
+        self._ops = escaped(trace.ops)
         self._labels = escaped(trace.labels)
-        self._inputs: dict[int, str] = {}
         kinds = (DeviceKind.STREAM, DeviceKind.MEMCPY, DeviceKind.REPEAT)
         self._kernels = np.array([device.kind in kinds for device in trace.devices], np.bool_)
 
     def of(self, nodes: Int64) -> list[str]:
-        trace = self._trace
+        trace, names, ops, labels = self._trace, self._names, self._ops, self._labels
         columns = zip(trace.name[nodes].tolist(), trace.op[nodes].tolist(), trace.label[nodes].tolist())
-        plain = [self._one(self._names[n], self._ops[o], label) for n, o, label in columns]
+        plain = [_one(names[name], ops[op], labels[label]) for name, op, label in columns]
         for i in np.flatnonzero(self._kernels[trace.device[nodes]]).tolist():
             plain[i] = self._kernel(int(nodes[i]))
         return plain
-
-    def _one(self, name: str, op: str, label: int) -> str:
-        inputs = self._inputs.get(label)
-        if inputs is None:
-            inputs = self._inputs[label] = _inputs(self._labels[label])
-        op = op if op != '""' else '"unknown"'
-        return f'"name":{op},"args":{{"name":{name},"op":{op}{inputs}}}}}'
 
     def _kernel(self, node: int) -> str:
         trace = self._trace
@@ -150,15 +143,29 @@ class _Arguments:
         return f'"name":{quoted_op},"args":{rest}}}'
 
 
-def _inputs(label: str) -> str:
-    """``,"input0":"a","input1":"b"`` of an escaped ``name = Op(a, b)``; a label of another form whole."""
+def _one(name: str, op: str, label: str) -> str:
+    op = op or "unknown"
+    head = f'"name":"{op}","args":{{"name":"{name}","op":"{op}"'
+    inputs = _listed(label)
+    if inputs is None:
+        return f'{head},"label":"{label}"}}}}' if label else head + "}}"
+    if not inputs:
+        return head + "}}"
+    parts = inputs.split(", ")
+    return head + _template(len(parts)) % tuple(parts) + "}}"
+
+
+def _listed(label: str) -> str | None:
+    """``a, b`` of ``name = Op(a, b)``; None for a label of another form."""
     equals = label.rfind(" = ")
-    opened, closed = label.find("(", equals + 3), label.rfind(")")
-    if equals < 0 or opened < 0 or closed < opened:
-        return f',"label":"{label}"' if label else ""
-    if closed == opened + 1:
-        return ""
-    return "".join([f',"input{i}":"{text}"' for i, text in enumerate(label[opened + 1 : closed].split(", "))])
+    opened = label.find("(", equals + 3)
+    closed = len(label) - 1 if label.endswith(")") else label.rfind(")")
+    return label[opened + 1 : closed] if 0 <= equals < opened < closed else None
+
+
+@functools.lru_cache(maxsize=256)
+def _template(inputs: int) -> str:
+    return "".join(f',"input{i}":"%s"' for i in range(inputs))
 
 
 def escaped(table: StringTable) -> list[str]:
@@ -172,10 +179,6 @@ def escaped(table: StringTable) -> list[str]:
     return [text[low:high] for low, high in zip(offsets, offsets[1:])]
 
 
-def quoted(table: StringTable) -> list[str]:
-    return [f'"{text}"' for text in escaped(table)]
-
-
 # ----------------------------------------------------------------------------------------------------- flows and counters
 
 
@@ -184,12 +187,12 @@ def _flows(answers: Answers, tracks: Tracks, prefix: str, flow: str) -> Iterator
 
     A slice that has no length on the grid can hold no end of an arrow, and an arrow does not run back in time.
     """
-    trace, graph = answers.trace, answers.graph
+    trace = answers.trace
     start, end = _grid(trace, trace.start), _grid(trace, trace.end)
     row = np.full(trace.n, -1, np.int64)
     row[tracks.node] = tracks.row
-    made, used = graph.producer.astype(np.int64), graph.consumer.astype(np.int64)
-    drawn = ~graph.control & (row[made] >= 0) & (row[used] >= 0) & (row[made] != row[used])
+    made, used = data_edges(answers)
+    drawn = (row[made] >= 0) & (row[used] >= 0) & (row[made] != row[used])
     drawn &= (end[made] > start[made]) & (end[used] > start[used]) & (end[made] - 1 <= start[used])
     made, used = made[drawn], used[drawn]
     where = [f'"pid":{process_id(entry.device, prefix)},"tid":{entry.tid},"ts":' for entry in tracks.rows]
@@ -212,6 +215,40 @@ def _flows(answers: Answers, tracks: Tracks, prefix: str, flow: str) -> Iterator
                 for i, a, m, q, b, n, p in columns
             ]
         )
+
+
+def data_edges(answers: Answers) -> tuple[Int64, Int64]:
+    """(producers, consumers) of the graph's data edges.
+
+    In a step without loops, on one device, each name runs once and reads what its label names: the same edges as the
+    partition graph's, in a tenth of the time that reading that one takes.
+    """
+    trace = answers.trace
+    merges = {"Merge", "RefMerge", "_XlaMerge"}
+    if len(trace.devices) > 1 or len(trace.names) < trace.n or len(trace.labels) < trace.n or merges & set(trace.ops):
+        graph = answers.graph
+        data = ~graph.control
+        return graph.producer[data].astype(np.int64), graph.consumer[data].astype(np.int64)
+    return _edges_of_labels(trace)
+
+
+def _edges_of_labels(trace: Trace) -> tuple[Int64, Int64]:
+    by_name, by_label = np.zeros(trace.n, np.int64), np.zeros(trace.n, np.int64)
+    by_name[trace.name] = by_label[trace.label] = np.arange(trace.n)
+    node_of = dict(zip(trace.names, by_name.tolist()))
+    made: list[int] = []
+    counts: list[int] = []
+    for label in trace.labels:
+        before = len(made)
+        inputs = _listed(label)
+        if inputs:
+            found = [node_of.get(text.partition(":")[0], -1) for text in set(inputs.split(", "))]
+            made += [node for node in found if node >= 0]
+        counts.append(len(made) - before)
+    used = np.repeat(by_label, counts)
+    producer = np.array(made, np.int64)
+    kept = producer != used
+    return producer[kept], used[kept]
 
 
 def _counters(answers: Answers, prefix: str) -> Iterator[str]:
