@@ -7,12 +7,13 @@ const SCHEMES = ["light", "dark"] as const;
 
 describe("colours", () => {
   it("are steady by op type, and kinds have hues of their own", () => {
-    expect(OPS.map((op) => slotOf(op, Kind.COMPUTE))).toEqual(OPS.map((op) => slotOf(op, Kind.COMPUTE)));
+    // written down: another order of the palette would give every op another colour
+    expect(["MatMul", "Conv2D", "SomeOp", "Sum", "Transpose"].map((op) => slotOf(op, Kind.COMPUTE))).toEqual([
+      0, 1, 2, 0, 8,
+    ]);
     expect(slotOf("MatMul", Kind.COMMUNICATION)).toBe(slotOf("RecvTensor", Kind.COMMUNICATION));
     const kinds = KIND_NAMES.map((_, kind) => slotOf("MatMul", kind));
     expect(new Set(kinds).size).toBe(KIND_NAMES.length);
-    // written down: a change of the palette's order would give every op another colour
-    expect(slotOf("SomeOp", Kind.COMPUTE)).toBe(slotOf("SomeOp", Kind.COMPUTE));
   });
 
   it("can be read: text on each slot, slots on the lane", () => {

@@ -1,5 +1,5 @@
 /** What the reader looks at in one trace: kept in the URL, shared by the timeline, the panels and the analyses' tabs. */
-import { inject, markRaw, provide, ref, shallowRef, type InjectionKey, type Ref, type ShallowRef } from "vue";
+import { inject, markRaw, provide, shallowRef, type InjectionKey, type Ref, type ShallowRef } from "vue";
 import { flag, list, number, oneOf, text, useParameter, type Spelling } from "@/state/url";
 import type { TimelineModel } from "./model";
 import type { Matches } from "./search";
@@ -66,8 +66,8 @@ export interface TraceState {
   readonly order: Ref<readonly string[]>;
   readonly found: ShallowRef<Found>;
   readonly camera: ShallowRef<Camera | null>;
-  /** Set by `select`: the timeline brings the node into view. Counts the wishes. */
-  readonly revealed: Ref<number>;
+  /** Set by `select`: the node that the timeline brings into view; a new object for each wish. */
+  readonly revealed: ShallowRef<{ readonly node: number } | null>;
   /** Selects a node and brings it into view on the timeline. */
   select(node: number | null): void;
   /** Brings a range of time into view. */
@@ -101,7 +101,7 @@ function createTraceState(trace: number): TraceState {
   const search = useParameter("q", text());
   const regex = useParameter("regex", flag());
   const camera = shallowRef<Camera | null>(null);
-  const revealed = ref(0);
+  const revealed = shallowRef<{ node: number } | null>(null);
   const show = (startNs: number, endNs: number): void => {
     camera.value = { startNs, endNs };
   };
@@ -127,7 +127,7 @@ function createTraceState(trace: number): TraceState {
     revealed,
     select: (wanted) => {
       node.value = wanted;
-      if (wanted !== null) revealed.value++;
+      if (wanted !== null) revealed.value = { node: wanted };
     },
     show,
     mark: (startNs, endNs) => {

@@ -131,15 +131,16 @@ export function useView(
     current.resize(width, height, window.devicePixelRatio || 1, window.innerWidth < WIDE_WINDOW);
     const kept = state.view.value;
     if (first && kept !== null) current.jump(...kept);
-    else if (first && current.overlay.selected >= 0) current.reveal(current.overlay.selected);
   }
 
   watch(shown, (scheme) => view.value?.setTheme(THEMES[scheme]));
   watch(shade, (next) => view.value?.setShade(next));
   watch(choices, (next) => view.value?.arrange(next));
-  watch([state.node, state.revealed], (_, [, before]) =>
-    view.value?.select(sliceOfNode(), state.revealed.value !== before),
-  );
+  watch(state.node, () => view.value?.select(sliceOfNode()));
+  watch(state.revealed, (wish) => {
+    const slice = wish === null ? -1 : model.sliceOf(wish.node);
+    if (slice >= 0) view.value?.reveal(slice);
+  });
   watch(detail, (next) =>
     view.value?.setDependencies(next !== null && next.node === state.node.value ? dependenciesOf(model, next) : []),
   );

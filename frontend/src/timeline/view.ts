@@ -89,14 +89,14 @@ export class TimelineView {
     this.redraw();
   }
 
-  /** Selects a slice and brings it into view. */
-  select(slice: number, reveal: boolean): void {
+  select(slice: number, reveal = false): void {
     this.overlay.selected = slice;
     this.overlay.dependencies = [];
     if (reveal && slice >= 0) this.reveal(slice);
     this.redraw();
   }
 
+  /** Brings a slice into view. */
   reveal(slice: number): void {
     const row = this.model.rowOf(slice);
     const top = topOfRow(this.layout.bands, row);

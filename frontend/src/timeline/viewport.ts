@@ -93,7 +93,7 @@ export class Viewport {
 
   private clamp(): void {
     this.nsPerPx = Math.min(this.widest, Math.max(CLOSEST_NS_PER_PX, this.nsPerPx));
-    const margin = this.durationNs * FIT_MARGIN;
+    const margin = Math.min(this.durationNs, this.width * this.nsPerPx) * FIT_MARGIN;
     const last = this.durationNs + margin - this.width * this.nsPerPx;
     this.t0 = Math.max(-margin, Math.min(this.t0, Math.max(-margin, last)));
     this.scrollY = Math.max(0, Math.min(this.scrollY, this.maximalScroll));
