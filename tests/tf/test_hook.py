@@ -24,7 +24,7 @@ def recorder(tmp_path: Path) -> Iterator[Recorder]:
     recorder = Recorder(keep_traces=3, spool_dir=tmp_path / "spool").start()
     yield recorder
     recorder.close()
-    assert [problem for problem in recorder.session()["problems"]] == []
+    assert recorder.session()["problems"] == []
 
 
 def model() -> tuple[Any, Any, Any]:

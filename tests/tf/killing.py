@@ -1,0 +1,55 @@
+"""Kills a tracing job at a random moment and looks at what it left."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tftracer.session.places import dead_spools
+from tftracer.session.saved import open_session
+
+JOB = Path(__file__).with_name("killed_job.py")
+
+
+def start(folder: Path) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
+    return subprocess.Popen([sys.executable, str(JOB), str(folder)], stdout=subprocess.PIPE, env=environment)
+
+
+def kill_and_look(folder: Path, chance: random.Random) -> int:
+    """Kill a job after some of its traces and part of the next; every trace announced must be there. Returns how many were."""
+    job = start(folder)
+    assert job.stdout is not None
+    lines: list[list[str]] = []
+    wanted = chance.randint(1, 60)
+    while sum(line[0] == "DONE" for line in lines) < wanted:
+        line = job.stdout.readline().decode().split()
+        assert line, "the job ended by itself"
+        lines.append(line)
+    for _ in range(chance.randint(0, 20_000)):  # some microseconds more or less
+        pass
+    os.kill(job.pid, signal.SIGKILL)
+    lines += [line.split() for line in job.stdout.read().decode().splitlines() if len(line.split()) == 3]
+    job.wait()
+    job.stdout.close()
+    return look(folder, lines)
+
+
+def look(folder: Path, lines: list[list[str]]) -> int:
+    path = next(line[1] for line in lines if line[0] == "SPOOL")
+    assert [spool.path for spool in dead_spools(folder)] == [Path(path)]
+    session = open_session(path)
+    done = {int(line[1]): int(line[2]) for line in lines if line[0] == "DONE"}
+    gone = {int(line[1]) for line in lines if line[0] == "GONE"}
+    kept = {trace["id"]: trace for run in session.runs() for trace in run["traces"]}
+    # The removal of the oldest is announced after it was written, so the last announcement may be missing.
+    missing = sorted(done.keys() - gone - kept.keys())
+    assert missing in ([], [min(done.keys() - gone)]), f"traces {missing} were announced and are lost"
+    for trace_id in done.keys() & kept.keys():
+        assert len(session.trace_bytes(trace_id)) == done[trace_id]
+    Path(path).unlink()
+    return len(done)
