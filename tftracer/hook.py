@@ -147,7 +147,10 @@ class StepRecorder:
         return asked
 
     def _trace_options(self) -> Any:
-        level = self._options.FULL_TRACE if self._last_facts.gpus else self._options.SOFTWARE_TRACE
+        facts = self._last_facts
+        # A cluster's session fills step_stats for nothing less than FULL_TRACE (master_session.cc).
+        full = facts.gpus or facts.distributed
+        level = self._options.FULL_TRACE if full else self._options.SOFTWARE_TRACE
         return self._options(trace_level=level, output_partition_graphs=True)
 
     def _captured(self, mark: Any, options: Any, metadata: Any) -> tuple[int, Capture | None]:

@@ -130,7 +130,7 @@ def stragglers(ranks: Sequence[Rank], waits: Waits, ids: Sequence[str], doubt_ns
 def _straggler(q: int, ranks: Sequence[Rank], waits: Waits, ids: Sequence[str], doubt_ns: float) -> Straggler:
     step = max((r.end - r.begin for r in ranks), default=0)
     waited_for, until = waits.waited_for(q), waits.until(q)
-    parts = np.array([_parts(r, waits.waiting[p], r.end, min(r.begin for r in ranks)) for p, r in enumerate(ranks)])
+    own = _parts(ranks[q], waits.waiting[q], ranks[q].end, _earliest(ranks[q], ranks, waits))
     slower = 0.0 if len(waits.last) else _beyond(np.array([r.end - r.begin for r in ranks], float), q)
     cost = max(waited_for, slower)
     cause: Cause = "none"
@@ -145,10 +145,15 @@ def _straggler(q: int, ranks: Sequence[Rank], waits: Waits, ids: Sequence[str], 
         "slower_by_ns": slower,
         "cause": cause,
         "text": _text(ranks[q], cause, excess, waited_for, slower, came_last, len(waits.last), step),
-        "compute_ns": float(parts[q][0]),
-        "input_ns": float(parts[q][1]),
-        "exposed_communication_ns": float(parts[q][2]),
+        "compute_ns": float(own[0]),
+        "input_ns": float(own[1]),
+        "exposed_communication_ns": float(own[2]),
     }
+
+
+def _earliest(rank: Rank, ranks: Sequence[Rank], waits: Waits) -> int:
+    """When the rank could have begun: with the first of those that step together, else whenever it did."""
+    return min(r.begin for r in ranks) if len(waits.last) else rank.begin
 
 
 def _parts(rank: Rank, waiting: Cover, until: int, earliest: int) -> npt.NDArray[np.float64]:
@@ -163,8 +168,10 @@ def _parts(rank: Rank, waiting: Cover, until: int, earliest: int) -> npt.NDArray
 
 def _cause(q: int, ranks: Sequence[Rank], waits: Waits, until: int | None) -> tuple[Cause, npt.NDArray[np.float64]]:
     """What q did more of than the others' median until it came, and how much more of each (ns)."""
-    earliest = min(r.begin for r in ranks)
-    parts = [_parts(r, waits.waiting[p], until if until is not None else r.end, earliest) for p, r in enumerate(ranks)]
+    parts = []
+    for p, rank in enumerate(ranks):
+        earliest = _earliest(rank, ranks, waits)
+        parts.append(_parts(rank, waits.waiting[p], rank.end if until is None else until, earliest))
     others = np.median([part for p, part in enumerate(parts) if p != q], axis=0)
     excess = np.asarray(parts[q] - others)
     most = int(excess.argmax())

@@ -1,0 +1,141 @@
+"""A real parameter server and two workers on loopback: one page, one step of each as one timeline, bytes and waits by link."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+
+TASK = Path(__file__).with_name("ps_task.py")
+PATIENCE_S = 240.0
+
+
+def wait_for(found: Callable[[], Any], job: Job | None = None) -> Any:
+    end = time.monotonic() + PATIENCE_S
+    while not (value := found()):
+        assert time.monotonic() < end and (job is None or job.runs()), job.logs() if job else "in vain"
+        time.sleep(0.05)
+    return value
+
+
+def free_ports(count: int) -> list[int]:
+    probes = [socket.socket() for _ in range(count)]
+    for probe in probes:
+        probe.bind(("127.0.0.1", 0))
+    ports = [probe.getsockname()[1] for probe in probes]
+    for probe in probes:
+        probe.close()
+    return ports
+
+
+class Job:
+    """One server, two workers, the second's input slow; worker 0's page is the job's."""
+
+    def __init__(self, folder: Path) -> None:
+        ports = free_ports(3)
+        self.folder = folder
+        self.cluster = {"ps": [f"127.0.0.1:{ports[0]}"], "worker": [f"127.0.0.1:{port}" for port in ports[1:]]}
+        self.started = {"ps0": self.start("ps", 0), "worker0": self.start("worker", 0)}
+        self.url, _, self.token = wait_for(lambda: self.read("worker0"), self).partition("?token=")
+        wait_for(lambda: self.get("api/session")["runs"], self)
+        self.started["worker1"] = self.start("worker", 1)  # a worker that finds no model waits half a minute
+
+    def start(self, job: str, task: int) -> subprocess.Popen[bytes]:
+        config = json.dumps({"cluster": self.cluster, "task": {"type": job, "index": task}})
+        own = {"TF_CONFIG": config, "TF_CPP_MIN_LOG_LEVEL": "2", "TFTRACER_SPOOL_DIR": str(self.folder / "spool")}
+        environment = {**os.environ, **own, "TFTRACER_HUB_DIR": str(self.folder / "hubs")}
+        with (self.folder / f"{job}{task}.log").open("wb") as log:
+            arguments = [sys.executable, str(TASK), str(self.folder), "--slow", "1"]
+            return subprocess.Popen(arguments, env=environment, stdout=log, stderr=subprocess.STDOUT)
+
+    def runs(self) -> bool:
+        return all(process.poll() is None for process in self.started.values())
+
+    def read(self, name: str) -> str:
+        path = self.folder / name
+        return path.read_text() if path.exists() else ""
+
+    def logs(self) -> str:
+        return "\n".join(self.read(f"{name}.log") for name in self.started)
+
+    def ask(self, path: str, body: Any = None) -> bytes:
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        with urllib.request.urlopen(urllib.request.Request(self.url + path, data, headers), timeout=PATIENCE_S) as answer:
+            return bytes(answer.read())
+
+    def get(self, path: str) -> Any:
+        return json.loads(self.ask(path))
+
+    def stop(self) -> None:
+        (self.folder / "stop").touch()
+        try:
+            assert [self.started[w].wait(PATIENCE_S) for w in ("worker0", "worker1")] == [0, 0], self.logs()
+        finally:
+            for process in self.started.values():
+                process.kill()
+                process.wait()
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]:
+    made = Job(tmp_path_factory.mktemp("ps"))
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def traced(job: Job) -> Any:
+    """A step of each worker."""
+    wait_for(lambda: sum(p["steps"] > 3 for p in job.get("api/job")["processes"]) == 2, job)
+    number = json.loads(job.ask("api/job/trace", {}))["id"]
+    return wait_for(lambda: found if (found := job.get(f"api/job/traces/{number}"))["state"] != "pending" else None, job)
+
+
+def test_all_tasks_are_on_one_page(job: Job) -> None:
+    processes = wait_for(lambda: found if len(found := job.get("api/job")["processes"]) == 3 else None, job)
+    assert [p["title"] for p in processes] == ["worker/0", "worker/1", "ps/0"]
+    assert {p["place"]["role"] for p in processes} == {"worker", "ps"}
+
+
+def test_each_worker_traces_a_step_of_its_own(job: Job, traced: Any) -> None:
+    titles = {p["id"]: p["title"] for p in job.get("api/job")["processes"]}
+    assert {titles[p] for p in traced["ready"]} == {"worker/0", "worker/1"}
+    assert traced["step"] == 0 and all(traced["steps"][p] > 0 for p in traced["ready"])
+    (why,) = traced["missing"].values()
+    assert why == "It has run no such step."
+
+
+def test_the_servers_lanes_stand_beside_the_workers(job: Job, traced: Any) -> None:
+    timeline = msgpack.unpackb(job.ask(f"api/job/traces/{traced['id']}/timeline"))
+    assert {lane["group"] for lane in timeline["lanes"]} == {"worker/0", "worker/1", "ps/0"}
+    titles = {lane["title"] for lane in timeline["lanes"] if lane["group"] == "ps/0"}
+    assert any("for worker/0" in title for title in titles) and any("for worker/1" in title for title in titles)
+
+
+def test_bytes_and_waits_of_each_link_and_the_slow_worker(job: Job, traced: Any) -> None:
+    analysis = job.get(f"api/job/traces/{traced['id']}/analysis")
+    links = {(link["source"].split("/")[1], link["destination"].split("/")[1]): link for link in analysis["links"]}
+    assert links["job:ps", "job:worker"]["bytes"] >= 6 * 64 * 64 * 4 and links["job:worker", "job:ps"]["bytes"] > 0
+    assert any("ReadVariableOp" in t["tensor"] and t["bytes"] == 64 * 64 * 4 for t in analysis["tensors"])
+    titles = {p["id"]: p["title"] for p in job.get("api/job")["processes"]}
+    slow = analysis["stragglers"][0]
+    assert (titles[slow["process"]], slow["cause"]) == ("worker/1", "input"), analysis["stragglers"]
+    assert slow["slower_by_ns"] > 0 and "waiting for input" in slow["text"]
+
+
+def test_the_workers_clocks_are_tied_through_the_server(job: Job, traced: Any) -> None:
+    clocks = job.get(f"api/job/traces/{traced['id']}/analysis")["clocks"]
+    assert len(clocks) == 3 and all(clock["matches"] > 0 for clock in clocks[1:])
+    for clock in clocks[1:]:  # one machine, one clock
+        assert abs(clock["offset_ns"]) < max(2 * clock["uncertainty_ns"], 20e6)
