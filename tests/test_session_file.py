@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import zlib
 from pathlib import Path
@@ -132,7 +133,10 @@ def test_unknown_records_are_skipped(tmp_path: Path) -> None:
 
 WORDS = st.sampled_from(["session", "run", "steps", "history", "trace", "trace_facts", "trace_removed", "other"])
 FIELDS = st.sampled_from(
-    "id run_id title fetches feeds stats step started_at findings context note nodes devices problems place gpus pid".split()
+    [
+        *("id", "run_id", "title", "fetches", "feeds", "stats", "step", "started_at", "findings", "context", "note"),
+        *("nodes", "devices", "problems", "place", "gpus", "pid", "first_step"),
+    ]
 )
 
 
@@ -148,10 +152,8 @@ def test_no_record_however_made_breaks_the_reader(written: list[tuple[str, dict[
     data = tftrace.header() + record("run", {"id": 1}) + b"".join(record(*each) for each in written)
     session = SavedSession(read_model(Reader(memory(data)), "memory"), "memory")
     for run in session.runs():
-        try:
+        with contextlib.suppress(FormatError):
             session.step_times(run["id"])
-        except FormatError:
-            pass
         for trace in run["traces"]:
             session.trace_context(trace["id"])
     assert session.session()["live"] is False
