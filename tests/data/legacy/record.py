@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import original  # noqa: F401
 import tensorflow as tf
+
 from tftracer import Timeline, TracingServer
 
 HERE = Path(__file__).parent
