@@ -219,7 +219,7 @@ class Reader:
         unpacker.feed(head)
         try:
             found, end = unpacker.unpack(), unpacker.tell()
-        except (ValueError, msgpack.UnpackException, RecursionError) as error:
+        except (ValueError, TypeError, msgpack.UnpackException, RecursionError) as error:
             raise TruncatedError(f"{self.source.name}: ends within its header, so that there is nothing to read.") from error
         version = found.get("version")
         if not isinstance(version, int) or version < 1:
@@ -284,7 +284,7 @@ def unpack_map(packed: bytes) -> dict[str, Any]:
     """A msgpack map with string keys; ``FormatError`` for whatever else."""
     try:
         found = msgpack.unpackb(packed, strict_map_key=False)
-    except (ValueError, msgpack.UnpackException, RecursionError) as error:
+    except (ValueError, TypeError, msgpack.UnpackException, RecursionError) as error:
         raise FormatError(f"A record cannot be read ({error}); the file is damaged.") from error
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
         raise FormatError("A record is not a map; the file is damaged.")
