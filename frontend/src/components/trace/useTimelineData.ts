@@ -5,7 +5,6 @@ import { TimelineModel } from "@/timeline/model";
 
 export type Loading =
   | { readonly status: "loading"; readonly loaded: number; readonly total: number | null }
-  | { readonly status: "drawing" }
   | { readonly status: "cancelled" }
   | { readonly status: "failed"; readonly message: string }
   | { readonly status: "ready"; readonly model: TimelineModel };
