@@ -84,7 +84,8 @@ class Recorder:
                 self._threads = Writer(self)
                 self._threads.start()
                 atexit.register(_close_if_alive, weakref.ref(self))
-                os.register_at_fork(after_in_child=_off_in_child(weakref.ref(self)))
+                if hasattr(os, "register_at_fork"):
+                    os.register_at_fork(after_in_child=_off_in_child(weakref.ref(self)))
         return self
 
     def close(self) -> None:
@@ -108,9 +109,10 @@ class Recorder:
 
         return hook.TracingHook(self.start())
 
-    def set_tensorflow(self, version: str) -> None:
+    def set_tensorflow(self, version: str, hook_cost_s: float | None) -> None:
         with self.lock:
             self.model.facts["tensorflow"] = version
+            self.model.facts["hook_cost_s"] = hook_cost_s
             self.facts_dirty = True
 
     # ------------------------------------------------------------------------------------------------------- reading

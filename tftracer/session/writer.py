@@ -21,6 +21,7 @@ from tftracer.session.file import compress
 from tftracer.session.history import History
 from tftracer.session.meter import Meter, Pending
 from tftracer.session.model import STEPS, TRACE, RunState
+from tftracer.session.places import tidy
 from tftracer.session.spool import Part
 from tftracer.session.steps import steps_payload
 from tftracer.session.summary import summarize
@@ -74,6 +75,8 @@ class Writer:
         ]
 
     def start(self) -> None:
+        if self._recorder.spool.path:
+            self._jobs.put(partial(tidy, self._recorder.spool.path.parent))
         for thread in self._threads:
             thread.start()
 

@@ -1,0 +1,98 @@
+"""Where spools lie and whose they are."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from recording import RAW, recording, steps
+
+from tftracer.session import places
+from tftracer.session.saved import open_session
+
+DEAD_JOB = """
+import os, sys
+sys.path.insert(0, sys.argv[2])
+from recording import RAW, steps
+from tftracer.session.recorder import Recorder
+recorder = Recorder(spool_dir=sys.argv[1]).start()
+steps(recorder, 5, {2: RAW})
+os.kill(os.getpid(), 9)
+"""
+
+
+def killed_job(folder: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", DEAD_JOB, str(folder), str(Path(__file__).parent)], check=False)
+    assert done.returncode == -9
+
+
+def test_the_spool_of_a_killed_job_is_found_and_opens(tmp_path: Path) -> None:
+    killed_job(tmp_path)
+    with recording(tmp_path) as live:
+        steps(live, 3)
+        (dead,) = places.dead_spools(tmp_path)
+        assert str(dead.path) != live.session()["file"] and dead.bytes > 0
+        session = open_session(dead.path)
+    assert session.runs()[0]["steps"] == 5 and session.trace_bytes(1) == RAW and session.session()["pid"] == dead.pid
+    assert len(places.dead_spools(tmp_path)) == 2
+
+
+def test_the_default_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TFTRACER_SPOOL_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    spool, trouble = places.open_spool(None, "abc")
+    assert trouble == "" and spool.path is not None and spool.path.parent == tmp_path / "tftracer/spool"
+    assert (tmp_path / "tftracer/spool").stat().st_mode & 0o777 == 0o700
+    monkeypatch.setenv("TFTRACER_SPOOL_DIR", str(tmp_path / "given"))
+    assert places.default_folder() == tmp_path / "given"
+
+
+def test_a_folder_that_cannot_be_used_is_replaced_by_a_temporary_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / "file").write_text("")
+    spool, trouble = places.open_spool(tmp_path / "file", "abc")
+    assert spool.path is not None and spool.path.parent == places.temporary_folder()
+    assert str(tmp_path / "file") in trouble
+
+
+def test_a_temporary_folder_that_is_a_link_is_a_trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / "elsewhere").mkdir()
+    places.temporary_folder().symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "file").write_text("")
+    spool, trouble = places.open_spool(tmp_path / "file", "abc")
+    assert spool.path is None and "somebody else" in trouble
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_old_spools_of_dead_jobs_go_young_ones_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        killed_job(tmp_path)
+    old, young = (dead.path for dead in places.dead_spools(tmp_path))
+    then = time.time() - 31 * 86400
+    os.utime(old, (then, then))
+    (tmp_path / "mine.tftrace").write_bytes(young.read_bytes())
+    os.utime(tmp_path / "mine.tftrace", (then, then))
+    monkeypatch.setattr(places, "MUCH_BYTES", 100)
+    with recording(tmp_path / "other") as live, caplog.at_level(logging.WARNING, "tftracer"):
+        live_path = tmp_path / Path(live.session()["file"]).name
+        places.tidy(tmp_path)
+        assert not live_path.exists()
+    assert sorted(path.name for path in tmp_path.glob("*.tftrace")) == sorted(["mine.tftrace", young.name])
+    assert "delete what you do not need" in caplog.text
+
+
+def test_a_live_spool_is_never_taken_for_dead_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed_job(tmp_path)
+    monkeypatch.setattr("tftracer.session.places.is_locked", lambda fd: None)
+    with recording(tmp_path) as live:
+        steps(live, 1)
+        (dead,) = places.dead_spools(tmp_path)  # told apart by their processes
+        assert str(dead.path) != live.session()["file"]
