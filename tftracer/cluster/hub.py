@@ -66,6 +66,7 @@ class Hub:
         self.changed = changed
         self.path = path
         self._last_trace = 0
+        self._present = 0
         self._lock = threading.RLock()
 
     # ------------------------------------------------------------------------------------------------------ processes
@@ -73,8 +74,11 @@ class Hub:
     @property
     def interval_s(self) -> float:
         """How often each process should be heard."""
-        alive = sum(member.link is not None for member in self.members.values())
-        return min(max(BEAT_S, alive / BEATS_PER_S), SLOWEST_BEAT_S)
+        return min(max(BEAT_S, self._present / BEATS_PER_S), SLOWEST_BEAT_S)
+
+    def present(self) -> int:
+        """How many processes are connected."""
+        return self._present
 
     def join(self, said: Message, link: Link) -> Member | None:
         """A process comes, or comes back; None if there are too many. An older connection of the same process is closed."""
@@ -84,6 +88,7 @@ class Hub:
             if old is None and len(self.members) >= MAX_PROCESSES and not self._drop_gone():
                 return None
             member = self.members[process_id] = Member(process_id, self.process(process_id, said), link)
+            self._present += old is None or old.link is None
         if old is not None and old.link is not None:
             old.link.drop("replaced")
         self.changed()
@@ -101,6 +106,7 @@ class Hub:
             return
         with self._lock:
             member.link = None
+            self._present -= 1
             member.info = {**member.info, "state": "ended" if state == "ended" else "lost"}
         self.changed()
 

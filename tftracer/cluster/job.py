@@ -51,6 +51,7 @@ class JobPart:
         self._web = web
         self._hub.path = web.path
         self._hub.address = lambda: web.address
+        web.members = self._hub.present
         self._desk = Desk(self._hub, web.publish)
         return routes(self._desk)
 

@@ -102,9 +102,10 @@ class Server(HTTPServer):
     """Tornado's, with a limit on connections."""
 
     open_connections = 0
+    members: Callable[[], int] = staticmethod(lambda: 0)  # connections beside those: of the job's processes
 
     def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
-        if self.open_connections >= CONNECTIONS:
+        if self.open_connections >= CONNECTIONS + self.members():
             stream.close()
             return
         self.open_connections += 1
@@ -152,6 +153,7 @@ class WebServer:
         self.port = 0
         self.extra_routes: list[Route] = list(extra_routes)
         self.job = job
+        self.members: Callable[[], int] = lambda: 0
         self._origin, self.path = split_base_url(options.base_url)
         self._change = threading.Lock()
         self._serving: Serving | None = None
@@ -311,7 +313,7 @@ class Serving(threading.Thread):
             websocket_ping_interval=20,
             websocket_max_message_size=1024,
         )
-        return Server(
+        server = Server(
             application,
             ssl_options=self._context,
             max_header_size=HEADER_BYTES,
@@ -319,3 +321,5 @@ class Serving(threading.Thread):
             body_timeout=BODY_S,
             idle_connection_timeout=IDLE_CONNECTION_S,
         )
+        server.members = self._server.members
+        return server

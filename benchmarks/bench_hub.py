@@ -1,0 +1,217 @@
+"""1,000 simulated processes on one hub: how soon its page shows them, what they cost it, how soon a request reaches them all.
+
+    python benchmarks/bench_hub.py [PROCESSES]
+
+The hub is a TracingServer in a process of its own, in which a small training loop runs; the simulated processes share this
+one and speak the real protocol over sockets of their own. No TensorFlow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from pathlib import Path
+
+from tornado.httpclient import HTTPRequest
+from tornado.websocket import websocket_connect
+
+from tftracer.cluster import protocol
+
+TOKEN, JOB = "bench", "bench"
+MEASURE_S = 20.0
+
+
+def hub(folder: str) -> None:
+    """The hub's process: serves, trains on one thread, and says how long its steps took whenever it is asked to."""
+    import numpy as np
+
+    from tftracer.server import TracingServer
+
+    os.environ.update(TFTRACER_JOB=JOB, HOROVOD_RANK="0", HOROVOD_SIZE="1000", TFTRACER_HUB_DIR=folder, OMP_NUM_THREADS="1")
+    server = TracingServer(server_port=0, token=TOKEN, spool_dir=folder)
+    print(server.url, flush=True)
+    took: list[float] = []
+    matrix = np.ones((500, 500), np.float32)
+
+    def train() -> None:
+        while True:
+            begin = time.perf_counter()
+            matrix @ matrix
+            took.append(time.perf_counter() - begin)
+            time.sleep(0.005)
+
+    threading.Thread(target=train, daemon=True).start()
+    for _ in sys.stdin:
+        print(statistics.median(took or [0.0]), flush=True)
+        took.clear()
+
+
+class Simulated:
+    """One process of the job."""
+
+    quiet = False  # all of them say nothing, so that a training beside can be timed without them
+
+    def __init__(self, number: int, url: str, asked: list[float]) -> None:
+        self.number, self.url, self.asked = number, url, asked
+        self.interval_s, self.steps = 1.0, 0
+
+    def state(self) -> protocol.Message:
+        place = {"rank": self.number, "size": 1000, "local_rank": 0, "role": "worker", "task": None, "launcher": "horovod"}
+        common = {
+            "id": f"simulated{self.number}",
+            "title": f"rank {self.number}",
+            "host": f"node{self.number}",
+            "pid": self.number,
+        }
+        return {**common, "place": place, "steps": self.steps, "steps_per_s": 10.0, "mean_s": 0.1, "traces": 0, "problem": ""}
+
+    async def join(self) -> None:
+        address = self.url.replace("http", "ws", 1) + "api/job/agents"
+        self.connection = await websocket_connect(HTTPRequest(address, headers={"Authorization": "tftracer-agent"}))
+        hello, mine = protocol.unpack(await self.connection.read_message()), protocol.nonce()
+        shown = protocol.proof(TOKEN, "agent", JOB, hello["nonce"], mine)
+        await self.send("join", job=JOB, nonce=mine, proof=shown, process=self.state())
+        welcome = protocol.unpack(await self.connection.read_message())
+        self.interval_s = welcome["interval_s"]
+
+    async def send(self, kind: str, **fields: object) -> None:
+        await self.connection.write_message(protocol.pack(kind, **fields), binary=True)
+
+    async def beat(self) -> None:
+        await asyncio.sleep(self.number % 100 / 100 * self.interval_s)
+        while True:
+            while Simulated.quiet:
+                await asyncio.sleep(0.05)
+            self.steps += int(10 * self.interval_s)
+            await self.send("beat", process=self.state())
+            await asyncio.sleep(self.interval_s)
+
+    async def hear(self) -> None:
+        while (data := await self.connection.read_message()) is not None:
+            message = protocol.unpack(data)
+            if message["t"] == "pace":
+                self.interval_s = message["interval_s"]
+            elif message["t"] == "prepare":
+                known = {"run_title": "train", "begun": self.steps + 1, "steps_per_s": 10.0, "servers": ""}
+                await self.send("steps", job_trace=message["job_trace"], **known)
+            elif message["t"] == "trace":
+                self.asked.append(time.perf_counter())
+                await self.send("armed", job_trace=message["job_trace"])
+
+
+def cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def page(url: str, known: dict[str, float], wanted: int) -> None:
+    """The hub's page: notes when it shows all."""
+    connection = await websocket_connect(
+        HTTPRequest(url.replace("http", "ws", 1) + "api/live", headers={"Authorization": f"Bearer {TOKEN}"}),
+        max_message_size=1 << 26,
+    )
+    while (data := await connection.read_message()) is not None:
+        message = json.loads(data)
+        if message["type"] == "job":
+            known["updates"] = known.get("updates", 0) + 1
+            if len(message["payload"]["processes"]) >= wanted:
+                known.setdefault("all", time.perf_counter())
+
+
+def ask_all(url: str) -> None:
+    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+    urllib.request.urlopen(urllib.request.Request(url + "api/job/trace", b"{}", headers)).read()
+
+
+def missing(url: str) -> str:
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    found = json.load(urllib.request.urlopen(urllib.request.Request(url + "api/job/traces/1", headers=headers)))
+    return json.dumps(found["missing"])
+
+
+async def bench(process: subprocess.Popen[str], count: int) -> None:
+    assert process.stdin is not None and process.stdout is not None
+    url = (await asyncio.to_thread(process.stdout.readline)).partition("?")[0]
+
+    async def median_step() -> float:
+        process.stdin.write("\n")  # type: ignore[union-attr]
+        process.stdin.flush()  # type: ignore[union-attr]
+        return float(await asyncio.to_thread(process.stdout.readline))  # type: ignore[union-attr]
+
+    async def alternating() -> float:
+        """Median step with beats over that without, seconds of each at random."""
+        steps: dict[bool, list[float]] = {True: [], False: []}
+        for quiet in random.sample([True, False] * 15, 30):
+            Simulated.quiet = quiet
+            await asyncio.sleep(0.2)
+            await median_step()
+            await asyncio.sleep(0.8)
+            steps[quiet].append(await median_step())
+        Simulated.quiet = False
+        return statistics.median(steps[False]) / statistics.median(steps[True])
+
+    async def burnt() -> float:
+        before = cpu_s(process.pid)
+        await asyncio.sleep(MEASURE_S)
+        return (cpu_s(process.pid) - before) / MEASURE_S
+
+    await median_step()
+    alone = await burnt()
+    asked: list[float] = []
+    simulated = [Simulated(i + 1, url, asked) for i in range(count)]
+    known: dict[str, float] = {}
+    tasks = [asyncio.ensure_future(page(url, known, count + 1))]
+    for first in range(0, count, 50):
+        await asyncio.gather(*(one.join() for one in simulated[first : first + 50]))
+    joined = time.perf_counter()
+    for one in simulated:
+        tasks += [asyncio.ensure_future(one.hear()), asyncio.ensure_future(one.beat())]
+    while "all" not in known:
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(12)  # the pace of 1,000 is everybody's now
+    await median_step()
+    updates = known["updates"]
+    beside = await burnt()
+    updated = known["updates"] - updates
+    beside_s = await alternating()
+    begin = time.perf_counter()
+    await asyncio.to_thread(ask_all, url)
+    while len(asked) < count:
+        await asyncio.sleep(0.01)
+    print(f"{count} simulated processes on one hub, a page looking on")
+    print(f"  shown after the last had joined: {max(0.0, known['all'] - joined):.2f} s (at most 1 s)")
+    print(f"  updates of the page: {updated / MEASURE_S:.1f} a second")
+    print(f"  the hub's own cost: {100 * (beside - alone):.1f} % of a core (at most 5 %)")
+    print(f"  trace on all reached the last after: {max(asked) - begin:.2f} s (at most 1 s)")
+    print(f"  a training step beside it: {beside_s:.3f} of what it takes while they say nothing (at most 1.02)")
+    print(await asyncio.to_thread(missing, url))
+    for task in tasks:
+        task.cancel()
+
+
+def main() -> None:
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = [sys.executable, __file__, "--hub", folder]
+        process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        try:
+            asyncio.run(bench(process, count))
+        finally:
+            process.kill()
+            process.wait()
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--hub"]:
+        hub(sys.argv[2])
+    else:
+        main()
