@@ -3,6 +3,8 @@ import type { Lane } from "@/client/messages";
 
 export const HEADER_STRIP = 24;
 export const LANE_GAP = 6;
+/** The line that names a group, over its first lane. */
+export const GROUP_STRIP = 26;
 const ROW_HEIGHT = 20;
 const DENSE_ROW_HEIGHT = 16;
 const DENSE_FROM = 10;
@@ -22,6 +24,8 @@ export interface Band {
   height: number;
   collapsed: boolean;
   pinned: boolean;
+  /** The group that begins here, "" where none does: its name takes the first GROUP_STRIP pixels. */
+  heading: string;
 }
 
 /** What the reader changed about lanes; ids, so that it can live in a URL. */
@@ -54,7 +58,8 @@ function naturalHeight(lane: Lane): number {
 /** How much taller rows may be for the lanes to fill a window of this height: 1 where they overflow it anyway. */
 function growth(lanes: readonly Lane[], strip: boolean, height: number): number {
   const rows = lanes.reduce((sum, lane) => sum + lane.rows * naturalHeight(lane), 0);
-  const rest = height - lanes.length * (LANE_GAP + (strip ? HEADER_STRIP : 0));
+  const groups = new Set(lanes.map((lane) => lane.group)).size;
+  const rest = height - lanes.length * (LANE_GAP + (strip ? HEADER_STRIP : 0)) - (groups > 1 ? groups * GROUP_STRIP : 0);
   return Math.min(TALLEST_ROW / ROW_HEIGHT, Math.max(1, (rest * 0.7) / Math.max(1, rows)));
 }
 
@@ -71,16 +76,20 @@ export function layOut(
   const bands: Band[] = [];
   const grown = growth(lanes, strip, window);
   let top = 0;
+  let group = "";
   for (const index of orderOf(lanes, choices)) {
     const lane = lanes[index];
     if (choices.hidden.has(lane.id) || lane.rows === 0) continue;
     const collapsed = lane.collapsed !== choices.toggled.has(lane.id);
     const rowHeight = collapsed ? COLLAPSED_HEIGHT / lane.rows : Math.round(naturalHeight(lane) * grown);
-    const header = strip ? HEADER_STRIP : 0;
+    const pinned = choices.pinned.includes(lane.id);
+    const heading = pinned || lane.group === group ? "" : lane.group;
+    if (!pinned) group = lane.group;
+    const header = (strip ? HEADER_STRIP : 0) + (heading ? GROUP_STRIP : 0);
     const rowsHeight = collapsed ? COLLAPSED_HEIGHT : Math.max(rowHeight * lane.rows, strip ? 0 : LEAST_LANE);
     const height = header + rowsHeight + LANE_GAP;
     const rowsTop = top + header + LANE_GAP / 2;
-    bands.push({ index, lane, top, rowsTop, rowHeight, height, collapsed, pinned: choices.pinned.includes(lane.id) });
+    bands.push({ index, lane, top, rowsTop, rowHeight, height, collapsed, pinned, heading });
     top += height;
   }
   return { bands, height: top };

@@ -130,6 +130,18 @@ export class TimelineModel {
     return this.start[slice] + this.duration[slice];
   }
 
+  /** True where the answer came with the critical path; large traces come without until someone asks for it. */
+  get hasCriticalPath(): boolean {
+    return this.critical.includes(1);
+  }
+
+  markCritical(nodes: Iterable<number>): void {
+    for (const node of nodes) {
+      const slice = this.sliceOf(node);
+      if (slice >= 0) this.critical[slice] = 1;
+    }
+  }
+
   nameOf(slice: number): string {
     return this.names.get(this.name[slice]);
   }

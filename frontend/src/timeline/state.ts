@@ -1,5 +1,5 @@
 /** What the reader looks at in one trace: kept in the URL, shared by the timeline, the panels and the analyses' tabs. */
-import { inject, markRaw, provide, shallowRef, type InjectionKey, type Ref, type ShallowRef } from "vue";
+import { inject, markRaw, provide, ref, shallowRef, type InjectionKey, type Ref, type ShallowRef } from "vue";
 import { flag, list, number, oneOf, text, useParameter, type Spelling } from "@/state/url";
 import type { TimelineModel } from "./model";
 import type { Matches } from "./search";
@@ -15,8 +15,20 @@ export const TABS = [
   "scheduling",
   "graph",
   "cost",
+  "ranks",
 ] as const;
 export type Tab = (typeof TABS)[number];
+/** Of one process's trace, and of a step traced on several. */
+export const TRACE_TABS: readonly Tab[] = TABS.filter((tab) => tab !== "ranks");
+export const JOB_TABS: readonly Tab[] = [
+  "timeline",
+  "ranks",
+  "ops",
+  "budget",
+  "critical-path",
+  "communication",
+  "scheduling",
+];
 
 export type Range = readonly [startNs: number, endNs: number];
 
@@ -48,6 +60,8 @@ export interface TraceState {
   readonly trace: number;
   /** Null until the timeline is here. */
   readonly model: ShallowRef<TimelineModel | null>;
+  /** The tabs that there are. */
+  readonly tabs: readonly Tab[];
   readonly tab: Ref<Tab>;
   /** The selected node (an index in the trace), null: none. */
   readonly node: Ref<number | null>;
@@ -65,6 +79,8 @@ export interface TraceState {
   readonly pinned: Ref<readonly string[]>;
   readonly order: Ref<readonly string[]>;
   readonly found: ShallowRef<Found>;
+  /** Counts the times that the model's marks (its critical column) were filled in. */
+  readonly marks: Ref<number>;
   readonly camera: ShallowRef<Camera | null>;
   /** Set by `select`: the node that the timeline brings into view; a new object for each wish. */
   readonly revealed: ShallowRef<{ readonly node: number } | null>;
@@ -82,8 +98,8 @@ export interface TraceState {
 const KEY: InjectionKey<TraceState> = Symbol("trace");
 
 /** To be called in the set-up of the view that shows the trace. */
-export function provideTrace(trace: number): TraceState {
-  const state = createTraceState(trace);
+export function provideTrace(trace: number, tabs: readonly Tab[] = TRACE_TABS): TraceState {
+  const state = createTraceState(trace, tabs);
   provide(KEY, state);
   return state;
 }
@@ -94,9 +110,9 @@ export function useTrace(): TraceState {
   return state;
 }
 
-function createTraceState(trace: number): TraceState {
+function createTraceState(trace: number, tabs: readonly Tab[]): TraceState {
   const node = useParameter("node", number(), "push");
-  const tab = useParameter("tab", oneOf(TABS, "timeline"), "push");
+  const tab = useParameter("tab", oneOf(tabs, "timeline"), "push");
   const range = useParameter("range", rangeSpelling(), "push");
   const search = useParameter("q", text());
   const regex = useParameter("regex", flag());
@@ -108,6 +124,7 @@ function createTraceState(trace: number): TraceState {
   return {
     trace,
     model: shallowRef<TimelineModel | null>(null),
+    tabs,
     tab,
     node,
     range,
@@ -123,6 +140,7 @@ function createTraceState(trace: number): TraceState {
     pinned: useParameter("pin", list()),
     order: useParameter("order", list()),
     found: shallowRef<Found>({ status: "empty" }),
+    marks: ref(0),
     camera,
     revealed,
     select: (wanted) => {

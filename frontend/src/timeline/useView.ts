@@ -66,6 +66,7 @@ export function useView(
     ),
   }));
   const shade = computed(() => {
+    void state.marks.value; // the model's critical column may have been filled in since
     const found = state.found.value;
     const filters = {
       devices: state.devices.value,
@@ -131,6 +132,7 @@ export function useView(
     current.resize(width, height, window.devicePixelRatio || 1, window.innerWidth < WIDE_WINDOW);
     const kept = state.view.value;
     if (first && kept !== null) current.jump(...kept);
+    current.drawNow();
   }
 
   watch(shown, (scheme) => view.value?.setTheme(THEMES[scheme]));

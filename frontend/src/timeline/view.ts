@@ -65,6 +65,11 @@ export class TimelineView {
     this.arrange(this.choices, strip);
   }
 
+  /** Draws at once: a canvas that got another size is empty until then. */
+  drawNow(): void {
+    if (!this.disposed) this.draw();
+  }
+
   arrange(choices: LaneChoices, strip = this.strip): void {
     this.choices = choices;
     this.strip = strip;
@@ -176,11 +181,14 @@ export class TimelineView {
 
   redraw(): void {
     if (this.frame !== 0 || this.disposed) return;
-    this.frame = requestAnimationFrame(() => {
-      this.frame = 0;
-      this.renderer.draw(this.viewport, this.layout, this.overlay, this.ratio);
-      this.events.painted();
-    });
+    this.frame = requestAnimationFrame(() => this.draw());
+  }
+
+  private draw(): void {
+    cancelAnimationFrame(this.frame);
+    this.frame = 0;
+    this.renderer.draw(this.viewport, this.layout, this.overlay, this.ratio);
+    this.events.painted();
   }
 
   // ---------------------------------------------------------------------------------------------------------- within
