@@ -134,6 +134,24 @@ def test_many_tiny_ops(count: int, expected: list[str]) -> None:
     assert codes(nodes) == expected
 
 
+@pytest.mark.parametrize(("pause", "first"), [(10 * MS, "tiny_ops"), (40 * MS, "idle_device")])
+def test_a_long_gap_is_not_the_tiny_ops_doing(pause: int, first: str) -> None:
+    nodes = [N(f"a{i}", "AddV2", i * 5_000 + (i >= 600) * pause, i * 5_000 + 3_000 + (i >= 600) * pause) for i in range(1_200)]
+    assert codes(nodes)[0] == first
+
+
+@pytest.mark.parametrize(("strays", "expected"), [(5, True), (6, False)])
+def test_a_few_interrupted_executions_are_left_out(strays: int, expected: bool) -> None:
+    nodes, at = [], 0
+    for i in range(1_000 + strays):
+        size = 2 * MS if i % 200 == 100 else 3_000
+        nodes.append(N(f"a{i}", "AddV2", at, at + size))
+        at += size + 2_000
+    interrupted = sum(n.end - n.start > MS for n in nodes)
+    nodes += [N(f"b{i}", "AddV2", at + i * 2 * MS, at + (i + 1) * 2 * MS) for i in range(strays - interrupted)]
+    assert ("tiny_ops" in codes(nodes)) == expected
+
+
 def test_tiny_ops_beside_large_ones_hold_nothing_back() -> None:
     tiny = [N(f"a{i}", "AddV2", i * 5_000, i * 5_000 + 3_000) for i in range(2_000)]
     assert codes([*tiny, *matmuls(0, 12 * MS)]) == ["balanced"]
@@ -180,6 +198,6 @@ def test_every_rule_and_its_threshold_is_described_in_the_docs() -> None:
         assert f"``{code}``" in page, code
     for name, value in vars(rules).items():
         if name.endswith("_SHARE"):
-            assert f"{value:.0%}" in page or (value == 0.5 and "half" in page), name
-    for words in ("1,000 ops are shorter than 20 µs", "gaps shorter than 100 µs", "at least 1 ms", "1.5 times the median"):
+            assert f"{value:.3g}" in page or f"{100 * value:.3g}%" in page or (value == 0.5 and "half" in page), name
+    for words in ("1,000 ops are shorter than 20 µs", "each up to 100 µs", "at least 1 ms", "1.5 times the median"):
         assert words in page

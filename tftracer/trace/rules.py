@@ -13,8 +13,8 @@ import numpy as np
 
 from tftracer.trace import physical
 from tftracer.trace.breakdown import parts_of
-from tftracer.trace.intervals import Cover
-from tftracer.trace.model import DeviceKind, NodeKind
+from tftracer.trace.intervals import Bool, Cover
+from tftracer.trace.model import DeviceKind, Int64, NodeKind, Trace
 from tftracer.trace.physical import Group
 from tftracer.trace.step import Step, evidence_of, marked, ms, percent, sentence
 from tftracer.web.messages import Link, Sentence
@@ -31,7 +31,10 @@ ONE_OP_SHARE = 0.40  # of the step in which one op runs
 TINY_NS = 20_000  # an op shorter than this costs the executor about as much as itself
 TINY_COUNT = 1_000
 TINY_SHARE = 0.50  # of the step that goes into tiny ops and into the gaps between ops
-GAP_NS = 100_000  # a gap shorter than this is the executor's own work; a longer one has another reason
+GAP_NS = 100_000  # the executor's own work between two ops; what a gap is longer than that has another reason
+STRAY_NS = 1_000_000  # an op that took so long,
+STRAY_SHARE = 0.005  # of a type of which so few do and the others are tiny, was interrupted
+ACCOUNTED_SHARE = 0.20  # of the step that is left without those
 IDLE_SHARE = 0.50  # of the step in which a device that has work does nothing
 SWAP_SHARE = 0.10  # of the step that goes into swapping tensors or computing them again
 
@@ -209,27 +212,42 @@ def tiny_ops(step: Step) -> Sentence | None:
     if count < TINY_COUNT:
         return None
     spent = float(work.self_ns[tiny[work.node]].sum())
-    gaps = Cover.span(0, step.ns) - step.activity.busy
-    length = gaps.end - gaps.start
-    between = float(length[length < GAP_NS].sum())
-    share = (spent + between) / step.ns
-    if share < TINY_SHARE:
+    length = _gaps(step)
+    between = float(np.minimum(length, GAP_NS).sum())
+    stray = float(work.self_ns[_stray(trace, ops, tiny)[work.node]].sum() + length.sum()) - between
+    share = (spent + between) / max(step.ns - stray, 1.0)
+    if share < TINY_SHARE or step.ns - stray < ACCOUNTED_SHARE * step.ns:
         return None
     mean = float((trace.end - trace.start)[tiny].mean())
     codes = np.bincount(trace.op[tiny])
     most = trace.ops[int(np.argmax(codes))]
+    left_out = f" (without {ms(stray)} in a few ops and gaps of unusual length)" if stray > 0.1 * step.ns else ""
     return sentence(
         "tiny_ops",
-        f"{count:,} ops of {mean / 1e3:.2g} µs on average, and the gaps between them, take {percent(share)} of "
-        "the step; the most "
-        f"frequent is {most} ({int(codes.max()):,} times). Running an op costs more than these do.",
+        f"{count:,} ops of {mean / 1e3:.2g} µs on average, and the gaps between them, take {percent(share)} of the "
+        f"step{left_out}; "
+        f"the most frequent is {most} ({int(codes.max()):,} times). Running an op costs more than these do.",
         "Fewer and larger ops: vectorise instead of looping over small tensors, stack variables, use fused layers or "
-        "optimizers, XLA "
-        "(tf.config.optimizer.set_jit) to compile clusters into one.",
+        "optimizers, XLA (tf.config.optimizer.set_jit) to compile clusters into one.",
         share,
-        {"ops": float(count), "mean_ns": mean, "ops_ns": spent, "between_ns": between},
+        {"ops": float(count), "mean_ns": mean, "ops_ns": spent, "between_ns": between, "left_out_ns": stray},
         {"nodes": step.longest(tiny), "tab": "ops", "op": most},
     )
+
+
+def _gaps(step: Step) -> Int64:
+    """The lengths of the stretches in which nothing runs."""
+    gaps = Cover.span(0, step.ns) - step.activity.busy
+    return gaps.end - gaps.start
+
+
+def _stray(trace: Trace, ops: Bool, tiny: Bool) -> Bool:
+    """[n] the few long executions of op types that are tiny nearly always: the system ran something else meanwhile."""
+    long = ops & (trace.end - trace.start >= STRAY_NS)
+    types = len(trace.ops)
+    rare = np.bincount(trace.op[long], minlength=types) <= STRAY_SHARE * np.bincount(trace.op[tiny], minlength=types)
+    result: Bool = long & rare[trace.op]
+    return result
 
 
 def copies(step: Step) -> Sentence | None:

@@ -29,6 +29,8 @@ def verdict(
     """At least one sentence; ``balanced`` if nothing stands out. What tracing itself cost comes last."""
     step = look(trace, context, known or activities(trace), work or work_of(trace))
     found = [s for s in (rule(step) for rule in RULES) if s] if trace.n else []
+    reasons = [s for s in found if s["code"] != "idle_device"]  # idle for no reason that another rule gives
+    found = reasons or found
     ranked = sorted(found, key=lambda s: -s["share"]) or [balanced(step)]
     cost = tracing_cost(step)
     return {
