@@ -141,9 +141,11 @@ def telling_trace(source: SessionSource) -> int:
 
 def serve(source: SessionSource, options: argparse.Namespace) -> int:
     """Until Ctrl-C, or until the page shuts it down."""
+    from tftracer.cluster.job import show_saved_job
     from tftracer.web.app import Options, WebServer
 
     server = WebServer(source, Options(options.port, options.ip, options.token))
+    show_saved_job(server, options.session_file)
     server.start()
     try:
         if options.port and server.port != options.port:

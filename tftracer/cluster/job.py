@@ -12,8 +12,10 @@ from tftracer.cluster.agent import Agent
 from tftracer.cluster.desk import Desk
 from tftracer.cluster.discovery import Plan, make_plan
 from tftracer.cluster.hub import Hub
+from tftracer.cluster.job_file import load_job
 from tftracer.cluster.relay import Own
 from tftracer.cluster.routes import Route, routes
+from tftracer.errors import TracerError
 from tftracer.web.messages import Job
 
 if TYPE_CHECKING:
@@ -88,3 +90,17 @@ class JobPart:
             told = self._desk.job_message()
             if told is not None:
                 self._web.publish({"type": "job", "payload": told})
+
+
+def show_saved_job(web: WebServer, path: str) -> bool:
+    """Let a viewer's server show the job that a session file holds; False if it holds none. Before the server starts."""
+    hub = Hub("", "", web.path)
+    desk = Desk(hub, web.publish)
+    try:
+        found = load_job(desk, path)
+    except TracerError:  # an older kind of file, which holds no job
+        return False
+    if found:
+        web.extra_routes += routes(desk)
+        web.job = desk.job_message
+    return found

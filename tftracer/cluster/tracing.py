@@ -112,7 +112,7 @@ class Tracing:
             title = f"Step {step}" if step else f"One step on each of {len(steps)} processes"
             self._hub.settle(traced, step=step, steps=steps, title=title, run_title=Counter(titles.values()).most_common(1)[0][0])
             waiting = await self._ask(traced, {p: {"run_title": titles[p], "step": steps[p]} for p in steps}, "trace")
-            late = [p for p in steps if waiting.get(p, {"t": "late"})["t"] == "late" and p in self._open(traced)]
+            late = [p for p in self._open(traced) if p in steps and waiting.get(p, {"t": "late"})["t"] == "late"]
             if not late:
                 return
             if last:
@@ -131,7 +131,8 @@ class Tracing:
                 self._hub.missing(traced, process_id, "It did not answer in time.")
             elif not number(answers[process_id], "begun"):
                 self._hub.missing(traced, process_id, "It has run no such step.")
-        return {p: state for p, state in answers.items() if p in self._open(traced)}
+        able = set(self._open(traced))
+        return {p: state for p, state in answers.items() if p in able}
 
     async def _ask(self, traced: Traced, asked: dict[str, dict[str, Any]], kind: str) -> dict[str, Message]:
         if not asked:
