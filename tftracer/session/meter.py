@@ -6,12 +6,16 @@ from collections import deque
 from statistics import median
 from typing import Any, NamedTuple
 
-from tftracer.session.history import History, Sketch
+import numpy as np
+
+from tftracer.session.history import Doubles, History, Sketch
 from tftracer.session.model import RECENT_STEPS
 from tftracer.session.requests import RunHandle
 
 #: Steps that wait to be written; a run that cannot be written for longer is written as a whole history later.
 MAX_PENDING = 100_000
+#: Medians that are not kept for the whole job are those of the last so many.
+MAX_GAPS = 501
 
 
 class Pending(NamedTuple):
@@ -33,8 +37,8 @@ class Meter:
         self.recent: deque[float] = deque(maxlen=RECENT_STEPS)
         self._untraced = Sketch()
         self._all = Sketch()
-        self._gaps: deque[float] = deque(maxlen=501)
-        self._overheads: deque[float] = deque(maxlen=501)
+        self._gaps: deque[float] = deque(maxlen=MAX_GAPS)
+        self._overheads: deque[float] = deque(maxlen=MAX_GAPS)
         self._last_end = 0.0
         self._busy_at_last_end = 0.0
         self.stored = False  # whether the run's definition is in the spool
@@ -46,37 +50,44 @@ class Meter:
         self.written_records = 0
         self.written_bytes = 0  # of the records that the next whole history makes superfluous
 
-    def add(self, start_at: float, duration_s: float, busy_s: float, traced: bool) -> int:
-        """Count one step; ``busy_s`` is the time that all runs together have taken before it. Returns its number."""
-        self.steps += 1
-        self._add_gap(start_at, duration_s, busy_s)
-        if traced and self._untraced.count:
-            self._overheads.append(duration_s - (self.median_s or 0.0))
-        if not traced:
-            self._untraced.add(duration_s)
-        self._all.add(duration_s)
-        self.history.add(self.steps, start_at, duration_s, traced)
-        self._remember(start_at, duration_s, traced)
-        return self.steps
+    def add(self, starts: Doubles, durations: Doubles, busy: Doubles, traced: list[int]) -> int:
+        """Count steps in a row; ``traced`` are positions among them. Returns the number of the first.
 
-    def _remember(self, start_at: float, duration_s: float, traced: bool) -> None:
+        ``busy``: the seconds that all runs together had taken before each of them.
+        """
+        first = self.steps + 1
+        self.steps += len(starts)
+        untraced = np.ones(len(starts), bool)
+        untraced[traced] = False
+        self._untraced.add(durations[untraced])
+        self._all.add(durations)
+        self._add_gaps(starts, durations, busy)
+        if self._untraced.count:
+            self._overheads.extend((durations[traced] - (self.median_s or 0.0)).tolist())
+        self.history.add(first, starts, durations)
+        self.history.traced.extend(first + position for position in traced)
+        self._remember(starts.tolist(), durations.tolist(), traced)
+        return first
+
+    def _remember(self, starts: list[float], durations: list[float], traced: list[int]) -> None:
         if self.first_run_at is None:
-            self.first_run_at = start_at
-        self.last_run_at, self.last_s, self.changed = start_at, duration_s, True
-        self.recent.append(duration_s)
+            self.first_run_at = starts[0]
+        self.last_run_at, self.last_s, self.changed = starts[-1], durations[-1], True
+        self.recent.extend(durations[-RECENT_STEPS:])
         if self.needs_history:
             return
-        if traced:
-            self.pending_traced.append(len(self.pending))
-        self.pending.append((start_at, duration_s))
+        self.pending_traced.extend(len(self.pending) + position for position in traced)
+        self.pending.extend(zip(starts, durations))
         if len(self.pending) > MAX_PENDING:
             self.want_history()
 
-    def _add_gap(self, start_at: float, duration_s: float, busy_s: float) -> None:
-        """What passed since the run's last step outside all session.runs."""
-        if self.steps > 1:
-            self._gaps.append(max(0.0, start_at - self._last_end - (busy_s - self._busy_at_last_end)))
-        self._last_end, self._busy_at_last_end = start_at + duration_s, busy_s + duration_s
+    def _add_gaps(self, starts: Doubles, durations: Doubles, busy: Doubles) -> None:
+        """What passed since the run's step before outside all session.runs."""
+        ends, busy_at_ends = starts + durations, busy + durations
+        gaps = starts - np.append(self._last_end, ends[:-1]) - (busy - np.append(self._busy_at_last_end, busy_at_ends[:-1]))
+        first_ever = self.first_run_at is None
+        self._gaps.extend(np.maximum(gaps[1 if first_ever else 0 :][-MAX_GAPS:], 0.0).tolist())
+        self._last_end, self._busy_at_last_end = float(ends[-1]), float(busy_at_ends[-1])
 
     def want_history(self) -> None:
         self.needs_history = True

@@ -7,36 +7,30 @@ from typing import Any
 
 import msgpack
 import numpy as np
-import numpy.typing as npt
 
 from tftracer.errors import FormatError
 from tftracer.session.file import Record, unpack_map
-from tftracer.session.history import Entry, History
+from tftracer.session.history import COLUMNS, Doubles, History
 from tftracer.session.model import HISTORY
 from tftracer.web.messages import Column, StepTimes
-
-Doubles = npt.NDArray[np.float64]
 
 #: Beyond these no step number, no time and no history is real.
 _MAX_STEP = float(1 << 53)
 _MAX_ENTRIES = 10_000_000
 
-_HISTORY_COLUMNS = ("step", "count", "start_at", "mean_s", "min_s", "max_s")
-
 
 def steps_payload(starts: Sequence[float], durations: Sequence[float], traced: Sequence[int]) -> bytes:
     """Steps in a row, one by one; ``traced`` are positions in them."""
-    return _packed(start_at=starts, duration_s=durations, traced=traced)
+    return _packed(start_at=np.array(starts, float), duration_s=np.array(durations, float), traced=np.array(traced, float))
 
 
 def history_payload(history: History) -> bytes:
-    entries = history.entries()
-    columns = {name: [entry[i] for entry in entries] for i, name in enumerate(_HISTORY_COLUMNS)}
-    return _packed(**columns, traced=list(history.traced))
+    columns = dict(zip(COLUMNS, history.entries().T))
+    return _packed(**columns, traced=np.array(history.traced, float))
 
 
-def _packed(**columns: Sequence[float]) -> bytes:
-    return bytes(msgpack.packb({name: np.asarray(values, "<f8").tobytes() for name, values in columns.items()}))
+def _packed(**columns: Doubles) -> bytes:
+    return bytes(msgpack.packb({name: values.astype("<f8").tobytes() for name, values in columns.items()}))
 
 
 def read_history(records: Sequence[Record]) -> History:
@@ -60,43 +54,42 @@ def _columns(packed: dict[str, Any]) -> dict[str, Doubles]:
     return found
 
 
-def _rows(columns: dict[str, Doubles], names: Sequence[str]) -> list[list[float]]:
-    empty = np.zeros(0)
-    wanted = [columns.get(name, empty) for name in names]
-    return np.stack([column[: min(map(len, wanted))] for column in wanted], axis=1).tolist() if wanted else []
+def _rows(columns: dict[str, Doubles], names: Sequence[str]) -> Doubles:
+    """[n, names], as long as the shortest of the columns."""
+    wanted = [columns.get(name, np.zeros(0)) for name in names]
+    return np.stack([column[: min(map(len, wanted))] for column in wanted], axis=1)
 
 
 def _add_history(history: History, columns: dict[str, Doubles]) -> None:
-    for step, count, start_at, mean_s, min_s, max_s in _rows(columns, _HISTORY_COLUMNS):
-        whole = int(min(max(count, 1), 1 << 31))
-        history.add_entry(Entry(int(min(abs(step), _MAX_STEP)), whole, start_at, mean_s, min_s, max_s))
-    history.traced.extend(int(min(abs(step), _MAX_STEP)) for step in columns.get("traced", np.zeros(0))[-1000:].tolist())
+    rows = np.clip(_rows(columns, COLUMNS), 0.0, _MAX_STEP)
+    rows[:, 1] = np.clip(np.floor(rows[:, 1]), 1, 1 << 31)
+    history.add_entries(rows)
+    history.traced.extend(np.clip(columns.get("traced", np.zeros(0))[-1000:], 0, _MAX_STEP).astype(np.int64).tolist())
 
 
 def _add_steps(history: History, first: Any, columns: dict[str, Doubles]) -> None:
     first = first if isinstance(first, int) and 0 < first < _MAX_STEP else 1
-    known = history.last_step  # a rewrite of the file may have taken them into the history already
-    for i, (start_at, duration_s) in enumerate(_rows(columns, ("start_at", "duration_s"))):
-        if first + i > known:
-            history.add(first + i, start_at, duration_s)
-    traced = columns.get("traced", np.zeros(0))[-1000:]
-    history.traced.extend(first + int(min(abs(position), _MAX_STEP)) for position in traced.tolist())
+    rows = _rows(columns, ("start_at", "duration_s"))
+    known = min(max(0, history.last_step + 1 - first), len(rows))  # a rewrite of the file may have taken them in already
+    history.add(first + known, rows[known:, 0], rows[known:, 1])
+    traced = first + np.clip(columns.get("traced", np.zeros(0))[-1000:], 0, _MAX_STEP).astype(np.int64)
+    history.traced.extend(traced[traced >= first + known].tolist())
 
 
 def step_times(run_id: int, history: History) -> StepTimes:
-    entries = history.entries()
+    step, count, start_at, mean_s, min_s, max_s = history.entries().T
     return {
         "run_id": run_id,
-        "step": _column("<f8", "f8", [entry.step for entry in entries]),
-        "count": _column("<u4", "u4", [entry.steps for entry in entries]),
-        "start_at": _column("<f8", "f8", [entry.start_at for entry in entries]),
-        "mean_s": _column("<f4", "f4", [entry.mean_s for entry in entries]),
-        "min_s": _column("<f4", "f4", [entry.min_s for entry in entries]),
-        "max_s": _column("<f4", "f4", [entry.max_s for entry in entries]),
-        "traced": _column("<f8", "f8", list(history.traced)),
+        "step": _column("<f8", "f8", step),
+        "count": _column("<u4", "u4", count),
+        "start_at": _column("<f8", "f8", start_at),
+        "mean_s": _column("<f4", "f4", mean_s),
+        "min_s": _column("<f4", "f4", min_s),
+        "max_s": _column("<f4", "f4", max_s),
+        "traced": _column("<f8", "f8", np.array(history.traced, float)),
     }
 
 
-def _column(form: str, dtype: Any, values: Sequence[float]) -> Column:
+def _column(form: str, dtype: Any, values: Doubles) -> Column:
     with np.errstate(over="ignore"):
-        return {"dtype": dtype, "data": np.asarray(values, "<f8").astype(form).tobytes()}
+        return {"dtype": dtype, "data": values.astype(form).tobytes()}

@@ -14,18 +14,21 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from tftracer.cluster.place import find_place
 from tftracer.session import saving
 from tftracer.session.facts import cupti
 from tftracer.session.file import compress
-from tftracer.session.history import History
+from tftracer.session.history import Doubles, History
 from tftracer.session.meter import Meter, Pending
 from tftracer.session.model import STEPS, TRACE, RunState
 from tftracer.session.places import tidy
+from tftracer.session.requests import RunHandle
 from tftracer.session.spool import Part
 from tftracer.session.steps import steps_payload
 from tftracer.session.summary import summarize
-from tftracer.session.tracker import Capture, Settled
+from tftracer.session.tracker import Capture
 from tftracer.trace.model import TraceContext
 
 if TYPE_CHECKING:
@@ -152,24 +155,35 @@ class Writer:
         """Empty the queue; the clocks' difference is taken anew each time, for clocks are set."""
         self._tracker.settle()
         settled, offset = self._tracker.settled, time.time() - perf_counter()
-        for _ in range(len(settled)):
-            self._count_one(settled.popleft(), offset)
+        taken = [settled.popleft() for _ in range(len(settled))]
+        if not taken:
+            return
+        starts = np.array([step[1] for step in taken]) * 1e-9 + offset
+        durations = np.maximum(np.array([step[2] - step[1] for step in taken]), 0) * 1e-9
+        busy = self._busy_s + np.cumsum(durations) - durations
+        self._busy_s += float(durations.sum())
+        places: dict[RunHandle, list[int]] = {}
+        for place, step in enumerate(taken):
+            places.setdefault(step[0], []).append(place)
+        for handle, at in places.items():
+            self._count_run(handle, starts[at], durations[at], busy[at], [taken[place][3] for place in at])
 
-    def _count_one(self, settled: Settled, offset: float) -> None:
-        handle, start, end, capture = settled
+    def _count_run(
+        self, handle: RunHandle, starts: Doubles, durations: Doubles, busy: Doubles, captures: list[Capture | None]
+    ) -> None:
         recorder = self._recorder
         meter = recorder.meters.get(handle.run_id) or recorder.new_meter(handle)
-        started_at, duration_s = start * 1e-9 + offset, max(end - start, 0) * 1e-9
+        traced = [position for position, capture in enumerate(captures) if capture]
         with recorder.lock:
-            median_s, between_s = (meter.median_s, meter.between_steps_s) if capture else (None, None)
-            step = meter.add(started_at, duration_s, self._busy_s, capture is not None)
-        self._busy_s += duration_s
+            first = meter.add(starts, durations, busy, traced)
+            median_s, between_s = (meter.median_s, meter.between_steps_s) if traced else (None, None)
         live = self._live.setdefault(handle.run_id, [])
-        live.append((started_at, duration_s))
-        if len(live) >= 2 * LIVE_STEPS:
-            del live[:-LIVE_STEPS]
-        if capture:
-            self._jobs.put(TraceJob(meter, capture, step, started_at, duration_s, median_s, between_s))
+        live.extend(zip(starts[-LIVE_STEPS:].tolist(), durations[-LIVE_STEPS:].tolist()))
+        del live[:-LIVE_STEPS]
+        for position in traced:
+            capture, started_at, duration_s = captures[position], float(starts[position]), float(durations[position])
+            assert capture is not None
+            self._jobs.put(TraceJob(meter, capture, first + position, started_at, duration_s, median_s, between_s))
 
     def _look_around(self) -> None:
         """What changed without an event: sessions opened and closed, steps lost, a tracer that switched itself off."""
