@@ -32,14 +32,15 @@ MEASURE_S = 20.0
 
 def hub(folder: str) -> None:
     """The hub's process: serves, trains on one thread, and says how long its steps took whenever it is asked to."""
+    os.environ.update(TFTRACER_JOB=JOB, HOROVOD_RANK="0", HOROVOD_SIZE="1000", TFTRACER_HUB_DIR=folder)
+    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     import numpy as np
 
     from tftracer.server import TracingServer
 
-    os.environ.update(TFTRACER_JOB=JOB, HOROVOD_RANK="0", HOROVOD_SIZE="1000", TFTRACER_HUB_DIR=folder, OMP_NUM_THREADS="1")
     server = TracingServer(server_port=0, token=TOKEN, spool_dir=folder)
     print(server.url, flush=True)
-    took: list[float] = []
+    took, burnt = [], [0.0]
     matrix = np.ones((500, 500), np.float32)
 
     def train() -> None:
@@ -47,11 +48,12 @@ def hub(folder: str) -> None:
             begin = time.perf_counter()
             matrix @ matrix
             took.append(time.perf_counter() - begin)
+            burnt[0] = time.thread_time()
             time.sleep(0.005)
 
     threading.Thread(target=train, daemon=True).start()
     for _ in sys.stdin:
-        print(statistics.median(took or [0.0]), flush=True)
+        print(statistics.median(took or [0.0]), burnt[0], flush=True)
         took.clear()
 
 
@@ -142,10 +144,12 @@ async def bench(process: subprocess.Popen[str], count: int) -> None:
     assert process.stdin is not None and process.stdout is not None
     url = (await asyncio.to_thread(process.stdout.readline)).partition("?")[0]
 
-    async def median_step() -> float:
+    async def state() -> tuple[float, float]:
+        """The median step since the last look, and the processor time of all steps so far."""
         process.stdin.write("\n")  # type: ignore[union-attr]
         process.stdin.flush()  # type: ignore[union-attr]
-        return float(await asyncio.to_thread(process.stdout.readline))  # type: ignore[union-attr]
+        median, burnt = (await asyncio.to_thread(process.stdout.readline)).split()  # type: ignore[union-attr]
+        return float(median), float(burnt)
 
     async def alternating() -> float:
         """Median step with beats over that without, seconds of each at random."""
@@ -153,19 +157,19 @@ async def bench(process: subprocess.Popen[str], count: int) -> None:
         for quiet in random.sample([True, False] * 15, 30):
             Simulated.quiet = quiet
             await asyncio.sleep(0.2)
-            await median_step()
+            await state()
             await asyncio.sleep(0.8)
-            steps[quiet].append(await median_step())
+            steps[quiet].append((await state())[0])
         Simulated.quiet = False
         return statistics.median(steps[False]) / statistics.median(steps[True])
 
     async def burnt() -> float:
-        before = cpu_s(process.pid)
+        """Of a core, without the training's own share."""
+        before, training = cpu_s(process.pid), (await state())[1]
         await asyncio.sleep(MEASURE_S)
-        return (cpu_s(process.pid) - before) / MEASURE_S
+        after, trained = cpu_s(process.pid), (await state())[1]
+        return (after - before - (trained - training)) / MEASURE_S
 
-    await median_step()
-    alone = await burnt()
     asked: list[float] = []
     simulated = [Simulated(i + 1, url, asked) for i in range(count)]
     known: dict[str, float] = {}
@@ -178,7 +182,6 @@ async def bench(process: subprocess.Popen[str], count: int) -> None:
     while "all" not in known:
         await asyncio.sleep(0.01)
     await asyncio.sleep(12)  # the pace of 1,000 is everybody's now
-    await median_step()
     updates = known["updates"]
     beside = await burnt()
     updated = known["updates"] - updates
@@ -190,7 +193,7 @@ async def bench(process: subprocess.Popen[str], count: int) -> None:
     print(f"{count} simulated processes on one hub, a page looking on")
     print(f"  shown after the last had joined: {max(0.0, known['all'] - joined):.2f} s (at most 1 s)")
     print(f"  updates of the page: {updated / MEASURE_S:.1f} a second")
-    print(f"  the hub's own cost: {100 * (beside - alone):.1f} % of a core (at most 5 %)")
+    print(f"  the hub's own cost: {100 * beside:.1f} % of a core (at most 5 %)")
     print(f"  trace on all reached the last after: {max(asked) - begin:.2f} s (at most 1 s)")
     print(f"  a training step beside it: {beside_s:.3f} of what it takes while they say nothing (at most 1.02)")
     print(await asyncio.to_thread(missing, url))
