@@ -59,7 +59,8 @@ function naturalHeight(lane: Lane): number {
 function growth(lanes: readonly Lane[], strip: boolean, height: number): number {
   const rows = lanes.reduce((sum, lane) => sum + lane.rows * naturalHeight(lane), 0);
   const groups = new Set(lanes.map((lane) => lane.group)).size;
-  const rest = height - lanes.length * (LANE_GAP + (strip ? HEADER_STRIP : 0)) - (groups > 1 ? groups * GROUP_STRIP : 0);
+  const rest =
+    height - lanes.length * (LANE_GAP + (strip ? HEADER_STRIP : 0)) - (groups > 1 ? groups * GROUP_STRIP : 0);
   return Math.min(TALLEST_ROW / ROW_HEIGHT, Math.max(1, (rest * 0.7) / Math.max(1, rows)));
 }
 
