@@ -13,18 +13,16 @@ Listeners are called from these two threads, or from the one that made the chang
 
 from __future__ import annotations
 
-import atexit
 import logging
 import os
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from tftracer.errors import StorageError, UnsupportedError
-from tftracer.session import checks, places, saving, steps
+from tftracer.session import checks, places, process, saving, steps
 from tftracer.session.facts import process_facts
 from tftracer.session.file import Record, Stored
 from tftracer.session.history import History
@@ -83,9 +81,7 @@ class Recorder:
                     self.add_problem("spool", trouble)
                 self._threads = Writer(self)
                 self._threads.start()
-                atexit.register(_close_if_alive, weakref.ref(self))
-                if hasattr(os, "register_at_fork"):
-                    os.register_at_fork(after_in_child=_off_in_child(weakref.ref(self)))
+                self._unwatch = process.watch(self)
         return self
 
     def close(self) -> None:
@@ -94,8 +90,8 @@ class Recorder:
             if self._closed or os.getpid() != self._pid:
                 return
             self._closed = True
-        atexit.unregister(_close_if_alive)
         if self._threads:
+            self._unwatch()
             self._threads.stop()
         self.spool.close(remove=not self.model.runs)
 
@@ -385,20 +381,3 @@ class Recorder:
             state = RunState(handle.run_id, handle.title, list(handle.fetches), list(handle.feeds), handle.options)
             self.model.runs[handle.run_id] = state
             return meter
-
-
-def _close_if_alive(recorder: weakref.ref[Recorder]) -> None:
-    alive = recorder()
-    if alive:
-        alive.close()
-
-
-def _off_in_child(recorder: weakref.ref[Recorder]) -> Callable[[], None]:
-    """In a forked child there are no threads to write what is recorded, and the spool belongs to the parent."""
-
-    def off() -> None:
-        alive = recorder()
-        if alive:
-            alive.tracker.off = True
-
-    return off
