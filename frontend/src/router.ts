@@ -18,6 +18,12 @@ const served: RouteRecordRaw[] = [
   },
   { path: "/job", name: "job", component: () => import("./views/JobView.vue"), meta: { title: "Job" } },
   {
+    path: "/job/traces/:id(\\d+)",
+    name: "job-trace",
+    component: () => import("./views/JobTraceView.vue"),
+    meta: { title: "Trace of the job", full: true },
+  },
+  {
     path: "/:rest(.*)*",
     name: "not-found",
     component: () => import("./views/NotFound.vue"),

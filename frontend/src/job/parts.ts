@@ -1,0 +1,65 @@
+/** What a process of a job did with its step, as the pieces of a bar, and the processes' names. */
+import type { Job, Straggler } from "@/client/messages";
+
+export interface StragglerPart {
+  /** The class that colours it (analyses/budget.css). */
+  readonly key: string;
+  readonly title: string;
+  readonly meaning: string;
+  readonly ns: (of: Straggler) => number;
+}
+
+export const STRAGGLER_PARTS: readonly StragglerPart[] = [
+  { key: "compute", title: "Compute", meaning: "ops, copies and kernels ran", ns: (s) => s.compute_ns },
+  {
+    key: "input",
+    title: "Input",
+    meaning: "waiting for input, or outside session.run while the others had begun",
+    ns: (s) => s.input_ns,
+  },
+  {
+    key: "exposed_communication",
+    title: "Exposed communication",
+    meaning: "its own communication, with no compute beside it",
+    ns: (s) => s.exposed_communication_ns,
+  },
+  {
+    key: "idle",
+    title: "Waiting for others",
+    meaning: "nothing to do until the last process came",
+    ns: (s) => s.waiting_ns,
+  },
+];
+
+export const CAUSES: Record<Straggler["cause"], string> = {
+  compute: "Compute",
+  input: "Input",
+  communication: "Communication",
+  none: "Keeps up",
+};
+
+/** Everything in a process's bar. */
+export function total(of: Straggler): number {
+  return STRAGGLER_PARTS.reduce((sum, part) => sum + part.ns(of), 0);
+}
+
+/** The longest bar: what all bars are drawn against. */
+export function longest(all: readonly Straggler[]): number {
+  return all.reduce((most, one) => Math.max(most, total(one)), 0) || 1;
+}
+
+/** What a process cost the others: what they waited, or by how much its step was longer. */
+export function cost(of: Straggler): number {
+  return Math.max(of.waited_for_ns, of.slower_by_ns);
+}
+
+/** Titles by id; servers that recorded nothing are known by their title alone. */
+export function titlesOf(job: Job | null): (id: string) => string {
+  const titles = new Map(job?.processes.map((p) => [p.id, p.title]));
+  return (id) => titles.get(id) ?? id;
+}
+
+/** Who waited how long for a collective's last process, the longest first. */
+export function waitsOf(waited: Readonly<Record<string, number>>): [id: string, ns: number][] {
+  return Object.entries(waited).sort(([, a], [, b]) => b - a);
+}
