@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from gallery import write_gallery
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
-from rig import FLAGS, Process, start_job, watched
+from rig import FLAGS, Process, Watch, start_job, start_viewer
+from tracepage import TracePage
 
 
 @pytest.fixture(scope="session")
@@ -20,17 +22,18 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def context(browser: Browser) -> Iterator[BrowserContext]:
-    context = browser.new_context(viewport={"width": 1440, "height": 900}, accept_downloads=True)
+    """A browser profile whose pages may not throw, log broken rules, open dialogs or ask another machine for anything."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900}, accept_downloads=True, reduced_motion="reduce")
+    context.set_default_timeout(60_000)
+    watch = Watch(context)
     yield context
     context.close()
+    assert watch.complaints == []
 
 
 @pytest.fixture
 def page(context: BrowserContext) -> Page:
-    """A page that fails its test when it logs an error or asks another machine for anything."""
-    page = context.new_page()
-    page.set_default_timeout(60_000)
-    return watched(page)
+    return context.new_page()
 
 
 @pytest.fixture
@@ -38,3 +41,17 @@ def job(tmp_path: Path) -> Iterator[tuple[Process, str]]:
     process, url = start_job(tmp_path)
     yield process, url
     process.kill()
+
+
+@pytest.fixture(scope="session")
+def gallery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a viewer of real traces; one for all tests, which therefore change nothing in it."""
+    folder = tmp_path_factory.mktemp("gallery")
+    viewer, url = start_viewer(folder, write_gallery(folder))
+    yield url
+    viewer.kill()
+
+
+@pytest.fixture
+def traced(page: Page, gallery: str) -> TracePage:
+    return TracePage(page, gallery)

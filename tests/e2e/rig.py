@@ -6,9 +6,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
-from playwright.sync_api import Page
+from playwright.sync_api import BrowserContext, Page
 
 ROOT = Path(__file__).parent.parent.parent
 TENSORFLOW = ROOT / ".envs/tf221/bin/python"
@@ -55,17 +54,29 @@ class Process:
         self.child.wait()
 
 
-def watched(page: Page) -> Page:
-    def refuse(error: Any) -> None:
-        raise AssertionError(f"the page threw: {error}")
+class Watch:
+    """Collects what no page may do: throw, log a broken rule, open a dialog of its own, ask another machine for anything."""
 
-    page.on("pageerror", refuse)
-    page.on("request", lambda request: local(request.url))
-    return page
+    def __init__(self, context: BrowserContext) -> None:
+        self.complaints: list[str] = []
+        context.on("weberror", lambda error: self.complaints.append(f"threw {error.error}"))
+        context.on("request", lambda request: self.asked(request.url))
+        context.on("console", lambda message: self.logged(message.text))
+        context.on("dialog", lambda dialog: (self.complaints.append(f"opened a dialog: {dialog.message}"), dialog.dismiss()))
+
+    def asked(self, url: str) -> None:
+        if not url.startswith(("http://127.0.0.1:", "https://127.0.0.1:", "blob:", "data:", "file:")):
+            self.complaints.append(f"asked for {url}")
+
+    def logged(self, text: str) -> None:
+        if "Content Security Policy" in text or "[Vue warn]" in text:
+            self.complaints.append(f"logged {text}")
 
 
-def local(url: str) -> None:
-    assert url.startswith(("http://127.0.0.1:", "https://127.0.0.1:", "blob:", "data:", "file:")), f"asked for {url}"
+def picture(page: Page, name: str, *, full: bool = False) -> None:
+    """A screenshot in tests/out, for people; the cursor is moved away and motion has ended."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=PICTURES / f"{name}.png", full_page=full, animations="disabled")
 
 
 def start_job(folder: Path, *arguments: str, **environment: str) -> tuple[Process, str]:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from playwright.sync_api import BrowserContext, Locator, Page, expect
-from rig import PICTURES, Process, start_viewer, watched
+from rig import Process, picture, start_viewer
 
 #: Generous: two cores are shared with training, server and browser.
 LONG = 60_000
@@ -27,11 +27,6 @@ def trace_once(page: Page) -> Locator:
     link = card.get_by_role("link", name=re.compile("^Open the trace of step")).first
     expect(link).to_be_visible(timeout=LONG)
     return link
-
-
-def picture(page: Page, name: str) -> None:
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=PICTURES / f"{name}.png")
 
 
 def test_runs_appear_and_count_live(page: Page, job: tuple[Process, str]) -> None:
@@ -66,7 +61,7 @@ def test_a_step_is_traced_opened_saved_and_reopened_without_tensorflow(
 
     viewer, url = start_viewer(tmp_path, saved)
     try:
-        again = watched(context.new_page())
+        again = context.new_page()
         again.goto(url)
         expect(again.get_by_role("article")).to_have_count(2, timeout=LONG)
         expect(again.get_by_role("button", name="Trace next step")).to_have_count(0)
@@ -115,7 +110,7 @@ def test_a_lost_server_is_said_and_what_was_received_stays(page: Page, job: tupl
 
 def test_two_browsers_see_the_same(page: Page, job: tuple[Process, str], context: BrowserContext) -> None:
     page.goto(job[1])
-    other = watched(context.new_page())
+    other = context.new_page()
     other.goto(job[1])
     trace_once(page)
     expect(run_card(other).get_by_role("link", name=re.compile("^Open the trace"))).to_have_count(1, timeout=LONG)
