@@ -162,6 +162,14 @@ def label_inputs(labels: StringTable) -> Inputs:
     some = end > begin
     label, begin, end = label[some], begin[some], end[some]
     owner, first, last = _split(text, begin, end)
+    return Inputs(label[owner], *input_spans(text, first, last))
+
+
+def input_spans(text: npt.NDArray[np.uint8], first: Int64, last: Int64) -> tuple[Int64, Int64, Int64, npt.NDArray[np.bool_]]:
+    """(offset of the name, its size, slot, control) of the inputs at text[first[i] : last[i]], as ``parse_input`` reads them.
+
+    No Python loop. ``text`` goes on for a byte behind the last one.
+    """
     control = text[first] == 0x5E
     first = first + control
     colon = np.maximum(_last(text, 0x3A, last), first - 1)
@@ -169,7 +177,7 @@ def label_inputs(labels: StringTable) -> Inputs:
     numbered &= ~control & (colon >= first)
     last = np.where(numbered, colon, last)
     slot = np.where(control, -1, np.where(numbered, slot, 0))
-    return Inputs(label[owner], first, last - first, slot, control)
+    return first, last - first, slot, control
 
 
 def _last(text: npt.NDArray[np.uint8], byte: int, before: Int64) -> Int64:

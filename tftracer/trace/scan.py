@@ -1,7 +1,7 @@
-"""Where the nodes of a device begin: the chain of ``node_stats`` fields, found without a Python step for each.
+"""Where the nodes of a device, or of a GraphDef, begin: the chain of their fields, found without a Python step for each.
 
-A node begins with the tag of ``node_stats``, its length, and (as TensorFlow writes fields in order) the tag of its name.
-All places that look like that are candidates; each leads to the place behind it. Where a candidate leads to the very next
+A node begins with the tag of ``node_stats`` (of ``node``), its length, and (as TensorFlow writes fields in order) the tag of its
+name. All places that look like that are candidates; each leads to the place behind it. Where a candidate leads to the very next
 candidate, the chain holds; where it does not (a look-alike inside a string or a number, a node without a name), one step
 is read by hand. The result is exactly what reading field by field gives.
 """
@@ -17,8 +17,9 @@ from tftracer.errors import FormatError
 from tftracer.trace.model import Int64
 from tftracer.trace.wire import LEN, Field, next_field
 
-_NODE_TAG = 0x12  # DeviceStepStats.node_stats, LEN
-_NAME_TAG = 0x0A  # NodeExecStats.node_name, LEN
+NODE_STATS = 2  # the number of DeviceStepStats.node_stats
+GRAPH_NODE = 1  # and of GraphDef.node
+_NAME_TAG = 0x0A  # NodeExecStats.node_name and NodeDef.name, LEN
 _BLOCK = 1 << 20
 _SMALL = 1 << 12
 _SMALLEST = 16  # bytes: a name and a time take more; a file of empty nodes would grow a hundredfold
@@ -52,10 +53,13 @@ class Spans:
             )
 
 
-def node_spans(raw: bytes, low: int, high: int) -> Spans:
-    """The nodes of the DeviceStepStats at raw[low:high]. FormatError and TruncatedError name the byte."""
+def node_spans(raw: bytes, low: int, high: int, number: int = NODE_STATS) -> Spans:
+    """The messages of this number in the DeviceStepStats (or GraphDef) at raw[low:high], a string their first field.
+
+    FormatError and TruncatedError name the byte.
+    """
     spans = Spans(most=min(MAX_NODES, max(_FEW, (high - low) // _SMALLEST)))
-    begin, content, end, link = _candidates(raw, low, high)
+    begin, content, end, link = _candidates(raw, low, high, number << 3 | LEN)
     single: list[tuple[int, int]] = []
     breaks = np.flatnonzero(link != np.arange(1, len(link) + 1))
     at = low
@@ -68,7 +72,7 @@ def node_spans(raw: bytes, low: int, high: int) -> Spans:
             at = int(end[last])
             continue
         found, at = next_field(raw, at, high)
-        if found.number == 2 and found.wire == LEN:
+        if found.number == number and found.wire == LEN:
             single.append((found.offset, at))
             if len(single) > _FEW:
                 _flush(spans, single)
@@ -87,13 +91,13 @@ def _flush(spans: Spans, single: list[tuple[int, int]]) -> None:
         spans.add(pairs[:, 0], pairs[:, 1])
 
 
-def _candidates(raw: bytes, low: int, high: int) -> tuple[Int64, Int64, Int64, Int64]:
+def _candidates(raw: bytes, low: int, high: int, tag: int) -> tuple[Int64, Int64, Int64, Int64]:
     """(tag, content, end, index of the candidate at end or -1) of all that looks like a node, by position."""
     if high - low < max(_SMALL, 8):
         empty = np.zeros(0, np.int64)
         return empty, empty, empty, empty
     text = np.frombuffer(raw, np.uint8, high - low, low)
-    begin = np.concatenate([_looks(text, block) for block in range(0, len(text) - 4, _BLOCK)])
+    begin = np.concatenate([_looks(text, block, tag) for block in range(0, len(text) - 4, _BLOCK)])
     first, second, third = (text[begin + 1], text[begin + 2], text[begin + 3])
     short = (first < 0x80) & (second == _NAME_TAG)
     medium = (first >= 0x80) & (second < 0x80) & (third == _NAME_TAG)
@@ -106,11 +110,11 @@ def _candidates(raw: bytes, low: int, high: int) -> tuple[Int64, Int64, Int64, I
     return begin, content, end, _links(begin, end)
 
 
-def _looks(text: npt.NDArray[np.uint8], block: int) -> Int64:
+def _looks(text: npt.NDArray[np.uint8], block: int, tag: int) -> Int64:
     stop = min(block + _BLOCK, len(text) - 4)
     looks = text[block + 2 : stop + 2] == _NAME_TAG
     looks |= text[block + 3 : stop + 3] == _NAME_TAG
-    looks &= text[block:stop] == _NODE_TAG
+    looks &= text[block:stop] == tag
     return np.flatnonzero(looks) + block
 
 

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
-from tftracer.trace.descriptors import message_class
+from tftracer.errors import FormatError, TruncatedError
+from tftracer.trace.graphdef import GraphNodes, Lookup, read_graph
 from tftracer.trace.labels import Received, label_inputs, parse_input, parse_received
 from tftracer.trace.model import Int64, Trace
+from tftracer.trace.resources import message
 from tftracer.trace.strings import Hasher
-from tftracer.trace.wire import Window
+from tftracer.trace.wire import UInt64, Window
 
 Source = Literal["partition_graph", "labels", "none"]
 
@@ -94,16 +97,6 @@ class _Entities:
         return entity in self.one_by_one
 
 
-class _Edges:
-    """Edges one by one, then as columns."""
-
-    def __init__(self) -> None:
-        self.rows: list[tuple[int, int, int]] = []
-
-    def add(self, producer: int, consumer: int, slot: int) -> None:
-        self.rows.append((producer, consumer, slot))
-
-
 def static_graph(trace: Trace) -> StaticGraph:
     """Edges between entities that were executed. FormatError never: a partition graph that cannot be read counts as none."""
     entities = _Entities(trace)
@@ -142,78 +135,104 @@ def _arrivals(entities: _Entities, names: dict[str, int]) -> list[tuple[int, int
 
 
 def _from_graphs(entities: _Entities) -> list[Int64]:
-    graphs = [graph for graph in _graphs(entities.trace) if graph.node]
+    hasher = Hasher.random()
+    graphs = _graphs(entities.trace, hasher)
     if not graphs:
         return []
-    names = {name: code for code, name in enumerate(entities.trace.names)}
-    sends = {_channel(node): node for graph in graphs for node in graph.node if node.op in _SENDS}
-    rows = _arrivals(entities, names)
-    for graph in graphs:
-        rows += _of_graph(entities, graph, names, sends)
-    return [np.array(rows, np.int64)] if rows else []
+    known = Lookup.of(_name_hashes(entities.trace, hasher))
+    channels = _Channels(entities, graphs)
+    edges = [_of_graph(entities, graph, known, channels) for graph in graphs]
+    rows = channels.arrivals() + channels.rows
+    if rows:
+        edges.append(np.array(rows, np.int64))
+    return [part for part in edges if len(part)]
 
 
-def _graphs(trace: Trace) -> list[Any]:
-    graph_def = message_class("GraphDef")
+def _graphs(trace: Trace, hasher: Hasher) -> list[GraphNodes]:
     graphs = []
     for span in trace.partition_graphs:
         try:
-            graphs.append(graph_def.FromString(trace.raw[span.offset : span.offset + span.size]))
-        except Exception:  # protobuf raises its own DecodeError or, from its older C parser, a RuntimeError
+            graph = read_graph(trace.raw, span, hasher)
+        except (FormatError, TruncatedError):
             continue
+        if len(graph.name):
+            graphs.append(graph)
     return graphs
+
+
+def _of_graph(entities: _Entities, graph: GraphNodes, known: Lookup, channels: _Channels) -> Int64:
+    """Edges between nodes of one graph; what reads a _Recv is added to ``channels``."""
+    codes = np.array([entities.devices.get(name, -1) for name in graph.devices] or [-1], np.int64)
+    base = np.where(codes < 0, -1, codes * entities.width)[graph.device]
+    name = known(graph.name)
+    there = (base >= 0) & (name >= 0)
+    entity = np.where(there, base + name, -1)
+    source = known(graph.source)
+    producer = base[graph.node] + source
+    here = there[graph.node] & (source >= 0) & entities.executed(producer)
+    channels.across(graph, np.flatnonzero(there[graph.node] & ~here), entity, base)
+    edges: Int64 = np.stack([producer, entity[graph.node], graph.slot], 1)[here]
+    return edges
+
+
+class _Channels:
+    """What the _Send and _Recv nodes of the graphs stand for. TensorFlow records hardly any of them: read one by one."""
+
+    def __init__(self, entities: _Entities, graphs: list[GraphNodes]) -> None:
+        self.entities = entities
+        self.rows: list[tuple[int, int, int]] = []
+        self.sends = {_channel(node): node for graph in graphs for node in _nodes(graph, _SENDS).values()}
+
+    @cached_property
+    def names(self) -> dict[str, int]:
+        return {name: code for code, name in enumerate(self.entities.trace.names)}
+
+    def arrivals(self) -> list[tuple[int, int, int]]:
+        return _arrivals(self.entities, self.names) if self.entities.arrivals else []
+
+    def across(self, graph: GraphNodes, missing: Int64, entity: Int64, base: Int64) -> None:
+        """Edges to the readers of the _Recv nodes of a graph. ``missing``: inputs whose node did not run."""
+        receives = _nodes(graph, _RECEIVES)
+        if not receives:
+            return
+        by_name = {node.name.encode("utf-8"): (node, int(base[i])) for i, node in receives.items()}
+        for which in missing.tolist():
+            found = by_name.get(graph.text(which))
+            if found is not None:
+                consumer = int(graph.node[which])
+                self.rows += self._across(found[0], int(base[consumer]), int(entity[consumer]))
+        for i, node in receives.items():  # a TensorFlow that records them
+            if entity[i] >= 0:
+                self.rows += self._across(node, int(base[i]), int(entity[i]))
+
+    def _across(self, receive: Any, base: int, consumer: int) -> list[tuple[int, int, int]]:
+        """What a _Recv stands for: the RecvTensor that carried its tensor, or what the matching _Send reads."""
+        entities, channel = self.entities, _channel(receive)
+        arrived = entities.received.get((base // entities.width, channel[0].decode("utf-8", "replace")))
+        if arrived is not None and entities.has(arrived):
+            return [(arrived, consumer, 0)]
+        send = self.sends.get(channel)
+        if send is None or not send.input:
+            return []
+        base = entities.devices.get(channel[1].decode("utf-8", "replace"), -1) * entities.width
+        if base < 0:
+            return []
+        if send.name in self.names and entities.has(base + self.names[send.name]):
+            return [(base + self.names[send.name], consumer, 0)]
+        source = parse_input(send.input[0])
+        return [(base + self.names[source.name], consumer, source.slot)] if source.name in self.names else []
+
+
+def _nodes(graph: GraphNodes, ops: set[str]) -> dict[int, Any]:
+    """The NodeDefs of some ops, by their numbers in the graph."""
+    codes = [code for code, op in enumerate(graph.ops) if op in ops]
+    chosen = np.flatnonzero(np.isin(graph.op, codes)).tolist() if codes else []
+    return {i: message("NodeDef", graph.span(i)) for i in chosen}
 
 
 def _channel(node: Any) -> tuple[bytes, bytes, bytes]:
     """What a _Send and its _Recv have in common."""
     return node.attr["tensor_name"].s, node.attr["send_device"].s, node.attr["recv_device"].s
-
-
-def _of_graph(
-    entities: _Entities, graph: Any, names: dict[str, int], sends: dict[tuple[bytes, bytes, bytes], Any]
-) -> list[tuple[int, int, int]]:
-    receives = {node.name: node for node in graph.node if node.op in _RECEIVES}
-    rows = []
-    for node in graph.node:
-        device, name = entities.devices.get(node.device), names.get(node.name)
-        if device is None or name is None:
-            continue
-        consumer = device * entities.width + name
-        for text in node.input:
-            source = parse_input(text)
-            base = device * entities.width
-            if source.name in names and entities.has(base + names[source.name]):
-                rows.append((base + names[source.name], consumer, source.slot))
-            elif source.name in receives:
-                rows += _across(entities, receives[source.name], device, consumer, names, sends)
-        if node.op in _RECEIVES:  # a TensorFlow that records them
-            rows += _across(entities, node, device, consumer, names, sends)
-    return rows
-
-
-def _across(
-    entities: _Entities,
-    receive: Any,
-    device: int,
-    consumer: int,
-    names: dict[str, int],
-    sends: dict[tuple[bytes, bytes, bytes], Any],
-) -> list[tuple[int, int, int]]:
-    """What a _Recv stands for: the RecvTensor that carried its tensor, or what the matching _Send reads."""
-    channel = _channel(receive)
-    arrived = entities.received.get((device, channel[0].decode("utf-8", "replace")))
-    if arrived is not None and entities.has(arrived):
-        return [(arrived, consumer, 0)]
-    send = sends.get(channel)
-    if send is None or not send.input:
-        return []
-    base = entities.devices.get(channel[1].decode("utf-8", "replace"), -1) * entities.width
-    if base < 0:
-        return []
-    if send.name in names and entities.has(base + names[send.name]):
-        return [(base + names[send.name], consumer, 0)]
-    source = parse_input(send.input[0])
-    return [(base + names[source.name], consumer, source.slot)] if source.name in names else []
 
 
 # ------------------------------------------------------------------------------------------------------------- labels
@@ -249,16 +268,14 @@ def _from_labels(entities: _Entities) -> list[Int64]:
 
 def _name_codes(trace: Trace, offset: Int64, size: Int64) -> Int64:
     """[inputs] codes into trace.names, -1 for what was not executed: by hash, all together."""
-    if not len(trace.names):
-        return np.full(len(offset), -1, np.int64)
-    hasher = Hasher.random()
-    names, labels = bytes(trace.names.data), bytes(trace.labels.data)
-    known = hasher.spans(Window(names, 0, len(names)), trace.names.offsets[:-1], np.diff(trace.names.offsets))
-    wanted = hasher.spans(Window(labels, 0, len(labels)), offset, size)
-    order = np.argsort(known)
-    place = np.minimum(np.searchsorted(known[order], wanted), len(order) - 1)
-    code = order[place]
-    return np.where(known[code] == wanted, code, -1)
+    hasher, labels = Hasher.random(), bytes(trace.labels.data)
+    return Lookup.of(_name_hashes(trace, hasher))(hasher.spans(Window(labels, 0, len(labels)), offset, size))
+
+
+def _name_hashes(trace: Trace, hasher: Hasher) -> UInt64:
+    """[names]"""
+    names = bytes(trace.names.data)
+    return hasher.spans(Window(names, 0, len(names)), trace.names.offsets[:-1], np.diff(trace.names.offsets))
 
 
 def _from_elsewhere(

@@ -157,6 +157,38 @@ def walk(window: Window, start: Int64, end: Int64) -> Iterator[Fields]:
         raise FormatError(f"{_place(window, start[row[0]])}: more than {MAX_FIELDS} fields in one message. {_REMEDY}")
 
 
+_FEW = 8
+
+
+def leading_fields(window: Window, start: Int64, end: Int64, last: int) -> Fields:
+    """The fields up to number ``last`` of the messages at start[i] : end[i], each message's in its order.
+
+    A message is read to its first field of a higher number: protobuf writes fields in the order of their numbers. The last
+    few messages are read one by one: the one op that has a thousand inputs would make a thousand rounds.
+    """
+    row = np.flatnonzero(start < end)
+    at, stop = start[row], end[row]
+    parts: list[Fields] = []
+    while len(row) > _FEW:
+        found, at = _next_fields(window, row, at, stop)
+        wanted = found.number <= last
+        parts.append(Fields(*(column[wanted] for column in found)))
+        more = wanted & (at < stop)
+        row, at, stop = row[more], at[more], stop[more]
+    rest = [(int(r), *field) for r, a, s in zip(row, at, stop) for field in _up_to(window, int(a), int(s), last)]
+    parts.append(Fields(*np.array(rest, np.int64).reshape(-1, 6).T))
+    return Fields(*(np.concatenate(columns) for columns in zip(*parts)))
+
+
+def _up_to(window: Window, at: int, stop: int, last: int) -> Iterator[Field]:
+    data = window.bytes.data
+    while at < stop:
+        field, at = next_field(data, at, stop, window.low)
+        if field.number > last:
+            return
+        yield field._replace(value=field.value & 0x7FFFFFFFFFFFFFFF)
+
+
 _REMEDY = "The file is damaged or no RunMetadata; trace the step again."
 
 

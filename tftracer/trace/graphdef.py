@@ -1,0 +1,97 @@
+"""The nodes of a GraphDef as columns: names, ops, devices and inputs, read by NumPy from the bytes, attributes passed over.
+
+Nothing is decoded for a node: what is compared with the names of a trace is its hash (strings.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tftracer.trace.labels import input_spans
+from tftracer.trace.model import Int32, Int64, Span, StringTable
+from tftracer.trace.scan import GRAPH_NODE, node_spans
+from tftracer.trace.strings import Hasher, distinct, table
+from tftracer.trace.wire import LEN, UInt64, Window, leading_fields
+
+_NAME, _OP, _INPUT, _DEVICE = 1, 2, 3, 4  # numbers of NodeDef's fields; 5 is its attributes
+
+
+@dataclass
+class GraphNodes:
+    """One partition graph. Hashes are the given hasher's."""
+
+    name: UInt64  # [nodes] hashes
+    op: Int32  # [nodes] codes into ops
+    device: Int32  # [nodes] codes into devices
+    ops: StringTable
+    devices: StringTable
+    span: Callable[[int], bytes]  # a node's own bytes, by its number
+    node: Int64  # [inputs] whose input it is
+    source: UInt64  # [inputs] hash of the name of the node that it comes from
+    slot: Int64  # [inputs] that node's output; -1 for control
+    text: Callable[[int], bytes]  # the name of an input's node, by the input's number
+
+
+def read_graph(raw: bytes, span: Span, hasher: Hasher) -> GraphNodes:
+    """The nodes of the GraphDef at ``span``. FormatError and TruncatedError for bytes that are none."""
+    window = Window(raw, span.offset, span.offset + span.size)
+    spans = node_spans(raw, span.offset, span.offset + span.size, GRAPH_NODE)
+    start = _joined(spans.starts) - window.low
+    end = _joined(spans.ends) - window.low
+    fields = leading_fields(window, start, end, _DEVICE)
+    text = fields.wire == LEN
+    columns = {}
+    for number in (_NAME, _OP, _DEVICE):
+        chosen = text & (fields.number == number)
+        offset, size = np.zeros((2, len(start)), np.int64)
+        offset[fields.row[chosen]], size[fields.row[chosen]] = fields.offset[chosen], fields.size[chosen]
+        columns[number] = (offset, size)
+    op, ops = _coded(window, raw, hasher, *columns[_OP])
+    device, devices = _coded(window, raw, hasher, *columns[_DEVICE])
+    chosen = np.flatnonzero(text & (fields.number == _INPUT) & (fields.size > 0))
+    first, length, slot, _ = input_spans(window.bytes, fields.offset[chosen], (fields.offset + fields.size)[chosen])
+    return GraphNodes(
+        name=hasher.spans(window, *columns[_NAME]),
+        op=op,
+        device=device,
+        ops=ops,
+        devices=devices,
+        span=lambda i: window.bytes[start[i] : end[i]].tobytes(),
+        node=fields.row[chosen],
+        source=hasher.spans(window, first, length),
+        slot=slot,
+        text=lambda i: window.bytes[first[i] : first[i] + length[i]].tobytes(),
+    )
+
+
+def _joined(parts: list[Int64]) -> Int64:
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+
+def _coded(window: Window, raw: bytes, hasher: Hasher, offset: Int64, size: Int64) -> tuple[Int32, StringTable]:
+    codes, first = distinct(hasher.spans(window, offset, size))
+    return codes, table(raw, offset[first] + window.low, size[first])
+
+
+@dataclass
+class Lookup:
+    """Finds the numbers of strings by their hashes."""
+
+    ordered: UInt64
+    code: npt.NDArray[np.intp]
+
+    @classmethod
+    def of(cls, hashes: UInt64) -> Lookup:
+        order = np.argsort(hashes)
+        return cls(hashes[order], order)
+
+    def __call__(self, hashes: UInt64) -> Int64:
+        """[n] numbers, -1 for hashes that are not known."""
+        if not len(self.ordered):
+            return np.full(len(hashes), -1, np.int64)
+        place = np.minimum(np.searchsorted(self.ordered, hashes), len(self.ordered) - 1)
+        return np.where(self.ordered[place] == hashes, self.code[place], -1)
