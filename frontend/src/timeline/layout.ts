@@ -10,7 +10,8 @@ const DENSE_ROW_HEIGHT = 16;
 const DENSE_FROM = 10;
 /** Few rows in a tall window grow, but not beyond this. */
 const TALLEST_ROW = 32;
-const LEAST_LANE = 40;
+/** A lane's name may take two lines beside it. */
+const LEAST_LANE = 38;
 const COLLAPSED_HEIGHT = 24;
 
 /** A lane's place. `top` counts from the content's top; the lane's rows begin at rowsTop. */
@@ -55,6 +56,12 @@ function naturalHeight(lane: Lane): number {
   return lane.rows >= DENSE_FROM ? DENSE_ROW_HEIGHT : ROW_HEIGHT;
 }
 
+/** Height of a row of an open lane: few rows share at least what the lane's name needs. */
+function openHeight(lane: Lane, grown: number, strip: boolean): number {
+  const height = Math.round(naturalHeight(lane) * grown);
+  return strip ? height : Math.max(height, LEAST_LANE / lane.rows);
+}
+
 /** How much taller rows may be for the lanes to fill a window of this height: 1 where they overflow it anyway. */
 function growth(lanes: readonly Lane[], strip: boolean, height: number): number {
   const rows = lanes.reduce((sum, lane) => sum + lane.rows * naturalHeight(lane), 0);
@@ -82,12 +89,12 @@ export function layOut(
     const lane = lanes[index];
     if (choices.hidden.has(lane.id) || lane.rows === 0) continue;
     const collapsed = lane.collapsed !== choices.toggled.has(lane.id);
-    const rowHeight = collapsed ? COLLAPSED_HEIGHT / lane.rows : Math.round(naturalHeight(lane) * grown);
+    const rowHeight = collapsed ? COLLAPSED_HEIGHT / lane.rows : openHeight(lane, grown, strip);
     const pinned = choices.pinned.includes(lane.id);
     const heading = pinned || lane.group === group ? "" : lane.group;
     if (!pinned) group = lane.group;
     const header = (strip ? HEADER_STRIP : 0) + (heading ? GROUP_STRIP : 0);
-    const rowsHeight = collapsed ? COLLAPSED_HEIGHT : Math.max(rowHeight * lane.rows, strip ? 0 : LEAST_LANE);
+    const rowsHeight = rowHeight * lane.rows;
     const height = header + rowsHeight + LANE_GAP;
     const rowsTop = top + header + LANE_GAP / 2;
     bands.push({ index, lane, top, rowsTop, rowHeight, height, collapsed, pinned, heading });
