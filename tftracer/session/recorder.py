@@ -63,6 +63,7 @@ class Recorder:
         self.spool = Spool(None)
         self._spool_dir = spool_dir
         self._listeners: list[Listener] = []
+        self._said: set[str] = set()  # codes of problems that are in the log
         self._threads: Any = None
         self._pid = os.getpid()
         self._closed = False
@@ -220,7 +221,10 @@ class Recorder:
             if any(known["code"] == code for known in problems) or len(problems) >= MAX_PROBLEMS:
                 return
             self.model.facts["problems"] = [*problems, {"code": code, "message": message, "at": time.time()}]
-        log.warning("%s", message)
+            said = code in self._said
+            self._said.add(code)
+        if not said:  # a disk that is full now and then would fill the log, too
+            log.warning("%s", message)
         self.facts_changed()
 
     def solved(self, code: str) -> None:
