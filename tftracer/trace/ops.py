@@ -107,14 +107,15 @@ def op_statistics(
     what = known or work(trace)
     total = float(what.duration.sum())
     if by == "scope":
-        rows = _by_scope(trace, what, total)
+        rows, left_out = _by_scope(trace, what, total, most)
     else:
         code = what.op if by == "type" else what.name
         rows = _rows(trace, what, code, total, by, most)
+        left_out = max(0, _distinct(code) - most)
     return {
         "by": by,
-        "rows": rows[:most],
-        "left_out": max(0, _distinct(what, by) - most) if by != "scope" else max(0, len(rows) - most),
+        "rows": rows,
+        "left_out": left_out,
         "total_ns": total,
         "findings": findings,
     }
@@ -125,8 +126,7 @@ def rows_by_name(trace: Trace, what: Work, total: float) -> list[OpRow]:
     return _rows(trace, what, what.name, total, "name")
 
 
-def _distinct(what: Work, by: str) -> int:
-    code = what.op if by == "type" else what.name
+def _distinct(code: Int32) -> int:
     return int(np.count_nonzero(np.bincount(code))) if len(code) else 0
 
 
@@ -232,20 +232,49 @@ def scope_of(name: str) -> str:
     return name.rsplit("/", 1)[0] if "/" in name else ""
 
 
-def _by_scope(trace: Trace, what: Work, total: float) -> list[OpRow]:
+def _by_scope(trace: Trace, what: Work, total: float, most: int) -> tuple[list[OpRow], int]:
+    """(the longest rows, how many are left out)."""
     scopes, code = _scope_codes(trace, what)
     if not len(code):
-        return []
-    sums = _sums(what, code, len(scopes))
-    merged: dict[str, OpRow] = {}
+        return [], 0
+    keys, own, key = _ancestors(scopes)
+    sums = _added_up(_sums(what, code, len(scopes)), own, key, len(keys), what)
+    longest = np.argsort(-sums.total, kind="stable")  # keys are sorted: of equal ones the first by name comes first
+    rows = []
+    for bite in bites(min(most, len(keys))):
+        for k in longest[bite.start : bite.stop].tolist():
+            at = int(sums.longest[k])
+            rows.append(_row(keys[k], "", "", sums, k, int(what.node[at]), float(what.duration[at]), total))
+    return rows, len(keys) - len(rows)
+
+
+def _ancestors(scopes: list[str]) -> tuple[list[str], Int64, Int64]:
+    """(all scopes and those that they lie in, sorted; pairs of a scope's number and the key that it counts for)."""
+    own: list[int] = []
+    wanted: list[str] = []
     for bite in bites(len(scopes)):
         for c in bite:
-            if scopes[c]:
-                _add_to_ancestors(merged, scopes[c], sums, c, what, total)
-    for row in merged.values():
-        row["mean_ns"] = row["total_ns"] / row["count"]
-        row["share"] = row["total_ns"] / total if total else 0.0
-    return sorted(merged.values(), key=lambda row: (-row["total_ns"], row["key"]))
+            scope = scopes[c]
+            while scope:
+                own.append(c)
+                wanted.append(scope)
+                scope = scope_of(scope)
+    keys = sorted(set(wanted))
+    number = {key: k for k, key in enumerate(keys)}
+    return keys, np.array(own, np.int64), np.array([number[key] for key in wanted], np.int64)
+
+
+def _added_up(sums: Sums, own: Int64, key: Int64, groups: int, what: Work) -> Sums:
+    """The sums of scopes, added up for each of their ancestors."""
+
+    def added(values: Int64 | Float64) -> Float64:
+        return np.bincount(key, values[own].astype(np.float64), groups).astype(np.float64)
+
+    longest = np.zeros(groups, np.int64)
+    order = np.lexsort((-np.arange(len(own)), what.duration[sums.longest[own]]))
+    longest[key[order]] = sums.longest[own[order]]  # of several writes to one place the last stays
+    count = added(sums.count).astype(np.int64)
+    return Sums(count, added(sums.total), added(sums.self_ns), added(sums.device_ns), added(sums.delay), longest)
 
 
 def _scope_codes(trace: Trace, what: Work) -> tuple[list[str], Int32]:
@@ -253,32 +282,10 @@ def _scope_codes(trace: Trace, what: Work) -> tuple[list[str], Int32]:
     present = np.flatnonzero(np.bincount(what.name, minlength=1)) if len(what.name) else np.zeros(0, np.int64)
     scope_code = np.zeros(max(len(trace.names), 1), np.int32)
     index: dict[bytes, int] = {}
+    codes: list[int] = []
     data, offsets = bytes(trace.names.data), trace.names.offsets.tolist()
     for bite in bites(len(present)):
-        for c in present[bite.start : bite.stop].tolist():
-            scope = data[offsets[c] : offsets[c + 1]].rpartition(b"/")[0]
-            scope_code[c] = index.setdefault(scope, len(index))
+        scopes = [data[offsets[c] : offsets[c + 1]].rpartition(b"/")[0] for c in present[bite.start : bite.stop].tolist()]
+        codes += [index.setdefault(scope, len(index)) for scope in scopes]
+    scope_code[present] = codes
     return [scope.decode("utf-8", "replace") for scope in index], scope_code[what.name]
-
-
-def _add_to_ancestors(merged: dict[str, OpRow], scope: str, sums: Sums, code: int, what: Work, total: float) -> None:
-    longest = int(sums.longest[code])
-    own = _row(scope, "", "", sums, code, int(what.node[longest]), float(what.duration[longest]), total)
-    while scope:
-        row = merged.get(scope)
-        if row is None:
-            merged[scope] = OpRow(**{**own, "key": scope})
-        else:
-            _add(row, own)
-        scope = scope_of(scope)
-
-
-def _add(row: OpRow, other: OpRow) -> None:
-    if other["max_ns"] > row["max_ns"]:
-        row["max_ns"], row["node"] = other["max_ns"], other["node"]
-    row["count"] += other["count"]
-    row["total_ns"] += other["total_ns"]
-    row["self_ns"] += other["self_ns"]
-    row["host_ns"] += other["host_ns"]
-    row["device_ns"] += other["device_ns"]
-    row["delay_ns"] += other["delay_ns"]
