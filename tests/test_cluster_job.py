@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cluster_jobs import Jobs, wait_for
+from tornado.httpclient import HTTPRequest
+from tornado.websocket import websocket_connect
 
+from tftracer.cluster.desk import Desk
 from tftracer.cluster.discovery import hub_file
+from tftracer.cluster.hub import Hub
 from tftracer.cluster.job import port_of
+from tftracer.cluster.routes import routes
 
 FOREIGN = ("TF_CONFIG", "TFTRACER_HUB", "TFTRACER_TOKEN", "TFTRACER_JOB")
 
@@ -52,6 +62,36 @@ def test_each_process_is_reached_through_the_hub(jobs: Jobs) -> None:
     assert "<!doctype html>" in page.lower()
     wait_for(lambda: first.get(f"{url}api/session")["runs"][0]["traces"], "the trace")
     assert first.ask(f"{url}api/traces/1/timeline")[:1] != b"{"
+
+
+def test_live_messages_of_a_process_come_through_the_hub(jobs: Jobs) -> None:
+    first, second = jobs.start(2)
+    url = next(p["url"] for p in first.job()["processes"] if p["title"] == "rank 1")
+    address = first.server.url.partition("?")[0].replace("http", "ws", 1) + url.lstrip("/") + "api/live"
+
+    async def look() -> list[dict[str, Any]]:
+        asked = HTTPRequest(address, headers={"Authorization": f"Bearer {first.server.token}"})
+        connection = await websocket_connect(asked)
+        try:
+            return [json.loads(await asyncio.wait_for(connection.read_message(), 60)) for _ in range(3)]
+        finally:
+            connection.close()
+
+    snapshot, *changes = asyncio.run(look())
+    assert snapshot["type"] == "snapshot" and snapshot["payload"]["session"]["id"] == second.recorder.session()["id"]
+    assert {change["type"] for change in changes} <= {"run", "steps", "session", "job"}
+
+
+def test_every_route_of_the_hub_refuses_a_stranger(jobs: Jobs) -> None:
+    only = jobs.rank(0, 2)
+    for pattern, _ in routes(Desk(Hub("", ""), print)):
+        path = re.sub(r"\([^()]*\)", "1", pattern.replace("(/api/.*)", "/api/session").replace("(/.*)?", "/app.js"))
+        url = only.server.url.partition("?")[0] + path.lstrip("/")
+        for headers in ({}, {"Authorization": "Bearer wrong"}):
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60)
+            assert refused.value.code == 401, path
+            refused.value.close()
 
 
 def test_the_same_step_is_traced_on_all_and_opens_as_one_timeline(jobs: Jobs) -> None:
