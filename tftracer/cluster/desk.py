@@ -26,7 +26,7 @@ from tftracer.web.workers import Workers
 T = TypeVar("T")
 
 #: Pages hear of changes after this; with many processes later, so that telling them stays a small part of a core.
-TELL_S, PROCESSES_PER_S = 0.2, 2000
+TELL_S, PROCESSES_PER_S = 0.2, 1500
 LOOK_S = 2.0
 NICE = 5
 #: Opened traces that are kept put together, and the compressed bytes of the parts that were fetched.

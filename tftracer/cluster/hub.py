@@ -19,7 +19,7 @@ from tftracer.session.checks import place as checked_place
 from tftracer.web.messages import Job, JobTrace, Process, TraceRecord
 
 #: With many processes each is heard less often: at most so many beats a second.
-BEATS_PER_S = 100.0
+BEATS_PER_S = 60.0
 BEAT_S, SLOWEST_BEAT_S = 1.0, 30.0
 #: A process that was not heard for so many beats is lost.
 MISSED_BEATS, PATIENCE_S = 3.0, 10.0
