@@ -67,8 +67,12 @@ def test_shapes_and_types() -> None:
     node = next(i for i in range(trace.n) if trace.names[trace.name[i]] == "MatMul_17")
     output = int(np.flatnonzero(found.node == node)[0])
     assert (found.shape_of(output), found.dtype_of(output)) == ("[8, 64]", "float32")
+    known: dict[bytes, tuple[str, str]] = {}
+    assert [found.described(output, known) for _ in range(2)] == [("[8, 64]", "float32")] * 2
+    assert len(known) == 1
     received = int(np.flatnonzero(trace.op[found.node] == list(trace.ops).index("RecvTensor"))[0])
     assert (found.shape_of(received), found.dtype_of(received)) == ("", "")
+    assert found.described(received, known) == ("", "")
 
 
 @settings(max_examples=50, deadline=None)

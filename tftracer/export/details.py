@@ -12,6 +12,8 @@ from tftracer.trace.columns import column, narrow, strings
 from tftracer.trace.labels import parse_received
 from tftracer.trace.model import DeviceKind, Int64, NodeKind, StringTable, Trace
 from tftracer.trace.resources import Outputs, dtype_name
+from tftracer.trace.strings import Hasher, distinct, table
+from tftracer.trace.wire import UInt64, Window
 from tftracer.web.messages import Column, NodeDetails
 
 Codes = npt.NDArray[Any]
@@ -77,30 +79,40 @@ def _offsets(owner: Int64, n: int) -> npt.NDArray[np.uint32]:
 
 
 def _short_labels(trace: Trace) -> tuple[StringTable, npt.NDArray[np.bool_]]:
-    """Labels without the ``name = Op`` that their nodes say anyway: half of the text of a trace. And which are such."""
-    first = np.zeros(len(trace.labels), np.int64)
+    """Labels without the ``name = Op`` that their nodes say anyway: half of the text of a trace. And which are such.
+
+    A label that nodes of several names or ops share (kernels' labels) stays whole.
+    """
+    labels, n = trace.labels, len(trace.labels)
+    first = np.zeros(n, np.int64)
     first[trace.label[::-1]] = np.arange(trace.n)[::-1]
-    names, ops = list(trace.names), list(trace.ops)
-    short = np.zeros(len(trace.labels), np.bool_)
-    texts = []
-    rows = zip(trace.name[first].tolist(), trace.op[first].tolist(), trace.labels) if trace.n else iter(())
-    for code, (name, op, label) in enumerate(rows):
-        head = f"{names[name]} = {ops[op]}"
-        short[code] = label.startswith(head) and len(head) > 3
-        texts.append(label[len(head) :] if short[code] else label)
-    return _only_by_one(trace, StringTable.of(texts), short)
+    if not trace.n or not n:
+        return labels, np.zeros(n, np.bool_)
+    name, op = trace.name[first], trace.op[first]
+    offset, size = labels.offsets[:-1], np.diff(labels.offsets)
+    name_size, op_size = np.diff(trace.names.offsets)[name], np.diff(trace.ops.offsets)[op]
+    head = name_size + 3 + op_size
+    text = np.frombuffer(bytes(labels.data) + b"   ", np.uint8)
+    short = (size >= head) & (head > 3)
+    for i, byte in enumerate(b" = "):
+        short[short] = text[(offset + name_size + i)[short]] == byte
+    hasher = Hasher.random()
+    short[short] = _hashes(hasher, labels, offset[short], name_size[short]) == _of_table(hasher, trace.names)[name[short]]
+    op_at = offset + name_size + 3
+    short[short] = _hashes(hasher, labels, op_at[short], op_size[short]) == _of_table(hasher, trace.ops)[op[short]]
+    odd = (trace.name != name[trace.label]) | (trace.op != op[trace.label])
+    short[trace.label[odd]] = False
+    cut = np.where(short, head, 0)
+    return table(bytes(labels.data), offset + cut, size - cut), short
 
 
-def _only_by_one(trace: Trace, texts: StringTable, short: npt.NDArray[np.bool_]) -> tuple[StringTable, npt.NDArray[np.bool_]]:
-    """A label that nodes of several names or ops share (kernels' labels) stays whole."""
-    first = np.zeros(len(short), np.int64)
-    first[trace.label[::-1]] = np.arange(trace.n)[::-1]
-    odd = (trace.name != trace.name[first][trace.label]) | (trace.op != trace.op[first][trace.label])
-    shared = np.unique(trace.label[odd])
-    if not short[shared].any():
-        return texts, short
-    short[shared] = False
-    return StringTable.of([text if short[i] else trace.labels[i] for i, text in enumerate(texts)]), short
+def _hashes(hasher: Hasher, strings_: StringTable, offset: Int64, size: Int64) -> UInt64:
+    data = bytes(strings_.data)
+    return hasher.spans(Window(data, 0, len(data)), offset, size)
+
+
+def _of_table(hasher: Hasher, strings_: StringTable) -> UInt64:
+    return _hashes(hasher, strings_, strings_.offsets[:-1], np.diff(strings_.offsets))
 
 
 def _shares(trace: Trace) -> npt.NDArray[np.float64]:
@@ -178,26 +190,35 @@ def _outputs(trace: Trace, outputs: Outputs) -> dict[str, Any]:
 
 def _shape_codes(outputs: Outputs, shapes: dict[str, int]) -> Int64:
     """A step has thousands of outputs of a few shapes: a shape's bytes are read once."""
-    known: dict[bytes, int] = {}
-    codes = np.zeros(len(outputs.node), np.int64)
-    for i, (low, size) in enumerate(zip(outputs.offset.tolist(), outputs.size.tolist())):
-        key = _shape_bytes(outputs.raw[low : low + size])
-        code = known.get(key) if key is not None else None
-        if code is None:
-            code = shapes.setdefault(outputs.shape_of(i), len(shapes))
-            if key is not None:
-                known[key] = code
-        codes[i] = code
+    n = len(outputs.node)
+    codes = np.zeros(n, np.int64)
+    if not n:
+        return codes
+    offset, size = _shape_spans(outputs)
+    found = np.flatnonzero(offset >= 0)
+    window = Window(outputs.raw, 0, len(outputs.raw))
+    kind, first = distinct(Hasher.random().spans(window, offset[found], size[found]))
+    texts = [outputs.shape_of(int(i)) for i in found[first]]
+    codes[found] = np.array([shapes.setdefault(text, len(shapes)) for text in texts] or [0], np.int64)[kind]
+    for i in np.flatnonzero(offset < 0).tolist():
+        codes[i] = shapes.setdefault(outputs.shape_of(i), len(shapes))
     return codes
 
 
-def _shape_bytes(output: bytes) -> bytes | None:
-    """The TensorShapeProto in a NodeOutput as TensorFlow writes it: slot, description { dtype, shape, ... }; else None."""
-    at = 2 if output[:1] == b"\x08" else 0
-    if output[at : at + 1] != b"\x1a":
-        return None
-    at += 2 if output[at + 1 : at + 2] < b"\x80" else 3
-    if output[at : at + 1] == b"\x08" and output[at + 1 : at + 2] < b"\x80":
-        at += 2
-    size = output[at + 1 : at + 2]
-    return output[at + 2 : at + 2 + size[0]] if output[at : at + 1] == b"\x12" and size < b"\x80" else None
+def _shape_spans(outputs: Outputs) -> tuple[Int64, Int64]:
+    """Where the TensorShapeProto of each output lies in ``raw``, -1 for those that are not as TensorFlow writes them.
+
+    A NodeOutput begins with its slot, if that is not 0, then the description: { dtype, shape, ... }.
+    """
+    raw, last = np.frombuffer(outputs.raw, np.uint8), len(outputs.raw) - 1
+
+    def byte(at: Int64) -> npt.NDArray[np.uint8]:
+        return raw[np.minimum(at, last)]
+
+    at = outputs.offset + np.where((byte(outputs.offset) == 0x08) & (byte(outputs.offset + 1) < 0x80), 2, 0)
+    good = byte(at) == 0x1A
+    at = at + np.where(byte(at + 1) < 0x80, 2, 3)
+    at = at + np.where((byte(at) == 0x08) & (byte(at + 1) < 0x80), 2, 0)
+    size = byte(at + 1).astype(np.int64)
+    good &= (byte(at) == 0x12) & (size < 0x80) & (at + 2 + size <= outputs.offset + outputs.size)
+    return np.where(good, at + 2, -1), size

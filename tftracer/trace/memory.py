@@ -178,11 +178,12 @@ def memory(
         at = curves[order[0]]["peak_ns"] if at_ns is None else at_ns
         alive = np.flatnonzero((found.place == order[0]) & (found.alloc <= at) & (found.free > at))
         peak = alive[np.lexsort((alive, -found.bytes[alive]))][:MAX_AT_PEAK]
+    last = _last_of_buffers(trace, lives, found)
     return {
         "curves": [curves[p] for p in order],
-        "tensors": _tensors(trace, outputs, lives, found, largest),
+        "tensors": _tensors(trace, outputs, lives, found, last, largest),
         "tensors_total": len(found.bytes),
-        "at_peak": _tensors(trace, outputs, lives, found, peak),
+        "at_peak": _tensors(trace, outputs, lives, found, last, peak),
         "temporary": _temporary(trace, held.temp_bytes),
         "persistent_bytes": float(held.persistent_bytes.sum()),
         "findings": findings,
@@ -216,11 +217,46 @@ def thinned(live: Int64, peak: int) -> Int64:
     return distinct(np.concatenate([order[begin], order[ends], [0, peak, n - 1]]))
 
 
-def _tensors(trace: Trace, outputs: Outputs, lives: Lives, found: Buffers, chosen: Int64) -> list[Tensor]:
-    last = _last_of_buffers(trace, lives, found)
+def _tensors(trace: Trace, outputs: Outputs, lives: Lives, found: Buffers, last: Int64, chosen: Int64) -> list[Tensor]:
+    """The rows of some buffers. ``last``: of ``_last_of_buffers``."""
+    names, ops = trace.names, trace.ops
+    places = [(trace.devices[device].name, allocator) for device, allocator in lives.places]
+    shapes: dict[bytes, tuple[str, str]] = {}
     result: list[Tensor] = []
     for bite in bites(len(chosen), 500):
-        result.extend(_tensor(trace, outputs, lives, found, int(chosen[i]), last) for i in bite)
+        buffer = chosen[bite.start : bite.stop]
+        output = lives.output[found.first[buffer]]
+        node = outputs.node[output]
+        columns = (
+            node.tolist(),
+            trace.name[node].tolist(),
+            output.tolist(),
+            outputs.slot[output].tolist(),
+            trace.op[node].tolist(),
+            found.place[buffer].tolist(),
+            found.bytes[buffer].astype(np.float64).tolist(),
+            found.alloc[buffer].astype(np.float64).tolist(),
+            found.free[buffer].astype(np.float64).tolist(),
+            last[buffer].tolist(),
+        )
+        for at, name, number, slot, op, place, size, alloc, free, consumer in zip(*columns):
+            shape, dtype = outputs.described(number, shapes)
+            result.append(
+                {
+                    "node": at,
+                    "name": names[name],
+                    "output": slot,
+                    "op": ops[op],
+                    "device": places[place][0],
+                    "allocator": places[place][1],
+                    "bytes": size,
+                    "shape": shape,
+                    "dtype": dtype,
+                    "alloc_ns": alloc,
+                    "free_ns": free,
+                    "last_consumer": consumer,
+                }
+            )
     return result
 
 
@@ -231,26 +267,6 @@ def _last_of_buffers(trace: Trace, lives: Lives, found: Buffers) -> Int64:
     order = known[np.argsort(trace.end[lives.consumer[known]], kind="stable")]
     last[found.of[order]] = lives.consumer[order]
     return last
-
-
-def _tensor(trace: Trace, outputs: Outputs, lives: Lives, found: Buffers, buffer: int, last: Int64) -> Tensor:
-    output = int(lives.output[found.first[buffer]])
-    node = int(outputs.node[output])
-    device, allocator = lives.places[int(found.place[buffer])]
-    return {
-        "node": node,
-        "name": trace.names[trace.name[node]],
-        "output": int(outputs.slot[output]),
-        "op": trace.ops[trace.op[node]],
-        "device": trace.devices[device].name,
-        "allocator": allocator,
-        "bytes": float(found.bytes[buffer]),
-        "shape": outputs.shape_of(output),
-        "dtype": outputs.dtype_of(output),
-        "alloc_ns": float(found.alloc[buffer]),
-        "free_ns": float(found.free[buffer]),
-        "last_consumer": int(last[buffer]),
-    }
 
 
 def _temporary(trace: Trace, temporary: Int64) -> list[OpRow]:

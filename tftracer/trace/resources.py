@@ -46,6 +46,30 @@ class Outputs:
         low = int(self.offset[output])
         return shape_text(message("NodeOutput", self.raw[low : low + int(self.size[output])]).tensor_description)
 
+    def described(self, output: int, known: dict[bytes, tuple[str, str]]) -> tuple[str, str]:
+        """(shape, dtype). ``known`` keeps what outputs are described as, by their bytes up to the sizes and addresses."""
+        low = int(self.offset[output])
+        shape = _leading_shape(self.raw[low : low + int(self.size[output])])
+        key = shape + int(self.dtype[output]).to_bytes(8, "little", signed=True) if shape else b""
+        if key not in known:
+            found = (self.shape_of(output), self.dtype_of(output))
+            if not key:
+                return found
+            known[key] = found
+        return known[key]
+
+
+def _leading_shape(output: bytes) -> bytes:
+    """The shape's bytes in a NodeOutput as TensorFlow writes it: slot, description { dtype, shape, ... }; else b""."""
+    at = 2 if output[:1] == b"\x08" else 0
+    if output[at : at + 1] != b"\x1a":
+        return b""
+    at += 2 if output[at + 1 : at + 2] < b"\x80" else 3
+    if output[at : at + 1] == b"\x08" and output[at + 1 : at + 2] < b"\x80":
+        at += 2
+    size = output[at + 1 : at + 2]
+    return output[at : at + 2 + size[0]] if output[at : at + 1] == b"\x12" and size < b"\x80" else b""
+
 
 @dataclass
 class Allocations:
