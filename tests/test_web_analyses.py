@@ -16,9 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from web_client import Answer, Client, serving
 
-from tftracer.trace.answers import Answers
+from tftracer.helper.engine import Threads
+from tftracer.helper.library import Answered, Bounded, Format, Payload, Question, Trace
+from tftracer.trace.model import TraceContext
 from tftracer.web import messages
-from tftracer.web.analyses import Analyses, Bounded, Format, Question, Trace
+from tftracer.web.analyses import Analyses
+from tftracer.web.encode import encode
 from tftracer.web.workers import Workers
 
 JSON = Format(False, "")
@@ -51,14 +54,26 @@ class Counter:
         self.count = 0
         self.begun, self.may_end = threading.Event(), threading.Event()
 
-    def question(self, key: str = "question") -> Question:
-        return Question(key, self.answer)
-
-    def answer(self, answers: Answers) -> dict[str, Any]:
+    def answer(self) -> dict[str, Any]:
         self.count += 1
         self.begun.set()
         assert self.may_end.wait(WAIT_S)
         return {"count": self.count}
+
+
+class FakeEngine(Threads):
+    """Answers by the name of the question."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda trace: Payload(b"", False, 0, TraceContext()))
+        self.answers: dict[str, Callable[[], dict[str, Any]]] = {}
+
+    def ask(self, trace: Trace, question: Question, form: Format) -> Answered:
+        return Answered(encode(self.answers[question.name](), *form))
+
+
+def question(name: str) -> Question:
+    return Question(name, name)
 
 
 @pytest.fixture
@@ -68,47 +83,60 @@ def workers() -> Iterator[Workers]:
     made.stop()
 
 
-def run(workers: Workers, look: Callable[[Analyses, FakeSource], Any]) -> None:
+def run(workers: Workers, look: Callable[[Analyses, FakeEngine], Any]) -> None:
     async def main() -> None:
-        source = FakeSource()
-        await asyncio.wait_for(look(Analyses(source, workers), source), WAIT_S)
+        engine = FakeEngine()
+        await asyncio.wait_for(look(Analyses(FakeSource(), workers, engine), engine), WAIT_S)
 
     asyncio.run(main())
 
 
 def test_many_who_ask_at_once_are_answered_once(workers: Workers) -> None:
-    async def look(analyses: Analyses, source: FakeSource) -> None:
+    async def look(analyses: Analyses, engine: FakeEngine) -> None:
         counter = Counter()
         counter.may_end.set()
-        bodies = await asyncio.gather(*(analyses.ask(TRACE, counter.question(), JSON) for _ in range(20)))
+        engine.answers["count"] = counter.answer
+        bodies = await asyncio.gather(*(analyses.ask(TRACE, question("count"), JSON) for _ in range(20)))
         assert {body.chunks for body in bodies} == {(b'{"count":1}',)}
-        assert (await analyses.ask(TRACE, counter.question(), JSON)).chunks == (b'{"count":1}',)
-        assert source.reads == 1
+        assert (await analyses.ask(TRACE, question("count"), JSON)).chunks == (b'{"count":1}',)
 
     run(workers, look)
 
 
+def test_a_trace_is_read_once(workers: Workers) -> None:
+    async def main() -> None:
+        source = FakeSource()
+        analyses = Analyses(source, workers)
+        await asyncio.gather(*(analyses.ask(TRACE, question(name), JSON) for name in ("verdict", "ops", "breakdown")))
+        assert source.reads == 1
+
+    asyncio.run(main())
+
+
 def test_an_answer_that_failed_is_asked_for_anew(workers: Workers) -> None:
-    async def look(analyses: Analyses, source: FakeSource) -> None:
-        def fail(answers: Answers) -> dict[str, Any]:
+    async def look(analyses: Analyses, engine: FakeEngine) -> None:
+        def fail() -> dict[str, Any]:
             raise ValueError("on purpose")
 
+        engine.answers["q"] = fail
         for _ in range(2):
             with pytest.raises(ValueError, match="on purpose"):
-                await analyses.ask(TRACE, Question("q", fail), JSON)
-        assert (await analyses.ask(TRACE, Question("q", lambda a: {"a": 1}), JSON)).size == 7
+                await analyses.ask(TRACE, question("q"), JSON)
+        engine.answers["q"] = lambda: {"a": 1}
+        assert (await analyses.ask(TRACE, question("q"), JSON)).size == 7
 
     run(workers, look)
 
 
 def test_one_trace_keeps_one_worker_busy(workers: Workers) -> None:
-    async def look(analyses: Analyses, source: FakeSource) -> None:
+    async def look(analyses: Analyses, engine: FakeEngine) -> None:
         slow, other = Counter(), Counter()
         other.may_end.set()
-        first = asyncio.ensure_future(analyses.ask(TRACE, slow.question("slow"), JSON))
+        engine.answers = {"slow": slow.answer, "same trace": other.answer, "another trace": other.answer}
+        first = asyncio.ensure_future(analyses.ask(TRACE, question("slow"), JSON))
         await asyncio.to_thread(slow.begun.wait, WAIT_S)
-        second = asyncio.ensure_future(analyses.ask(TRACE, other.question("same trace"), JSON))
-        await analyses.ask(TRACE._replace(id=1, session="another"), other.question("another trace"), JSON)
+        second = asyncio.ensure_future(analyses.ask(TRACE, question("same trace"), JSON))
+        await analyses.ask(TRACE._replace(id=1, session="another"), question("another trace"), JSON)
         assert not second.done()
         slow.may_end.set()
         await asyncio.gather(first, second)
@@ -117,22 +145,23 @@ def test_one_trace_keeps_one_worker_busy(workers: Workers) -> None:
 
 
 def test_what_nobody_waits_for_is_not_begun(workers: Workers) -> None:
-    async def look(analyses: Analyses, source: FakeSource) -> None:
+    async def look(analyses: Analyses, engine: FakeEngine) -> None:
         slow, dropped, kept = Counter(), Counter(), Counter()
         dropped.may_end.set()
         kept.may_end.set()
-        first = asyncio.ensure_future(analyses.ask(TRACE, slow.question("slow"), JSON))
+        engine.answers = {"slow": slow.answer, "dropped": dropped.answer, "kept": kept.answer}
+        first = asyncio.ensure_future(analyses.ask(TRACE, question("slow"), JSON))
         await asyncio.to_thread(slow.begun.wait, WAIT_S)
-        gone = asyncio.ensure_future(analyses.ask(TRACE, dropped.question("dropped"), JSON))
-        stays = asyncio.ensure_future(analyses.ask(TRACE, kept.question("kept"), JSON))
-        goes = asyncio.ensure_future(analyses.ask(TRACE, kept.question("kept"), JSON))
+        gone = asyncio.ensure_future(analyses.ask(TRACE, question("dropped"), JSON))
+        stays = asyncio.ensure_future(analyses.ask(TRACE, question("kept"), JSON))
+        goes = asyncio.ensure_future(analyses.ask(TRACE, question("kept"), JSON))
         await asyncio.sleep(0)
         gone.cancel()
         goes.cancel()
         slow.may_end.set()
         await asyncio.gather(first, stays)
         assert (dropped.count, kept.count) == (0, 1)
-        await analyses.ask(TRACE, dropped.question("dropped"), JSON)  # who asks later is answered
+        await analyses.ask(TRACE, question("dropped"), JSON)  # who asks later is answered
         assert dropped.count == 1
 
     run(workers, look)

@@ -37,3 +37,7 @@ class MissingTensorFlowError(TracerError):
 
 class UnsupportedError(TracerError):
     """The call makes no sense here: tracing a session that was reopened from a file, for one."""
+
+
+class HelperError(TracerError):
+    """The process that analyses traces died, hangs or ran out of memory. The trace itself is whole, and training untouched."""

@@ -79,7 +79,7 @@ class TracingServer:
         port = port_of(server_port, self._recorder.session()["place"]["local_rank"])
         options = Options(port, server_ip, token, as_text(certfile), as_text(keyfile), base_url)
         self._job = JobPart(self._recorder, hub or "", bool(token or os.environ.get("TFTRACER_TOKEN", "").strip()))
-        self._web = WebServer(self._recorder, options, job=self._job.message)
+        self._web = WebServer(self._recorder, options, job=self._job.message, engine=self._recorder.engine)
         self._web.extra_routes += self._job.attach(self._web)
         self._hook: Any = None
         self._told = False

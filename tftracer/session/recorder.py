@@ -19,9 +19,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from tftracer.errors import StorageError, UnsupportedError
+from tftracer.helper.engine import Helped
+from tftracer.helper.library import Payload, Trace
 from tftracer.session import checks, places, process, saving, steps
 from tftracer.session.facts import process_facts
 from tftracer.session.file import Record, Stored
@@ -61,6 +64,7 @@ class Recorder:
         self.lock = threading.RLock()
         self.facts_dirty = True
         self.spool = Spool(None)
+        self.engine = Helped(self._payload)
         self._spool_dir = spool_dir
         self._listeners: list[Listener] = []
         self._said: set[str] = set()  # codes of problems that are in the log
@@ -94,6 +98,7 @@ class Recorder:
         if self._threads:
             self._unwatch()
             self._threads.stop()
+        self.engine.close()
         self.spool.close(remove=not self.model.runs)
 
     def flush(self, timeout_s: float = 60.0) -> bool:
@@ -165,6 +170,12 @@ class Recorder:
         finally:
             self.trace_record(trace_id)  # if it was removed meanwhile, that is the error to tell
 
+    def _payload(self, trace: Trace) -> Payload:
+        """For the helper: as the file has it, so that nothing is decompressed here."""
+        with self.lock:
+            context, payload = self.trace_context(trace.id), self.model.trace(trace.id).payload
+        return Payload(payload.stored() if payload.size else b"", True, payload.raw_size, context)
+
     # ------------------------------------------------------------------------------------------------------ changing
 
     def set_note(self, trace_id: int, note: str) -> TraceRecord:
@@ -183,6 +194,7 @@ class Recorder:
 
     def request_traces(self, run_id: int | None, steps: int) -> None:
         """Trace the next ``steps`` steps of a run (None: of whichever comes); 0 takes the request back."""
+        self.engine.warm()
         if run_id is None:
             self.tracker.requests.ask(None, steps)
             return
@@ -209,6 +221,7 @@ class Recorder:
         self.tracker.take_back_all_at()
 
     def set_trace_all(self, on: bool) -> None:
+        self.engine.warm()
         self.tracker.requests.set_trace_all(on)
         with self.lock:
             self.model.facts["trace_all"] = on
@@ -334,16 +347,16 @@ class Recorder:
                 self.run_message(run)
             return saving.snapshot(self.model, self._history)
 
-    def load(self, path: str) -> Loaded:
-        """Add a file's runs and traces to this session, under numbers of their own."""
-        other = open_session(path)
-        traces = sum(self._load_run(other, run) for run in other.runs())
+    def load(self, path: str, name: str = "") -> Loaded:
+        """Add a file's runs and traces to this session, under numbers of their own; ``name``: how the file is called."""
+        other, origin = open_session(path), name or Path(path).name
+        traces = sum(self._load_run(other, run, origin) for run in other.runs())
         return {"ok": True, "runs": len(other.runs()), "traces": traces, "cut": other.session()["cut"]}
 
-    def _load_run(self, other: SavedSession, run: Run) -> int:
+    def _load_run(self, other: SavedSession, run: Run, origin: str) -> int:
         with self.lock:
             number = self.model.next_run_id()
-        state = replace(other.run_state(run["id"]), id=number, traces={}, history=[])
+        state = replace(other.run_state(run["id"]), id=number, origin=origin, traces={}, history=[])
         self.change(saving.run_part(state))
         self.change(saving.history_part(state, other.history(run["id"])))
         self.tell({"type": "run", "payload": self.run(number)})

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tftracer.cluster.place import find_place
+from tftracer.helper.library import Payload, Trace
 from tftracer.session import saving
 from tftracer.session.facts import cupti
 from tftracer.session.file import compress
@@ -27,7 +28,7 @@ from tftracer.session.places import tidy
 from tftracer.session.requests import RunHandle
 from tftracer.session.spool import Part
 from tftracer.session.steps import steps_payload
-from tftracer.session.summary import summarize
+from tftracer.session.summary import unfinished
 from tftracer.session.tracker import Capture
 from tftracer.trace.model import TraceContext
 
@@ -41,7 +42,7 @@ HISTORY_STEPS = 100_000  # written one by one before the history is written as a
 #: The spool is rewritten when so much of it is superfluous, and more than is needed.
 DEAD_BYTES = 16 << 20
 DEAD_RECORDS = 20_000
-#: A trace up to this size is summed up before it is announced; a larger one after.
+#: A trace up to this size is summed up before it is announced, unless that has to wait for others; a larger one after.
 SOON_BYTES = 8 << 20
 CLOSE_S = 60.0  # that the end of the process may wait for traces to be written
 LIVE_STEPS = 500  # in one update of the page
@@ -290,13 +291,22 @@ class Writer:
             "asked_by": job.capture.asked_by,
             "context": {name: value for name, value in vars(context).items() if name not in ("step", "title")},
         }
-        large = len(raw) > SOON_BYTES
-        if not large:
-            meta.update(summarize(raw, context))
+        packed = compress(raw)
+        trace = Trace(recorder.model.facts["id"], trace_id, job.started_at, len(raw))
+        payload = Payload(packed, True, len(raw), context)
+        soon = len(raw) <= SOON_BYTES and recorder.engine.is_free
+        if soon:
+            meta.update(self._summary(trace, payload))
         self._store_definition(job.meter)
-        recorder.store_trace(Part(TRACE, meta, compress(raw), len(raw)), job.meter.handle.run_id)
-        if large:
-            recorder.trace_facts(trace_id, summarize(raw, context))
+        recorder.store_trace(Part(TRACE, meta, packed, len(raw)), job.meter.handle.run_id)
+        if not soon:
+            recorder.trace_facts(trace_id, self._summary(trace, payload))
+
+    def _summary(self, trace: Trace, payload: Payload) -> dict[str, Any]:
+        try:
+            return self._recorder.engine.summarise(trace, payload)
+        except Exception as error:  # memory or time ran out; the trace is whole
+            return unfinished(error)
 
     def _context(self, job: TraceJob) -> TraceContext:
         capture = job.capture

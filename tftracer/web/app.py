@@ -25,6 +25,7 @@ from tornado import web
 from tornado.httpserver import HTTPServer
 from tornado.iostream import IOStream
 
+from tftracer.helper.engine import Engine
 from tftracer.session.source import SessionSource
 from tftracer.web import downloads, handlers, pages
 from tftracer.web.analyses import Analyses
@@ -146,8 +147,10 @@ class WebServer:
         options: Options,
         extra_routes: Sequence[Route] = (),
         job: Callable[[], Job | None] = lambda: None,
+        engine: Engine | None = None,
     ) -> None:
         self.source = source
+        self.engine = engine  # None: the worker threads analyse
         self.options = options
         self.token = choose_token(options.token)
         self.port = 0
@@ -296,7 +299,7 @@ class Serving(threading.Thread):
             source=server.source,
             access=server.access(),
             quick=quick,
-            analyses=Analyses(server.source, heavy),
+            analyses=Analyses(server.source, heavy, server.engine),
             live=self.live,
             static=Static(server.path),
             instance=secrets.token_hex(8),

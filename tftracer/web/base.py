@@ -41,6 +41,7 @@ STATUS: list[tuple[type[errors.TracerError], int, str]] = [
     (errors.MissingTensorFlowError, 409, "no_tensorflow"),
     (errors.FormatError, 400, "bad_file"),
     (errors.StorageError, 507, "storage"),
+    (errors.HelperError, 503, "analysis_failed"),
 ]
 
 

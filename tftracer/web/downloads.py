@@ -6,10 +6,9 @@ import contextlib
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, NamedTuple
 
 from tornado.httputil import HTTPServerRequest
 from tornado.iostream import StreamClosedError
@@ -19,46 +18,23 @@ from tftracer.session.source import SessionSource
 from tftracer.web.base import Refusal, log
 from tftracer.web.encode import WRITE_BYTES, joined
 from tftracer.web.handlers import ApiHandler, OfTrace
-from tftracer.web.messages import Session, TraceRecord
-
-if TYPE_CHECKING:
-    from tftracer.trace.answers import Answers
+from tftracer.web.messages import Session
 
 UPLOAD_BYTES = 16 << 30
 UPLOAD_S = 24 * 3600.0
-MEMORY_BYTES = 8 << 20  # an export beyond this is on disk while it is sent
-Writer = Callable[["Answers", TraceRecord, IO[bytes]], None]
+BINARY = "application/octet-stream"
 
 
 class Export(NamedTuple):
     suffix: str
     content_type: str
-    write: Writer
 
 
-def _chrome(answers: Answers, record: TraceRecord, file: IO[bytes]) -> None:
-    from tftracer.export.chrome import write_chrome_trace
-
-    write_chrome_trace(answers, file)
-
-
-def _perfetto(answers: Answers, record: TraceRecord, file: IO[bytes]) -> None:
-    from tftracer.export.perfetto import write_perfetto
-
-    write_perfetto(answers, file)
-
-
-def _html(answers: Answers, record: TraceRecord, file: IO[bytes]) -> None:
-    from tftracer.export.html import write_html
-
-    write_html(answers, record, file)
-
-
-BINARY = "application/octet-stream"
+#: What helper/library.py writes.
 EXPORTS = {
-    "chrome": Export(".json", "application/json", _chrome),
-    "perfetto": Export(".pftrace", BINARY, _perfetto),
-    "html": Export(".html", "text/html; charset=utf-8", _html),
+    "chrome": Export(".json", "application/json"),
+    "perfetto": Export(".pftrace", BINARY),
+    "html": Export(".html", "text/html; charset=utf-8"),
 }
 
 
@@ -137,9 +113,14 @@ class SessionFileHandler(Download):
         upload = self._upload
         if upload is None or not upload.size:
             raise Refusal(400, "bad_body", f"The body must be a session file, as {BINARY}.")
-        loaded = await self.quickly(upload.load, self.services.source)
+        loaded = await self.quickly(upload.load, self.services.source, self._name())
         self.services.live.refresh_all()
         self.send_json(loaded)
+
+    def _name(self) -> str:
+        """How the user's file is called, as the page says."""
+        given = re.split(r"[/\\\\]", self.get_query_argument("name", ""))[-1]
+        return "".join(c for c in given if c.isprintable())[:200] or "The uploaded file"
 
     def on_connection_close(self) -> None:
         super().on_connection_close()
@@ -182,7 +163,8 @@ class Upload:
         except OSError as problem:
             self._problem = problem
 
-    def load(self, source: SessionSource) -> object:
+    def load(self, source: SessionSource, name: str) -> object:
+        """``name``: the user's for the file; errors name that, not the temporary file."""
         self.write()
         if self._problem is not None or self._file is None:
             raise StorageError(
@@ -190,7 +172,10 @@ class Upload:
                 "Make room there, or set TMPDIR to a folder with room."
             )
         self._file.flush()
-        return source.load(self._file.name)
+        try:
+            return source.load(self._file.name, name)
+        except TracerError as problem:
+            raise type(problem)(str(problem).replace(self._file.name, name)) from problem
 
     def discard(self) -> None:
         if self._file is not None:
@@ -220,13 +205,5 @@ class TraceFileHandler(OfTrace, Download):
             await self.send_file(f"{name}.pb", BINARY, slices(raw))
         else:
             export = EXPORTS[form]
-            file = await self.unless_gone(self.services.analyses.answers(trace, partial(written, export, record)))
+            file = await self.unless_gone(self.services.analyses.export(trace, form, record))
             await self.send_file(name + export.suffix, export.content_type, pieces(file))
-
-
-def written(export: Export, record: TraceRecord, answers: Answers) -> IO[bytes]:
-    """The export in a temporary file, to be read from its beginning."""
-    file: IO[bytes] = tempfile.SpooledTemporaryFile(MEMORY_BYTES)  # noqa: SIM115
-    export.write(answers, record, file)
-    file.seek(0)
-    return file

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, cast
 
 from tornado.iostream import StreamClosedError
 
+from tftracer.helper.library import Format, Question, Trace
 from tftracer.session.source import SessionSource
 from tftracer.version import __version__
-from tftracer.web.analyses import Format, Question, Trace
 from tftracer.web.base import Guarded, Refusal
 from tftracer.web.encode import MSGPACK, Body, accepted_encoding, encode
 from tftracer.web.messages import Ok, SessionMessage
 
 if TYPE_CHECKING:
-    from tftracer.trace.answers import Answers, By
+    from tftracer.trace.answers import By
 
 OK: Ok = {"ok": True}
 MAX_STEPS = 1000  # in one request
@@ -192,14 +192,9 @@ class AnswerHandler(OfTrace):
         return value
 
 
-def message(value: object) -> Mapping[str, Any]:
-    """A body of web/messages.py, seen as the mapping that it is."""
-    return cast("Mapping[str, Any]", value)
-
-
 class TimelineHandler(AnswerHandler):
     def question(self, *arguments: str) -> Question:
-        return Question("timeline", lambda a: message(a.timeline()))
+        return Question("timeline", "timeline")
 
     def packed(self) -> bool:
         return True
@@ -208,18 +203,9 @@ class TimelineHandler(AnswerHandler):
 class PlainAnswerHandler(AnswerHandler):
     """The analyses that take nothing but the trace."""
 
-    QUESTIONS: dict[str, Callable[[Answers], object]] = {
-        "verdict": lambda a: a.verdict(),
-        "breakdown": lambda a: a.breakdown(),
-        "communication": lambda a: a.communication(),
-        "scheduling": lambda a: a.scheduling(),
-        "cost": lambda a: a.cost(),
-    }
-
     def question(self, *arguments: str) -> Question:
-        (name,) = arguments
-        ask = self.QUESTIONS[name]
-        return Question(name, lambda a: message(ask(a)))
+        (name,) = arguments  # the route names them
+        return Question(name, name)
 
 
 class CriticalPathHandler(AnswerHandler):
@@ -227,32 +213,32 @@ class CriticalPathHandler(AnswerHandler):
 
     def question(self, *arguments: str) -> Question:
         packed = self.packed()
-        return Question(f"critical-path {packed}", lambda a: message(a.critical_path(with_slack=packed)))
+        return Question(f"critical-path {packed}", "critical_path", {"with_slack": packed})
 
 
 class OpsHandler(AnswerHandler):
     def question(self, *arguments: str) -> Question:
         by = self.by()
-        return Question(f"ops?by={by}", lambda a: message(a.ops(by=by)))
+        return Question(f"ops?by={by}", "ops", {"by": by})
 
 
 class MemoryHandler(AnswerHandler):
     def question(self, *arguments: str) -> Question:
         at_ns = self.finite("at_ns")
-        return Question(f"memory?at_ns={at_ns}", lambda a: message(a.memory(at_ns=at_ns)))
+        return Question(f"memory?at_ns={at_ns}", "memory", {"at_ns": at_ns})
 
 
 class NodeHandler(AnswerHandler):
     def question(self, *arguments: str) -> Question:
         index = self.number(arguments[0], "node")
-        return Question(f"node/{index}", lambda a: message(a.node(index)))
+        return Question(f"node/{index}", "node", {"index": index})
 
 
 class NeighbourhoodHandler(AnswerHandler):
     def question(self, *arguments: str) -> Question:
         index = self.number(arguments[0], "node")
         depth = int(min(max(self.finite("depth") or 1, 1), MAX_DEPTH))
-        return Question(f"node/{index}/graph?depth={depth}", lambda a: message(a.neighbourhood(index, depth)))
+        return Question(f"node/{index}/graph?depth={depth}", "neighbourhood", {"index": index, "depth": depth})
 
 
 class CompareHandler(AnswerHandler):

@@ -265,6 +265,7 @@ class LiveHandler(Guarded, WebSocketHandler):
     def open(self, *arguments: str, **named: str) -> None:
         self.set_nodelay(True)
         self.services.live.join(self)
+        self.services.analyses.warm()
 
     def on_message(self, message: str | bytes) -> None:
         """Browsers only listen."""
