@@ -79,23 +79,68 @@ def carried(page: Page) -> dict[str, Any]:
     return found
 
 
+def of_nodes(data: dict[str, Any], timeline: dict[str, Any]) -> dict[str, Any]:
+    """The columns of a timeline that the page takes from those of the nodes (frontend/src/client/details.ts)."""
+    details, node = data["node_details"], array(timeline["node"])
+    names = ("start", "duration", "delay", "name", "op", "kind", "critical")
+    columns = {name: array(details[name])[node].tolist() for name in names}
+    return {**columns, "names": details["names"], "ops": details["ops"]}
+
+
+def steps_of(data: dict[str, Any], steps: dict[str, Any]) -> list[dict[str, Any]]:
+    """The steps of a critical path, which the page takes from their columns and those of the nodes."""
+    details = data["node_details"]
+    start, duration = array(details["start"]), array(details["duration"])
+    rows = zip(array(steps["node"]).tolist(), array(steps["wait_ns"]).tolist(), array(steps["reason"]).tolist())
+    return [
+        {
+            "node": node,
+            "name": text_of(details["names"], array(details["name"])[node]),
+            "op": text_of(details["ops"], array(details["op"])[node]),
+            "device": details["devices"][array(details["device"])[node]],
+            "start_ns": start[node],
+            "end_ns": start[node] + duration[node],
+            "wait_ns": wait,
+            "reason": steps["reasons"][reason],
+        }
+        for node, wait, reason in rows
+    ]
+
+
+def text_of(table: dict[str, Any], code: int) -> str:
+    offsets = array(table["offsets"])
+    return str(table["data"][int(offsets[code]) : int(offsets[code + 1])].decode("utf-8", "replace"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_page_puts_timeline_and_critical_path_together(path: Path) -> None:
+    answers = answers_of(path)
+    data = carried(Page(page_of(answers)))
+    carried_timeline = msgpack.unpackb(data["answers"]["timeline"], raw=False)
+    timeline: dict[str, Any] = {**answers.timeline(), "trace_id": 1}
+    for name, column in of_nodes(data, carried_timeline).items():
+        wanted = timeline.pop(name)
+        assert column == (wanted if name in ("names", "ops") else array(wanted).tolist()), name
+    assert carried_timeline == timeline
+    carried_path = msgpack.unpackb(data["answers"]["critical-path"], raw=False)
+    assert {**carried_path, "steps": steps_of(data, carried_path["steps"])} == answers.critical_path()
+
+
 def test_the_page_carries_all_answers() -> None:
     answers = answers_of(DATA / "ps_worker0_tf2.21_cpu.pb", title="train_op")
     page = Page(page_of(answers))
     data = carried(page)
     asked = {
-        "timeline": answers.timeline(),
         "verdict": answers.verdict(),
         "breakdown": answers.breakdown(),
         "communication": answers.communication(),
-        "critical-path": answers.critical_path(),
         "scheduling": answers.scheduling(),
-        "cost-graph": answers.cost(),
+        "cost": answers.cost(),
         "ops?by=type": answers.ops("type"),
     }
     for name, answer in asked.items():
         found = msgpack.unpackb(data["answers"][name], raw=False)
-        assert {**found, "trace_id": 0} == {**answer, "trace_id": 0}, name
+        assert found == answer, name
     assert {"ops?by=name", "ops?by=scope", "memory"} <= data["answers"].keys()
     assert msgpack.unpackb(data["answers"]["timeline"])["trace_id"] == data["trace"]["id"]
     assert data["session"]["runs"][0]["traces"][0]["id"] == data["trace"]["id"]

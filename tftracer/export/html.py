@@ -19,11 +19,13 @@ from importlib import resources
 from typing import IO, Any
 
 import msgpack
+import numpy as np
 
 from tftracer.errors import StorageError
 from tftracer.export.details import node_details
-from tftracer.trace import memory, ops
+from tftracer.trace import critical_path, memory, ops
 from tftracer.trace.answers import Answers
+from tftracer.trace.columns import column
 from tftracer.version import __version__
 from tftracer.web.messages import Embedded, Run, Session, SessionMessage, TraceRecord
 
@@ -66,23 +68,48 @@ def write_html(answers: Answers, record: TraceRecord, file: IO[bytes], session: 
 
 
 def embedded(answers: Answers, record: TraceRecord, session: SessionMessage) -> Embedded:
-    """What the page carries: each answer under the path that the live page asks for, as msgpack."""
+    """What the page carries: each answer under the path that the live page asks for, as msgpack.
+
+    What ``node_details`` has of each node is left out of the timeline and of the critical path; the page puts it in again
+    (frontend/src/client/details.ts).
+    """
     trace, findings = answers.trace, answers.findings()
     asked: dict[str, Mapping[str, Any]] = {
-        "timeline": {**answers.timeline(), "trace_id": record["id"]},
+        "timeline": _drawn(answers, record["id"]),
         "verdict": answers.verdict(),
         "ops?by=type": answers.ops("type"),
         "ops?by=name": ops.op_statistics(trace, "name", findings, answers.work, _ROWS),
         "ops?by=scope": ops.op_statistics(trace, "scope", findings, answers.work, _ROWS),
         "breakdown": answers.breakdown(),
-        "critical-path": answers.critical_path(),
+        "critical-path": _critical_path(answers),
         "memory": memory.memory(trace, answers.outputs, answers.held, answers.graph, findings, None, _ROWS),
         "communication": answers.communication(),
         "scheduling": answers.scheduling(),
-        "cost-graph": answers.cost(),
+        "cost": answers.cost(),
     }
     packed = {name: msgpack.packb(answer, use_bin_type=True) for name, answer in asked.items()}
     return {"session": session, "trace": record, "answers": packed, "node_details": node_details(answers)}
+
+
+#: The timeline's columns that are those of node_details, in another order.
+_OF_NODES = frozenset(["start", "duration", "delay", "name", "op", "kind", "critical", "names", "ops"])
+
+
+def _drawn(answers: Answers, trace_id: int) -> dict[str, Any]:
+    timeline = {name: value for name, value in answers.timeline().items() if name not in _OF_NODES}
+    return {**timeline, "trace_id": trace_id}
+
+
+def _critical_path(answers: Answers) -> dict[str, Any]:
+    """``steps`` as columns: the nodes, what each waited, and why it comes after the one before it."""
+    trace, path = answers.trace, critical_path.path_of(answers.trace, answers.edges)
+    steps = {
+        "node": column(path.node[path.shown].astype(np.uint32)),
+        "wait_ns": column(critical_path.waits(trace, path)[path.shown]),
+        "reason": column(path.reason[path.shown]),
+        "reasons": critical_path.REASONS,
+    }
+    return {**critical_path.without_steps(trace, answers.graph, answers.findings(), path), "steps": steps}
 
 
 def _packed(message: Embedded) -> str:
@@ -147,6 +174,7 @@ def session_of(record: TraceRecord) -> SessionMessage:
     run: Run = {
         "id": record["run_id"],
         "title": "session.run",
+        "origin": "",
         "fetches": [],
         "feeds": [],
         "options": "",

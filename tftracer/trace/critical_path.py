@@ -146,30 +146,63 @@ def slack_of(trace: Trace, edges: Edges) -> Float64:
     return slack
 
 
+@dataclass(frozen=True)
+class Path:
+    """The path in time order."""
+
+    node: Int64
+    reason: Int8  # why each comes after the one before it: index into REASONS
+    reached: Int64  # when the one before it ended
+
+    @property
+    def shown(self) -> slice:
+        """The last MAX_STEPS: what the step's end hangs on."""
+        return slice(max(0, len(self.node) - MAX_STEPS), len(self.node))
+
+
+def path_of(trace: Trace, edges: Edges) -> Path:
+    nodes, why = path_nodes(trace, edges)
+    return Path(nodes, why, np.concatenate([np.zeros(min(1, len(nodes)), np.int64), trace.end[nodes][:-1]]))
+
+
 def critical_path(trace: Trace, graph: Graph, findings: list[Finding], known: Edges | None = None) -> CriticalPath:
     """The path with its ops summed up; ``slack_ns`` is left to those who can carry a column (``slack_of``)."""
-    edges = known or edges_of(trace, graph)
-    nodes, why = path_nodes(trace, edges)
-    start, end = trace.start[nodes], trace.end[nodes]
-    reached = np.concatenate([np.zeros(min(1, len(nodes)), np.int64), end[:-1]])
-    busy = float((end - np.maximum(start, np.minimum(reached, end))).sum())
-    shown = range(max(0, len(nodes) - MAX_STEPS), len(nodes))
-    steps: list[PathStep] = []
-    for bite in bites(len(shown)):
-        steps.extend(_step(trace, int(nodes[shown[i]]), int(reached[shown[i]]), int(why[shown[i]])) for i in bite)
+    path = path_of(trace, known or edges_of(trace, graph))
+    return {**without_steps(trace, graph, findings, path), "steps": _steps(trace, path)}
+
+
+def without_steps(trace: Trace, graph: Graph, findings: list[Finding], path: Path) -> CriticalPath:
+    """The answer but its list, which is empty: for those who carry the path as columns."""
+    start, end = trace.start[path.node], trace.end[path.node]
+    shown = range(len(path.node))[path.shown]
     return {
-        "steps": steps,
-        "left_out": len(nodes) - len(steps),
-        "length_ns": float(end[-1]) if len(nodes) else 0.0,
-        "busy_ns": busy,
-        "by_op": _by_op(trace, nodes, reached),
+        "steps": [],
+        "left_out": len(path.node) - len(shown),
+        "length_ns": float(end[-1]) if len(end) else 0.0,
+        "busy_ns": float((end - np.maximum(start, np.minimum(path.reached, end))).sum()),
+        "by_op": _by_op(trace, path.node, path.reached),
         "edges": graph.source,
         "slack_ns": None,
         "findings": findings,
     }
 
 
-def _step(trace: Trace, node: int, reached: int, why: int) -> PathStep:
+def waits(trace: Trace, path: Path) -> Int64:
+    """[path] ns between the end of the one before and the start."""
+    result: Int64 = np.maximum(trace.start[path.node] - path.reached, 0)
+    return result
+
+
+def _steps(trace: Trace, path: Path) -> list[PathStep]:
+    shown = range(len(path.node))[path.shown]
+    node, wait, why = path.node, waits(trace, path), path.reason
+    steps: list[PathStep] = []
+    for bite in bites(len(shown)):
+        steps.extend(_step(trace, int(node[shown[i]]), float(wait[shown[i]]), int(why[shown[i]])) for i in bite)
+    return steps
+
+
+def _step(trace: Trace, node: int, wait: float, why: int) -> PathStep:
     return {
         "node": node,
         "name": trace.names[trace.name[node]],
@@ -177,7 +210,7 @@ def _step(trace: Trace, node: int, reached: int, why: int) -> PathStep:
         "device": trace.devices[trace.device[node]].name,
         "start_ns": float(trace.start[node]),
         "end_ns": float(trace.end[node]),
-        "wait_ns": float(max(0, trace.start[node] - reached)),
+        "wait_ns": wait,
         "reason": REASONS[why],
     }
 

@@ -1,6 +1,16 @@
 /** The details of a node, put together from the columns of a standalone page (trace/node.py does it for the live one). */
 import { StringColumn, typedArray, type TypedArray } from "./columns";
-import type { Column, Neighbourhood, NodeDetail, NodeDetails, NodeRef, Output } from "./messages";
+import type {
+  Column,
+  CriticalPath,
+  Neighbourhood,
+  NodeDetail,
+  NodeDetails,
+  NodeRef,
+  Output,
+  PathStep,
+  Timeline,
+} from "./messages";
 
 /** As many links of a kind as the server lists. */
 const MOST_LINKS = 200;
@@ -9,6 +19,24 @@ const LABEL = /^.* = .*?\((.*)\)/s;
 type ColumnName = {
   [K in keyof NodeDetails]: NodeDetails[K] extends Column ? K : never;
 }[keyof NodeDetails];
+
+/** The columns of a timeline that are those of the nodes, in its order: a page carries them once. */
+type OfNodes = "start" | "duration" | "delay" | "name" | "op" | "kind" | "critical";
+export type Drawn = Omit<Timeline, OfNodes | "names" | "ops">;
+
+/** A critical path whose steps are columns. */
+export interface PathColumns extends Omit<CriticalPath, "steps"> {
+  steps: { node: Column; wait_ns: Column; reason: Column; reasons: PathStep["reason"][] };
+}
+
+/** `column[at[i]]` for each i. */
+function gathered(column: Column, at: TypedArray): Column {
+  const from = typedArray(column);
+  const to = from.slice(0, 0).constructor as new (length: number) => TypedArray;
+  const array = new to(at.length);
+  for (let i = 0; i < at.length; i++) array[i] = from[at[i] ?? 0] ?? 0;
+  return { dtype: column.dtype, data: new Uint8Array(array.buffer) };
+}
 
 export class Details {
   private readonly known = new Map<ColumnName, TypedArray>();
@@ -21,6 +49,41 @@ export class Details {
     this.names = new StringColumn(columns.names);
     this.ops = new StringColumn(columns.ops);
     this.labels = new StringColumn(columns.labels);
+  }
+
+  /** A timeline with what is known of its nodes. */
+  timeline(drawn: Drawn): Timeline {
+    const node = typedArray(drawn.node);
+    const { columns } = this;
+    const of = (name: OfNodes): Column => gathered(columns[name], node);
+    return {
+      ...drawn,
+      start: of("start"),
+      duration: of("duration"),
+      delay: of("delay"),
+      name: of("name"),
+      op: of("op"),
+      kind: of("kind"),
+      critical: of("critical"),
+      names: columns.names,
+      ops: columns.ops,
+    };
+  }
+
+  criticalPath(path: PathColumns): CriticalPath {
+    const wait = typedArray(path.steps.wait_ns);
+    const reason = typedArray(path.steps.reason);
+    const steps = Array.from(typedArray(path.steps.node), (node, i): PathStep => {
+      const start_ns = this.number("start", node);
+      return {
+        ...this.ref(node),
+        start_ns,
+        end_ns: start_ns + Math.max(this.number("duration", node), 0),
+        wait_ns: wait[i] ?? 0,
+        reason: path.steps.reasons[reason[i] ?? 0] ?? "start",
+      };
+    });
+    return { ...path, steps };
   }
 
   /** One node's details; a RangeError for a number that the trace does not have. */

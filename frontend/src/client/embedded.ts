@@ -1,7 +1,7 @@
 /** A standalone HTML page: one trace's answers, carried in the page itself. Nothing is asked of anybody. */
 import { decode } from "@msgpack/msgpack";
 import { ClientError, type Ask, type Client, type FileFormat, type SessionState } from "./client";
-import { Details } from "./details";
+import { Details, type Drawn, type PathColumns } from "./details";
 import type {
   Breakdown,
   Communication,
@@ -80,15 +80,17 @@ export class EmbeddedClient implements Client {
     return body ? Promise.resolve(decode(body) as T) : refuse(`"${name}" of trace ${trace} is not in this file`);
   }
 
-  timeline = (trace: number): Promise<Timeline> => this.answer(trace, "timeline");
+  timeline = async (trace: number): Promise<Timeline> =>
+    this.details.timeline(await this.answer<Drawn>(trace, "timeline"));
   verdict = (trace: number): Promise<Verdict> => this.answer(trace, "verdict");
   ops = (trace: number, by: OpStatistics["by"]): Promise<OpStatistics> => this.answer(trace, `ops?by=${by}`);
   breakdown = (trace: number): Promise<Breakdown> => this.answer(trace, "breakdown");
-  criticalPath = (trace: number): Promise<CriticalPath> => this.answer(trace, "critical-path");
+  criticalPath = async (trace: number): Promise<CriticalPath> =>
+    this.details.criticalPath(await this.answer<PathColumns>(trace, "critical-path"));
   memory = (trace: number): Promise<Memory> => this.answer(trace, "memory");
   communication = (trace: number): Promise<Communication> => this.answer(trace, "communication");
   scheduling = (trace: number): Promise<Scheduling> => this.answer(trace, "scheduling");
-  costGraph = (trace: number): Promise<CostGraph> => this.answer(trace, "cost-graph");
+  costGraph = (trace: number): Promise<CostGraph> => this.answer(trace, "cost");
 
   node = (trace: number, node: number): Promise<NodeDetail> => this.inTrace(trace, () => this.details.detail(node));
   neighbourhood = (trace: number, node: number, depth: number): Promise<Neighbourhood> =>
