@@ -40,8 +40,9 @@ help:  ## this list
 	.envs/horovod/bin/pip $(PIP) -e .
 	touch $@
 
+# Not `npm ci`: it refuses a lock file that lacks the optional packages of platforms other than the one it was made on.
 frontend/node_modules/.made: frontend/package-lock.json
-	cd frontend && npm ci --no-audit --no-fund --loglevel=error
+	cd frontend && npm install --no-save --no-audit --no-fund --loglevel=error
 	touch $@
 
 chromium:  ## the browser that the tests drive (Debian's; needs root or sudo when it is not there yet)
