@@ -20,7 +20,7 @@ TABS = ["ops", "budget", "critical-path", "memory", "communication", "scheduling
 
 def grid(traced: TracePage, name: str) -> Locator:
     """A table in the open tab, with its rows."""
-    table = traced.panel.get_by_role("grid", name=name)
+    table = traced.panel.get_by_role("grid", name=name, exact=True)
     expect(table.get_by_role("row").nth(1)).to_be_visible(timeout=LONG)
     return table
 
@@ -147,6 +147,15 @@ def test_the_graph_around_an_op_leads(traced: TracePage) -> None:
 
 
 # -------------------------------------------------------------------------------------------- tables, and the other way
+
+
+@pytest.mark.parametrize(("tab", "name"), [("critical-path", "Critical path"), ("communication", "Transfers")])
+def test_columns_stand_under_their_heads(traced: TracePage, tab: str, name: str) -> None:
+    traced.open(PS, tab=tab)
+    rows = grid(traced, name).get_by_role("row")
+    heads = [box["x"] for cell in rows.nth(0).get_by_role("columnheader").all() if (box := cell.bounding_box())]
+    cells = [box["x"] for cell in rows.nth(1).get_by_role("gridcell").all() if (box := cell.bounding_box())]
+    assert len(cells) > 4 and cells == heads
 
 
 def test_tables_sort_by_a_click(traced: TracePage) -> None:

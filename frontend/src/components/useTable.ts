@@ -104,7 +104,12 @@ export function useTable<Row>(options: TableOptions<Row>): TableView<Row> {
   function measure(): void {
     if (viewport.value?.clientHeight) height.value = viewport.value.clientHeight;
   }
-  const observer = typeof ResizeObserver === "function" ? new ResizeObserver(measure) : null;
+  /** The row that the keys are on stays in sight when the table gets less room. */
+  function resized(): void {
+    measure();
+    if (active.value >= 0) reveal(active.value);
+  }
+  const observer = typeof ResizeObserver === "function" ? new ResizeObserver(resized) : null;
   onMounted(() => {
     if (viewport.value) observer?.observe(viewport.value);
     measure();
