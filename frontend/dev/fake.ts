@@ -77,6 +77,7 @@ export function fakeRun(id: number, change: Partial<Run> = {}): Run {
     feeds: ["images", "labels"],
     options: "",
     steps: 12_345,
+    origin: "",
     mean_s: 0.0421,
     p50_s: 0.0412,
     p95_s: 0.0467,

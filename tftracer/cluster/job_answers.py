@@ -211,7 +211,7 @@ class JobAnswers:
             "advice": ADVICE[s["cause"]],
             "share": min(cost / step, 1.0),
             "numbers": {"waited_for_ns": s["waited_for_ns"], "slower_by_ns": s["slower_by_ns"]},
-            "evidence": {"nodes": nodes, "tab": "communication"},
+            "evidence": {"nodes": nodes, "tab": "ranks"},
         }
 
     def findings(self) -> list[Finding]:

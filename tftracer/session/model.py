@@ -52,6 +52,7 @@ class RunState:
     options: str
     stats: dict[str, Any] = field(default_factory=dict)
     traces: dict[int, None] = field(default_factory=dict)  # ids, oldest first
+    origin: str = ""  # the file that it was loaded from, "" for the session's own
     history: list[Record] = field(default_factory=list)  # HISTORY, then the STEPS after it: of reopened sessions
 
 
@@ -117,6 +118,7 @@ class SessionModel:
         stats = run.stats
         return {
             "id": run.id,
+            "origin": run.origin,
             "title": run.title,
             "fetches": list(run.fetches),
             "feeds": list(run.feeds),
@@ -204,6 +206,7 @@ class SessionModel:
             checks.texts(given.get("feeds")),
             checks.text(given.get("options")),
             checks.table(given.get("stats")),
+            origin=checks.text(given.get("origin"), 300),
         )
         self.last_run_id = max(self.last_run_id, run_id)
 

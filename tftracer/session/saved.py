@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,16 +110,16 @@ class SavedSession:
     def saved_bytes(self) -> Iterator[bytes]:
         return saving.stream(saving.parts(self.snapshot()))
 
-    def load(self, path: str) -> Loaded:
+    def load(self, path: str, name: str = "") -> Loaded:
         other = open_session(path)
         with self._lock:
-            runs, traces = self._add(other._model)
+            runs, traces = self._add(other._model, name or Path(path).name)
             return {"ok": True, "runs": runs, "traces": traces, "cut": other._model.facts["cut"]}
 
-    def _add(self, other: SessionModel) -> tuple[int, int]:
+    def _add(self, other: SessionModel, origin: str) -> tuple[int, int]:
         for run in other.runs.values():
             number = self._model.next_run_id()
-            added = RunState(number, run.title, run.fetches, run.feeds, run.options, run.stats, history=run.history)
+            added = replace(run, id=number, origin=origin, traces={})
             self._model.runs[number] = added
             for trace_id in run.traces:
                 trace = other.traces[trace_id]

@@ -6,7 +6,7 @@ import contextlib
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ def session_part(facts: Any) -> Part:
 
 
 def run_part(run: RunState) -> Part:
-    names = ("id", "title", "fetches", "feeds", "options", "stats")
+    names = ("id", "origin", "title", "fetches", "feeds", "options", "stats")
     return Part(RUN, {name: getattr(run, name) for name in names})
 
 
@@ -55,7 +55,14 @@ def snapshot(model: SessionModel, history_of: Callable[[RunState], Callable[[], 
 
 
 def _copied(run: RunState) -> RunState:
-    return RunState(run.id, run.title, list(run.fetches), list(run.feeds), run.options, dict(run.stats), dict(run.traces))
+    return replace(
+        run,
+        fetches=list(run.fetches),
+        feeds=list(run.feeds),
+        stats=dict(run.stats),
+        traces=dict(run.traces),
+        history=[],
+    )
 
 
 def _copied_trace(trace: TraceState) -> TraceState:

@@ -52,8 +52,11 @@ class SessionSource(Protocol):
     def saved_bytes(self) -> Iterator[bytes]:
         """The same file as a stream, in chunks; memory for one record at a time."""
 
-    def load(self, path: str) -> Loaded:
-        """Add what a session file (or anything that tftracer opens) holds to this session."""
+    def load(self, path: str, name: str = "") -> Loaded:
+        """Add what a session file (or anything that tftracer opens) holds to this session.
+
+        ``name``: how the file is called for people, its base name if left out; the runs' ``origin``.
+        """
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Returns what ends the subscription."""

@@ -111,6 +111,7 @@ class TraceRecord(TypedDict):
 
 class Run(TypedDict):
     id: int
+    origin: str  # "": this process ran it; else the file from which it was loaded into the session
     title: str
     fetches: list[str]
     feeds: list[str]
@@ -228,7 +229,7 @@ class EvidencePlace(TypedDict, total=False):
     end_ns: float
     op: str  # an op type to search for
     lane: str  # a device
-    tab: Literal["ops", "budget", "critical-path", "memory", "communication", "scheduling"]
+    tab: Literal["ops", "budget", "critical-path", "memory", "communication", "scheduling", "ranks"]  # ranks: a job's
 
 
 class Evidence(EvidencePlace):

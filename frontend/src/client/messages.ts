@@ -90,6 +90,7 @@ export interface TraceRecord {
 
 export interface Run {
   id: number;
+  origin: string;
   title: string;
   fetches: string[];
   feeds: string[];
@@ -194,7 +195,7 @@ export interface EvidencePlace {
   end_ns?: number;
   op?: string;
   lane?: string;
-  tab?: "ops" | "budget" | "critical-path" | "memory" | "communication" | "scheduling";
+  tab?: "ops" | "budget" | "critical-path" | "memory" | "communication" | "scheduling" | "ranks";
 }
 
 /** Where on the timeline a sentence can be seen. */
@@ -203,7 +204,7 @@ export interface Evidence {
   end_ns?: number;
   op?: string;
   lane?: string;
-  tab?: "ops" | "budget" | "critical-path" | "memory" | "communication" | "scheduling";
+  tab?: "ops" | "budget" | "critical-path" | "memory" | "communication" | "scheduling" | "ranks";
   nodes: number[];
 }
 

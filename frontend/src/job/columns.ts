@@ -51,18 +51,25 @@ function waits(titleOf: TitleOf, processes: readonly string[]): TableColumn<Coll
   }));
 }
 
-export function collectiveColumns(titleOf: TitleOf, processes: readonly string[]): TableColumn<CollectiveRow>[] {
+const bytes: TableColumn<CollectiveRow> = {
+  key: "bytes",
+  title: "Bytes",
+  numeric: true,
+  unit: "B",
+  value: (r) => (r.bytes > 0 ? r.bytes : null),
+  text: (r) => (r.bytes > 0 ? formatBytes(r.bytes) : "–"),
+};
+
+/** `sized`: the bytes of some are known. */
+export function collectiveColumns(
+  titleOf: TitleOf,
+  processes: readonly string[],
+  sized: boolean,
+): TableColumn<CollectiveRow>[] {
   return [
     { key: "name", title: "Collective", value: (r) => r.name, mono: true, width: "minmax(200px, 3fr)" },
     { key: "op", title: "Op", value: (r) => r.op, width: "minmax(130px, 1fr)" },
-    {
-      key: "bytes",
-      title: "Bytes",
-      numeric: true,
-      unit: "B",
-      value: (r) => (r.bytes > 0 ? r.bytes : null),
-      text: (r) => (r.bytes > 0 ? formatBytes(r.bytes) : "–"),
-    },
+    ...(sized ? [bytes] : []),
     { key: "last", title: "Came last", value: (r) => titleOf(r.last), width: "minmax(100px, 1fr)" },
     time("spread", "Spread", "From the first process's arrival to the last's", (r) => r.spread_ns, "100px"),
     ...waits(titleOf, processes),
