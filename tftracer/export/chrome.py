@@ -22,9 +22,10 @@ import numpy as np
 
 from tftracer.export.tracks import Tracks, tracks_of
 from tftracer.trace.answers import Answers
-from tftracer.trace.intervals import bites
-from tftracer.trace.labels import kernel_name
+from tftracer.trace.intervals import bites, distinct
+from tftracer.trace.labels import kernel_name, label_inputs
 from tftracer.trace.model import DeviceKind, Int64, StringTable, Trace
+from tftracer.trace.static_graph import name_codes
 from tftracer.version import __version__
 from tftracer.web.messages import Finding
 
@@ -233,20 +234,14 @@ def data_edges(answers: Answers) -> tuple[Int64, Int64]:
 
 
 def _edges_of_labels(trace: Trace) -> tuple[Int64, Int64]:
+    """Each label and each name is of one node here."""
     by_name, by_label = np.zeros(trace.n, np.int64), np.zeros(trace.n, np.int64)
     by_name[trace.name] = by_label[trace.label] = np.arange(trace.n)
-    node_of = dict(zip(trace.names, by_name.tolist()))
-    made: list[int] = []
-    counts: list[int] = []
-    for label in trace.labels:
-        before = len(made)
-        inputs = _listed(label)
-        if inputs:
-            found = [node_of.get(text.partition(":")[0], -1) for text in set(inputs.split(", "))]
-            made += [node for node in found if node >= 0]
-        counts.append(len(made) - before)
-    used = np.repeat(by_label, counts)
-    producer = np.array(made, np.int64)
+    inputs = label_inputs(trace.labels)
+    name = name_codes(trace, inputs.offset, inputs.size)
+    known = (name >= 0) & ~inputs.control
+    edge = distinct(by_label[inputs.label[known]] * max(trace.n, 1) + by_name[name[known]])
+    used, producer = edge // max(trace.n, 1), edge % max(trace.n, 1)
     kept = producer != used
     return producer[kept], used[kept]
 

@@ -241,7 +241,7 @@ def _channel(node: Any) -> tuple[bytes, bytes, bytes]:
 def _from_labels(entities: _Entities) -> list[Int64]:
     trace = entities.trace
     inputs = label_inputs(trace.labels)
-    name = _name_codes(trace, inputs.offset, inputs.size)
+    name = name_codes(trace, inputs.offset, inputs.size)
     # each label is executed under one name, on some devices
     many, names_, width = len(trace.devices), len(trace.names), entities.width  # 2^16 * 2^23 * 2^23 fit an int64
     key = np.unique((trace.label.astype(np.int64) * many + trace.device) * names_ + trace.name)
@@ -266,7 +266,7 @@ def _from_labels(entities: _Entities) -> list[Int64]:
     return [part for part in edges if len(part)]
 
 
-def _name_codes(trace: Trace, offset: Int64, size: Int64) -> Int64:
+def name_codes(trace: Trace, offset: Int64, size: Int64) -> Int64:
     """[inputs] codes into trace.names, -1 for what was not executed: by hash, all together."""
     hasher, labels = Hasher.random(), bytes(trace.labels.data)
     return Lookup.of(_name_hashes(trace, hasher))(hasher.spans(Window(labels, 0, len(labels)), offset, size))
