@@ -46,6 +46,7 @@ def a_run(run_id: int, traces: list[TraceRecord]) -> Run:
     return {
         "id": run_id,
         "title": "train_op",
+        "origin": "",
         "fetches": ["train_op"],
         "feeds": ["x"],
         "options": "",
@@ -167,10 +168,10 @@ class FakeSource:
                 raise chunk
             yield chunk
 
-    def load(self, path: str) -> Loaded:
+    def load(self, path: str, name: str = "") -> Loaded:
         data = Path(path).read_bytes()
         if data == b"full":
-            raise StorageError("The disk is full. Make room.")
+            raise StorageError(f"{path}: the disk is full. Make room.")
         self.loaded.append(data)
         return {"ok": True, "runs": 1, "traces": 2, "cut": ""}
 

@@ -71,7 +71,7 @@ def test_nothing_of_an_upload_is_left_behind(
 ) -> None:
     seen: list[tuple[int, str]] = []
 
-    def load(path: str) -> object:
+    def load(path: str, name: str) -> object:
         seen.append((Path(path).stat().st_mode & 0o777, path))
         return {"ok": True, "runs": 0, "traces": 0, "cut": ""}
 
@@ -86,8 +86,9 @@ def test_nothing_of_an_upload_is_left_behind(
 
 
 def test_what_the_session_refuses_is_told(client: Client) -> None:
-    answer = client("POST", "/api/session/file", b"full", Content_Type=BINARY)
+    answer = client("POST", "/api/session/file?name=C:%5Cmine%5Cold.tftrace", b"full", Content_Type=BINARY)
     assert (answer.status, answer.code) == (507, "storage")
+    assert answer.json["error"]["message"] == "old.tftrace: the disk is full. Make room."
 
 
 def test_an_upload_needs_a_body_of_the_right_type(client: Client) -> None:
