@@ -134,7 +134,7 @@ def decode_outputs(trace: Trace) -> Outputs:
     names: list[tuple[UInt64, Int64, Int64]] = []
     hasher = Hasher.random()
     for window, first, start, end in _windows(trace):
-        outputs = _messages(window, start, end, nodes_.OUTPUT)
+        (outputs,) = _messages(window, start, end, nodes_.OUTPUT)
         n = len(outputs.row)
         slot, dtype = np.zeros(n, np.int64), np.zeros(n, np.int64)
         tensors = _take(window, outputs, {1: slot}, 3)
@@ -161,8 +161,8 @@ def decode_memory(trace: Trace) -> MemoryStats:
         n = len(start)
         block = slice(first, first + n)
         stats = {1: temp[block], 3: persistent[block]}
-        _take(window, _messages(window, start, end, nodes_.MEMORY_STATS), stats, 0, n)
-        used = _messages(window, start, end, nodes_.MEMORY)
+        held, used = _messages(window, start, end, nodes_.MEMORY_STATS, nodes_.MEMORY)
+        _take(window, held, stats, 0, n)
         n = len(used.row)
         peaks = {3: np.zeros(n, np.int64)}
         spans = {1: (np.zeros(n, np.int64), np.zeros(n, np.int64))}
@@ -188,9 +188,13 @@ def _windows(trace: Trace) -> Iterator[tuple[Window, int, Int64, Int64]]:
         yield Window(trace.raw, low, int(end.max())), first, start - low, end - low
 
 
-def _messages(window: Window, start: Int64, end: Int64, number: int) -> _Found:
-    """All messages of one number in the nodes, by row, in the order in which each node has them."""
-    return _sorted([_of(fields, number) for fields in walk(window, start, end)])
+def _messages(window: Window, start: Int64, end: Int64, *numbers: int) -> list[_Found]:
+    """All messages of each number in the nodes, by row, in the order in which each node has them."""
+    parts: list[list[_Found]] = [[] for _ in numbers]
+    for fields in walk(window, start, end):
+        for part, number in zip(parts, numbers):
+            part.append(_of(fields, number))
+    return [_sorted(part) for part in parts]
 
 
 def _of(fields: Fields, number: int) -> _Found:
