@@ -21,6 +21,7 @@ bench view bench_analyses.py
 bench tf215 bench_exports.py
 bench view bench_page.py
 bench tf221 bench_training.py
+bench tf221 bench_gil.py
 bench tf221 bench_memory.py
 bench view bench_hub.py
 bench tf221 kill_test.py
