@@ -158,6 +158,8 @@ class Hub:
     # --------------------------------------------------------------------------------------------------------- traces
 
     def new_trace(self, processes: list[str], run_title: str) -> Traced:
+        known = {who: _order(self.members[who].info) for who in processes if who in self.members}
+        processes = sorted(processes, key=lambda who: (who not in known, known.get(who, ())))  # lanes stand in this order
         with self._lock:
             self._last_trace += 1
             message: JobTrace = {

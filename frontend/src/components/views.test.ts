@@ -31,7 +31,7 @@ async function show(
     routes: [
       ...routes,
       { path: "/traces/:id", name: "trace", component: { render: () => null } },
-      { path: "/job/traces/:id", component: { render: () => null } },
+      { path: "/job/traces/:id", name: "job-trace", component: { render: () => null } },
     ],
   });
   await router.push(at);
