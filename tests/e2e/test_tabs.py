@@ -212,8 +212,8 @@ def test_a_row_selects_on_the_timeline_and_the_timeline_its_row(traced: TracePag
     chosen = table.locator('[role="row"][aria-selected="true"]')
     expect(chosen).to_have_count(1, timeout=LONG)
     expect(chosen).to_contain_text(rows[-1]["tensor"])
-    table_box, row_box = table.bounding_box(), chosen.bounding_box()
-    assert table_box and row_box and table_box["y"] < row_box["y"] < table_box["y"] + table_box["height"]
+    table.scroll_into_view_if_needed()
+    expect(chosen).to_be_in_viewport(timeout=LONG)
     table.get_by_role("row").nth(2).click()
     expect(traced.page).not_to_have_url(re.compile(rf"node={rows[-1]['node']}(&|$)"))
     assert int(traced.parameter("node") or -1) in {row["node"] for row in rows}

@@ -14,7 +14,7 @@ from tftracer.trace.answers import Answers
 from tftracer.trace.model import TraceContext
 
 #: Two cores are shared with servers, browsers and trainings.
-LONG = 15_000
+LONG = 60_000
 #: Of the canvas: the ruler's height, and half the least height of a row.
 RULER, HALF_ROW = 28, 8
 #: A fitted step leaves so much of its length free at each side.
