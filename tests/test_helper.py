@@ -22,7 +22,7 @@ from recording import RAW, recording, steps
 from web_client import Client
 
 from tftracer.errors import FormatError, HelperError, UnknownError
-from tftracer.helper import frames
+from tftracer.helper import frames, process
 from tftracer.helper.engine import Helped, Threads
 from tftracer.helper.library import EXPORTS, Format, Payload, Question, Trace
 from tftracer.helper.process import Failure, Helper, told
@@ -182,8 +182,8 @@ def test_memory_that_runs_out_is_told() -> None:
 def test_killed_at_a_question_it_says_so_and_the_next_is_answered() -> None:
     source = Source(RAW)
     with helped(source) as engine:
-        process = running(engine)
-        process.suspend()  # so that the question is on its way when the end comes
+        worker = running(engine)
+        worker.suspend()  # so that the question is on its way when the end comes
         failed: list[BaseException] = []
 
         def ask() -> None:
@@ -196,32 +196,32 @@ def test_killed_at_a_question_it_says_so_and_the_next_is_answered() -> None:
         asking.start()
         while engine.helper.is_free:
             pass
-        process.kill()
+        worker.kill()
         asking.join(WAIT_S)
         assert isinstance(failed[0], HelperError) and "SIGKILL" in str(failed[0]) and "tftracer FILE" in str(failed[0])
         assert engine.ask(source.trace(0), VERDICT, JSON).headline
-        assert engine.helper.pid != process.pid and not psutil.pid_exists(process.pid)  # and no zombie
+        assert engine.helper.pid != worker.pid and not psutil.pid_exists(worker.pid)  # and no zombie
 
 
 def test_killed_between_two_questions_nobody_notices() -> None:
     source = Source(RAW)
     with helped(source) as engine:
         engine.ask(source.trace(0), VERDICT, JSON)
-        process = running(engine)
-        process.kill()
-        process.wait(WAIT_S)
+        worker = running(engine)
+        worker.kill()
+        worker.wait(WAIT_S)
         assert engine.ask(source.trace(0), VERDICT, JSON).headline
 
 
 def test_one_that_hangs_is_ended() -> None:
     source = Source(RAW)
     with helped(source) as engine:
-        process = running(engine)
-        process.suspend()
+        worker = running(engine)
+        worker.suspend()
         engine.helper.patience_s = 0.1
         with pytest.raises(HelperError, match="did not come to its end"):
             engine.ask(source.trace(0), VERDICT, JSON)
-        assert not psutil.pid_exists(process.pid)
+        assert not psutil.pid_exists(worker.pid)
         engine.helper.patience_s = WAIT_S
         assert engine.ask(source.trace(0), VERDICT, JSON).headline
 
@@ -274,6 +274,21 @@ def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not helper.is_usable() and helper.is_free and helper.pid is None
 
 
+def test_closed_while_it_starts_it_does_not_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    helper = Helper(Source(RAW).load)
+    started: list[int] = []
+    begin = process.Running.__init__
+
+    def closing(self: process.Running) -> None:
+        begin(self)
+        started.append(self.process.pid)
+        helper.close()
+
+    monkeypatch.setattr(process.Running, "__init__", closing)
+    assert not helper.is_usable()
+    assert helper.pid is None and not psutil.pid_exists(started[0])
+
+
 # ----------------------------------------------------------------------------------------------------------- how it is started
 
 
@@ -281,16 +296,16 @@ def test_it_has_nothing_of_the_trainings(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "3")
     monkeypatch.setenv("LD_PRELOAD", "")
     with helped(Source(RAW)) as engine:
-        process = running(engine)
-        environment = process.environ()
+        worker = running(engine)
+        environment = worker.environ()
         assert environment["CUDA_VISIBLE_DEVICES"] == ""
         assert not {"OMPI_COMM_WORLD_RANK", "LD_PRELOAD"} & set(environment)
-        assert process.nice() == min(19, os.nice(0) + 10)
-        assert os.getpgid(process.pid) == process.pid  # Ctrl-C does not reach it
-        assert all("tensorflow" not in file.path for file in process.memory_maps())
-        kinds = {str(Path(f"/proc/{process.pid}/fd/{number}").readlink()) for number in (0, 1, 2)}
+        assert worker.nice() == min(19, os.nice(0) + 10)
+        assert os.getpgid(worker.pid) == worker.pid  # Ctrl-C does not reach it
+        assert all("tensorflow" not in file.path for file in worker.memory_maps())
+        kinds = {str(Path(f"/proc/{worker.pid}/fd/{number}").readlink()) for number in (0, 1, 2)}
         assert kinds == {"/dev/null"}
-        assert (Path("/proc") / str(process.pid) / "oom_score_adj").read_text(encoding="ascii").strip() == "1000"
+        assert (Path("/proc") / str(worker.pid) / "oom_score_adj").read_text(encoding="ascii").strip() == "1000"
 
 
 PARENT = """

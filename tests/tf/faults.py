@@ -70,7 +70,8 @@ def traced_run(folder: str, during: Callable[[], Any] = lambda: None, after: Cal
         return losses
     finally:
         recorder.tracker.off = True
-        threading.Thread(target=recorder.close, daemon=True).start()  # after a fault it may take its time
+        for end in (recorder.engine.close, recorder.close):  # after a fault it may take its time
+            threading.Thread(target=end, daemon=True).start()
 
 
 def functions() -> dict[CodeType, tuple[Any, str]]:
@@ -94,6 +95,7 @@ def methods(kind: type) -> Iterator[tuple[str, CodeType]]:
 
 def package_modules() -> list[Any]:
     names = ["tftracer.hook", *(f"tftracer.{part}" for part in ("cluster.place", "trace.answers"))]
+    names += [f"tftracer.helper.{part}" for part in ("engine", "process", "frames", "library")]
     session = importlib.import_module("tftracer.session")
     names += [f"tftracer.session.{module.name}" for module in pkgutil.iter_modules(session.__path__)]
     return [importlib.import_module(name) for name in names]
@@ -109,7 +111,8 @@ def reached() -> list[tuple[Any, str]]:
             seen.add(frame.f_code)
 
     def flush() -> None:
-        recorder = next(found for found in gc.get_objects() if isinstance(found, Recorder) and not found.tracker.off)
+        alive = [found for found in gc.get_objects() if isinstance(found, Recorder)]
+        recorder = next(found for found in alive if not (found.tracker.off or found._closed))
         flushed.set() if recorder.flush() else None
 
     threading.setprofile(watch)

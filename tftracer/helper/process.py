@@ -216,9 +216,11 @@ class Helper:
             running.end()
 
     def _start(self) -> Running:
-        self._running = Running()
+        running = self._running = Running()
         self._proven = True
-        return self._running
+        if self._unusable:  # closed meanwhile
+            self._drop()
+        return running
 
     def _ready(self) -> Running:
         if self._unusable:
@@ -268,9 +270,10 @@ class Helper:
         try:
             try:
                 return running.exchange(request, payloads, take, until)
-            except (EOFError, ConnectionError):
-                if not running.has_left():
+            except (EOFError, ConnectionError) as problem:
+                if not (isinstance(problem, BrokenPipeError) or running.has_left()):
                     raise
+                self._drop()  # it had gone before it could read the question
             return self._ready().exchange(request, payloads, take, until)
         except (EOFError, OSError) as problem:
             raise self._lost(problem, size) from problem
