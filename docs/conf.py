@@ -5,7 +5,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 project = "tftracer"
-copyright = "the tftracer authors"  # noqa: A001
+copyright = "the tftracer authors"
 release = re.search(r'"([^"]+)"', (ROOT / "tftracer/version.py").read_text(encoding="utf-8").split("__version__")[1]).group(1)
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 autodoc_mock_imports = ["tensorflow"]
