@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 
 from web_client import client, no_stray_logs, source
 
@@ -12,5 +13,8 @@ with contextlib.suppress(ImportError):  # not in every environment
     # A busy machine may pause any example for seconds; that says nothing about the code.
     settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("patient")
+
+# A shell starts what runs in its background with SIGINT ignored, and children inherit that: the viewer could not be ended by it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 __all__ = ["client", "no_stray_logs", "source"]
