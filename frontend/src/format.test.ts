@@ -10,6 +10,7 @@ import {
   formatTime,
   NONE,
   plural,
+  shortDevice,
 } from "./format";
 
 const plain = (text: string): string => text.replaceAll("\u202f", " ");
@@ -86,5 +87,15 @@ describe("times of day", () => {
 
   it("names another day", () => {
     expect(formatTime(noon.getTime() / 1000, new Date(2026, 2, 6))).toBe("5 Mar, 12:00:01");
+  });
+});
+
+describe("a device's short name", () => {
+  it("keeps what tells it from the others", () => {
+    expect(shortDevice("/job:localhost/replica:0/task:0/device:CPU:0")).toBe("CPU:0");
+    expect(shortDevice("/job:ps/replica:0/task:3/device:GPU:1")).toBe("ps/3 GPU:1");
+    expect(shortDevice("/job:worker/replica:0/task:0")).toBe("worker/0");
+    expect(shortDevice("/gpu:0/stream:12")).toBe("/gpu:0/stream:12");
+    expect(shortDevice("")).toBe("");
   });
 });

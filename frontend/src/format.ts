@@ -95,7 +95,7 @@ export function formatFactor(value: number, usual: number | null): string {
 
 /** Epoch seconds as a time of day, with the day if it is not today's. */
 export function formatTime(at: number | null | undefined, now = new Date()): string {
-  if (at === null || at === undefined) return NONE;
+  if (!at) return NONE; // 0: a file did not tell
   const date = new Date(at * 1000);
   const time = clock.format(date);
   return date.toDateString() === now.toDateString() ? time : `${day.format(date)}, ${time}`;
@@ -103,7 +103,16 @@ export function formatTime(at: number | null | undefined, now = new Date()): str
 
 /** Epoch seconds in full, with the time zone: for titles. */
 export function formatFullTime(at: number | null | undefined): string {
-  return at === null || at === undefined ? "" : full.format(new Date(at * 1000));
+  return at ? full.format(new Date(at * 1000)) : "";
+}
+
+const DEVICE = /^\/job:([^/]+)\/replica:\d+\/task:(\d+)(?:\/device:([^/]+))?(.*)$/;
+
+/** A device as people say it: `ps/0 CPU:0`, `GPU:1` on a job of one process; other names as they are. */
+export function shortDevice(name: string): string {
+  const [, job, task, unit = "", rest = ""] = DEVICE.exec(name) ?? [];
+  if (job === undefined) return name;
+  return [job === "localhost" ? "" : `${job}/${task}`, unit + rest].filter(Boolean).join(" ");
 }
 
 /** `1 step`, `2 steps`, `1 process`, `3 processes`. */

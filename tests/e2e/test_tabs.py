@@ -104,7 +104,8 @@ def test_communication_lists_links_and_transfers(traced: TracePage) -> None:
     expected = engine(PS).communication()
     traced.open(PS, tab="communication")
     links = grid(traced, "Links")
-    assert column(links, 0) == [link["source"] for link in expected["links"]]
+    shown = {"/job:ps/replica:0/task:0/device:CPU:0": "ps/0 CPU:0", "/job:worker/replica:0/task:0/device:CPU:0": "worker/0 CPU:0"}
+    assert column(links, 0) == [shown[link["source"]] for link in expected["links"]]
     transfers = grid(traced, "Transfers")
     transfers.get_by_role("row").nth(1).click()
     traced.selected(expected["transfers"][0]["node"])
@@ -141,7 +142,8 @@ def test_the_graph_around_an_op_leads(traced: TracePage) -> None:
     expect(boxes).to_have_count(len(around["nodes"]), timeout=LONG)
     picture(traced.page, "graph")
     other = next(ref for ref in around["nodes"] if ref["node"] >= 0 and ref["node"] != node)
-    box = traced.panel.get_by_role("button", name=f"{other['name']}, {other['op']}, {other['device']}")
+    title = f"{other['name']} ({other['op']}) on {other['device']}"
+    box = boxes.filter(has=traced.page.locator("title", has_text=title))
     box.first.press("Enter")
     traced.selected(other["node"])
 

@@ -1,7 +1,7 @@
 /** The columns of tables of ops, shared by the analyses that list them. */
 import type { OpRow } from "@/client/messages";
 import type { TableColumn } from "@/components/table";
-import { formatCount, formatNs, formatShare } from "@/format";
+import { formatCount, formatNs, formatShare, shortDevice } from "@/format";
 
 type NumberKey = "total_ns" | "self_ns" | "mean_ns" | "max_ns" | "host_ns" | "device_ns" | "delay_ns";
 
@@ -35,6 +35,7 @@ export function opColumns(by: "type" | "name" | "scope", rows: readonly OpRow[])
     key: "device",
     title: "Device",
     value: (r) => r.device,
+    text: (r) => shortDevice(r.device),
     width: "minmax(90px, 1fr)",
   };
   return [
