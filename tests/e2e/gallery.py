@@ -32,7 +32,8 @@ def write_session(
 ) -> Path:
     """A saved session of one run with 300 steps, which get slower from step 200 on; ``traces``: RunMetadata by step."""
     recorder = Recorder(spool_dir=folder, keep_traces=len(traces) + 1).start()
-    recorder.model.facts.update(host="trainer-1", command="train.py --layers 500", tensorflow="2.15.1")
+    facts = recorder.model.facts
+    facts["host"], facts["command"], facts["tensorflow"] = "trainer-1", "train.py --layers 500", "2.15.1"
     try:
         fetched, fed = tuple(map(Tensor, fetches)), tuple(map(Tensor, feeds))
         for step in range(1, 301):

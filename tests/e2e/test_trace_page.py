@@ -67,7 +67,13 @@ def test_findings_stand_above_the_trace_and_on_its_row(traced: TracePage) -> Non
 def test_a_sent_url_shows_the_same(traced: TracePage) -> None:
     """Tab, selection, range, view, filter, highlight and search: a reload and another browser restore them."""
     node, name = traced.longest(DENSE)
-    state = {"tab": "ops", "node": node, "range": "10000000-20000000", "view": "8000000-30000000", "q": "MatMul"}
+    state: dict[str, str | int] = {
+        "tab": "ops",
+        "node": node,
+        "range": "10000000-20000000",
+        "view": "8000000-30000000",
+        "q": "MatMul",
+    }
     traced.open(DENSE, highlight="critical", scope="gradients", **state)
     for again in range(2):
         traced.details(name)

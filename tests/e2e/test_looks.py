@@ -1,0 +1,79 @@
+"""Narrow, huge, dark: every view in pictures, and nothing that makes a narrow page scroll sideways."""
+
+from __future__ import annotations
+
+import pytest
+from gallery import DENSE, HOROVOD, IDS, OTHER_HOROVOD, PS
+from playwright.sync_api import Page, expect
+from rig import picture
+from tracepage import LONG, TracePage
+
+VIEWS = {
+    "overview": "/",
+    "run": "/runs/1",
+    "trace": f"/traces/{IDS[HOROVOD]}",
+    "trace-ops": f"/traces/{IDS[DENSE]}?tab=ops&node=20",
+    "memory": f"/traces/{IDS[DENSE]}?tab=memory",
+    "compare": f"/compare?a={IDS[HOROVOD]}&b={IDS[OTHER_HOROVOD]}",
+}
+
+
+def there(page: Page) -> None:
+    """Waits until the view shows its data."""
+    data = page.get_by_role("article").or_(page.locator("canvas[data-painted], .uplot canvas, .pair canvas"))
+    expect(data.first).to_be_visible(timeout=LONG)
+    if page.get_by_role("tabpanel").count():
+        expect(page.get_by_role("tabpanel").locator("[role=grid]").first).to_be_visible(timeout=LONG)
+    if page.get_by_test_id("verdict").count():
+        expect(page.locator(".sentence").first).to_be_visible(timeout=LONG)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("width", [400, 3840])
+def test_narrow_and_huge(traced: TracePage, view: str, width: int) -> None:
+    page = traced.page
+    page.set_viewport_size({"width": width, "height": 800 if width == 400 else 2160})
+    page.goto(traced.base + VIEWS[view])
+    there(page)
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    picture(page, f"{view}-{width}")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_dark(traced: TracePage, view: str) -> None:
+    """As the system has it; each text stands on a dark ground."""
+    page = traced.page
+    page.emulate_media(color_scheme="dark")
+    page.goto(traced.base + VIEWS[view])
+    there(page)
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/[0-9]+/g).slice(0, 3).map(Number)")
+    assert max(ground) < 60
+    picture(page, f"{view}-dark")
+
+
+def test_the_colours_are_the_readers_choice(traced: TracePage) -> None:
+    """Light, dark, as the system's; kept over a reload; the canvas follows."""
+    page = traced.page
+    traced.open(PS)
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light, drawn = page.evaluate(ground), traced.canvas.screenshot()
+    switch = page.get_by_role("button", name="Colours:")
+    switch.click()
+    switch.click()
+    expect(page.get_by_role("button", name="Colours: dark.")).to_be_visible()
+    assert page.evaluate(ground) != light
+    assert traced.canvas.screenshot() != drawn
+    page.reload()
+    traced.painted()
+    expect(page.get_by_role("button", name="Colours: dark.")).to_be_visible()
+    assert page.evaluate(ground) != light
+
+
+def test_pictures(traced: TracePage) -> None:
+    """What the README shows."""
+    traced.open(HOROVOD)
+    there(traced.page)
+    picture(traced.page, "trace")
+    traced.open(DENSE, tab="memory")
+    there(traced.page)
+    picture(traced.page, "memory")

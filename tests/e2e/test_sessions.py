@@ -1,0 +1,155 @@
+"""Sessions on the page: a run's steps, two traces beside each other, a second session, broken files, a server that comes back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from gallery import DATA, DENSE, HOROVOD, IDS, OTHER_HOROVOD, PS, write_gallery, write_session
+from playwright.sync_api import Page, expect
+from rig import Process, picture, start_viewer
+from tracepage import LONG, TracePage, engine
+
+PS_TRACE = DATA / "ps_worker0_tf2.21_cpu.pb"
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[tuple[Process, str, Path]]:
+    """A viewer for one test, which may change what it shows: (viewer, its URL, its file)."""
+    file = write_session(tmp_path, "own.tftrace", {20: PS_TRACE.read_bytes()})
+    viewer, url = start_viewer(tmp_path, file)
+    yield viewer, url, file
+    viewer.kill()
+
+
+# --------------------------------------------------------------------------------------------------------- a run's steps
+
+
+def test_a_run_shows_all_its_steps_and_a_traced_one_opens(traced: TracePage) -> None:
+    page = traced.page
+    page.goto(f"{traced.base}/runs/1")
+    chart = page.get_by_role("img", name=re.compile("^Step times of"))
+    expect(chart).to_be_visible(timeout=LONG)
+    expect(page.get_by_text("from step 200 on")).to_be_visible(timeout=LONG)  # where the steps got slower
+    for word in ("p50", "p95", "Shortest", "Longest", "A traced step took"):
+        expect(page.get_by_text(word).first).to_be_visible()
+    page.get_by_role("button", name="As a table").click()
+    table = page.get_by_role("grid", name="Step times")
+    expect(table).to_have_attribute("aria-rowcount", "301", timeout=LONG)
+    picture(page, "run", full=True)
+    over = chart.locator(".u-over")
+    box = over.bounding_box()
+    assert box
+    over.click(position={"x": box["width"] * (DENSE - 1) / 299, "y": box["height"] / 2})
+    expect(page).to_have_url(re.compile(f"/traces/{IDS[DENSE]}"), timeout=LONG)
+    traced.painted()
+
+
+# ------------------------------------------------------------------------------------------------------------ two traces
+
+
+def test_two_traces_beside_each_other(traced: TracePage) -> None:
+    page = traced.page
+    page.goto(f"{traced.base}/compare?a={IDS[HOROVOD]}&b={IDS[OTHER_HOROVOD]}")
+    table = page.get_by_role("grid", name="Compared ops")
+    expect(table.get_by_role("row").nth(1)).to_contain_text("HorovodAllreduce", timeout=LONG)
+    both = page.get_by_role("region", name="Both timelines").locator("canvas")
+    expect(both).to_have_count(2)
+    a, b = (sum_of(step, "HorovodAllreduce") for step in (HOROVOD, OTHER_HOROVOD))
+    sign = "+" if b > a else "−"
+    expect(table.get_by_role("row").nth(1)).to_contain_text(sign)
+    table.get_by_role("row").nth(1).click()
+    expect(page).to_have_url(re.compile(r"node=\d+.*nodeB=\d+|nodeB=\d+.*node=\d+"))
+    picture(page, "compare", full=True)
+    page.get_by_role("button", name="Swap").click()
+    expect(page).to_have_url(re.compile(rf"a={IDS[OTHER_HOROVOD]}(&|$)"))
+    expect(table.get_by_role("row").nth(1)).to_contain_text("−" if sign == "+" else "+", timeout=LONG)
+
+
+def sum_of(step: int, op: str) -> float:
+    return float(next(row["total_ns"] for row in engine(step).ops("type")["rows"] if row["key"] == op))
+
+
+# ------------------------------------------------------------------------------------------ other sessions, broken files
+
+
+def test_a_second_session_and_a_gpu_timeline_are_loaded(page: Page, own: tuple[Process, str, Path], tmp_path: Path) -> None:
+    other = write_gallery(tmp_path)
+    page.goto(own[1])
+    expect(page.get_by_role("article")).to_have_count(1, timeout=LONG)
+    page.locator("input[type=file]").set_input_files(other)
+    expect(page.get_by_role("article")).to_have_count(2, timeout=LONG)
+    page.locator("input[type=file]").set_input_files(DATA / "gpu_timeline_tf1.json")
+    expect(page.get_by_role("article")).to_have_count(3, timeout=LONG)
+    page.get_by_role("article").nth(2).get_by_role("link", name=re.compile("^Open the trace")).click()
+    expect(page.locator("canvas[data-painted]")).to_be_visible(timeout=LONG)
+    expect(page.get_by_role("list", name="Lanes")).to_contain_text("GPU")
+    expect(page.get_by_test_id("verdict").locator(".sentence").first).to_be_visible(timeout=LONG)
+    for tab in ("ops", "budget", "critical-path", "communication", "scheduling", "memory"):
+        page.get_by_test_id(f"tab-{tab}").click()
+        expect(page.get_by_role("tabpanel").locator("[role=grid], p").first).to_be_visible(timeout=LONG)
+        expect(page.get_by_role("tabpanel").get_by_role("alert")).to_have_count(0)
+    picture(page, "gpu")
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in (DATA / "invalid").iterdir()))
+def test_a_broken_file_is_refused_by_a_clear_word(page: Page, gallery: str, name: str) -> None:
+    page.goto(gallery)
+    expect(page.get_by_role("article")).to_have_count(1, timeout=LONG)
+    page.locator("input[type=file]").set_input_files(DATA / "invalid" / name)
+    message = page.get_by_role("list", name="Messages")
+    expect(message).to_contain_text(re.compile(r"\w+ \w+ \w+"), timeout=LONG)
+    expect(message).not_to_contain_text("Traceback")
+    expect(page.get_by_role("article")).to_have_count(1)
+
+
+# ------------------------------------------------------------------------------------------------- a connection that drops
+
+
+def test_the_page_comes_back_when_its_server_does(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TFTRACER_TOKEN", "the-same-token-each-time")
+    file = write_session(tmp_path, "own.tftrace", {20: PS_TRACE.read_bytes()})
+    viewer, url = start_viewer(tmp_path, file)
+    port = re.findall(r":(\d+)", url)[0]
+    try:
+        page.goto(url)
+        page.get_by_role("link", name="Open the trace of step 20").click()
+        expect(page.locator("canvas[data-painted]")).to_be_visible(timeout=LONG)
+        page.get_by_test_id("search").fill("RecvTensor")
+        viewer.kill()
+        expect(page.get_by_text("The connection is lost.")).to_be_visible(timeout=LONG)
+        expect(page.get_by_test_id("search-count")).to_contain_text("found")  # what was received stays
+        viewer, _ = start_viewer(tmp_path, file, "--port", port)
+        expect(page.get_by_text("The connection is lost.")).to_have_count(0, timeout=LONG)
+        expect(page.get_by_test_id("search")).to_have_value("RecvTensor")
+        page.get_by_test_id("tab-ops").click()
+        expect(page.get_by_role("tabpanel").get_by_role("gridcell").first).to_be_visible(timeout=LONG)
+    finally:
+        viewer.kill()
+
+
+# -------------------------------------------------------------------------------------------------------- one file alone
+
+
+def test_the_html_export_is_this_viewer_and_asks_nobody(page: Page, gallery: str, tmp_path: Path) -> None:
+    base = gallery.split("?")[0].rstrip("/")
+    page.context.request.get(gallery)
+    answer = page.context.request.get(f"{base}/api/traces/{IDS[PS]}/file?format=html")
+    file = tmp_path / "step.html"
+    file.write_bytes(answer.body())
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(file.as_uri())
+    expect(page.locator("canvas[data-painted]")).to_be_visible(timeout=LONG)
+    page.get_by_test_id("search").fill("RecvTensor")
+    expect(page.get_by_test_id("search-count")).to_contain_text("found", timeout=LONG)
+    page.get_by_test_id("search").press("Enter")
+    expect(page.get_by_test_id("details-name")).to_contain_text("RecvTensor", timeout=LONG)
+    expect(page.get_by_test_id("verdict").locator(".sentence").first).to_be_visible()
+    for tab in ("ops", "budget", "critical-path", "memory", "communication", "scheduling", "graph", "cost"):
+        page.get_by_test_id(f"tab-{tab}").click()
+        expect(page.get_by_role("tabpanel").locator("[role=grid], p, svg").first).to_be_visible(timeout=LONG)
+        expect(page.get_by_role("tabpanel").get_by_role("alert")).to_have_count(0)
+    assert not [url for url in asked if url.startswith("http")]
