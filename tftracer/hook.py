@@ -66,7 +66,8 @@ class StepRecorder:
         self._args = tf.compat.v1.train.SessionRunArgs
         self._options = tf.compat.v1.RunOptions
         self._last_facts = SessionFacts()
-        recorder.set_tensorflow(str(tf.__version__), cost_of(self))
+        with contextlib.suppress(Exception):  # facts for the page alone
+            recorder.set_tensorflow(str(tf.__version__), cost_of(self))
 
     # ------------------------------------------------------------------------------------------ what TensorFlow calls
 

@@ -8,6 +8,7 @@ watching one run. What TensorFlow itself calls (before_run and its siblings) is 
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import inspect
@@ -25,6 +26,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 import tftracer
+from tftracer.hook import TracingHook
 from tftracer.session.recorder import Recorder
 
 ENTRIES = {"begin", "after_create_session", "before_run", "after_run", "end"}
@@ -55,15 +57,17 @@ def train(hooks: list[Any], between: Callable[[int], None] = lambda step: None) 
 
 def traced_run(folder: str, during: Callable[[], Any] = lambda: None, after: Callable[[], Any] = lambda: None) -> list[float]:
     """A run with a request, global tracing, and a step that asks for its own trace; keeps one trace, so that others make way."""
-    recorder = Recorder(keep_traces=1, spool_dir=folder).start()
+    recorder = Recorder(keep_traces=1, spool_dir=folder)
     try:
-        hook = recorder.hook_factory()
-        recorder.request_traces(None, 1)
+        during()
+        started(recorder)
+        hook = TracingHook(recorder)
+        with contextlib.suppress(Fault):  # the caller's to hear of, as a page would
+            recorder.request_traces(None, 1)
 
         def between(step: int) -> None:
             recorder.tracker.requests.trace_all = recorder.tracker.requests.armed = step in (8, 9)
 
-        during()
         losses = train([hook], between)
         recorder.tracker.arrived.set()
         after()
@@ -72,6 +76,14 @@ def traced_run(folder: str, during: Callable[[], Any] = lambda: None, after: Cal
         recorder.tracker.off = True
         for end in (recorder.engine.close, recorder.close):  # after a fault it may take its time
             threading.Thread(target=end, daemon=True).start()
+
+
+def started(recorder: Recorder) -> None:
+    """As TracingServer does it."""
+    try:
+        recorder.start()
+    except Exception:
+        recorder.tracker.off = True
 
 
 def functions() -> dict[CodeType, tuple[Any, str]]:
