@@ -5,7 +5,7 @@ PIP := install -q --disable-pip-version-check
 PORT ?= 9999
 RUNTIME := tornado msgpack protobuf numpy zstandard
 
-.PHONY: demo test test-unit test-tf215 test-tf221 test-e2e test-frontend test-horovod lint bench fuzz docs frontend frontend-types clean envs chromium
+.PHONY: demo test test-unit test-tf215 test-tf221 test-e2e test-frontend test-horovod lint bench fuzz pictures docs frontend frontend-types clean envs chromium
 
 .DEFAULT_GOAL := help
 help:  ## this list
@@ -92,6 +92,11 @@ bench: .envs/view/.made .envs/tf215/.made .envs/tf221/.made chromium  ## every f
 fuzz: .envs/view/.made  ## a million hostile inputs for every reader
 	.envs/view/bin/pip $(PIP) atheris
 	.envs/view/bin/python tests/fuzz/run.py
+
+pictures: test-e2e  ## what the README shows, from the browser tests' screenshots
+	mkdir -p docs/pictures
+	for name in overview trace memory compare run; do cp tests/out/$$name.png docs/pictures/; done
+	cp tests/out/trace-dark.png docs/pictures/dark.png
 
 docs: .envs/view/.made  ## docs/_build/index.html
 	.envs/view/bin/python -m sphinx -W -q -b html docs docs/_build
