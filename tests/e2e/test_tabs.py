@@ -116,6 +116,7 @@ def test_collectives_of_horovod(traced: TracePage) -> None:
     traced.open(HOROVOD, tab="communication")
     collectives = grid(traced, "Collectives")
     assert all("HorovodAllreduce" in name for name in column(collectives, 0))
+    assert set(column(collectives, 1)) == {"HorovodAllreduce"}
 
 
 def test_scheduling_delays(traced: TracePage) -> None:
