@@ -13,6 +13,8 @@ from playwright.sync_api import BrowserContext, Page
 ROOT = Path(__file__).parent.parent.parent
 TENSORFLOW = ROOT / ".envs/tf221/bin/python"
 PICTURES = ROOT / "tests/out"
+#: Playwright keeps connections that the server may have closed for their idleness: asked again on another.
+RETRIES = 5
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from gallery import DATA, DENSE, HOROVOD, PS, write_session
 from playwright.sync_api import Page, Route, expect
-from rig import start_viewer
+from rig import RETRIES, start_viewer
 from tracepage import LONG, TracePage, engine
 
 from tftracer.trace.descriptors import message_class
@@ -20,7 +20,9 @@ from tftracer.trace.descriptors import message_class
 @pytest.mark.parametrize("step", [DENSE, PS, HOROVOD])
 def test_each_sentence_of_the_verdict_leads_to_its_evidence(traced: TracePage, step: int) -> None:
     traced.open(step)
-    answer = traced.page.request.get(f"{traced.base}/api/traces/{traced.page.url.rsplit('/', 1)[1]}/verdict").json()
+    answer = traced.page.request.get(
+        f"{traced.base}/api/traces/{traced.page.url.rsplit('/', 1)[1]}/verdict", max_retries=RETRIES
+    ).json()
     assert answer["sentences"]
     region = traced.page.get_by_test_id("verdict")
     expect(region.locator(".sentence").first).to_be_visible(timeout=LONG)

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import numpy as np
 from gallery import DATA, IDS, TRACES
 from playwright.sync_api import Locator, Page, expect
+from rig import RETRIES
 
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import TraceContext
@@ -31,7 +32,7 @@ class TracePage:
     def __init__(self, page: Page, url: str) -> None:
         self.page = page
         self.base = url.split("?")[0].rstrip("/")
-        page.context.request.get(url)  # the cookie of the token
+        page.context.request.get(url, max_retries=RETRIES)  # the cookie of the token
 
     @property
     def canvas(self) -> Locator:
