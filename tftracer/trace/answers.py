@@ -35,7 +35,7 @@ from tftracer.trace.columns import column, narrow, strings
 from tftracer.trace.findings import findings_of
 from tftracer.trace.graph import Graph
 from tftracer.trace.intervals import Bool, Float64
-from tftracer.trace.layout import Lane, Layout
+from tftracer.trace.layout import Layout
 from tftracer.trace.model import UNKNOWN_TIME, Trace, TraceContext
 from tftracer.web import messages
 from tftracer.web.messages import Finding
@@ -215,7 +215,7 @@ def timeline(
         "nodes": trace.n,
         "origin_ns": str(trace.origin_ns),
         "duration_ns": float(trace.duration_ns),
-        "lanes": [_lane(trace, lane) for lane in laid_out.lanes],
+        "lanes": layout.lane_messages(trace, laid_out),
         "row_offsets": column(laid_out.row_offsets.astype(np.uint32)),
         "start": column(start.astype(np.float64)),
         "duration": column(duration.astype(np.float64 if wide else np.uint32)),
@@ -228,21 +228,6 @@ def timeline(
         "names": strings(trace.names),
         "ops": strings(trace.ops),
         "findings": findings,
-    }
-
-
-def _lane(trace: Trace, lane: Lane) -> messages.Lane:
-    return {
-        "id": lane.id,
-        "device": trace.devices[lane.device].name,
-        "title": lane.title,
-        "kind": lane.kind,
-        "group": lane.group,
-        "first_row": lane.first_row,
-        "rows": lane.rows,
-        "slices": lane.slices,
-        "busy_ns": float(lane.busy_ns),
-        "collapsed": lane.collapsed,
     }
 
 
