@@ -39,7 +39,9 @@ def fuzz(name: str, inputs: int, seeds: list[bytes]) -> int:
     options = [
         f"-runs={inputs}",
         "-max_len=8192",
-        "-timeout=60",  # of the clock, for what never ends; target.py holds each input to a second of the processor
+        # Of the clock, for what never ends; a program that is stopped for a while must not count as one. target.py holds each
+        # input to a second of the processor.
+        "-timeout=1200",
         f"-rss_limit_mb={MEMORY_MB}",
         "-print_final_stats=1",
         f"-artifact_prefix={OUT}/{name}-",
