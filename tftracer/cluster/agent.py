@@ -37,7 +37,7 @@ log = logging.getLogger("tftracer")
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 30.0
 CONNECT_S = 5.0
-#: A hub that says nothing for so long (its pings come every 20 s) is gone.
+#: A hub that says nothing for so long is gone, though its host may not say so; from half of it on it is asked to answer.
 SILENCE_S = 90.0
 BYE_S = 1.0
 
@@ -196,7 +196,7 @@ class Agent:
             raise Refused(f"it is the hub of another job ({job or 'none'}); TFTRACER_JOB names a job where that is wrong.")
         token = target.token or self._token
         shown = protocol.proof(token, "agent", job, theirs, mine)
-        process = state(self._source.session(), self._source.runs(), None)
+        process = {**facts(self._source.session()), **sums(self._source.session(), self._source.runs(), None)}
         await connection.write_message(protocol.pack("join", job=job, nonce=mine, proof=shown, process=process), binary=True)
         answer = protocol.unpack(await connection.read_message())
         if answer["t"] == "refused":
@@ -218,6 +218,8 @@ class Member:
         self._armed = Armed(source, self._tell)
         self._relay = Relay(source, own, self._send)
         self._before: tuple[float, int] | None = None
+        self._told = facts(source.session())  # by the greeting
+        self._heard_at = time.monotonic()
 
     async def stay(self, ended: asyncio.Event) -> None:
         beating = asyncio.ensure_future(self._beat())
@@ -244,21 +246,28 @@ class Member:
         asyncio.ensure_future(self._send(kind, **fields)).add_done_callback(_seen)
 
     async def _beat(self) -> None:
-        while True:
-            runs = self._source.runs()
-            steps = sum(run["steps"] for run in runs)
-            now, before = time.monotonic(), self._before
-            self._before = (now, steps)
-            rate = (steps - before[1]) / (now - before[0]) if before is not None and now > before[0] else None
-            await self._send("beat", process=state(self._source.session(), runs, rate))
+        """Ends when the hub is silent for too long."""
+        while (silent_s := time.monotonic() - self._heard_at) < SILENCE_S:
+            runs, session = self._source.runs(), self._source.session()
+            said = sums(session, runs, self._rate(runs))
+            known = facts(session)
+            if self._told != known:  # Horovod was initialised meanwhile, say
+                said["process"], self._told = {**known, **said}, known
+            if silent_s > SILENCE_S / 2:
+                said["answer"] = True
+            await self._send("beat", **said)
             self._armed.look(runs)
             await asyncio.sleep(self._interval_s * random.uniform(0.9, 1.1))
 
+    def _rate(self, runs: list[Run]) -> float | None:
+        """Steps a second since the last beat."""
+        steps, now, before = sum(run["steps"] for run in runs), time.monotonic(), self._before
+        self._before = (now, steps)
+        return (steps - before[1]) / (now - before[0]) if before is not None and now > before[0] else None
+
     async def _hear(self) -> None:
-        while True:
-            data = await asyncio.wait_for(self._connection.read_message(), None)
-            if data is None:
-                return
+        while (data := await self._connection.read_message()) is not None:
+            self._heard_at = time.monotonic()
             self._take(protocol.unpack(data))
 
     def _take(self, message: Message) -> None:
@@ -271,17 +280,23 @@ class Member:
             self._relay.take(message)
 
 
-def state(session: Session, runs: list[Run], rate: float | None) -> Message:
-    """What a process says of itself: sums, whatever it has run."""
-    steps = sum(run["steps"] for run in runs)
-    spent = sum(run["steps"] * (run["mean_s"] or 0.0) for run in runs)
-    problem = session["problems"][-1]["message"] if session["problems"] else ""
+def facts(session: Session) -> Message:
+    """Who a process is."""
     return {
         "id": session["id"],
         "title": process_title(session["place"], session["pid"]),
         "host": session["host"],
         "pid": session["pid"],
         "place": dict(session["place"]),
+    }
+
+
+def sums(session: Session, runs: list[Run], rate: float | None) -> Message:
+    """How it fares: sums, whatever it has run."""
+    steps = sum(run["steps"] for run in runs)
+    spent = sum(run["steps"] * (run["mean_s"] or 0.0) for run in runs)
+    problem = session["problems"][-1]["message"] if session["problems"] else ""
+    return {
         "steps": steps,
         "steps_per_s": rate,
         "mean_s": spent / steps if steps else None,

@@ -20,13 +20,13 @@ from tftracer.cluster.tracing import Tracing
 from tftracer.errors import TracerError, UnsupportedError
 from tftracer.session.file import Stored, compress, decompress
 from tftracer.trace.decode import decode_run_metadata
-from tftracer.web.messages import Job, JobUpdate, Process
+from tftracer.web.messages import Job, JobChangesUpdate, JobUpdate, Process
 from tftracer.web.workers import Workers
 
 T = TypeVar("T")
 
-#: Pages hear of changes after this; with many processes later, so that telling them stays a small part of a core.
-TELL_S, PROCESSES_PER_S = 0.2, 1500
+#: Pages hear of changes after this; with many processes later, for now and then they are told of all of them.
+TELL_S, PROCESSES_PER_S = 0.2, 2000
 LOOK_S = 2.0
 NICE = 5
 #: Opened traces that are kept put together, and the compressed bytes of the parts that were fetched.
@@ -38,13 +38,21 @@ SUSPECT_STEPS = 10
 
 
 class Desk:
-    def __init__(self, hub: Hub, publish: Callable[[JobUpdate], None]) -> None:
+    """``publish`` tells the pages, if ``watched`` says that one looks on."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        publish: Callable[[JobUpdate | JobChangesUpdate], None],
+        watched: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.hub = hub
         self.tracing = Tracing(hub)
         self.strangers = 0
         self.elsewhere: Job | None = None  # the job's hub, if that is another process
         hub.changed = self.changed
         self._publish = publish
+        self._watched = watched
         self._told_by: asyncio.AbstractEventLoop | None = None  # the loop on which telling is due
         self._watching: asyncio.AbstractEventLoop | None = None
         self._opened: OrderedDict[tuple[int, tuple[str, ...]], JobAnswers] = OrderedDict()
@@ -68,16 +76,15 @@ class Desk:
         asyncio.get_running_loop().call_later(LOOK_S, self._look_around)
 
     def changed(self) -> None:
+        """Nothing more happens while nobody looks on: who comes gets a snapshot of it all."""
         loop = asyncio.get_running_loop()
-        if self._told_by is not loop:
+        if self._told_by is not loop and self._watched():
             self._told_by = loop
             loop.call_later(max(TELL_S, len(self.hub.members) / PROCESSES_PER_S), self._tell)
 
     def _tell(self) -> None:
         self._told_by = None
-        job = self.job_message()
-        if job is not None:
-            self._publish({"type": "job", "payload": job})
+        self._publish(self.hub.news())
 
     # --------------------------------------------------------------------------------------------------- opened traces
 

@@ -1,7 +1,7 @@
 """The job as its hub knows it: who is there, how they fare, which steps were traced on all of them. No HTTP in here.
 
 Lives on the server's loop; ``job_message`` may be called from any thread. What it costs grows with the number of processes:
-a beat holds sums, pages are told at most so often that telling them takes one part in a hundred.
+a beat holds sums, and pages are told the rows that changed.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from tftracer.cluster.place import process_title, unknown_place
 from tftracer.cluster.protocol import Message, number, seconds, text
 from tftracer.errors import UnknownError
 from tftracer.session.checks import place as checked_place
-from tftracer.web.messages import Job, JobTrace, Process, TraceRecord
+from tftracer.web.messages import Job, JobChangesUpdate, JobTrace, JobUpdate, Process, TraceRecord
 
 #: With many processes each is heard less often: at most so many beats a second.
 BEATS_PER_S = 60.0
@@ -54,6 +54,15 @@ class Traced:
     records: dict[str, TraceRecord] = field(default_factory=dict)
 
 
+@dataclass
+class News:
+    """What the pages have not been told yet."""
+
+    processes: set[str] = field(default_factory=set)
+    traces: set[int] = field(default_factory=set)
+    everything: bool = False  # processes came, went or changed their names: rows alone would not say it
+
+
 class Hub:
     """``changed`` is called, on the loop, with each change that the pages should hear of."""
 
@@ -65,6 +74,7 @@ class Hub:
         self.traces: dict[int, Traced] = {}
         self.changed = changed
         self.path = path
+        self._news = News()
         self._last_trace = 0
         self._present = 0
         self._lock = threading.RLock()
@@ -91,13 +101,20 @@ class Hub:
             self._present += old is None or old.link is None
         if old is not None and old.link is not None:
             old.link.drop("replaced")
+        self._news.everything = True
         self.changed()
         return member
 
     def beat(self, member: Member, said: Message) -> None:
+        """``said``: sums, or all of ``process`` where more than those has changed."""
         member.seen = time.monotonic()
-        with self._lock:
-            member.info = self.process(member.id, said)
+        process = said.get("process")
+        if isinstance(process, dict):
+            member.info = self.process(member.id, process)
+            self._news.everything = True
+        else:
+            member.info = _with_sums(member.info, said)
+            self._news.processes.add(member.id)
         self.changed()
 
     def leave(self, member: Member, state: str) -> None:
@@ -108,6 +125,7 @@ class Hub:
             member.link = None
             self._present -= 1
             member.info = {**member.info, "state": "ended" if state == "ended" else "lost"}
+        self._news.processes.add(member.id)
         self.changed()
 
     def look_around(self) -> None:
@@ -139,7 +157,7 @@ class Hub:
         found = said.get("place")
         place = checked_place(found) if isinstance(found, dict) else unknown_place()
         pid = number(said, "pid")
-        return {
+        known = {
             "id": process_id,
             "title": text(said, "title", 200) or process_title(place, pid),
             "host": text(said, "host", 200),
@@ -147,19 +165,14 @@ class Hub:
             "place": place,
             "state": "alive",
             "url": f"{self.path}/job/processes/{process_id}/",
-            "steps": number(said, "steps"),
-            "steps_per_s": seconds(said, "steps_per_s"),
-            "mean_s": seconds(said, "mean_s"),
-            "last_seen_at": time.time(),
-            "traces": number(said, "traces"),
-            "problem": text(said, "problem"),
         }
+        return cast("Process", {**known, **_sums(said)})
 
     # --------------------------------------------------------------------------------------------------------- traces
 
     def new_trace(self, processes: list[str], run_title: str) -> Traced:
         known = {who: _order(self.members[who].info) for who in processes if who in self.members}
-        processes = sorted(processes, key=lambda who: (who not in known, known.get(who, ())))  # lanes stand in this order
+        processes = sorted(processes, key=lambda who: (who not in known, known.get(who, ())))
         with self._lock:
             self._last_trace += 1
             message: JobTrace = {
@@ -177,6 +190,8 @@ class Hub:
             traced = self.traces[self._last_trace] = Traced(message)
             while len(self.traces) > MAX_TRACES:
                 del self.traces[next(iter(self.traces))]
+                self._news.everything = True
+        self._news.traces.add(self._last_trace)
         self.changed()
         return traced
 
@@ -192,18 +207,32 @@ class Hub:
             message: JobTrace = {**traced.message, **changes}  # type: ignore[typeddict-item]
             if len(message["ready"]) + len(message["missing"]) >= len(message["processes"]):
                 message["state"] = "partial" if message["missing"] else "ready"
+                message["ready"] = [who for who in message["processes"] if who in traced.records]  # lanes stand in this order
             traced.message = message
+        self._news.traces.add(message["id"])
         self.changed()
 
     def ready(self, traced: Traced, process_id: str, record: TraceRecord) -> None:
+        message, known = traced.message, process_id in traced.records
         traced.records[process_id] = record
-        missing = {who: why for who, why in traced.message["missing"].items() if who != process_id}
-        ready = [who for who in traced.message["processes"] if who in traced.records]
-        self.settle(traced, ready=ready, missing=missing)
+        missing = dict(message["missing"])
+        missing.pop(process_id, None)
+        self.settle(traced, ready=message["ready"] if known else [*message["ready"], process_id], missing=missing)
 
     def missing(self, traced: Traced, process_id: str, why: str) -> None:
         if process_id not in traced.records and process_id in traced.message["processes"]:
             self.settle(traced, missing={**traced.message["missing"], process_id: why})
+
+    # ------------------------------------------------------------------------------------------------------ for the pages
+
+    def news(self) -> JobUpdate | JobChangesUpdate:
+        """What changed since the last call."""
+        news, self._news = self._news, News()
+        if news.everything:
+            return {"type": "job", "payload": self.job_message()}
+        processes = [self.members[who].info for who in news.processes if who in self.members]
+        traces = [self.traces[trace].message for trace in sorted(news.traces) if trace in self.traces]
+        return {"type": "job_changes", "payload": {"processes": processes, "traces": traces}}
 
     def job_message(self) -> Job:
         with self._lock:
@@ -214,6 +243,22 @@ class Hub:
                 "processes": sorted((m.info for m in self.members.values()), key=_order),
                 "traces": [traced.message for traced in self.traces.values()],
             }
+
+
+def _sums(said: Message) -> dict[str, Any]:
+    """What changes from beat to beat."""
+    return {
+        "steps": number(said, "steps"),
+        "steps_per_s": seconds(said, "steps_per_s"),
+        "mean_s": seconds(said, "mean_s"),
+        "last_seen_at": time.time(),
+        "traces": number(said, "traces"),
+        "problem": text(said, "problem"),
+    }
+
+
+def _with_sums(process: Process, said: Message) -> Process:
+    return cast("Process", {**process, **_sums(said)})
 
 
 def _order(process: Process) -> tuple[Any, ...]:

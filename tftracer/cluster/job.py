@@ -54,7 +54,7 @@ class JobPart:
         self._hub.path = web.path
         self._hub.address = lambda: web.address
         web.members = self._hub.present
-        self._desk = Desk(self._hub, web.publish)
+        self._desk = Desk(self._hub, web.publish, lambda: web.watched)
         return routes(self._desk)
 
     def message(self) -> Job | None:
@@ -95,7 +95,7 @@ class JobPart:
 def show_saved_job(web: WebServer, path: str) -> bool:
     """Let a viewer's server show the job that a session file holds; False if it holds none. Before the server starts."""
     hub = Hub("", "", web.path)
-    desk = Desk(hub, web.publish)
+    desk = Desk(hub, web.publish, lambda: web.watched)
     try:
         found = load_job(desk, path)
     except TracerError:  # an older kind of file, which holds no job

@@ -83,6 +83,10 @@ class AgentLink(Guarded, WebSocketHandler):
     def max_message_size(self) -> int:
         return MEMBER_BYTES
 
+    @property
+    def ping_interval(self) -> float | None:
+        return None  # the process's beats say more, and ask for an answer now and then
+
     def check_host(self) -> None:
         """A process may know this host by any name. No browser gets past ``check_token``, so no page can rebind one."""
 
@@ -163,9 +167,8 @@ class AgentLink(Guarded, WebSocketHandler):
     def _hear(self, member: Member, message: Message) -> None:
         kind = message["t"]
         if kind == "beat":
-            process = message.get("process")
-            self.hub.beat(member, process if isinstance(process, dict) else {})
-            if self._told_s != self.hub.interval_s:
+            self.hub.beat(member, message)
+            if self._told_s != self.hub.interval_s or message.get("answer") is True:
                 self._told_s = self.hub.interval_s
                 self.tell("pace", interval_s=self._told_s)
         elif kind in ("head", "part", "text", "error"):

@@ -6,7 +6,9 @@ the agent's first, so that a stranger who listens on the hub's port learns nothi
     hub    hello     {job, id, nonce}
     agent  join      {job, nonce, proof, process}
     hub    welcome   {proof, interval_s}        or  refused {code, message}
-    agent  beat      {process}                     every interval_s: sums only
+    agent  beat      {steps, steps_per_s, mean_s, traces, problem}   every interval_s; with ``process`` where that has
+                     changed, with ``answer`` where nothing was heard of the hub for a while: it answers with its pace
+    hub    pace      {interval_s}
     agent  bye       {}
     hub    prepare   {job_trace, run_title}    ->  agent  steps    {job_trace, titles, begun, steps_per_s}
     hub    trace     {job_trace, run_title, step} ->  armed {job_trace} or late {job_trace, why}, later traced {job_trace, record}

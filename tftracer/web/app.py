@@ -31,6 +31,7 @@ from tftracer.web import downloads, handlers, pages
 from tftracer.web.analyses import Analyses
 from tftracer.web.auth import WILDCARDS, Access, Names, choose_token
 from tftracer.web.base import Guarded, Services
+from tftracer.web.foresight import Foresight
 from tftracer.web.live import Live, LiveHandler
 from tftracer.web.messages import Job, LiveMessage
 from tftracer.web.sockets import bind, own_address, tls_context
@@ -75,7 +76,7 @@ IDLE_CONNECTION_S = 120.0
 BODY_S = 60.0
 HEADER_BYTES = 1 << 16
 STOP_S = 5.0
-#: Analyses yield to training where both want a processor.
+#: Analyses yield to training where both want a processor; beside a reopened session there is none.
 NICE = 5
 
 
@@ -197,6 +198,12 @@ class WebServer:
             serving.live.publish(message)
 
     @property
+    def watched(self) -> bool:
+        """Whether a page looks on that ``publish`` would tell."""
+        serving = self._serving
+        return serving is not None and serving.live is not None and serving.live.watched
+
+    @property
     def address(self) -> str:
         """The page's URL without the token, "" if there is none."""
         if not self.running:
@@ -276,7 +283,7 @@ class Serving(threading.Thread):
     async def _serve(self) -> None:
         self._end = asyncio.Event()
         quick = Workers("tftracer-quick", 2)
-        heavy = Workers("tftracer-analyses", 2, NICE)
+        heavy = Workers("tftracer-analyses", 2, NICE if self._server.source.session()["live"] else 0)
         try:
             services = self._services(quick, heavy)
             http = self._http(services)
@@ -294,15 +301,17 @@ class Serving(threading.Thread):
 
     def _services(self, quick: Workers, heavy: Workers) -> Services:
         server = self._server
-        self.live = Live(server.source, quick, server.job)
+        analyses = Analyses(server.source, heavy, server.engine, secrets.token_hex(8))
+        foresight = Foresight(server.source, analyses, quick)
+        self.live = Live(server.source, quick, server.job, foresight.trace_came)
         return Services(
             source=server.source,
             access=server.access(),
             quick=quick,
-            analyses=Analyses(server.source, heavy, server.engine),
+            analyses=analyses,
+            foresight=foresight,
             live=self.live,
             static=Static(server.path),
-            instance=secrets.token_hex(8),
             path=server.path,
             stop=self.end,
         )

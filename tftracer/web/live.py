@@ -20,14 +20,14 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from tftracer.session.source import SessionSource
 from tftracer.web.base import Guarded, Refusal
-from tftracer.web.encode import dumps
-from tftracer.web.messages import Closing, Job, LiveMessage, NewSteps, SnapshotMessage
+from tftracer.web.encode import accepted_encoding, dumps
+from tftracer.web.messages import Closing, Job, JobChanges, LiveMessage, NewSteps, SnapshotMessage, TraceRecord
 from tftracer.web.workers import Workers
 
 TICK_S = 0.1
 PER_SECOND = 10
 #: Of the ten a second, those kept for what a person waits for (a trace that is ready), beside the counting.
-URGENT = frozenset({"trace", "trace_removed", "session", "closing", "job"})
+URGENT = frozenset({"trace", "trace_removed", "session", "closing", "job", "job_changes"})
 #: Traces that wait to be told. Where every step is traced they come faster than ten a second: a snapshot says them all.
 MAX_TRACES = 20
 FLOOD_S = 1.0  # between two such snapshots
@@ -65,6 +65,14 @@ def merged(older: NewSteps, newer: NewSteps) -> NewSteps:
     }
 
 
+def changes_of_both(older: JobChanges, newer: JobChanges) -> JobChanges:
+    """Rows of one id replace each other."""
+    return {
+        "processes": list({p["id"]: p for p in (*older["processes"], *newer["processes"])}.values()),
+        "traces": list({t["id"]: t for t in (*older["traces"], *newer["traces"])}.values()),
+    }
+
+
 class Outbox:
     """What changed and is not sent yet. Any thread puts, the loop takes; its size is bounded by the number of runs and traces."""
 
@@ -83,6 +91,10 @@ class Outbox:
             older = box.get(key)
             if message["type"] == "steps" and older is not None and older["type"] == "steps":
                 message = {"type": "steps", "payload": merged(older["payload"], message["payload"])}
+            elif message["type"] == "job_changes" and older is not None and older["type"] == "job_changes":
+                message = {"type": "job_changes", "payload": changes_of_both(older["payload"], message["payload"])}
+            elif message["type"] == "job":  # holds what changed before it
+                box.pop("job_changes", None)
             box[key] = message  # keeps its place in the queue
 
     def _floods(self) -> bool:
@@ -136,10 +148,17 @@ class Pace:
 
 
 class Live:
-    """All browsers that look on, and what is to be told them."""
+    """All browsers that look on, and what is to be told them. ``trace_came``: called with each trace that was told."""
 
-    def __init__(self, source: SessionSource, quick: Workers, job: Callable[[], Job | None] = lambda: None) -> None:
+    def __init__(
+        self,
+        source: SessionSource,
+        quick: Workers,
+        job: Callable[[], Job | None] = lambda: None,
+        trace_came: Callable[[TraceRecord], None] = lambda record: None,
+    ) -> None:
         self._source = source
+        self._trace_came = trace_came
         self._quick = quick
         self._job = job
         self._outbox = Outbox()
@@ -148,16 +167,32 @@ class Live:
         self._clients: set[LiveHandler] = set()
         self._snapshot: asyncio.Future[str] | None = None
         self._pump: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._hurry: asyncio.Future[None] | None = None  # done: something waits that somebody waits for
         self._unsubscribe: Callable[[], None] = lambda: None
 
     def start(self) -> None:
         self._unsubscribe = self._source.subscribe(self.publish)
+        self._loop = asyncio.get_running_loop()
+        self._hurry = self._loop.create_future()
         self._pump = asyncio.ensure_future(self._run())
 
     def publish(self, message: LiveMessage) -> None:
-        """From any thread. Nothing is kept while nobody looks on."""
+        """From any thread. Nothing is kept while nobody looks on. A trace does not wait for the next tick."""
         if self._clients:
             self._outbox.put(message)
+            if message["type"] == "trace" and self._loop is not None:
+                with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+                    self._loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        if self._hurry is not None and not self._hurry.done():
+            self._hurry.set_result(None)
+
+    @property
+    def watched(self) -> bool:
+        """From any thread: whether anybody looks on."""
+        return bool(self._clients)
 
     @property
     def full(self) -> bool:
@@ -207,8 +242,11 @@ class Live:
             client.last_word(text)
 
     async def _run(self) -> None:
+        assert self._loop is not None and self._hurry is not None
         while True:
-            await asyncio.sleep(TICK_S)
+            await asyncio.wait([self._hurry], timeout=TICK_S)
+            if self._hurry.done():
+                self._hurry = self._loop.create_future()
             await self._send_due()
 
     async def _send_due(self) -> None:
@@ -223,6 +261,8 @@ class Live:
                     break
                 self._pace.sent(urgent)
                 await self._send(dumps(message))
+                if message["type"] == "trace":
+                    self._trace_came(message["payload"])
 
     def _tell_flood(self) -> None:
         now = time.monotonic()
@@ -266,6 +306,7 @@ class LiveHandler(Guarded, WebSocketHandler):
         self.set_nodelay(True)
         self.services.live.join(self)
         self.services.analyses.warm()
+        self.services.foresight.page_opened(accepted_encoding(self.request.headers.get("Accept-Encoding", "")))
 
     def on_message(self, message: str | bytes) -> None:
         """Browsers only listen."""

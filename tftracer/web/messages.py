@@ -556,6 +556,13 @@ class Job(TypedDict):
     traces: list[JobTrace]
 
 
+class JobChanges(TypedDict):
+    """What changed since the last message about the job, in place of what has the same id."""
+
+    processes: list[Process]  # known ones
+    traces: list[JobTrace]  # known ones, then new ones
+
+
 class JobTraceRequest(TypedDict, total=False):
     processes: list[str]  # default: all alive
     run_title: str  # default: each process's busiest run
@@ -654,12 +661,29 @@ class JobUpdate(TypedDict):
     payload: Job
 
 
+class JobChangesUpdate(TypedDict):
+    """Sent in place of the whole job where no process came, went or changed its name."""
+
+    type: Literal["job_changes"]
+    payload: JobChanges
+
+
 class Closing(TypedDict):
     type: Literal["closing"]
     payload: ErrorBody
 
 
-LiveMessage = Union[SnapshotMessage, SessionUpdate, RunUpdate, TraceUpdate, TraceRemoved, StepsUpdate, JobUpdate, Closing]
+LiveMessage = Union[
+    SnapshotMessage,
+    SessionUpdate,
+    RunUpdate,
+    TraceUpdate,
+    TraceRemoved,
+    StepsUpdate,
+    JobUpdate,
+    JobChangesUpdate,
+    Closing,
+]
 
 
 # ------------------------------------------------------------------------------------------------------ standalone page

@@ -512,6 +512,12 @@ export interface Job {
   traces: JobTrace[];
 }
 
+/** What changed since the last message about the job, in place of what has the same id. */
+export interface JobChanges {
+  processes: Process[];
+  traces: JobTrace[];
+}
+
 export interface JobTraceRequest {
   processes?: string[];
   run_title?: string;
@@ -606,12 +612,18 @@ export interface JobUpdate {
   payload: Job;
 }
 
+/** Sent in place of the whole job where no process came, went or changed its name. */
+export interface JobChangesUpdate {
+  type: "job_changes";
+  payload: JobChanges;
+}
+
 export interface Closing {
   type: "closing";
   payload: ErrorBody;
 }
 
-export type LiveMessage = SnapshotMessage | SessionUpdate | RunUpdate | TraceUpdate | TraceRemoved | StepsUpdate | JobUpdate | Closing;
+export type LiveMessage = SnapshotMessage | SessionUpdate | RunUpdate | TraceUpdate | TraceRemoved | StepsUpdate | JobUpdate | JobChangesUpdate | Closing;
 
 /** The NodeDetail of every node, as columns [nodes]; the page puts one together when it is asked for (client/details.ts). Lists of a node's links and outputs are ``*_offsets`` [nodes + 1] into columns of their own. Times are ns, -1: not known. */
 export interface NodeDetails {

@@ -1,6 +1,6 @@
 /** How the live messages change the state. Pure: a new state comes out, the old one stays as it was. */
 import type { SessionState } from "./client";
-import type { LiveMessage, NewSteps, Run, TraceRecord } from "./messages";
+import type { Job, JobChanges, LiveMessage, NewSteps, Run, TraceRecord } from "./messages";
 
 /** The sparkline's length, as the server sends it. */
 export const RECENT_STEPS = 60;
@@ -79,6 +79,13 @@ function withSteps(run: Run, steps: NewSteps): Run {
   };
 }
 
+/** Rows of the same id are replaced, in place. */
+function withChanges(job: Job, { processes, traces }: JobChanges): Job {
+  const changed = new Map(processes.map((p) => [p.id, p]));
+  const all = new Map([...job.traces, ...traces].map((t) => [t.id, t]));
+  return { ...job, processes: job.processes.map((p) => changed.get(p.id) ?? p), traces: [...all.values()] };
+}
+
 function never(message: never): LiveState {
   throw new TypeError(`a message that this page does not know: ${JSON.stringify(message)}; reload the page`);
 }
@@ -101,6 +108,8 @@ export function reduce(state: LiveState, message: LiveMessage): LiveState {
     }
     case "job":
       return { ...state, job: message.payload };
+    case "job_changes":
+      return { ...state, job: state.job && withChanges(state.job, message.payload) };
     case "closing":
       return { ...state, connection: "closed", retryAt: null, reason: message.payload.message };
     default:
