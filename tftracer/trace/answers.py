@@ -40,10 +40,6 @@ from tftracer.trace.model import UNKNOWN_TIME, Trace, TraceContext
 from tftracer.web import messages
 from tftracer.web.messages import Finding
 
-#: Up to this many nodes the timeline marks the critical path at once; beyond, once someone asked for the path: at 8,009 nodes
-#: it was two thirds of the time to the first picture.
-CRITICAL_AT_ONCE = 2_000
-
 #: Up to this many nodes a node's details tell its slack without being asked.
 SLACK_AT_ONCE = 100_000
 
@@ -129,10 +125,11 @@ class Answers:
     # ------------------------------------------------------------------------------------------------------ answers
 
     def timeline(self) -> messages.Timeline:
-        """Everything that is drawn. ``critical`` is all 0 for traces over CRITICAL_AT_ONCE until the path was asked for."""
+        """Everything that is drawn. ``critical`` is all 0 until the critical path was asked for: reading the graph that it
+        needs takes most of the time to the first picture.
+        """
         with self._lock:
-            at_once = self.trace.n <= CRITICAL_AT_ONCE or "critical" in self._known
-            marks = self.on_critical_path() if at_once else np.zeros(self.trace.n, bool)
+            marks = self.on_critical_path() if "critical" in self._known else np.zeros(self.trace.n, bool)
             return timeline(self.trace, self.layout, marks, self.context, self.findings(), self.trace_id)
 
     def verdict(self) -> messages.Verdict:

@@ -155,5 +155,6 @@ def bites(n: int, size: int = 2000) -> Iterator[range]:
     about 1 ms, and sleeping for 20 µs lets go of it for certain.
     """
     for first in range(0, n, size):
+        if first:
+            time.sleep(2e-5)
         yield range(first, min(first + size, n))
-        time.sleep(2e-5)

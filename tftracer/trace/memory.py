@@ -115,8 +115,9 @@ class Buffers:
 def buffers(lives: Lives, ptr: Int64) -> Buffers:
     """Puts outputs at one address of one allocator together while their lives overlap. ``ptr``: [lives], 0 is unknown."""
     n = len(lives.output)
-    # an unknown address is one of its own: below zero, where no address is (they come as int64 of 48 bits)
-    address = np.where(ptr == 0, -1 - np.arange(n), ptr)
+    # an unknown address is one of its own: below zero, where no address is (they come as int64 of 48 bits); and what lived for
+    # no moment shared none
+    address = np.where((ptr == 0) | (lives.free <= lives.alloc), -1 - np.arange(n), ptr)
     order = np.lexsort((lives.free, lives.alloc, address, lives.place))
     place, address = lives.place[order], address[order]
     alloc, free = lives.alloc[order], lives.free[order]

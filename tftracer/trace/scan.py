@@ -20,7 +20,7 @@ from tftracer.trace.wire import LEN, Field, next_field
 NODE_STATS = 2  # the number of DeviceStepStats.node_stats
 GRAPH_NODE = 1  # and of GraphDef.node
 _NAME_TAG = 0x0A  # NodeExecStats.node_name and NodeDef.name, LEN
-_BLOCK = 1 << 20
+_BLOCK = 1 << 17  # bytes: what is made of a block fits the second-level cache
 _SMALL = 1 << 12
 _SMALLEST = 16  # bytes: a name and a time take more; a file of empty nodes would grow a hundredfold
 _FEW = 1 << 16

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tftracer.trace.intervals import bites
 from tftracer.trace.model import Int32, Int64, StringTable
 from tftracer.trace.wire import UInt64, Window
 
@@ -109,20 +110,22 @@ def _sorted(hashes: UInt64) -> tuple[Int32, Int64]:
     return codes, np.minimum.reduceat(order, np.flatnonzero(begins))
 
 
-_CHUNK = 1 << 13  # strings: an index of eight bytes for each of their bytes is made
+_BITE = 1 << 14  # strings, in about 1 ms
 
 
 def table(raw: bytes, offset: Int64, size: Int64) -> StringTable:
-    """The strings at raw[offset[i] : offset[i] + size[i]], one after the other."""
+    """The strings at raw[offset[i] : offset[i] + size[i]], one after the other.
+
+    One slice each: indices of all their bytes, for NumPy, are eight times the strings, ten times the time.
+    """
     offsets = np.zeros(len(offset) + 1, np.int64)
     np.cumsum(size, out=offsets[1:])
-    text = np.frombuffer(raw, np.uint8)
     parts = []
-    for low in range(0, len(offset), _CHUNK):
-        part = slice(low, low + _CHUNK)
-        shift = np.repeat(offset[part] - offsets[:-1][part], size[part])
-        shift += np.arange(offsets[low], offsets[low] + len(shift))
-        parts.append(text[shift].tobytes())
+    for bite in bites(len(offset), _BITE):
+        part = slice(bite.start, bite.stop)
+        first = offset[part]
+        spans = zip(first.tolist(), (first + size[part]).tolist())
+        parts.append(b"".join([raw[low:high] for low, high in spans]))
     return StringTable(b"".join(parts), offsets)
 
 

@@ -42,6 +42,11 @@ _TWO = np.uint64(2)
 _FOUR = np.uint64(4)
 _BYTE = np.uint64(0xFF)
 _SEVEN = np.uint64(0x7F)
+_TOP = np.uint64(0x80)
+_THREE = np.uint64(3)
+_EIGHT = np.uint64(8)
+_WIRE = np.uint64(7)
+_NOT_PLAIN = np.uint64(0x85)  # a longer tag, or a wire type other than VARINT and LEN
 
 
 def shift(bits: int) -> np.uint64:
@@ -197,6 +202,45 @@ def _place(window: Window, at: Any) -> str:
 
 
 def _next_fields(window: Window, row: Int64, at: Int64, stop: Int64) -> tuple[Fields, Int64]:
+    """(one field of each row, where the next ones begin)."""
+    return _plain_fields(window, row, at, stop) or _any_fields(window, row, at, stop)
+
+
+def _plain_fields(window: Window, row: Int64, at: Int64, stop: Int64) -> tuple[Fields, Int64] | None:
+    """The fields, if all are numbers or lengths with a tag of one byte that end in the word they begin in; else None.
+
+    Most rounds are such, and take a third of the time of the general reading.
+    """
+    words = window.words[at]
+    tag = words & _BYTE
+    if (tag & _NOT_PLAIN).any() or (tag < _EIGHT).any():
+        return None
+    words >>= _EIGHT
+    if (words & _TOP).any():
+        mask, size = sizes(words)
+        longest = int(size.max())
+        if longest > 7:
+            return None
+        words &= mask
+        words &= _LOW
+        squeeze(words, longest)
+        size += 1
+        offset = size
+        offset += at
+    else:
+        words &= _SEVEN
+        offset = at + 2
+    value = words.view(np.int64)
+    wire = (tag & _WIRE).view(np.int64)
+    length = value * (wire >> 1)
+    following = offset + length
+    if (following > stop).any():
+        return None
+    tag >>= _THREE
+    return Fields(row, tag.view(np.int64), wire, value, offset, length), following
+
+
+def _any_fields(window: Window, row: Int64, at: Int64, stop: Int64) -> tuple[Fields, Int64]:
     key, size = read_varints(window, at)
     content = at + size
     _refuse(window, at, (content > stop) | (key >> np.uint64(32) != 0) | (key < np.uint64(8)), "no field begins here")
