@@ -1,17 +1,26 @@
 """What looking on costs a training: its median step while browsers look on, open traces and save, against no tracer at all.
 
-    python benchmarks/bench_training.py [--blocks N] [--clients N] [--saved-mb N]
+    python benchmarks/bench_training.py [--pairs N] [--steps N] [--clients N] [--saved-mb N] [--only NAME]
 
-The job (this script with --job) trains in blocks of steps that are, at random, watched (the hook is called and this process
-loads the server) or not (neither). Three loads, each of its own: WebSocket clients that look on live; a client that opens a
-trace of 96,108 nodes again and again (timeline, verdict, ops); a session being saved, over and over. TensorFlow has one
-thread, so that on a machine of two cores the other is free, as the host's cores beside a GPU are.
+The job (this script with --job) trains without end. Its steps are *watched* (the hook is called, and the load is on) or *alone*
+(neither), in short blocks that come in pairs, in either order at random; the first steps after a change are left out. Of each
+pair the medians of both blocks are divided, and the median of these ratios is told, with the interval that holds it with 95%
+certainty: what else the machine does meanwhile comes and goes over many pairs, and slows both blocks of most of them alike.
+
+Three loads, each of its own: WebSocket clients that look on live; a client that opens a trace of 96,108 nodes again and again
+(timeline, verdict, ops; without a cache); a session being saved, over and over. The clients are a process of their own, for
+browsers are on another machine: it gives way to everything else (nice 19), so that what it burns is not counted against the
+tracer. TensorFlow has one thread, so that on a machine of two cores the other is free, as the host's cores beside a GPU are.
+
+A last row compares the training with itself beside a process that does nothing but read memory on the other core, at nice 19:
+what two cores that share a cache (or one core's two threads) take from each other, whoever burns there.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import os
 import random
 import statistics
@@ -20,12 +29,14 @@ import sys
 import tempfile
 import threading
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
+from typing import NamedTuple
 
 LAYERS, WIDTH, BATCH = 60, 256, 64
-STEPS = 150  # a block
-BIG_LAYERS = 6006  # a chain of dense layers of which one step has 96,108 nodes
+SETTLING = 3  # steps after a change that do not count
+BIG_LAYERS = 10_676  # a chain of dense layers of which one step has some 96,108 nodes
 
 
 # ------------------------------------------------------------------------------------------------------------------ the job
@@ -42,7 +53,7 @@ def chain(tf, layers: int, width: int):
 
 
 def job(extra: list[str]) -> None:
-    """Obeys lines of standard input, `on` or `off`: a block of steps, then a line with its median step in seconds."""
+    """Obeys lines of standard input, `on N` or `off N`: so many steps, then a line with their times in seconds."""
     import numpy as np
     import tensorflow
 
@@ -76,86 +87,108 @@ def job(extra: list[str]) -> None:
     config = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
     switch = Switch()
     with tf.train.MonitoredSession(tf.train.ChiefSessionCreator(config=config), hooks=[switch]) as session:
-        for _ in range(STEPS):
+        for _ in range(100):
             session.run(train, feed)
         print("URL", server.url, flush=True)
         for line in sys.stdin:
-            switch.watched = line.strip() == "on"
+            which, steps = line.split()
+            switch.watched = which == "on"
             times = []
-            for _ in range(STEPS):
+            for _ in range(int(steps)):
                 begin = perf_counter()
                 session.run(train, feed)
                 times.append(perf_counter() - begin)
-            print("MEDIAN", statistics.median(times), flush=True)
+            print("TIMES", *times, flush=True)
+
+
+def start(extra: list[Path]) -> tuple[subprocess.Popen[str], str]:
+    command = [sys.executable, __file__, "--job", *map(str, extra)]
+    environment = {**os.environ, "TFTRACER_SPOOL_DIR": tempfile.mkdtemp(), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+    )
+    return process, line_of(process, "URL")[0]
+
+
+def line_of(process: subprocess.Popen[str], word: str) -> list[str]:
+    """The rest of the process's next line that begins with this word."""
+    assert process.stdout
+    for line in process.stdout:
+        if line.startswith(word):
+            return line.split()[1:]
+    raise SystemExit(f"a process ended before it said {word}")
+
+
+def tell(process: subprocess.Popen[str], line: str) -> None:
+    assert process.stdin
+    process.stdin.write(line + "\n")
+    process.stdin.flush()
 
 
 # ---------------------------------------------------------------------------------------------------------------- the loads
 
 
 class Api:
+    """A page's requests."""
+
     def __init__(self, url: str) -> None:
         self.base, self.token = url.split("/?token=")
 
     def read(self, path: str) -> int:
         """Bytes of the answer, read in chunks and thrown away."""
-        request = urllib.request.Request(self.base + path, headers={"Authorization": f"Bearer {self.token}"})
+        headers = {"Authorization": f"Bearer {self.token}", "Accept": "application/msgpack", "Accept-Encoding": "gzip, zstd"}
         total = 0
-        with urllib.request.urlopen(request, timeout=600) as response:
+        with urllib.request.urlopen(urllib.request.Request(self.base + path, headers=headers), timeout=600) as response:
             while chunk := response.read(1 << 16):
                 total += len(chunk)
         return total
 
 
 class Load:
-    """Something that is done again and again while it is on; ``done`` counts."""
+    """What the clients' process does again and again while it is on; ``done`` counts, ``bytes`` are those read."""
 
-    def __init__(self, name: str) -> None:
-        self.name, self.done = name, 0
+    def __init__(self, api: Api) -> None:
+        self.api, self.done, self.bytes = api, 0, 0
         self.wanted = threading.Event()
+
+    def start(self) -> None:
         threading.Thread(target=self._run, daemon=True).start()
 
     def once(self) -> None:
         raise NotImplementedError
 
     def _run(self) -> None:
-        while True:
-            self.wanted.wait()
-            try:
+        with contextlib.suppress(OSError):  # the job has been ended: so is the load
+            while True:
+                self.wanted.wait()
                 self.once()
-            except OSError:  # the job has been ended: so is the load
-                return
-            self.done += 1
+                self.done += 1
 
 
 class Opening(Load):
-    def __init__(self, api: Api, trace: int) -> None:
-        self.api, self.trace = api, trace
-        super().__init__(f"opening a trace of {nodes_of(api, trace):,} nodes again and again")
-
     def once(self) -> None:
         for answer in ("timeline", "verdict", "ops"):
-            if self.wanted.is_set():
-                self.api.read(f"/api/traces/{self.trace}/{answer}")
+            self.wanted.wait()
+            self.bytes += self.api.read(f"/api/traces/1/{answer}")
 
 
 class Saving(Load):
-    def __init__(self, api: Api, size: int) -> None:
-        self.api = api
-        super().__init__(f"saving a session of {size / 1e6:,.0f} MB")
-
     def once(self) -> None:
-        self.api.read("/api/session/file")
+        self.bytes += self.api.read("/api/session/file")
 
 
 class Browsers(Load):
-    """WebSocket clients that read what comes, in an event loop of their own."""
+    """WebSocket clients that read what comes, in an event loop of their own. ``done``: messages."""
 
-    def __init__(self, api: Api, count: int) -> None:
-        self.api, self.count = api, count
-        self.loop = asyncio.new_event_loop()
-        threading.Thread(target=self.loop.run_forever, daemon=True).start()
-        asyncio.run_coroutine_threadsafe(self._connect(), self.loop).result(120)
-        super().__init__(f"{count} browsers' worth of WebSocket clients (messages received)")
+    def __init__(self, api: Api, count: int = 100) -> None:
+        super().__init__(api)
+        self.count = count
+
+    def start(self) -> None:
+        """Being connected is the load."""
+        loop = asyncio.new_event_loop()
+        threading.Thread(target=loop.run_forever, daemon=True).start()
+        asyncio.run_coroutine_threadsafe(self._connect(), loop).result(120)
 
     async def _connect(self) -> None:
         from tornado.httpclient import HTTPRequest
@@ -166,59 +199,111 @@ class Browsers(Load):
             url = self.api.base.replace("http", "ws", 1) + "/api/live"
             await websocket_connect(HTTPRequest(url, headers=headers), on_message_callback=self._received)
 
-    def _received(self, message: object) -> None:
+    def _received(self, message: str | bytes | None) -> None:
         self.done += message is not None
-
-    def _run(self) -> None:
-        """Being connected is the load."""
+        self.bytes += len(message or "")
 
 
-def nodes_of(api: Api, trace: int) -> int:
-    import json
+class Memory(Load):
+    """No client at all: reads 256 MB again and again."""
 
-    request = urllib.request.Request(f"{api.base}/api/traces/{trace}", headers={"Authorization": f"Bearer {api.token}"})
-    with urllib.request.urlopen(request, timeout=600) as response:
-        return int(json.load(response)["nodes"])
+    def __init__(self, api: Api) -> None:
+        super().__init__(api)
+        self.data = bytearray(256 << 20)
+
+    def once(self) -> None:
+        for first in range(0, len(self.data), 1 << 20):
+            self.wanted.wait()
+            self.bytes += len(bytes(memoryview(self.data)[first : first + (1 << 20)]))
+
+
+LOADS: dict[str, type[Load]] = {"browsers": Browsers, "opening": Opening, "saving": Saving, "memory": Memory}
+
+
+def client(kind: str, url: str, count: int) -> None:
+    """Obeys `on`, `off` and `count`."""
+    os.nice(19)
+    load = Browsers(Api(url), count) if kind == "browsers" else LOADS[kind](Api(url))
+    load.start()
+    print("READY", flush=True)
+    for line in sys.stdin:
+        if line.strip() == "count":
+            print("COUNT", load.done, load.bytes, flush=True)
+        else:
+            load.wanted.set() if line.strip() == "on" else load.wanted.clear()
+
+
+@contextlib.contextmanager
+def loaded(kind: str, url: str, count: int) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, __file__, "--client", kind, url, str(count)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        line_of(process, "READY")
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 # ------------------------------------------------------------------------------------------------------------- the measuring
 
 
-def measure(process: subprocess.Popen[str], load: Load | None, blocks: int) -> tuple[list[float], list[float]]:
-    """Median steps (s) of watched blocks and of the others, in random order."""
-    assert process.stdin
-    assert process.stdout
-    medians: dict[str, list[float]] = {"on": [], "off": []}
-    order = ["on", "off"] * blocks
-    random.Random(1).shuffle(order)
-    for which in order:
-        if load:
-            load.wanted.set() if which == "on" else load.wanted.clear()
-        process.stdin.write(which + "\n")
-        process.stdin.flush()
-        for line in process.stdout:
-            if line.startswith("MEDIAN"):
-                medians[which].append(float(line.split()[1]))
-                break
-    return medians["on"], medians["off"]
+class Block(NamedTuple):
+    median_s: float
+    mean_s: float
 
 
-def start(extra: list[Path]) -> tuple[subprocess.Popen[str], Api]:
-    command = [sys.executable, __file__, "--job", *map(str, extra)]
-    environment = {**os.environ, "TFTRACER_SPOOL_DIR": tempfile.mkdtemp(), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+def block(process: subprocess.Popen[str], load: subprocess.Popen[str] | None, which: str, steps: int) -> Block:
+    if load:
+        tell(load, which)
+    tell(process, f"{which} {SETTLING + steps}")
+    times = [float(word) for word in line_of(process, "TIMES")][SETTLING:]
+    return Block(statistics.median(times), statistics.fmean(times))
+
+
+def measure(
+    process: subprocess.Popen[str], load: subprocess.Popen[str] | None, pairs: int, steps: int, hooked: bool = True
+) -> list[tuple[Block, Block]]:
+    """(watched, alone) of each pair."""
+    found, chance = [], random.Random(1)
+    for _ in range(pairs):
+        order = chance.sample(["on", "off"], 2)
+        both = {}
+        for which in order:
+            if not hooked and load:
+                tell(load, which)
+                both[which] = block(process, None, "off", steps)
+            else:
+                both[which] = block(process, load, which, steps)
+        found.append((both["on"], both["off"]))
+    if load:
+        tell(load, "off")
+    return found
+
+
+def interval(values: list[float]) -> tuple[float, float, float]:
+    """The median, and between which two values the true one lies with a certainty of 95%."""
+    ordered, n = sorted(values), len(values)
+    reach = round(0.98 * n**0.5)
+    return statistics.median(ordered), ordered[max(0, n // 2 - reach)], ordered[min(n - 1, n // 2 + reach)]
+
+
+def report(name: str, pairs: list[tuple[Block, Block]]) -> None:
+    middle, low, high = interval([on.median_s / off.median_s for on, off in pairs])
+    mean, _, _ = interval([on.mean_s / off.mean_s for on, off in pairs])
+    alone = statistics.median(off.median_s for _, off in pairs)
+    print(
+        f"{name:82s} {alone * 1e3:7.2f} ms {middle - 1:+7.2%}  ({low - 1:+.2%} to {high - 1:+.2%}; mean step {mean - 1:+.2%})",
+        flush=True,
     )
-    assert process.stdout
-    for line in process.stdout:
-        if line.startswith("URL"):
-            return process, Api(line.split()[1])
-    raise SystemExit("the job ended before it trained")
+
+
+# ------------------------------------------------------------------------------------------------------- what is looked at
 
 
 def big_trace(folder: Path) -> Path:
-    """RunMetadata of one step of 96,108 nodes or a few more or less, as TensorFlow gives it."""
-    path = folder / "dense6006.pb"
+    """RunMetadata of one step of some 96,108 nodes, as TensorFlow gives it."""
+    path = folder / "dense10676.pb"
     if not path.exists():
         code = (
             f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
@@ -243,72 +328,77 @@ def heavy_session(folder: Path, megabytes: int) -> Path:
 
 
 def write_heavy(path: Path, megabytes: int) -> None:
-    """Step statistics whose labels are random: each trace is one valid RunMetadata of 16 MB that zstd cannot shrink."""
+    """Step statistics whose labels are random: each trace is one valid RunMetadata of some 16 MB that zstd hardly shrinks."""
     from tensorflow.core.protobuf import config_pb2
 
     from tftracer import TracingServer
 
     server = TracingServer(start_web_server_on_start=False, keep_traces=10_000, spool_dir=tempfile.mkdtemp())
     with tempfile.TemporaryDirectory() as folder:
-        for number in range(max(1, megabytes // 16)):
+        one, number = Path(folder) / "one.pb", 0
+        while Path(server._recorder.session()["file"]).stat().st_size < megabytes * 1e6:
+            number += 1
             metadata = config_pb2.RunMetadata()
             device = metadata.step_stats.dev_stats.add(device="/job:localhost/replica:0/task:0/device:CPU:0")
             for node in range(16):
                 label = os.urandom(1 << 20).decode("latin-1")[:700_000]
                 device.node_stats.add(node_name=f"n{node}", all_start_micros=node + 1, all_end_rel_micros=1, timeline_label=label)
-            one = Path(folder) / f"{number}.pb"
             one.write_bytes(metadata.SerializeToString())
             server.load_session(one)
-            one.unlink()
     server.save_session(path)
 
 
-def report(name: str, on: list[float], off: list[float]) -> None:
-    watched, alone = statistics.median(on), statistics.median(off)
-    spread = statistics.quantiles([b / alone for b in off], n=4)
-    print(
-        f"{name:70s} {alone * 1e3:8.3f} ms {watched * 1e3:8.3f} ms {watched / alone - 1:+7.2%}"
-        f"   (unwatched blocks' quartiles {spread[0] - 1:+.1%} {spread[2] - 1:+.1%})",
-        flush=True,
-    )
+# --------------------------------------------------------------------------------------------------------------- the rows
+
+
+def row(name: str, kind: str, extra: list[Path], options: argparse.Namespace) -> None:
+    process, url = start(extra)
+    try:
+        if kind == "hook":
+            report(name, measure(process, None, options.pairs, options.steps))
+            return
+        with loaded(kind, url, options.clients) as load:
+            pairs = measure(process, load, options.pairs, options.steps, hooked=kind != "memory")
+            tell(load, "count")
+            done, size = line_of(load, "COUNT")
+            report(f"{name} ({int(done):,}; {int(size) / 1e6:,.0f} MB)", pairs)
+    finally:
+        process.kill()
+        process.wait()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--job", nargs="*")
-    parser.add_argument("--blocks", type=int, default=15, help="of each kind")
+    parser.add_argument("--job", nargs="*", help=argparse.SUPPRESS)
+    parser.add_argument("--client", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--only", choices=["hook", *LOADS])
+    parser.add_argument("--pairs", type=int, default=60)
+    parser.add_argument("--steps", type=int, default=25, help="of a block")
     parser.add_argument("--clients", type=int, default=100)
     parser.add_argument("--saved-mb", type=int, default=1000)
     options = parser.parse_args()
     if options.job is not None:
         job(options.job)
-        return
+    elif options.client:
+        client(options.client[0], options.client[1], int(options.client[2]))
+    else:
+        compare(options)
+
+
+def compare(options: argparse.Namespace) -> None:
     out = Path(__file__).parent / "out"
     out.mkdir(exist_ok=True)
-    print(f"{'while':70s} {'no tracer':>11s} {'watched':>11s}  change", flush=True)
-
-    process, _ = start([])
-    report("the hook alone, nobody looks on", *measure(process, None, options.blocks))
-    process.kill()
-
-    process, api = start([])
-    browsers = Browsers(api, options.clients)
-    on, off = measure(process, browsers, options.blocks)
-    report(f"{browsers.name}: {browsers.done:,}", on, off)
-    process.kill()
-
-    process, api = start([big_trace(out)])
-    load: Load = Opening(api, 1)
-    on, off = measure(process, load, options.blocks)
-    report(f"{load.name} ({load.done} times)", on, off)
-    process.kill()
-
-    heavy = heavy_session(out, options.saved_mb)
-    process, api = start([heavy])
-    load = Saving(api, heavy.stat().st_size)
-    on, off = measure(process, load, options.blocks)
-    report(f"{load.name} ({load.done} times)", on, off)
-    process.kill()
+    rows = {
+        "hook": ("the hook alone, nobody looks on", list),
+        "browsers": (f"{options.clients} browsers' worth of WebSocket clients (messages)", list),
+        "opening": ("a trace of 96,108 nodes is opened again and again (times)", lambda: [big_trace(out)]),
+        "saving": ("a session of 1 GB is saved again and again (times)", lambda: [heavy_session(out, options.saved_mb)]),
+        "memory": ("no tracer, but a process beside it that reads memory (passes)", list),
+    }
+    print(f"{'while':82s} {'no tracer':>10s}  change of the median step", flush=True)
+    for kind, (name, extra) in rows.items():
+        if options.only in (None, kind):
+            row(name, kind, extra(), options)
 
 
 if __name__ == "__main__":
