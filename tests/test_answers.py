@@ -13,7 +13,6 @@ import pytest
 from traces import CPU, N, make_trace
 
 from tftracer.errors import FormatError, UnknownError
-from tftracer.trace import answers as answers_
 from tftracer.trace.answers import Answers, record_summary
 from tftracer.trace.columns import array
 from tftracer.trace.model import TraceContext
@@ -80,20 +79,19 @@ def test_answers_of_an_empty_trace_fit_the_contract() -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_the_timeline_is_the_trace_in_the_order_of_its_rows(name: str) -> None:
     answers = of_file(name)
+    path = {step["node"] for step in answers.critical_path()["steps"]}
     timeline, trace = answers.timeline(), answers.trace
     node, rows = array(timeline["node"]), array(timeline["row_offsets"])
     assert sorted(node.tolist()) == np.flatnonzero(trace.start >= 0).tolist()
     assert array(timeline["start"]).tolist() == trace.start[node].tolist()
     assert array(timeline["duration"]).tolist() == (trace.end - trace.start)[node].tolist()
     assert rows[-1] == len(node) and sum(lane["rows"] for lane in timeline["lanes"]) == len(rows) - 1
-    path = {step["node"] for step in answers.critical_path()["steps"]}
     assert set(node[array(timeline["critical"]) == 1].tolist()) == path
     delay = array(timeline["delay"])
     assert ((delay == -1) == (trace.scheduled[node] == -1)).all()
 
 
-def test_a_large_trace_marks_the_path_once_it_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers_, "CRITICAL_AT_ONCE", 10)
+def test_the_path_is_marked_once_it_was_asked_for() -> None:
     answers = of_file("estimator_tf2.15_cpu.pb")
     assert not array(answers.timeline()["critical"]).any()
     answers.critical_path()

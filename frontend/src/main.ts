@@ -1,5 +1,6 @@
 /** The served page: a live session, or a file behind the viewer's server. */
 import { createApp } from "vue";
+import { fetchAhead } from "./ahead";
 import App from "./App.vue";
 import { LiveClient } from "./client/live";
 import { servedRouter } from "./router";
@@ -9,8 +10,11 @@ import "./styles/index.css";
 
 startTheme();
 const client = new LiveClient();
+const session = createSession(client);
+const router = servedRouter();
+fetchAhead(client, session, router); // before the router's first look at the URL, which may be a trace's
 const app = createApp(App);
-app.provide(sessionKey, createSession(client));
-app.use(servedRouter());
+app.provide(sessionKey, session);
+app.use(router);
 app.mount("#app");
 client.connect();

@@ -1,13 +1,16 @@
 /** Every view has its URL. */
 import { createMemoryHistory, createRouter, createWebHistory, type Router, type RouteRecordRaw } from "vue-router";
 
+/** Fetched ahead, too (ahead.ts). */
+export const traceView = (): Promise<typeof import("./views/TraceView.vue")> => import("./views/TraceView.vue");
+
 const served: RouteRecordRaw[] = [
   { path: "/", name: "overview", component: () => import("./views/OverviewView.vue"), meta: { title: "Overview" } },
   { path: "/runs/:id(\\d+)", name: "run", component: () => import("./views/RunView.vue"), meta: { title: "Run" } },
   {
     path: "/traces/:id(\\d+)",
     name: "trace",
-    component: () => import("./views/TraceView.vue"),
+    component: traceView,
     meta: { title: "Trace", full: true },
   },
   {

@@ -24,6 +24,10 @@ class Engine(Protocol):
 
     def export(self, trace: Trace, form: str, record: TraceRecord, file: IO[bytes]) -> None: ...
 
+    @property
+    def disturbs(self) -> bool:
+        """Whether it answers in a process that has something else to do, a training: then nothing is computed on a guess."""
+
     def warm(self) -> None:
         """A question will come soon. Does not wait."""
 
@@ -33,6 +37,8 @@ class Engine(Protocol):
 
 class Threads(Library):
     """The caller's own thread; for the viewer, which has no training to disturb, and where no process can be started."""
+
+    disturbs = False
 
     def warm(self) -> None:
         pass
@@ -85,6 +91,10 @@ class Helped:
     def is_free(self) -> bool:
         """Whether a question would not have to wait for others."""
         return self.helper.is_free
+
+    @property
+    def disturbs(self) -> bool:
+        return self.helper.given_up
 
     def warm(self) -> None:
         self.helper.warm()

@@ -181,6 +181,11 @@ class Helper:
             self._unusable = str(problem) or type(problem).__name__
 
     @property
+    def given_up(self) -> bool:
+        """Whether it is known that none can be started here."""
+        return bool(self._unusable)
+
+    @property
     def is_free(self) -> bool:
         """Whether a question would be answered at once, and not wait for a helper to start, or for its answer to another."""
         if self._unusable:

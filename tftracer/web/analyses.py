@@ -54,12 +54,13 @@ class Turn:
 
 
 class Analyses:
-    """``engine``: by default, the worker threads themselves compute."""
+    """``engine``: by default, the worker threads themselves compute. ``instance``: names a session that has no name."""
 
-    def __init__(self, source: SessionSource, workers: Workers, engine: Engine | None = None) -> None:
+    def __init__(self, source: SessionSource, workers: Workers, engine: Engine | None = None, instance: str = "") -> None:
         self._source = source
         self._workers = workers
         self._engine: Engine = engine or Threads(uncompressed(source))
+        self._instance = instance
         self._bodies: Bounded[Body] = Bounded(BODIES, BODY_BYTES)
         self._flights: dict[Key, Flight] = {}
         self._turns: dict[Trace, Turn] = {}
@@ -68,6 +69,16 @@ class Analyses:
     def warm(self) -> None:
         """Somebody looks on, and may ask."""
         self._engine.warm()
+
+    @property
+    def disturbs(self) -> bool:
+        """Whether answers are computed where a training would wait."""
+        return self._engine.disturbs
+
+    def named(self, record: TraceRecord) -> Trace:
+        """From any thread; takes the session's lock."""
+        session = self._source.session()["id"] or self._instance
+        return Trace(session, record["id"], record["started_at"], record["bytes"])
 
     async def ask(self, trace: Trace, question: Question, form: Format) -> Body:
         """The encoded answer. Cancelling it is giving up: if nobody else waits, what has not begun never does."""

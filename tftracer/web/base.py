@@ -26,6 +26,7 @@ from tftracer.web.workers import Workers
 
 if TYPE_CHECKING:
     from tftracer.web.analyses import Analyses
+    from tftracer.web.foresight import Foresight
     from tftracer.web.live import Live
     from tftracer.web.static import Static
 
@@ -53,9 +54,9 @@ class Services:
     access: Access
     quick: Workers  # for what takes a lock or the disk
     analyses: Analyses
+    foresight: Foresight
     live: Live
     static: Static
-    instance: str  # stands for a session that has no id of its own: an imported file
     path: str  # the prefix behind a reverse proxy, "" or "/prefix"
     stop: Callable[[], None]  # stops this server, from any thread
 

@@ -13,7 +13,7 @@ from tftracer.session.source import SessionSource
 from tftracer.version import __version__
 from tftracer.web.base import Guarded, Refusal
 from tftracer.web.encode import MSGPACK, Body, accepted_encoding, encode
-from tftracer.web.messages import Ok, SessionMessage
+from tftracer.web.messages import Ok, SessionMessage, TraceRecord
 
 if TYPE_CHECKING:
     from tftracer.trace.answers import By
@@ -133,11 +133,16 @@ class OfTrace(ApiHandler):
     async def trace(self, number: str) -> Trace:
         """Refuses a number that no trace has."""
         trace_id = self.number(number, "trace")
-        source = self.services.source
-        record, session = await self.quickly(lambda: (source.trace_record(trace_id), source.session()["id"]))
+        source, analyses = self.services.source, self.services.analyses
+
+        def look_up() -> tuple[TraceRecord, Trace]:
+            record = source.trace_record(trace_id)
+            return record, analyses.named(record)
+
+        record, trace = await self.quickly(look_up)
         if record["state"] != "ready":
             raise Refusal(409, "broken_trace", f"Trace {trace_id} cannot be read; its record says why.")
-        return Trace(session or self.services.instance, trace_id, record["started_at"], record["bytes"])
+        return trace
 
 
 class AnswerHandler(OfTrace):

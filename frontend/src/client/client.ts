@@ -105,3 +105,15 @@ export const paths = {
   answer: (trace: number, answer: string): string => `traces/${trace}/${answer}`,
   steps: (run: number): string => `runs/${run}/steps`,
 };
+
+export function findRun(state: SessionState, id: number): Run | undefined {
+  return state.runs.find((run) => run.id === id);
+}
+
+export function findTrace(state: SessionState, id: number): { run: Run; trace: TraceRecord } | undefined {
+  for (const run of state.runs) {
+    const trace = run.traces.find((t) => t.id === id);
+    if (trace) return { run, trace };
+  }
+  return undefined;
+}

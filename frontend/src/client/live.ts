@@ -1,6 +1,7 @@
 /** A session behind a server: REST for answers, a WebSocket for what changes, reconnecting with growing pauses. */
 import {
   ClientError,
+  findTrace,
   paths,
   type Ask,
   type Client,
@@ -28,12 +29,15 @@ import type {
   TraceRecord,
   Verdict,
 } from "./messages";
+import { Prepared } from "./prepared";
 import { emptyState, reduce, type LiveState } from "./reduce";
 
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 10_000;
-/** At most ten updates a second reach the page, however many steps the job makes. */
+/** At most ten updates a second reach the page, however many steps the job makes; a first one at once. */
 const UPDATE_MS = 100;
+/** A larger trace is not asked for ahead: its timeline is megabytes, too. */
+const MOST_AHEAD_BYTES = 32 << 20;
 
 export class LiveClient implements Client {
   readonly can = { control: true, notes: true, files: true, job: true };
@@ -44,6 +48,10 @@ export class LiveClient implements Client {
   private pause = FIRST_PAUSE_MS;
   private retry: ReturnType<typeof setTimeout> | null = null;
   private announcing: ReturnType<typeof setTimeout> | null = null;
+  private announcedAt = -Infinity;
+  private readonly prepared = new Prepared((trace, ask) => this.ask(paths.answer(trace, "timeline"), ask));
+  /** Runs whose traces were asked for here: whoever asks for one wants to see it. */
+  private readonly asked = new Set<number>();
 
   connect(): void {
     this.drop();
@@ -81,15 +89,28 @@ export class LiveClient implements Client {
 
   private receive(message: LiveMessage): void {
     this.pause = FIRST_PAUSE_MS;
+    if (message.type === "snapshot") this.prepared.clear(); // its numbers may be those of another session's traces
     this.change(reduce(this.state, message));
+    if (message.type === "trace" && this.asked.delete(message.payload.run_id)) this.prepare(message.payload.id);
   }
 
   private change(state: LiveState): void {
     this.state = state;
-    this.announcing ??= setTimeout(() => {
-      this.announcing = null;
-      for (const listener of [...this.listeners]) listener(this.state);
-    }, UPDATE_MS);
+    const wait = Math.max(0, this.announcedAt + UPDATE_MS - performance.now());
+    this.announcing ??= setTimeout(() => this.announce(), wait);
+  }
+
+  private announce(): void {
+    this.announcing = null;
+    this.announcedAt = performance.now();
+    for (const listener of [...this.listeners]) listener(this.state);
+  }
+
+  /** Asks for the timeline of a trace that may be opened next. `certainly`: it is being opened, whatever its size. */
+  prepare(trace: number, certainly = false): void {
+    const record = findTrace(this.state, trace)?.trace;
+    const light = record?.state === "ready" && record.bytes <= MOST_AHEAD_BYTES;
+    if (light || certainly) this.prepared.begin(trace);
   }
 
   private lost(): void {
@@ -115,7 +136,7 @@ export class LiveClient implements Client {
     }
   }
 
-  timeline = (trace: number, ask?: Ask): Promise<Timeline> => this.ask(paths.answer(trace, "timeline"), ask);
+  timeline = (trace: number, ask?: Ask): Promise<Timeline> => this.prepared.take(trace, ask);
   verdict = (trace: number, ask?: Ask): Promise<Verdict> => this.ask(paths.answer(trace, "verdict"), ask);
   ops = (trace: number, by: OpStatistics["by"], ask?: Ask): Promise<OpStatistics> =>
     this.ask(paths.answer(trace, `ops?by=${by}`), ask);
@@ -145,6 +166,8 @@ export class LiveClient implements Client {
   }
 
   async requestTraces(run: number, steps: number): Promise<void> {
+    if (steps > 0) this.asked.add(run);
+    else this.asked.delete(run);
     if (steps > 0) await send("POST", `runs/${run}/trace`, { steps });
     else await send("DELETE", `runs/${run}/trace`);
   }

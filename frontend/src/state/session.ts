@@ -1,7 +1,8 @@
 /** The session in Vue's world: a shallow reference, because runs and traces are replaced and never changed in place. */
 import { inject, provide, shallowRef, type InjectionKey, type ShallowRef } from "vue";
 import type { Client, SessionState } from "@/client/client";
-import type { Run, TraceRecord } from "@/client/messages";
+
+export { findRun, findTrace } from "@/client/client";
 
 export interface SessionStore {
   readonly client: Client;
@@ -28,16 +29,4 @@ export function useSession(): SessionStore {
   const store = inject(KEY);
   if (!store) throw new Error("no session was provided: mount with app.provide(sessionKey, createSession(client))");
   return store;
-}
-
-export function findRun(state: SessionState, id: number): Run | undefined {
-  return state.runs.find((run) => run.id === id);
-}
-
-export function findTrace(state: SessionState, id: number): { run: Run; trace: TraceRecord } | undefined {
-  for (const run of state.runs) {
-    const trace = run.traces.find((t) => t.id === id);
-    if (trace) return { run, trace };
-  }
-  return undefined;
 }

@@ -130,7 +130,7 @@ export class TimelineModel {
     return this.start[slice] + this.duration[slice];
   }
 
-  /** True where the answer came with the critical path; large traces come without until someone asks for it. */
+  /** True where the critical path is marked: the answer comes without it until someone asks for it. */
   get hasCriticalPath(): boolean {
     return this.critical.includes(1);
   }
