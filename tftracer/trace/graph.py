@@ -73,9 +73,8 @@ def dependencies(trace: Trace) -> Graph:
     static = static_graph(trace)
     if not len(static.producer):
         return _graph(trace, *(np.zeros(0, np.int64),) * 3, static.source)
-    entity, producer, consumer = _compact(static, trace.start >= 0)
-    edge, reader = _executions(entity, consumer)
-    writer = _latest(trace, entity, producer[edge], reader)
+    entity, edge, reader = static.entity, *_executions(static)
+    writer = _latest(trace, entity, static.producer[edge], reader)
     keep = writer >= 0
     keep &= ~_backwards(trace, writer, reader)
     edge, writer, reader = edge[keep], writer[keep], reader[keep]
@@ -95,30 +94,39 @@ def _graph(trace: Trace, writer: Int64, reader: Int64, slot: Int64, source: Sour
     )
 
 
-def _compact(static: StaticGraph, timed: Bool) -> tuple[Int64, Int64, Int64]:
-    """Entities renumbered from 0: ([n] of the nodes, -1 without a time; [edges] producers; [edges] consumers)."""
-    known, entity = np.unique(static.entity, return_inverse=True)
-    entity = np.where(timed, entity.reshape(-1), -1)
-    return entity, np.searchsorted(known, static.producer), np.searchsorted(known, static.consumer)
-
-
-def _executions(entity: Int64, consumer: Int64) -> tuple[Int64, Int64]:
+def _executions(static: StaticGraph) -> tuple[Int64, Int64]:
     """(static edge, node that reads) for each execution of each edge's consumer."""
-    order = np.argsort(entity, kind="stable")
-    ordered = entity[order]
-    low = np.searchsorted(ordered, consumer, "left")
-    counts = np.searchsorted(ordered, consumer, "right") - low
-    edge = np.repeat(np.arange(len(consumer)), counts)
+    timed = np.flatnonzero(static.entity >= 0)
+    entity = static.entity[timed]
+    total = np.bincount(entity)
+    if total.max(initial=0) == 1:
+        return np.arange(len(static.consumer)), _only(entity, timed)[static.consumer]
+    behind = np.cumsum(total)
+    order = timed[np.argsort(entity, kind="stable")]
+    counts = total[static.consumer]
+    edge = np.repeat(np.arange(len(counts)), counts)
     place = np.arange(len(edge)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return edge, order[low[edge] + place]
+    return edge, order[(behind - total)[static.consumer][edge] + place]
+
+
+def _only(entity: Int64, node: Int64) -> Int64:
+    """The one node of each entity."""
+    nodes = np.empty(len(node), np.int64)
+    nodes[entity] = node
+    return nodes
 
 
 def _latest(trace: Trace, entity: Int64, producer: Int64, reader: Int64) -> Int64:
     """The execution of each producer that each reader reads, -1 for none."""
     ready = np.where(trace.op_end >= 0, trace.op_end, trace.end)
-    found = _last_at(entity, ready, producer, trace.start[reader])
+    moment = trace.start[reader]
+    timed = np.flatnonzero(entity >= 0)
+    if len(timed) == int(entity.max(initial=-1)) + 1:  # a step without loops
+        writer = _only(entity[timed], timed)[producer]
+        return np.where((ready[writer] <= moment) | (trace.start[writer] < moment), writer, -1)
+    found = _last_at(entity, ready, producer, moment)
     late = np.flatnonzero(found < 0)
-    found[late] = _last_at(entity, trace.start, producer[late], trace.start[reader[late]] - 1)
+    found[late] = _last_at(entity, trace.start, producer[late], moment[late] - 1)
     return found
 
 

@@ -117,6 +117,36 @@ def distinct(values: Sorted) -> Sorted:
     return result
 
 
+class Numbering:
+    """The numbers 0, 1, ... of the distinct values of a column that is not below zero: looked up in a table, if not too large.
+
+    A search in the sorted values takes forty times as long.
+    """
+
+    def __init__(self, values: Int64) -> None:
+        reach = int(values.max(initial=-1)) + 1
+        self._table: Int64 | None = None
+        if reach <= 16 * len(values) + (1 << 16):
+            there = np.zeros(reach + 1, np.bool_)
+            there[values] = True
+            self.values = np.flatnonzero(there)
+            self._table = np.full(reach + 1, -1, np.int64)
+            self._table[self.values] = np.arange(len(self.values))
+        else:
+            self.values = distinct(values)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __call__(self, wanted: Int64) -> Int64:
+        """The number of each value, -1 for one that is not among them."""
+        if self._table is not None:
+            last = len(self._table) - 1  # which is no value
+            return self._table[np.where((wanted < 0) | (wanted > last), last, wanted)]
+        place = np.minimum(np.searchsorted(self.values, wanted), len(self.values) - 1)
+        return np.where(self.values[place] == wanted, place, -1)
+
+
 def fair_shares(start: Int64, end: Int64, running: Bool | None = None) -> tuple[Float64, Float64]:
     """Splits every moment evenly between the intervals that cover it.
 

@@ -158,7 +158,9 @@ def label_inputs(labels: StringTable) -> Inputs:
     op, size = op_spans(labels)
     label = np.flatnonzero(size)
     begin = (op + size)[label] + 1
-    end = _last(text, 0x29, labels.offsets[1:][label])  # the last closing parenthesis
+    end = labels.offsets[1:][label] - 1  # the last closing parenthesis
+    if not (text[end] == 0x29).all():
+        end = _last(text, 0x29, end + 1)
     some = end > begin
     label, begin, end = label[some], begin[some], end[some]
     owner, first, last = _split(text, begin, end)
@@ -172,12 +174,10 @@ def input_spans(text: npt.NDArray[np.uint8], first: Int64, last: Int64) -> tuple
     """
     control = text[first] == 0x5E
     first = first + control
-    colon = np.maximum(_last(text, 0x3A, last), first - 1)
-    slot, numbered = _number(text, colon + 1, last)
-    numbered &= ~control & (colon >= first)
-    last = np.where(numbered, colon, last)
-    slot = np.where(control, -1, np.where(numbered, slot, 0))
-    return first, last - first, slot, control
+    slot, digits = _slots(text, first, last)
+    digits[control] = 0
+    slot[control] = -1
+    return first, last - first - digits, slot, control
 
 
 def _last(text: npt.NDArray[np.uint8], byte: int, before: Int64) -> Int64:
@@ -201,14 +201,23 @@ def _split(text: npt.NDArray[np.uint8], begin: Int64, end: Int64) -> tuple[Int64
     return owner, first, last
 
 
-def _number(text: npt.NDArray[np.uint8], first: Int64, last: Int64) -> tuple[Int64, npt.NDArray[np.bool_]]:
-    """(value, whether it is one) of up to nine decimal digits."""
-    length = last - first
-    value = np.zeros(len(first), np.int64)
-    good = (length > 0) & (length <= 9)
-    for i in range(int(length[good].max()) if good.any() else 0):
-        digit = text[np.minimum(first + i, len(text) - 1)].astype(np.int64) - 0x30
-        inside = i < length
-        good &= ~inside | ((digit >= 0) & (digit <= 9))
-        value = np.where(inside, value * 10 + digit, value)
-    return value, good
+_DIGITS = 9
+
+
+def _slots(text: npt.NDArray[np.uint8], first: Int64, last: Int64) -> tuple[Int64, Int64]:
+    """(slot, length of it with its colon) of what ends in a colon and up to nine digits; both 0 for what does not."""
+    slot, length = np.zeros((2, len(first)), np.int64)
+    row, at, value, unit = np.arange(len(first)), last - 1, np.zeros(len(first), np.int64), 1
+    for digits in range(_DIGITS + 1):  # most drop out in the first round: names hardly end in digits
+        inside = np.flatnonzero(at >= first[row])
+        row, at, value = row[inside], at[inside], value[inside]
+        if not len(row):
+            break
+        byte = text[at]
+        if digits:
+            ends = byte == 0x3A
+            slot[row[ends]], length[row[ends]] = value[ends], digits + 1
+        more = np.flatnonzero((byte >= 0x30) & (byte <= 0x39))
+        row, value = row[more], value[more] + (byte[more].astype(np.int64) - 0x30) * unit
+        at, unit = at[more] - 1, unit * 10
+    return slot, length

@@ -15,6 +15,7 @@ import numpy as np
 
 from tftracer.errors import FormatError, TruncatedError
 from tftracer.trace.graphdef import GraphNodes, Lookup, read_graph
+from tftracer.trace.intervals import Bool, Numbering, distinct
 from tftracer.trace.labels import Received, label_inputs, parse_input, parse_received
 from tftracer.trace.model import Int64, Trace
 from tftracer.trace.resources import message
@@ -30,13 +31,13 @@ _SENDS = {"_Send", "_HostSend", "_SendV2"}
 
 @dataclass
 class StaticGraph:
-    """Entities are what can execute: a name on a device, or one tensor received on a device (its RecvTensor)."""
+    """Entities are what was executed: a name on a device, or one tensor received on a device (its RecvTensor); from 0."""
 
-    entity: Int64  # [n] the entity that each node of the trace is an execution of
+    entity: Int64  # [n] the entity that each node of the trace is an execution of, -1 without a time
     producer: Int64  # [edges] entities
     consumer: Int64  # [edges]
     slot: Int64  # [edges] the producer's output, -1 for control
-    control: np.ndarray[Any, np.dtype[np.bool_]]  # [edges]
+    control: Bool  # [edges]
     source: Source
 
 
@@ -58,7 +59,7 @@ class _Entities:
         entities = [self._arrival(device, transfer) for device, transfer in transfers]
         if len(rows):
             self.of_node[rows] = np.array(entities, np.int64)[which]
-        self.present = np.unique(self.of_node[trace.start >= 0])
+        self.present = Numbering(self.of_node[trace.start >= 0])
         self.one_by_one: set[int] = set()
 
     def _arrival(self, device: int, transfer: Received) -> int:
@@ -84,16 +85,13 @@ class _Entities:
             found.append((device, transfer))
         return rows, which.reshape(-1), found
 
-    def executed(self, entities: Int64) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        if not len(self.present):
-            return np.zeros(len(entities), np.bool_)
-        place = np.minimum(np.searchsorted(self.present, entities), len(self.present) - 1)
-        found: np.ndarray[Any, np.dtype[np.bool_]] = self.present[place] == entities
-        return found
+    def executed(self, entities: Int64) -> Bool:
+        result: Bool = self.present(entities) >= 0
+        return result
 
     def has(self, entity: int) -> bool:
         if not self.one_by_one:
-            self.one_by_one.update(self.present.tolist())
+            self.one_by_one.update(self.present.values.tolist())
         return entity in self.one_by_one
 
 
@@ -104,21 +102,20 @@ def static_graph(trace: Trace) -> StaticGraph:
     source: Source = "partition_graph" if edges else "labels"
     if not edges:
         edges = _from_labels(entities)
-    columns = _distinct(np.concatenate(edges)) if edges else np.zeros((0, 3), np.int64)
-    columns = columns[entities.executed(columns[:, 0]) & entities.executed(columns[:, 1])]
-    columns = columns[columns[:, 0] != columns[:, 1]]
-    producer, consumer, slot = columns.T
-    control = slot < 0
-    return StaticGraph(entities.of_node, producer, consumer, slot, control, source if len(columns) else "none")
+    known = entities.present
+    producer, consumer, slot = np.concatenate(edges).T if edges else np.zeros((3, 0), np.int64)
+    producer, consumer, slot = _distinct(known(producer), known(consumer), slot, len(known))
+    return StaticGraph(known(entities.of_node), producer, consumer, slot, slot < 0, source if len(slot) else "none")
 
 
-def _distinct(rows: Int64) -> Int64:
-    order = np.lexsort(rows.T)
-    rows = rows[order]
-    new = np.ones(len(rows), np.bool_)
-    new[1:] = (rows[1:] != rows[:-1]).any(axis=1)
-    distinct: Int64 = rows[new]
-    return distinct
+def _distinct(producer: Int64, consumer: Int64, slot: Int64, n: int) -> tuple[Int64, Int64, Int64]:
+    """Each edge once, by slot, consumer and producer; without those from or to what was not executed, and to itself."""
+    kept = (producer >= 0) & (consumer >= 0) & (producer != consumer)
+    slot = np.maximum(slot[kept], -1) + 1
+    slots = Numbering(slot)  # n is at most 2^23, and an op has at most 2^16 outputs: the key fits
+    key = distinct((slots(slot) * n + consumer[kept]) * n + producer[kept])
+    pair = key // max(n, 1)
+    return key - pair * n, pair % max(n, 1), slots.values[pair // max(n, 1)] - 1
 
 
 def _arrivals(entities: _Entities, names: dict[str, int]) -> list[tuple[int, int, int]]:

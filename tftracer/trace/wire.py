@@ -64,8 +64,9 @@ class Window:
         if high + PADDING <= len(raw):
             self.bytes = np.frombuffer(raw, np.uint8, self.size + PADDING, low)
         else:  # the last one: there is nothing behind it to read
-            self.bytes = np.zeros(self.size + PADDING, np.uint8)
+            self.bytes = np.empty(self.size + PADDING, np.uint8)
             self.bytes[: self.size] = np.frombuffer(raw, np.uint8, self.size, low)
+            self.bytes[self.size :] = 0
         self.words: Words = np.ndarray((len(self.bytes) - 7,), "<u8", self.bytes, strides=(1,))
 
 
@@ -180,18 +181,24 @@ def leading_fields(window: Window, start: Int64, end: Int64, last: int) -> Field
         parts.append(Fields(*(column[wanted] for column in found)))
         more = wanted & (at < stop)
         row, at, stop = row[more], at[more], stop[more]
-    rest = [(int(r), *field) for r, a, s in zip(row, at, stop) for field in _up_to(window, int(a), int(s), last)]
+    rest = [field for r, a, s in zip(row, at, stop) for field in _up_to(window, int(r), int(a), int(s), last)]
     parts.append(Fields(*np.array(rest, np.int64).reshape(-1, 6).T))
     return Fields(*(np.concatenate(columns) for columns in zip(*parts)))
 
 
-def _up_to(window: Window, at: int, stop: int, last: int) -> Iterator[Field]:
+def _up_to(window: Window, row: int, at: int, stop: int, last: int) -> Iterator[tuple[int, int, int, int, int, int]]:
+    """One row of Fields for each field up to number ``last``."""
     data = window.bytes.data
     while at < stop:
+        tag, size = data[at], data[at + 1]
+        if tag & 0x87 == LEN and 8 <= tag < (last + 1) << 3 and size < 0x80 and at + 2 + size <= stop:  # as short names are
+            yield row, tag >> 3, LEN, size, at + 2, size
+            at += 2 + size
+            continue
         field, at = next_field(data, at, stop, window.low)
         if field.number > last:
             return
-        yield field._replace(value=field.value & 0x7FFFFFFFFFFFFFFF)
+        yield row, field.number, field.wire, field.value & 0x7FFFFFFFFFFFFFFF, field.offset, field.size
 
 
 _REMEDY = "The file is damaged or no RunMetadata; trace the step again."
