@@ -58,7 +58,7 @@ class Rank:
         end = time.perf_counter_ns()
         capture = None
         if ticket is not None:
-            ticket.settled = True
+            tracker.requests.settle(ticket)
             capture = Capture(self.raw, ticket.asked_by, "SOFTWARE_TRACE", False, SessionFacts(), len(self.raw))
             tracker.hold(capture)
         tracker.events.append((run, None, None, start, end, capture))

@@ -236,13 +236,23 @@ def test_memory_stays_flat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_ids_that_are_used_again_are_told_apart(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
-        for name in ("a:0", "b:0", "a:0"):
+        for number, name in enumerate(("a:0", "b:0", "a:0")):
             tensor = Tensor(name)
-            step(recorder, 1, fetches=[tensor], feeds=None)
+            step(recorder, number, fetches=[tensor], feeds=None)
             recorder.flush()
             del tensor
             gc.collect()
         assert {run["title"]: run["steps"] for run in recorder.runs()} == {"a": 2, "b": 1}
+
+
+def test_a_step_told_by_two_hooks_counts_once(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        for number in range(1, 4):
+            step(recorder, number)
+            step(recorder, number)
+            step(recorder, number, fetches=[LOSS])  # another run, in another thread at the same nanosecond
+        recorder.flush()
+        assert {run["title"]: run["steps"] for run in recorder.runs()} == {"train, loss (feeding x)": 3, "loss (feeding x)": 3}
 
 
 def test_runs_without_end_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,10 @@
 """TracingHook: the SessionRunHook that times every step and traces those asked for. Runs on the training threads.
 
 With inject.py the only module that imports TensorFlow, and only when a hook is made. A step that is not traced costs two
-clock reads and an append. Nothing raised in here leaves: the tracer switches itself off instead (``Tracker.off``). What the
-user's own code raises, KeyboardInterrupt included, passes.
+clock reads and an append. What it costs beyond them is how many objects it touches: after a long step the caches hold
+TensorFlow's, and each of ours is fetched from memory. So an untraced step looks at one flag (``Requests.armed``) and keeps its
+start as a plain attribute of the step's run context; all else is behind the flag. Nothing raised in here leaves: the tracer
+switches itself off instead (``Tracker.off``). What the user's own code raises, KeyboardInterrupt included, passes.
 """
 
 from __future__ import annotations
@@ -24,23 +26,21 @@ if TYPE_CHECKING:
     from tftracer.session.recorder import Recorder
 
 
+#: The mark of a step that has been told with its trace: another hook of the same recorder has nothing to add.
+TOLD = object()
+
+
 class Traced:
     """The mark of a step that is traced; it lives as long as the step's run context."""
 
     def __init__(self, ticket: Ticket, options: Any, user_metadata: bool) -> None:
         self.ticket = ticket
         self.user_metadata = user_metadata  # the script passed a RunMetadata, or may have
-        self.start = 0
         self._options = options  # the call's RunOptions, None where they could not be seen
         self._before = (options.trace_level, options.output_partition_graphs) if options is not None else None
 
-    def begun(self, start: int) -> Traced:
-        self.start = start
-        return self
-
     def end(self) -> None:
         """Undo what TensorFlow merged into a RunOptions that the script may pass again: its next step is not to be traced."""
-        self.ticket.settled = True
         if self._before is not None:
             self._options.trace_level, self._options.output_partition_graphs = self._before
 
@@ -49,7 +49,7 @@ class PlainCall:
     """Stands for TensorFlow's SessionRunContext where a plain session runs (inject.py)."""
 
     def __init__(self, original_args: Any, options: Any, run_metadata: Any) -> None:
-        self.original_args = original_args  # SessionRunArgs
+        self._original_args = original_args  # SessionRunArgs, under the name of TensorFlow's own attribute
         self.options = options
         self.user_metadata = run_metadata is not None
 
@@ -86,46 +86,33 @@ class StepRecorder:
             self._switch_off("after_create_session", error)
 
     def before_run(self, run_context: Any) -> Any:
-        if self._tracker.off:
-            return None
         try:
-            marks = run_context.__dict__
-            if self._mark in marks:
-                return None
             if self._requests.armed:
-                asked = self._begin_armed(run_context)
-                if asked is not None and not (isinstance(asked, self._args) and isinstance(asked.options, self._options)):
-                    raise TypeError("no RunOptions were made")
-                return asked
-            marks[self._mark] = perf_counter_ns()
+                return self._before_armed(run_context)
+            run_context._tftracer_start = perf_counter_ns()
         except Exception as error:
             self._switch_off("before_run", error)
         return None
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         end = perf_counter_ns()
-        if self._tracker.off:
-            return
         try:
-            start = run_context.__dict__.pop(self._mark, None)
-            if start is None:
-                return
-            fetches, feeds, _ = run_context.original_args
             _, options, metadata = run_values
-            capture = None
-            if start.__class__ is not int or (metadata is not None and metadata.HasField("step_stats")):
-                start, capture = self._captured(start, options, metadata)
+            if self._requests.armed or (metadata is not None and metadata.HasField("step_stats")):
+                self._after_armed(run_context, options, metadata, end)
+                return
+            start = run_context._tftracer_start
+            fetches, feeds, _ = run_context._original_args
+            # Copies of the containers, for the script may change them, and none of the values that it feeds.
+            if fetches.__class__ is list:
+                fetches = tuple(fetches)
             if len(self._events) < MAX_EVENTS:
-                # Copies of the containers, for the script may change them, and none of the values that it feeds.
-                if fetches.__class__ is list:
-                    fetches = tuple(fetches)
-                self._events.append((fetches, tuple(feeds) if feeds else None, options, start, end, capture))
+                self._events.append((fetches, tuple(feeds) if feeds else None, options, start, end, None))
             else:
                 self._tracker.lost += 1
-            if capture is not None:
-                self._tracker.arrived.set()
         except Exception as error:
-            self._switch_off("after_run", error)
+            if hasattr(run_context, "_tftracer_start"):  # else its beginning was not told: it is not for us
+                self._switch_off("after_run", error)
 
     def end(self, session: Any) -> None:
         try:
@@ -135,20 +122,38 @@ class StepRecorder:
 
     # -------------------------------------------------------------------------------------------------- traced steps
 
-    def _begin_armed(self, run_context: Any) -> Any:
-        """The SessionRunArgs that ask for a trace, or None if this step is none of those wanted."""
-        tracker, args = self._tracker, run_context.original_args
+    def _before_armed(self, run_context: Any) -> Any:
+        """The SessionRunArgs that ask for a trace; None if this step is none of those wanted, or the tracer is off."""
+        if self._tracker.off:
+            return None
+        asked = None if self._mark in run_context.__dict__ else self._ask(run_context)
+        if asked is not None and not (isinstance(asked, self._args) and isinstance(asked.options, self._options)):
+            raise TypeError("no RunOptions were made")
+        run_context._tftracer_start = perf_counter_ns()
+        return asked
+
+    def _ask(self, run_context: Any) -> Any:
+        tracker, args = self._tracker, run_context._original_args
         options, user_metadata = peek_call(run_context)
         ticket = tracker.take(args.fetches, args.feed_dict, options)
-        mark, asked = None, None
-        if ticket is not None:
-            mark = Traced(ticket, options, user_metadata)
-            # A step that fails never comes to after_run: its context goes, and the request is put back.
-            weakref.finalize(run_context, tracker.returned.append, ticket).atexit = False
-            asked = self._args(None, None, options=self._trace_options())
-        start = perf_counter_ns()
-        run_context.__dict__[self._mark] = start if mark is None else mark.begun(start)
-        return asked
+        if ticket is None:
+            return None
+        run_context.__dict__[self._mark] = Traced(ticket, options, user_metadata)
+        # A step that fails never comes to after_run: its context goes, and the request is put back.
+        weakref.finalize(run_context, tracker.returned.append, ticket).atexit = False
+        return self._args(None, None, options=self._trace_options())
+
+    def _after_armed(self, run_context: Any, options: Any, metadata: Any, end: int) -> None:
+        """A step that ended while traces were wanted or under way, or that brings a trace, whoever asked for it."""
+        marks = run_context.__dict__
+        mark, start = marks.get(self._mark), marks.get("_tftracer_start")
+        if self._tracker.off or start is None or mark is TOLD:
+            return
+        capture = None
+        if mark is not None or (metadata is not None and metadata.HasField("step_stats")):
+            marks[self._mark] = TOLD
+            capture = self._captured(mark, options, metadata)
+        self._tracker.add(run_context._original_args, options, start, end, capture)
 
     def _trace_options(self) -> Any:
         facts = self._last_facts
@@ -157,12 +162,12 @@ class StepRecorder:
         level = self._options.FULL_TRACE if full else self._options.SOFTWARE_TRACE
         return self._options(trace_level=level, output_partition_graphs=True)
 
-    def _captured(self, mark: Any, options: Any, metadata: Any) -> tuple[int, Capture | None]:
-        """The start of a traced step and its RunMetadata: traced by us (``mark`` says how), or by the script itself."""
-        tracker, traced = self._tracker, mark if isinstance(mark, Traced) else None
+    def _captured(self, traced: Traced | None, options: Any, metadata: Any) -> Capture | None:
+        """The RunMetadata of a step traced by us (``traced`` says how), or by the script itself."""
+        tracker = self._tracker
         if traced is None and tracker.waiting >= MAX_WAITING:
             tracker.traces_refused += 1
-            return mark, None
+            return None
         level = self._options.TraceLevel.Name(options.trace_level) if options is not None else ""
         asked = bool(options is not None and options.output_partition_graphs)
         # A script's own RunMetadata may be filled again by its next step, so it is copied now; ours never is.
@@ -171,13 +176,23 @@ class StepRecorder:
         capture = Capture(kept, asked_by, level, asked, self._last_facts, metadata.ByteSize())
         if traced is not None:
             traced.end()
+            self._requests.settle(traced.ticket)
         tracker.hold(capture)
-        return (mark if traced is None else traced.start), capture
+        return capture
 
     def _switch_off(self, where: str, error: Exception) -> None:
         with contextlib.suppress(Exception):
-            self._tracker.off = True
+            self._tracker.switch_off()
             self._tracker.failed(where, error)
+
+
+class CopyingRecorder(StepRecorder):
+    """For a TensorFlow that keeps a step's arguments under another name than all from 2.12 to 2.21 do."""
+
+    def before_run(self, run_context: Any) -> Any:
+        with contextlib.suppress(Exception):
+            run_context._original_args = run_context.original_args
+        return super().before_run(run_context)
 
 
 def peek_call(run_context: Any) -> tuple[Any, bool]:
@@ -237,9 +252,11 @@ def tensorflow() -> Any:
 
 def _hook_class() -> type:
     """TracingHook, made when first asked for: its base class is TensorFlow's."""
-    base = tensorflow().compat.v1.train.SessionRunHook
+    train = tensorflow().compat.v1.train
+    seen = vars(train.SessionRunContext(train.SessionRunArgs(None), None))
+    base, recorder = train.SessionRunHook, StepRecorder if "_original_args" in seen else CopyingRecorder
 
-    class TracingHook(StepRecorder, base):  # type: ignore[misc, valid-type]
+    class TracingHook(recorder, base):  # type: ignore[misc, valid-type]
         """Give it to ``hooks=`` of an Estimator or a MonitoredSession; one hook serves any number of sessions."""
 
     TracingHook.__module__ = __name__

@@ -93,7 +93,7 @@ class TracingServer:
         try:
             self._recorder.start()
         except Exception as problem:  # no thread could be started, for one
-            self._recorder.tracker.off = True
+            self._recorder.tracker.switch_off()
             self._recorder.add_problem("no_recording", f"tftracer cannot record: {problem}. Training goes on without it.")
 
     def _start_job(self) -> None:

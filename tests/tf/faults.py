@@ -73,7 +73,7 @@ def traced_run(folder: str, during: Callable[[], Any] = lambda: None, after: Cal
         after()
         return losses
     finally:
-        recorder.tracker.off = True
+        recorder.tracker.switch_off()
         for end in (recorder.engine.close, recorder.close):  # after a fault it may take its time
             threading.Thread(target=end, daemon=True).start()
 
@@ -83,7 +83,7 @@ def started(recorder: Recorder) -> None:
     try:
         recorder.start()
     except Exception:
-        recorder.tracker.off = True
+        recorder.tracker.switch_off()
 
 
 def functions() -> dict[CodeType, tuple[Any, str]]:

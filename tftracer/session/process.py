@@ -25,7 +25,7 @@ def watch(recorder: Recorder) -> Callable[[], None]:
         """In a child there are no threads to write what is recorded, and the spool is the parent's."""
         alive = reference()
         if alive:
-            alive.tracker.off = True
+            alive.tracker.switch_off()
 
     atexit.register(close)
     if hasattr(os, "register_at_fork"):

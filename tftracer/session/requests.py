@@ -35,12 +35,20 @@ class Ticket:
 
 
 class Requests:
-    """All methods may be called from any thread; ``armed`` is read without a lock at every step."""
+    """All methods may be called from any thread.
+
+    ``armed`` is read without a lock at every step, twice: whether a step has to look closer, because traces are wanted or under
+    way, or because the tracer is off. ``__slots__``: so that it lies where its object does.
+    """
+
+    __slots__ = ("_at_steps", "_lock", "_under_way", "_wanting", "armed", "next_of_any", "off", "trace_all")
 
     def __init__(self) -> None:
         self.armed = False
+        self.off = False
         self.trace_all = False
         self.next_of_any = 0
+        self._under_way = 0  # tickets that are not settled
         self._at_steps = 0  # runs of which one certain step is wanted
         self._wanting: set[RunHandle] = set()
         self._lock = threading.Lock()
@@ -64,21 +72,38 @@ class Requests:
         """The ticket for a step of one of ``handles`` (runs that differ in nothing but their options), if it is to be traced."""
         with self._lock:
             ticket = self._taken(handles)
+            self._under_way += ticket is not None
             self._arm()
             return ticket
+
+    def issue(self, ticket: Ticket) -> Ticket:
+        """A ticket that somebody else made is under way from now on."""
+        with self._lock:
+            self._under_way += 1
+            self._arm()
+            return ticket
+
+    def settle(self, ticket: Ticket) -> None:
+        """The step has been traced."""
+        with self._lock:
+            self._settle(ticket)
+            self._arm()
+
+    def switch_off(self) -> None:
+        """For good. Without the lock: what broke may hold it."""
+        self.off = self.armed = True
 
     def put_back(self, ticket: Ticket) -> None:
         """The step came to nothing: its request stands again."""
         with self._lock:
             if ticket.settled:
                 return
-            ticket.settled = True
-            if ticket.asked_by != "user" or ticket.once:
-                return
-            if ticket.handle is None:
-                self.next_of_any += 1
-            else:
-                self._want(ticket.handle, ticket.handle.wanted + 1)
+            self._settle(ticket)
+            if ticket.asked_by == "user" and not ticket.once:
+                if ticket.handle is None:
+                    self.next_of_any += 1
+                else:
+                    self._want(ticket.handle, ticket.handle.wanted + 1)
             self._arm()
 
     def arm_at(self, change: int) -> None:
@@ -100,6 +125,11 @@ class Requests:
             return Ticket(None, "user")
         return Ticket(None, "global") if self.trace_all else None
 
+    def _settle(self, ticket: Ticket) -> None:
+        if not ticket.settled:
+            ticket.settled = True
+            self._under_way -= 1
+
     def _want(self, handle: RunHandle, steps: int) -> None:
         handle.wanted = steps
         if steps:
@@ -108,4 +138,7 @@ class Requests:
             self._wanting.discard(handle)
 
     def _arm(self) -> None:
-        self.armed = bool(self.trace_all or self.next_of_any or self._wanting or self._at_steps)
+        wanted = self.trace_all or self.next_of_any or self._wanting or self._at_steps
+        self.armed = bool(wanted or self._under_way or self.off)
+        if self.off:  # since it was looked at
+            self.armed = True

@@ -82,10 +82,10 @@ class Tracker:
     """One for a recorder, shared by all of its hooks and sessions. Methods may be called from any thread."""
 
     def __init__(self) -> None:
-        # One mark on a step's run context for all hooks of a recorder: two of them in one session count a step once.
+        # One mark on a traced step's run context for all hooks of a recorder: two of them in one session trace a step once.
         self.mark = f"_tftracer_{next(_numbers)}"
-        self.off = False  # switched off for good: something in the tracer failed
         self.events: deque[Event] = deque()
+        self._last_steps: deque[tuple[int, Call]] = deque(maxlen=16)  # a step has one start, whoever tells it
         self.lost = 0  # steps that found the queue full
         self.traces_refused = 0  # of the script's own, that found too many waiting
         self.waiting = 0
@@ -105,7 +105,26 @@ class Tracker:
         self._runs = 0
         self._lock = threading.Lock()
 
+    @property
+    def off(self) -> bool:
+        """Switched off for good: something in the tracer failed, or the script has stopped it."""
+        return self.requests.off
+
+    def switch_off(self) -> None:
+        self.requests.switch_off()
+
     # --------------------------------------------------------------------------------------------------- runs
+
+    def add(self, args: Any, options: Any, start: int, end: int, capture: Capture | None) -> None:
+        """A finished step, from the training thread; ``args`` are its SessionRunArgs."""
+        fetches, feeds, _ = args
+        if len(self.events) < MAX_EVENTS:
+            fetches = tuple(fetches) if fetches.__class__ is list else fetches
+            self.events.append((fetches, tuple(feeds) if feeds else None, options, start, end, capture))
+        else:
+            self.lost += 1
+        if capture is not None:
+            self.arrived.set()
 
     def settle(self) -> None:
         """Find out which runs the steps in the queue belong to, in their order. Whoever must know the counts does it."""
@@ -114,6 +133,9 @@ class Tracker:
                 for _ in range(min(len(self.events), 200)):
                     fetches, feeds, options, start, end, capture = self.events.popleft()
                     call = self.call_of(fetches, feeds)
+                    if (start, call) in self._last_steps:  # told by another hook of the same session
+                        continue
+                    self._last_steps.append((start, call))
                     call.steps += 1
                     run = call.plain if options is None or not options.ByteSize() else self.variant(call, options)
                     if len(self.settled) < MAX_EVENTS:
@@ -189,7 +211,7 @@ class Tracker:
             return None
         call = self.call_of(fetches, feeds)
         if call.wanted_at and self._is_next(call) and self.take_back_at(call):
-            return Ticket(call.plain, "user", once=True)
+            return self.requests.issue(Ticket(call.plain, "user", once=True))
         return self.requests.take(call.handles() if options is None else [self.variant(call, options)])
 
     def _is_next(self, call: Call) -> bool:
@@ -256,7 +278,8 @@ class Tracker:
 
     def failed(self, where: str, error: BaseException) -> None:
         """The tracer broke: it is off from now on, and says so once."""
-        first, self.off = not self.failures, True
+        first = not self.failures
+        self.switch_off()
         self.failures.append(f"{where}: {type(error).__name__}: {error}")
         self.events.clear()  # they refer to the script's graphs
         if first:
