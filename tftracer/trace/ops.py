@@ -21,10 +21,16 @@ import numpy as np
 
 from tftracer.trace import physical
 from tftracer.trace.intervals import Bool, Float64, bites, fair_shares
-from tftracer.trace.model import UNKNOWN_TIME, Int32, Int64, Trace
+from tftracer.trace.model import UNKNOWN_TIME, Int32, Int64, StringTable, Trace
+from tftracer.trace.scopes import Scopes, scopes_of
 from tftracer.web.messages import Finding, OpRow, OpStatistics
 
 MAX_ROWS = 10_000
+
+#: What a row is called whose nodes' labels tell no op.
+NO_OP = "(no op type)"
+
+By = Literal["type", "name", "scope"]
 
 #: These run other ops of the trace and do nothing else meanwhile.
 CALLS = frozenset(
@@ -96,26 +102,100 @@ def self_times(trace: Trace) -> Float64:
     return result
 
 
-def op_statistics(
-    trace: Trace,
-    by: Literal["type", "name", "scope"],
-    findings: list[Finding],
-    known: Work | None = None,
-    most: int = MAX_ROWS,
-) -> OpStatistics:
+@dataclass(frozen=True)
+class OpTable:
+    """The rows of a table of ops as columns, by total time, the longest first."""
+
+    key: Int64  # codes into keys
+    keys: StringTable
+    op: Int64  # codes into the trace's ops; -1: of several types
+    device: Int64  # codes into the trace's devices; -1: on several
+    count: Int64
+    total_ns: Float64
+    self_ns: Float64
+    max_ns: Float64
+    device_ns: Float64
+    delay_ns: Float64
+    node: Int64  # the longest execution
+    left_out: int  # rows that the table has no room for
+    unnamed: str  # what stands for a key that is empty
+
+
+def op_table(trace: Trace, by: By, what: Work, most: int = MAX_ROWS) -> OpTable:
+    """The longest rows, at most ``most``."""
+    if by == "scope":
+        return _by_scope(trace, what, most)
+    code = what.op if by == "type" else what.name
+    sums = _sums(what, code, int(code.max(initial=-1)) + 1)
+    there = np.flatnonzero(sums.count)
+    shown = there[np.argsort(-sums.total[there], kind="stable")][:most]
+    op, device = what.op[sums.longest[shown]].astype(np.int64), _only_device(trace, what, code, len(sums.count))[shown]
+    return _table(
+        trace, what, sums, shown, shown, trace.ops if by == "type" else trace.names, op, device, len(there) - len(shown)
+    )
+
+
+def _table(
+    trace: Trace, what: Work, sums: Sums, shown: Int64, key: Int64, keys: StringTable, op: Int64, device: Int64, left_out: int
+) -> OpTable:
+    longest = sums.longest[shown]
+    return OpTable(
+        key=key,
+        keys=keys,
+        op=op,
+        device=device,
+        count=sums.count[shown],
+        total_ns=sums.total[shown],
+        self_ns=sums.self_ns[shown],
+        max_ns=what.duration[longest].astype(np.float64),
+        device_ns=sums.device_ns[shown],
+        delay_ns=sums.delay[shown],
+        node=what.node[longest],
+        left_out=left_out,
+        unnamed=NO_OP if keys is trace.ops else "",
+    )
+
+
+def rows_of(trace: Trace, found: OpTable, total: float) -> list[OpRow]:
+    """``total`` is what the shares are of."""
+    names = [device.name for device in trace.devices]
+    rows: list[OpRow] = []
+    for bite in bites(len(found.key)):
+        part = slice(bite.start, bite.stop)
+        columns = (found.key, found.op, found.device, found.count, found.total_ns, found.self_ns, found.max_ns)
+        more = (found.device_ns, found.delay_ns, found.node)
+        for key, op, device, count, spent, own, longest, on_stream, delay, node in zip(
+            *(column[part].tolist() for column in (*columns, *more))
+        ):
+            rows.append(
+                {
+                    "key": found.keys[key] or found.unnamed,
+                    "op": trace.ops[op] if op >= 0 else "",
+                    "device": names[device] if device >= 0 else "",
+                    "count": count,
+                    "total_ns": spent,
+                    "self_ns": own,
+                    "mean_ns": spent / count,
+                    "max_ns": longest,
+                    "share": spent / total if total else 0.0,
+                    "host_ns": spent - on_stream,
+                    "device_ns": on_stream,
+                    "delay_ns": delay,
+                    "node": node,
+                }
+            )
+    return rows
+
+
+def op_statistics(trace: Trace, by: By, findings: list[Finding], known: Work | None = None, most: int = MAX_ROWS) -> OpStatistics:
     """The rows of the table, by total time, the longest first, at most ``most``."""
     what = known or work(trace)
     total = float(what.duration.sum())
-    if by == "scope":
-        rows, left_out = _by_scope(trace, what, total, most)
-    else:
-        code = what.op if by == "type" else what.name
-        rows = _rows(trace, what, code, total, by, most)
-        left_out = max(0, _distinct(code) - most)
+    found = op_table(trace, by, what, most)
     return {
         "by": by,
-        "rows": rows,
-        "left_out": left_out,
+        "rows": rows_of(trace, found, total),
+        "left_out": found.left_out,
         "total_ns": total,
         "findings": findings,
     }
@@ -123,11 +203,7 @@ def op_statistics(
 
 def rows_by_name(trace: Trace, what: Work, total: float) -> list[OpRow]:
     """The rows of some of the work, by op; ``share`` is of ``total``."""
-    return _rows(trace, what, what.name, total, "name")
-
-
-def _distinct(code: Int32) -> int:
-    return int(np.count_nonzero(np.bincount(code))) if len(code) else 0
+    return rows_of(trace, op_table(trace, "name", what), total)
 
 
 @dataclass(frozen=True)
@@ -159,43 +235,6 @@ def _sums(what: Work, code: Int32, groups: int) -> Sums:
         added(what.delay.astype(np.float64)),
         longest,
     )
-
-
-def _rows(trace: Trace, what: Work, code: Int32, total: float, by: str, most: int = MAX_ROWS) -> list[OpRow]:
-    if not len(code):
-        return []
-    sums = _sums(what, code, int(code.max()) + 1)
-    there = np.flatnonzero(sums.count)
-    there = there[np.argsort(-sums.total[there], kind="stable")][:most]
-    one_device = _only_device(trace, what, code, len(sums.count))
-    rows = []
-    for bite in bites(len(there)):
-        for c in there[bite.start : bite.stop].tolist():
-            longest = int(sums.longest[c])
-            op = trace.ops[what.op[longest]]
-            key = (op or "(no op type)") if by == "type" else trace.names[c]
-            device = trace.devices[one_device[c]].name if one_device[c] >= 0 else ""
-            rows.append(_row(key, op, device, sums, c, int(what.node[longest]), float(what.duration[longest]), total))
-    return rows
-
-
-def _row(key: str, op: str, device: str, sums: Sums, code: int, node: int, longest: float, total: float) -> OpRow:
-    count, spent, on_stream = int(sums.count[code]), float(sums.total[code]), float(sums.device_ns[code])
-    return {
-        "key": key,
-        "op": op,
-        "device": device,
-        "count": count,
-        "total_ns": spent,
-        "self_ns": float(sums.self_ns[code]),
-        "mean_ns": spent / count,
-        "max_ns": longest,
-        "share": spent / total if total else 0.0,
-        "host_ns": spent - on_stream,
-        "device_ns": on_stream,
-        "delay_ns": float(sums.delay[code]),
-        "node": node,
-    }
 
 
 def empty_row(key: str, op: str) -> OpRow:
@@ -232,40 +271,18 @@ def scope_of(name: str) -> str:
     return name.rsplit("/", 1)[0] if "/" in name else ""
 
 
-def _by_scope(trace: Trace, what: Work, total: float, most: int) -> tuple[list[OpRow], int]:
-    """(the longest rows, how many are left out)."""
-    scopes, code = _scope_codes(trace, what)
-    if not len(code):
-        return [], 0
-    keys, own, key = _ancestors(scopes)
-    sums = _added_up(_sums(what, code, len(scopes)), own, key, len(keys), what)
-    longest = np.argsort(-sums.total, kind="stable")  # keys are sorted: of equal ones the first by name comes first
-    rows = []
-    for bite in bites(min(most, len(keys))):
-        for k in longest[bite.start : bite.stop].tolist():
-            at = int(sums.longest[k])
-            rows.append(_row(keys[k], "", "", sums, k, int(what.node[at]), float(what.duration[at]), total))
-    return rows, len(keys) - len(rows)
+def _by_scope(trace: Trace, what: Work, most: int) -> OpTable:
+    scopes = scopes_of(trace.names, what.name)
+    sums = _added_up(_sums(what, scopes.scope, scopes.own), scopes, what)
+    shown = scopes.longest_first(sums.total, most)
+    several = np.full(len(shown), -1, np.int64)
+    left_out = len(scopes) - len(shown)
+    return _table(trace, what, sums, shown, np.arange(len(shown)), scopes.texts(shown), several, several, left_out)
 
 
-def _ancestors(scopes: list[str]) -> tuple[list[str], Int64, Int64]:
-    """(all scopes and those that they lie in, sorted; pairs of a scope's number and the key that it counts for)."""
-    own: list[int] = []
-    wanted: list[str] = []
-    for bite in bites(len(scopes)):
-        for c in bite:
-            scope = scopes[c]
-            while scope:
-                own.append(c)
-                wanted.append(scope)
-                scope = scope_of(scope)
-    keys = sorted(set(wanted))
-    number = {key: k for k, key in enumerate(keys)}
-    return keys, np.array(own, np.int64), np.array([number[key] for key in wanted], np.int64)
-
-
-def _added_up(sums: Sums, own: Int64, key: Int64, groups: int, what: Work) -> Sums:
+def _added_up(sums: Sums, scopes: Scopes, what: Work) -> Sums:
     """The sums of scopes, added up for each of their ancestors."""
+    own, key, groups = scopes.inside, scopes.key, len(scopes)
 
     def added(values: Int64 | Float64) -> Float64:
         return np.bincount(key, values[own].astype(np.float64), groups).astype(np.float64)
@@ -275,17 +292,3 @@ def _added_up(sums: Sums, own: Int64, key: Int64, groups: int, what: Work) -> Su
     longest[key[order]] = sums.longest[own[order]]  # of several writes to one place the last stays
     count = added(sums.count).astype(np.int64)
     return Sums(count, added(sums.total), added(sums.self_ns), added(sums.device_ns), added(sums.delay), longest)
-
-
-def _scope_codes(trace: Trace, what: Work) -> tuple[list[str], Int32]:
-    """The distinct scopes, and for each counted node its own. One Python turn for each distinct name."""
-    present = np.flatnonzero(np.bincount(what.name, minlength=1)) if len(what.name) else np.zeros(0, np.int64)
-    scope_code = np.zeros(max(len(trace.names), 1), np.int32)
-    index: dict[bytes, int] = {}
-    codes: list[int] = []
-    data, offsets = bytes(trace.names.data), trace.names.offsets.tolist()
-    for bite in bites(len(present)):
-        scopes = [data[offsets[c] : offsets[c + 1]].rpartition(b"/")[0] for c in present[bite.start : bite.stop].tolist()]
-        codes += [index.setdefault(scope, len(index)) for scope in scopes]
-    scope_code[present] = codes
-    return [scope.decode("utf-8", "replace") for scope in index], scope_code[what.name]
