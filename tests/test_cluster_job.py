@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import os
 import re
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_jobs import Jobs, wait_for
+from cluster_jobs import Jobs, Rank, wait_for
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
@@ -25,7 +26,10 @@ from tftracer.cluster.desk import Desk
 from tftracer.cluster.discovery import hub_file
 from tftracer.cluster.hub import Hub
 from tftracer.cluster.job import port_of
+from tftracer.cluster.protocol import PART_BYTES
+from tftracer.cluster.relay import THREADS
 from tftracer.cluster.routes import routes
+from tftracer.session import file as tftrace
 
 FOREIGN = ("TF_CONFIG", "TFTRACER_HUB", "TFTRACER_TOKEN", "TFTRACER_JOB")
 
@@ -82,6 +86,53 @@ def test_live_messages_of_a_process_come_through_the_hub(jobs: Jobs) -> None:
     assert {change["type"] for change in changes} <= {"run", "steps", "session", "job"}
 
 
+def upload(first: Rank, url: str, body: bytes, length: int | None = None) -> tuple[int, Any]:
+    """A session file given to a process through the hub; ``length``: what is announced of it."""
+    host = first.server.url.split("/")[2]
+    connection = http.client.HTTPConnection(host, timeout=60)
+    connection.putrequest("POST", f"{url}api/session/file?name=saved.tftrace")
+    connection.putheader("Authorization", f"Bearer {first.server.token}")
+    connection.putheader("Content-Type", "application/octet-stream")
+    connection.putheader("Content-Length", str(len(body) if length is None else length))
+    connection.endheaders()
+    connection.send(body)
+    if length is not None:
+        connection.close()
+        return 0, None
+    answer = connection.getresponse()
+    found = answer.status, json.loads(answer.read())
+    connection.close()
+    return found
+
+
+def large_session(first: Rank, url: str) -> bytes:
+    """The process's own session as a file, with several parts' worth of what no reader knows."""
+    saved = first.ask(f"{url}api/session/file")
+    return saved + tftrace.record("of another time", {}, os.urandom(8 * PART_BYTES))
+
+
+def test_a_session_is_loaded_into_a_process_through_the_hub(jobs: Jobs) -> None:
+    first, second = jobs.start(2)
+    url = next(p["url"] for p in first.job()["processes"] if p["title"] == "rank 1")
+    body = large_session(first, url)
+    known = len(second.recorder.runs())
+    assert upload(first, url, body)[0] == 200
+    assert len(second.recorder.runs()) > known and len(first.recorder.runs()) == known
+    status, answer = upload(first, url, b"no session at all" * PART_BYTES)
+    assert status == 400 and answer["error"]["code"] == "bad_file"
+    assert first.refusal(f"{url}api/session/file", {"x": 1})[0] == 415
+
+
+def test_an_upload_that_breaks_off_leaves_no_trace(jobs: Jobs) -> None:
+    first, second = jobs.start(2)
+    url = next(p["url"] for p in first.job()["processes"] if p["title"] == "rank 1")
+    body, known = large_session(first, url), len(second.recorder.runs())
+    for _ in range(THREADS + 1):
+        upload(first, url, body[: len(body) // 2], length=len(body))
+    assert upload(first, url, body)[0] == 200
+    assert len(second.recorder.runs()) == 2 * known
+
+
 def test_every_route_of_the_hub_refuses_a_stranger(jobs: Jobs) -> None:
     only = jobs.rank(0, 2)
     for pattern, _ in routes(Desk(Hub("", ""), print)):
@@ -117,6 +168,22 @@ def test_usual_suspects_over_several_steps(jobs: Jobs) -> None:
     last = [first.trace() for _ in range(3)][-1]
     suspects = first.get(f"api/job/traces/{last['id']}/analysis")["usual_suspects"]
     assert "held the others up in 3 of 3 traced steps" in suspects[0]["text"]
+
+
+def test_a_second_request_waits_for_the_first(jobs: Jobs) -> None:
+    first, second = jobs.rank(0, 2), jobs.rank(1, 2)
+    for rank in (first, second):
+        rank.step()
+        rank.recorder.flush()
+    first.joined(2)
+    asked = [json.loads(first.ask("api/job/trace", {}))["id"] for _ in range(3)]
+    wait_for(lambda: second.recorder.tracker.requests.armed and first.recorder.tracker.requests.armed, "the request")
+    first.train()
+    second.train()
+    found = [first.settled(number) for number in asked]
+    assert [(traced["state"], len(traced["ready"])) for traced in found] == [("ready", 2)] * 3
+    steps = [traced["step"] for traced in found]
+    assert steps == sorted(set(steps)), "each has a step of its own, in the order of asking"
 
 
 def test_a_subset_is_traced(jobs: Jobs) -> None:

@@ -16,7 +16,7 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from tftracer.cluster import protocol
 from tftracer.cluster.hub import Hub, Member
-from tftracer.cluster.protocol import MEMBER_BYTES, STRANGER_BYTES, Message
+from tftracer.cluster.protocol import MEMBER_BYTES, PART_BYTES, STRANGER_BYTES, Message
 from tftracer.errors import FormatError, TracerError, UnknownError
 from tftracer.web.base import Guarded, Refusal
 
@@ -39,9 +39,26 @@ class Reply:
         self._link = link
         self._request = request
         self._parts: asyncio.Queue[Message] = asyncio.Queue()
+        self._may_send = asyncio.Semaphore(PARTS_AHEAD)
+        self._answered = False
 
     def put(self, message: Message) -> None:
+        if message["t"] == "more":
+            self._may_send.release()
+            return
         self._parts.put_nowait(message)
+        if not self._answered:
+            self._answered = True
+            self._may_send.release()  # whoever waits to send more of the body: it is not wanted any more
+
+    async def send(self, data: bytes, last: bool = False) -> None:
+        """The request's body, part by part, as the process takes it. What comes after its answer is dropped."""
+        for at in range(0, max(len(data), 1), PART_BYTES):
+            await self._may_send.acquire()
+            if self._answered:
+                self._may_send.release()
+                return
+            self._link.tell("body", request=self._request, data=data[at : at + PART_BYTES], last=last)
 
     async def start(self) -> Message:
         """The head of an answer to ``http``; raises what went wrong."""
@@ -171,7 +188,7 @@ class AgentLink(Guarded, WebSocketHandler):
             if self._told_s != self.hub.interval_s or message.get("answer") is True:
                 self._told_s = self.hub.interval_s
                 self.tell("pace", interval_s=self._told_s)
-        elif kind in ("head", "part", "text", "error"):
+        elif kind in ("head", "part", "text", "error", "more"):
             reply = self._replies.get(protocol.number(message, "request"))
             if reply is not None:
                 reply.put(message)

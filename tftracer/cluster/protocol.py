@@ -15,6 +15,8 @@ the agent's first, so that a stranger who listens on the hub's port learns nothi
     hub    take_back {job_trace}
     hub    fetch     {request, trace}          ->  agent  part     {request, data, last}, error {request, message}
     hub    http      {request, method, path, headers, body} -> agent  head {request, status, headers}, part..., or error
+    hub    body      {request, data, last}     after an http with ``streamed``; agent  more {request} for each that it has taken
+    hub    more      {request}                 for each part that it has taken
     hub    cancel    {request}
     hub    socket    {request, path}           ->  agent  text     {request, data}, part with last
 """

@@ -10,28 +10,30 @@ import asyncio
 import contextlib
 import http.client
 import ipaddress
+import queue
 import ssl
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
 from tftracer.cluster.discovery import Target
 from tftracer.cluster.protocol import PART_BYTES, Message, number, text
-from tftracer.errors import TracerError, UnknownError
+from tftracer.errors import UnknownError
 from tftracer.web.auth import WILDCARDS
 from tftracer.web.workers import Workers
 
 if TYPE_CHECKING:
     from tftracer.cluster.agent import JobSource
 
-THREADS = 2
+THREADS = 4
 PARTS_AHEAD = 4
 REQUEST_S = 600.0
 PASSED_ON = ("Accept", "Accept-Encoding", "Content-Type", "If-None-Match")
+Body = Union[bytes, Iterator[bytes]]
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,14 @@ class Served:
     def __init__(self) -> None:
         self.may_send = asyncio.Semaphore(PARTS_AHEAD)
         self.task: asyncio.Task[None] | None = None
+        self.body: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()  # b"": its end; None: it will not come
+
+    def take_body(self, message: Message) -> None:
+        data = message.get("data")
+        if isinstance(data, bytes) and data:
+            self.body.put(data)
+        if message.get("last"):
+            self.body.put(b"")
 
 
 class Relay:
@@ -85,15 +95,20 @@ class Relay:
         if serve is not None and served is None:
             served = self._served[request] = Served()
             served.task = asyncio.ensure_future(self._serve(serve, request, message))
-        elif kind == "more" and served is not None:
+        elif served is None:
+            return
+        elif kind == "more":
             served.may_send.release()
-        elif kind == "cancel" and served is not None and served.task is not None:
+        elif kind == "body":
+            served.take_body(message)
+        elif kind == "cancel" and served.task is not None:
             served.task.cancel()
 
     def stop(self) -> None:
         for served in list(self._served.values()):
             if served.task is not None:
                 served.task.cancel()
+            served.body.put(None)
         if self._workers is not None:
             self._workers.stop()
             self._workers = None
@@ -101,11 +116,13 @@ class Relay:
     async def _serve(self, serve: Callable[[int, Message], Awaitable[None]], request: int, message: Message) -> None:
         try:
             await serve(request, message)
-        except (TracerError, OSError, http.client.HTTPException, ValueError) as problem:
+        except Exception as problem:  # whatever it is, the hub must not wait for an answer that will not come
             with contextlib.suppress(Exception):
-                await self._send("error", request=request, message=str(problem)[:1000])
+                await self._send("error", request=request, message=f"{problem or type(problem).__name__}"[:1000])
         finally:
-            self._served.pop(request, None)
+            served = self._served.pop(request, None)
+            if served is not None:
+                served.body.put(None)
 
     # ------------------------------------------------------------------------------------------------ what is served
 
@@ -120,9 +137,12 @@ class Relay:
     async def _http(self, request: int, message: Message) -> None:
         """A request to the process's own page, with its own token."""
         own = self._page()
-        body = message.get("body")
+        given = message.get("body")
+        body: Body = given if isinstance(given, bytes) else b""
+        if message.get("streamed"):
+            body = self._streamed(request)
         asked = (text(message, "method", 10), text(message, "path", 8000), _strings(message.get("headers")))
-        answer = await self._work(lambda: _ask(own, *asked, body if isinstance(body, bytes) else b""))
+        answer = await self._work(lambda: _ask(own, *asked, body))
         try:
             await self._send("head", request=request, status=answer.status, headers=dict(answer.getheaders()))
             parts = _pieces(answer)
@@ -131,6 +151,23 @@ class Relay:
             await self._send("part", request=request, data=b"", last=True)
         finally:
             answer.close()
+
+    def _streamed(self, request: int) -> Iterator[bytes]:
+        """The parts of a request's body as they come, for the worker thread that takes them; the hub hears of each."""
+        loop, parts = asyncio.get_running_loop(), self._served[request].body
+
+        def taken() -> Iterator[bytes]:
+            while part := parts.get(timeout=REQUEST_S):
+                yield part
+                asyncio.run_coroutine_threadsafe(self._more(request), loop)
+            if part is None:
+                raise UnknownError("The upload was broken off.")
+
+        return taken()
+
+    async def _more(self, request: int) -> None:
+        with contextlib.suppress(Exception):  # the connection is over: the upload is, too
+            await self._send("more", request=request)
 
     async def _socket(self, request: int, message: Message) -> None:
         """The own page's live messages."""
@@ -163,7 +200,7 @@ class Relay:
         return await asyncio.wrap_future(future)
 
 
-def _ask(own: Own, method: str, path: str, headers: dict[str, str], body: bytes) -> http.client.HTTPResponse:
+def _ask(own: Own, method: str, path: str, headers: dict[str, str], body: Body) -> http.client.HTTPResponse:
     """The answer's head; its body is read piece by piece. Blocks: on a worker thread."""
     if not path.startswith("/api/") or any(c in path for c in "\r\n\0 "):
         raise UnknownError("Only the API of a process is passed on.")
@@ -174,8 +211,16 @@ def _ask(own: Own, method: str, path: str, headers: dict[str, str], body: bytes)
         connection = http.client.HTTPConnection(own.host, own.port, timeout=REQUEST_S)
     kept = {name: value for name, value in headers.items() if name in PASSED_ON}
     kept.update({"Authorization": f"Bearer {own.token}", "Connection": "close"})
-    connection.request(method, own.path + path, body or None, kept)
-    return connection.getresponse()
+    length = headers.get("Content-Length")
+    if not isinstance(body, bytes):
+        kept.update({"Content-Length": length} if length else {"Transfer-Encoding": "chunked"})
+    try:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # refused before its end: the answer says why
+            connection.request(method, own.path + path, body or None, kept, encode_chunked=not length)
+        return connection.getresponse()
+    except BaseException:
+        connection.close()
+        raise
 
 
 def _pieces(answer: http.client.HTTPResponse) -> Iterator[bytes]:

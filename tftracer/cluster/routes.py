@@ -20,11 +20,11 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 from tftracer.cluster.desk import Desk
 from tftracer.cluster.job_answers import JobAnswers
 from tftracer.cluster.job_file import job_file
-from tftracer.cluster.link import AgentLink
+from tftracer.cluster.link import AgentLink, Reply
 from tftracer.cluster.protocol import Message, number
 from tftracer.errors import TracerError, UnknownError
 from tftracer.web.base import Guarded, Refusal
-from tftracer.web.downloads import BINARY, Download, file_name
+from tftracer.web.downloads import BINARY, UPLOAD_BYTES, Download, allow_upload, file_name
 from tftracer.web.encode import encode
 from tftracer.web.handlers import ApiHandler
 from tftracer.web.pages import AppHandler
@@ -172,16 +172,21 @@ class ProcessApiHandler(OfJob, ApiHandler):
         await self._pass(process, path)
 
     async def _pass(self, process: str, path: str) -> None:
+        with contextlib.suppress(StreamClosedError):
+            async with self.ask(process, path, body=self.body) as reply:
+                await self.send_answer(reply)
+
+    def ask(self, process: str, path: str, **body: Any) -> contextlib.AbstractAsyncContextManager[Reply]:
         link = cast("AgentLink", self.desk.hub.alive(process).link)
         query = f"?{self.request.query}" if self.request.query else ""
         headers = dict(self.request.headers.get_all())
-        asked = {"method": self.request.method, "path": path + query, "headers": headers, "body": self.body}
-        with contextlib.suppress(StreamClosedError):
-            async with link.ask("http", **asked) as reply:
-                self._take_head(await self.unless_gone(reply.start()))
-                async for part in reply:
-                    self.write(part)
-                    await self.flush()
+        return link.ask("http", method=self.request.method, path=path + query, headers=headers, **body)
+
+    async def send_answer(self, reply: Reply) -> None:
+        self._take_head(await self.unless_gone(reply.start()))
+        async for part in reply:
+            self.write(part)
+            await self.flush()
 
     def _take_head(self, head: Message) -> None:
         self.set_status(min(max(number(head, "status"), 200), 599))
@@ -193,6 +198,39 @@ class ProcessApiHandler(OfJob, ApiHandler):
 
     def compute_etag(self) -> str | None:
         return None  # the process's own
+
+
+class ProcessFileHandler(ProcessApiHandler):
+    """A process's session as a file. One to be loaded goes there as it comes, a few parts ahead: nothing is kept here."""
+
+    body_type = BINARY
+    body_limit = UPLOAD_BYTES
+    _upload: Reply | None = None
+
+    def prepare(self) -> None:
+        super().prepare()
+        self._asked = contextlib.AsyncExitStack()
+        if self.request.method == "POST":
+            allow_upload(self.request)
+
+    async def data_received(self, chunk: bytes) -> None:
+        if self._upload is None:
+            self._upload = await self._asked.enter_async_context(self.ask(*self.path_args, streamed=True))
+        await self._upload.send(chunk)
+
+    async def post(self, process: str, path: str) -> None:
+        if self._upload is None:
+            raise Refusal(400, "bad_body", f"The body must be a session file, as {BINARY}.")
+        async with self._asked:
+            with contextlib.suppress(StreamClosedError):
+                await self._upload.send(b"", last=True)
+                await self.send_answer(self._upload)
+
+    def on_connection_close(self) -> None:
+        super().on_connection_close()
+        if self._upload is not None:
+            self._upload.put({"t": "error", "message": "The browser went away."})
+            self._closing = asyncio.ensure_future(self._asked.aclose())
 
 
 class ProcessLiveHandler(OfJob, Guarded, WebSocketHandler):
@@ -245,6 +283,7 @@ def routes(desk: Desk) -> list[Route]:
         (rf"{of_trace}/analysis", JobAnalysisHandler),
         (rf"{of_trace}/nodes/([^/]+)", JobNodeHandler),
         (rf"{of_process}/api/live", ProcessLiveHandler),
+        (rf"{of_process}(/api/session/file)", ProcessFileHandler),
         (rf"{of_process}(/api/.*)", ProcessApiHandler),
         (rf"{of_process}(/.*)?", ProcessPageHandler),
     ]

@@ -2,12 +2,14 @@
 
 First all are asked how far they are. Ranks that step together get one number, far enough ahead to reach them all in time;
 if it came too late for one of them it is taken back and a later one is tried. Workers of a parameter-server job run each at
-its own pace: each traces the next step that it begins. Runs on the server's loop.
+its own pace: each traces the next step that it begins. A process is asked for one step at a time: who asks again before that
+has come waits for his turn. Runs on the server's loop.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 from collections import Counter
 from dataclasses import dataclass, field
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 ANSWER_S = 3.0
 #: How far ahead the step is chosen; doubled each time that it came too late for somebody.
 AHEAD_S, TRIES = 0.3, 5
+#: How long a request waits for those before it: a step that hangs must not hold all others up.
+TURN_S = 60.0
 #: Ranks that step together answer within so many steps of each other, plus what runs meanwhile.
 APART_STEPS = 10
 
@@ -50,28 +54,47 @@ class Tracing:
         self._hub = hub
         self._rounds: dict[int, Round] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._under_way: dict[int, asyncio.Event] = {}  # set when nobody is waited for any more
 
     def start(self, processes: list[str] | None, run_title: str) -> JobTrace:
         """Begin; what comes of it is told by the job's messages. UnknownError: a process that is not there.
 
         UnsupportedError: no process is.
         """
-        members = self._hub.members.values()
-        chosen = [self._hub.alive(p).id for p in processes] if processes else [m.id for m in members if m.link is not None]
+        chosen = [self._hub.alive(p).id for p in processes] if processes else self._stepping()
         if not chosen:
             raise UnsupportedError("None of the job's processes is there: there is nothing to trace.")
         traced = self._hub.new_trace(list(dict.fromkeys(chosen)), run_title)
-        task = asyncio.ensure_future(self._run(traced))
+        before = list(self._under_way.values())
+        self._under_way[traced.message["id"]] = asyncio.Event()
+        task = asyncio.ensure_future(self._run(traced, before))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return traced.message
+
+    def _stepping(self) -> list[str]:
+        """Who is there, without the parameter servers: what they do is in the workers' traces."""
+        there = [m for m in self._hub.members.values() if m.link is not None]
+        serving = {m.id for m in there if m.info["place"]["role"] == "ps" and not m.info["steps"]}
+        return [m.id for m in there if m.id not in serving] or [m.id for m in there]
 
     def take_back(self, trace_id: int) -> JobTrace:
         traced = self._hub.trace(trace_id)
         self._tell(traced, traced.message["processes"], "take_back")
         for process_id in self._open(traced):
-            self._hub.missing(traced, process_id, "The request was taken back.")
+            self._missing(traced, process_id, "The request was taken back.")
         return traced.message
+
+    def _missing(self, traced: Traced, process_id: str, why: str) -> None:
+        self._hub.missing(traced, process_id, why)
+        self._look(traced)
+
+    def _look(self, traced: Traced) -> None:
+        """Lets the next request have its turn when nobody is waited for any more."""
+        if traced.message["state"] != "pending":
+            over = self._under_way.pop(traced.message["id"], None)
+            if over is not None:
+                over.set()
 
     # ------------------------------------------------------------------------------------------------------- hearing
 
@@ -88,8 +111,9 @@ class Tracing:
             return  # of a step that was taken back
         elif kind == "traced" and isinstance(message.get("record"), dict):
             self._hub.ready(traced, member.id, cast("TraceRecord", message["record"]))
+            self._look(traced)
         elif kind == "missed":
-            self._hub.missing(traced, member.id, text(message, "why") or "Its step passed without a trace.")
+            self._missing(traced, member.id, text(message, "why") or "Its step passed without a trace.")
 
     def gone(self, member: Member) -> None:
         """The process went away: nobody waits for it any more."""
@@ -97,11 +121,13 @@ class Tracing:
             waiting.put(member.id, None)
         for traced in self._hub.traces.values():
             if traced.message["state"] == "pending" and member.id in self._open(traced):
-                self._hub.missing(traced, member.id, f"It was {member.info['state']} before it had traced the step.")
+                self._missing(traced, member.id, f"It was {member.info['state']} before it had traced the step.")
 
     # -------------------------------------------------------------------------------------------------------- asking
 
-    async def _run(self, traced: Traced) -> None:
+    async def _run(self, traced: Traced, before: list[asyncio.Event]) -> None:
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(asyncio.gather(*(over.wait() for over in before)), TURN_S)
         ahead_s = AHEAD_S
         for last in [False] * (TRIES - 1) + [True]:
             states = await self._ready_to_trace(traced)
@@ -117,7 +143,7 @@ class Tracing:
                 return
             if last:
                 for p in late:
-                    self._hub.missing(traced, p, "Its step had begun before the request came.")
+                    self._missing(traced, p, "Its step had begun before the request came.")
                 return
             self._tell(traced, list(steps), "take_back")
             ahead_s *= 2
@@ -128,9 +154,9 @@ class Tracing:
         answers = await self._ask(traced, asked, "prepare")
         for process_id in asked:
             if process_id not in answers:
-                self._hub.missing(traced, process_id, "It did not answer in time.")
+                self._missing(traced, process_id, "It did not answer in time.")
             elif not number(answers[process_id], "begun"):
-                self._hub.missing(traced, process_id, "It has run no such step.")
+                self._missing(traced, process_id, "It has run no such step.")
         able = set(self._open(traced))
         return {p: state for p, state in answers.items() if p in able}
 

@@ -131,13 +131,18 @@ class SessionFileHandler(Download):
             self._upload.discard()
 
 
+def allow_upload(request: HTTPServerRequest) -> None:
+    """A body larger and slower than others may be."""
+    connection = request.connection
+    connection.set_max_body_size(UPLOAD_BYTES)  # type: ignore[union-attr]
+    connection.set_body_timeout(UPLOAD_S)  # type: ignore[union-attr]
+
+
 class Upload:
     """A body on its way to a temporary file, readable by its owner alone."""
 
     def __init__(self, request: HTTPServerRequest) -> None:
-        connection = request.connection
-        connection.set_max_body_size(UPLOAD_BYTES)  # type: ignore[union-attr]
-        connection.set_body_timeout(UPLOAD_S)  # type: ignore[union-attr]
+        allow_upload(request)
         self.size = 0
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
