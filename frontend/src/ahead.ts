@@ -23,6 +23,12 @@ function traceOf(target: EventTarget | null, router: Router): number | null {
   return route.name === "trace" ? Number(route.params["id"]) : null;
 }
 
+async function prepareView(): Promise<void> {
+  await traceView();
+  const { warm } = await import("./timeline/warm");
+  whenIdle(warm);
+}
+
 export function fetchAhead(client: LiveClient, { state }: SessionStore, router: Router): void {
   for (const touch of TOUCHES) {
     document.addEventListener(
@@ -41,6 +47,6 @@ export function fetchAhead(client: LiveClient, { state }: SessionStore, router: 
   const stop = watch(state, ({ session }) => {
     if (session === null) return;
     stop();
-    whenIdle(() => void traceView().catch(() => undefined)); // the click tells why it cannot be loaded
+    whenIdle(() => void prepareView().catch(() => undefined)); // the click tells why it cannot be loaded
   });
 }

@@ -39,7 +39,8 @@ export function servedRouter(): Router {
   return createRouter({
     history: createWebHistory(new URL(document.baseURI).pathname),
     routes: served,
-    scrollBehavior: (to, from, saved) => saved ?? (to.path === from.path ? false : { top: 0 }),
+    // a view that fills the window has nothing to scroll, and to scroll is to lay out before the first picture
+    scrollBehavior: (to, from, saved) => saved ?? (to.path === from.path || to.meta.full ? false : { top: 0 }),
   });
 }
 

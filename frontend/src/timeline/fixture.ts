@@ -1,4 +1,4 @@
-/** A small timeline for tests: slices given row by row, names and ops by text. */
+/** A small made-up timeline, for tests and for warm.ts: slices given row by row, names and ops by text. */
 import type { Column, Lane, Strings, Timeline } from "@/client/messages";
 import { Kind, TimelineModel } from "./model";
 

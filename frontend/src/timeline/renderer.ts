@@ -59,8 +59,7 @@ export class Renderer {
   ) {
     this.context = contextOf(canvas);
     this.lineContext = contextOf(this.lines);
-    this.context.font = FONT;
-    this.fitter = new TextFitter((text) => this.context.measureText(text).width);
+    this.fitter = fitterOf(this.context);
     this.palette = new Palette(theme);
     this.slots = slotsOf(model.ops, model.op, model.kind);
     this.index = new LevelIndex(model, shade);
@@ -370,6 +369,15 @@ export class Renderer {
     context.textBaseline = "middle";
     context.fillText(text, x + 6, 13.5);
   }
+}
+
+let known: TextFitter | null = null;
+
+/** One for all: a hundred glyphs are measured once, most often before anything is to be drawn (warm.ts). */
+function fitterOf(context: CanvasRenderingContext2D): TextFitter {
+  context.font = FONT;
+  known ??= new TextFitter((text) => context.measureText(text).width);
+  return known;
 }
 
 function contextOf(canvas: HTMLCanvasElement): CanvasRenderingContext2D {

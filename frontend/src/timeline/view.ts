@@ -180,7 +180,7 @@ export class TimelineView {
   }
 
   redraw(): void {
-    if (this.frame !== 0 || this.disposed) return;
+    if (this.frame !== 0 || this.disposed || this.viewport.width <= 1) return; // no size yet: drawNow comes with it
     this.frame = requestAnimationFrame(() => this.draw());
   }
 
