@@ -75,9 +75,9 @@ class StepRecorder:
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         tracker = self._tracker
-        if tracker.off:
-            return
         try:
+            if tracker.off:
+                return
             self._last_facts = session_facts(session)
             with contextlib.suppress(Exception):
                 session._tftracer_monitored = coord is not None  # its steps come through this hook (inject.py)
@@ -88,7 +88,10 @@ class StepRecorder:
     def before_run(self, run_context: Any) -> Any:
         try:
             if self._requests.armed:
-                return self._before_armed(run_context)
+                asked = self._before_armed(run_context)
+                if asked is not None and not (isinstance(asked, self._args) and isinstance(asked.options, self._options)):
+                    raise TypeError("no RunOptions were made")
+                return asked
             run_context._tftracer_start = perf_counter_ns()
         except Exception as error:
             self._switch_off("before_run", error)
@@ -127,8 +130,6 @@ class StepRecorder:
         if self._tracker.off:
             return None
         asked = None if self._mark in run_context.__dict__ else self._ask(run_context)
-        if asked is not None and not (isinstance(asked, self._args) and isinstance(asked.options, self._options)):
-            raise TypeError("no RunOptions were made")
         run_context._tftracer_start = perf_counter_ns()
         return asked
 
