@@ -93,6 +93,31 @@ def test_what_nothing_ties_together_is_unknown() -> None:
     assert from_ends(0, 1, np.zeros(0, np.int64), np.zeros(0, np.int64)) == []
 
 
+def test_processes_of_one_machine_share_its_clock_whatever_their_ends_say() -> None:
+    true = ends_of_steps(5, 1, 30, 1.0)[0]
+    late = true + 2 * MS + np.random.default_rng(5).integers(0, MS, 30)  # a starved rank is told of each end later
+    observations = from_ends(0, 1, true, late)
+    assert estimate(observations, 2)[1].offset_ns > 2 * MS
+    clock = estimate(observations, 2, shared=["m", "m"])[1]
+    assert (clock.offset_ns, clock.drift, clock.matches) == (0.0, 0.0, 30) and clock.sigma_ns < 10_000
+    assert estimate(observations, 2, shared=["m", "n"])[1].offset_ns > 2 * MS
+    assert estimate(observations, 2, shared=["", ""])[1].offset_ns > 2 * MS
+
+
+def test_a_clock_that_is_plainly_another_is_believed_to_be_one() -> None:
+    true = ends_of_steps(6, 10, 30, 2.0)
+    b = skewed(true, 50 * MS, 100e-6)
+    observations = [o for i in range(len(true)) for o in from_ends(0, 1, true[i], b[i])]
+    clock = estimate(observations, 2, shared=["m", "m"])[1]
+    assert np.abs(clock.to_reference(b) - true).max() < 20_000
+
+
+def test_one_machines_processes_are_tied_without_a_collective() -> None:
+    clocks = estimate([Observation(0, 1, EPOCH, 30e6, 1e3, 3)], 4, shared=["m", "n", "m", "n"])
+    assert [c.offset_ns for c in clocks] == pytest.approx([0, 30e6, 0, 30e6])
+    assert all(c.sigma_ns < 10_000 for c in clocks)
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.integers(-(10**12), 10**12), st.floats(-150e-6, 150e-6), st.integers(0, 2**32 - 1))
 def test_without_noise_the_clock_is_found(offset: int, drift: float, seed: int) -> None:

@@ -9,7 +9,7 @@ import pytest
 from cluster_steps import MS, horovod_pair, rank_nodes, ranks, recorded, skew
 from traces import N, make_trace
 
-from tftracer.cluster.job_answers import JobAnswers
+from tftracer.cluster.job_answers import JobAnswers, _slow_link
 from tftracer.cluster.parts import Part
 from tftracer.errors import UnknownError
 
@@ -90,6 +90,24 @@ def test_links_of_a_real_server_and_two_workers() -> None:
     assert analysis["tensors"][0]["bandwidth"] > 0 and len(analysis["tensors"]) == 2 * 62
     assert {c["process"] for c in analysis["clocks"]} == {"w0", "w1", "ps/0"}
     assert {lane["group"] for lane in answers.timeline()["lanes"]} == {"worker/0", "ps/0"}
+
+
+def test_one_machines_clock_is_no_news() -> None:
+    parts, one = horovod_pair(), {"rank 0": "m", "rank 1": "m"}
+    answers = JobAnswers(parts, "", 1, shared_clocks=one)
+    assert answers.findings() == [] and answers.analysis()["clocks"][1]["offset_ns"] == 0
+    assert answers.analysis()["clocks"][1]["matches"] == 30
+    assert {f["code"] for f in JobAnswers(skewed_pair(), "", 1, shared_clocks=one).findings()} == {"clock_skew"}
+    two = {"rank 0": "m", "rank 1": "n"}
+    assert {f["code"] for f in JobAnswers(parts, "", 1, shared_clocks=two).findings()} == {"clock_skew"}
+
+
+def test_a_link_that_holds_the_step_up_is_said_in_words() -> None:
+    trace = recorded("ps_worker0_tf2.21_cpu.pb")
+    waits = {"source": trace.devices[0].name, "destination": trace.devices[-1].name, "waited_ns": 3.5e8, "bytes": 41234}
+    said = _slow_link({**waits, "messages": 1, "wire_ns": 1.0, "mean_bandwidth": 0.0, "longest": 7}, 1e9)  # type: ignore[typeddict-item]
+    assert "waited 0.35 s for 41.2 kB from" in said["text"] and "/job:" not in said["text"]
+    assert said["evidence"]["nodes"] == [7]
 
 
 def test_a_node_leads_back_to_its_rank() -> None:

@@ -262,6 +262,22 @@ def test_steps_that_wait_are_joined() -> None:
 
 
 @given(st.integers(1, 2 * MAX_STEPS), st.integers(1, 2 * MAX_STEPS))
+def test_rows_of_the_job_replace_each_other_and_give_way_to_the_whole_job() -> None:
+    def rows(*steps: tuple[str, int]) -> LiveMessage:
+        processes: Any = [{"id": who, "steps": count} for who, count in steps]
+        return {"type": "job_changes", "payload": {"processes": processes, "traces": []}}
+
+    job: Any = {"type": "job", "payload": {"name": "j"}}
+    outbox = Outbox()
+    outbox.put(rows(("a", 1), ("b", 1)))
+    outbox.put(rows(("a", 2), ("c", 1)))
+    sent: Any = outbox.take(True)
+    assert {p["id"]: p["steps"] for p in sent["payload"]["processes"]} == {"a": 2, "b": 1, "c": 1}
+    for message in (rows(("a", 3)), job, rows(("b", 4))):
+        outbox.put(message)
+    assert [outbox.take(True), outbox.take(True), outbox.take(True)] == [job, rows(("b", 4)), None]
+
+
 def test_joined_steps_keep_their_numbers_and_are_bounded(before: int, after: int) -> None:
     whole = merged(steps(1, 1, before), steps(1, 1 + before, after))
     assert len(whole["duration_s"]) == min(MAX_STEPS, before + after)

@@ -141,6 +141,7 @@ export const fakeJob: Job = {
     host: `gpu-node-0${7 + (i >> 1)}`,
     pid: 41235 + i,
     place: { rank: i, size: 4, local_rank: i % 2, role: "worker", task: i, launcher: "horovod" },
+    clock: `machine${i >> 1}`,
     state: i === 3 ? ("lost" as const) : ("alive" as const),
     url: `/job/processes/p${i}/`,
     steps: 12_345 - i,

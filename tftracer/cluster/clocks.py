@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +28,8 @@ DRIFT_PRIOR = 200e-6
 NO_DRIFT = 1e-12
 #: A step's matches are split into at most this many observations, so that drift within a long step shows.
 WINDOWS = 16
+#: Processes that say that they have one clock are believed unless their ends lie further apart than a busy machine explains.
+SHARED_NS = 20e6
 #: The clocks' own resolution: no observation is believed to be better than this.
 RESOLUTION_NS = 500.0
 #: Normal consistency of the median absolute deviation, and the median's efficiency against the mean.
@@ -121,18 +123,34 @@ def _windows(witnesses: int) -> list[slice]:
     return [slice(int(edges[i]), int(edges[i + 1])) for i in range(parts)]
 
 
-def estimate(observations: Sequence[Observation], processes: int, reference: int = 0) -> list[Clock]:
-    """[processes] every clock against the reference's, along the chain of pairs that is known best."""
+def estimate(observations: Sequence[Observation], processes: int, reference: int = 0, shared: Sequence[str] = ()) -> list[Clock]:
+    """[processes] every clock against the reference's, along the chain of pairs that is known best.
+
+    ``shared``: [processes] what is the same for those that are timed by one clock (a machine's), "" where that is not known.
+    """
     at_ns = int(np.median([o.at_ns for o in observations])) if observations else 0
     pairs: dict[tuple[int, int], list[Observation]] = defaultdict(list)
     for o in observations:
         pairs[o.a, o.b].append(o)
     edges: dict[int, list[tuple[int, Clock]]] = defaultdict(list)
+    for a, b in _unseen(pairs, shared):
+        pairs[a, b] = []
     for (a, b), seen in pairs.items():
-        clock = _line(seen, at_ns)
+        clock = _line(seen, at_ns) if seen else Clock(at_ns)
+        if shared and shared[a] == shared[b] != "" and abs(clock.offset_ns) < SHARED_NS:
+            clock = Clock(at_ns, 0.0, 0.0, RESOLUTION_NS, clock.matches)
         edges[a].append((b, clock))
         edges[b].append((a, Clock(at_ns, -clock.offset_ns, -clock.drift, clock.sigma_ns, clock.matches)))
     return _chains(edges, processes, reference, at_ns)
+
+
+def _unseen(pairs: Iterable[tuple[int, int]], shared: Sequence[str]) -> list[tuple[int, int]]:
+    """Those of whom no pair tells anything, each with the first that has the same clock."""
+    known = {process for pair in pairs for process in pair}
+    first: dict[str, int] = {}
+    for process, clock in enumerate(shared):
+        first.setdefault(clock, process)
+    return [(first[c], p) for p, c in enumerate(shared) if c and p not in known and first[c] != p]
 
 
 def _line(seen: Sequence[Observation], at_ns: int) -> Clock:

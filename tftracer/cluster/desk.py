@@ -50,6 +50,7 @@ class Desk:
         self.tracing = Tracing(hub)
         self.strangers = 0
         self.elsewhere: Job | None = None  # the job's hub, if that is another process
+        self.communication_ops = ""  # the user's own pattern, as the hub's process has it
         hub.changed = self.changed
         self._publish = publish
         self._watched = watched
@@ -144,12 +145,13 @@ class Desk:
             raise UnsupportedError("None of the traces of this step can be had any more." + _reasons(missing))
         earlier = list(self._opened.values())
         title, trace_id = traced.message["title"], traced.message["id"]
-        return await self.work(lambda: JobAnswers(parts, title, trace_id, earlier, missing))
+        shared = {m.info["title"]: m.info["clock"] for m in self.hub.members.values()}
+        return await self.work(lambda: JobAnswers(parts, title, trace_id, earlier, missing, shared))
 
     async def part(self, traced: Traced, process_id: str) -> Part:
         raw = await self.raw(traced, process_id)
         record, title = traced.records[process_id], self._title(process_id)
-        trace = await self.work(lambda: decode_run_metadata(raw))
+        trace = await self.work(lambda: decode_run_metadata(raw, self.communication_ops))
         return Part(process_id, title, trace, float(record["duration_s"]), int(record["step"]))
 
     async def raw(self, traced: Traced, process_id: str) -> bytes:

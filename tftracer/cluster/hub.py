@@ -163,6 +163,7 @@ class Hub:
             "host": text(said, "host", 200),
             "pid": pid,
             "place": place,
+            "clock": text(said, "clock", 100),
             "state": "alive",
             "url": f"{self.path}/job/processes/{process_id}/",
         }

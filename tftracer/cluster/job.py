@@ -55,6 +55,7 @@ class JobPart:
         self._hub.address = lambda: web.address
         web.members = self._hub.present
         self._desk = Desk(self._hub, web.publish, lambda: web.watched)
+        self._desk.communication_ops = self._recorder.communication_ops
         return routes(self._desk)
 
     def message(self) -> Job | None:

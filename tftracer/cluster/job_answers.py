@@ -7,7 +7,7 @@ collectives and the stragglers, and leads a node back to the rank that recorded 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,9 @@ from tftracer.cluster.parts import Owners, Part, align
 from tftracer.cluster.straggler import Rank, Waits, milliseconds, rank_of
 from tftracer.errors import UnknownError
 from tftracer.trace.answers import Answers
+from tftracer.trace.devices import parse_device
 from tftracer.trace.model import Int64, TraceContext
+from tftracer.trace.summary import size
 from tftracer.web.messages import (
     ClockOffset,
     Finding,
@@ -45,7 +47,10 @@ ADVICE = {
 
 
 class JobAnswers:
-    """``earlier``: observations of the clocks by the same owners' titles from other steps of the job; they tell the drift."""
+    """``earlier``: observations of the clocks by the same owners' titles from other steps of the job; they tell the drift.
+
+    ``shared_clocks``: process title -> what is the same for processes of one machine, which are timed by one clock.
+    """
 
     def __init__(
         self,
@@ -54,6 +59,7 @@ class JobAnswers:
         trace_id: int,
         earlier: Sequence[JobAnswers] = (),
         missing: dict[str, str] | None = None,
+        shared_clocks: Mapping[str, str] | None = None,
     ) -> None:
         self.parts = list(parts)
         self.owners = Owners.of(self.parts)
@@ -61,7 +67,8 @@ class JobAnswers:
         self.seen: list[Observation] = observations(self.parts, self.owners, self.met)
         self._missing = missing or {}
         pooled = [*self.seen, *(o for other in earlier for o in other.seen_by(self.owners))]
-        self.clocks: list[Clock] = estimate(pooled, len(self.owners.titles))
+        self._shared = [(shared_clocks or {}).get(title, "") for title in self.owners.titles]
+        self.clocks: list[Clock] = estimate(pooled, len(self.owners.titles), shared=self._shared)
         aligned = align(self.parts, self.owners, self.clocks)
         self.merged: Merged = merge(aligned, self.owners)
         self.ranks: list[Rank] = [rank_of(a, self.owners.of_part[i]) for i, a in enumerate(aligned)]
@@ -225,7 +232,8 @@ class JobAnswers:
         found: list[Finding] = []
         if unknown:
             found.append(_clocks_unknown(unknown))
-        if known:
+        one_clock = len({*self._shared}) == 1 and not any(c.offset_ns for c in known)
+        if known and not one_clock:
             found.append(self._clocks_known(known))
         return found
 
@@ -246,24 +254,25 @@ def _renumbered(ref: NodeRef, first: int) -> NodeRef:
 
 
 def _sum(one: Link, other: Link) -> Link:
-    wire, size = one["wire_ns"] + other["wire_ns"], one["bytes"] + other["bytes"]
+    wire, moved = one["wire_ns"] + other["wire_ns"], one["bytes"] + other["bytes"]
     return {
         "source": one["source"],
         "destination": one["destination"],
         "messages": one["messages"] + other["messages"],
-        "bytes": size,
+        "bytes": moved,
         "wire_ns": wire,
         "waited_ns": one["waited_ns"] + other["waited_ns"],
-        "mean_bandwidth": size * 1e9 / wire if wire else 0.0,
+        "mean_bandwidth": moved * 1e9 / wire if wire else 0.0,
         "longest": one["longest"],
     }
 
 
 def _slow_link(link: Link, step: float) -> Sentence:
-    waited, size = milliseconds(link["waited_ns"]), f"{link['bytes'] / 1e6:.1f} MB"
+    waited, sent = milliseconds(link["waited_ns"]), size(link["bytes"])
+    source, destination = parse_device(link["source"]).title, parse_device(link["destination"]).title
     return {
         "code": "link",
-        "text": f"{link['destination']} waited {waited} for {size} from {link['source']}, doing nothing else.",
+        "text": f"{destination} waited {waited} for {sent} from {source}, doing nothing else.",
         "advice": "Send less (larger batches, smaller tensors), spread the variables over more servers, or use a faster network.",
         "share": min(link["waited_ns"] / step, 1.0),
         "numbers": {"waited_ns": link["waited_ns"], "bytes": link["bytes"]},

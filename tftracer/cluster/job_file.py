@@ -2,12 +2,13 @@
 
 Two record types are added to the format's own (docs/file-format.rst); readers that know neither pass over them:
 
-    job        meta: the job as GET /api/job answers it
+    job        meta: the job as GET /api/job answers it, and the user's communication_ops
     job_trace  meta: {job_trace, process, record}; payload: that process's RunMetadata of the step
 """
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator
 from typing import IO, Any
@@ -32,7 +33,7 @@ async def job_file(desk: Desk, source: SessionSource) -> Iterator[bytes]:
     job = desk.job_message()
     if job is not None:
         traces = [await _save_trace(desk, traced, parts) for traced in list(desk.hub.traces.values())]
-        parts.write(tftrace.record(JOB, {**job, "traces": traces}))
+        parts.write(tftrace.record(JOB, {**job, "traces": traces, "communication_ops": desk.communication_ops}))
     return _chunks(source.saved_bytes(), parts)
 
 
@@ -68,6 +69,7 @@ def load_job(desk: Desk, path: str) -> bool:
     jobs = [record for record in records if record.type == JOB]
     if not jobs:
         return False
+    desk.communication_ops = _pattern(jobs[-1].meta)
     _load_processes(desk.hub, jobs[-1].meta)
     _load_traces(desk.hub, jobs[-1].meta)
     for record in records:
@@ -76,6 +78,16 @@ def load_job(desk: Desk, path: str) -> bool:
         if record.type == JOB_TRACE and traced is not None and isinstance(found, dict):
             _load_part(desk, traced, process_id, found, record.payload)
     return True
+
+
+def _pattern(job: dict[str, Any]) -> str:
+    """The user's pattern of ops that communicate, if it is one."""
+    found = checks.text(job.get("communication_ops"))
+    try:
+        re.compile(found)
+    except re.error:
+        return ""
+    return found
 
 
 def _job_records(reader: Reader) -> Iterator[tftrace.Record]:

@@ -523,6 +523,7 @@ class Process(TypedDict):
     host: str
     pid: int
     place: Place
+    clock: str  # the same for processes that one machine's clock times; "": not known
     state: Literal["alive", "ended", "lost"]
     url: str  # of its own page, reachable through the hub: "/job/processes/ID/"
     steps: int
@@ -692,7 +693,8 @@ LiveMessage = Union[
 class NodeDetails(TypedDict):
     """The NodeDetail of every node, as columns [nodes]; the page puts one together when it is asked for (client/details.ts).
 
-    Lists of a node's links and outputs are ``*_offsets`` [nodes + 1] into columns of their own. Times are ns, -1: not known.
+    A column that is 0 throughout is empty. Lists of a node's links and outputs are ``*_offsets`` [nodes + 1] into columns of
+    their own. Times are ns, -1: not known.
     """
 
     nodes: int
@@ -737,6 +739,44 @@ class NodeDetails(TypedDict):
     dtypes: list[str]
     shapes: list[str]
     allocators: list[str]
+
+
+class OpColumns(TypedDict):
+    """The rows of an OpStatistics as columns (client/tables.ts)."""
+
+    keys: Strings | None  # None: those of NodeDetails' names
+    key: Column  # into keys
+    op: Column  # into NodeDetails' ops, -1: ""
+    device: Column  # into NodeDetails' devices, -1: ""
+    count: Column
+    total_ns: Column
+    self_ns: Column
+    max_ns: Column
+    device_ns: Column
+    delay_ns: Column
+    node: Column
+
+
+class TensorColumns(TypedDict):
+    """Tensors as columns; the rest of them NodeDetails says of their nodes and outputs."""
+
+    node: Column
+    output: Column  # into NodeDetails' outputs
+    bytes: Column
+    alloc_ns: Column
+    free_ns: Column
+    last_consumer: Column
+
+
+class CurveColumns(TypedDict):
+    """A MemoryCurve with its points as columns."""
+
+    allocator: str
+    device: str
+    time_ns: Column
+    bytes: Column
+    peak_bytes: float
+    peak_ns: float
 
 
 class Embedded(TypedDict):

@@ -480,6 +480,7 @@ export interface Process {
   host: string;
   pid: number;
   place: Place;
+  clock: string;
   state: "alive" | "ended" | "lost";
   url: string;
   steps: number;
@@ -625,7 +626,7 @@ export interface Closing {
 
 export type LiveMessage = SnapshotMessage | SessionUpdate | RunUpdate | TraceUpdate | TraceRemoved | StepsUpdate | JobUpdate | JobChangesUpdate | Closing;
 
-/** The NodeDetail of every node, as columns [nodes]; the page puts one together when it is asked for (client/details.ts). Lists of a node's links and outputs are ``*_offsets`` [nodes + 1] into columns of their own. Times are ns, -1: not known. */
+/** The NodeDetail of every node, as columns [nodes]; the page puts one together when it is asked for (client/details.ts). A column that is 0 throughout is empty. Lists of a node's links and outputs are ``*_offsets`` [nodes + 1] into columns of their own. Times are ns, -1: not known. */
 export interface NodeDetails {
   nodes: number;
   duration_ns: number;
@@ -669,6 +670,41 @@ export interface NodeDetails {
   dtypes: string[];
   shapes: string[];
   allocators: string[];
+}
+
+/** The rows of an OpStatistics as columns (client/tables.ts). */
+export interface OpColumns {
+  keys: Strings | null;
+  key: Column;
+  op: Column;
+  device: Column;
+  count: Column;
+  total_ns: Column;
+  self_ns: Column;
+  max_ns: Column;
+  device_ns: Column;
+  delay_ns: Column;
+  node: Column;
+}
+
+/** Tensors as columns; the rest of them NodeDetails says of their nodes and outputs. */
+export interface TensorColumns {
+  node: Column;
+  output: Column;
+  bytes: Column;
+  alloc_ns: Column;
+  free_ns: Column;
+  last_consumer: Column;
+}
+
+/** A MemoryCurve with its points as columns. */
+export interface CurveColumns {
+  allocator: string;
+  device: string;
+  time_ns: Column;
+  bytes: Column;
+  peak_bytes: number;
+  peak_ns: number;
 }
 
 /** What a standalone HTML page carries (msgpack, deflated, base64): answers under the paths that the live page asks for. */

@@ -82,6 +82,24 @@ describe("reduce", () => {
     expect(reduce(ended, { type: "job", payload: fakeJob }).job).toBe(fakeJob);
   });
 
+  it("changes rows of the job in place, and adds traces", () => {
+    const [first, second, ...rest] = fakeJob.processes;
+    const [trace] = fakeJob.traces;
+    if (!first || !second || !trace) throw new Error("the job is empty");
+    const stepped = { ...second, steps: second.steps + 1 };
+    const stranger = { ...first, id: "nobody knows it" };
+    const traces = [
+      { ...trace, state: "ready" as const },
+      { ...trace, id: 99 },
+    ];
+    const message: LiveMessage = { type: "job_changes", payload: { processes: [stepped, stranger], traces } };
+    const next = reduce(fakeState({ job: fakeJob }), message).job;
+    expect(next?.processes).toEqual([first, stepped, ...rest]);
+    expect(next?.traces.map((t) => t.id)).toEqual([...fakeJob.traces.map((t) => t.id), 99]);
+    expect(next?.traces[0]?.state).toBe("ready");
+    expect(reduce(fakeState({ job: null }), message).job).toBeNull();
+  });
+
   it("keeps the server's last word", () => {
     const payload = { code: "shutdown", message: "The web server was shut down." };
     expect(reduce(fakeState(), { type: "closing", payload })).toMatchObject({

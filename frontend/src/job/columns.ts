@@ -8,24 +8,29 @@ type TitleOf = (id: string) => string;
 /** With more processes than this a column for each would be too many. */
 const MOST_COLUMNS = 8;
 
-function time<Row>(
+/** A column of figures: times, unless `more` says otherwise; what is not known is a dash. */
+function figure<Row>(
   key: string,
   title: string,
-  hint: string,
-  value: (row: Row) => number,
-  width = "minmax(108px, 1fr)",
+  value: (row: Row) => number | null,
+  more: Partial<TableColumn<Row>> = {},
 ): TableColumn<Row> {
-  return { key, title, hint, numeric: true, unit: "ns", width, value, text: (row) => formatNs(value(row)) };
+  const text = (row: Row): string => (value(row) === null ? "–" : formatNs(value(row)));
+  return { key, title, numeric: true, unit: "ns", width: "minmax(108px, 1fr)", value, text, ...more };
 }
 
 export function stragglerColumns(titleOf: TitleOf): TableColumn<Straggler>[] {
   return [
     { key: "process", title: "Process", value: (r) => titleOf(r.process), width: "minmax(100px, 1fr)" },
     { key: "cause", title: "Cause", value: (r) => CAUSES[r.cause], width: "116px" },
-    time("waited_for", "Waited for", "Mean time that each of the others lost waiting for it", (r) => r.waited_for_ns),
-    time("slower", "Longer by", "Without collectives: its step beyond the others' median", (r) => r.slower_by_ns),
+    figure("waited_for", "Waited for", (r) => r.waited_for_ns, {
+      hint: "Mean time that each of the others lost waiting for it",
+    }),
+    figure("slower", "Longer by", (r) => r.slower_by_ns, {
+      hint: "Without collectives: its step beyond the others' median",
+    }),
     ...STRAGGLER_PARTS.map((part) =>
-      time<Straggler>(part.key, part.title, part.meaning, part.ns, "minmax(150px, 1fr)"),
+      figure<Straggler>(part.key, part.title, part.ns, { hint: part.meaning, width: part.width }),
     ),
   ];
 }
@@ -36,29 +41,22 @@ function waits(titleOf: TitleOf, processes: readonly string[]): TableColumn<Coll
     const longest = (r: CollectiveRow): [string, number] | undefined => waitsOf(r.waited_ns)[0];
     const who = (r: CollectiveRow): string => titleOf(longest(r)?.[0] ?? "");
     return [
-      time("waited", "Longest wait", "Of the process that came first", (r) => longest(r)?.[1] ?? 0),
+      figure("waited", "Longest wait", (r) => longest(r)?.[1] ?? 0, { hint: "Of the process that came first" }),
       { key: "who", title: "Waited longest", value: who, width: "minmax(110px, 1fr)" },
     ];
   }
-  return processes.map((id) => ({
-    key: `waited ${id}`,
-    title: `${titleOf(id)} waited`,
-    numeric: true,
-    unit: "ns",
-    width: "minmax(128px, 1fr)",
-    value: (r) => r.waited_ns[id] ?? null,
-    text: (r) => (r.last === id ? "came last" : id in r.waited_ns ? formatNs(r.waited_ns[id]) : "not in it"),
-  }));
+  return processes.map((id) =>
+    figure(`waited ${id}`, `${titleOf(id)} waited`, (r) => r.waited_ns[id] ?? null, {
+      width: "minmax(128px, 1fr)",
+      text: (r) => (r.last === id ? "came last" : id in r.waited_ns ? formatNs(r.waited_ns[id]) : "not in it"),
+    }),
+  );
 }
 
-const bytes: TableColumn<CollectiveRow> = {
-  key: "bytes",
-  title: "Bytes",
-  numeric: true,
+const bytes = figure<CollectiveRow>("bytes", "Bytes", (r) => (r.bytes > 0 ? r.bytes : null), {
   unit: "B",
-  value: (r) => (r.bytes > 0 ? r.bytes : null),
   text: (r) => (r.bytes > 0 ? formatBytes(r.bytes) : "–"),
-};
+});
 
 /** `sized`: the bytes of some are known. */
 export function collectiveColumns(
@@ -71,47 +69,35 @@ export function collectiveColumns(
     { key: "op", title: "Op", value: (r) => r.op, width: "minmax(130px, 1fr)" },
     ...(sized ? [bytes] : []),
     { key: "last", title: "Came last", value: (r) => titleOf(r.last), width: "minmax(100px, 1fr)" },
-    time("spread", "Spread", "From the first process's arrival to the last's", (r) => r.spread_ns, "100px"),
+    figure("spread", "Spread", (r) => r.spread_ns, {
+      hint: "From the first process's arrival to the last's",
+      width: "100px",
+    }),
     ...waits(titleOf, processes),
   ];
 }
 
 export function clockColumns(titleOf: TitleOf): TableColumn<ClockOffset>[] {
-  const unknown = (r: ClockOffset): boolean => r.uncertainty_ns < 0;
+  const known = (r: ClockOffset): boolean => r.uncertainty_ns >= 0;
   return [
     { key: "process", title: "Clock of", value: (r) => titleOf(r.process), width: "minmax(110px, 1fr)" },
-    {
-      ...time<ClockOffset>("offset", "Offset", "Its clock minus the first process's", (r) => r.offset_ns),
-      text: (r) => (unknown(r) ? "not known" : formatNs(r.offset_ns)),
-    },
-    {
-      key: "uncertainty",
-      title: "Give or take",
+    figure("offset", "Offset", (r) => r.offset_ns, {
+      hint: "Its clock minus the first process's",
+      text: (r) => (known(r) ? formatNs(r.offset_ns) : "not known"),
+    }),
+    figure("uncertainty", "Give or take", (r) => (known(r) ? r.uncertainty_ns : null), {
       hint: "Twice the standard error",
-      numeric: true,
-      unit: "ns",
-      width: "minmax(108px, 1fr)",
-      value: (r) => (unknown(r) ? null : r.uncertainty_ns),
-      text: (r) => (unknown(r) ? "–" : `± ${formatNs(r.uncertainty_ns)}`),
-    },
-    {
-      key: "drift",
-      title: "Drift",
+      text: (r) => (known(r) ? `± ${formatNs(r.uncertainty_ns)}` : "–"),
+    }),
+    figure("drift", "Drift", (r) => r.drift_ppm, {
       hint: "How much faster it runs: millionths",
-      numeric: true,
       unit: "ppm",
-      width: "minmax(96px, 1fr)",
-      value: (r) => r.drift_ppm,
       text: (r) => (r.drift_ppm === 0 ? "–" : `${r.drift_ppm.toFixed(1)} ppm`),
-    },
-    {
-      key: "matches",
-      title: "Matches",
+    }),
+    figure("matches", "Matches", (r) => r.matches, {
       hint: "Ends of collectives and of transfers that tell it",
-      numeric: true,
-      width: "minmax(80px, 1fr)",
-      value: (r) => r.matches,
+      unit: "",
       text: (r) => formatCount(r.matches),
-    },
+    }),
   ];
 }

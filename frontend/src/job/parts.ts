@@ -6,6 +6,8 @@ export interface StragglerPart {
   readonly key: string;
   readonly title: string;
   readonly meaning: string;
+  /** Of its column. */
+  readonly width?: string;
   readonly ns: (of: Straggler) => number;
 }
 
@@ -21,12 +23,14 @@ export const STRAGGLER_PARTS: readonly StragglerPart[] = [
     key: "exposed_communication",
     title: "Exposed communication",
     meaning: "its own communication, with no compute beside it",
+    width: "minmax(186px, 1fr)",
     ns: (s) => s.exposed_communication_ns,
   },
   {
     key: "idle",
     title: "Waiting for others",
     meaning: "nothing to do until the last process came",
+    width: "minmax(140px, 1fr)",
     ns: (s) => s.waiting_ns,
   },
 ];
