@@ -83,21 +83,27 @@ def of_nodes(data: dict[str, Any], timeline: dict[str, Any]) -> dict[str, Any]:
     """The columns of a timeline that the page takes from those of the nodes (frontend/src/client/details.ts)."""
     details, node = data["node_details"], array(timeline["node"])
     names = ("start", "duration", "delay", "name", "op", "kind", "critical")
-    columns = {name: array(details[name])[node].tolist() for name in names}
+    columns = {name: full(details, name)[node].tolist() for name in names}
     return {**columns, "names": details["names"], "ops": details["ops"]}
+
+
+def full(details: dict[str, Any], name: str) -> Any:
+    """A column of the nodes: empty stands for zeros."""
+    values = array(details[name])
+    return values if len(values) else np.zeros(details["nodes"] + 1, values.dtype)
 
 
 def steps_of(data: dict[str, Any], steps: dict[str, Any]) -> list[dict[str, Any]]:
     """The steps of a critical path, which the page takes from their columns and those of the nodes."""
     details = data["node_details"]
-    start, duration = array(details["start"]), array(details["duration"])
+    start, duration, device = (full(details, name) for name in ("start", "duration", "device"))
     rows = zip(array(steps["node"]).tolist(), array(steps["wait_ns"]).tolist(), array(steps["reason"]).tolist())
     return [
         {
             "node": node,
-            "name": text_of(details["names"], array(details["name"])[node]),
-            "op": text_of(details["ops"], array(details["op"])[node]),
-            "device": details["devices"][array(details["device"])[node]],
+            "name": text_of(details["names"], full(details, "name")[node]),
+            "op": text_of(details["ops"], full(details, "op")[node]),
+            "device": details["devices"][device[node]],
             "start_ns": start[node],
             "end_ns": start[node] + duration[node],
             "wait_ns": wait,
@@ -105,6 +111,40 @@ def steps_of(data: dict[str, Any], steps: dict[str, Any]) -> list[dict[str, Any]
         }
         for node, wait, reason in rows
     ]
+
+
+def op_rows(data: dict[str, Any], answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of a table of ops (frontend/src/client/tables.ts)."""
+    details, columns, total = data["node_details"], dict(answer["rows"]), answer["total_ns"]
+    keys = columns.pop("keys") or details["names"]
+    rows = zip(*(array(columns[name]).tolist() for name in columns))
+    found = []
+    for row in (dict(zip(columns, values)) for values in rows):
+        spent, on_device = row["total_ns"], row["device_ns"]
+        found.append(
+            {
+                **row,
+                "key": text_of(keys, row["key"]),
+                "op": text_of(details["ops"], row["op"]) if row["op"] >= 0 else "",
+                "device": details["devices"][row["device"]] if row["device"] >= 0 else "",
+                "mean_ns": spent / row["count"],
+                "share": spent / total if total else 0.0,
+                "host_ns": spent - on_device,
+            }
+        )
+    return found
+
+
+def tensors(columns_of: Columns, answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of a table of tensors (frontend/src/client/tables.ts)."""
+    found = []
+    for values in zip(*(array(answer[name]).tolist() for name in answer)):
+        row = dict(zip(answer, values))
+        node, output = columns_of.node(row["node"]), columns_of.output(row["output"])
+        of_node = {name: node[name] for name in ("name", "op", "device")}
+        of_output = {name: output[name] for name in ("shape", "dtype", "allocator")}
+        found.append({**row, **of_node, **of_output, "output": output["slot"]})
+    return found
 
 
 def text_of(table: dict[str, Any], code: int) -> str:
@@ -124,6 +164,31 @@ def test_the_page_puts_timeline_and_critical_path_together(path: Path) -> None:
     assert carried_timeline == timeline
     carried_path = msgpack.unpackb(data["answers"]["critical-path"], raw=False)
     assert {**carried_path, "steps": steps_of(data, carried_path["steps"])} == answers.critical_path()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_page_puts_long_tables_together(path: Path) -> None:
+    answers = answers_of(path)
+    data = carried(Page(page_of(answers)))
+    for by in ("name", "scope"):
+        wanted: dict[str, Any] = dict(answers.ops(by))
+        found = msgpack.unpackb(data["answers"][f"ops?by={by}"], raw=False)
+        assert found["left_out"] + len(op_rows(data, found)) == wanted["left_out"] + len(wanted["rows"])
+        assert op_rows(data, found) == wanted["rows"][: html._ROWS]
+    memory: dict[str, Any] = dict(answers.memory())
+    found = msgpack.unpackb(data["answers"]["memory"], raw=False)
+    columns = Columns(answers)
+    assert tensors(columns, found.pop("tensors")) == memory.pop("tensors")[: html._ROWS]
+    assert tensors(columns, found.pop("at_peak")) == memory.pop("at_peak")
+    for curve in found["curves"]:
+        curve.update(time_ns=array(curve["time_ns"]).tolist(), bytes=array(curve["bytes"]).tolist())
+    assert found == memory
+
+
+def test_a_column_of_zeros_is_empty() -> None:
+    details = node_details(Answers(None, TraceContext(), trace=make_trace([N("a", "Op", 0, 5), N("b", "Op", 5, 9)])))
+    assert array(details["duration"]).tolist() == [5, 4]
+    assert len(array(details["bytes_moved"])) == len(array(details["device"])) == 0
 
 
 def test_the_page_carries_all_answers() -> None:
@@ -174,7 +239,7 @@ def test_a_name_stays_a_name(name: str) -> None:
 
 def test_a_style_cannot_end_its_element(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(html, "_asset", lambda _: "a::after { content: '</STYLE><b>' }")
-    assert "</STYLE>" not in html._style()
+    assert "</STYLE>" not in html._style.__wrapped__()
 
 
 def test_a_package_without_the_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -182,7 +247,6 @@ def test_a_package_without_the_page(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     html._bundle.cache_clear()
     with pytest.raises(StorageError, match="make frontend"):
         page_of(answers_of(DATA / "foreign" / "step.pb"))
-    html._bundle.cache_clear()
 
 
 def test_8009_nodes_fit_into_less_than_a_megabyte() -> None:
@@ -191,6 +255,13 @@ def test_8009_nodes_fit_into_less_than_a_megabyte() -> None:
 
 
 # ---------------------------------------------------------------------------------------------------------------- details
+
+
+class Zeros(list[Any]):
+    """A column: an empty one is all zeros."""
+
+    def __getitem__(self, at: Any) -> Any:
+        return super().__getitem__(at) if len(self) else 0
 
 
 class Columns:
@@ -202,7 +273,7 @@ class Columns:
 
     def column(self, name: str) -> Any:
         if name not in self.known:
-            self.known[name] = array(self.details[name]).tolist()
+            self.known[name] = Zeros(array(self.details[name]).tolist())
         return self.known[name]
 
     def text(self, table: str, code: int) -> str:

@@ -45,7 +45,7 @@ def test_the_public_names_are_there_without_tensorflow() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["index.html", "standalone.js", "standalone.css"])
+@pytest.mark.parametrize("name", ["index.html", "standalone.script", "standalone.css"])
 def test_the_page_is_committed_so_that_pip_needs_no_node(name: str) -> None:
     assert (ROOT / "tftracer/static" / name).stat().st_size > 0
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tftracer.export.tables import whole
 from tftracer.trace.answers import Answers
 from tftracer.trace.columns import column, narrow, strings
 from tftracer.trace.labels import parse_received
@@ -14,7 +15,7 @@ from tftracer.trace.model import DeviceKind, Int64, NodeKind, StringTable, Trace
 from tftracer.trace.resources import Outputs, dtype_name
 from tftracer.trace.strings import Hasher, distinct, table
 from tftracer.trace.wire import UInt64, Window
-from tftracer.web.messages import Column, NodeDetails
+from tftracer.web.messages import NodeDetails
 
 Codes = npt.NDArray[Any]
 
@@ -29,7 +30,7 @@ def node_details(answers: Answers) -> NodeDetails:
     source, destination, places = _places(trace)
     order, inputs = graph.by_consumer
     related, other = _related(answers)
-    return {
+    columns: NodeDetails = {
         "nodes": trace.n,
         "duration_ns": float(trace.duration_ns),
         "devices": [device.name for device in trace.devices],
@@ -45,16 +46,16 @@ def node_details(answers: Answers) -> NodeDetails:
         "kind": column(trace.kind.astype(np.uint8)),
         "critical": column(answers.on_critical_path()),
         "thread": column(trace.thread.astype(np.float64)),
-        "start": _times(trace.start),
-        "duration": _times(np.where(trace.start < 0, -1, trace.end - trace.start)),
-        "op_start": _times(np.where(trace.op_start < 0, -1, trace.op_start - trace.start)),
-        "op_end": _times(np.where(trace.op_end < 0, -1, trace.end - trace.op_end)),
-        "delay": _times(np.where(trace.scheduled < 0, -1, trace.start - trace.scheduled)),
+        "start": whole(trace.start),
+        "duration": whole(np.where(trace.start < 0, -1, trace.end - trace.start)),
+        "op_start": whole(np.where(trace.op_start < 0, -1, trace.op_start - trace.start)),
+        "op_end": whole(np.where(trace.op_end < 0, -1, trace.end - trace.op_end)),
+        "delay": whole(np.where(trace.scheduled < 0, -1, trace.start - trace.scheduled)),
         "share_of_type": column(_shares(trace).astype(np.float32)),
         "slack": column(answers.slack.astype(np.float32)),
-        "bytes_moved": _times(trace.bytes_moved),
-        "temporary_bytes": _times(held.temp_bytes),
-        "persistent_bytes": _times(held.persistent_bytes),
+        "bytes_moved": whole(trace.bytes_moved),
+        "temporary_bytes": whole(held.temp_bytes),
+        "persistent_bytes": whole(held.persistent_bytes),
         "source": column(narrow(source, len(places))),
         "destination": column(narrow(destination, len(places))),
         "places": places,
@@ -65,12 +66,15 @@ def node_details(answers: Answers) -> NodeDetails:
         "related": column(other.astype(np.uint32)),
         **_outputs(trace, answers.outputs),  # type: ignore[typeddict-item]
     }
+    return _sparse(columns)
 
 
-def _times(values: Int64) -> Column:
-    """As 32 bits where they fit, as doubles otherwise: half the size, for most steps are shorter than two seconds."""
-    small = int(values.min(initial=0)) >= -(1 << 31) and int(values.max(initial=0)) < 1 << 31
-    return column(values.astype(np.int32 if small else np.float64))
+def _sparse(columns: NodeDetails) -> NodeDetails:
+    """Columns that are 0 throughout are left empty: a step on one device, without transfers, has a dozen of them."""
+    for value in columns.values():
+        if isinstance(value, dict) and "dtype" in value and not value["data"].strip(b"\0"):
+            value["data"] = b""
+    return columns
 
 
 def _offsets(owner: Int64, n: int) -> npt.NDArray[np.uint32]:
@@ -170,18 +174,17 @@ def _same_name(trace: Trace, nodes: Int64, others: Int64) -> tuple[Int64, Int64]
 
 
 def _outputs(trace: Trace, outputs: Outputs) -> dict[str, Any]:
-    order = np.argsort(outputs.node, kind="stable")
     shapes: dict[str, int] = {}
     shape = _shape_codes(outputs, shapes)
     dtypes, dtype = np.unique(outputs.dtype, return_inverse=True)
     size = np.where(outputs.allocated_bytes > 0, outputs.allocated_bytes, outputs.requested_bytes)
     return {
-        "output_offsets": column(_offsets(outputs.node[order], trace.n)),
-        "output_slot": column(outputs.slot[order].astype(np.int32)),
-        "output_bytes": column(size[order].astype(np.float64)),
-        "output_dtype": column(dtype.reshape(-1)[order].astype(np.uint8)),
-        "output_shape": column(narrow(shape[order], len(shapes))),
-        "output_allocator": column(narrow(outputs.allocator[order], len(outputs.allocators))),
+        "output_offsets": column(_offsets(outputs.node, trace.n)),
+        "output_slot": column(outputs.slot.astype(np.int32)),
+        "output_bytes": whole(size),
+        "output_dtype": column(dtype.reshape(-1).astype(np.uint8)),
+        "output_shape": column(narrow(shape, len(shapes))),
+        "output_allocator": column(narrow(outputs.allocator, len(outputs.allocators))),
         "dtypes": [dtype_name(int(code)) for code in dtypes],
         "shapes": list(shapes),
         "allocators": list(outputs.allocators),

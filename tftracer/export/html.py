@@ -19,13 +19,11 @@ from importlib import resources
 from typing import IO, Any
 
 import msgpack
-import numpy as np
 
 from tftracer.errors import StorageError
+from tftracer.export import tables
 from tftracer.export.details import node_details
-from tftracer.trace import critical_path, memory, ops
 from tftracer.trace.answers import Answers
-from tftracer.trace.columns import column
 from tftracer.version import __version__
 from tftracer.web.messages import Embedded, Run, Session, SessionMessage, TraceRecord
 
@@ -49,7 +47,7 @@ def write_html(answers: Answers, record: TraceRecord, file: IO[bytes], session: 
     """Write the page. ``record`` is the trace's, ``session`` the session that it belongs to (default: one of its own)."""
     message = session or session_of(record)
     title = html.escape(f"{answers.context.title or 'session.run'} · step {record['step']} · tftracer")
-    script, digest = _bundle("standalone.js")
+    script, digest = _bundle()
     policy = f"default-src 'none'; script-src '{_hash(_LOADER)}' '{digest}'; {_REST_OF_POLICY}"
     parts = [
         "<!doctype html>\n",
@@ -70,19 +68,18 @@ def write_html(answers: Answers, record: TraceRecord, file: IO[bytes], session: 
 def embedded(answers: Answers, record: TraceRecord, session: SessionMessage) -> Embedded:
     """What the page carries: each answer under the path that the live page asks for, as msgpack.
 
-    What ``node_details`` has of each node is left out of the timeline and of the critical path; the page puts it in again
-    (frontend/src/client/details.ts).
+    What ``node_details`` has of each node is left out of the others, and long lists are columns: the page puts them together
+    (frontend/src/client/details.ts and tables.ts).
     """
-    trace, findings = answers.trace, answers.findings()
     asked: dict[str, Mapping[str, Any]] = {
         "timeline": _drawn(answers, record["id"]),
         "verdict": answers.verdict(),
         "ops?by=type": answers.ops("type"),
-        "ops?by=name": ops.op_statistics(trace, "name", findings, answers.work, _ROWS),
-        "ops?by=scope": ops.op_statistics(trace, "scope", findings, answers.work, _ROWS),
+        "ops?by=name": tables.op_statistics(answers, "name", _ROWS),
+        "ops?by=scope": tables.op_statistics(answers, "scope", _ROWS),
         "breakdown": answers.breakdown(),
-        "critical-path": _critical_path(answers),
-        "memory": memory.memory(trace, answers.outputs, answers.held, answers.graph, findings, None, _ROWS),
+        "critical-path": tables.critical_path_of(answers),
+        "memory": tables.memory_use(answers, _ROWS),
         "communication": answers.communication(),
         "scheduling": answers.scheduling(),
         "cost": answers.cost(),
@@ -100,18 +97,6 @@ def _drawn(answers: Answers, trace_id: int) -> dict[str, Any]:
     return {**timeline, "trace_id": trace_id}
 
 
-def _critical_path(answers: Answers) -> dict[str, Any]:
-    """``steps`` as columns: the nodes, what each waited, and why it comes after the one before it."""
-    trace, path = answers.trace, critical_path.path_of(answers.trace, answers.edges)
-    steps = {
-        "node": column(path.node[path.shown].astype(np.uint32)),
-        "wait_ns": column(critical_path.waits(trace, path)[path.shown]),
-        "reason": column(path.reason[path.shown]),
-        "reasons": critical_path.REASONS,
-    }
-    return {**critical_path.without_steps(trace, answers.graph, answers.findings(), path), "steps": steps}
-
-
 def _packed(message: Embedded) -> str:
     return base64.b64encode(zlib.compress(msgpack.packb(message, use_bin_type=True), _LEVEL)).decode("ascii")
 
@@ -119,17 +104,18 @@ def _packed(message: Embedded) -> str:
 # ------------------------------------------------------------------------------------------------------------ the bundle
 
 
-@functools.lru_cache(maxsize=4)
-def _bundle(name: str) -> tuple[str, str]:
-    """The script, deflated in base64, and its hash for the content security policy."""
-    text = _asset(name)
-    return base64.b64encode(zlib.compress(text.encode("utf-8"), 6)).decode("ascii"), _hash(text)
+@functools.lru_cache(maxsize=1)
+def _bundle() -> tuple[str, str]:
+    """The script, deflated in base64, and its hash for the content security policy: as the build of the page leaves them."""
+    digest, script = _asset("standalone.script").splitlines()
+    return script, digest
 
 
 def _hash(script: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
 
 
+@functools.lru_cache(maxsize=1)
 def _style() -> str:
     """In a style element nothing but its own end tag is special."""
     return re.sub(r"</(?=style)", r"<\\/", _asset("standalone.css"), flags=re.IGNORECASE)

@@ -97,6 +97,10 @@ class Answers:
         return self._once("edges", lambda: critical_path.edges_of(self.trace, self.graph))
 
     @property
+    def path(self) -> critical_path.Path:
+        return self._once("path nodes", lambda: critical_path.path_of(self.trace, self.edges))
+
+    @property
     def slack(self) -> Float64:
         """[n] ns."""
         return self._once("slack", lambda: critical_path.slack_of(self.trace, self.edges))
@@ -117,7 +121,7 @@ class Answers:
 
         def compute() -> Bool:
             marks = np.zeros(self.trace.n, bool)
-            marks[critical_path.path_nodes(self.trace, self.edges)[0]] = True
+            marks[self.path.node] = True
             return marks
 
         return self._once("critical", compute)
@@ -149,7 +153,7 @@ class Answers:
     def critical_path(self, with_slack: bool = False) -> messages.CriticalPath:
         with self._lock:
             self.on_critical_path()
-            answer = self._once("path", lambda: critical_path.critical_path(self.trace, self.graph, self.findings(), self.edges))
+            answer = self._once("path", lambda: critical_path.critical_path(self.trace, self.graph, self.findings(), self.path))
             slack = column(self.slack.astype(np.float32)) if with_slack else None
             return {**answer, "slack_ns": slack}
 

@@ -131,14 +131,14 @@ def path_nodes(trace: Trace, edges: Edges) -> tuple[Int64, Int8]:
 
 def slack_of(trace: Trace, edges: Edges) -> Float64:
     """[n] ns by which each node could have ended later; -1 for repeats."""
-    end, start = trace.end.tolist(), trace.start.tolist()
     latest = [trace.duration_ns] * trace.n
     order = np.lexsort((edges.consumer, trace.start[edges.consumer], trace.end[edges.consumer]))[::-1]
-    producer, consumer = edges.producer[order].tolist(), edges.consumer[order].tolist()
-    for bite in bites(len(order)):
-        for e in bite:
-            c, p = consumer[e], producer[e]
-            must = latest[c] - (end[c] - start[c])
+    producer, consumer = edges.producer[order], edges.consumer[order]
+    duration = trace.end[consumer] - trace.start[consumer]
+    for bite in bites(len(order), 8000):
+        part = slice(bite.start, bite.stop)
+        for p, c, length in zip(producer[part].tolist(), consumer[part].tolist(), duration[part].tolist()):
+            must = latest[c] - length
             if must < latest[p]:
                 latest[p] = must
     slack = np.maximum(np.array(latest, np.float64) - trace.end, 0.0) if trace.n else np.zeros(0)
@@ -165,9 +165,9 @@ def path_of(trace: Trace, edges: Edges) -> Path:
     return Path(nodes, why, np.concatenate([np.zeros(min(1, len(nodes)), np.int64), trace.end[nodes][:-1]]))
 
 
-def critical_path(trace: Trace, graph: Graph, findings: list[Finding], known: Edges | None = None) -> CriticalPath:
+def critical_path(trace: Trace, graph: Graph, findings: list[Finding], known: Path | None = None) -> CriticalPath:
     """The path with its ops summed up; ``slack_ns`` is left to those who can carry a column (``slack_of``)."""
-    path = path_of(trace, known or edges_of(trace, graph))
+    path = known or path_of(trace, edges_of(trace, graph))
     return {**without_steps(trace, graph, findings, path), "steps": _steps(trace, path)}
 
 

@@ -14,14 +14,14 @@ Lifetimes, curves and peaks are NumPy; one Python turn for each of the listed te
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
 from tftracer.trace import ops as ops_
 from tftracer.trace.intervals import Bool, bites, distinct
 from tftracer.trace.model import Int32, Int64, StringTable, Trace
-from tftracer.web.messages import Finding, Memory, MemoryCurve, OpRow, Tensor
+from tftracer.web.messages import Finding, Memory, OpRow, Tensor
 
 if TYPE_CHECKING:
     from tftracer.trace.graph import Graph
@@ -156,6 +156,46 @@ def curve(alloc: Int64, free: Int64, size: Int64) -> tuple[Int64, Int64]:
     return times[order][last], live[last]
 
 
+@dataclass(frozen=True)
+class Curve:
+    """Live bytes of one allocator on one device."""
+
+    device: int  # code
+    allocator: str
+    time: Int64
+    bytes: Int64
+    peak_bytes: int
+    peak: int  # when
+
+
+@dataclass(frozen=True)
+class Use:
+    """What the answer is made of."""
+
+    lives: Lives
+    found: Buffers
+    curves: list[Curve]  # the highest peak first
+    largest: Int64  # buffers, by size
+    at_peak: Int64
+    last: Int64  # of ``_last_of_buffers``
+
+
+def use(trace: Trace, outputs: Outputs, graph: Graph, at_ns: float | None = None, most: int = MAX_TENSORS) -> Use:
+    """Curves, the ``most`` largest buffers, and what was alive at the peak (or ``at_ns``) of the allocator that peaked most."""
+    lives = lifetimes(trace, outputs, graph)
+    found = buffers(lives, outputs.ptr[lives.output])
+    curves = [_curve(lives, found, place) for place in range(len(lives.places))]
+    names = [device.name for device in trace.devices]
+    order = sorted(range(len(curves)), key=lambda p: (-curves[p].peak_bytes, names[curves[p].device]))
+    largest = np.lexsort((found.first, -found.bytes))[:most]
+    peak: Int64 = np.zeros(0, np.int64)
+    if order:
+        at = curves[order[0]].peak if at_ns is None else at_ns
+        alive = np.flatnonzero((found.place == order[0]) & (found.alloc <= at) & (found.free > at))
+        peak = alive[np.lexsort((alive, -found.bytes[alive]))][:MAX_AT_PEAK]
+    return Use(lives, found, [curves[p] for p in order], largest, peak, _last_of_buffers(trace, lives, found))
+
+
 def memory(
     trace: Trace,
     outputs: Outputs,
@@ -163,48 +203,67 @@ def memory(
     graph: Graph,
     findings: list[Finding],
     at_ns: float | None = None,
-    most: int = MAX_TENSORS,
 ) -> Memory:
-    """Curves, the ``most`` largest tensors, and what was alive at the peak (or at ``at_ns``) of the allocator that peaked most.
-
-    ``held``: what the nodes kept beside their outputs (resources.decode_memory).
-    """
-    lives = lifetimes(trace, outputs, graph)
-    found = buffers(lives, outputs.ptr[lives.output])
-    curves = [_curve(trace, lives, found, place) for place in range(len(lives.places))]
-    order = sorted(range(len(curves)), key=lambda p: (-curves[p]["peak_bytes"], curves[p]["device"]))
-    largest = np.lexsort((found.first, -found.bytes))[:most]
-    peak: Int64 = np.zeros(0, np.int64)
-    if order:
-        at = curves[order[0]]["peak_ns"] if at_ns is None else at_ns
-        alive = np.flatnonzero((found.place == order[0]) & (found.alloc <= at) & (found.free > at))
-        peak = alive[np.lexsort((alive, -found.bytes[alive]))][:MAX_AT_PEAK]
-    last = _last_of_buffers(trace, lives, found)
+    """The answer. ``held``: what the nodes kept beside their outputs (resources.decode_memory)."""
+    used = use(trace, outputs, graph, at_ns)
     return {
-        "curves": [curves[p] for p in order],
-        "tensors": _tensors(trace, outputs, lives, found, last, largest),
-        "tensors_total": len(found.bytes),
-        "at_peak": _tensors(trace, outputs, lives, found, last, peak),
+        "curves": [
+            {
+                **of_curve(trace, curve),
+                "time_ns": curve.time.astype(np.float64).tolist(),
+                "bytes": curve.bytes.astype(np.float64).tolist(),
+            }
+            for curve in used.curves
+        ],
+        "tensors": _tensors(trace, outputs, used, used.largest),
+        "at_peak": _tensors(trace, outputs, used, used.at_peak),
+        **without_lists(trace, used, held, findings),
+    }
+
+
+class CurveHead(TypedDict):
+    """A MemoryCurve without its points."""
+
+    allocator: str
+    device: str
+    peak_bytes: float
+    peak_ns: float
+
+
+def of_curve(trace: Trace, curve: Curve) -> CurveHead:
+    return {
+        "allocator": curve.allocator,
+        "device": trace.devices[curve.device].name,
+        "peak_bytes": float(curve.peak_bytes),
+        "peak_ns": float(curve.peak),
+    }
+
+
+class Lists(TypedDict):
+    """A Memory without its long lists."""
+
+    tensors_total: int
+    temporary: list[OpRow]
+    persistent_bytes: float
+    findings: list[Finding]
+
+
+def without_lists(trace: Trace, used: Use, held: MemoryStats, findings: list[Finding]) -> Lists:
+    return {
+        "tensors_total": len(used.found.bytes),
         "temporary": _temporary(trace, held.temp_bytes),
         "persistent_bytes": float(held.persistent_bytes.sum()),
         "findings": findings,
     }
 
 
-def _curve(trace: Trace, lives: Lives, found: Buffers, place: int) -> MemoryCurve:
+def _curve(lives: Lives, found: Buffers, place: int) -> Curve:
     mine = found.place == place
     times, live = curve(found.alloc[mine], found.free[mine], found.bytes[mine])
     peak = int(np.argmax(live))
     shown = thinned(live, peak)
     device, allocator = lives.places[place]
-    return {
-        "allocator": allocator,
-        "device": trace.devices[device].name,
-        "time_ns": times[shown].astype(np.float64).tolist(),
-        "bytes": live[shown].astype(np.float64).tolist(),
-        "peak_bytes": float(live[peak]),
-        "peak_ns": float(times[peak]),
-    }
+    return Curve(device, allocator, times[shown], live[shown], int(live[peak]), int(times[peak]))
 
 
 def thinned(live: Int64, peak: int) -> Int64:
@@ -218,9 +277,9 @@ def thinned(live: Int64, peak: int) -> Int64:
     return distinct(np.concatenate([order[begin], order[ends], [0, peak, n - 1]]))
 
 
-def _tensors(trace: Trace, outputs: Outputs, lives: Lives, found: Buffers, last: Int64, chosen: Int64) -> list[Tensor]:
-    """The rows of some buffers. ``last``: of ``_last_of_buffers``."""
-    names, ops = trace.names, trace.ops
+def _tensors(trace: Trace, outputs: Outputs, used: Use, chosen: Int64) -> list[Tensor]:
+    """The rows of some buffers."""
+    names, ops, lives, found = trace.names, trace.ops, used.lives, used.found
     places = [(trace.devices[device].name, allocator) for device, allocator in lives.places]
     shapes: dict[bytes, tuple[str, str]] = {}
     result: list[Tensor] = []
@@ -238,7 +297,7 @@ def _tensors(trace: Trace, outputs: Outputs, lives: Lives, found: Buffers, last:
             found.bytes[buffer].astype(np.float64).tolist(),
             found.alloc[buffer].astype(np.float64).tolist(),
             found.free[buffer].astype(np.float64).tolist(),
-            last[buffer].tolist(),
+            used.last[buffer].tolist(),
         )
         for at, name, number, slot, op, place, size, alloc, free, consumer in zip(*columns):
             shape, dtype = outputs.described(number, shapes)

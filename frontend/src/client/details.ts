@@ -40,8 +40,8 @@ function gathered(column: Column, at: TypedArray): Column {
 
 export class Details {
   private readonly known = new Map<ColumnName, TypedArray>();
-  private readonly names: StringColumn;
-  private readonly ops: StringColumn;
+  readonly names: StringColumn;
+  readonly ops: StringColumn;
   private readonly labels: StringColumn;
   private byProducer: Map<number, number[]> | undefined;
 
@@ -176,13 +176,18 @@ export class Details {
     return value === -1 ? null : then(value);
   }
 
-  private ref(node: number): NodeRef {
+  ref(node: number): NodeRef {
     return {
       node,
       name: this.names.at(this.number("name", node)),
       op: this.ops.at(this.number("op", node)),
-      device: this.columns.devices[this.number("device", node)] ?? "",
+      device: this.device(this.number("device", node)),
     };
+  }
+
+  /** The name of a device; "" for none. */
+  device(code: number): string {
+    return this.columns.devices[code] ?? "";
   }
 
   private label(node: number): string {
@@ -242,15 +247,18 @@ export class Details {
   private outputs(node: number): Output[] {
     const found: Output[] = [];
     const end = this.number("output_offsets", node + 1);
-    for (let at = this.number("output_offsets", node); at < end; at++) {
-      found.push({
-        slot: this.number("output_slot", at),
-        dtype: this.columns.dtypes[this.number("output_dtype", at)] ?? "",
-        shape: this.columns.shapes[this.number("output_shape", at)] ?? "",
-        bytes: this.number("output_bytes", at),
-        allocator: this.columns.allocators[this.number("output_allocator", at)] ?? "",
-      });
-    }
+    for (let at = this.number("output_offsets", node); at < end; at++) found.push(this.output(at));
     return found;
+  }
+
+  /** One of all nodes' outputs. */
+  output(at: number): Output {
+    return {
+      slot: this.number("output_slot", at),
+      dtype: this.columns.dtypes[this.number("output_dtype", at)] ?? "",
+      shape: this.columns.shapes[this.number("output_shape", at)] ?? "",
+      bytes: this.number("output_bytes", at),
+      allocator: this.columns.allocators[this.number("output_allocator", at)] ?? "",
+    };
   }
 }

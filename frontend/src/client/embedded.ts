@@ -20,6 +20,8 @@ import type {
   Verdict,
 } from "./messages";
 
+import { memoryUse, opStatistics, type MemoryColumns, type OpTable } from "./tables";
+
 export const DATA_ID = "tftracer-data";
 
 function fromBase64(text: string): Uint8Array {
@@ -83,11 +85,13 @@ export class EmbeddedClient implements Client {
   timeline = async (trace: number): Promise<Timeline> =>
     this.details.timeline(await this.answer<Drawn>(trace, "timeline"));
   verdict = (trace: number): Promise<Verdict> => this.answer(trace, "verdict");
-  ops = (trace: number, by: OpStatistics["by"]): Promise<OpStatistics> => this.answer(trace, `ops?by=${by}`);
+  ops = async (trace: number, by: OpStatistics["by"]): Promise<OpStatistics> =>
+    opStatistics(await this.answer<OpTable>(trace, `ops?by=${by}`), this.details);
   breakdown = (trace: number): Promise<Breakdown> => this.answer(trace, "breakdown");
   criticalPath = async (trace: number): Promise<CriticalPath> =>
     this.details.criticalPath(await this.answer<PathColumns>(trace, "critical-path"));
-  memory = (trace: number): Promise<Memory> => this.answer(trace, "memory");
+  memory = async (trace: number): Promise<Memory> =>
+    memoryUse(await this.answer<MemoryColumns>(trace, "memory"), this.details);
   communication = (trace: number): Promise<Communication> => this.answer(trace, "communication");
   scheduling = (trace: number): Promise<Scheduling> => this.answer(trace, "scheduling");
   costGraph = (trace: number): Promise<CostGraph> => this.answer(trace, "cost");
