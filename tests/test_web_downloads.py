@@ -43,7 +43,7 @@ def test_a_save_that_fails_at_once_is_an_error(client: Client, source: FakeSourc
 def test_a_save_that_breaks_off_is_seen_to_be_broken(
     client: Client, source: FakeSource, caplog: pytest.LogCaptureFixture
 ) -> None:
-    source.save_chunks = [b"x" * 1_000_000, StorageError("The disk is gone.")]
+    source.save_chunks = [b"x" * 3_000_000, StorageError("The disk is gone.")]
     with pytest.raises((http.client.IncompleteRead, ConnectionError)):
         client.get("/api/session/file")
     assert "a download broke off: The disk is gone." in caplog.text

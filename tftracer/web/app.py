@@ -28,6 +28,7 @@ from tornado.iostream import IOStream
 from tftracer.helper.engine import Engine
 from tftracer.session.source import SessionSource
 from tftracer.web import downloads, handlers, pages
+from tftracer.web.allowance import Allowance
 from tftracer.web.analyses import Analyses
 from tftracer.web.auth import WILDCARDS, Access, Names, choose_token
 from tftracer.web.base import Guarded, Services
@@ -311,6 +312,7 @@ class Serving(threading.Thread):
             analyses=analyses,
             foresight=foresight,
             live=self.live,
+            allowance=Allowance(server.source, quick),
             static=Static(server.path),
             path=server.path,
             stop=self.end,

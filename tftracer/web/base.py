@@ -19,6 +19,7 @@ from tornado.iostream import StreamClosedError
 
 from tftracer import errors
 from tftracer.session.source import SessionSource
+from tftracer.web.allowance import Allowance
 from tftracer.web.auth import Access
 from tftracer.web.encode import dumps
 from tftracer.web.messages import ErrorMessage
@@ -56,6 +57,7 @@ class Services:
     analyses: Analyses
     foresight: Foresight
     live: Live
+    allowance: Allowance
     static: Static
     path: str  # the prefix behind a reverse proxy, "" or "/prefix"
     stop: Callable[[], None]  # stops this server, from any thread

@@ -23,6 +23,7 @@ from tftracer.web.messages import Session
 UPLOAD_BYTES = 16 << 30
 UPLOAD_S = 24 * 3600.0
 BINARY = "application/octet-stream"
+PIECE_BYTES = 1 << 20  # of a saved session: each goes through three threads
 
 
 class Export(NamedTuple):
@@ -75,6 +76,7 @@ class Download(ApiHandler):
 
     async def _send(self, chunk: bytes | None, chunks: Iterator[bytes]) -> None:
         while chunk is not None:
+            await self.services.allowance.send(len(chunk))
             self.write(chunk)
             await self.flush()
             chunk = await self.quickly(next, chunks, None)
@@ -106,8 +108,9 @@ class SessionFileHandler(Download):
 
     async def get(self) -> None:
         source = self.services.source
+        await self.services.allowance.answer()
         session = await self.quickly(source.session)
-        await self.send_file(session_file_name(session), BINARY, joined(source.saved_bytes()))
+        await self.send_file(session_file_name(session), BINARY, joined(source.saved_bytes(), PIECE_BYTES))
 
     async def post(self) -> None:
         upload = self._upload

@@ -62,6 +62,7 @@ class UnknownRoute(ApiHandler):
 
 class SessionHandler(ApiHandler):
     async def get(self) -> None:
+        await self.services.allowance.answer()
         await self.send_body(await self.quickly(self._encoded, self.services.source, self.accepted_encoding()))
 
     @staticmethod
@@ -74,6 +75,7 @@ class StepsHandler(ApiHandler):
     async def get(self, run: str) -> None:
         run_id = self.number(run, "run")
         encoding = self.accepted_encoding()
+        await self.services.allowance.answer()
         body = await self.quickly(lambda: encode(self.services.source.step_times(run_id), True, encoding))
         await self.send_body(body)
 
@@ -106,6 +108,7 @@ class TracingHandler(ApiHandler):
 
 class TraceHandler(ApiHandler):
     async def get(self, trace: str) -> None:
+        await self.services.allowance.answer()
         self.send_json(await self.quickly(self.services.source.trace_record, self.number(trace, "trace")))
 
 
@@ -139,6 +142,7 @@ class OfTrace(ApiHandler):
             record = source.trace_record(trace_id)
             return record, analyses.named(record)
 
+        await self.services.allowance.answer()
         record, trace = await self.quickly(look_up)
         if record["state"] != "ready":
             raise Refusal(409, "broken_trace", f"Trace {trace_id} cannot be read; its record says why.")
