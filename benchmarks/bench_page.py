@@ -182,10 +182,10 @@ def ours(nodes: int) -> Result:
         return Result("tftracer", nodes, 0.0, painted / 1e3, transferred, renderer_memory(), moved)
 
 
-def originals(nodes: int, folder: Path) -> Result:
+def originals(nodes: int, source: Path, folder: Path) -> Result:
     made = folder / f"original_{nodes}.html"
     script = ROOT / "benchmarks/original/page.py"
-    command = [str(ORIGINAL), str(script), "visualize", str(trace_of(nodes)), str(made)]
+    command = [str(ORIGINAL), str(script), "visualize", str(source), str(made)]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     server_s = float(said.split("seconds ")[1].split()[0])
     with browser() as opened:
@@ -210,7 +210,7 @@ def main(sizes: list[int]) -> None:
             print(mine.row(), flush=True)
             if nodes > BESIDE:
                 continue
-            theirs = originals(nodes, Path(folder))
+            theirs = originals(nodes, trace_of(nodes), Path(folder))
             print(theirs.row(), flush=True)
             print(f"{'':>9}  drawn in 1/{theirs.seconds / mine.seconds:.0f} of the original's time", flush=True)
 

@@ -20,6 +20,7 @@ bench view bench_decode.py
 bench view bench_analyses.py
 bench tf215 bench_exports.py
 bench view bench_page.py
+bench view bench_live_page.py
 bench tf221 bench_training.py
 bench tf221 bench_gil.py
 bench tf221 bench_memory.py

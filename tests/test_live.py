@@ -261,7 +261,6 @@ def test_steps_that_wait_are_joined() -> None:
     assert len(outbox) == 1
 
 
-@given(st.integers(1, 2 * MAX_STEPS), st.integers(1, 2 * MAX_STEPS))
 def test_rows_of_the_job_replace_each_other_and_give_way_to_the_whole_job() -> None:
     def rows(*steps: tuple[str, int]) -> LiveMessage:
         processes: Any = [{"id": who, "steps": count} for who, count in steps]
@@ -278,6 +277,7 @@ def test_rows_of_the_job_replace_each_other_and_give_way_to_the_whole_job() -> N
     assert [outbox.take(True), outbox.take(True), outbox.take(True)] == [job, rows(("b", 4)), None]
 
 
+@given(st.integers(1, 2 * MAX_STEPS), st.integers(1, 2 * MAX_STEPS))
 def test_joined_steps_keep_their_numbers_and_are_bounded(before: int, after: int) -> None:
     whole = merged(steps(1, 1, before), steps(1, 1 + before, after))
     assert len(whole["duration_s"]) == min(MAX_STEPS, before + after)

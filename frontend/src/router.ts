@@ -1,8 +1,9 @@
 /** Every view has its URL. */
+import type { Component } from "vue";
 import { createMemoryHistory, createRouter, createWebHistory, type Router, type RouteRecordRaw } from "vue-router";
 
 /** Fetched ahead, too (ahead.ts). */
-export const traceView = (): Promise<typeof import("./views/TraceView.vue")> => import("./views/TraceView.vue");
+export const traceView = (): Promise<{ default: Component }> => import("./views/TraceView.vue");
 
 const served: RouteRecordRaw[] = [
   { path: "/", name: "overview", component: () => import("./views/OverviewView.vue"), meta: { title: "Overview" } },

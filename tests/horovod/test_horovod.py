@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ HERE = Path(__file__).parent
 EXAMPLES = HERE.parent.parent / "examples"
 HOROVODRUN = Path(sys.executable).with_name("horovodrun")
 PATIENCE_S = 240.0
+COLLECTIVES = {"HorovodAllreduce", "HorovodGroupedAllreduce", "HorovodAllgather", "HorovodBroadcast"}
 
 pytestmark = pytest.mark.horovod
 
@@ -71,8 +72,8 @@ class Page:
     def get(self, path: str) -> Any:
         return json.loads(self.ask(path))
 
-    def trace(self) -> Any:
-        number = json.loads(self.ask("api/job/trace", {}))["id"]
+    def trace(self, **request: Any) -> Any:
+        number = json.loads(self.ask("api/job/trace", request))["id"]
         return wait_for(lambda: found if (found := self.get(f"api/job/traces/{number}"))["state"] != "pending" else None)
 
 
@@ -123,15 +124,19 @@ def test_the_same_step_on_all_and_the_rank_slowed_on_purpose(tmp_path: Path, ran
             assert {t["step"] for t in traces} <= {record["step"] for record in run["traces"]}
         analysis = page.get(f"api/job/traces/{newest['id']}/analysis")
         assert len(analysis["collectives"]) >= 6 and all(len(row["waited_ns"]) == ranks - 1 for row in analysis["collectives"])
+        assert {row["op"] for row in analysis["collectives"]} >= COLLECTIVES
         suspect = analysis["usual_suspects"][0]
         assert (titles[suspect["process"]], suspect["cause"]) == (f"rank {ranks - 1}", cause), analysis["usual_suspects"]
         timeline = msgpack.unpackb(page.ask(f"api/job/traces/{newest['id']}/timeline"))
         assert {lane["group"] for lane in timeline["lanes"]} == set(titles.values())
-        on_one_clock(analysis["clocks"], timeline)
+        on_one_clock(analysis["clocks"])
         reopens(page.ask("api/job/file"), tmp_path, newest, ranks)
+        some = sorted(titles)[:-1]
+        subset = page.trace(processes=some)
+        assert subset["state"] == "ready" and sorted(subset["ready"]) == some
 
 
-def on_one_clock(clocks: list[dict[str, Any]], timeline: dict[str, Any]) -> None:
+def on_one_clock(clocks: Sequence[Mapping[str, Any]]) -> None:
     """All ranks ran on this machine: what was found of their clocks must be nothing, within what it is said to be known."""
     assert len(clocks) > 1 and all(clock["matches"] > 0 for clock in clocks[1:])
     for clock in clocks[1:]:
@@ -147,4 +152,6 @@ def reopens(saved: bytes, tmp_path: Path, traced: dict[str, Any], ranks: int) ->
     path.write_bytes(saved)
     records = [r for r in Reader(FileBytes(path)) if r.type == JOB_TRACE and r.meta["job_trace"] == traced["id"]]
     parts = [Part(r.meta["process"], r.meta["process"], decode_run_metadata(r.payload.raw())) for r in records]
-    assert len(parts) == ranks and JobAnswers(parts, "", 1).met.names
+    answers = JobAnswers(parts, "", 1)  # as if each had run on a machine of its own: the ends alone tell of the clocks
+    assert len(parts) == ranks and answers.met.names
+    on_one_clock(answers.analysis()["clocks"])

@@ -46,6 +46,7 @@ def main():
     train_op = hvd.DistributedOptimizer(tf.train.GradientDescentOptimizer(0.01)).minimize(loss, global_step=step)
     with tf.control_dependencies([train_op]):
         stopped = hvd.allreduce(stop, op=hvd.Sum, name="stopped")
+        others = [hvd.allgather(tf.fill([1], stop)), hvd.broadcast(stop, 0), *hvd.grouped_allreduce([stop, 2 * stop])]
 
     server = TracingServer(server_port=0)
     if hvd.rank() == 0:
@@ -57,7 +58,7 @@ def main():
         while not over:
             if last and options.slow == "feed":
                 time.sleep(LATE_S)
-            over = session.run([train_op, stopped], {stop: float((options.folder / "stop").exists())})[1]
+            over = session.run([train_op, stopped, others], {stop: float((options.folder / "stop").exists())})[1]
 
 
 if __name__ == "__main__":

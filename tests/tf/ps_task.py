@@ -24,7 +24,7 @@ def rows(slow):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--slow", type=int, default=-1, help="the worker whose input takes its time")
+    parser.add_argument("--slow", choices=["input", "compute"], default="input", help="what takes worker 1 its time")
     options = parser.parse_args()
     tf.disable_eager_execution()
     config = json.loads(os.environ["TF_CONFIG"])
@@ -38,8 +38,12 @@ def main():
         runtime.join()
     worker = f"/job:worker/task:{task}"
     with tf.device(tf.train.replica_device_setter(cluster=cluster, worker_device=worker)):
-        dataset = tf.data.Dataset.from_generator(lambda: rows(task == options.slow), tf.float32, [16, 64])
+        slow = options.slow if task == 1 else ""
+        dataset = tf.data.Dataset.from_generator(lambda: rows(slow == "input"), tf.float32, [16, 64])
         hidden = tf.data.make_one_shot_iterator(dataset).get_next()
+        size = 2000 if slow == "compute" else 10
+        big = tf.random.uniform([size, size])
+        hidden += 1e-9 * tf.reduce_mean(tf.matmul(big, big, name="big"))
         for layer in range(6):
             hidden = tf.nn.relu(tf.matmul(hidden, tf.get_variable(f"layer{layer}", [64, 64])))
         step = tf.train.get_or_create_global_step()

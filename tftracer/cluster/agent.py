@@ -176,12 +176,13 @@ class Agent:
         """Greets the hub and stays with it until the connection or this process ends."""
         connection = await asyncio.wait_for(websocket_connect(_request(target), max_message_size=MEMBER_BYTES), CONNECT_S)
         try:
-            interval_s, job = await asyncio.wait_for(self._greet(connection, target), protocol.GREETING_S)
+            known = facts(self._source.session())
+            interval_s, job = await asyncio.wait_for(self._greet(connection, target, known), protocol.GREETING_S)
             self._source.solved("job")
             own = self._own()
             if own is None or (own.host, own.port) != (target.host, target.port):
                 self._heard({"name": job, "hub": _page(target), "is_hub": False, "processes": [], "traces": []})
-            await Member(connection, self._source, self._own, interval_s).stay(self._ended())
+            await Member(connection, self._source, self._own, interval_s, known).stay(self._ended())
         finally:
             self._heard(None)
             await _close(connection)
@@ -190,7 +191,7 @@ class Agent:
         assert self._end is not None
         return self._end
 
-    async def _greet(self, connection: WebSocketClientConnection, target: Target) -> tuple[float, str]:
+    async def _greet(self, connection: WebSocketClientConnection, target: Target, known: Message) -> tuple[float, str]:
         hello = protocol.unpack(await connection.read_message())
         if hello["t"] != "hello":
             raise FormatError("no hub")
@@ -199,7 +200,7 @@ class Agent:
             raise Refused(f"it is the hub of another job ({job or 'none'}); TFTRACER_JOB names a job where that is wrong.")
         token = target.token or self._token
         shown = protocol.proof(token, "agent", job, theirs, mine)
-        process = {**facts(self._source.session()), **sums(self._source.session(), self._source.runs(), None)}
+        process = {**known, **sums(self._source.session(), self._source.runs(), None)}
         await connection.write_message(protocol.pack("join", job=job, nonce=mine, proof=shown, process=process), binary=True)
         answer = protocol.unpack(await connection.read_message())
         if answer["t"] == "refused":
@@ -213,15 +214,21 @@ class Member:
     """A process that has joined, for as long as the connection holds."""
 
     def __init__(
-        self, connection: WebSocketClientConnection, source: JobSource, own: Callable[[], Own | None], interval_s: float
+        self,
+        connection: WebSocketClientConnection,
+        source: JobSource,
+        own: Callable[[], Own | None],
+        interval_s: float,
+        told: Message,
     ) -> None:
+        """told: what the hub knows of who this process is."""
         self._connection = connection
         self._source = source
         self._interval_s = interval_s
         self._armed = Armed(source, self._tell)
         self._relay = Relay(source, own, self._send)
         self._before: tuple[float, int] | None = None
-        self._told = facts(source.session())  # by the greeting
+        self._told = told
         self._heard_at = time.monotonic()
 
     async def stay(self, ended: asyncio.Event) -> None:

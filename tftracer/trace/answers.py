@@ -107,11 +107,15 @@ class Answers:
 
     @property
     def outputs(self) -> resources.Outputs:
-        return self._once("outputs", lambda: resources.decode_outputs(self.trace))
+        return self._resources[0]
 
     @property
     def held(self) -> resources.MemoryStats:
-        return self._once("held", lambda: resources.decode_memory(self.trace))
+        return self._resources[1]
+
+    @property
+    def _resources(self) -> tuple[resources.Outputs, resources.MemoryStats]:
+        return self._once("resources", lambda: resources.decode_resources(self.trace))
 
     def findings(self) -> list[Finding]:
         return self._once("findings", lambda: findings_of(self.trace, self.context))

@@ -130,11 +130,33 @@ class _Found:
 
 def decode_outputs(trace: Trace) -> Outputs:
     """FormatError for bytes that are no NodeExecStats; a trace without raw bytes has no outputs."""
-    parts: list[list[Int64]] = []
-    names: list[tuple[UInt64, Int64, Int64]] = []
-    hasher = Hasher.random()
+    return decode_resources(trace)[0]
+
+
+def decode_memory(trace: Trace) -> MemoryStats:
+    """FormatError for bytes that are no NodeExecStats; all 0 for a trace without raw bytes."""
+    return decode_resources(trace)[1]
+
+
+def decode_resources(trace: Trace) -> tuple[Outputs, MemoryStats]:
+    """Both in one walk over the nodes."""
+    outputs, memory = _Outputs(), _Memory(trace)
     for window, first, start, end in _windows(trace):
-        (outputs,) = _messages(window, start, end, nodes_.OUTPUT)
+        made, held, used = _messages(window, start, end, nodes_.OUTPUT, nodes_.MEMORY_STATS, nodes_.MEMORY)
+        outputs.add(window, first, made)
+        memory.add(window, first, len(start), held, used)
+    return outputs.found(trace.raw), memory.found(trace.raw)
+
+
+class _Outputs:
+    """What the blocks add up to."""
+
+    def __init__(self) -> None:
+        self.parts: list[list[Int64]] = []
+        self.names: list[tuple[UInt64, Int64, Int64]] = []
+        self.hasher = Hasher.random()
+
+    def add(self, window: Window, first: int, outputs: _Found) -> None:
         n = len(outputs.row)
         slot, dtype = np.zeros(n, np.int64), np.zeros(n, np.int64)
         tensors = _take(window, outputs, {1: slot}, 3)
@@ -142,39 +164,44 @@ def decode_outputs(trace: Trace) -> Outputs:
         numbers = {number: np.zeros(n, np.int64) for number in (1, 2, 4, 6)}
         spans = {3: (np.zeros(n, np.int64), np.zeros(n, np.int64))}
         _take(window, described, numbers, 0, n, spans)
-        names.append(_hashed(hasher, window, *spans[3]))
+        self.names.append(_hashed(self.hasher, window, *spans[3]))
         span = [outputs.start + window.low, outputs.end - outputs.start]
-        parts.append([outputs.row + first, slot, numbers[1], numbers[2], numbers[6], numbers[4], dtype, *span])
-    node, slot, requested, allocated, ptr, allocation, dtype, offset, size = _columns(parts, 9)
-    allocator, allocators = _coded(trace.raw, names)
-    code = dtype.astype(np.int32)
-    return Outputs(node, slot, requested, allocated, ptr, allocation, allocator, code, allocators, trace.raw, offset, size)
+        self.parts.append([outputs.row + first, slot, numbers[1], numbers[2], numbers[6], numbers[4], dtype, *span])
+
+    def found(self, raw: bytes) -> Outputs:
+        node, slot, requested, allocated, ptr, allocation, dtype, offset, size = _columns(self.parts, 9)
+        allocator, allocators = _coded(raw, self.names)
+        code = dtype.astype(np.int32)
+        return Outputs(node, slot, requested, allocated, ptr, allocation, allocator, code, allocators, raw, offset, size)
 
 
-def decode_memory(trace: Trace) -> MemoryStats:
-    """FormatError for bytes that are no NodeExecStats; all 0 for a trace without raw bytes."""
-    temp, persistent, peak = (np.zeros(trace.n, np.int64) for _ in range(3))
-    parts: list[list[Int64]] = []
-    names: list[tuple[UInt64, Int64, Int64]] = []
-    hasher = Hasher.random()
-    for window, first, start, end in _windows(trace):
-        n = len(start)
-        block = slice(first, first + n)
-        stats = {1: temp[block], 3: persistent[block]}
-        held, used = _messages(window, start, end, nodes_.MEMORY_STATS, nodes_.MEMORY)
-        _take(window, held, stats, 0, n)
+class _Memory:
+    """What the blocks add up to."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.temp, self.persistent, self.peak = (np.zeros(trace.n, np.int64) for _ in range(3))
+        self.origin = trace.origin_ns
+        self.parts: list[list[Int64]] = []
+        self.names: list[tuple[UInt64, Int64, Int64]] = []
+        self.hasher = Hasher.random()
+
+    def add(self, window: Window, first: int, nodes: int, held: _Found, used: _Found) -> None:
+        block = slice(first, first + nodes)
+        _take(window, held, {1: self.temp[block], 3: self.persistent[block]}, 0, nodes)
         n = len(used.row)
         peaks = {3: np.zeros(n, np.int64)}
         spans = {1: (np.zeros(n, np.int64), np.zeros(n, np.int64))}
         records = _take(window, _Found(np.arange(n), used.start, used.end), peaks, 6, n, spans)
-        np.maximum.at(peak[block], used.row, peaks[3])
+        np.maximum.at(self.peak[block], used.row, peaks[3])
         of = records.row
         values = {1: np.zeros(len(of), np.int64), 2: np.zeros(len(of), np.int64)}
         _take(window, _Found(np.arange(len(of)), records.start, records.end), values, 0)
-        names.append(_hashed(hasher, window, spans[1][0][of], spans[1][1][of]))
-        parts.append([used.row[of] + first, values[1] * 1000 - trace.origin_ns, values[2]])
-    node, time, size = _columns(parts, 3)
-    return MemoryStats(temp, persistent, peak, Allocations(node, time, size, *_coded(trace.raw, names)))
+        self.names.append(_hashed(self.hasher, window, spans[1][0][of], spans[1][1][of]))
+        self.parts.append([used.row[of] + first, values[1] * 1000 - self.origin, values[2]])
+
+    def found(self, raw: bytes) -> MemoryStats:
+        node, time, size = _columns(self.parts, 3)
+        return MemoryStats(self.temp, self.persistent, self.peak, Allocations(node, time, size, *_coded(raw, self.names)))
 
 
 def _windows(trace: Trace) -> Iterator[tuple[Window, int, Int64, Int64]]:

