@@ -17,7 +17,8 @@ import tempfile
 from pathlib import Path
 from time import perf_counter
 
-ROOT = Path(__file__).parent.parent
+from environments import ROOT, environment
+
 SMALL = ROOT / "tests" / "data" / "dense500_tf2.15_cpu.pb"
 COPIES = 12  # of its 8,009 nodes: 96,108
 
@@ -79,11 +80,12 @@ def started(which: str, path: Path, rounds: int) -> dict[str, tuple[float, int]]
     python = ROOT / ".envs" / ("original" if which == "original" else "tf215") / "bin" / "python"
     command = [str(python), __file__, "--measure", which, "--path", str(path), "--rounds", str(rounds)]
     with tempfile.TemporaryDirectory() as elsewhere:  # or the working tree would be imported in the place of the original
-        done = subprocess.run(command, capture_output=True, text=True, cwd=elsewhere, check=False)
+        found = environment(ours=which == "ours")
+        done = subprocess.run(command, capture_output=True, text=True, cwd=elsewhere, check=False, env=found)
     if done.returncode:
         sys.exit(done.stderr[-3000:])
-    found: dict[str, tuple[float, int]] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    measured: dict[str, tuple[float, int]] = json.loads(done.stdout.splitlines()[-1])
+    return measured
 
 
 def main() -> None:

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import statistics
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 from time import perf_counter
 
-ROOT = Path(__file__).parent.parent
+from environments import ROOT, environment
+
 ENVIRONMENTS = {"ours, TF 2.21": "tf221", "ours, TF 2.15": "tf215", "original, TF 2.15": "original"}
 LAYERS = (20, 100, 500)
 ROUNDS = 5
@@ -108,10 +107,9 @@ def quick(times: list[float]) -> float:
 
 def in_environment(name: str, layers: int, steps: int) -> dict[str, list[float]]:
     command = [f".envs/{name}/bin/python", __file__, "--which", name, "--layers", str(layers), "--steps", str(steps)]
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "TFTRACER_SPOOL_DIR": tempfile.mkdtemp()}
-    if name != "original":
-        environment["PYTHONPATH"] = str(ROOT)
-    done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, check=True, text=True)
+    settings = {"TF_CPP_MIN_LOG_LEVEL": "2", "TFTRACER_SPOOL_DIR": tempfile.mkdtemp()}
+    found = {**environment(ours=name != "original"), **settings}
+    done = subprocess.run(command, cwd=ROOT, env=found, stdout=subprocess.PIPE, check=True, text=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from environments import ROOT, environment
 from playwright.sync_api import Browser, Page, sync_playwright
 
-ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "benchmarks/out"
 ORIGINAL = ROOT / ".envs/original/bin/python"
 SOURCE = ROOT / "tests/data/dense500_tf2.15_cpu.pb"
@@ -186,7 +186,7 @@ def originals(nodes: int, source: Path, folder: Path) -> Result:
     made = folder / f"original_{nodes}.html"
     script = ROOT / "benchmarks/original/page.py"
     command = [str(ORIGINAL), str(script), "visualize", str(source), str(made)]
-    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    said = subprocess.run(command, check=True, capture_output=True, text=True, env=environment(ours=False)).stdout
     server_s = float(said.split("seconds ")[1].split()[0])
     with browser() as opened:
         page = opened.new_page(viewport={"width": 1400, "height": 860})

@@ -4,7 +4,7 @@ import { ceiling, points } from "@/components/sparkline";
 import { runName } from "./names";
 import { sortRuns } from "./runs";
 import { standing } from "./standing";
-import { flag, list, number, oneOf, readParameter, text, withParameter, type Spelling } from "./url";
+import { flag, list, number, oneOf, parameterReader, readParameter, text, withParameter, type Spelling } from "./url";
 
 function roundTrip<T>(spelling: Spelling<T>, value: T): T {
   return readParameter(withParameter({ other: "1" }, "p", spelling, value), "p", spelling);
@@ -23,6 +23,14 @@ describe("parameters in the URL", () => {
   it("are left out at their beginning, and leave others alone", () => {
     expect(withParameter({ p: "x", other: "1" }, "p", text(), "")).toEqual({ other: "1" });
     expect(withParameter({}, "p", number(), null)).toEqual({});
+  });
+
+  it("are the same object until they change themselves", () => {
+    const read = parameterReader("p", list());
+    const before = read({ p: "a,b" });
+    expect(read({ p: "a,b", view: "1-2" })).toBe(before);
+    expect(read({ p: "a" })).toEqual(["a"]);
+    expect(read({})).toEqual([]);
   });
 
   it("fall back where somebody wrote nonsense", () => {

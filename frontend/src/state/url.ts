@@ -43,6 +43,19 @@ export function readParameter<T>(query: LocationQuery, name: string, spelling: S
   return value ?? spelling.initial;
 }
 
+/**
+ * Reads one parameter of query after query. A list or a range is the same object until its own spelling changes: who
+ * watches it must not see a change when another parameter has changed.
+ */
+export function parameterReader<T>(name: string, spelling: Spelling<T>): (query: LocationQuery) => T {
+  let last: { readonly raw: LocationQuery[string] | undefined; readonly value: T } | null = null;
+  return (query) => {
+    const raw = query[name];
+    if (last === null || last.raw !== raw) last = { raw, value: readParameter(query, name, spelling) };
+    return last.value;
+  };
+}
+
 export function withParameter<T>(query: LocationQuery, name: string, spelling: Spelling<T>, value: T): LocationQuery {
   const { [name]: _old, ...rest } = query;
   const spelled = spelling.write(value);
@@ -60,8 +73,9 @@ export function useParameter<T>(
 ): WritableComputedRef<T> {
   const route = useRoute();
   const router = useRouter();
+  const read = parameterReader(name, spelling);
   return computed({
-    get: () => readParameter(route.query, name, spelling),
+    get: () => read(route.query),
     set: (value: T) => {
       const query = withParameter(pending ?? route.query, name, spelling, value);
       pending = query;
