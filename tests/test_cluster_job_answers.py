@@ -9,7 +9,8 @@ import pytest
 from cluster_steps import MS, horovod_pair, rank_nodes, ranks, recorded, skew
 from traces import N, make_trace
 
-from tftracer.cluster.job_answers import JobAnswers, _slow_link
+from tftracer.cluster.job_answers import JobAnswers
+from tftracer.cluster.links import slow_link
 from tftracer.cluster.parts import Part
 from tftracer.errors import UnknownError
 
@@ -44,6 +45,13 @@ def test_skew_is_removed_from_the_timeline_and_told() -> None:
     assert 0 < clock["uncertainty_ns"] < lengths.min() and clock["matches"] == 30
     (finding,) = [f for f in answers.timeline()["findings"] if f["code"] == "clock_skew"]
     assert "50.0 ms apart" in finding["message"]
+
+
+def test_a_collective_has_the_bytes_of_its_result() -> None:
+    table = JobAnswers(horovod_pair(), "", 1).analysis()["collectives"]
+    assert sorted(row["bytes"] for row in table) == [4 * 16 * 64] + [4 * 64 * 64] * 29
+    untold = JobAnswers(ranks(rank_nodes(), rank_nodes()), "", 1).analysis()["collectives"]
+    assert {row["bytes"] for row in untold} == {0.0}
 
 
 def test_other_steps_of_the_job_tell_the_drift() -> None:
@@ -88,6 +96,11 @@ def test_links_of_a_real_server_and_two_workers() -> None:
     assert moved[ps, worker]["messages"] == 2 * 30 and moved[ps, worker]["bytes"] == 2 * (29 * 16384 + 4096)
     assert moved[ps, worker]["waited_ns"] > 0 and moved[worker, ps]["bytes"] > 0
     assert analysis["tensors"][0]["bandwidth"] > 0 and len(analysis["tensors"]) == 2 * 62
+    for link in analysis["links"]:
+        ends = link["source"], link["destination"]
+        waited = [t["waited_ns"] for t in analysis["tensors"] if (t["source"], t["destination"]) == ends]
+        assert 0 < max(waited) <= link["waited_ns"] <= sum(waited), "the waits overlap"
+    assert all(0 <= t["waited_ns"] <= t["end_ns"] - t["start_ns"] for t in analysis["tensors"])
     assert {c["process"] for c in analysis["clocks"]} == {"w0", "w1", "ps/0"}
     assert {lane["group"] for lane in answers.timeline()["lanes"]} == {"worker/0", "ps/0"}
 
@@ -105,7 +118,7 @@ def test_one_machines_clock_is_no_news() -> None:
 def test_a_link_that_holds_the_step_up_is_said_in_words() -> None:
     trace = recorded("ps_worker0_tf2.21_cpu.pb")
     waits = {"source": trace.devices[0].name, "destination": trace.devices[-1].name, "waited_ns": 3.5e8, "bytes": 41234}
-    said = _slow_link({**waits, "messages": 1, "wire_ns": 1.0, "mean_bandwidth": 0.0, "longest": 7}, 1e9)  # type: ignore[typeddict-item]
+    said = slow_link({**waits, "messages": 1, "wire_ns": 1.0, "mean_bandwidth": 0.0, "longest": 7}, 1e9)  # type: ignore[typeddict-item]
     assert "waited 0.35 s for 41.2 kB from" in said["text"] and "/job:" not in said["text"]
     assert said["evidence"]["nodes"] == [7]
 

@@ -14,31 +14,29 @@ import numpy as np
 
 from tftracer.cluster import straggler
 from tftracer.cluster.clocks import Clock, Observation, estimate
-from tftracer.cluster.matching import MISSING, Collectives, collectives, observations
+from tftracer.cluster.links import links_and_tensors, slow_link
+from tftracer.cluster.matching import MISSING, Collectives, collectives, observations, result_bytes
 from tftracer.cluster.merge import Merged, merge
 from tftracer.cluster.parts import Owners, Part, align
 from tftracer.cluster.straggler import Rank, Waits, milliseconds, rank_of
 from tftracer.errors import UnknownError
 from tftracer.trace.answers import Answers
-from tftracer.trace.devices import parse_device
 from tftracer.trace.model import Int64, TraceContext
-from tftracer.trace.summary import size
 from tftracer.web.messages import (
     ClockOffset,
     Finding,
     JobAnalysis,
+    JobTensor,
     Link,
     NodeDetail,
     NodeRef,
     Sentence,
     Straggler,
     Timeline,
-    Transfer,
     Verdict,
 )
 
 MAX_COLLECTIVES = 5000
-MAX_TENSORS = 5000
 ADVICE = {
     "compute": "Compare its ops with another rank's: does it get more work, a slower device, or share its machine?",
     "input": "Look at its input pipeline and at what it alone does between two steps: summaries, checkpoints, evaluation.",
@@ -75,6 +73,8 @@ class JobAnswers:
         self.waits = Waits.of(self._arrivals(), self.ranks)
         self.answers = Answers(None, TraceContext(title=title), trace=self.merged.trace, trace_id=trace_id)
         self._each: dict[int, Answers] = {}
+        self._known_links: tuple[list[Link], list[JobTensor]] | None = None
+        self._known_sizes: list[float] | None = None
         self._lock = threading.RLock()
 
     def seen_by(self, owners: Owners) -> list[Observation]:
@@ -118,10 +118,9 @@ class JobAnswers:
         found = self.stragglers()
         titles = dict(zip(self._ids, (part.title for part in self.parts)))
         links, tensors = self._links()
-        moved = [0.0] * len(self.met)
         return {
             "clocks": self._clock_table(),
-            "collectives": straggler.rows(self.met, self.waits, self._ids, moved)[:MAX_COLLECTIVES],
+            "collectives": straggler.rows(self.met, self.waits, self._ids, self._sizes()),
             "stragglers": found,
             "usual_suspects": straggler.usual_suspects(list(steps) or [found], titles),
             "links": links,
@@ -173,37 +172,25 @@ class JobAnswers:
             for i, clock in enumerate(self.clocks)
         ]
 
-    def _links(self) -> tuple[list[Link], list[Transfer]]:
-        """Bytes and waits for each link, added up over the ranks' traces, and the longest transfers, in merged node numbers."""
+    def _links(self) -> tuple[list[Link], list[JobTensor]]:
+        """Bytes and waits for each link and each tensor."""
         with self._lock:
-            if not hasattr(self, "_known_links"):
-                self._known_links = self._add_links()
+            if self._known_links is None:
+                self._known_links = links_and_tensors(self.parts, self._part, self.merged)
             return self._known_links
 
-    def _add_links(self) -> tuple[list[Link], list[Transfer]]:
-        links: dict[tuple[str, str], Link] = {}
-        tensors: list[Transfer] = []
-        for i, part in enumerate(self.parts):
-            if not (part.trace.bytes_moved > 0).any():
-                continue
-            answer, first = self._part(i).communication(), self.merged.first_node[i]
-            for link in answer["links"]:
-                key = (link["source"], link["destination"])
-                longest = link["longest"] + first
-                links[key] = _sum(links[key], link) if key in links else {**link, "longest": longest}
-            start = self.merged.trace.start
-            for t in answer["transfers"]:
-                node = t["node"] + first
-                shift = float(start[node]) - t["start_ns"]
-                tensors.append({**t, "node": node, "start_ns": t["start_ns"] + shift, "end_ns": t["end_ns"] + shift})
-        longest_first = sorted(tensors, key=lambda t: t["start_ns"] - t["end_ns"])
-        return sorted(links.values(), key=lambda link: -link["waited_ns"]), longest_first[:MAX_TENSORS]
+    def _sizes(self) -> list[float]:
+        """[collectives] bytes."""
+        with self._lock:
+            if self._known_sizes is None:
+                self._known_sizes = result_bytes(self.parts, self.met, MAX_COLLECTIVES)
+            return self._known_sizes
 
     def _sentences(self, found: Sequence[Straggler], links: Sequence[Link]) -> list[Sentence]:
         step = max(float(self.merged.trace.duration_ns), 1.0)
         sentences = [self._accusation(s, step) for s in found if s["cause"] != "none"]
         if links and links[0]["waited_ns"] > 0.1 * step * len(self.parts):
-            sentences.append(_slow_link(links[0], step * len(self.parts)))
+            sentences.append(slow_link(links[0], step * len(self.parts)))
         return sorted(sentences, key=lambda s: -s["share"])
 
     def _accusation(self, s: Straggler, step: float) -> Sentence:
@@ -251,33 +238,6 @@ class JobAnswers:
 
 def _renumbered(ref: NodeRef, first: int) -> NodeRef:
     return {**ref, "node": ref["node"] + first if ref["node"] >= 0 else ref["node"]}
-
-
-def _sum(one: Link, other: Link) -> Link:
-    wire, moved = one["wire_ns"] + other["wire_ns"], one["bytes"] + other["bytes"]
-    return {
-        "source": one["source"],
-        "destination": one["destination"],
-        "messages": one["messages"] + other["messages"],
-        "bytes": moved,
-        "wire_ns": wire,
-        "waited_ns": one["waited_ns"] + other["waited_ns"],
-        "mean_bandwidth": moved * 1e9 / wire if wire else 0.0,
-        "longest": one["longest"],
-    }
-
-
-def _slow_link(link: Link, step: float) -> Sentence:
-    waited, sent = milliseconds(link["waited_ns"]), size(link["bytes"])
-    source, destination = parse_device(link["source"]).title, parse_device(link["destination"]).title
-    return {
-        "code": "link",
-        "text": f"{destination} waited {waited} for {sent} from {source}, doing nothing else.",
-        "advice": "Send less (larger batches, smaller tensors), spread the variables over more servers, or use a faster network.",
-        "share": min(link["waited_ns"] / step, 1.0),
-        "numbers": {"waited_ns": link["waited_ns"], "bytes": link["bytes"]},
-        "evidence": {"nodes": [link["longest"]], "tab": "communication"},
-    }
 
 
 def _missing_ranks(missing: dict[str, str]) -> list[Finding]:

@@ -17,6 +17,7 @@ from tftracer.cluster.clocks import Observation, from_ends, from_sends
 from tftracer.cluster.parts import Owners, Part, owners_of_nodes
 from tftracer.trace.labels import parse_received
 from tftracer.trace.model import Int64, NodeKind, Trace
+from tftracer.trace.node import exec_stats
 
 #: Communication that is no meeting of all ranks: point to point, or a question that is answered locally.
 NO_COLLECTIVE = re.compile(
@@ -60,6 +61,18 @@ def collectives(parts: Sequence[Part]) -> Collectives:
     order = np.argsort(np.where(start == MISSING, np.iinfo(np.int64).max, start).min(axis=1), kind="stable")
     names = [name if not turn else f"{name} (turn {turn + 1})" for name, turn in shared]
     return Collectives([names[i] for i in order], [ops[i] for i in order], start[order], end[order], node[order])
+
+
+def result_bytes(parts: Sequence[Part], met: Collectives, most: int) -> list[float]:
+    """[most of the collectives] bytes of what each left on the first rank that took part; 0 where the trace does not say."""
+    first = (met.node != MISSING).argmax(axis=1) if len(met) else np.zeros(0, np.int64)
+    return [_bytes(parts[p].trace, int(met.node[row, p])) for row, p in enumerate(first[:most].tolist())]
+
+
+def _bytes(trace: Trace, node: int) -> float:
+    """Of all outputs of a node: what was asked for, which an allocator may have rounded up."""
+    described = [output.tensor_description.allocation_description for output in exec_stats(trace, node).output]
+    return float(sum(each.requested_bytes or each.allocated_bytes for each in described))
 
 
 def _meetings(trace: Trace) -> Iterator[tuple[tuple[str, int], int]]:

@@ -101,9 +101,9 @@ def _union(covers: Sequence[Cover]) -> Cover:
 
 
 def rows(met: Collectives, waits: Waits, ids: Sequence[str], moved: Sequence[float]) -> list[CollectiveRow]:
-    """One row a collective: who came last, and how long each of the others waited for it."""
+    """One row a collective, of as many as ``moved`` has: who came last, and how long each of the others waited for it."""
     result: list[CollectiveRow] = []
-    for i, name in enumerate(met.names):
+    for i, name in enumerate(met.names[: len(moved)]):
         arrival, last = waits.arrival[i], int(waits.last[i])
         waited = {ids[p]: float(arrival[last] - t) for p, t in enumerate(arrival) if t != MISSING and p != last}
         row: CollectiveRow = {

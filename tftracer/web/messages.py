@@ -580,7 +580,7 @@ class ClockOffset(TypedDict):
 class CollectiveRow(TypedDict):
     name: str
     op: str
-    bytes: float
+    bytes: float  # of its result on a rank; 0: the trace does not say
     last: str  # the process that came last
     spread_ns: float  # first to last arrival
     waited_ns: dict[str, float]
@@ -598,13 +598,19 @@ class Straggler(TypedDict):
     exposed_communication_ns: float
 
 
+class JobTensor(Transfer):
+    """A transfer between processes of a job."""
+
+    waited_ns: float  # of its time: the process that received it computed nothing
+
+
 class JobAnalysis(TypedDict):
     clocks: list[ClockOffset]
     collectives: list[CollectiveRow]
     stragglers: list[Straggler]
     usual_suspects: list[Straggler]  # over all of the job's traces
     links: list[Link]
-    tensors: list[Transfer]
+    tensors: list[JobTensor]  # the longest 5,000
     sentences: list[Sentence]
     findings: list[Finding]
 

@@ -553,13 +553,27 @@ export interface Straggler {
   exposed_communication_ns: number;
 }
 
+/** A transfer between processes of a job. */
+export interface JobTensor {
+  node: number;
+  tensor: string;
+  op: string;
+  source: string;
+  destination: string;
+  bytes: number;
+  start_ns: number;
+  end_ns: number;
+  bandwidth: number;
+  waited_ns: number;
+}
+
 export interface JobAnalysis {
   clocks: ClockOffset[];
   collectives: CollectiveRow[];
   stragglers: Straggler[];
   usual_suspects: Straggler[];
   links: Link[];
-  tensors: Transfer[];
+  tensors: JobTensor[];
   sentences: Sentence[];
   findings: Finding[];
 }

@@ -1,5 +1,6 @@
 /** The columns of a job's tables. */
-import type { ClockOffset, CollectiveRow, Straggler } from "@/client/messages";
+import { transferColumns } from "@/analyses/linkColumns";
+import type { ClockOffset, CollectiveRow, JobTensor, Straggler } from "@/client/messages";
 import type { TableColumn } from "@/components/table";
 import { formatBytes, formatCount, formatNs } from "@/format";
 import { CAUSES, STRAGGLER_PARTS, waitsOf } from "./parts";
@@ -55,6 +56,8 @@ function waits(titleOf: TitleOf, processes: readonly string[]): TableColumn<Coll
 
 const bytes = figure<CollectiveRow>("bytes", "Bytes", (r) => (r.bytes > 0 ? r.bytes : null), {
   unit: "B",
+  hint: "Of its result on one process",
+  width: "96px",
   text: (r) => (r.bytes > 0 ? formatBytes(r.bytes) : "–"),
 });
 
@@ -76,6 +79,14 @@ export function collectiveColumns(
     ...waits(titleOf, processes),
   ];
 }
+
+export const tensorColumns: readonly TableColumn<JobTensor>[] = [
+  ...transferColumns,
+  figure("waited", "Waited for", (r) => r.waited_ns, {
+    hint: "While it came, the process that received it computed nothing",
+    width: "112px",
+  }),
+];
 
 export function clockColumns(titleOf: TitleOf): TableColumn<ClockOffset>[] {
   const known = (r: ClockOffset): boolean => r.uncertainty_ns >= 0;
