@@ -66,6 +66,14 @@ def test_ranks_that_hydra_started_agree() -> None:
     assert name({"PMI_RANK": "0", "PMI_SIZE": "2"}) == name({"PMI_RANK": "1", "PMI_SIZE": "2"})
 
 
+def test_ranks_of_several_hosts_that_hydra_started_are_told_where_the_hub_is() -> None:
+    """Their proxies differ, so no name is the same for all: the hub is taken at the user's word."""
+    environ = {"PMI_RANK": "1", "PMI_SIZE": "2", "TFTRACER_HUB": "node1:9999"}
+    assert make_plan(find_place(environ, {}), environ).job == ""
+    numbered = {**environ, "I_MPI_HYDRA_UUID": "7"}
+    assert make_plan(find_place(numbered, {}), numbered).job.startswith("mpich-")
+
+
 def test_a_job_may_be_named_by_hand() -> None:
     assert name({**horovod(0), "TFTRACER_JOB": "mine"}) == "mine" == name({"TFTRACER_JOB": " mine "})
     assert name({}) == ""

@@ -69,8 +69,8 @@ class Plan:
 def make_plan(place: Place, environ: Environment, hub: str = "", shared_token: bool = False) -> Plan:
     """ValueError for a ``hub`` that names no host and port."""
     given = hub or environ.get("TFTRACER_HUB", "")
-    job = job_name(place, environ)
     targets = (parse_target(given),) if given.strip() else ()
+    job = job_name(place, environ, one_host=not targets)
     in_a_job = bool(job) and place["size"] != 1
     first = leads(place) and in_a_job and not targets
     return Plan(job if in_a_job else "", first, targets, tuple(_guesses(environ)) if in_a_job else (), shared_token)
@@ -105,8 +105,11 @@ JOB_VARIABLES = (
 )
 
 
-def job_name(place: Place, environ: Environment) -> str:
-    """The job's name, the same in all of its processes; "" for a process without a job."""
+def job_name(place: Place, environ: Environment, one_host: bool = True) -> str:
+    """The job's name, the same in all of its processes; "" for a process without a job.
+
+    Without ``one_host``, a name that only the processes of one host would agree on is none.
+    """
     if environ.get("TFTRACER_JOB", "").strip():
         return environ["TFTRACER_JOB"].strip()[:200]
     if place["launcher"] == "tf_config":
@@ -119,7 +122,7 @@ def job_name(place: Place, environ: Environment) -> str:
         if values[0]:
             return f"{place['launcher']}-{_digest(' '.join([*names, *values]))}"
     if place["launcher"] == "mpich":  # Hydra tells no number; but one proxy starts all of a host's ranks
-        return f"mpich-{_digest(f'{socket.gethostname()} {os.getppid()}')}"
+        return f"mpich-{_digest(f'{socket.gethostname()} {os.getppid()}')}" if one_host else ""
     return f"{place['launcher']}-{place['size'] or 0}"
 
 

@@ -22,10 +22,11 @@ VARIABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] =
     "horovod": (("HOROVOD_RANK",), ("HOROVOD_SIZE",), ("HOROVOD_LOCAL_RANK",)),
     "openmpi": (("OMPI_COMM_WORLD_RANK",), ("OMPI_COMM_WORLD_SIZE",), ("OMPI_COMM_WORLD_LOCAL_RANK",)),
     "mpich": (
-        ("PMI_RANK", "MV2_COMM_WORLD_RANK", "PMIX_RANK"),
+        ("PMI_RANK", "MV2_COMM_WORLD_RANK"),
         ("PMI_SIZE", "MV2_COMM_WORLD_SIZE"),
         ("MPI_LOCALRANKID", "PMI_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_RANK"),
     ),
+    "pmix": (("PMIX_RANK",), (), ()),  # Open MPI and SLURM say the rest by variables of their own
     "slurm": (("SLURM_PROCID",), ("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS"), ("SLURM_LOCALID",)),
 }
 HOROVOD_MODULES = ("horovod.tensorflow", "horovod.tensorflow.keras", "horovod.keras", "horovod.torch")
@@ -47,13 +48,21 @@ def find_place(environ: Environment | None = None, modules: Mapping[str, Any] | 
     found = _from_horovod(sys.modules if modules is None else modules) or _from_variables("horovod", environ)
     if found is None:
         found = _from_tf_config(environ)
-    for launcher in ("openmpi", "mpich", "slurm"):
+    for launcher in ("openmpi", "mpich", "pmix", "slurm"):
         variables = _from_variables(launcher, environ)
         if found is None:
             found = variables
-        elif variables is not None and found["local_rank"] is None:
-            found["local_rank"] = variables["local_rank"]
+        elif variables is not None:
+            _fill_in(found, variables)
     return found or unknown_place()
+
+
+def _fill_in(place: Place, other: Place) -> None:
+    """What another launcher's variables add: PMIx under SLURM tells no size. Where the ranks differ, so may the sizes."""
+    if place["local_rank"] is None:
+        place["local_rank"] = other["local_rank"]
+    if place["size"] is None and place["rank"] == other["rank"]:
+        place["size"] = other["size"]
 
 
 def process_title(place: Place, pid: int) -> str:

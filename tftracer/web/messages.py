@@ -55,7 +55,7 @@ class Place(TypedDict):
     local_rank: int | None
     role: str  # "worker", "ps", "chief", "" where nothing tells
     task: int | None
-    launcher: str  # "horovod", "openmpi", "mpich", "slurm", "tf_config", ""
+    launcher: str  # "horovod", "openmpi", "mpich", "pmix", "slurm", "tf_config", ""
 
 
 class Problem(TypedDict):
