@@ -21,11 +21,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--times", type=int, default=200)
     options = parser.parse_args()
-    traces = 0
+    kills = []
     for seed in range(options.times):
         with tempfile.TemporaryDirectory() as folder:
-            traces += killing.kill_and_look(Path(folder), random.Random(seed))
-    print(f"{options.times} kills, {traces} traces announced as done, none lost")
+            kills.append(killing.kill_and_look(Path(folder), random.Random(seed)))
+        if len(kills) % 20 == 0:
+            print(f"{len(kills)} kills so far", flush=True)
+    announced, cut, rewriting = (sum(column) for column in zip(*kills))
+    print(f"{len(kills)} kills, {announced} traces announced as done, none lost")
+    print(f"{cut} spools ended inside a record, {rewriting} were being rewritten")
 
 
 if __name__ == "__main__":

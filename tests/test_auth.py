@@ -141,6 +141,18 @@ def test_the_limit_is_reached_and_forgotten_with_time() -> None:
     assert limiter.exhausted("a")
 
 
+def test_a_network_of_ipv6_guesses_as_one() -> None:
+    limiter = Limiter(burst=3, per_second=0.0)
+    for address in ("2001:db8::1", "2001:db8::ffff:1", "2001:db8:0:0:1::2"):
+        assert not limiter.exhausted(address)
+        limiter.wrong(address)
+    assert limiter.exhausted("2001:db8::99")
+    assert not limiter.exhausted("2001:db8:0:1::1")
+    for _ in range(3):
+        limiter.wrong("::ffff:192.0.2.1")
+    assert limiter.exhausted("192.0.2.1") and not limiter.exhausted("192.0.2.2") and not limiter.exhausted("not one")
+
+
 def test_many_addresses_cost_no_memory() -> None:
     limiter = Limiter(burst=3, per_second=0.5, addresses=10)
     for number in range(1000):

@@ -89,6 +89,88 @@ def test_old_spools_of_dead_jobs_go_young_ones_stay(
     assert "delete what you do not need" in caplog.text
 
 
+def test_what_a_kill_left_of_a_rewrite_goes_after_a_day(tmp_path: Path) -> None:
+    killed_job(tmp_path)
+    (dead,) = places.dead_spools(tmp_path)
+    left, mine = dead.path.with_suffix(".new"), tmp_path / "mine.new"
+    for path in (left, mine):
+        path.write_bytes(dead.path.read_bytes()[:-10])
+    places.tidy(tmp_path)
+    assert left.exists()
+    then = time.time() - 2 * 86400
+    for path in (left, mine):
+        os.utime(path, (then, then))
+    places.tidy(tmp_path)
+    assert not left.exists() and mine.exists() and places.dead_spools(tmp_path) == [dead]
+
+
+def test_a_folder_without_rights_is_said_and_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    folder, opened = tmp_path / "locked", os.open
+
+    def refusing(path: object, flags: int, mode: int = 0o777) -> int:  # root may write anywhere
+        if str(path).startswith(str(folder)):
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(str(path), flags, mode)
+
+    monkeypatch.setattr(os, "open", refusing)
+    folder.mkdir(mode=0o500)
+    with recording(folder) as recorder:
+        steps(recorder, 5, {2: RAW})
+        (problem,) = recorder.session()["problems"]
+        assert problem["code"] == "spool" and f"{folder} cannot be used" in problem["message"]
+        assert "Permission denied" in problem["message"]
+        assert Path(recorder.session()["file"]).parent == places.temporary_folder() and recorder.trace_bytes(1) == RAW
+    assert list(folder.iterdir()) == []
+
+
+def test_a_disk_that_is_full_at_the_start_keeps_no_empty_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    def full(fd: int, data: bytes, offset: int) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", full)
+        spool, trouble = places.open_spool(tmp_path / "full", "abc")
+    assert spool.path is None and trouble.count("No space left") == 2
+    assert list((tmp_path / "full").iterdir()) == [] == list(places.temporary_folder().iterdir())
+
+
+def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a network file system without a lock daemon answers."""
+
+    def no_locks(fd: int, operation: int) -> None:
+        raise OSError(37, "No locks available")
+
+    killed_job(tmp_path)
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    with recording(tmp_path) as live:
+        steps(live, 5, {2: RAW})
+        assert live.session()["problems"] == [] and live.trace_bytes(1) == RAW
+        (dead,) = places.dead_spools(tmp_path)
+        assert str(dead.path) != live.session()["file"]
+        assert open_session(live.session()["file"]).runs()[0]["steps"] == 5
+        live.rewrite()
+        assert live.trace_bytes(1) == RAW
+    assert open_session(live.session()["file"]).trace_bytes(1) == RAW
+
+
+def test_a_file_in_use_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A spool of the same name: the new session goes elsewhere, and the other's stays whole."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(places, "_name", lambda session_id: "the-same-1-20200101T000000-a.tftrace")
+    with recording(tmp_path / "spool") as one:
+        steps(one, 3, {2: RAW})
+        with recording(tmp_path / "spool") as other:
+            steps(other, 5)
+            (problem,) = other.session()["problems"]
+            assert problem["code"] == "spool" and "cannot be used" in problem["message"]
+            assert Path(other.session()["file"]).parent == places.temporary_folder()
+        assert one.trace_bytes(1) == RAW
+    assert open_session(one.session()["file"]).runs()[0]["steps"] == 3
+
+
 def test_a_live_spool_is_never_taken_for_dead_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     killed_job(tmp_path)
     monkeypatch.setattr("tftracer.session.places.is_locked", lambda fd: None)

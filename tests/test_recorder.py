@@ -104,6 +104,93 @@ def test_saving_goes_on_while_the_file_is_rewritten(tmp_path: Path) -> None:
     assert comparable(open_session(tmp_path / "saved.tftrace"))[3] == shown[3]
 
 
+def test_traces_that_make_way_while_the_session_is_saved_are_saved(tmp_path: Path) -> None:
+    with recording(tmp_path / "spool", keep_traces=2) as recorder:
+        steps(recorder, 5, {2: RAW, 3: RAW})
+        shown = comparable(recorder)
+        chunks = recorder.saved_bytes()
+        abandoned = recorder.saved_bytes()
+        for number in range(6, 9):
+            step(recorder, number, raw=RAW)
+        recorder.flush()
+        (tmp_path / "saved.tftrace").write_bytes(b"".join(chunks))
+        assert len(recorder.spool._buried) == 3  # as somebody else has not read them yet
+        del abandoned, chunks
+        gc.collect()
+        assert recorder.spool._buried == []
+        assert [trace["id"] for trace in recorder.runs()[0]["traces"]] == [4, 5] and recorder.trace_bytes(5) == RAW
+    assert comparable(open_session(tmp_path / "saved.tftrace"))[1:] == shown[1:]
+
+
+def test_a_full_disk_forgets_neither_what_made_way_nor_what_was_written_on_a_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with recording(tmp_path, keep_traces=2) as recorder:
+        steps(recorder, 5, {2: RAW, 3: RAW})
+        with monkeypatch.context() as full:
+            full.setattr(recorder.spool._store, "write_at", no_space)
+            recorder.set_note(2, "written on a full disk")
+            assert recorder._drop_oldest(1, 1)
+        assert [problem["code"] for problem in recorder.session()["problems"]] == ["storage"]
+        step(recorder, 6, raw=RAW)
+        recorder.flush()
+        shown = comparable(recorder)
+        assert shown[0]["problems"] == []
+    reopened = open_session(recorder.session()["file"])
+    assert comparable(reopened) == shown
+    assert [trace["id"] for trace in reopened.runs()[0]["traces"]] == [2, 3]
+    assert reopened.trace_record(2)["note"] == "written on a full disk"
+
+
+def test_a_run_seen_first_on_a_full_disk_is_there_when_its_trace_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with recording(tmp_path) as recorder:
+        with monkeypatch.context() as full:
+            full.setattr(recorder.spool._store, "write_at", no_space)
+            steps(recorder, 3)
+        step(recorder, 4, raw=RAW)
+        recorder.flush()
+        shown = comparable(recorder)
+    assert comparable(open_session(recorder.session()["file"]))[1:] == shown[1:]
+
+
+def no_space(offset: int, data: bytes) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_disk_slower_than_the_traces_makes_requests_wait_and_never_a_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that takes nothing for as long as it is told to."""
+    with recording(tmp_path, keep_traces=100) as recorder:
+        steps(recorder, 3)
+        stuck, released = threading.Event(), threading.Event()
+        write_at = recorder.spool._store.write_at
+
+        def slow(offset: int, data: bytes) -> None:
+            stuck.set()
+            released.wait(60)
+            write_at(offset, data)
+
+        monkeypatch.setattr(recorder.spool._store, "write_at", slow)
+        recorder.set_trace_all(True)
+        call, tickets = ([TRAIN, LOSS], {X: 0}), []
+        for number in range(4, 24):  # as the hook does it, on the training's thread
+            ticket = recorder.tracker.take(*call, None)
+            tickets.append(ticket)
+            step(recorder, number, raw=RAW if ticket else b"")
+            if ticket:
+                recorder.tracker.requests.settle(ticket)
+        assert stuck.wait(60)
+        assert sum(ticket is not None for ticket in tickets) == tracker.MAX_WAITING == recorder.tracker.waiting
+        recorder.request_traces(1, 2)
+        assert recorder.tracker.take(*call, None) is None and recorder.runs()[0]["pending_traces"] == 2
+        released.set()
+        assert recorder.flush()
+        assert recorder.runs()[0]["steps"] == 23 and len(recorder.runs()[0]["traces"]) == tracker.MAX_WAITING
+        ticket = recorder.tracker.take(*call, None)
+        assert ticket is not None and ticket.asked_by == "user" and recorder.runs()[0]["pending_traces"] == 1
+
+
 def test_saving_does_not_overwrite_unasked(tmp_path: Path) -> None:
     path = str(tmp_path / "a.tftrace")
     with recording(tmp_path / "spool") as recorder:

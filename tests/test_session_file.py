@@ -18,7 +18,7 @@ from recording import RAW, recording, steps
 from tftracer.errors import FormatError, StorageError, TruncatedError
 from tftracer.session import file as tftrace
 from tftracer.session.file import FileBytes, Reader, compress, record
-from tftracer.session.saved import open_session
+from tftracer.session.saved import open_session, read_model
 from tftracer.session.spool import Memory
 
 VALUES = st.recursive(
@@ -184,17 +184,43 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         open_session(str(tmp_path))
 
 
+class Counting(FileBytes):
+    """A file that knows how much of it was read."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.reads: list[int] = []
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        data = super().read_at(offset, size)
+        self.reads.append(len(data))
+        return data
+
+
 def test_two_gigabytes_are_indexed_by_skipping(tmp_path: Path) -> None:
-    """The payload is a hole of 2 GB: reading it would show in the bytes read."""
-    path, payload = tmp_path / "large.tftrace", 2**31
+    """Two hundred payloads are holes of 10 MB: reading one would show in the bytes read."""
+    path, payload, traces = tmp_path / "large.tftrace", 10 << 20, 205
     with path.open("wb") as file:
         file.write(tftrace.header() + record("run", {"id": 1, "title": "a"}))
-        meta = msgpack.packb({"id": 1, "run_id": 1, "raw_size": 100, "payload_crc": 0})
         packer = msgpack.Packer()
-        file.write(packer.pack_array_header(4) + packer.pack("trace") + packer.pack(zlib.crc32(meta)) + packer.pack(meta))
-        file.write(b"\xc6" + payload.to_bytes(4, "big"))
-        file.seek(payload, os.SEEK_CUR)
+        for number in range(1, traces + 1):
+            meta = msgpack.packb({"id": number, "run_id": 1, "raw_size": 100, "payload_crc": 0})
+            file.write(packer.pack_array_header(4) + packer.pack("trace") + packer.pack(zlib.crc32(meta)) + packer.pack(meta))
+            file.write(b"\xc6" + payload.to_bytes(4, "big"))
+            file.seek(payload, os.SEEK_CUR)
         file.write(record("run", {"id": 2, "title": "b"}))
-    session = open_session(path)
-    assert [run["title"] for run in session.runs()] == ["a", "b"] and not session.session()["cut"]
-    assert session.runs()[0]["traces"][0]["stored_bytes"] == payload
+    assert path.stat().st_size > 2 << 30
+    source = Counting(path)
+    model = read_model(Reader(source), str(path))
+    assert [run.title for run in model.runs.values()] == ["a", "b"] and not model.facts["cut"]
+    assert [trace.payload.size for trace in model.traces.values()] == [payload] * traces
+    assert sum(source.reads) < 8 << 20  # the most that a header may be, and some kB a trace
+
+
+def test_small_records_are_read_many_at_a_time_and_large_ones_whole(tmp_path: Path) -> None:
+    notes = ["x" * (3_000_000 if number == 500 else number % 40) for number in range(2000)]
+    path = tmp_path / "small.tftrace"
+    path.write_bytes(tftrace.header() + b"".join(record("note", {"text": note}) for note in notes))
+    source = Counting(path)
+    assert [found.meta["text"] for found in Reader(source)] == notes
+    assert len(source.reads) < 30

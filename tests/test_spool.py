@@ -58,6 +58,43 @@ def test_a_rewrite_that_fails_changes_nothing(tmp_path: Path) -> None:
     assert numbers(path) == [1, 3]
 
 
+def test_what_found_no_space_is_written_before_what_comes_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "s.tftrace"
+    spool = Spool(path)
+    spool.append(part(1))
+
+    def full(fd: int, data: bytes, offset: int) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", full)
+        for number in (2, 3):
+            with pytest.raises(StorageError, match="No space left"):
+                spool.append(part(number))
+            spool.owe(part(number))
+    assert numbers(path) == [1]
+    spool.append(part(4))
+    spool.append(part(5))
+    assert numbers(path) == [1, 2, 3, 4, 5]
+    spool.owe(part(6))
+    spool.rewrite(iter([part(6), part(7)]))  # all there is
+    spool.append(part(8))
+    assert numbers(path) == [6, 7, 8]
+
+
+def test_there_is_space_again_when_the_largest_refused_would_find_it() -> None:
+    spool = Spool(None)
+    assert spool.has_space()
+    with pytest.raises(StorageError):
+        spool.append(Part("note", {}, bytes(64 << 20), 1))
+    spool.append(part(1))
+    assert not spool.has_space()  # for what was refused
+    kept = spool.append(Part("note", {}, bytes(32 << 20), 1))
+    with pytest.raises(StorageError):
+        spool.append(Part("note", {}, bytes(40 << 20), 1))
+    assert not spool.has_space() and kept.payload.size == 32 << 20
+
+
 def test_buried_payloads_give_their_space_back(tmp_path: Path) -> None:
     spool = Spool(tmp_path / "s.tftrace")
     record = spool.append(part(1, os.urandom(1 << 20)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import io
 import json
@@ -100,6 +101,21 @@ def test_an_upload_has_a_limit(client: Client, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(downloads.SessionFileHandler, "body_limit", 1000)
     answer = client("POST", "/api/session/file", b"x" * 1001, Content_Type=BINARY)
     assert (answer.status, answer.code) == (413, "too_large")
+
+
+def test_an_upload_without_a_length_has_a_limit_too(
+    client: Client, source: FakeSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(downloads, "UPLOAD_BYTES", 1_500_000)
+    connection = client.connection()
+    headers = {"Authorization": f"Bearer {client.server.token}", "Content-Type": BINARY}
+    with contextlib.suppress(ConnectionError, http.client.HTTPException):  # it may be told while it still sends
+        connection.request("POST", "/api/session/file", io.BytesIO(bytes(5_000_000)), headers, encode_chunked=True)
+        assert connection.getresponse().status >= 400
+    connection.close()
+    client.server.stop()
+    assert not source.loaded and not list(tmp_path.iterdir())
 
 
 def test_a_full_disk_is_told_when_the_upload_ends(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -344,14 +344,18 @@ def test_with_tls_plain_http_gets_nothing(certificate: tuple[str, str], caplog: 
     caplog.clear()  # Tornado's word about the handshake
 
 
-@pytest.mark.parametrize("case", ["missing", "not a certificate", "key alone"])
+@pytest.mark.parametrize("case", ["missing", "not a certificate", "key alone", "key with a passphrase"])
 def test_a_bad_certificate_never_means_plain_http(case: str, tmp_path: Path, certificate: tuple[str, str]) -> None:
     junk = tmp_path / "junk.pem"
     junk.write_text("junk")
+    sealed = str(tmp_path / "sealed.pem")
+    command = ["openssl", "rsa", "-aes256", "-passout", "pass:secret", "-in", certificate[1], "-out", sealed]
+    subprocess.run(command, check=True, capture_output=True)
     files = {
         "missing": {"certfile": str(tmp_path / "none.pem")},
         "not a certificate": {"certfile": str(junk)},
         "key alone": {"keyfile": certificate[1]},
+        "key with a passphrase": {"certfile": certificate[0], "keyfile": sealed},  # nobody is asked for it at the terminal
     }[case]
     with pytest.raises(PortError), serving(**files):
         raise AssertionError("it serves")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 from tftracer.session.places import dead_spools
 from tftracer.session.saved import open_session
@@ -15,13 +17,21 @@ from tftracer.session.saved import open_session
 JOB = Path(__file__).with_name("killed_job.py")
 
 
+class Kill(NamedTuple):
+    """What one kill met with."""
+
+    announced: int  # traces told as done
+    cut: bool  # inside a record
+    rewriting: bool  # the spool was being replaced by a smaller one
+
+
 def start(folder: Path) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
     return subprocess.Popen([sys.executable, str(JOB), str(folder)], stdout=subprocess.PIPE, env=environment)
 
 
-def kill_and_look(folder: Path, chance: random.Random) -> int:
-    """Kill a job after some of its traces and part of the next; every trace announced must be there. Returns how many were."""
+def kill_and_look(folder: Path, chance: random.Random) -> Kill:
+    """Kill a job after some of its traces and part of the next; every trace announced must be there."""
     job = start(folder)
     assert job.stdout is not None
     lines: list[list[str]] = []
@@ -30,8 +40,9 @@ def kill_and_look(folder: Path, chance: random.Random) -> int:
         line = job.stdout.readline().decode().split()
         assert line, "the job ended by itself"
         lines.append(line)
-    for _ in range(chance.randint(0, 20_000)):  # some microseconds more or less
-        pass
+    with contextlib.suppress(subprocess.TimeoutExpired):  # a random part of what comes next: some traces take 100 ms
+        job.wait(timeout=chance.uniform(0, 0.1))
+        raise AssertionError("the job ended by itself")
     os.kill(job.pid, signal.SIGKILL)
     lines += [line.split() for line in job.stdout.read().decode().splitlines() if len(line.split()) == 3]
     job.wait()
@@ -39,7 +50,7 @@ def kill_and_look(folder: Path, chance: random.Random) -> int:
     return look(folder, lines)
 
 
-def look(folder: Path, lines: list[list[str]]) -> int:
+def look(folder: Path, lines: list[list[str]]) -> Kill:
     path = next(line[1] for line in lines if line[0] == "SPOOL")
     assert [spool.path for spool in dead_spools(folder)] == [Path(path)]
     session = open_session(path)
@@ -52,4 +63,4 @@ def look(folder: Path, lines: list[list[str]]) -> int:
     for trace_id in done.keys() & kept.keys():
         assert len(session.trace_bytes(trace_id)) == done[trace_id]
     Path(path).unlink()
-    return len(done)
+    return Kill(len(done), bool(session.session()["cut"]), bool(list(folder.glob("*.new"))))

@@ -20,8 +20,9 @@ MAX_GAPS = 501
 
 class Pending(NamedTuple):
     first_step: int
-    steps: list[tuple[float, float]]  # (start, duration)
-    traced: list[int]  # positions in steps
+    starts: Doubles
+    durations: Doubles
+    traced: list[int]  # positions in them
 
 
 class Meter:
@@ -43,7 +44,8 @@ class Meter:
         self._busy_at_last_end = 0.0
         self.stored = False  # whether the run's definition is in the spool
         self.needs_history = False  # too many steps wait: write the whole history instead
-        self.pending: list[tuple[float, float]] = []
+        self.pending: list[tuple[Doubles, Doubles]] = []  # starts, durations: as they came
+        self._pending_steps = 0
         self.pending_traced: list[int] = []
         self.changed = False
         self._since_history = 0  # steps written one by one since the last whole history
@@ -66,19 +68,20 @@ class Meter:
             self._overheads.extend((durations[traced] - (self.median_s or 0.0)).tolist())
         self.history.add(first, starts, durations)
         self.history.traced.extend(first + position for position in traced)
-        self._remember(starts.tolist(), durations.tolist(), traced)
+        self._remember(starts, durations, traced)
         return first
 
-    def _remember(self, starts: list[float], durations: list[float], traced: list[int]) -> None:
+    def _remember(self, starts: Doubles, durations: Doubles, traced: list[int]) -> None:
         if self.first_run_at is None:
-            self.first_run_at = starts[0]
-        self.last_run_at, self.last_s, self.changed = starts[-1], durations[-1], True
-        self.recent.extend(durations[-RECENT_STEPS:])
+            self.first_run_at = float(starts[0])
+        self.last_run_at, self.last_s, self.changed = float(starts[-1]), float(durations[-1]), True
+        self.recent.extend(durations[-RECENT_STEPS:].tolist())
         if self.needs_history:
             return
-        self.pending_traced.extend(len(self.pending) + position for position in traced)
-        self.pending.extend(zip(starts, durations))
-        if len(self.pending) > MAX_PENDING:
+        self.pending_traced.extend(self._pending_steps + position for position in traced)
+        self.pending.append((starts, durations))
+        self._pending_steps += len(starts)
+        if self._pending_steps > MAX_PENDING:
             self.want_history()
 
     def _add_gaps(self, starts: Doubles, durations: Doubles, busy: Doubles) -> None:
@@ -91,16 +94,20 @@ class Meter:
 
     def want_history(self) -> None:
         self.needs_history = True
-        self.pending, self.pending_traced = [], []
+        self._forget_pending()
+
+    def _forget_pending(self) -> None:
+        self.pending, self.pending_traced, self._pending_steps = [], [], 0
 
     def take_pending(self, most: int) -> Pending | None:
         """The steps to be written now; None: write the whole history, for more than ``most`` were written one by one."""
         self.changed = False
-        if self.needs_history or self._since_history + len(self.pending) > most:
+        if self.needs_history or self._since_history + self._pending_steps > most or not self.pending:
             self.want_history()
             return None
-        taken = Pending(self.steps - len(self.pending) + 1, self.pending, self.pending_traced)
-        self.pending, self.pending_traced = [], []
+        starts, durations = (np.concatenate(columns) for columns in zip(*self.pending))
+        taken = Pending(self.steps - self._pending_steps + 1, starts, durations, self.pending_traced)
+        self._forget_pending()
         return taken
 
     def written(self, size: int, steps: int) -> None:

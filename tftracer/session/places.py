@@ -14,16 +14,18 @@ from pathlib import Path
 
 from tftracer.errors import StorageError
 from tftracer.session.file import SUFFIX, is_session
-from tftracer.session.spool import Spool, is_locked
+from tftracer.session.spool import ASIDE, Spool, is_locked
 
 log = logging.getLogger("tftracer")
 
 #: A dead job's spool is deleted when it is older than this, never before.
 KEEP_DAYS = 30
+#: Half-written ones go earlier; a rewrite takes seconds, on a slow network file system minutes.
+LEFTOVER_S = 86400.0
 #: Younger spools are never deleted; when they take more than this, the log says so.
 MUCH_BYTES = 10 << 30
 
-_NAME = re.compile(r"(?P<host>.+)-(?P<pid>\d+)-\d{8}T\d{6}-[0-9a-f]+\.tftrace$")
+_NAME = re.compile(rf"(?P<host>.+)-(?P<pid>\d+)-\d{{8}}T\d{{6}}-[0-9a-f]+({re.escape(SUFFIX)}|{re.escape(ASIDE)})$")
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,10 @@ def tidy(folder: Path) -> None:
         if spool.changed_at < oldest:
             spool.path.unlink(missing_ok=True)
             log.info("Deleted the spool %s of a job that ended more than %d days ago", spool.path, KEEP_DAYS)
+    for path in folder.glob(f"*{ASIDE}"):  # of jobs that were killed while they rewrote their spools, which are whole
+        left = _dead(path)
+        if left and left.changed_at < time.time() - LEFTOVER_S:
+            path.unlink(missing_ok=True)
     total = sum(spool.bytes for spool in dead if spool.changed_at >= oldest)
     if total > MUCH_BYTES:
         log.warning("Ended jobs' spools take %.1f GB in %s; delete what you do not need", total / 1e9, folder)

@@ -13,26 +13,27 @@ Listeners are called from these two threads, or from the one that made the chang
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from tftracer.errors import StorageError, UnsupportedError
+from tftracer.errors import StorageError, TracerError, UnsupportedError
 from tftracer.helper.engine import Helped
 from tftracer.helper.library import Payload, Trace
-from tftracer.session import checks, places, process, saving, steps
+from tftracer.session import checks, loading, places, process, saving, steps
 from tftracer.session.facts import process_facts
 from tftracer.session.file import Record, Stored
 from tftracer.session.history import History
 from tftracer.session.meter import Meter
 from tftracer.session.model import TRACE, TRACE_FACTS, TRACE_REMOVED, RunState, SessionModel
 from tftracer.session.requests import RunHandle
-from tftracer.session.saved import SavedSession, open_session
+from tftracer.session.saved import open_session
 from tftracer.session.source import Listener
 from tftracer.session.spool import Memory, Part, Spool
 from tftracer.session.tracker import Tracker
@@ -107,9 +108,7 @@ class Recorder:
 
     def hook_factory(self) -> Any:
         """A new SessionRunHook of this recorder. ``MissingTensorFlowError`` where there is no TensorFlow."""
-        from tftracer import hook
-
-        return hook.TracingHook(self.start())
+        return importlib.import_module("tftracer.hook").TracingHook(self.start())
 
     def set_tensorflow(self, version: str, hook_cost_s: float | None) -> None:
         with self.lock:
@@ -244,8 +243,7 @@ class Recorder:
         """A problem is over."""
         with self.lock:
             problems = self.model.facts["problems"]
-            left = [problem for problem in problems if problem["code"] != code]
-            self.model.facts["problems"] = left
+            left = self.model.facts["problems"] = [problem for problem in problems if problem["code"] != code]
         if len(left) != len(problems):
             self.facts_changed()
 
@@ -261,6 +259,7 @@ class Recorder:
             except StorageError:
                 if part.stored:
                     raise
+                self.spool.owe(part)
                 record = Record(part.type, part.meta, Stored(Memory(), 0, 0, 0, 0), 0, 0)
             with self.lock:
                 self.model.apply(record)
@@ -280,7 +279,8 @@ class Recorder:
         except StorageError as error:
             self.add_problem("storage", f"{error} Training goes on; what was written before can be read.")
             raise
-        self.solved("storage")
+        if self.spool.has_space():
+            self.solved("storage")
         return record
 
     def write_facts(self) -> None:
@@ -296,7 +296,7 @@ class Recorder:
 
         try:
             records = self.spool.rewrite(parts())
-        except StorageError as error:
+        except TracerError as error:
             self.spool.dead_bytes = self.spool.dead_records = 0  # tried again when as much has gathered once more
             self.add_problem("storage", f"{error} Training goes on.")
             return
@@ -339,7 +339,13 @@ class Recorder:
         saving.write_whole(path, self.saved_bytes(), overwrite)
 
     def saved_bytes(self) -> Iterator[bytes]:
-        return saving.stream(saving.parts(self.snapshot()))
+        """The session as it is now, traces that make way meanwhile included."""
+        chunks = self._saved_bytes()
+        return chain([next(chunks)], chunks)  # begun now
+
+    def _saved_bytes(self) -> Iterator[bytes]:
+        with self.spool.held():
+            yield from saving.stream(saving.parts(self.snapshot()))
 
     def snapshot(self) -> saving.Snapshot:
         with self.lock:
@@ -349,27 +355,7 @@ class Recorder:
 
     def load(self, path: str, name: str = "") -> Loaded:
         """Add a file's runs and traces to this session, under numbers of their own; ``name``: how the file is called."""
-        other, origin = open_session(path), name or Path(path).name
-        traces = sum(self._load_run(other, run, origin) for run in other.runs())
-        return {"ok": True, "runs": len(other.runs()), "traces": traces, "cut": other.session()["cut"]}
-
-    def _load_run(self, other: SavedSession, run: Run, origin: str) -> int:
-        with self.lock:
-            number = self.model.next_run_id()
-        state = replace(other.run_state(run["id"]), id=number, origin=origin, traces={}, history=[])
-        self.change(saving.run_part(state))
-        self.change(saving.history_part(state, other.history(run["id"])))
-        self.tell({"type": "run", "payload": self.run(number)})
-        for record in run["traces"]:
-            self._load_trace(other, record["id"], number)
-        return len(run["traces"])
-
-    def _load_trace(self, other: SavedSession, trace_id: int, run_id: int) -> None:
-        part = saving.trace_part(other.trace_state(trace_id))
-        with self.lock:
-            part.meta.update(id=self.model.next_trace_id(), run_id=run_id)
-        self.change(Part(TRACE, part.meta, part.stored, part.raw_size))
-        self.tell({"type": "trace", "payload": self.trace_record(part.meta["id"])})
+        return loading.load(self, open_session(path), name or Path(path).name)
 
     # ---------------------------------------------------------------------------------------------------------- others
 

@@ -45,7 +45,9 @@ def history_part(run: RunState, history: History) -> Part:
 
 
 def trace_part(trace: TraceState) -> Part:
-    return Part(TRACE, {**trace.record, "context": trace.context}, trace.payload.stored(), trace.payload.raw_size)
+    payload = trace.payload
+    meta = {**trace.record, "context": trace.context, "payload_crc": payload.crc}
+    return Part(TRACE, meta, payload.copied(), payload.raw_size)
 
 
 def snapshot(model: SessionModel, history_of: Callable[[RunState], Callable[[], History]]) -> Snapshot:

@@ -12,7 +12,8 @@ import ctypes
 import os
 import threading
 import zlib
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +28,10 @@ except ImportError:  # no flock on this system: spools are told apart by their p
 
 #: What a session may keep in memory where no file can be written at all.
 MEMORY_LIMIT = 64 << 20
+#: What a spool is called while it takes the old one's place.
+ASIDE = ".new"
+#: Small records that wait for space on a full disk.
+MAX_OWED = 1000
 
 
 class Part(NamedTuple):
@@ -68,6 +73,14 @@ class Disk:
     def punch(self, offset: int, size: int) -> None:
         punch_hole(self.handle.fd, offset, size)
 
+    def free(self) -> int:
+        """Bytes that the file system has left; a user's quota may leave fewer."""
+        try:
+            found = os.fstatvfs(self.handle.fd)
+        except (AttributeError, OSError):
+            return 0
+        return found.f_bavail * found.f_frsize
+
     def close(self) -> None:
         self.handle.close()
 
@@ -100,6 +113,9 @@ class Memory:
 
     def punch(self, offset: int, size: int) -> None: ...
 
+    def free(self) -> int:
+        return self._limit - len(self._data)
+
     def close(self) -> None: ...
 
 
@@ -114,12 +130,19 @@ class Spool:
         self._end = len(self._head)
         self.dead_bytes = 0  # of records that later ones have made superfluous
         self.dead_records = 0
+        self._readers = 0  # of all that is there, superfluous or not
+        self._buried: list[Stored] = []  # while they read
+        self._owed: deque[Part] = deque(maxlen=MAX_OWED)
+        self._too_large = 0  # the largest record that found no space, 0: there is space
 
     def _made(self, path: Path | None, memory: Memory | None) -> Disk | Memory:
+        store: Disk | Memory | None = None
         try:
-            store: Disk | Memory = Disk(path) if path else memory or Memory()
+            store = Disk(path) if path else memory or Memory()
             store.write_at(0, self._head)
         except OSError as error:
+            if path and store:  # half a header is of no use to anybody
+                path.unlink(missing_ok=True)
             raise StorageError(f"{path}: cannot be written ({error.strerror or error}).") from error
         return store
 
@@ -129,16 +152,36 @@ class Spool:
 
     def append(self, part: Part) -> Record:
         """Write one record; ``StorageError`` if it could not be written whole, then the file is as it was."""
-        head = tftrace.record_head(part.type, part.meta, part.stored, part.raw_size)
         with self.lock:
-            start = self._end
-            try:
-                self._store.write_at(start, head + part.stored)
-            except OSError as error:
-                self._cut_back(start)
-                raise StorageError(f"{self._store.name}: cannot be written ({error.strerror or error}).") from error
-            self._end = start + len(head) + len(part.stored)
-            return _record(self._store, part, start, start + len(head))
+            while self._owed:  # what comes later may build on it
+                self._append(self._owed[0])
+                self._owed.popleft()
+            return self._append(part)
+
+    def owe(self, part: Part) -> None:
+        """A record that found no space and counts all the same: it is written before the next one is."""
+        with self.lock:
+            self._owed.append(part)
+
+    def has_space(self) -> bool:
+        """Whether what was refused last would find space now; asked after an append that went well."""
+        if self._too_large and self._store.free() >= self._too_large:
+            self._too_large = 0
+        return not self._too_large
+
+    def _append(self, part: Part) -> Record:
+        head = tftrace.record_head(part.type, part.meta, part.stored, part.raw_size)
+        start, size = self._end, len(head) + len(part.stored)
+        try:
+            self._store.write_at(start, head + part.stored)
+        except OSError as error:
+            self._cut_back(start)
+            self._too_large = max(self._too_large, size)
+            raise StorageError(f"{self._store.name}: cannot be written ({error.strerror or error}).") from error
+        if size >= self._too_large:
+            self._too_large = 0
+        self._end = start + size
+        return _record(self._store, part, start, start + len(head))
 
     def _cut_back(self, size: int) -> None:
         with contextlib.suppress(OSError):  # then the next record is written over what is left there
@@ -156,8 +199,27 @@ class Spool:
         with self.lock:
             self.dead_bytes += size
             self.dead_records += records
-            if payload and payload.source is self._store:
-                self._store.punch(payload.offset, payload.size)
+            if payload and self._readers:
+                self._buried.append(payload)
+            elif payload:
+                self._give_back(payload)
+
+    def _give_back(self, payload: Stored) -> None:
+        if payload.source is self._store:
+            self._store.punch(payload.offset, payload.size)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """While somebody saves the session, the space of what is buried stays as it is."""
+        with self.lock:
+            self._readers += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self._readers -= 1
+                while self._buried and not self._readers:
+                    self._give_back(self._buried.pop())
 
     def rewrite(self, parts: Iterable[Part]) -> list[Record]:
         """Put a new file with these records alone in the place of the old one, atomically. Appends wait meanwhile."""
@@ -174,13 +236,17 @@ class Spool:
             except OSError as error:
                 self._discard(fresh)
                 raise StorageError(f"{self._store.name}: cannot be rewritten ({error.strerror or error}).") from error
+            except BaseException:
+                self._discard(fresh)
+                raise
             self._store, self._end, self.dead_bytes, self.dead_records = fresh, end, 0, 0
+            self._owed.clear()  # whoever gives all records gives these, too
             return records
 
     def _fresh(self) -> Disk | Memory:
         if self.path is None:
             return Memory()
-        aside = self.path.with_suffix(".new")
+        aside = self.path.with_suffix(ASIDE)
         try:
             aside.unlink(missing_ok=True)
             return Disk(aside)
@@ -196,7 +262,7 @@ class Spool:
     def _discard(self, fresh: Disk | Memory) -> None:
         fresh.close()
         if self.path:
-            self.path.with_suffix(".new").unlink(missing_ok=True)
+            self.path.with_suffix(ASIDE).unlink(missing_ok=True)
 
     def close(self, remove: bool = False) -> None:
         """Ends writing; what was written can still be read through the records' payloads. The lock goes with it."""
@@ -208,9 +274,10 @@ class Spool:
 
 
 def _record(store: Disk | Memory, part: Part, start: int, offset: int) -> Record:
-    crc = zlib.crc32(part.stored) if part.stored else 0
-    payload = Stored(store, offset, len(part.stored), part.raw_size, crc)
-    return Record(part.type, part.meta, payload, start, offset + len(part.stored))
+    meta = dict(part.meta)
+    crc = meta.pop("payload_crc", None)
+    payload = Stored(store, offset, len(part.stored), part.raw_size, zlib.crc32(part.stored) if crc is None else crc)
+    return Record(part.type, meta, payload, start, offset + len(part.stored))
 
 
 def lock(fd: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,14 +15,16 @@ from tftracer.session.history import COLUMNS, Doubles, History
 from tftracer.session.model import HISTORY
 from tftracer.web.messages import Column, StepTimes
 
+log = logging.getLogger("tftracer")
+
 #: Beyond these no step number, no time and no history is real.
 _MAX_STEP = float(1 << 53)
 _MAX_ENTRIES = 10_000_000
 
 
-def steps_payload(starts: Sequence[float], durations: Sequence[float], traced: Sequence[int]) -> bytes:
+def steps_payload(starts: Doubles, durations: Doubles, traced: Sequence[int]) -> bytes:
     """Steps in a row, one by one; ``traced`` are positions in them."""
-    return _packed(start_at=np.array(starts, float), duration_s=np.array(durations, float), traced=np.array(traced, float))
+    return _packed(start_at=starts, duration_s=durations, traced=np.array(traced, float))
 
 
 def history_payload(history: History) -> bytes:
@@ -34,10 +37,14 @@ def _packed(**columns: Doubles) -> bytes:
 
 
 def read_history(records: Sequence[Record]) -> History:
-    """A history from a HISTORY record and the STEPS records after it. A damaged one ends it there."""
+    """A history from a HISTORY record and the STEPS records after it. What a damaged one held is missing."""
     history = History()
     for record in records:
-        columns = _columns(unpack_map(record.payload.raw()))
+        try:
+            columns = _columns(unpack_map(record.payload.raw()))
+        except FormatError as error:
+            log.warning("%s Its step times are missing.", error)
+            continue
         if record.type == HISTORY:
             _add_history(history, columns)
         else:

@@ -21,6 +21,9 @@ log = logging.getLogger("tftracer")
 
 #: Steps that may wait for the writer; more are counted as lost. A step takes some 130 bytes.
 MAX_EVENTS = 1 << 16
+#: So many steps in the queue may have a RunMetadata that nobody has looked into: a bound of memory should the writer be held up
+#: while the script traces on its own. The writer comes by 5 times a second; shorter steps than that makes look themselves.
+MAX_UNSEEN = 512
 #: Traces that may wait for compression and disk; while so many do, requests wait.
 MAX_WAITING = 4
 MAX_WAITING_BYTES = 512 << 20
@@ -56,10 +59,18 @@ class SessionFacts:
     distributed: bool | None = None
 
 
-#: A finished step: fetches, feed keys, RunOptions, start, end (perf_counter nanoseconds), and what was traced. Which run it
-#: belongs to is found out by the writer: on the training thread, just after a step, when the caches hold TensorFlow's things,
-#: that look-up took 3 to 4 µs.
-Event = tuple[Any, Optional[tuple[Any, ...]], Any, int, int, Optional[Capture]]
+def level_of(options: Any) -> tuple[str, bool]:
+    """The name of the trace level that RunOptions ask for, and whether they ask for partition graphs; None asks for nothing."""
+    if options is None:
+        return "", False
+    return options.TraceLevel.Name(options.trace_level), bool(options.output_partition_graphs)
+
+
+#: A finished step: fetches, feed keys, RunOptions, start, end (perf_counter nanoseconds), and what was traced: a Capture, None,
+#: or a RunMetadata that nobody changes any more and that nobody has looked into. Which run it belongs to, and whether somebody
+#: has traced it, is found out by the writer: on the training thread, just after a step, when the caches hold TensorFlow's
+#: things, each took 3 µs and more.
+Event = tuple[Any, Optional[tuple[Any, ...]], Any, int, int, Any]
 #: The same step with its run: run, start, end, capture.
 Settled = tuple[RunHandle, int, int, Optional[Capture]]
 
@@ -91,7 +102,7 @@ class Tracker:
         self.waiting = 0
         self.waiting_bytes = 0
         self.requests = Requests()
-        self.gpus: int | None = None
+        self.facts = SessionFacts()  # of the session that was opened last
         self.failures: deque[str] = deque(maxlen=20)
         self.returned: deque[Ticket] = deque()
         self.open_sessions: list[weakref.ref[Any]] = []
@@ -115,15 +126,13 @@ class Tracker:
 
     # --------------------------------------------------------------------------------------------------- runs
 
-    def add(self, args: Any, options: Any, start: int, end: int, capture: Capture | None) -> None:
-        """A finished step, from the training thread; ``args`` are its SessionRunArgs."""
-        fetches, feeds, _ = args
+    def add(self, event: Event) -> None:
+        """A finished step, from the training thread, with the Capture of its trace or None."""
         if len(self.events) < MAX_EVENTS:
-            fetches = tuple(fetches) if fetches.__class__ is list else fetches
-            self.events.append((fetches, tuple(feeds) if feeds else None, options, start, end, capture))
+            self.events.append(event)
         else:
             self.lost += 1
-        if capture is not None:
+        if event[-1] is not None:
             self.arrived.set()
 
     def settle(self) -> None:
@@ -131,7 +140,7 @@ class Tracker:
         while self.events:
             with self._settling:  # for a few at a time, for a training thread may wait for it
                 for _ in range(min(len(self.events), 200)):
-                    fetches, feeds, options, start, end, capture = self.events.popleft()
+                    fetches, feeds, options, start, end, brought = self.events.popleft()
                     call = self.call_of(fetches, feeds)
                     if (start, call) in self._last_steps:  # told by another hook of the same session
                         continue
@@ -139,7 +148,7 @@ class Tracker:
                     call.steps += 1
                     run = call.plain if options is None or not options.ByteSize() else self.variant(call, options)
                     if len(self.settled) < MAX_EVENTS:
-                        self.settled.append((run, start, end, capture))
+                        self.settled.append((run, start, end, self._capture(brought, options)))
                     else:
                         self.lost += 1
 
@@ -254,6 +263,20 @@ class Tracker:
             self.requests.arm_at(-1)
         return found
 
+    def _capture(self, brought: Any, options: Any) -> Capture | None:
+        """What a step brought, looked into: the trace that the script has made on its own, or the one that the hook took."""
+        if brought is None or isinstance(brought, Capture):
+            return brought
+        if not brought.HasField("step_stats"):
+            return None
+        if self.waiting_bytes >= MAX_WAITING_BYTES:
+            self.traces_refused += 1
+            return None
+        level, graphs = level_of(options)
+        capture = Capture(brought, "script", level, graphs, self.facts, brought.ByteSize())
+        self.hold(capture)
+        return capture
+
     def hold(self, capture: Capture) -> None:
         with self._lock:
             self.waiting += 1
@@ -267,7 +290,7 @@ class Tracker:
     # ------------------------------------------------------------------------------------------------ sessions
 
     def opened(self, session: Any, facts: SessionFacts) -> None:
-        self.gpus = facts.gpus
+        self.facts = facts
         self.open_sessions = [*self.open_sessions, weakref.ref(session)]
         self.arrived.set()
 

@@ -196,7 +196,7 @@ class Writer:
                 if active:
                     facts["place"] = find_place()
                     facts["rank"] = facts["place"]["rank"]
-                    facts["gpus"] = tracker.gpus
+                    facts["gpus"] = tracker.facts.gpus
             recorder.facts_changed()
         if tracker.traces_refused:
             recorder.add_problem("traces_refused", "The script traces faster than the disk takes it; some traces were left out.")
@@ -245,12 +245,15 @@ class Writer:
             return
         if not taken:
             recorder.spool.bury(meter.written_bytes, records=meter.written_records)
-        meter.written(size, len(taken.steps) if taken else 0)
+        meter.written(size, len(taken.starts) if taken else 0)
 
     def _store_definition(self, meter: Meter) -> None:
         """A run's definition comes before all else of it in the file: a trace of an unknown run is none."""
         if not meter.stored:
-            meter.stored = bool(self._recorder.write(saving.run_part(self._recorder.model.runs[meter.handle.run_id])))
+            part = saving.run_part(self._recorder.model.runs[meter.handle.run_id])
+            if not self._recorder.write(part):
+                self._recorder.spool.owe(part)
+            meter.stored = True
 
     # ------------------------------------------------------------------------------------------------ the traces' thread
 
@@ -327,7 +330,7 @@ class Writer:
 
 
 def _steps_part(run: RunState, taken: Pending) -> Part:
-    raw = steps_payload([start for start, _ in taken.steps], [duration for _, duration in taken.steps], taken.traced)
+    raw = steps_payload(taken.starts, taken.durations, taken.traced)
     meta = {"run_id": run.id, "first_step": taken.first_step, "stats": run.stats}
     return Part(STEPS, meta, compress(raw), len(raw))
 

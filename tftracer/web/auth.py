@@ -121,9 +121,20 @@ class Names:
         return theirs is not None and (theirs == Location.parse(host) or theirs in self._origins)
 
 
+def guesser_of(address: str) -> str:
+    """An IPv4 address, or the network of an IPv6 one: a machine may take any of its 2^64 addresses."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if parsed.version == 4 or parsed.ipv4_mapped:
+        return str(getattr(parsed, "ipv4_mapped", parsed))
+    return str(ipaddress.IPv6Address(int(parsed) >> 64 << 64))
+
+
 @dataclass
 class Limiter:
-    """At most ``burst`` wrong guesses at once and ``per_second`` in the long run, for each address."""
+    """At most ``burst`` wrong guesses at once and ``per_second`` in the long run, for each address or IPv6 network."""
 
     burst: float
     per_second: float
@@ -136,9 +147,10 @@ class Limiter:
         return max(0.0, level - (self.clock() - at) * self.per_second)
 
     def exhausted(self, address: str) -> bool:
-        return self._level(address) + 1 > self.burst
+        return self._level(guesser_of(address)) + 1 > self.burst
 
     def wrong(self, address: str) -> None:
+        address = guesser_of(address)
         level = self._level(address) + 1
         self._used[address] = (level, self.clock())
         self._used.move_to_end(address)

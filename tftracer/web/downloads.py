@@ -168,6 +168,7 @@ class Upload:
             if self._file is None:
                 self._file = tempfile.NamedTemporaryFile(prefix="tftracer-load-", suffix=".tftrace")  # noqa: SIM115
             self._file.writelines(waiting)
+            self._file.flush()
         except OSError as problem:
             self._problem = problem
 
@@ -179,7 +180,6 @@ class Upload:
                 f"The file cannot be kept in {tempfile.gettempdir()} while it is loaded: {self._problem}. "
                 "Make room there, or set TMPDIR to a folder with room."
             )
-        self._file.flush()
         try:
             return source.load(self._file.name, name)
         except TracerError as problem:

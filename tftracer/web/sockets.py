@@ -76,9 +76,12 @@ def tls_context(certfile: str | None, keyfile: str | None) -> ssl.SSLContext | N
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
-        context.load_cert_chain(certfile, keyfile)
+        context.load_cert_chain(certfile, keyfile, password="")  # else OpenSSL asks at the terminal, and the script waits
     except (OSError, ValueError) as problem:
-        raise PortError(f"The certificate {certfile} (key {keyfile or 'in it'}) cannot be used: {problem}.") from problem
+        raise PortError(
+            f"The certificate {certfile} (key {keyfile or 'in it'}) cannot be used: {problem}. "
+            "Give PEM files; the key without a passphrase."
+        ) from problem
     return context
 
 

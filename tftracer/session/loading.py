@@ -1,0 +1,39 @@
+"""A session file's runs and traces added to a live session, one trace in memory at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tftracer.session import saving
+from tftracer.web.messages import Loaded, Run
+
+if TYPE_CHECKING:
+    from tftracer.session.recorder import Recorder
+    from tftracer.session.saved import SavedSession
+
+
+def load(recorder: Recorder, other: SavedSession, origin: str) -> Loaded:
+    """Under numbers of their own; ``origin``: how the file is called."""
+    traces = sum(_load_run(recorder, other, run, origin) for run in other.runs())
+    return {"ok": True, "runs": len(other.runs()), "traces": traces, "cut": other.session()["cut"]}
+
+
+def _load_run(recorder: Recorder, other: SavedSession, run: Run, origin: str) -> int:
+    with recorder.lock:
+        number = recorder.model.next_run_id()
+    state = replace(other.run_state(run["id"]), id=number, origin=origin, traces={}, history=[])
+    recorder.change(saving.run_part(state))
+    recorder.change(saving.history_part(state, other.history(run["id"])))
+    recorder.tell({"type": "run", "payload": recorder.run(number)})
+    for record in run["traces"]:
+        _load_trace(recorder, other, record["id"], number)
+    return len(run["traces"])
+
+
+def _load_trace(recorder: Recorder, other: SavedSession, trace_id: int, run_id: int) -> None:
+    part = saving.trace_part(other.trace_state(trace_id))
+    with recorder.lock:
+        part.meta.update(id=recorder.model.next_trace_id(), run_id=run_id)
+    recorder.change(part)
+    recorder.tell({"type": "trace", "payload": recorder.trace_record(part.meta["id"])})
