@@ -5,12 +5,14 @@ A ``Rank`` steps as the hook does, through the same tracker; its traced steps ca
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +133,12 @@ class Rank:
         return wait_for(look, "the trace on all")
 
 
+def goes_on(rank: Rank) -> None:
+    """Waits until the rank has made more steps."""
+    before = rank.recorder.runs()[0]["steps"]
+    wait_for(lambda: rank.recorder.runs()[0]["steps"] > before, "training to go on")
+
+
 class Jobs:
     """Makes ranks, and ends them after the test."""
 
@@ -145,14 +153,70 @@ class Jobs:
         self.ranks.append(Rank(server, rank))
         return self.ranks[-1]
 
+    def by_hand(self, **options: Any) -> Rank:
+        """A process that no launcher started; all of its job's carry the traces of either rank, in turn."""
+        for name in ("RANK", "SIZE", "LOCAL_RANK", "GLOO_RENDEZVOUS_PORT", "GLOO_RENDEZVOUS_ADDR"):
+            self.monkeypatch.delenv(f"HOROVOD_{name}", raising=False)
+        server = TracingServer(spool_dir=self.folder / "spool", **options)
+        self.ranks.append(Rank(server, len(self.ranks)))
+        return self.ranks[-1]
+
     def start(self, size: int, job: int = 1, **options: Any) -> list[Rank]:
         """All ranks of a job, training, and known to rank 0."""
         made = [self.rank(rank, size, job, **options).train() for rank in range(size)]
         made[0].joined(size)
         for rank in made:
-            wait_for(lambda rank=rank: rank.recorder.runs(), "a first step")
+            wait_for(rank.recorder.runs, "a first step")
         return made
 
     def close(self) -> None:
         for rank in self.ranks:
             rank.close()
+
+
+def made_jobs(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Iterator[Jobs]:
+    """For fixtures: no job of another's in sight, and all ranks ended after the test."""
+    monkeypatch.setenv("TFTRACER_HUB_DIR", str(folder / "hubs"))
+    for name in ("TF_CONFIG", "TFTRACER_HUB", "TFTRACER_TOKEN", "TFTRACER_JOB"):
+        monkeypatch.delenv(name, raising=False)
+    made = Jobs(monkeypatch, folder)
+    yield made
+    made.close()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Tunnel:
+    """What ``ssh -L`` does: a port of this host that leads to another. ``cut`` breaks it, with all that runs through it."""
+
+    def __init__(self, to: int, port: int = 0) -> None:
+        self._to, self._open = to, list[socket.socket]()
+        self._listening = socket.create_server(("127.0.0.1", port))
+        self.port = int(self._listening.getsockname()[1])
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                near = self._listening.accept()[0]
+                far = socket.create_connection(("127.0.0.1", self._to))
+                self._open += [near, far]
+                for one, other in ((near, far), (far, near)):
+                    threading.Thread(target=self._copy, args=(one, other), daemon=True).start()
+
+    @staticmethod
+    def _copy(one: socket.socket, other: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := one.recv(1 << 16):
+                other.sendall(data)
+            other.shutdown(socket.SHUT_WR)
+
+    def cut(self) -> None:
+        for each in (self._listening, *self._open):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()

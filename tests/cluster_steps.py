@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from traces import N, make_trace
 
 from tftracer.cluster.parts import Part
 from tftracer.trace.decode import decode_run_metadata
-from tftracer.trace.model import NodeKind, Trace
+from tftracer.trace.model import Int64, NodeKind, Trace
+from tftracer.web.messages import Column
 
 DATA = Path(__file__).parent / "data"
 MS = 1_000_000
@@ -28,9 +31,17 @@ def horovod_pair() -> list[Part]:
 
 def skew(trace: Trace, offset_ns: int, drift: float) -> Trace:
     """The trace as a clock would have timed it that is ahead and runs fast (its length on the clock grows with it)."""
-    stretch = lambda times: np.where(times < 0, times, times + np.rint(times * drift).astype(np.int64))  # noqa: E731
-    columns = {key: stretch(getattr(trace, key)) for key in ("start", "end", "op_start", "op_end", "scheduled")}
+
+    def stretch(times: Int64) -> Int64:
+        return np.where(times < 0, times, times + np.rint(times * drift).astype(np.int64))
+
+    columns: dict[str, Any] = {key: stretch(getattr(trace, key)) for key in ("start", "end", "op_start", "op_end", "scheduled")}
     return replace(trace, origin_ns=trace.origin_ns + offset_ns, **columns)
+
+
+def column(value: Column) -> npt.NDArray[Any]:
+    """A column of an answer, as the page reads it."""
+    return np.frombuffer(value["data"], {"f8": "<f8", "u4": "<u4", "u1": "<u1"}[value["dtype"]])
 
 
 def rank_nodes(late_ns: int = 0, compute_ns: int = 2 * MS, input_ns: int = 0, end: int = 40 * MS) -> list[N]:

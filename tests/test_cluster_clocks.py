@@ -28,8 +28,8 @@ def ends_of_steps(seed: int, steps: int, collectives: int, period_s: float) -> n
 def test_skew_and_drift_over_a_job_are_removed_to_a_tenth_of_the_shortest_collective(seed: int) -> None:
     random = np.random.default_rng(seed)
     shortest, true = 1_560_877, ends_of_steps(seed, 10, 30, 2.0)
-    noise = lambda: random.normal(0, 100_000, true.shape).astype(np.int64)  # noqa: E731  as large as on a busy machine
-    a, b = true + noise(), skewed(true, 50 * MS, 100e-6) + noise()
+    noise = random.normal(0, 100_000, (2, *true.shape)).astype(np.int64)  # as large as on a busy machine
+    a, b = true + noise[0], skewed(true, 50 * MS, 100e-6) + noise[1]
     observations = [o for i in range(len(true)) for o in from_ends(0, 1, a[i], b[i])]
     clock = estimate(observations, 2)[1]
     left = clock.to_reference(skewed(true, 50 * MS, 100e-6)) - true

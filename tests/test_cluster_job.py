@@ -7,10 +7,6 @@ import http.client
 import json
 import os
 import re
-import signal
-import socket
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -18,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_jobs import Jobs, Rank, wait_for
+from cluster_jobs import Jobs, Rank, free_port, made_jobs, wait_for
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
@@ -31,17 +27,10 @@ from tftracer.cluster.relay import THREADS
 from tftracer.cluster.routes import routes
 from tftracer.session import file as tftrace
 
-FOREIGN = ("TF_CONFIG", "TFTRACER_HUB", "TFTRACER_TOKEN", "TFTRACER_JOB")
-
 
 @pytest.fixture
 def jobs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Jobs]:
-    monkeypatch.setenv("TFTRACER_HUB_DIR", str(tmp_path / "hubs"))
-    for name in FOREIGN:
-        monkeypatch.delenv(name, raising=False)
-    made = Jobs(monkeypatch, tmp_path)
-    yield made
-    made.close()
+    yield from made_jobs(monkeypatch, tmp_path)
 
 
 def test_the_processes_of_a_job_find_each_other(jobs: Jobs) -> None:
@@ -77,11 +66,11 @@ def test_live_messages_of_a_process_come_through_the_hub(jobs: Jobs) -> None:
         asked = HTTPRequest(address, headers={"Authorization": f"Bearer {first.server.token}"})
         connection = await websocket_connect(asked)
         try:
-            return [json.loads(await asyncio.wait_for(connection.read_message(), 60)) for _ in range(3)]
+            return [json.loads(await connection.read_message() or "null") for _ in range(3)]
         finally:
             connection.close()
 
-    snapshot, *changes = asyncio.run(look())
+    snapshot, *changes = asyncio.run(asyncio.wait_for(look(), 60))
     assert snapshot["type"] == "snapshot" and snapshot["payload"]["session"]["id"] == second.recorder.session()["id"]
     assert {change["type"] for change in changes} <= {"run", "steps", "session", "job"}
 
@@ -208,81 +197,6 @@ def test_bad_requests(jobs: Jobs) -> None:
     assert first.refusal(f"api/job/traces/{nothing['id']}/timeline")[0] == 409
 
 
-def test_one_rank_alone_with_the_hook_is_a_job_of_one(jobs: Jobs) -> None:
-    only = jobs.rank(0, 4).train()
-    job = only.joined(1)
-    assert job["processes"][0]["place"]["size"] == 4
-    wait_for(lambda: only.recorder.runs(), "a first step")
-    assert only.trace()["state"] == "ready"
-
-
-def test_a_rank_without_its_hub_goes_on(jobs: Jobs) -> None:
-    lonely = jobs.rank(3, 4).train()
-    wait_for(lambda: lonely.recorder.runs(), "a first step")
-    assert lonely.server._job.message() is None
-    assert lonely.refusal("api/job")[0] == 404
-
-
-def test_a_rank_that_joins_late(jobs: Jobs) -> None:
-    first = jobs.rank(0, 2).train()
-    first.joined(1)
-    wait_for(lambda: first.recorder.runs(), "a first step")
-    assert len(first.trace()["ready"]) == 1
-    second = jobs.rank(1, 2).train()
-    first.joined(2)
-    wait_for(lambda: second.recorder.runs(), "a first step")
-    late = first.trace()
-    assert (late["state"], len(late["ready"])) == ("ready", 2)
-
-
-def test_a_rank_that_ends_is_shown_as_ended(jobs: Jobs) -> None:
-    first, second = jobs.start(2)
-    second.close()
-    (gone,) = [p for p in first.joined(1, "ended")["processes"] if p["state"] == "ended"]
-    status, why = first.refusal(gone["url"] + "api/session")
-    assert status == 404 and "rank 1 is ended" in why
-
-
-CHILD = """
-import sys, threading
-from pathlib import Path
-sys.path.insert(0, {tests!r})
-from cluster_jobs import Rank
-from tftracer.server import TracingServer
-rank = Rank(TracingServer(server_port=0, spool_dir={spool!r}), 1)
-rank.step()
-rank.recorder.flush()
-print("ready", flush=True)
-threading.Event().wait()
-"""
-
-
-def test_a_rank_killed_while_it_traces(jobs: Jobs, tmp_path: Path) -> None:
-    first = jobs.rank(0, 2)
-    first.step()
-    environ = {**os.environ, "HOROVOD_RANK": "1", "HOROVOD_LOCAL_RANK": "1"}
-    source = CHILD.format(tests=str(Path(__file__).parent), spool=str(tmp_path / "spool1"))
-    with subprocess.Popen([sys.executable, "-c", source], env=environ, stdout=subprocess.PIPE, text=True) as child:
-        try:
-            assert child.stdout is not None and child.stdout.readline() == "ready\n"
-            first.joined(2)
-            asked = json.loads(first.ask("api/job/trace", {}))
-            armed = wait_for(lambda: first.get(f"api/job/traces/{asked['id']}")["step"], "the step")
-            wait_for(lambda: first.recorder.tracker.requests.armed, "the request")
-            while next(iter(first.recorder.steps_begun().values())) < armed:
-                first.step()
-            wait_for(lambda: first.get(f"api/job/traces/{asked['id']}")["ready"], "rank 0's part")
-            child.send_signal(signal.SIGKILL)
-        finally:
-            child.kill()
-    traced = first.settled(asked["id"])
-    assert traced["state"] == "partial" and len(traced["ready"]) == 1
-    assert "lost before it had traced" in next(iter(traced["missing"].values()))
-    first.joined(1, "lost")
-    timeline = first.packed(f"api/job/traces/{asked['id']}/timeline")
-    assert timeline["nodes"] == 308 and "missing_ranks" in {f["code"] for f in timeline["findings"]}
-
-
 def test_a_request_is_taken_back(jobs: Jobs) -> None:
     first, second = jobs.rank(0, 2), jobs.rank(1, 2)
     for rank in (first, second):
@@ -296,37 +210,6 @@ def test_a_request_is_taken_back(jobs: Jobs) -> None:
     wait_for(lambda: not second.recorder.tracker.requests.armed and not first.recorder.tracker.requests.armed, "disarming")
 
 
-def test_two_jobs_on_one_host_do_not_meet(jobs: Jobs) -> None:
-    one, other = jobs.start(2, job=1), jobs.start(2, job=2)
-    names = set()
-    for first, second in (one, other):
-        job = first.joined(2)
-        names.add(job["name"])
-        assert {p["id"] for p in job["processes"]} == {r.recorder.session()["id"] for r in (first, second)}
-    assert len(names) == 2
-
-
-def test_a_hub_whose_port_is_in_use(jobs: Jobs) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        first = jobs.rank(0, 2, server_port=taken.getsockname()[1])
-        jobs.rank(1, 2)
-        assert first.server._web.port != taken.getsockname()[1]
-        first.joined(2)
-
-
-def test_a_wrong_token_is_refused_and_said(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = jobs.rank(0, 2, token="right")
-    first.joined(1)
-    monkeypatch.setenv("TFTRACER_HUB", first.job()["hub"])
-    stranger = jobs.rank(1, 2, token="wrong")
-    problems = wait_for(lambda: [p for p in stranger.recorder.session()["problems"] if p["code"] == "job"], "the refusal")
-    assert "another token" in problems[0]["message"] and "TFTRACER_TOKEN" in problems[0]["message"]
-    assert len(first.job()["processes"]) == 1
-    stranger.step()
-
-
 def test_a_hub_named_by_hand_with_a_shared_token(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     first = jobs.rank(0, 2, token="shared")
     first.joined(1)
@@ -336,22 +219,18 @@ def test_a_hub_named_by_hand_with_a_shared_token(jobs: Jobs, monkeypatch: pytest
     first.joined(2)
 
 
-def test_a_hub_that_goes_and_comes_back(jobs: Jobs) -> None:
-    first, second = jobs.start(2)
-    before = second.recorder.runs()[0]["steps"]
-    first.server.stop_web_server()
-    wait_for(lambda: second.server._job.message() is None, "the loss of the hub")
-    wait_for(lambda: second.recorder.runs()[0]["steps"] > before, "training to go on")
-    first.server.start_web_server()
-    first.joined(2)
-    assert len(first.trace()["ready"]) == 2
-
-
-def test_a_nonsense_hub_does_not_end_a_training(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TFTRACER_HUB", "no host at all")
-    rank = jobs.rank(0, 2)
-    assert "neither host:port nor the URL" in rank.recorder.session()["problems"][0]["message"]
-    rank.step()
+def test_processes_without_a_launcher_join_the_hub_that_they_are_given(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    port = free_port()
+    monkeypatch.setenv("TFTRACER_TOKEN", "shared")
+    first = jobs.by_hand(server_port=port, hub=f"127.0.0.1:{port}").train()
+    monkeypatch.setenv("TFTRACER_HUB", f"127.0.0.1:{port}")
+    others = [jobs.by_hand(server_port=0).train() for _ in range(2)]
+    job = first.joined(3)
+    assert {p["id"] for p in job["processes"]} == {r.recorder.session()["id"] for r in jobs.ranks}
+    for rank in (first, *others):
+        wait_for(rank.recorder.runs, "a first step")
+    traced = first.trace()
+    assert (traced["state"], len(traced["ready"]), traced["step"]) == ("ready", 3, 0), "each at its own pace"
 
 
 def test_a_process_without_a_launcher_has_no_job(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,17 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cluster_steps import MS, horovod_pair, rank_nodes, ranks, recorded, skew
+from cluster_steps import MS, column, horovod_pair, rank_nodes, ranks, recorded, skew
 from traces import N, make_trace
 
 from tftracer.cluster.job_answers import JobAnswers
 from tftracer.cluster.links import slow_link
 from tftracer.cluster.parts import Part
 from tftracer.errors import UnknownError
-
-
-def column(value: dict) -> np.ndarray:  # type: ignore[type-arg]
-    return np.frombuffer(value["data"], {"f8": "<f8", "u4": "<u4", "u1": "<u1"}[value["dtype"]])
 
 
 def skewed_pair() -> list[Part]:

@@ -44,7 +44,7 @@ class Knock:
         await self.connection.write_message(data, binary=isinstance(data, bytes))
 
     async def join(self, token: str = "secret", **changes: Any) -> Message | None:
-        job = changes.get("job", self.hello["job"])
+        job = str(changes.get("job", self.hello["job"]))
         shown = protocol.proof(token, "agent", job, self.hello["nonce"], self.nonce)
         fields = {"job": job, "nonce": self.nonce, "proof": shown, "process": {"id": "played", "pid": 7}, **changes}
         await self.say(protocol.pack("join", **fields))
@@ -137,14 +137,15 @@ def test_no_browser_and_no_stranger_gets_as_far_as_the_greeting(hub: Rank, heade
 def test_a_member_that_talks_nonsense_harms_nobody(hub: Rank) -> None:
     async def play(knock: Knock) -> None:
         assert (await knock.join())["t"] == "welcome"  # type: ignore[index]
-        for kind, fields in [
+        nonsense: list[tuple[str, Message]] = [
             ("beat", {"process": 7}),
             ("beat", {"process": {"steps": -1, "mean_s": "x", "place": 3, "title": "odd"}}),
             ("traced", {"job_trace": 99, "record": 7}),
             ("part", {"request": 99, "data": b"x"}),
             ("steps", {"job_trace": "x"}),
             ("unheard of", {}),
-        ]:
+        ]
+        for kind, fields in nonsense:
             await knock.say(protocol.pack(kind, **fields))
 
     at(hub, play)
