@@ -6,6 +6,7 @@ import io
 import json
 import re
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.traces import GPU, H2D, STREAM, N, make_trace
-from tftracer.export.chrome import escaped, process_id, write_chrome_trace, write_chrome_traces
+from tests.traces import CPU, GPU, H2D, STREAM, STREAM_ALL, WORKER, N, make_trace
+from tftracer.export.chrome import data_edges, process_id, write_chrome_trace, write_chrome_traces
+from tftracer.export.text import escaped
+from tftracer.export.tracks import Row, tracks_of
 from tftracer.session.foreign import open_bytes
 from tftracer.trace.answers import Answers
 from tftracer.trace.descriptors import message_class
-from tftracer.trace.model import NodeKind, StringTable, TraceContext
+from tftracer.trace.labels import kernel_name
+from tftracer.trace.model import DeviceKind, NodeKind, StringTable, Trace, TraceContext
 
 DATA = Path(__file__).parent / "data"
 FILES = sorted([*DATA.glob("*.pb"), DATA / "foreign" / "step.pb"])
@@ -144,6 +148,106 @@ def test_names_that_need_escapes() -> None:
     found = written(Answers(None, TraceContext(), trace=trace))
     assert [event["args"]["name"] for event in phase(found, "X")] == names
     assert [event["args"]["input0"] for event in phase(found, "X")] == ["a"] * len(names)
+
+
+# ------------------------------------------------------------------------------------------- as an obvious version writes it
+
+
+def one_by_one(answers: Answers) -> list[dict[str, Any]]:
+    """The slices and arrows in their order, an event at a time."""
+    trace, tracks = answers.trace, tracks_of(answers.trace, answers.layout)
+    place = {int(node): tracks.rows[row] for node, row in zip(tracks.node, tracks.row)}
+    events = [slice_of(trace, int(node), place[int(node)]) for node in tracks.node]
+    arrows = 0
+    for made, used in zip(*(nodes.tolist() for nodes in data_edges(answers))):
+        a, b = place.get(made), place.get(used)
+        left, entered = quarters(trace, trace.end[made]) - 1, quarters(trace, trace.start[used])
+        long = all(quarters(trace, trace.end[i]) > quarters(trace, trace.start[i]) for i in (made, used))
+        if a is None or b is None or a is b or not long or left > entered:
+            continue
+        for ph, row, time, more in (("s", a, left, {}), ("f", b, entered, {"bp": "e"})):
+            of_row = {"pid": process_id(row.device), "tid": row.tid, "ts": time / 4}
+            events.append({"ph": ph, "cat": "DataFlow", "name": "tensor", "id": str(arrows), **of_row, **more})
+        arrows += 1
+    return events
+
+
+def quarters(trace: Trace, time: Any) -> int:
+    return (int(time) + trace.origin_ns) // 250
+
+
+def slice_of(trace: Trace, node: int, row: Row) -> dict[str, Any]:
+    start, end = quarters(trace, trace.start[node]), quarters(trace, trace.end[node])
+    name, op, label = (table[code[node]] for table, code in zip(*columns_of(trace)))
+    if trace.devices[trace.device[node]].kind in (DeviceKind.STREAM, DeviceKind.MEMCPY, DeviceKind.REPEAT):
+        name, op = kernel_name(label, name)
+        args = {"name": name, "op": op or "unknown", "label": label}
+    else:
+        args = {"name": name, "op": op or "unknown", **inputs_of(label)}
+    of_row = {"pid": process_id(row.device), "tid": row.tid, "ts": start / 4, "dur": (end - start) / 4}
+    return {"ph": "X", "cat": "Op", **of_row, "name": args["op"], "args": args}
+
+
+def columns_of(trace: Trace) -> tuple[list[StringTable], list[Any]]:
+    return [trace.names, trace.ops, trace.labels], [trace.name, trace.op, trace.label]
+
+
+def inputs_of(label: str) -> dict[str, str]:
+    _, equals, rest = label.rpartition(" = ")
+    opened, closed = rest.find("("), rest.rfind(")")
+    if not equals or opened < 0 or closed < opened:
+        return {"label": label} if label else {}
+    inside = rest[opened + 1 : closed]
+    return {f"input{i}": text for i, text in enumerate(inside.split(", "))} if inside else {}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_written_in_bulk_as_one_by_one(path: Path) -> None:
+    answers = answers_of(path)
+    found = written(answers)["traceEvents"]
+    assert [event for event in found if event["ph"] in "Xsf"] == one_by_one(answers)
+
+
+odd_texts = st.one_of(
+    st.text(st.sampled_from('ab/_:^0 ,()="\\\n\x00\x1fé😀'), max_size=12),
+    st.sampled_from(
+        ["x = Op()", "x = (a)", "x = Op(a, b)", "p = q = Op(a, ^b:1)", "Op(a) = b", "x = Op(a, b) tail", "x = Op)a("]
+    ),
+    st.builds(lambda inputs: f"x = Op({', '.join(inputs)})", st.lists(st.text(st.sampled_from("ab"), max_size=40), max_size=15)),
+)
+times = st.integers(0, 5_000)
+
+
+@st.composite
+def odd_nodes(draw: st.DrawFn) -> N:
+    start = draw(times) * draw(st.sampled_from([1, 250, 1_000, 10**9]))
+    return N(
+        draw(st.sampled_from(["a", "b", "c", "name:Op", "", 'quote"', "é"])),
+        draw(st.sampled_from(["Op", "", "MatMul", 'o"p'])),
+        start,
+        start + draw(times) * draw(st.sampled_from([0, 1, 250, 1_000])),
+        draw(st.sampled_from([CPU, WORKER, GPU, STREAM, STREAM_ALL, H2D])),
+        draw(st.sampled_from([NodeKind.COMPUTE, NodeKind.COMMUNICATION])),
+        label=draw(odd_texts),
+    )
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(odd_nodes(), max_size=12), st.sampled_from([0, 999, 1_700_000_000_000_000_000]))
+def test_odd_names_labels_and_times_in_bulk_as_one_by_one(nodes: list[N], origin_ns: int) -> None:
+    answers = Answers(None, TraceContext(), trace=replace(make_trace(nodes), origin_ns=origin_ns))
+    found = written(answers)["traceEvents"]
+    assert [event for event in found if event["ph"] in "Xsf"] == one_by_one(answers)
+
+
+def test_more_events_than_are_written_at_once() -> None:
+    """Loops: few names and labels, each shared by thousands; now and then one label under two names."""
+    nodes = [N(f"loop/{i % 7}", "Add", 250 * i, 250 * i + 100 + i % 900, inputs=(f"loop/{i % 3}", "x")) for i in range(5_000)]
+    nodes += [N(f"own/{i}", "Mul", 250 * i, 250 * i + 300, WORKER, inputs=[f"own/{i - 1}"]) for i in range(5_000)]
+    nodes += [N(name, "Mul", 0, 10, label="shared = Mul(x)") for name in ("shared", "other")]
+    answers = Answers(None, TraceContext(), trace=make_trace(nodes))
+    found = written(answers)["traceEvents"]
+    assert [event for event in found if event["ph"] in "Xsf"] == one_by_one(answers)
 
 
 @settings(max_examples=200, deadline=None)

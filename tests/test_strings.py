@@ -47,3 +47,10 @@ def test_a_string_is_found_by_its_text() -> None:
     strings = StringTable.of(["a", "RecvTensoR", "RecvTensor", ""])
     assert [find(strings, text) for text in (b"RecvTensor", b"a", b"b", b"")] == [2, 0, -1, 3]
     assert find(StringTable.of([]), b"a") == -1
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.sampled_from([0, 1, 31, 32, 33, 64, 1024, 1025, 3000])), max_size=30))
+def test_strings_from_anywhere_one_after_the_other(spans: list[tuple[int, int]]) -> None:
+    raw = bytes(range(256)) * 12
+    offset, size = np.array(spans, np.int64).reshape(-1, 2).T
+    assert table(raw, offset, size).data == b"".join(raw[o : o + s] for o, s in spans)

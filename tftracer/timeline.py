@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import io
+import itertools
 import os
 import re
 import time
@@ -174,11 +175,10 @@ class Timeline:
             show_dataflow: with arrows along the edges of the graph.
             show_memory: with a counter of live bytes for each allocator.
         """
-        body = io.BytesIO()
-        chrome.write_chrome_trace(self._ask(), body, show_dataflow=show_dataflow, show_memory=show_memory)
+        parts = chrome.chrome_traces([("", self._ask())], show_dataflow=show_dataflow, show_memory=show_memory)
         if path is None:
-            return body.getvalue().decode("utf-8")
-        _write(path, body.getvalue())
+            return "".join(itertools.chain.from_iterable(parts))
+        _write(path, b"".join("".join(part).encode("utf-8", "replace") for part in parts))
         return None
 
     def to_perfetto(self, path: Path_) -> None:

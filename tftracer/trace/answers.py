@@ -22,6 +22,7 @@ from tftracer.trace import (
     critical_path,
     decode,
     graph,
+    labels,
     layout,
     memory,
     node,
@@ -79,6 +80,10 @@ class Answers:
     @property
     def layout(self) -> Layout:
         return self._once("layout", lambda: layout.lay_out(self.trace, self.context.device_pattern))
+
+    @property
+    def listed(self) -> labels.Listed:
+        return self._once("listed", lambda: labels.listed(self.trace.labels))
 
     @property
     def graph(self) -> Graph:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from tftracer.trace.labels import input_spans
 from tftracer.trace.model import Int32, Int64, Span, StringTable
@@ -17,6 +16,7 @@ from tftracer.trace.scan import GRAPH_NODE, node_spans
 from tftracer.trace.strings import Hasher, distinct, table
 from tftracer.trace.wire import LEN, UInt64, Window, leading_fields
 
+_MOST_SLOTS = 20  # bits
 _NAME, _OP, _INPUT, _DEVICE = 1, 2, 3, 4  # numbers of NodeDef's fields; 5 is its attributes
 
 
@@ -79,19 +79,33 @@ def _coded(window: Window, raw: bytes, hasher: Hasher, offset: Int64, size: Int6
 
 @dataclass
 class Lookup:
-    """Finds the numbers of strings by their hashes."""
+    """Finds the numbers of strings by their hashes: in a table of slots, and what lost its slot to another by searching."""
 
-    ordered: UInt64
-    code: npt.NDArray[np.intp]
+    hashes: UInt64
+    slots: Int32  # by the upper bits of a hash: the number of a string that has them, or any number
+    others: UInt64  # the hashes without a slot, sorted
+    code: Int64  # their numbers
 
     @classmethod
     def of(cls, hashes: UInt64) -> Lookup:
-        order = np.argsort(hashes)
-        return cls(hashes[order], order)
+        bits = min(max((4 * len(hashes)).bit_length(), 8), _MOST_SLOTS)
+        slots = np.zeros(1 << bits, np.int32)
+        slot = (hashes >> np.uint64(64 - bits)).view(np.int64)
+        slots[slot] = np.arange(len(hashes), dtype=np.int32)
+        others = np.flatnonzero(slots[slot] != np.arange(len(hashes)))
+        order = others[np.argsort(hashes[others])]
+        return cls(hashes, slots, hashes[order], order)
 
     def __call__(self, hashes: UInt64) -> Int64:
         """[n] numbers, -1 for hashes that are not known."""
-        if not len(self.ordered):
+        if not len(self.hashes):
             return np.full(len(hashes), -1, np.int64)
-        place = np.minimum(np.searchsorted(self.ordered, hashes), len(self.ordered) - 1)
-        return np.where(self.ordered[place] == hashes, self.code[place], -1)
+        bits = len(self.slots).bit_length() - 1
+        found = self.slots[(hashes >> np.uint64(64 - bits)).view(np.int64)].astype(np.int64)
+        rest = np.flatnonzero(self.hashes[found] != hashes)
+        if len(self.others) and len(rest):
+            place = np.minimum(np.searchsorted(self.others, hashes[rest]), len(self.others) - 1)
+            found[rest] = np.where(self.others[place] == hashes[rest], self.code[place], -1)
+        else:
+            found[rest] = -1
+        return found

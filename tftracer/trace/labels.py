@@ -127,19 +127,47 @@ def op_spans(labels: StringTable) -> tuple[Int64, Int64]:
 
     The op stands between the last ` = ` and the first parenthesis behind it.
     """
+    begin, opened = _operations(labels)
+    return np.where(opened < 0, labels.offsets[:-1], begin), np.where(opened < 0, 0, opened - begin)
+
+
+def _operations(labels: StringTable) -> tuple[Int64, Int64]:
+    """(behind the last ` = `, the first parenthesis behind that) of each label, in ``labels.data``; -1 where there is none."""
     first, last = labels.offsets[:-1], labels.offsets[1:]
-    text = np.frombuffer(labels.data, np.uint8)
-    if len(text) < 4:
-        return first.copy(), np.zeros(len(labels), np.int64)
-    equals = np.flatnonzero((text[:-2] == 0x20) & (text[1:-1] == 0x3D) & (text[2:] == 0x20))
-    place = np.searchsorted(equals, last - 2) - 1
-    found = place >= 0
-    begin = np.where(found, np.append(equals, 0)[place] + 3, 0)
-    found &= begin >= first + 3
+    text = np.frombuffer(bytes(labels.data) + b"\0", np.uint8)
+    equals = np.flatnonzero(text == 0x3D)
+    equals = equals[(text[equals - 1] == 0x20) & (text[equals + 1] == 0x20)] + 2
+    begin = np.append(equals, -1)[np.searchsorted(equals, last, "right") - 1]
+    found = begin >= first + 3
     parentheses = np.append(np.flatnonzero(text == 0x28), len(text))
-    end = parentheses[np.searchsorted(parentheses, begin)]
-    found &= end < last
-    return np.where(found, begin, first), np.where(found, end - begin, 0)
+    opened = parentheses[np.searchsorted(parentheses, begin)]
+    found &= opened < last
+    return np.where(found, begin, -1), np.where(found, opened, -1)
+
+
+class Listed(NamedTuple):
+    """What the parentheses of many labels hold, taken apart at `, `: spans within ``labels.data``."""
+
+    lists: npt.NDArray[np.bool_]  # [labels] whether a label has parentheses at all
+    named: npt.NDArray[np.bool_]  # [labels] whether a label has an op before them
+    label: Int64  # [inputs] code of the label
+    first: Int64
+    last: Int64
+
+
+def listed(labels: StringTable) -> Listed:
+    """From the parenthesis behind the op to the label's last one. No Python loop."""
+    operation, opened = _operations(labels)
+    label = np.flatnonzero(opened >= 0)
+    text = np.frombuffer(bytes(labels.data) + b"\0\0", np.uint8)
+    begin, end = opened[label] + 1, labels.offsets[1:][label] - 1
+    if not (text[end] == 0x29).all():
+        end = _last(text, 0x29, end + 1)
+    lists = np.zeros(len(labels), np.bool_)
+    lists[label] = end >= begin
+    some = end > begin
+    owner, first, last = _split(text, begin[some], end[some])
+    return Listed(lists, opened > operation, label[some][owner], first, last)
 
 
 class Inputs(NamedTuple):
@@ -152,19 +180,16 @@ class Inputs(NamedTuple):
     control: npt.NDArray[np.bool_]
 
 
-def label_inputs(labels: StringTable) -> Inputs:
-    """What stands between the parentheses of each label, as ``parse_label`` and ``parse_input`` read it. No Python loop."""
+def label_inputs(labels: StringTable, given: Listed | None = None) -> Inputs:
+    """The inputs of all labels that name an op, as ``parse_label`` and ``parse_input`` read them. No Python loop.
+
+    ``given``: what ``listed`` says of these labels, if that is known.
+    """
+    found = given or listed(labels)
+    named = found.named[found.label]
     text = np.frombuffer(bytes(labels.data) + b"\0\0", np.uint8)
-    op, size = op_spans(labels)
-    label = np.flatnonzero(size)
-    begin = (op + size)[label] + 1
-    end = labels.offsets[1:][label] - 1  # the last closing parenthesis
-    if not (text[end] == 0x29).all():
-        end = _last(text, 0x29, end + 1)
-    some = end > begin
-    label, begin, end = label[some], begin[some], end[some]
-    owner, first, last = _split(text, begin, end)
-    return Inputs(label[owner], *input_spans(text, first, last))
+    label, first, last = found.label[named], found.first[named], found.last[named]
+    return Inputs(label, *input_spans(text, first, last))
 
 
 def input_spans(text: npt.NDArray[np.uint8], first: Int64, last: Int64) -> tuple[Int64, Int64, Int64, npt.NDArray[np.bool_]]:
@@ -189,7 +214,8 @@ def _last(text: npt.NDArray[np.uint8], byte: int, before: Int64) -> Int64:
 
 def _split(text: npt.NDArray[np.uint8], begin: Int64, end: Int64) -> tuple[Int64, Int64, Int64]:
     """(index of the range, begin, end) of what `, ` separates in text[begin[i]:end[i]]."""
-    commas = np.flatnonzero((text[:-1] == 0x2C) & (text[1:] == 0x20))
+    commas = np.flatnonzero(text[:-1] == 0x2C)
+    commas = commas[text[commas + 1] == 0x20]
     low, high = np.searchsorted(commas, begin), np.searchsorted(commas, end)
     pieces = high - low + 1
     owner = np.repeat(np.arange(len(begin)), pieces)
