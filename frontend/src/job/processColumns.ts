@@ -1,0 +1,50 @@
+/** The columns of a job's processes. */
+import type { Process } from "@/client/messages";
+import type { TableColumn } from "@/components/table";
+import { formatCount, formatRate, formatSeconds, formatTime } from "@/format";
+
+export const STATES: Record<Process["state"], string> = { alive: "Running", ended: "Ended", lost: "Lost" };
+
+/** `slowest`: the largest mean step of all, where the bars end. */
+export function processColumns(slowest: number): TableColumn<Process>[] {
+  return [
+    { key: "title", title: "Process", value: (p) => p.title, width: "minmax(132px, 1fr)" },
+    { key: "host", title: "Host", value: (p) => p.host, mono: true, width: "minmax(110px, 1fr)" },
+    { key: "role", title: "Role", value: (p) => p.place.role, width: "84px" },
+    { key: "state", title: "State", value: (p) => STATES[p.state], width: "100px" },
+    { key: "steps", title: "Steps", value: (p) => p.steps, text: (p) => formatCount(p.steps), numeric: true },
+    {
+      key: "rate",
+      title: "Steps/s",
+      value: (p) => p.steps_per_s,
+      text: (p) => formatRate(p.steps_per_s),
+      numeric: true,
+    },
+    {
+      key: "mean",
+      title: "Mean step",
+      value: (p) => p.mean_s,
+      text: (p) => formatSeconds(p.mean_s),
+      bar: (p) => (p.mean_s ?? 0) / slowest,
+      numeric: true,
+      unit: "s",
+      width: "120px",
+    },
+    {
+      key: "traces",
+      title: "Traces",
+      value: (p) => p.traces,
+      text: (p) => formatCount(p.traces),
+      numeric: true,
+      width: "76px",
+    },
+    {
+      key: "seen",
+      title: "Last heard of",
+      value: (p) => p.last_seen_at,
+      text: (p) => formatTime(p.last_seen_at),
+      width: "130px",
+    },
+    { key: "problem", title: "Problem", value: (p) => p.problem, width: "minmax(160px, 2fr)" },
+  ];
+}
