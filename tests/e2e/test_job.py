@@ -3,63 +3,23 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
-from rig import ROOT, Process, picture
+from jobs import LONG, SIZE, Job, painted, row, trace_on_all
+from playwright.sync_api import Page, expect
+from rig import picture
 
-SIZE = 3
-LONG = 60_000
-
-
-class Job:
-    """Ranks on this host that find each other as Horovod's do."""
-
-    def __init__(self, folder: Path, size: int) -> None:
-        self.ranks = [self._start(folder / f"rank{rank}", rank, size) for rank in range(size)]
-        self.urls = [process.word("URL") for process in self.ranks]
-
-    @staticmethod
-    def _start(folder: Path, rank: int, size: int) -> Process:
-        folder.mkdir()
-        horovod = {"RANK": rank, "SIZE": size, "LOCAL_RANK": rank, "GLOO_RENDEZVOUS_PORT": 4321}
-        places = {f"HOROVOD_{name}": str(value) for name, value in horovod.items()}
-        places["HOROVOD_GLOO_RENDEZVOUS_ADDR"] = "127.0.0.1"
-        files = {"TFTRACER_HUB_DIR": str(folder.parent / "hubs"), "TFTRACER_SPOOL_DIR": str(folder)}
-        return Process([sys.executable, str(ROOT / "tests/e2e/rank.py"), str(rank)], folder, **places, **files)
-
-    def open(self, page: Page) -> None:
-        """The job's page, when all have joined."""
-        base, _, token = self.urls[0].partition("?")
-        page.goto(f"{base}job?{token}")
-        expect(page.get_by_text("Running", exact=True)).to_have_count(len(self.ranks), timeout=LONG)
-        expect(row(page, "rank 0").get_by_role("gridcell").nth(4)).not_to_have_text("0", timeout=LONG)
+from tftracer.cluster.job_file import JOB_TRACE
+from tftracer.session.file import FileBytes, Reader
 
 
 @pytest.fixture
 def job(tmp_path: Path) -> Iterator[Job]:
-    started = Job(tmp_path, SIZE)
+    started = Job(tmp_path)
     yield started
-    for process in started.ranks:
-        process.kill()
-
-
-def row(page: Page, title: str) -> Locator:
-    return page.get_by_role("grid", name="Processes").get_by_role("row").filter(has_text=title)
-
-
-def trace_on_all(page: Page) -> Locator:
-    """The link to a step that was traced on all ranks."""
-    page.get_by_role("button", name="Trace a step on all ranks").click()
-    expect(page.get_by_text(f"{SIZE} of {SIZE} ranks")).to_be_visible(timeout=LONG)
-    return page.get_by_role("link", name=re.compile(r"^Step \d+$"))
-
-
-def painted(page: Page) -> None:
-    expect(page.locator("canvas[data-painted]")).to_be_visible(timeout=LONG)
+    started.kill()
 
 
 def test_the_jobs_page_lists_its_processes_live(job: Job, page: Page) -> None:
@@ -92,6 +52,30 @@ def test_a_step_traced_on_all_ranks_opens_as_one_timeline(job: Job, page: Page) 
     painted(page)
     expect(page.get_by_test_id("tab-ranks")).to_have_attribute("aria-selected", "true")
     expect(page.get_by_test_id("group-rank 0")).to_have_attribute("aria-expanded", "false")
+
+
+def test_a_step_is_traced_on_those_that_are_ticked(job: Job, page: Page) -> None:
+    job.open(page)
+    for title in ("rank 0", "rank 2"):
+        page.get_by_role("checkbox", name=f"Trace a step on {title}").check()
+    page.get_by_role("button", name="Trace a step on 2 ranks").click()
+    expect(page.get_by_text("2 of 2 ranks")).to_be_visible(timeout=LONG)
+    expect(row(page, "rank 1").get_by_role("gridcell").nth(7)).to_have_text("0")
+    page.get_by_role("link", name=re.compile(r"^Step \d+$")).click()
+    painted(page)
+    expect(page.get_by_test_id("group-rank 2")).to_have_count(1)
+    expect(page.get_by_test_id("group-rank 1")).to_have_count(0)
+
+
+def test_the_job_is_saved_as_one_file(job: Job, page: Page, tmp_path: Path) -> None:
+    job.open(page)
+    trace_on_all(page)
+    with page.expect_download() as started:
+        page.get_by_role("link", name="Save the job").click()
+    assert started.value.suggested_filename.endswith(".tftrace")
+    saved = tmp_path / "job.tftrace"
+    started.value.save_as(saved)
+    assert sum(record.type == JOB_TRACE for record in Reader(FileBytes(saved))) == SIZE
 
 
 def test_an_op_of_the_jobs_timeline_has_its_details(job: Job, page: Page) -> None:
