@@ -130,7 +130,7 @@ def test_a_full_disk_forgets_neither_what_made_way_nor_what_was_written_on_a_tra
         with monkeypatch.context() as full:
             full.setattr(recorder.spool._store, "write_at", no_space)
             recorder.set_note(2, "written on a full disk")
-            assert recorder._drop_oldest(1, 1)
+            recorder._drop_oldest(1, 1)
         assert [problem["code"] for problem in recorder.session()["problems"]] == ["storage"]
         step(recorder, 6, raw=RAW)
         recorder.flush()
@@ -140,6 +140,23 @@ def test_a_full_disk_forgets_neither_what_made_way_nor_what_was_written_on_a_tra
     assert comparable(reopened) == shown
     assert [trace["id"] for trace in reopened.runs()[0]["traces"]] == [2, 3]
     assert reopened.trace_record(2)["note"] == "written on a full disk"
+
+
+@pytest.mark.parametrize(("free", "gives_back"), [(20_000, True), (0, True), (1 << 20, False)])
+def test_no_trace_makes_way_for_one_that_would_find_no_room(
+    free: int, gives_back: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with recording(tmp_path, keep_traces=2) as recorder:
+        steps(recorder, 5, {2: RAW, 3: RAW})
+        store = recorder.spool._store
+        with monkeypatch.context() as full:
+            full.setattr(store, "write_at", no_space)
+            full.setattr(store, "free", lambda: free)
+            full.setattr(store, "gives_back", gives_back)
+            step(recorder, 6, raw=b"\n\0\x32" + os.urandom(60_000))
+            recorder.flush()
+        assert [trace["id"] for trace in recorder.runs()[0]["traces"]] == [1, 2]
+        assert [recorder.trace_bytes(number) for number in (1, 2)] == [RAW, RAW]
 
 
 def test_a_run_seen_first_on_a_full_disk_is_there_when_its_trace_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

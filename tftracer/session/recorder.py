@@ -31,7 +31,7 @@ from tftracer.session.facts import process_facts
 from tftracer.session.file import Record, Stored
 from tftracer.session.history import History
 from tftracer.session.meter import Meter
-from tftracer.session.model import TRACE, TRACE_FACTS, TRACE_REMOVED, RunState, SessionModel
+from tftracer.session.model import TRACE, TRACE_FACTS, TRACE_REMOVED, RunState, SessionModel, TraceState
 from tftracer.session.requests import RunHandle
 from tftracer.session.saved import open_session
 from tftracer.session.source import Listener
@@ -315,23 +315,27 @@ class Recorder:
         try:
             self.change(part)
         except StorageError:
-            if not self._drop_oldest(run_id, self.keep_traces - 1):
+            gone = self._oldest(run_id, self.keep_traces - 1)
+            if not self.spool.finds_room(part, [trace.payload for trace in gone]):
                 raise
+            self._drop_oldest(run_id, self.keep_traces - 1)
             self.change(part)
         self._drop_oldest(run_id, self.keep_traces)
         record = self.trace_record(part.meta["id"])
         self.tell({"type": "trace", "payload": record})
         return record
 
-    def _drop_oldest(self, run_id: int, keep: int) -> bool:
+    def _oldest(self, run_id: int, keep: int) -> list[TraceState]:
+        """All but the ``keep`` newest."""
         with self.lock:
             ids = list(self.model.run(run_id).traces)
-            gone = [self.model.traces[trace_id] for trace_id in ids[: max(0, len(ids) - keep)]]
-        for trace in gone:
+            return [self.model.traces[trace_id] for trace_id in ids[: max(0, len(ids) - keep)]]
+
+    def _drop_oldest(self, run_id: int, keep: int) -> None:
+        for trace in self._oldest(run_id, keep):
             self.change(Part(TRACE_REMOVED, {"id": trace.record["id"]}))
             self.spool.bury(trace.record_bytes, trace.payload)
             self.tell({"type": "trace_removed", "payload": trace.record})
-        return bool(gone)
 
     # -------------------------------------------------------------------------------------------------- saving, loading
 

@@ -30,6 +30,8 @@ except ImportError:  # no flock on this system: spools are told apart by their p
 MEMORY_LIMIT = 64 << 20
 #: What a spool is called while it takes the old one's place.
 ASIDE = ".new"
+#: A payload's first and last block are not its own: they stay.
+BLOCKS = 2 << 12
 #: Small records that wait for space on a full disk.
 MAX_OWED = 1000
 
@@ -51,6 +53,7 @@ class Disk:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
         self.handle = Handle(os.open(path, flags, 0o600))
         self.locked = lock(self.handle.fd)
+        self.gives_back = punch_hole(self.handle.fd, 1 << 30, 1 << 12)  # where nothing is yet
 
     def read_at(self, offset: int, size: int) -> bytes:
         return tftrace.read_fully(self.handle.fd, offset, size, self.name)
@@ -89,7 +92,7 @@ class Memory:
     """Stands in for the file where none can be written."""
 
     name = "memory"
-    locked = False
+    locked = gives_back = False
 
     def __init__(self, limit: int = MEMORY_LIMIT) -> None:
         self._data = bytearray()
@@ -208,6 +211,14 @@ class Spool:
         if payload.source is self._store:
             self._store.punch(payload.offset, payload.size)
 
+    def finds_room(self, part: Part, instead: list[Stored]) -> bool:
+        """Whether a part that found no space would, if these payloads were buried. Else they would be for nothing."""
+        with self.lock:
+            if not instead or self._readers or not self._store.gives_back:
+                return False
+            freed = sum(max(0, payload.size - BLOCKS) for payload in instead if payload.source is self._store)
+            return self._store.free() + freed >= len(part.stored) + BLOCKS
+
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """While somebody saves the session, the space of what is buried stays as it is."""
@@ -313,11 +324,11 @@ def unlock(store: Disk) -> None:
 _KEEP_SIZE_PUNCH_HOLE = 0x01 | 0x02
 
 
-def punch_hole(fd: int, offset: int, size: int) -> None:
+def punch_hole(fd: int, offset: int, size: int) -> bool:
     """Give a part of a file back to the file system (Linux: ext4, xfs, btrfs, tmpfs); where it cannot, a rewrite does later."""
     try:
         fallocate = ctypes.CDLL(None, use_errno=True).fallocate
     except (OSError, AttributeError):
-        return
+        return False
     fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
-    fallocate(fd, _KEEP_SIZE_PUNCH_HOLE, offset, size)
+    return bool(fallocate(fd, _KEEP_SIZE_PUNCH_HOLE, offset, size) == 0)

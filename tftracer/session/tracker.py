@@ -21,9 +21,9 @@ log = logging.getLogger("tftracer")
 
 #: Steps that may wait for the writer; more are counted as lost. A step takes some 130 bytes.
 MAX_EVENTS = 1 << 16
-#: So many steps in the queue may have a RunMetadata that nobody has looked into: a bound of memory should the writer be held up
-#: while the script traces on its own. The writer comes by 5 times a second; shorter steps than that makes look themselves.
-MAX_UNSEEN = 512
+#: So many steps may wait with a RunMetadata that nobody has looked into: what they may take is bounded should the writer be held
+#: up while the script traces on its own. It comes by every tenth of a second; a step that finds more waiting looks itself.
+MAX_UNSEEN = 256
 #: Traces that may wait for compression and disk; while so many do, requests wait.
 MAX_WAITING = 4
 MAX_WAITING_BYTES = 512 << 20
@@ -143,6 +143,8 @@ class Tracker:
                     fetches, feeds, options, start, end, brought = self.events.popleft()
                     call = self.call_of(fetches, feeds)
                     if (start, call) in self._last_steps:  # told by another hook of the same session
+                        if isinstance(brought, Capture):
+                            self.release(brought)
                         continue
                     self._last_steps.append((start, call))
                     call.steps += 1

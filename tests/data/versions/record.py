@@ -1,0 +1,50 @@
+"""One sample of each version of the session file, and what it shows. Made once a version, never changed after its release.
+
+    python tests/data/versions/record.py        # in an environment with TensorFlow and the tftracer of that version
+
+Writes VERSION-spool.tftrace (as a killed job leaves it), VERSION-saved.tftrace and VERSION.json, which both files show.
+"""
+
+import json
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from tests.test_saved import shown
+from tftracer import TracingServer
+from tftracer.session.file import VERSION
+from tftracer.session.saved import open_session
+
+HERE = Path(__file__).parent
+
+
+def main():
+    tf.disable_eager_execution()
+    x = tf.placeholder(tf.float32, [4, 8], name="x")
+    y = tf.nn.relu(tf.matmul(x, tf.get_variable("w", [8, 3])), name="y")
+    loss = tf.reduce_sum(y, name="loss")
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_or_create_global_step())
+    with tempfile.TemporaryDirectory() as folder:
+        server = TracingServer(start_web_server_on_start=False, keep_traces=2, spool_dir=folder)
+        recorder = server._recorder
+        with tf.train.MonitoredTrainingSession(hooks=[server.hook]) as session:
+            for step in range(30):
+                recorder.set_trace_all(3 <= step < 6)
+                session.run([train, loss], {x: np.full([4, 8], step % 2, np.float32)})
+                session.run(y, {x: np.ones([4, 8], np.float32)})
+                recorder.flush()
+            recorder.set_note(recorder.runs()[0]["traces"][-1]["id"], "the first that was slow: schön langsam")
+            recorder.set_headline(recorder.runs()[1]["traces"][-1]["id"], "Nothing stands out.")
+        recorder.flush()
+        spool = recorder.session()["file"]
+        server.save_session(HERE / f"{VERSION}-saved.tftrace", overwrite=True)
+        data = Path(spool).read_bytes()
+        (HERE / f"{VERSION}-spool.tftrace").write_bytes(data)
+    known = shown(open_session(HERE / f"{VERSION}-spool.tftrace"))
+    (HERE / f"{VERSION}.json").write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()
