@@ -154,9 +154,7 @@ class Jobs:
         return self.ranks[-1]
 
     def by_hand(self, **options: Any) -> Rank:
-        """A process that no launcher started; all of its job's carry the traces of either rank, in turn."""
-        for name in ("RANK", "SIZE", "LOCAL_RANK", "GLOO_RENDEZVOUS_PORT", "GLOO_RENDEZVOUS_ADDR"):
-            self.monkeypatch.delenv(f"HOROVOD_{name}", raising=False)
+        """A process that stands where the environment says, if it says so; those of a job carry either rank's trace, in turn."""
         server = TracingServer(spool_dir=self.folder / "spool", **options)
         self.ranks.append(Rank(server, len(self.ranks)))
         return self.ranks[-1]

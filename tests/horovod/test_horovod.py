@@ -11,10 +11,12 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgpack
+import numpy as np
 import pytest
 
 from tftracer.cluster.job_answers import JobAnswers
@@ -53,8 +55,9 @@ def test_the_examples(name: str, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout
     assert "Traceback" not in done.stdout, done.stdout
-    pages = set(re.findall(r"\[(\d)\]<stderr>:tftracer: watch and trace this training at http", done.stdout))
-    assert pages == ({"0"} if "_one" in name else {"0", "1"}), done.stdout
+    pages = dict(re.findall(r"\[(\d)\]<stderr>:tftracer: watch and trace this training at http://[^:/]+:(\d+)/", done.stdout))
+    assert set(pages) == ({"0"} if "_one" in name else {"0", "1"}), done.stdout
+    assert len(set(pages.values())) == len(pages), "each rank has a port of its own"
 
 
 class Page:
@@ -155,3 +158,21 @@ def reopens(saved: bytes, tmp_path: Path, traced: dict[str, Any], ranks: int) ->
     answers = JobAnswers(parts, "", 1)  # as if each had run on a machine of its own: the ends alone tell of the clocks
     assert len(parts) == ranks and answers.met.names
     on_one_clock(answers.analysis()["clocks"])
+    skew_is_removed(parts, answers)
+
+
+def skew_is_removed(parts: Sequence[Part], plain: JobAnswers) -> None:
+    """With 50 ms and 100 ppm on the last rank's times, the step is drawn as without, to a tenth of its shortest collective.
+
+    And to what the drift makes of one step's length, which its ends, all at one moment, cannot tell.
+    """
+    *others, last = parts
+    trace = last.trace
+    start, end = (times + np.rint(times * 100e-6).astype(np.int64) for times in (trace.start, trace.end))
+    skewed = replace(last, trace=replace(trace, origin_ns=trace.origin_ns + 50_000_000, start=start, end=end))
+    answers = JobAnswers([*others, skewed], "", 1)
+    found = answers.analysis()["clocks"][-1]["offset_ns"] - plain.analysis()["clocks"][-1]["offset_ns"]
+    shortest = float((plain.met.end - plain.met.start)[plain.met.end >= 0].min())
+    allowed = shortest / 10 + 100e-6 * plain.merged.trace.duration_ns
+    assert abs(found - 50_000_000) < allowed, (found, shortest)
+    assert np.abs(answers.merged.trace.start - plain.merged.trace.start).max() < allowed

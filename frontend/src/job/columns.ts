@@ -31,7 +31,10 @@ export function stragglerColumns(titleOf: TitleOf): TableColumn<Straggler>[] {
       hint: "Without collectives: its step beyond the others' median",
     }),
     ...STRAGGLER_PARTS.map((part) =>
-      figure<Straggler>(part.key, part.title, part.ns, { hint: part.meaning, width: part.width }),
+      figure<Straggler>(part.key, part.title, part.ns, {
+        hint: part.meaning,
+        ...(part.width && { width: part.width }),
+      }),
     ),
   ];
 }
