@@ -13,7 +13,6 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import io
-import itertools
 import os
 import re
 import time
@@ -177,8 +176,8 @@ class Timeline:
         """
         parts = chrome.chrome_traces([("", self._ask())], show_dataflow=show_dataflow, show_memory=show_memory)
         if path is None:
-            return "".join(itertools.chain.from_iterable(parts))
-        _write(path, b"".join("".join(part).encode("utf-8", "replace") for part in parts))
+            return "".join(parts)
+        _write(path, b"".join(part.encode("utf-8", "replace") for part in parts))
         return None
 
     def to_perfetto(self, path: Path_) -> None:

@@ -6,8 +6,7 @@ list. Times are microseconds since the epoch, as TensorFlow writes them, cut to 
 uneven rounding would make slices overlap. Flows run along the data edges of the graph, counters are the allocators'
 live bytes. Differences from TensorFlow's own Timeline are listed in docs/exports.rst.
 
-Text is built in bulk: an event is six pieces, each made for a column of events or once for each distinct string, and an arrow
-is a row of a matrix of bytes.
+Text is built in bulk, without a Python object for an event: NumPy gathers it from the strings' bytes (text.py, slices.py).
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from typing import IO
 
 import numpy as np
 
-from tftracer.export import text
-from tftracer.export.arguments import arguments
+from tftracer.export.slices import slices
+from tftracer.export.text import Sheet
 from tftracer.export.tracks import Tracks, tracks_of
 from tftracer.trace.answers import Answers
 from tftracer.trace.intervals import bites, distinct
@@ -32,7 +31,6 @@ from tftracer.web.messages import Finding
 
 _GRID_NS = 250
 _QUARTERS = ("", ".25", ".5", ".75")
-_DECIMALS = np.frombuffer("".join(text.ljust(3) for text in _QUARTERS).encode(), np.uint8).reshape(4, 3)
 _BITE = 1 << 11  # events, in about 1 ms
 
 
@@ -55,30 +53,27 @@ def write_chrome_traces(
 ) -> None:
     """Write several traces, of a session or of a job's processes, as one JSON object: (prefix, answers) of each."""
     for part in chrome_traces(traces, show_dataflow=show_dataflow, show_memory=show_memory):
-        file.write("".join(part).encode("utf-8", "replace"))
+        file.write(part.encode("utf-8", "replace"))
 
 
-def chrome_traces(
-    traces: list[tuple[str, Answers]], *, show_dataflow: bool = True, show_memory: bool = False
-) -> Iterator[list[str]]:
-    """What ``write_chrome_traces`` writes, in parts of some thousand events, each in pieces."""
+def chrome_traces(traces: list[tuple[str, Answers]], *, show_dataflow: bool = True, show_memory: bool = False) -> Iterator[str]:
+    """What ``write_chrome_traces`` writes, in parts of some thousand events."""
     findings: list[Finding] = []
     before = '{"displayTimeUnit":"ns","traceEvents":['
     for number, (prefix, answers) in enumerate(traces):
         for part in _trace_events(answers, prefix, f"{number}." if len(traces) > 1 else "", show_dataflow, show_memory):
             if part:
-                part[0] = before + part[0].removeprefix("," if before else "")
+                yield before + part.removeprefix("," if before else "")
                 before = ""
-                yield part
         findings += answers.findings()
     about = {"tftracer": __version__, "findings": findings}
-    yield [before, '\n],"otherData":', json.dumps(about), "}\n"]
+    yield f'{before}\n],"otherData":{json.dumps(about)}}}\n'
 
 
-def _trace_events(answers: Answers, prefix: str, flow: str, show_dataflow: bool, show_memory: bool) -> Iterator[list[str]]:
+def _trace_events(answers: Answers, prefix: str, flow: str, show_dataflow: bool, show_memory: bool) -> Iterator[str]:
     """The events in parts, each event behind a comma and a line feed."""
     tracks = tracks_of(answers.trace, answers.layout)
-    yield [f",\n{event}" for event in _metadata(tracks, prefix)]
+    yield "".join(f",\n{event}" for event in _metadata(tracks, prefix))
     yield from _slices(answers, tracks, prefix)
     if show_dataflow:
         yield from _flows(answers, tracks, prefix, flow)
@@ -111,39 +106,22 @@ def _grid(trace: Trace, times: Int64) -> Int64:
     return result
 
 
-def _slices(answers: Answers, tracks: Tracks, prefix: str) -> Iterator[list[str]]:
-    """Two pieces for each event: its row and times, and what it says of its op."""
+def _slices(answers: Answers, tracks: Tracks, prefix: str) -> Iterator[str]:
     trace = answers.trace
-    number, texts = arguments(answers)
-    rows = _places(tracks, prefix)
+    rows = [f',\n{{"ph":"X","cat":"Op",{place}' for place in _places(tracks, prefix)]
     start = _grid(trace, trace.start[tracks.node])
-    duration = _grid(trace, trace.end[tracks.node]) - start
-    for part in bites(len(start), _BITE):
-        at = slice(part.start, part.stop)
-        when = (b'"ts":', *_stamp(start[at]), b',"dur":', *_stamp(duration[at]))
-        times = text.rows(len(part), b'\0,\n{"ph":"X","cat":"Op",', rows[tracks.row[at]], *when)
-        events = [""] * (2 * len(part))
-        events[0::2] = times.split("\0")[1:]
-        events[1::2] = map(texts.__getitem__, number[tracks.node[at]].tolist())
-        yield events
+    return slices(answers, tracks.node, rows, tracks.row, start, _grid(trace, trace.end[tracks.node]) - start)
 
 
-def _stamp(time: Int64) -> tuple[text.Bytes, text.Bytes]:
-    """Digits and decimals."""
-    return text.padded(time >> 2), _DECIMALS[time & 3]
-
-
-def _places(tracks: Tracks, prefix: str) -> text.Bytes:
-    """[rows, ...] the process and thread of each row, padded."""
-    places = [b'"pid":%d,"tid":%d,' % (process_id(row.device, prefix), row.tid) for row in tracks.rows]
-    wide = max(map(len, places), default=0)
-    return np.frombuffer(b"".join(place.ljust(wide) for place in places), np.uint8).reshape(len(places), wide)
+def _places(tracks: Tracks, prefix: str) -> list[str]:
+    """What stands before the time of an event on each row."""
+    return [f'"pid":{process_id(row.device, prefix)},"tid":{row.tid},"ts":' for row in tracks.rows]
 
 
 # ----------------------------------------------------------------------------------------------------- flows and counters
 
 
-def _flows(answers: Answers, tracks: Tracks, prefix: str, flow: str) -> Iterator[list[str]]:
+def _flows(answers: Answers, tracks: Tracks, prefix: str, flow: str) -> Iterator[str]:
     """An arrow for each data edge between two rows, from inside the producer's slice to the consumer's start.
 
     A slice that has no length on the grid can hold no end of an arrow, and an arrow does not run back in time.
@@ -156,14 +134,21 @@ def _flows(answers: Answers, tracks: Tracks, prefix: str, flow: str) -> Iterator
     drawn = (row[made] >= 0) & (row[used] >= 0) & (row[made] != row[used])
     drawn &= (end[made] > start[made]) & (end[used] > start[used]) & (end[made] - 1 <= start[used])
     made, used = made[drawn], used[drawn]
-    rows = _places(tracks, prefix)
-    tail = f'"cat":"DataFlow","name":"tensor","id":"{flow}'.encode()
+    arrow = f'"cat":"DataFlow","name":"tensor","id":"{flow}'
+    words = [
+        f',\n{{"ph":"s",{arrow}',
+        f'}},\n{{"ph":"f","bp":"e",{arrow}',
+        "}",
+        *(f'",{place}' for place in _places(tracks, prefix)),
+    ]
+    sheet = Sheet([], words, _BITE * 64)
     for part in bites(len(made), _BITE):
+        sheet.begin()
         a, b = made[part.start : part.stop], used[part.start : part.stop]
-        number = text.padded(np.arange(part.start, part.stop))
-        begins = (b',\n{"ph":"s",', tail, number, b'",', rows[row[a]], b'"ts":', *_stamp(end[a] - 1))
-        ends = (b'},\n{"ph":"f","bp":"e",', tail, number, b'",', rows[row[b]], b'"ts":', *_stamp(start[b]), b"}")
-        yield [text.rows(len(part), *begins, *ends)]
+        number = sheet.numbers(np.arange(part.start, part.stop))
+        begins, ends, close = (sheet.words(np.full(len(part), word)) for word in range(3))
+        left, entered = (sheet.words(row[a] + 3), sheet.quarters(end[a] - 1)), (sheet.words(row[b] + 3), sheet.quarters(start[b]))
+        yield sheet.lines([begins, number, *left, ends, number, *entered, close])
 
 
 def data_edges(answers: Answers) -> tuple[Int64, Int64]:
@@ -195,15 +180,15 @@ def _edges_of_labels(answers: Answers) -> tuple[Int64, Int64]:
     return producer[kept], used[kept]
 
 
-def _counters(answers: Answers, prefix: str) -> Iterator[list[str]]:
+def _counters(answers: Answers, prefix: str) -> Iterator[str]:
     """Live bytes over time, a counter for each allocator."""
     origin = answers.trace.origin_ns
     for curve in answers.memory()["curves"]:
         pid = process_id(curve["device"], prefix)
         name = json.dumps(curve["allocator"], ensure_ascii=False)
         times = [(int(time) + origin) // _GRID_NS for time in curve["time_ns"]]
-        yield [
+        yield "".join(
             f',\n{{"ph":"C","cat":"Memory","name":{name},"pid":{pid},"tid":0,'
             f'"ts":{time >> 2}{_QUARTERS[time & 3]},"args":{{{name}:{int(size)}}}}}'
             for time, size in zip(times, curve["bytes"])
-        ]
+        )

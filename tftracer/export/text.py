@@ -1,20 +1,28 @@
-"""Columns of text, for exports of many lines of one form: numbers as digits, rows of bytes, JSON's escapes, without a Python step
-for each number.
+"""Text for exports of many lines, put together by NumPy from pieces: strings out of tables, words, and numbers as digits.
+
+A ``Sheet`` holds the bytes of all pieces, one behind the other; lines are where their pieces begin and how long they are.
 """
 
 from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tftracer.trace.model import Int64, StringTable
+from tftracer.trace.strings import gathered
+from tftracer.trace.wire import PADDING
 
 Bytes = npt.NDArray[np.uint8]
+Codes = npt.NDArray[Any]
 
-_ZERO, _SPACE = 0x30, 0x20
+_SPACE, _ZERO = 0x20, 0x30
+_DECIMALS = np.frombuffer(b".00.25.50.75", np.uint8).reshape(4, 3)
+_USED = np.array([0, 3, 2, 3])
 
 
 def escaped(table: StringTable) -> StringTable:
@@ -25,6 +33,81 @@ def escaped(table: StringTable) -> StringTable:
     return StringTable.of([json.dumps(text, ensure_ascii=False)[1:-1] for text in table])
 
 
+class Pieces(NamedTuple):
+    """Where pieces of text lie in a sheet."""
+
+    at: Int64
+    size: Int64
+
+
+class Sheet:
+    """Tables and words, and behind them room for the numbers of some thousand lines."""
+
+    def __init__(self, tables: Sequence[StringTable], words: Sequence[str], room: int) -> None:
+        encoded = StringTable.of(words)
+        parts = [*(bytes(table.data) for table in tables), encoded.data, bytes(room + PADDING)]
+        self._bytes: Bytes = np.frombuffer(b"".join(parts), np.uint8).copy()
+        ends = np.cumsum([len(part) for part in parts])
+        self._offsets = [table.offsets + end - len(table.data) for table, end in zip([*tables, encoded], ends)]
+        self._room = self._free = int(ends[-2])
+
+    def begin(self) -> None:
+        """Room for numbers again: those of the lines before are forgotten."""
+        self._free = self._room
+
+    def strings(self, table: int, codes: Codes) -> Pieces:
+        """Strings of one of the tables."""
+        offsets = self._offsets[table]
+        at = offsets[codes]
+        return Pieces(at, offsets[codes + 1] - at)
+
+    def spans(self, table: int, first: Int64, last: Int64) -> Pieces:
+        """Parts of one of the tables."""
+        return Pieces(first + self._offsets[table][0], last - first)
+
+    def words(self, numbers: Codes) -> Pieces:
+        return self.strings(-1, numbers)
+
+    def numbers(self, values: Int64) -> Pieces:
+        """Whole numbers that are not below zero."""
+        wide, size = _width(values)
+        return self._rows(_digits(values, wide), size)
+
+    def quarters(self, values: Int64) -> Pieces:
+        """Quarters as decimal numbers: ``1``, ``1.25``, ``1.5``."""
+        rest = values & 3
+        wide, size = _width(values >> 2)
+        rows = np.concatenate([_digits(values >> 2, wide), _DECIMALS[rest]], axis=1)
+        pieces = self._rows(rows, size + 3)
+        return Pieces(pieces.at, size + _USED[rest])
+
+    def _rows(self, rows: Bytes, size: Int64) -> Pieces:
+        """The last ``size`` bytes of each row, in the room for numbers."""
+        begin = self._free
+        self._free += rows.size
+        self._bytes[begin : self._free] = rows.reshape(-1)
+        return Pieces(begin + np.arange(1, len(rows) + 1) * rows.shape[1] - size, size)
+
+    def text(self, at: Int64, size: Int64) -> str:
+        """The pieces one after the other."""
+        return str(gathered(self._bytes, at, size).data, "utf-8")
+
+    def lines(self, columns: Sequence[Pieces]) -> str:
+        """Lines that all have a piece of each column."""
+        at, size = (np.stack([column[i] for column in columns], axis=1).reshape(-1) for i in (0, 1))
+        return self.text(at, size)
+
+
+def _width(values: Int64) -> tuple[int, Int64]:
+    """(digits of the largest, digits of each)."""
+    wide = len(str(int(values.max(initial=0))))
+    least = len(str(int(values.min()))) if len(values) else 1
+    size = np.full(len(values), least, np.int64)
+    for more in range(least, wide):
+        size += values >= 10**more
+    return wide, size
+
+
 @functools.lru_cache(maxsize=1)
 def _fours() -> npt.NDArray[np.uint32]:
     """The four digits of 0 to 9999, each as a word."""
@@ -33,7 +116,7 @@ def _fours() -> npt.NDArray[np.uint32]:
     return np.ascontiguousarray(digits, np.uint8).view(np.uint32).reshape(-1)
 
 
-def digits(values: Int64, width: int) -> Bytes:
+def _digits(values: Int64, width: int) -> Bytes:
     """[n, width] the last ``width`` decimal digits of each, zeros in front."""
     groups = -(-width // 4)
     words = np.empty((len(values), groups), np.uint32)
@@ -42,27 +125,3 @@ def digits(values: Int64, width: int) -> Bytes:
         words[:, group] = _fours()[values - rest * 10_000]
         values = rest
     return words.view(np.uint8).reshape(len(words), 4 * groups)[:, 4 * groups - width :]
-
-
-def padded(values: Int64) -> Bytes:
-    """[n, digits of the largest] the digits of each, spaces in front."""
-    wide = len(str(int(values.max(initial=0))))
-    cells = digits(values, wide)
-    least = int(values.min()) if len(values) else 0
-    for place in range(wide - 1):
-        if least < (bound := 10 ** (wide - 1 - place)):
-            cells[values < bound, place] = _SPACE
-    return cells
-
-
-def rows(n: int, *columns: bytes | Bytes) -> str:
-    """The text of n rows, columns side by side: the same bytes for all, or [n, w]. What columns are padded with, spaces, is left
-    out.
-    """
-    cells = [np.frombuffer(column, np.uint8)[None] if isinstance(column, bytes) else column for column in columns]
-    out = np.empty((n, sum(cell.shape[1] for cell in cells)), np.uint8)
-    at = 0
-    for cell in cells:
-        out[:, at : at + cell.shape[1]] = cell
-        at += cell.shape[1]
-    return str(out.data, "ascii").replace(" ", "")

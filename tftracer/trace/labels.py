@@ -131,15 +131,32 @@ def op_spans(labels: StringTable) -> tuple[Int64, Int64]:
     return np.where(opened < 0, labels.offsets[:-1], begin), np.where(opened < 0, 0, opened - begin)
 
 
+_BLOCK = 1 << 17  # bytes: what is made of a block stays in the cache
+
+
+def _all(text: npt.NDArray[np.uint8], byte: int) -> Int64:
+    """Where a byte stands in a text."""
+    blocks = range(0, len(text), _BLOCK)
+    return np.concatenate([np.flatnonzero(text[block : block + _BLOCK] == byte) + block for block in blocks] or [_NOWHERE])
+
+
+_NOWHERE = np.zeros(0, np.int64)
+
+
+def _between_spaces(text: npt.NDArray[np.uint8], byte: int) -> Int64:
+    found = _all(text[1:-1], byte) + 1
+    kept: Int64 = found[(text[found - 1] == 0x20) & (text[found + 1] == 0x20)]
+    return kept
+
+
 def _operations(labels: StringTable) -> tuple[Int64, Int64]:
     """(behind the last ` = `, the first parenthesis behind that) of each label, in ``labels.data``; -1 where there is none."""
     first, last = labels.offsets[:-1], labels.offsets[1:]
-    text = np.frombuffer(bytes(labels.data) + b"\0", np.uint8)
-    equals = np.flatnonzero(text == 0x3D)
-    equals = equals[(text[equals - 1] == 0x20) & (text[equals + 1] == 0x20)] + 2
-    begin = np.append(equals, -1)[np.searchsorted(equals, last, "right") - 1]
+    text = np.frombuffer(labels.data, np.uint8)
+    behind = np.append(_between_spaces(text, 0x3D) + 2, -1)
+    begin = behind[np.searchsorted(behind[:-1], last, "right") - 1]
     found = begin >= first + 3
-    parentheses = np.append(np.flatnonzero(text == 0x28), len(text))
+    parentheses = np.append(_all(text, 0x28), len(text))
     opened = parentheses[np.searchsorted(parentheses, begin)]
     found &= opened < last
     return np.where(found, begin, -1), np.where(found, opened, -1)
@@ -159,7 +176,7 @@ def listed(labels: StringTable) -> Listed:
     """From the parenthesis behind the op to the label's last one. No Python loop."""
     operation, opened = _operations(labels)
     label = np.flatnonzero(opened >= 0)
-    text = np.frombuffer(bytes(labels.data) + b"\0\0", np.uint8)
+    text = np.frombuffer(labels.data, np.uint8)
     begin, end = opened[label] + 1, labels.offsets[1:][label] - 1
     if not (text[end] == 0x29).all():
         end = _last(text, 0x29, end + 1)
@@ -187,7 +204,7 @@ def label_inputs(labels: StringTable, given: Listed | None = None) -> Inputs:
     """
     found = given or listed(labels)
     named = found.named[found.label]
-    text = np.frombuffer(bytes(labels.data) + b"\0\0", np.uint8)
+    text = np.frombuffer(labels.data, np.uint8)
     label, first, last = found.label[named], found.first[named], found.last[named]
     return Inputs(label, *input_spans(text, first, last))
 
@@ -207,14 +224,14 @@ def input_spans(text: npt.NDArray[np.uint8], first: Int64, last: Int64) -> tuple
 
 def _last(text: npt.NDArray[np.uint8], byte: int, before: Int64) -> Int64:
     """Position of the last such byte before each position; -1 where there is none."""
-    places = np.concatenate([np.array([-1]), np.flatnonzero(text == byte)])
+    places = np.append(-1, _all(text, byte))
     found: Int64 = places[np.searchsorted(places, before) - 1]
     return found
 
 
 def _split(text: npt.NDArray[np.uint8], begin: Int64, end: Int64) -> tuple[Int64, Int64, Int64]:
     """(index of the range, begin, end) of what `, ` separates in text[begin[i]:end[i]]."""
-    commas = np.flatnonzero(text[:-1] == 0x2C)
+    commas = _all(text[:-1], 0x2C)
     commas = commas[text[commas + 1] == 0x20]
     low, high = np.searchsorted(commas, begin), np.searchsorted(commas, end)
     pieces = high - low + 1
