@@ -2,9 +2,10 @@
 
 With inject.py the only module that imports TensorFlow, and only when a hook is made. A step that is not traced costs two
 clock reads and an append. What it costs beyond them is how many objects it touches: after a long step the caches hold
-TensorFlow's, and each of ours is fetched from memory. So an untraced step looks at one flag (``Requests.armed``) and keeps its
-start as a plain attribute of the step's run context; all else is behind the flag. Nothing raised in here leaves: the tracer
-switches itself off instead (``Tracker.off``). What the user's own code raises, KeyboardInterrupt included, passes.
+TensorFlow's, and each of ours is fetched from memory. So an untraced step looks at one flag (``Requests.armed``), keeps what
+it is as a plain attribute of its run context, and does not look into its RunMetadata (3 to 10 µs after a long step): one that
+TensorFlow made for it goes to the writer, which does. Nothing raised in here leaves: the tracer switches itself off instead
+(``Tracker.off``). What the user's own code raises, KeyboardInterrupt included, passes.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import sys
 import weakref
 from collections import deque
 from statistics import median
+from sys import getrefcount
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from tftracer.errors import MissingTensorFlowError
 from tftracer.session.requests import Requests, Ticket
-from tftracer.session.tracker import MAX_EVENTS, MAX_WAITING, Capture, SessionFacts, Tracker
+from tftracer.session.tracker import MAX_UNSEEN, MAX_WAITING, Capture, SessionFacts, Tracker, level_of
 
 if TYPE_CHECKING:
     from tftracer.session.recorder import Recorder
@@ -63,6 +65,7 @@ class StepRecorder:
         self._requests = recorder.tracker.requests
         self._events = recorder.tracker.events
         self._mark = recorder.tracker.mark
+        self._fresh = references_of_fresh()
         self._args = tf.compat.v1.train.SessionRunArgs
         self._options = tf.compat.v1.RunOptions
         self._last_facts = SessionFacts()
@@ -86,35 +89,32 @@ class StepRecorder:
             self._switch_off("after_create_session", error)
 
     def before_run(self, run_context: Any) -> Any:
+        asked = None
         try:
             if self._requests.armed:
-                asked = self._before_armed(run_context)
-                if asked is not None and not (isinstance(asked, self._args) and isinstance(asked.options, self._options)):
-                    raise TypeError("no RunOptions were made")
-                return asked
-            run_context._tftracer_start = perf_counter_ns()
+                asked = self._asked(run_context)
+            args = run_context._original_args
+            fetches, feeds = args[0], args[1]
+            # Copies of the containers, for the script may change them, and none of the values that it feeds.
+            if fetches.__class__ is list:
+                fetches = tuple(fetches)
+            run_context._tftracer = (fetches, tuple(feeds) if feeds else None, perf_counter_ns())
         except Exception as error:
             self._switch_off("before_run", error)
-        return None
+            return None
+        return asked
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         end = perf_counter_ns()
         try:
             _, options, metadata = run_values
-            if self._requests.armed or (metadata is not None and metadata.HasField("step_stats")):
-                self._after_armed(run_context, options, metadata, end)
+            if self._requests.armed or getrefcount(metadata) != self._fresh or len(self._events) >= MAX_UNSEEN:
+                self._after_odd(run_context, options, metadata, end)
                 return
-            start = run_context._tftracer_start
-            fetches, feeds, _ = run_context._original_args
-            # Copies of the containers, for the script may change them, and none of the values that it feeds.
-            if fetches.__class__ is list:
-                fetches = tuple(fetches)
-            if len(self._events) < MAX_EVENTS:
-                self._events.append((fetches, tuple(feeds) if feeds else None, options, start, end, None))
-            else:
-                self._tracker.lost += 1
+            fetches, feeds, start = run_context._tftracer
+            self._events.append((fetches, feeds, options, start, end, metadata))
         except Exception as error:
-            if hasattr(run_context, "_tftracer_start"):  # else its beginning was not told: it is not for us
+            if hasattr(run_context, "_tftracer"):  # else its beginning was not told: it is not for us
                 self._switch_off("after_run", error)
 
     def end(self, session: Any) -> None:
@@ -125,12 +125,13 @@ class StepRecorder:
 
     # -------------------------------------------------------------------------------------------------- traced steps
 
-    def _before_armed(self, run_context: Any) -> Any:
+    def _asked(self, run_context: Any) -> Any:
         """The SessionRunArgs that ask for a trace; None if this step is none of those wanted, or the tracer is off."""
-        if self._tracker.off:
+        if self._tracker.off or self._mark in run_context.__dict__:
             return None
-        asked = None if self._mark in run_context.__dict__ else self._ask(run_context)
-        run_context._tftracer_start = perf_counter_ns()
+        asked = self._ask(run_context)
+        if asked is not None and not (isinstance(asked, self._args) and isinstance(asked.options, self._options)):
+            raise TypeError("no RunOptions were made")
         return asked
 
     def _ask(self, run_context: Any) -> Any:
@@ -144,17 +145,18 @@ class StepRecorder:
         weakref.finalize(run_context, tracker.returned.append, ticket).atexit = False
         return self._args(None, None, options=self._trace_options())
 
-    def _after_armed(self, run_context: Any, options: Any, metadata: Any, end: int) -> None:
-        """A step that ended while traces were wanted or under way, or that brings a trace, whoever asked for it."""
+    def _after_odd(self, run_context: Any, options: Any, metadata: Any, end: int) -> None:
+        """A step that was traced or may have been, or that finds the writer behind; or the tracer is off."""
         marks = run_context.__dict__
-        mark, start = marks.get(self._mark), marks.get("_tftracer_start")
-        if self._tracker.off or start is None or mark is TOLD:
+        mark, begun = marks.get(self._mark), marks.get("_tftracer")
+        if self._tracker.off or begun is None or mark is TOLD:
             return
         capture = None
         if mark is not None or (metadata is not None and metadata.HasField("step_stats")):
             marks[self._mark] = TOLD
             capture = self._captured(mark, options, metadata)
-        self._tracker.add(run_context._original_args, options, start, end, capture)
+        fetches, feeds, start = begun
+        self._tracker.add((fetches, feeds, options, start, end, capture))
 
     def _trace_options(self) -> Any:
         facts = self._last_facts
@@ -169,8 +171,7 @@ class StepRecorder:
         if traced is None and tracker.waiting >= MAX_WAITING:
             tracker.traces_refused += 1
             return None
-        level = self._options.TraceLevel.Name(options.trace_level) if options is not None else ""
-        asked = bool(options is not None and options.output_partition_graphs)
+        level, asked = level_of(options)
         # A script's own RunMetadata may be filled again by its next step, so it is copied now; ours never is.
         kept = metadata if traced is not None and not traced.user_metadata else metadata.SerializeToString()
         asked_by = "script" if traced is None else traced.ticket.asked_by
@@ -231,14 +232,32 @@ def cost_of(hook: StepRecorder) -> float | None:
     v1 = tensorflow().compat.v1
     tried = copy.copy(hook)
     tried._events, tried._requests, times = deque(), Requests(), []
-    values = v1.train.SessionRunValues(None, v1.RunOptions(), v1.RunMetadata())
     for _ in range(200):
-        context = v1.train.SessionRunContext(v1.train.SessionRunArgs([None, None], None), None)
+        context, metadata = v1.train.SessionRunContext(v1.train.SessionRunArgs([None, None], None), None), v1.RunMetadata()
         start = perf_counter_ns()
         tried.before_run(context)
-        tried.after_run(context, values)
+        tried.after_run(context, v1.train.SessionRunValues(None, None, metadata))
         times.append(perf_counter_ns() - start)
     return None if hook._tracker.off else median(times) * 1e-9
+
+
+def references_of_fresh() -> int:
+    """How many references ``after_run`` counts of a RunMetadata that only TensorFlow's own frame and the step's values have.
+
+    Who else has one may fill it again, so such a one is looked at at once. -1 where the two look alike: then all are.
+    """
+
+    def after_run(values: Any) -> int:
+        _, _, metadata = values
+        return getrefcount(metadata)
+
+    def run(metadata: Any = None) -> int:  # as monitored_session.py has it
+        metadata = metadata or object()
+        return after_run((None, None, metadata))
+
+    passed = object()
+    fresh, known = run(), run(passed)
+    return fresh if known > fresh else -1
 
 
 def tensorflow() -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
+from tftracer.hook import StepRecorder
 from tftracer.hook import _hook_class as hook_class
 from tftracer.session.recorder import Recorder
 
@@ -175,6 +176,41 @@ def test_the_scripts_own_metadata_is_kept_and_its_options_stay_as_they_were(reco
     assert [trace["step"] for trace in run["traces"]] == [1]
 
 
+def test_a_metadata_that_the_script_fills_again_and_again_is_kept_each_time(recorder: Recorder) -> None:
+    inputs, _, loss = model()
+    full, metadata, kept = tf.RunOptions(trace_level=3), tf.RunMetadata(), []
+    with tf.train.MonitoredSession(hooks=[recorder.hook_factory()]) as session:
+        for _ in range(3):
+            session.run(loss, {inputs: batch()}, options=full, run_metadata=metadata)
+            kept.append(metadata.SerializeToString())
+        metadata.Clear()
+    (run,) = runs(recorder).values()
+    assert [recorder.trace_bytes(trace["id"]) for trace in run["traces"]] == kept
+
+
+def test_an_untraced_step_leaves_its_metadata_to_the_writer(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What keeps a step cheap, here shown to be so on this TensorFlow and Python."""
+    looked = []
+    monkeypatch.setattr(StepRecorder, "_after_odd", lambda *step: looked.append(step))
+    inputs, train, _ = model()
+    with tf.train.MonitoredTrainingSession(hooks=[recorder.hook_factory()]) as session:
+        for _ in range(50):
+            session.run(train, {inputs: batch()})
+    assert looked == []
+    (run,) = runs(recorder).values()
+    assert run["steps"] == 50
+
+
+def test_a_trace_of_the_script_is_kept_whose_metadata_it_does_not_pass(recorder: Recorder) -> None:
+    inputs, _, loss = model()
+    with tf.train.MonitoredSession(hooks=[recorder.hook_factory()]) as session:
+        for level in (0, 1, 0, 3):
+            session.run(loss, {inputs: batch()}, options=tf.RunOptions(trace_level=level))
+    found = [(trace["asked_by"], trace["step"]) for run in runs(recorder).values() for trace in run["traces"]]
+    assert len(found) == 2 and {asked for asked, _ in found} == {"script"}
+    assert recorder.tracker.waiting == 0
+
+
 def test_a_profiler_hooks_traces_are_kept(recorder: Recorder, tmp_path: Path) -> None:
     inputs, train, _ = model()
     profiler = tf.train.ProfilerHook(save_steps=2, output_dir=str(tmp_path))
@@ -196,8 +232,21 @@ def test_the_hook_twice_and_two_recorders(recorder: Recorder, tmp_path: Path) ->
     for each in (recorder, other):
         (run,) = runs(each).values()
         assert run["steps"] == 3
-    assert len(runs(recorder)["loss (feeding x)"]["traces"]) == 1
+    (trace,) = runs(recorder)["loss (feeding x)"]["traces"]
+    assert trace["asked_by"] == "user" and runs(recorder)["loss (feeding x)"]["pending_traces"] == 0
+    assert recorder.tracker.waiting == other.tracker.waiting == 0
     other.close()
+
+
+def test_the_hook_twice_beside_a_profiler(recorder: Recorder, tmp_path: Path) -> None:
+    inputs, train, _ = model()
+    profiler = tf.train.ProfilerHook(save_steps=2, output_dir=str(tmp_path))
+    with tf.train.MonitoredSession(hooks=[recorder.hook_factory(), recorder.hook_factory(), profiler]) as session:
+        for _ in range(6):
+            session.run(train, {inputs: batch()})
+    (run,) = runs(recorder).values()
+    assert run["steps"] == 6 and run["traces"]
+    assert recorder.tracker.waiting == 0 and recorder.tracker.waiting_bytes == 0
 
 
 def test_nested_sessions_and_one_after_another(recorder: Recorder) -> None:
