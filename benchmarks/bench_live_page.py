@@ -25,18 +25,18 @@ LAYERS = (100, 500)  # some 1,600 and 8,000 nodes
 TIMES = 7
 ROOT = Path(__file__).resolve().parent.parent
 TRAINING = ROOT / ".envs/tf215/bin/python"
-#: Opens a row as soon as it is there.
+#: Opens a row as soon as it is there; the newest is the first, and the list shows no more than some.
 OPENS = """(() => {
-  window.known = 0; window.waiting = false;
+  window.waiting = false;
+  window.newest = () => document.querySelector("a.open[href*='traces/']");
   new MutationObserver(() => {
-    const links = document.querySelectorAll("a.open[href*='traces/']");
-    if (!waiting || links.length <= known) return;
-    waiting = false; window.clickedAt = performance.now(); links[0].click();
+    if (!waiting || !newest() || newest().href === known) return;
+    waiting = false; window.clickedAt = performance.now(); newest().click();
   }).observe(document, { childList: true, subtree: true });
 })()"""
 PRESSES = """() => {
   performance.clearMarks();
-  known = document.querySelectorAll("a.open[href*='traces/']").length; waiting = true;
+  window.known = newest()?.href; waiting = true;
   [...document.querySelectorAll('button')].find((b) => b.textContent.includes('Trace next step')).click();
 }"""
 PAINTED = """() => {
