@@ -73,15 +73,15 @@ def training(hooked: bool) -> Iterator[tuple[Any, Any, Callable[[], None], Any]]
 
 
 def bare_steps(what: str, server: Any, hook: Any, arguments: Any, steps: int, per_s: float = float("inf")) -> None:
-    from tensorflow.compat.v1 import RunMetadata
-    from tensorflow.compat.v1.train import SessionRunContext, SessionRunValues
+    import tensorflow
 
-    values = SessionRunValues(None, None, RunMetadata())
+    tf = tensorflow.compat.v1  # importing from it would load what a training does not
+    context_of, values = tf.train.SessionRunContext, tf.train.SessionRunValues(None, None, tf.RunMetadata())
     marks = {steps // 100, steps // 10, *(steps * part // 5 for part in range(1, 6))}
     row(what, 0, server)
     began = time.perf_counter()
     for number in range(1, steps + 1):
-        context = SessionRunContext(arguments, None)
+        context = context_of(arguments, None)
         hook.before_run(context)
         hook.after_run(context, values)
         if number % 100 == 0:
@@ -125,13 +125,13 @@ def open_large(options: argparse.Namespace) -> None:
         for count, size in ((20, 107_400_000), (2_000, 1_074_000), (20_000, 107_400)):
             path = Path(folder) / f"{count}.tftrace"
             write_sparse(path, count, size)
-            before, began = resident_mb(), time.perf_counter()
+            before, began, cpu_began = resident_mb(), time.perf_counter(), time.process_time()
             session = open_session(path)
-            took = time.perf_counter() - began
+            took, cpu = time.perf_counter() - began, time.process_time() - cpu_began
             runs = session.runs()
             assert sum(len(run["traces"]) for run in runs) == count and not session.session()["cut"]
             print(
-                f"opened {path.stat().st_size / 1e9:5.2f} GB, {count:>6,} traces {took * 1e3:10.1f} ms"
+                f"opened {path.stat().st_size / 1e9:5.2f} GB, {count:>6,} traces {took * 1e3:8.1f} ms ({cpu * 1e3:.1f} of CPU)"
                 f" {resident_mb() - before:10.1f} MB more",
                 flush=True,
             )

@@ -45,6 +45,13 @@ def test_blocks_do_not_matter_and_a_history_read_back_goes_on() -> None:
     assert (again.entries() == whole.entries()).all()
 
 
+def test_large_blocks_are_not_kept_for_the_few_steps_of_them_that_are() -> None:
+    history = History()
+    for first in (1, 60_001):
+        history.add(first, np.arange(60_000.0), np.ones(60_000))
+    assert all(level.base is None for level in history._levels) and len(history) < 10_000
+
+
 def test_a_copy_is_independent() -> None:
     history = filled(10)
     copied = history.copy()

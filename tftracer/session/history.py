@@ -60,7 +60,7 @@ class History:
             rows = np.concatenate([self._levels[level], rows])
             over = max(0, len(rows) - (RECENT if level == 0 else LEVEL))
             over += over % 2
-            self._levels[level] = rows[over:]
+            self._levels[level] = rows[over:].copy()  # a view would keep all of them
             rows, level = merged_pairs(rows[:over]), level + 1
 
     def copy(self) -> History:
