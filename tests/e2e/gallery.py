@@ -29,11 +29,13 @@ def write_session(
     traces: dict[int, bytes],
     fetches: Sequence[str] = ("train", "loss:0"),
     feeds: Sequence[str] = ("x:0",),
+    host: str = "trainer-1",
+    command: str = "train.py --layers 500",
 ) -> Path:
     """A saved session of one run with 300 steps, which get slower from step 200 on; ``traces``: RunMetadata by step."""
     recorder = Recorder(spool_dir=folder, keep_traces=len(traces) + 1).start()
     facts = recorder.model.facts
-    facts["host"], facts["command"], facts["tensorflow"] = "trainer-1", "train.py --layers 500", "2.15.1"
+    facts["host"], facts["command"], facts["tensorflow"] = host, command, "2.15.1"
     try:
         fetched, fed = tuple(map(Tensor, fetches)), tuple(map(Tensor, feeds))
         for step in range(1, 301):

@@ -68,6 +68,53 @@ def test_two_traces_beside_each_other(traced: TracePage) -> None:
     expect(table.get_by_role("row").nth(1)).to_contain_text("−" if sign == "+" else "+", timeout=LONG)
 
 
+def test_both_timelines_have_one_cursor_and_move_together(traced: TracePage) -> None:
+    page = traced.page
+    page.goto(f"{traced.base}/compare?a={IDS[HOROVOD]}&b={IDS[OTHER_HOROVOD]}")
+    expect(page.get_by_role("grid", name="Compared ops").get_by_role("row").nth(1)).to_be_visible(timeout=LONG)
+    a, b = (page.get_by_label(f"Timeline {side}") for side in "AB")
+    line = """(canvas, share) => {
+        const x = Math.round(canvas.width * share), { data } = canvas.getContext("2d").getImageData(x, 0, 1, canvas.height);
+        let count = 0;
+        for (let i = 0; i < data.length; i += 4) if (data[i] === 194 && data[i + 1] === 65 && data[i + 2] === 12) count++;
+        return count === canvas.height;
+    }"""
+    box = a.bounding_box()
+    assert box
+    at = round(box["width"] / 2)
+    assert not b.evaluate(line, at / box["width"])
+    a.hover(position={"x": at, "y": 60})
+    page.wait_for_function(
+        f"([canvas, share]) => ({line})(canvas, share)", arg=[b.element_handle(), at / box["width"]], timeout=LONG
+    )
+    still = [canvas.screenshot() for canvas in (a, b)]
+    a.press("w", delay=100)
+    page.mouse.move(0, 0)
+    moved = [canvas.screenshot() for canvas in (a, b)]
+    assert moved[0] != still[0] and moved[1] != still[1]
+    b.press("f")
+
+
+def test_what_appeared_and_what_vanished_between_two_sessions(page: Page, own: tuple[Process, str, Path], tmp_path: Path) -> None:
+    """Two runs of two sessions, chosen from the list."""
+    other = write_gallery(tmp_path)
+    page.goto(own[1])
+    expect(page.get_by_role("article")).to_have_count(1, timeout=LONG)
+    page.locator("input[type=file]").set_input_files(other)
+    expect(page.get_by_role("article")).to_have_count(2, timeout=LONG)
+    page.get_by_role("article").nth(0).get_by_role("checkbox").first.check()
+    row = page.get_by_role("article").nth(1).get_by_role("row")
+    row.filter(has=page.get_by_role("link", name=f"Open the trace of step {HOROVOD}", exact=True)).get_by_role("checkbox").check()
+    page.get_by_role("link", name="Compare").click()
+    table = page.get_by_role("grid", name="Compared ops")
+    expect(table.get_by_role("row").nth(1)).to_be_visible(timeout=LONG)
+    only = {step: {row["key"] for row in engine(step).ops("type")["rows"]} for step in (PS, HOROVOD)}
+    box = page.get_by_label("Filter Compared ops")
+    for word, first, second in (("appeared", PS, HOROVOD), ("vanished", HOROVOD, PS)):
+        box.fill(word)
+        expect(table).to_have_attribute("aria-rowcount", str(1 + len(only[second] - only[first])), timeout=LONG)
+
+
 def sum_of(step: int, op: str) -> float:
     return float(next(row["total_ns"] for row in engine(step).ops("type")["rows"] if row["key"] == op))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from gallery import COST, DENSE, HOROVOD, PS
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Route, expect
 from rig import picture
 from tracepage import LONG, TracePage, engine
 
@@ -59,6 +59,20 @@ def test_ops_are_those_of_the_engine(traced: TracePage) -> None:
     assert set(column(grid(traced, "Ops by scope"), 0)) <= scopes | {"(no scope)"}
 
 
+def test_no_row_of_another_grouping_stands_under_the_new_one(traced: TracePage) -> None:
+    held: list[Route] = []
+    traced.page.route(re.compile(r"ops\?by=scope"), lambda route: held.append(route))  # a server that takes its time
+    traced.open(DENSE, tab="ops")
+    grid(traced, "Ops by op type")
+    traced.panel.get_by_text("By scope").click()
+    table = traced.panel.get_by_role("grid", name="Ops by scope", exact=True)
+    expect(table).to_contain_text("Adding up")
+    expect(table.get_by_role("gridcell")).to_have_count(0)
+    expect(table).to_have_attribute("aria-rowcount", "1")
+    held[0].continue_()
+    expect(table.get_by_text("gradients", exact=True)).to_be_visible(timeout=LONG)
+
+
 def test_the_budget_adds_up(traced: TracePage) -> None:
     traced.open(PS, tab="budget")
     grid(traced, "Budget")
@@ -106,6 +120,12 @@ def test_communication_lists_links_and_transfers(traced: TracePage) -> None:
     links = grid(traced, "Links")
     shown = {"/job:ps/replica:0/task:0/device:CPU:0": "ps/0 CPU:0", "/job:worker/replica:0/task:0/device:CPU:0": "worker/0 CPU:0"}
     assert column(links, 0) == [shown[link["source"]] for link in expected["links"]]
+    matrix = traced.panel.get_by_role("table", name=re.compile("Bytes by link"))
+    expect(matrix.get_by_role("button")).to_have_count(len(expected["links"]))
+    heaviest = expected["links"][0]
+    matrix.get_by_role("button").nth(0).click()
+    expect(traced.page).to_have_url(re.compile("node="))
+    assert int(traced.parameter("node") or -1) in {link["longest"] for link in expected["links"]}, heaviest
     transfers = grid(traced, "Transfers")
     transfers.get_by_role("row").nth(1).click()
     traced.selected(expected["transfers"][0]["node"])

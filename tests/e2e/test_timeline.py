@@ -12,6 +12,9 @@ from tracepage import LONG, RULER, TracePage, engine
 
 from tftracer.trace.model import NodeKind
 
+#: The colours of the arrows in light colours.
+FROM_INPUTS, TO_CONSUMERS = (47, 91, 234), (194, 65, 12)
+
 
 def view_of(traced: TracePage) -> list[float]:
     """The part in view as the URL has it, when it has one."""
@@ -43,7 +46,12 @@ def test_a_click_selects_shows_details_and_links_lead(traced: TracePage) -> None
     expected = engine(DENSE).node(node)
     expect(details).to_contain_text(expected["op"])
     expect(details).to_contain_text(expected["device_title"])
-    expect(details.locator(".outputs tr")).to_have_count(len(expected["outputs"]))
+    outputs = details.locator(".outputs tr")
+    expect(outputs).to_have_count(len(expected["outputs"]))
+    for row, output in zip(outputs.all(), expected["outputs"]):
+        expect(row).to_contain_text(f"{output['dtype']} {output['shape']}")
+    for what in ("Start", "End", "In the op itself", "Waited to be run", "Slack", "Of the step", f"Of all {expected['op']}"):
+        expect(details.get_by_text(what, exact=True)).to_be_visible()
     expect(traced.page.get_by_test_id("announcement")).to_contain_text(name)
 
     consumer = next(ref for ref in expected["consumers"] if ref["node"] >= 0)
@@ -58,14 +66,19 @@ def test_a_click_selects_shows_details_and_links_lead(traced: TracePage) -> None
 
 
 def test_arrows_lead_from_the_selected_op_to_its_consumers(traced: TracePage) -> None:
-    traced.open(DENSE)
     node, name = traced.longest(DENSE)
-    x = traced.middle_of(DENSE, node)
-    before = traced.canvas.screenshot()
-    traced.click_slice(x)
-    traced.details(name)
-    assert engine(DENSE).node(node)["consumers"]
-    assert traced.canvas.screenshot() != before
+    expected = engine(DENSE).node(node)
+    assert expected["consumers"] and expected["inputs"]
+    traced.open(DENSE)
+    for some in (False, True, False):
+        if some:
+            traced.click_slice(traced.middle_of(DENSE, node))
+            traced.details(name)
+        else:
+            traced.page.keyboard.press("Escape")
+            traced.selected(None)
+        traced.until_drawn(TO_CONSUMERS, some=some)
+        traced.until_drawn(FROM_INPUTS, some=some)
 
 
 # --------------------------------------------------------------------------------------------------------------- search
@@ -141,12 +154,7 @@ def test_a_dragged_range_sums_right(traced: TracePage, step: int) -> None:
     traced.open(step)
     box = traced.canvas.bounding_box()
     assert box
-    mouse = traced.page.mouse
-    mouse.move(box["x"] + box["width"] * 0.2, box["y"] + 8)  # on the ruler
-    mouse.down()
-    mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 8, steps=4)
-    mouse.move(box["x"] + box["width"] * 0.7, box["y"] + 8)
-    mouse.up()
+    traced.drag((box["width"] * 0.2, 8), (box["width"] * 0.7, 8))  # on the ruler
     panel = traced.page.get_by_test_id("range-panel")
     expect(panel).to_be_visible(timeout=LONG)
     start, end = (float(t) for t in (traced.parameter("range") or "").split("-"))
@@ -191,6 +199,20 @@ def test_a_filter_hides_from_view_and_range(traced: TracePage) -> None:
     traced.page.get_by_test_id("filter-scope").press("Tab")
     scoped = np.array([name.startswith("gradients/") for name in trace.names])[trace.name]
     expect(shown).to_have_text(f"{int(scoped.sum()):,}")
+
+
+def test_a_device_alone_is_shown(traced: TracePage) -> None:
+    lanes = engine(PS).timeline()["lanes"]
+    wanted = lanes[-1]["device"]
+    traced.open(PS)
+    traced.page.get_by_role("button", name="Filters").click()
+    traced.page.get_by_role("group", name="Devices").locator(f'[title="{wanted}"]').get_by_role("checkbox").check()
+    traced.page.keyboard.press("Escape")
+    kept = [lane["id"] for lane in lanes if lane["device"] == wanted and lane["rows"]]
+    expect(traced.page.get_by_role("list", name="Lanes").get_by_role("listitem")).to_have_count(len(kept))
+    for lane in kept:
+        expect(traced.page.get_by_test_id(f"lane-{lane}")).to_be_attached()
+    assert 0 < len(kept) < len(lanes)
 
 
 # ----------------------------------------------------------------------------------------------------- looking closer
@@ -260,7 +282,32 @@ def test_keys_walk_from_op_to_op(traced: TracePage) -> None:
     expect(help_list).to_have_count(0)
 
 
-def test_double_click_drag_and_the_minimap(traced: TracePage) -> None:
+def test_dragging_pans_and_two_fingers_zoom(traced: TracePage) -> None:
+    traced.open(DENSE, view="10000000-20000000")
+    traced.drag((700, 60), (400, 60))
+    expect(traced.page).not_to_have_url(re.compile("view=10000000-"), timeout=LONG)
+    panned = view_of(traced)
+    assert panned[0] > 10_000_000 and panned[1] - panned[0] == pytest.approx(10_000_000, rel=0.01)
+    traced.selected(None)  # to drag is not to click
+    box = traced.canvas.bounding_box()
+    assert box
+    fingers = traced.page.context.new_cdp_session(traced.page)
+
+    def touch(kind: str, *xs: float) -> None:
+        points = [{"x": box["x"] + x, "y": box["y"] + 60, "id": finger} for finger, x in enumerate(xs)]
+        fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    touch("touchStart", 400, 600)
+    touch("touchMove", 350, 650)
+    touch("touchMove", 300, 700)
+    touch("touchEnd")
+    expect(traced.page).not_to_have_url(re.compile(f"view={panned[0]:.0f}-"), timeout=LONG)
+    near = view_of(traced)
+    assert near[1] - near[0] == pytest.approx((panned[1] - panned[0]) / 2, rel=0.1)
+    assert panned[0] < near[0] and near[1] < panned[1]
+
+
+def test_double_click_and_the_minimap(traced: TracePage) -> None:
     traced.open(DENSE)
     node, _ = traced.longest(DENSE)
     x = traced.middle_of(DENSE, node)

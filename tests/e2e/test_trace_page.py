@@ -94,6 +94,45 @@ def test_a_sent_url_shows_the_same(traced: TracePage) -> None:
             traced.painted()
 
 
+def test_a_selected_op_in_a_deep_row_is_in_sight_when_its_url_is_opened(traced: TracePage) -> None:
+    """So it is after a reload, after the lanes were scrolled elsewhere, and when Back leads to it."""
+    answers = engine(HOROVOD)
+    last = int(answers.layout.order[answers.layout.row_offsets[-2]])
+    first = traced.longest(HOROVOD)[0]
+    traced.page.set_viewport_size({"width": 1440, "height": 640})
+    traced.open(HOROVOD, node=last)
+    expect(traced.page).to_have_url(re.compile(r"[?&]row=\d+"), timeout=LONG)  # scrolled, and that is kept, too
+    row = int(traced.parameter("row") or 0)
+    assert 0 < row <= len(answers.layout.row_offsets) - 2
+    traced.page.reload()
+    traced.painted()
+    traced.has("row", row)
+    traced.canvas.hover(position={"x": 300, "y": 100})
+    traced.page.mouse.wheel(0, -5000)
+    traced.has("row", None)
+    traced.click_slice(traced.middle_of(HOROVOD, first))
+    traced.selected(first)
+    traced.page.go_back()
+    traced.selected(last)
+    expect(traced.page).to_have_url(re.compile(r"[?&]row=\d+"), timeout=LONG)
+
+
+def test_an_op_stays_shown_when_the_view_moves_beside_a_marked_range(traced: TracePage) -> None:
+    node, name = traced.longest(DENSE)
+    traced.open(DENSE, range="10000000-20000000", node=node, view="8000000-30000000")
+    traced.page.get_by_role("button", name="Op", exact=True).click()
+    traced.details(name)
+    for way in (200, -100):
+        before = traced.parameter("view")
+        traced.drag((700, 60), (700 - way, 60))
+        expect(traced.page).not_to_have_url(re.compile(f"view={before}"), timeout=LONG)
+        traced.details(name)
+        expect(traced.page.get_by_test_id("range-panel")).to_have_count(0)
+    traced.page.get_by_test_id("highlight").select_option("communication")
+    traced.has("highlight", "communication")
+    traced.details(name)
+
+
 def test_back_and_forward_walk_what_was_looked_at(traced: TracePage) -> None:
     traced.page.goto(f"{traced.base}/")
     traced.page.get_by_role("link", name=f"Open the trace of step {DENSE}", exact=True).click()

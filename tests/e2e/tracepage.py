@@ -99,6 +99,26 @@ class TracePage:
         """A click on the first row."""
         self.canvas.click(position={"x": x, "y": RULER + HALF_ROW})
 
+    def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
+        """With the mouse, from one place of the canvas to another."""
+        box = self.canvas.bounding_box()
+        assert box
+        mouse = self.page.mouse
+        mouse.move(box["x"] + start[0], box["y"] + start[1])
+        mouse.down()
+        mouse.move(box["x"] + (start[0] + end[0]) / 2, box["y"] + (start[1] + end[1]) / 2, steps=4)
+        mouse.move(box["x"] + end[0], box["y"] + end[1])
+        mouse.up()
+
+    def until_drawn(self, colour: tuple[int, int, int], *, some: bool = True) -> None:
+        """Waits until the canvas has pixels of exactly that colour, or none of it."""
+        found = """([canvas, [r, g, b], some]) => {
+            const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+            for (let i = 0; i < data.length; i += 4) if (data[i] === r && data[i + 1] === g && data[i + 2] === b) return some;
+            return !some;
+        }"""
+        self.page.wait_for_function(found, arg=[self.canvas.element_handle(), list(colour), some], timeout=LONG)
+
     def colour(self, x: float, y: float = RULER + HALF_ROW - 4) -> tuple[int, ...]:
         """What is drawn at a place of the canvas."""
         read = """(canvas, [x, y]) => {

@@ -68,6 +68,8 @@ export interface TraceState {
   readonly range: Ref<Range | null>;
   /** The part in view, as the URL has it. */
   readonly view: Ref<Range | null>;
+  /** The first row in view where the lanes are scrolled, as the URL has it. */
+  readonly row: Ref<number | null>;
   readonly search: Ref<string>;
   readonly regex: Ref<boolean>;
   readonly highlight: Ref<Highlight>;
@@ -129,6 +131,7 @@ function createTraceState(trace: number, tabs: readonly Tab[]): TraceState {
     node,
     range,
     view: useParameter("view", rangeSpelling()),
+    row: useParameter("row", number()),
     search,
     regex,
     highlight: useParameter("highlight", oneOf(HIGHLIGHTS, "none")),

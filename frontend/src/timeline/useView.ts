@@ -56,6 +56,7 @@ export function useView(
   const scrollY = shallowRef(0);
   let resting = 0;
   let written = "";
+  let row: number | null = null;
 
   const choices = computed<LaneChoices>(() => ({
     toggled: new Set(numbers(state.toggled.value)),
@@ -82,6 +83,8 @@ export function useView(
     const next = viewport.fitted ? null : ([Math.max(0, viewport.t0), viewport.t1] as const);
     written = String(next?.map(Math.round));
     state.view.value = next;
+    row = of.viewport.scrollY > 0 ? of.firstRow() : null;
+    state.row.value = row;
   }
 
   function moved(of: TimelineView): void {
@@ -125,20 +128,36 @@ export function useView(
     view.value?.dispose();
   });
 
+  /** The place that the URL keeps: times, and how far the lanes are scrolled. */
+  function place(of: TimelineView): void {
+    if (state.view.value !== null) of.jump(...state.view.value);
+    if (state.row.value !== null) of.scrollToRow((row = state.row.value));
+  }
+
   function resize(width: number, height: number): void {
     const current = view.value;
     if (current === null || width === 0) return;
     const first = current.viewport.width <= 1;
+    const selected = sliceOfNode();
+    const seen = first || (selected >= 0 && current.inSight(selected));
     current.resize(width, height, window.devicePixelRatio || 1, window.innerWidth < WIDE_WINDOW);
-    const kept = state.view.value;
-    if (first && kept !== null) current.jump(...kept);
+    if (first) place(current);
+    if (selected >= 0 && seen) current.keepInSight(selected);
     current.drawNow();
   }
 
   watch(shown, (scheme) => view.value?.setTheme(THEMES[scheme]));
   watch(shade, (next) => view.value?.setShade(next));
   watch(choices, (next) => view.value?.arrange(next));
-  watch(state.node, () => view.value?.select(sliceOfNode()));
+  watch(state.node, () => {
+    const slice = sliceOfNode();
+    view.value?.select(slice);
+    if (slice >= 0) view.value?.keepInSight(slice); // Back and Forward lead to rows that are scrolled away
+  });
+  watch(state.row, (next) => {
+    if (next !== row && next !== null) view.value?.scrollToRow(next);
+    row = next;
+  });
   watch(state.revealed, (wish) => {
     const slice = wish === null ? -1 : model.sliceOf(wish.node);
     if (slice >= 0) view.value?.reveal(slice);

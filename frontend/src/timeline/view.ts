@@ -32,6 +32,7 @@ export class TimelineView {
   private ratio = 1;
   private frame = 0;
   private glide = 0;
+  private gliding = false;
   private disposed = false;
 
   constructor(
@@ -53,7 +54,7 @@ export class TimelineView {
     this.interaction.dispose();
     this.keys.release();
     cancelAnimationFrame(this.frame);
-    cancelAnimationFrame(this.glide);
+    this.stopGliding();
   }
 
   // --------------------------------------------------------------------------------------------------- from the owner
@@ -103,17 +104,48 @@ export class TimelineView {
 
   /** Brings a slice into view. */
   reveal(slice: number): void {
-    const row = this.model.rowOf(slice);
-    const top = topOfRow(this.layout.bands, row);
-    const band = bandOfRow(this.layout.bands, row);
-    if (band === undefined) return;
+    if (bandOfRow(this.layout.bands, this.model.rowOf(slice)) === undefined) return;
     // a slice that would be a speck is brought near enough to be seen
     const end = this.model.end(slice);
     const length = end - this.model.start[slice];
     const target = this.copy();
     if (length / target.nsPerPx < 2) target.show(this.model.start[slice], end, 20);
-    target.reveal(this.model.start[slice], end, top, top + Math.max(band.rowHeight, 20));
+    target.revealTimes(this.model.start[slice], end);
+    this.revealRow(target, slice);
     this.glideTo(target);
+  }
+
+  /** Scrolls to a slice's row if nothing of it is seen, and leaves the times as they are. */
+  keepInSight(slice: number): void {
+    if (this.gliding || this.inSight(slice)) return;
+    this.revealRow(this.viewport, slice);
+    this.changed();
+  }
+
+  /** True where some of the slice's row is seen. */
+  inSight(slice: number): boolean {
+    const place = this.placeOf(slice);
+    if (place === null) return true; // pinned, or not shown at all: no scrolling brings it nearer
+    const { scrollY, height } = this.viewport;
+    return place.bottom > scrollY + this.layout.stickyHeight(height) && place.top < scrollY + height;
+  }
+
+  /** The first row that is seen whole under the pinned lanes: what is kept of the scrolling. */
+  firstRow(): number {
+    const { scrollY, height } = this.viewport;
+    const top = scrollY + this.layout.stickyHeight(height);
+    const band = this.layout.bands.find((each) => !each.pinned && each.rowsTop + each.rowHeight * each.lane.rows > top);
+    if (band === undefined) return 0;
+    return band.lane.first_row + Math.max(0, Math.ceil((top - band.rowsTop) / band.rowHeight - 0.01));
+  }
+
+  scrollToRow(row: number): void {
+    const band = bandOfRow(this.layout.bands, row);
+    if (band === undefined) return;
+    const top = band.lane.first_row === row ? band.top : topOfRow(this.layout.bands, row);
+    this.viewport.scrollY = top - this.layout.stickyHeight(this.viewport.height);
+    this.viewport.pan(0, 0);
+    this.changed();
   }
 
   show(start: number, end: number, margin = 0.05): void {
@@ -135,7 +167,7 @@ export class TimelineView {
 
   /** Zooms (e-folds) about the middle, or pans (view widths). */
   move(zoom: number, pan: number): void {
-    cancelAnimationFrame(this.glide);
+    this.stopGliding();
     if (zoom !== 0) this.viewport.zoomAt(this.viewport.width / 2, Math.exp(zoom));
     if (pan !== 0) this.viewport.pan(pan * this.viewport.width, 0);
     this.changed();
@@ -198,13 +230,32 @@ export class TimelineView {
     this.redraw();
   }
 
+  /** Where a slice's row lies in what scrolls; null where it does not scroll. */
+  private placeOf(slice: number): { top: number; bottom: number } | null {
+    const row = this.model.rowOf(slice);
+    const band = bandOfRow(this.layout.bands, row);
+    if (band === undefined || (band.pinned && this.layout.stickyHeight(this.viewport.height) > 0)) return null;
+    const top = topOfRow(this.layout.bands, row);
+    return { top, bottom: top + Math.max(band.rowHeight, 20) };
+  }
+
+  private revealRow(target: Viewport, slice: number): void {
+    const place = this.placeOf(slice);
+    if (place !== null) target.revealRow(place.top, place.bottom, this.layout.stickyHeight(target.height));
+  }
+
   private copy(): Viewport {
     return Object.assign(new Viewport(this.model.durationNs), this.viewport);
   }
 
+  private stopGliding(): void {
+    cancelAnimationFrame(this.glide);
+    this.gliding = false;
+  }
+
   /** Moves to another view in a fifth of a second, so that the eye follows; at once where motion is not wanted. */
   private glideTo(target: Viewport): void {
-    cancelAnimationFrame(this.glide);
+    this.stopGliding();
     const from = { t0: this.viewport.t0, span: this.viewport.nsPerPx, scrollY: this.viewport.scrollY };
     const begin = performance.now();
     const length = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 180;
@@ -215,14 +266,15 @@ export class TimelineView {
       this.viewport.t0 = linear === 1 ? target.t0 : blend(from.t0, target.t0);
       this.viewport.nsPerPx = linear === 1 ? target.nsPerPx : blend(from.span, target.nsPerPx);
       this.viewport.scrollY = blend(from.scrollY, target.scrollY);
+      this.gliding = linear < 1;
       this.changed();
-      if (linear < 1) this.glide = requestAnimationFrame(step);
+      if (this.gliding) this.glide = requestAnimationFrame(step);
     };
     step(begin);
   }
 
   private gestures(): ConstructorParameters<typeof Interaction>[1] {
-    const stop = (): void => cancelAnimationFrame(this.glide);
+    const stop = (): void => this.stopGliding();
     return {
       zoom: (x, factor) => {
         stop();

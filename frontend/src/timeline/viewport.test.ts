@@ -47,12 +47,16 @@ describe("Viewport", () => {
   it("reveals with as little movement as can be", () => {
     const viewport = view();
     viewport.show(2e5, 4e5, 0);
-    viewport.reveal(2.5e5, 2.6e5, 10, 30);
-    expect(viewport.t0).toBeCloseTo(2e5, 3);
-    viewport.reveal(5e5, 5.1e5, 900, 920);
+    viewport.revealTimes(2.5e5, 2.6e5);
+    viewport.revealRow(10, 30);
+    expect([viewport.t0, viewport.scrollY]).toEqual([expect.closeTo(2e5, 3), 0]);
+    viewport.revealTimes(5e5, 5.1e5);
     expect(viewport.t1).toBeGreaterThan(5.1e5);
     expect(viewport.nsPerPx).toBeCloseTo(200, 6);
+    viewport.revealRow(900, 920);
     expect(viewport.scrollY + viewport.height).toBeGreaterThanOrEqual(920);
+    viewport.revealRow(600, 620, 100);
+    expect(viewport.scrollY + 100).toBeLessThanOrEqual(600);
   });
 
   it("turns times into pixels and back", () => {

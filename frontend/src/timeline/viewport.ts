@@ -80,13 +80,18 @@ export class Viewport {
     return (time - this.t0) / this.nsPerPx;
   }
 
-  /** Brings a range and a row into view with as little movement as can be; zooms out only where the range is wider than the view. */
-  reveal(start: number, end: number, top: number, bottom: number): void {
+  /** Brings a range into view with as little movement as can be; zooms out only where it is wider than the view. */
+  revealTimes(start: number, end: number): void {
     const margin = this.width * this.nsPerPx * 0.1;
     if (end - start > this.t1 - this.t0 - 2 * margin) this.show(start, end, 0.2);
     else if (start < this.t0 + margin) this.t0 = start - margin;
     else if (end > this.t1 - margin) this.t0 += end - this.t1 + margin;
-    if (top < this.scrollY) this.scrollY = top - 8;
+    this.clamp();
+  }
+
+  /** Scrolls as little as can be until a row is in view; `covered` pixels at the top are hidden by pinned lanes. */
+  revealRow(top: number, bottom: number, covered = 0): void {
+    if (top < this.scrollY + covered) this.scrollY = top - covered - 8;
     else if (bottom > this.scrollY + this.height) this.scrollY = bottom - this.height + 8;
     this.clamp();
   }

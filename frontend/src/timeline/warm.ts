@@ -9,7 +9,13 @@ import { NO_FILTERS, shades } from "./shading";
 import { TimelineView } from "./view";
 
 export function warm(): void {
-  const slices = Array.from({ length: 64 }, (_, i) => ({ start: i * i, duration: i, name: `name/${i}`, op: "MatMul" }));
+  // from specks to slices wide enough for a label
+  const slices = Array.from({ length: 64 }, (_, i) => ({
+    start: i ** 3,
+    duration: 3 * i ** 2,
+    name: `name/${i}`,
+    op: "MatMul",
+  }));
   const model = new TimelineModel(messageOf([{ rows: [slices, slices] }]));
   const nothing = (): void => undefined;
   const events = { hover: nothing, select: nothing, range: nothing, moved: nothing, painted: nothing };

@@ -1,0 +1,99 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { stubCanvas } from "../../dev/canvas";
+import { Shade, THEMES } from "./colours";
+import { modelOf, type TestLane } from "./fixture";
+import { NO_CHOICES, topOfRow } from "./layout";
+import { RULER_HEIGHT } from "./renderer";
+import { TimelineView } from "./view";
+
+/** Lanes of ten rows, one slice a row: slice n lies in row n. */
+const tall = (lanes: number): TestLane[] =>
+  Array.from({ length: lanes }, () => ({
+    rows: Array.from({ length: 10 }, (_, row) => [{ start: row * 100, duration: 90, name: `n${row}` }]),
+  }));
+const nothing = (): void => undefined;
+let view: TimelineView;
+
+function show(lanes: TestLane[], height = 200): TimelineView {
+  const model = modelOf(...lanes);
+  const events = { hover: nothing, select: vi.fn(), range: nothing, moved: nothing, painted: nothing };
+  const shade = new Uint8Array(model.count).fill(Shade.NORMAL);
+  view = new TimelineView(document.createElement("canvas"), model, THEMES.light, shade, events);
+  view.resize(1000, height + RULER_HEIGHT, 1, false);
+  return view;
+}
+
+beforeEach(() => {
+  stubCanvas();
+  vi.stubGlobal("matchMedia", () => ({ matches: true })); // no motion: what is asked for is there at once
+});
+afterEach(() => {
+  view.dispose();
+  vi.restoreAllMocks();
+  vi.unstubAllGlobals();
+});
+
+describe("a row out of sight", () => {
+  it("is scrolled to, and the times in view stay", () => {
+    const { viewport } = show(tall(5));
+    view.jump(200, 400);
+    const times = [viewport.t0, viewport.t1];
+    expect(view.inSight(45)).toBe(false);
+    view.keepInSight(45);
+    expect(view.inSight(45)).toBe(true);
+    expect([viewport.t0, viewport.t1]).toEqual(times);
+    const top = topOfRow(view.layout.bands, 45);
+    expect(top).toBeGreaterThanOrEqual(viewport.scrollY);
+    expect(top + 16).toBeLessThanOrEqual(viewport.scrollY + viewport.height);
+  });
+
+  it("moves nothing where it is in sight", () => {
+    const { viewport } = show(tall(5));
+    view.scroll(30);
+    view.keepInSight(5);
+    expect(viewport.scrollY).toBe(30);
+  });
+
+  it("is not hidden by what is pinned, and what is pinned is not scrolled to", () => {
+    const { viewport } = show(tall(5), 400);
+    view.arrange({ ...NO_CHOICES, pinned: [4] });
+    const sticky = view.layout.stickyHeight(viewport.height);
+    expect(sticky).toBeGreaterThan(100);
+    view.scroll(1e6);
+    view.keepInSight(0);
+    expect(topOfRow(view.layout.bands, 0) - viewport.scrollY).toBeGreaterThanOrEqual(sticky);
+    view.scroll(1e6);
+    const bottom = viewport.scrollY;
+    view.reveal(45);
+    expect(viewport.scrollY).toBe(bottom);
+  });
+
+  it("is left alone where its lane is hidden", () => {
+    const { viewport } = show(tall(2));
+    view.arrange({ ...NO_CHOICES, hidden: new Set([1]) });
+    view.keepInSight(15);
+    expect(viewport.scrollY).toBe(0);
+  });
+});
+
+describe("how far the lanes are scrolled", () => {
+  it("is kept as a row, and a row leads back to the same place, time and again", () => {
+    const { viewport } = show(tall(5));
+    for (const way of [37, 160, 333, 1e6]) {
+      viewport.scrollY = 0;
+      view.scroll(way);
+      view.scrollToRow(view.firstRow());
+      const [row, place] = [view.firstRow(), viewport.scrollY];
+      expect(Math.abs(place - Math.min(way, viewport.maximalScroll))).toBeLessThan(32);
+      view.scrollToRow(row);
+      expect([view.firstRow(), viewport.scrollY]).toEqual([row, place]);
+    }
+  });
+
+  it("is nothing for a row that is not there", () => {
+    const { viewport } = show(tall(5));
+    view.scroll(50);
+    view.scrollToRow(999);
+    expect(viewport.scrollY).toBe(50);
+  });
+});
