@@ -60,6 +60,21 @@ def test_the_examples(name: str, tmp_path: Path) -> None:
     assert len(set(pages.values())) == len(pages), "each rank has a port of its own"
 
 
+PLACES = """
+import horovod.tensorflow as hvd
+from tftracer.cluster.place import find_place
+print("PLACE", find_place({})["rank"], find_place({"OMPI_COMM_WORLD_RANK": "3"})["rank"])
+hvd.init()
+print("PLACE", find_place({})["rank"], find_place({"OMPI_COMM_WORLD_RANK": "3"})["rank"])
+"""
+
+
+def test_horovod_is_asked_once_it_is_initialised_and_not_before(tmp_path: Path) -> None:
+    asked = [sys.executable, "-c", PLACES]
+    said = subprocess.run(asked, env=environment(tmp_path), stdout=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=True)
+    assert re.findall(r"PLACE (.*)", said.stdout) == ["None 3", "0 0"]
+
+
 class Page:
     """Rank 0's page."""
 

@@ -127,6 +127,7 @@ def test_bytes_and_waits_of_each_link_and_the_slow_worker(job: Job, traced: Any)
     links = {(link["source"].split("/")[1], link["destination"].split("/")[1]): link for link in analysis["links"]}
     assert links["job:ps", "job:worker"]["bytes"] >= 6 * 64 * 64 * 4 and links["job:worker", "job:ps"]["bytes"] > 0
     assert any("ReadVariableOp" in t["tensor"] and t["bytes"] == 64 * 64 * 4 for t in analysis["tensors"])
+    assert any(t["waited_ns"] > 0 for t in analysis["tensors"])
     titles = {p["id"]: p["title"] for p in job.get("api/job")["processes"]}
     slow = analysis["stragglers"][0]
     assert (titles[slow["process"]], slow["cause"]) == ("worker/1", job.slow), analysis["stragglers"]

@@ -20,6 +20,7 @@ import type {
 } from "./messages";
 
 export const jobPaths = {
+  trace: (trace: number): string => `job/traces/${trace}`,
   answer: (trace: number, answer: string): string => `job/traces/${trace}/${answer}`,
 };
 
