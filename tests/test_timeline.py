@@ -98,6 +98,19 @@ def test_a_pattern_that_no_name_contains_is_a_regular_expression() -> None:
     assert timeline.step_time("no such device") == 0.0
 
 
+@pytest.mark.parametrize("name", sorted(path.name for path in DATA.glob("*.pb")))
+@pytest.mark.parametrize("options", [{}, {"show_dataflow": False}, {"show_memory": True}])
+def test_chrome_json_of_a_message_is_that_of_its_bytes(name: str, options: dict[str, bool]) -> None:
+    """Also where only the nodes of the message are serialized, without the graphs' insides."""
+    message = metadata(name)
+    for graphs in (True, False):
+        if not graphs:
+            del message.partition_graphs[:]
+            message.ClearField("cost_graph")
+        found = Timeline(message).to_chrome_trace(**options)
+        assert found == Timeline(message.SerializeToString()).to_chrome_trace(**options)
+
+
 def test_an_empty_step() -> None:
     timeline = Timeline(message_class("RunMetadata")())
     assert [getattr(timeline, method)() for method in METHODS] == [0.0] * 4

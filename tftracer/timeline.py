@@ -30,6 +30,7 @@ from tftracer.session.imported import Imported
 from tftracer.trace.answers import Answers
 from tftracer.trace.intervals import Cover
 from tftracer.trace.model import UNKNOWN_TIME, Int64, StringTable, Trace, TraceContext
+from tftracer.trace.wire import varint
 
 Path_ = Union[str, "os.PathLike[str]"]
 Mask = npt.NDArray[np.bool_]
@@ -174,7 +175,8 @@ class Timeline:
             show_dataflow: with arrows along the edges of the graph.
             show_memory: with a counter of live bytes for each allocator.
         """
-        parts = chrome.chrome_traces([("", self._ask())], show_dataflow=show_dataflow, show_memory=show_memory)
+        answers = self._ask() if show_memory else self._ask_of_nodes(not show_dataflow)
+        parts = chrome.chrome_traces([("", answers)], show_dataflow=show_dataflow, show_memory=show_memory)
         if path is None:
             return "".join(parts)
         _write(path, b"".join(part.encode("utf-8", "replace") for part in parts))
@@ -265,6 +267,17 @@ class Timeline:
             self._answers = Answers(raw, self._context)
         return self._answers
 
+    def _ask_of_nodes(self, without_edges: bool) -> Answers:
+        """As ``_ask``, where nothing is asked about the insides of the graphs; their bytes take as long to make as the nodes'.
+
+        ``without_edges``: not even which op reads which, or that may be asked.
+        """
+        metadata = self._run_metadata
+        if self._answers is not None or metadata is None or isinstance(metadata, bytes) or len(metadata.step_stats.dev_stats) > 1:
+            return self._ask()
+        answers = Answers(_without_graphs(metadata), self._context)
+        return answers if without_edges or chrome.told_by_labels(answers.trace) else self._ask()
+
     def _fresh(self, device_pattern: str) -> Answers:
         try:
             re.compile(device_pattern)
@@ -274,6 +287,13 @@ class Timeline:
 
     def _trace(self) -> Trace:
         return self._ask().trace
+
+
+def _without_graphs(metadata: Any) -> bytes:
+    """A RunMetadata's bytes as far as its nodes; of a cost graph and of partition graphs only that they are there."""
+    stats = metadata.step_stats.SerializeToString()
+    graphs = b"\x12\x00" * metadata.HasField("cost_graph") + b"\x1a\x00" * len(metadata.partition_graphs)
+    return b"".join([b"\x0a", varint(len(stats)), stats, graphs])
 
 
 def _is_session(path: Path_) -> bool:

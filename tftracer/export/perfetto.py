@@ -18,6 +18,7 @@ import numpy.typing as npt
 from tftracer.export.tracks import Tracks, tracks_of
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import Int64, NodeKind, StringTable, Trace
+from tftracer.trace.wire import varint
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -49,22 +50,13 @@ def write_perfetto(answers: Answers, file: IO[bytes]) -> None:
 # ------------------------------------------------------------------------------------------------------------ wire format
 
 
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value)
+    return varint(field << 3) + varint(value)
 
 
 def _message(field: int, *parts: bytes) -> bytes:
     body = b"".join(parts)
-    return _varint(field << 3 | 2) + _varint(len(body)) + body
+    return varint(field << 3 | 2) + varint(len(body)) + body
 
 
 def _text(field: int, text: str) -> bytes:

@@ -45,11 +45,13 @@ class Sheet:
 
     def __init__(self, tables: Sequence[StringTable], words: Sequence[str], room: int) -> None:
         encoded = StringTable.of(words)
-        parts = [*(bytes(table.data) for table in tables), encoded.data, bytes(room + PADDING)]
-        self._bytes: Bytes = np.frombuffer(b"".join(parts), np.uint8).copy()
-        ends = np.cumsum([len(part) for part in parts])
-        self._offsets = [table.offsets + end - len(table.data) for table, end in zip([*tables, encoded], ends)]
-        self._room = self._free = int(ends[-2])
+        sizes = [len(table.data) for table in (*tables, encoded)]
+        begins = (np.cumsum(sizes) - sizes).tolist()
+        self._offsets = [table.offsets + begin for table, begin in zip((*tables, encoded), begins)]
+        self._room = self._free = sum(sizes)
+        self._bytes: Bytes = np.empty(self._room + room + PADDING, np.uint8)
+        for table, begin in zip((*tables, encoded), begins):
+            self._bytes[begin : begin + len(table.data)] = np.frombuffer(table.data, np.uint8)
 
     def begin(self) -> None:
         """Room for numbers again: those of the lines before are forgotten."""

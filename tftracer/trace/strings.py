@@ -19,7 +19,8 @@ from tftracer.trace.wire import UInt64, Window
 #: Longer strings are hashed by Python, one by one: nobody names an op like that.
 LONG = 1024
 
-_MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], np.uint64)
+_CHUNK = 32  # bytes that are taken together: NumPy takes as long for one
+_MASKS = np.tri(_CHUNK + 1, _CHUNK, -1, np.uint8).view("<u8") * np.uint64(255)  # [n] the first n bytes of a chunk
 _HALF = np.uint64(32)
 
 
@@ -36,17 +37,17 @@ class Hasher:
     def spans(self, window: Window, offset: Int64, size: Int64) -> UInt64:
         """[n] hashes of the strings at offset[i] : offset[i] + size[i] of the window. Equal strings have equal hashes."""
         out = self._mix(size.astype(np.uint64), self.seed)  # strings of different lengths begin far from each other
-        row = np.arange(len(out))
-        at, left, value = offset, np.minimum(size, LONG), out
-        while len(row):  # a round takes one word of each; strings drop out when less than a word is left
-            whole = left >= 8
-            if not whole.all():
-                done = np.flatnonzero(~whole)
-                out[row[done]] = self._mix(value[done], window.words[at[done]] & _MASKS[left[done]])
-                keep = np.flatnonzero(whole)
-                row, at, left, value = row[keep], at[keep], left[keep], value[keep]
-            value = self._mix(value, window.words[at])
-            at, left = at + 8, left - 8
+        chunks = _chunks(window.bytes)
+        row, at, left, value = np.arange(len(out)), offset, np.minimum(size, LONG), out
+        while len(row):  # a round takes 32 bytes of each, zeros behind the last; strings drop out when nothing is left
+            words = chunks[at].view("<u8").reshape(len(row), _CHUNK // 8)
+            if left.min() < _CHUNK:
+                words &= _MASKS[np.minimum(left, _CHUNK)]
+            for i in range(_CHUNK // 8):
+                value = self._mix(value, words[:, i])
+            out[row] = value
+            more = np.flatnonzero(left > _CHUNK)
+            row, at, left, value = row[more], at[more] + _CHUNK, left[more] - _CHUNK, value[more]
         for i in np.flatnonzero(size > LONG).tolist():
             text = window.bytes[offset[i] : offset[i] + size[i]].tobytes()
             out[i] = np.uint64(hash(text) & 0xFFFFFFFFFFFFFFFF) ^ self.seed
@@ -136,7 +137,6 @@ def _sorted(hashes: UInt64) -> tuple[Int32, Int64]:
 
 
 _BITE = 1 << 12  # strings: what is made of them stays in the cache, and in memory that is used again
-_CHUNK = 32  # bytes; NumPy takes as long for one as for a word
 
 
 def table(raw: bytes, offset: Int64, size: Int64) -> StringTable:

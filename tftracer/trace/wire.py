@@ -343,6 +343,16 @@ def scalar_varint(raw: Buffer, at: int, high: int, low: int = 0) -> tuple[int, i
     raise FormatError(f"Byte {low + at}: a number that does not end. {_REMEDY}")
 
 
+def varint(value: int) -> bytes:
+    """A number that is not below zero, as it is written."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
 def _skip_scalar(raw: Buffer, at: int, high: int, key: int, low: int) -> tuple[int, int, int]:
     """(value, offset of what it holds, position behind it) of a field whose key was read."""
     wire = key & 7
