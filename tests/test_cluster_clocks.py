@@ -112,6 +112,16 @@ def test_a_clock_that_is_plainly_another_is_believed_to_be_one() -> None:
     assert np.abs(clock.to_reference(b) - true).max() < 20_000
 
 
+def test_clocks_that_cross_are_two() -> None:
+    """50 ms ahead at first, 50 ms behind at last: their mean is nothing, yet they are not one clock."""
+    true = ends_of_steps(7, 10, 30, 111.0)
+    b = skewed(true, 50 * MS, -100e-6)
+    observations = [o for i in range(len(true)) for o in from_ends(0, 1, true[i], b[i])]
+    clock = estimate(observations, 2, shared=["m", "m"])[1]
+    assert abs(clock.offset_ns) < 20 * MS
+    assert np.abs(clock.to_reference(b) - true).max() < 20_000
+
+
 def test_one_machines_processes_are_tied_without_a_collective() -> None:
     clocks = estimate([Observation(0, 1, EPOCH, 30e6, 1e3, 3)], 4, shared=["m", "n", "m", "n"])
     assert [c.offset_ns for c in clocks] == pytest.approx([0, 30e6, 0, 30e6])

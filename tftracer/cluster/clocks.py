@@ -137,7 +137,7 @@ def estimate(observations: Sequence[Observation], processes: int, reference: int
         pairs[a, b] = []
     for (a, b), seen in pairs.items():
         clock = _line(seen, at_ns) if seen else Clock(at_ns)
-        if shared and shared[a] == shared[b] != "" and abs(clock.offset_ns) < SHARED_NS:
+        if shared and shared[a] == shared[b] != "" and _farthest(clock, seen) < SHARED_NS:
             clock = Clock(at_ns, 0.0, 0.0, RESOLUTION_NS, clock.matches)
         edges[a].append((b, clock))
         edges[b].append((a, Clock(at_ns, -clock.offset_ns, -clock.drift, clock.sigma_ns, clock.matches)))
@@ -151,6 +151,12 @@ def _unseen(pairs: Iterable[tuple[int, int]], shared: Sequence[str]) -> list[tup
     for process, clock in enumerate(shared):
         first.setdefault(clock, process)
     return [(first[c], p) for p, c in enumerate(shared) if c and p not in known and first[c] != p]
+
+
+def _farthest(clock: Clock, seen: Sequence[Observation]) -> float:
+    """How far apart the two clocks are where they are most, of the times at which they were looked at."""
+    ends = [min(o.at_ns for o in seen), max(o.at_ns for o in seen)] if seen else [clock.at_ns]
+    return max(abs(clock.offset_ns + clock.drift * (at_ns - clock.at_ns)) for at_ns in ends)
 
 
 def _line(seen: Sequence[Observation], at_ns: int) -> Clock:
