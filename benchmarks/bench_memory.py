@@ -111,8 +111,11 @@ def traces(options: argparse.Namespace) -> None:
         for number in range(1, options.traces + 1):
             server.trace_next(steps=1)
             step()
+            server._recorder.flush()  # else requests wait for the disk, and steps go by untraced
             if number % max(1, options.traces // 5) == 0:
                 row("traces", number, server)
+        kept = [trace["id"] for run in server._recorder.runs() for trace in run["traces"]]
+        assert kept[-1] == options.traces and len(kept) == 5, kept
         server.save_session(Path(tempfile.mkdtemp()) / "session.tftrace")
         row("saved", 1, server)
 
