@@ -135,8 +135,12 @@ class Rank:
 
 def goes_on(rank: Rank) -> None:
     """Waits until the rank has made more steps."""
-    before = rank.recorder.runs()[0]["steps"]
-    wait_for(lambda: rank.recorder.runs()[0]["steps"] > before, "training to go on")
+
+    def steps() -> int:
+        return sum(run["steps"] for run in rank.recorder.runs())
+
+    before = steps()
+    wait_for(lambda: steps() > before, "training to go on")
 
 
 class Jobs:

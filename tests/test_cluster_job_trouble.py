@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from cluster_jobs import Jobs, Tunnel, goes_on, made_jobs, wait_for
+from cluster_jobs import Jobs, Tunnel, free_port, goes_on, made_jobs, wait_for
 
+from tftracer.cluster import agent
 from tftracer.cluster.discovery import hub_file
 
 
@@ -137,6 +138,18 @@ def test_a_wrong_token_is_refused_and_said(jobs: Jobs, monkeypatch: pytest.Monke
     stranger.step()
 
 
+def test_a_hub_that_does_not_answer_is_said_and_forgotten_when_it_does(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent, "UNHEARD_S", 0.0)
+    port = free_port()
+    monkeypatch.setenv("TFTRACER_HUB", f"127.0.0.1:{port}")
+    second = jobs.rank(1, 2, token="shared")
+    (problem,) = wait_for(lambda: second.recorder.session()["problems"], "the word")
+    assert f"No hub answers at 127.0.0.1:{port}" in problem["message"] and "server_ip" in problem["message"]
+    first = jobs.rank(0, 2, token="shared", server_port=port)
+    first.joined(2)
+    wait_for(lambda: not second.recorder.session()["problems"], "peace")
+
+
 def test_a_tunnel_leads_to_the_page_and_to_the_hub(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     """As ssh -L and -R make it: another port, another name. When it breaks nobody minds; when it is back, all is as it was."""
     first = jobs.rank(0, 2, token="shared").train()
@@ -151,6 +164,7 @@ def test_a_tunnel_leads_to_the_page_and_to_the_hub(jobs: Jobs, monkeypatch: pyte
     first.joined(2)
     tunnel.cut()
     first.joined(1, "lost")
+    goes_on(first)
     goes_on(second)
     again = Tunnel(first.server._web.port, tunnel.port)
     first.joined(2)

@@ -42,6 +42,8 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 30.0
 CONNECT_S = 5.0
 #: A hub that says nothing for so long is gone, though its host may not say so; from half of it on it is asked to answer.
 SILENCE_S = 90.0
+#: A hub that the user named and that does not answer for so long is a problem worth a word; before, it may not be up yet.
+UNHEARD_S = 30.0
 BYE_S = 1.0
 
 
@@ -85,6 +87,7 @@ class Agent:
         self._look: asyncio.Event | None = None  # set: there is no reason to wait any longer
         self._published: tuple[str, int] | None = None
         self._ready = threading.Event()
+        self._heard_at = time.monotonic()
 
     # -------------------------------------------------------------------------------------------------- from any thread
 
@@ -151,6 +154,8 @@ class Agent:
                 trouble = f"{target.host}:{target.port}: {refused}"
             except (OSError, HTTPError, TracerError, asyncio.TimeoutError, ValueError) as problem:
                 log.debug("tftracer: no hub at %s:%d: %s", target.host, target.port, problem)
+                if target.found == "given" and time.monotonic() - self._heard_at > UNHEARD_S:
+                    trouble = _unheard(target, problem)
         if trouble:
             self._source.add_problem("job", f"This process is not on its job's page. {trouble}")
 
@@ -183,6 +188,7 @@ class Agent:
             if own is None or (own.host, own.port) != (target.host, target.port):
                 self._heard({"name": job, "hub": _page(target), "is_hub": False, "processes": [], "traces": []})
             await Member(connection, self._source, self._own, interval_s, known).stay(self._ended())
+            self._heard_at = time.monotonic()
         finally:
             self._heard(None)
             await _close(connection)
@@ -324,6 +330,14 @@ def sums(session: Session, runs: list[Run], rate: float | None) -> Message:
         "traces": sum(len(run["traces"]) for run in runs),
         "problem": problem[:500],
     }
+
+
+def _unheard(target: Target, problem: Exception) -> str:
+    said = str(problem) or type(problem).__name__
+    return (
+        f"No hub answers at {target.host}:{target.port} ({said[:200]}); it is tried again. Is that page up, and does it listen "
+        'where this host can reach it (server_ip="0.0.0.0")? If its port was taken, its log names another.'
+    )
 
 
 async def _close(connection: WebSocketClientConnection) -> None:
