@@ -7,7 +7,7 @@ ones) is read again by the general walk, which takes any order.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,14 +52,57 @@ def read_nodes(window: Window, start: Int64, end: Int64) -> NodeColumns:
     return columns
 
 
+@dataclass
+class Messages:
+    """Messages within nodes: which row each is of, and where it lies in the window."""
+
+    row: Int64
+    start: Int64
+    end: Int64
+
+
+def read_messages(window: Window, start: Int64, end: Int64, numbers: Sequence[int]) -> list[Messages]:
+    """All messages of each number (MEMORY, OUTPUT, MEMORY_STATS) in the nodes, by row, in the order in which each has them.
+
+    Raises FormatError for what is no NodeExecStats.
+    """
+    kept: dict[int, list[Messages]] = {number: [] for number in numbers}
+    fast = _Pass(window, start, end, kept)
+    fast.read()
+    odd = fast.bad | (fast.at != end)
+    if odd.any():
+        for number, parts in kept.items():
+            kept[number] = [Messages(*(column[~odd[part.row]] for column in vars(part).values())) for part in parts]
+        rows = np.flatnonzero(odd)
+        for fields in walk(window, start[rows], end[rows]):
+            for number, parts in kept.items():
+                which = np.flatnonzero((fields.number == number) & (fields.wire == LEN))
+                offset = fields.offset[which]
+                parts.append(Messages(rows[fields.row[which]], offset, offset + fields.size[which]))
+    return [by_row(kept[number]) for number in numbers]
+
+
+def by_row(parts: list[Messages]) -> Messages:
+    """Of each row in the order of the parts."""
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return Messages(*np.zeros((3, 0), np.int64))
+    row = np.concatenate([part.row for part in parts])
+    order = np.argsort(row, kind="stable")
+    start, end = np.concatenate([part.start for part in parts]), np.concatenate([part.end for part in parts])
+    return Messages(row[order], start[order], end[order])
+
+
 class _Pass:
     """One pass over the fields in ascending order; ``at`` is where each row stands."""
 
-    def __init__(self, window: Window, start: Int64, end: Int64) -> None:
+    def __init__(self, window: Window, start: Int64, end: Int64, kept: dict[int, list[Messages]] | None = None) -> None:
         self.window = window
         self.at = start.copy()
         self.end = end
         self.bad: Bool = np.zeros(len(start), np.bool_)
+        self.kept = kept or {}  # where messages of these numbers lie
         self.micros: dict[int, tuple[Int64, Bool | None]] = {}  # where each time in microseconds stands, and for which rows
 
     def read(self) -> NodeColumns:
@@ -166,11 +209,16 @@ class _Pass:
             if not has.any():
                 return
             if has.all():
-                self.span(number)
+                row = np.arange(len(has))
+                offset, size = self.span(number)
             else:
-                self.pass_some(np.flatnonzero(has))
+                row = np.flatnonzero(has)
+                offset, size = self.pass_some(row)
+            if number in self.kept:
+                self.kept[number].append(Messages(row, offset, offset + size))
 
-    def pass_some(self, row: Int64) -> None:
+    def pass_some(self, row: Int64) -> tuple[Int64, Int64]:
+        """(offset, size) of the messages at which these rows stand."""
         at = self.at[row] + 1
         value, size = read_varints(self.window, at)
         at += size
@@ -179,6 +227,7 @@ class _Pass:
         length[wrong] = 0
         self.bad[row] |= wrong
         self.at[row] = at + length
+        return at, length
 
     def add_micros(self, times: dict[int, Int64]) -> None:
         """Where nanoseconds are missing, microseconds stand in: RecvTensor and GPU streams have nothing else."""

@@ -14,6 +14,7 @@ import numpy as np
 from tftracer.trace import nodes as nodes_
 from tftracer.trace.descriptors import message_class
 from tftracer.trace.model import Int32, Int64, StringTable, Trace
+from tftracer.trace.nodes import Messages, by_row
 from tftracer.trace.strings import Hasher, distinct, table
 from tftracer.trace.wire import LEN, VARINT, Fields, UInt64, Window, walk
 
@@ -119,15 +120,6 @@ def shape_text(tensor: Any) -> str:
     return f"[{', '.join('?' if dim.size < 0 else str(dim.size) for dim in tensor.shape.dim)}]"
 
 
-@dataclass
-class _Found:
-    """Messages within a block's nodes: which row each is of, and where it lies in the window."""
-
-    row: Int64
-    start: Int64
-    end: Int64
-
-
 def decode_outputs(trace: Trace) -> Outputs:
     """FormatError for bytes that are no NodeExecStats; a trace without raw bytes has no outputs."""
     return decode_resources(trace)[0]
@@ -142,7 +134,7 @@ def decode_resources(trace: Trace) -> tuple[Outputs, MemoryStats]:
     """Both in one walk over the nodes."""
     outputs, memory = _Outputs(), _Memory(trace)
     for window, first, start, end in _windows(trace):
-        made, held, used = _messages(window, start, end, nodes_.OUTPUT, nodes_.MEMORY_STATS, nodes_.MEMORY)
+        made, held, used = nodes_.read_messages(window, start, end, (nodes_.OUTPUT, nodes_.MEMORY_STATS, nodes_.MEMORY))
         outputs.add(window, first, made)
         memory.add(window, first, len(start), held, used)
     return outputs.found(trace.raw), memory.found(trace.raw)
@@ -156,7 +148,7 @@ class _Outputs:
         self.names: list[tuple[UInt64, Int64, Int64]] = []
         self.hasher = Hasher.random()
 
-    def add(self, window: Window, first: int, outputs: _Found) -> None:
+    def add(self, window: Window, first: int, outputs: Messages) -> None:
         n = len(outputs.row)
         slot, dtype = np.zeros(n, np.int64), np.zeros(n, np.int64)
         tensors = _take(window, outputs, {1: slot}, 3)
@@ -185,17 +177,17 @@ class _Memory:
         self.names: list[tuple[UInt64, Int64, Int64]] = []
         self.hasher = Hasher.random()
 
-    def add(self, window: Window, first: int, nodes: int, held: _Found, used: _Found) -> None:
+    def add(self, window: Window, first: int, nodes: int, held: Messages, used: Messages) -> None:
         block = slice(first, first + nodes)
         _take(window, held, {1: self.temp[block], 3: self.persistent[block]}, 0, nodes)
         n = len(used.row)
         peaks = {3: np.zeros(n, np.int64)}
         spans = {1: (np.zeros(n, np.int64), np.zeros(n, np.int64))}
-        records = _take(window, _Found(np.arange(n), used.start, used.end), peaks, 6, n, spans)
+        records = _take(window, Messages(np.arange(n), used.start, used.end), peaks, 6, n, spans)
         np.maximum.at(self.peak[block], used.row, peaks[3])
         of = records.row
         values = {1: np.zeros(len(of), np.int64), 2: np.zeros(len(of), np.int64)}
-        _take(window, _Found(np.arange(len(of)), records.start, records.end), values, 0)
+        _take(window, Messages(np.arange(len(of)), records.start, records.end), values, 0)
         self.names.append(_hashed(self.hasher, window, spans[1][0][of], spans[1][1][of]))
         self.parts.append([used.row[of] + first, values[1] * 1000 - self.origin, values[2]])
 
@@ -215,44 +207,26 @@ def _windows(trace: Trace) -> Iterator[tuple[Window, int, Int64, Int64]]:
         yield Window(trace.raw, low, int(end.max())), first, start - low, end - low
 
 
-def _messages(window: Window, start: Int64, end: Int64, *numbers: int) -> list[_Found]:
-    """All messages of each number in the nodes, by row, in the order in which each node has them."""
-    parts: list[list[_Found]] = [[] for _ in numbers]
-    for fields in walk(window, start, end):
-        for part, number in zip(parts, numbers):
-            part.append(_of(fields, number))
-    return [_sorted(part) for part in parts]
-
-
-def _of(fields: Fields, number: int) -> _Found:
+def _of(fields: Fields, number: int) -> Messages:
     which = np.flatnonzero((fields.number == number) & (fields.wire == LEN))
     offset = fields.offset[which]
-    return _Found(fields.row[which], offset, offset + fields.size[which])
-
-
-def _sorted(parts: list[_Found]) -> _Found:
-    if not parts:
-        return _Found(*(np.zeros(0, np.int64),) * 3)
-    row = np.concatenate([part.row for part in parts])
-    order = np.argsort(row, kind="stable")
-    start = np.concatenate([part.start for part in parts])[order]
-    return _Found(row[order], start, np.concatenate([part.end for part in parts])[order])
+    return Messages(fields.row[which], offset, offset + fields.size[which])
 
 
 def _take(
     window: Window,
-    messages: _Found,
+    messages: Messages,
     numbers: dict[int, Int64],
     inner: int,
     n: int | None = None,
     spans: dict[int, tuple[Int64, Int64]] | None = None,
-) -> _Found:
+) -> Messages:
     """Read varints and strings of messages into columns, by field number; returns the messages of number ``inner`` within them.
 
     With ``n``, rows of the columns are those of ``messages.row``, else the messages' own numbers.
     """
     rows = messages.row if n is not None else np.arange(len(messages.row))
-    found: list[_Found] = []
+    found: list[Messages] = []
     for fields in walk(window, messages.start, messages.end):
         for number, column in numbers.items():
             which = np.flatnonzero((fields.number == number) & (fields.wire == VARINT))
@@ -263,8 +237,8 @@ def _take(
             size[rows[of.row]] = of.end - of.start
         if inner:
             of = _of(fields, inner)
-            found.append(_Found(rows[of.row], of.start, of.end))
-    return _sorted(found)
+            found.append(Messages(rows[of.row], of.start, of.end))
+    return by_row(found)
 
 
 def _hashed(hasher: Hasher, window: Window, offset: Int64, size: Int64) -> tuple[UInt64, Int64, Int64]:
