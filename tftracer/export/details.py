@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -24,13 +25,27 @@ _STREAMS = (DeviceKind.STREAM, DeviceKind.MEMCPY, DeviceKind.REPEAT)
 
 def node_details(answers: Answers) -> NodeDetails:
     """All nodes of the trace; a page puts a NodeDetail together from them (frontend/src/client/details.ts)."""
-    trace, graph = answers.trace, answers.graph
+    return {name: value for part in parts_of_details(answers) for name, value in part.items()}  # type: ignore[return-value]
+
+
+def parts_of_details(answers: Answers) -> Iterator[dict[str, Any]]:
+    """Fields of the NodeDetails, each part as soon as it is known: from the nodes, from the graph, from their tensors.
+
+    Columns that are 0 throughout are left empty: a step on one device, without transfers, has a dozen of them.
+    """
+    for part in (_of_nodes, _of_graph, _of_memory):
+        columns = part(answers)
+        for value in columns.values():
+            if isinstance(value, dict) and "dtype" in value and not value["data"].strip(b"\0"):
+                value["data"] = b""
+        yield columns
+
+
+def _of_nodes(answers: Answers) -> dict[str, Any]:
+    trace = answers.trace
     labels, short = _short_labels(trace)
-    held = answers.held
     source, destination, places = _places(trace)
-    order, inputs = graph.by_consumer
-    related, other = _related(answers)
-    columns: NodeDetails = {
+    return {
         "nodes": trace.n,
         "duration_ns": float(trace.duration_ns),
         "devices": [device.name for device in trace.devices],
@@ -44,7 +59,6 @@ def node_details(answers: Answers) -> NodeDetails:
         "label": column(narrow(trace.label, len(trace.labels))),
         "short": column(short),
         "kind": column(trace.kind.astype(np.uint8)),
-        "critical": column(answers.on_critical_path()),
         "thread": column(trace.thread.astype(np.float64)),
         "start": whole(trace.start),
         "duration": whole(np.where(trace.start < 0, -1, trace.end - trace.start)),
@@ -52,29 +66,35 @@ def node_details(answers: Answers) -> NodeDetails:
         "op_end": whole(np.where(trace.op_end < 0, -1, trace.end - trace.op_end)),
         "delay": whole(np.where(trace.scheduled < 0, -1, trace.start - trace.scheduled)),
         "share_of_type": column(_shares(trace).astype(np.float32)),
-        "slack": column(answers.slack.astype(np.float32)),
         "bytes_moved": whole(trace.bytes_moved),
-        "temporary_bytes": whole(held.temp_bytes),
-        "persistent_bytes": whole(held.persistent_bytes),
         "source": column(narrow(source, len(places))),
         "destination": column(narrow(destination, len(places))),
         "places": places,
+    }
+
+
+def _of_graph(answers: Answers) -> dict[str, Any]:
+    trace, graph = answers.trace, answers.graph
+    order, inputs = graph.by_consumer
+    related, other = _related(answers)
+    return {
+        "critical": column(answers.on_critical_path()),
+        "slack": column(answers.slack.astype(np.float32)),
         "input_offsets": column(inputs.astype(np.uint32)),
         "input": column(graph.producer[order].astype(np.uint32)),
         "input_control": column(graph.control[order]),
         "related_offsets": column(_offsets(related, trace.n)),
         "related": column(other.astype(np.uint32)),
-        **_outputs(trace, answers.outputs),  # type: ignore[typeddict-item]
     }
-    return _sparse(columns)
 
 
-def _sparse(columns: NodeDetails) -> NodeDetails:
-    """Columns that are 0 throughout are left empty: a step on one device, without transfers, has a dozen of them."""
-    for value in columns.values():
-        if isinstance(value, dict) and "dtype" in value and not value["data"].strip(b"\0"):
-            value["data"] = b""
-    return columns
+def _of_memory(answers: Answers) -> dict[str, Any]:
+    held = answers.held
+    return {
+        "temporary_bytes": whole(held.temp_bytes),
+        "persistent_bytes": whole(held.persistent_bytes),
+        **_outputs(answers.trace, answers.outputs),
+    }
 
 
 def _offsets(owner: Int64, n: int) -> npt.NDArray[np.uint32]:

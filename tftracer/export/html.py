@@ -13,8 +13,7 @@ import html
 import os
 import platform
 import re
-import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
 from typing import IO, Any
 
@@ -22,13 +21,11 @@ import msgpack
 
 from tftracer.errors import StorageError
 from tftracer.export import tables
-from tftracer.export.details import node_details
+from tftracer.export.deflated import Deflated
+from tftracer.export.details import parts_of_details
 from tftracer.trace.answers import Answers
 from tftracer.version import __version__
-from tftracer.web.messages import Embedded, Run, Session, SessionMessage, TraceRecord
-
-#: A page that is written in a moment: a higher level saves a tenth of the size and takes four times as long.
-_LEVEL = 1
+from tftracer.web.messages import NodeDetails, Run, Session, SessionMessage, TraceRecord
 
 #: Of the tables that have a row for each name or tensor, the page carries the longest: all 8,009 would be most of its size.
 _ROWS = 500
@@ -57,7 +54,7 @@ def write_html(answers: Answers, record: TraceRecord, file: IO[bytes], session: 
         f"<title>{title}</title>\n<style>{_style()}</style></head>\n",
         f'<body><div id="app"></div>\n<noscript>{title}: this page needs JavaScript.</noscript>\n',
         '<script type="application/octet-stream" id="tftracer-data">',
-        _packed(embedded(answers, record, message)),
+        _data(answers, record, message),
         f'</script>\n<script type="application/octet-stream" id="tftracer-script">{script}</script>\n',
         f"<script>{_LOADER}</script>\n</body></html>\n",
     ]
@@ -65,28 +62,62 @@ def write_html(answers: Answers, record: TraceRecord, file: IO[bytes], session: 
         file.write(part.encode("utf-8"))
 
 
-def embedded(answers: Answers, record: TraceRecord, session: SessionMessage) -> Embedded:
-    """What the page carries: each answer under the path that the live page asks for, as msgpack.
+def embedded(answers: Answers, record: TraceRecord, session: SessionMessage) -> Iterator[tuple[bytes, bool]]:
+    """What the page carries, an ``Embedded`` as msgpack, in parts, each as soon as it is known: (bytes, whether it is dense).
 
-    What ``node_details`` has of each node is left out of the others, and long lists are columns: the page puts them together
-    (frontend/src/client/details.ts and tables.ts).
+    Each answer is under the path that the live page asks for. What ``node_details`` has of each node is left out of the others,
+    and long lists are columns: the page puts them together (frontend/src/client/details.ts and tables.ts).
     """
-    asked: dict[str, Mapping[str, Any]] = {
-        "timeline": _drawn(answers, record["id"]),
-        "verdict": answers.verdict(),
-        "ops?by=type": answers.ops("type"),
-        "ops?by=name": tables.op_statistics(answers, "name", _ROWS),
-        "ops?by=scope": tables.op_statistics(answers, "scope", _ROWS),
-        "breakdown": answers.breakdown(),
-        "critical-path": tables.critical_path_of(answers),
-        "memory": tables.memory_use(answers, _ROWS),
-        "communication": answers.communication(),
-        "scheduling": answers.scheduling(),
-        "cost": answers.cost(),
-    }
-    packed = {name: msgpack.packb(answer, use_bin_type=True) for name, answer in asked.items()}
-    return {"session": session, "trace": record, "answers": packed, "node_details": node_details(answers)}
+    yield _map_of(4) + _entries({"session": session, "trace": record}), False
+    yield _packed("node_details") + _map_of(len(NodeDetails.__annotations__)), False
+    for columns in parts_of_details(answers):
+        for dense in (False, True):
+            yield _entries({name: value for name, value in columns.items() if (name in _DENSE) is dense}), dense
+    asked = _asked(answers, record)
+    yield _packed("answers") + _map_of(len(asked)), False
+    for path, answer in asked.items():
+        yield _entries({path: _packed(answer())}), False
 
+
+def _asked(answers: Answers, record: TraceRecord) -> dict[str, Callable[[], Mapping[str, Any]]]:
+    """The long ones first: they are deflated while the others are made."""
+    return {
+        "ops?by=scope": lambda: tables.op_statistics(answers, "scope", _ROWS),
+        "ops?by=name": lambda: tables.op_statistics(answers, "name", _ROWS),
+        "memory": lambda: tables.memory_use(answers, _ROWS),
+        "critical-path": lambda: tables.critical_path_of(answers),
+        "timeline": lambda: _drawn(answers, record["id"]),
+        "ops?by=type": lambda: answers.ops("type"),
+        "verdict": answers.verdict,
+        "breakdown": answers.breakdown,
+        "communication": answers.communication,
+        "scheduling": answers.scheduling,
+        "cost": answers.cost,
+    }
+
+
+def _packed(value: Any) -> bytes:
+    packed: bytes = msgpack.packb(value, use_bin_type=True)
+    return packed
+
+
+def _map_of(entries: int) -> bytes:
+    header: bytes = msgpack.Packer().pack_map_header(entries)
+    return header
+
+
+def _entries(values: Mapping[str, Any]) -> bytes:
+    """Of a map whose header was packed before."""
+    packer = msgpack.Packer(use_bin_type=True, autoreset=False)
+    for name, value in values.items():
+        packer.pack(name)
+        packer.pack(value)
+    packed: bytes = packer.bytes()
+    return packed
+
+
+#: Columns of node_details in which hardly anything repeats.
+_DENSE = frozenset(["start", "duration", "slack", "share_of_type", "input", "name", "label"])
 
 #: The timeline's columns that are those of node_details, in another order.
 _OF_NODES = frozenset(["start", "duration", "delay", "name", "op", "kind", "critical", "names", "ops"])
@@ -97,8 +128,11 @@ def _drawn(answers: Answers, trace_id: int) -> dict[str, Any]:
     return {**timeline, "trace_id": trace_id}
 
 
-def _packed(message: Embedded) -> str:
-    return base64.b64encode(zlib.compress(msgpack.packb(message, use_bin_type=True), _LEVEL)).decode("ascii")
+def _data(answers: Answers, record: TraceRecord, session: SessionMessage) -> str:
+    with Deflated() as deflated:
+        for part, dense in embedded(answers, record, session):
+            deflated.add(part, dense)
+        return base64.b64encode(deflated.stream()).decode("ascii")
 
 
 # ------------------------------------------------------------------------------------------------------------ the bundle
