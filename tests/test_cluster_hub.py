@@ -72,7 +72,7 @@ def test_a_trace_is_told_as_it_comes_in() -> None:
     assert news["type"] == "job_changes"
     (told,) = news["payload"]["traces"]
     assert (told["state"], told["ready"]) == ("pending", ["p2", "p0"])
-    hub.missing(traced, "p1", "It was lost.")
+    hub.missing(traced, {"p1": "It was lost.", "p9": "It is no rank of this one."})
     (told,) = hub.news()["payload"]["traces"]
     assert (told["state"], told["ready"], told["missing"]) == ("partial", ["p0", "p2"], {"p1": "It was lost."})
     hub.ready(traced, "p1", record)

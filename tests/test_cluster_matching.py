@@ -65,6 +65,12 @@ def test_what_is_no_meeting_of_ranks_is_left_out() -> None:
     assert len(collectives(ranks(local, local))) == 0
 
 
+def test_ibm_ddl_and_tensorflows_own_collectives_are_met_as_horovods_are() -> None:
+    types = ["DDLAllReduce", "AllReduceN", "CollectiveReduceV2", "NcclAllReduce", "HorovodGroupedAllreduce", "HorovodAllgather"]
+    nodes = [N(f"{op}_{i}", op, i * MS, i * MS + 500, kind=NodeKind.COMMUNICATION) for i, op in enumerate(types)]
+    assert collectives(ranks(nodes, nodes)).ops == types
+
+
 def test_a_collective_of_a_subset_of_ranks() -> None:
     parts = ranks(rank_nodes(), [N("MatMul", "MatMul", 0, 5)], rank_nodes())
     met, owners = collectives(parts), Owners.of(parts)

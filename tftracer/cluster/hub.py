@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
@@ -220,9 +220,12 @@ class Hub:
         missing.pop(process_id, None)
         self.settle(traced, ready=message["ready"] if known else [*message["ready"], process_id], missing=missing)
 
-    def missing(self, traced: Traced, process_id: str, why: str) -> None:
-        if process_id not in traced.records and process_id in traced.message["processes"]:
-            self.settle(traced, missing={**traced.message["missing"], process_id: why})
+    def missing(self, traced: Traced, whys: Mapping[str, str]) -> None:
+        """Those of whom no trace will come, each with the reason: all at once, for each time is a copy of what is known."""
+        asked = set(traced.message["processes"])
+        new = {who: why for who, why in whys.items() if who in asked and who not in traced.records}
+        if new:
+            self.settle(traced, missing={**traced.message["missing"], **new})
 
     # ------------------------------------------------------------------------------------------------------ for the pages
 

@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
@@ -81,12 +82,11 @@ class Tracing:
     def take_back(self, trace_id: int) -> JobTrace:
         traced = self._hub.trace(trace_id)
         self._tell(traced, traced.message["processes"], "take_back")
-        for process_id in self._open(traced):
-            self._missing(traced, process_id, "The request was taken back.")
+        self._missing(traced, dict.fromkeys(self._open(traced), "The request was taken back."))
         return traced.message
 
-    def _missing(self, traced: Traced, process_id: str, why: str) -> None:
-        self._hub.missing(traced, process_id, why)
+    def _missing(self, traced: Traced, whys: Mapping[str, str]) -> None:
+        self._hub.missing(traced, whys)
         self._look(traced)
 
     def _look(self, traced: Traced) -> None:
@@ -113,7 +113,7 @@ class Tracing:
             self._hub.ready(traced, member.id, cast("TraceRecord", message["record"]))
             self._look(traced)
         elif kind == "missed":
-            self._missing(traced, member.id, text(message, "why") or "Its step passed without a trace.")
+            self._missing(traced, {member.id: text(message, "why") or "Its step passed without a trace."})
 
     def gone(self, member: Member) -> None:
         """The process went away: nobody waits for it any more."""
@@ -121,7 +121,7 @@ class Tracing:
             waiting.put(member.id, None)
         for traced in self._hub.traces.values():
             if traced.message["state"] == "pending" and member.id in self._open(traced):
-                self._missing(traced, member.id, f"It was {member.info['state']} before it had traced the step.")
+                self._missing(traced, {member.id: f"It was {member.info['state']} before it had traced the step."})
 
     # -------------------------------------------------------------------------------------------------------- asking
 
@@ -142,8 +142,7 @@ class Tracing:
             if not late:
                 return
             if last:
-                for p in late:
-                    self._missing(traced, p, "Its step had begun before the request came.")
+                self._missing(traced, dict.fromkeys(late, "Its step had begun before the request came."))
                 return
             self._tell(traced, list(steps), "take_back")
             ahead_s *= 2
@@ -152,11 +151,9 @@ class Tracing:
         """How far each process is; those that cannot trace are missing from now on."""
         asked = {p: {"run_title": traced.message["run_title"]} for p in self._open(traced)}
         answers = await self._ask(traced, asked, "prepare")
-        for process_id in asked:
-            if process_id not in answers:
-                self._missing(traced, process_id, "It did not answer in time.")
-            elif not number(answers[process_id], "begun"):
-                self._missing(traced, process_id, "It has run no such step.")
+        silent = dict.fromkeys((p for p in asked if p not in answers), "It did not answer in time.")
+        idle = dict.fromkeys((p for p in answers if not number(answers[p], "begun")), "It has run no such step.")
+        self._missing(traced, {**silent, **idle})
         able = set(self._open(traced))
         return {p: state for p, state in answers.items() if p in able}
 
@@ -199,7 +196,8 @@ class Tracing:
     @staticmethod
     def _open(traced: Traced) -> list[str]:
         message = traced.message
-        return [p for p in message["processes"] if p not in message["ready"] and p not in message["missing"]]
+        settled = {*message["ready"], *message["missing"]}
+        return [p for p in message["processes"] if p not in settled]
 
 
 def choose_steps(states: dict[str, Message], together: bool, ahead_s: float) -> tuple[dict[str, int], int]:
