@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from jobs import LONG, SIZE, Job, painted, row, trace_on_all
 from playwright.sync_api import Page, expect
-from rig import picture
+from rig import picture, start_viewer
 
 from tftracer.cluster.job_file import JOB_TRACE
 from tftracer.session.file import FileBytes, Reader
@@ -67,7 +67,7 @@ def test_a_step_is_traced_on_those_that_are_ticked(job: Job, page: Page) -> None
     expect(page.get_by_test_id("group-rank 1")).to_have_count(0)
 
 
-def test_the_job_is_saved_as_one_file(job: Job, page: Page, tmp_path: Path) -> None:
+def test_the_job_is_saved_as_one_file_and_reopened(job: Job, page: Page, tmp_path: Path) -> None:
     job.open(page)
     trace_on_all(page)
     with page.expect_download() as started:
@@ -76,6 +76,17 @@ def test_the_job_is_saved_as_one_file(job: Job, page: Page, tmp_path: Path) -> N
     saved = tmp_path / "job.tftrace"
     started.value.save_as(saved)
     assert sum(record.type == JOB_TRACE for record in Reader(FileBytes(saved))) == SIZE
+    job.kill()
+    viewer, url = start_viewer(tmp_path, saved)
+    try:
+        base, _, token = url.partition("?")
+        page.goto(f"{base}job?{token}")
+        expect(page.get_by_text("Ended", exact=True)).to_have_count(SIZE, timeout=LONG)
+        page.get_by_role("link", name=re.compile(r"^Step \d+$")).click()
+        painted(page)
+        expect(page.get_by_test_id(f"group-rank {SIZE - 1}")).to_have_count(1)
+    finally:
+        viewer.kill()
 
 
 def test_an_op_of_the_jobs_timeline_has_its_details(job: Job, page: Page) -> None:
