@@ -176,14 +176,32 @@ def leading_fields(window: Window, start: Int64, end: Int64, last: int) -> Field
     at, stop = start[row], end[row]
     parts: list[Fields] = []
     while len(row) > _FEW:
-        found, at = _next_fields(window, row, at, stop)
+        tag = window.bytes[at]
+        wanted = (tag < (last + 1) << 3) | (tag >= 0x80)
+        if not wanted.all():
+            row, at, stop, tag = row[wanted], at[wanted], stop[wanted], tag[wanted]
+        found, at = _short_texts(window, row, at, stop, tag) or _next_fields(window, row, at, stop)
         wanted = found.number <= last
-        parts.append(Fields(*(column[wanted] for column in found)))
+        parts.append(found if wanted.all() else Fields(*(column[wanted] for column in found)))
         more = wanted & (at < stop)
-        row, at, stop = row[more], at[more], stop[more]
+        if not more.all():
+            row, at, stop = row[more], at[more], stop[more]
     rest = [field for r, a, s in zip(row, at, stop) for field in _up_to(window, int(r), int(a), int(s), last)]
     parts.append(Fields(*np.array(rest, np.int64).reshape(-1, 6).T))
     return Fields(*(np.concatenate(columns) for columns in zip(*parts)))
+
+
+def _short_texts(window: Window, row: Int64, at: Int64, stop: Int64, tag: npt.NDArray[np.uint8]) -> tuple[Fields, Int64] | None:
+    """One field of each row, if all are of the length-delimited kind and shorter than 128 bytes, as names are; else None."""
+    length = window.bytes[at + 1]
+    if (length >= 0x80).any() or ((tag & 0x87) != LEN).any() or (tag < 8).any():
+        return None
+    size = length.astype(np.int64)
+    offset = at + 2
+    following = offset + size
+    if (following > stop).any():
+        return None
+    return Fields(row, (tag >> 3).astype(np.int64), np.full(len(row), LEN), size, offset, size), following
 
 
 def _up_to(window: Window, row: int, at: int, stop: int, last: int) -> Iterator[tuple[int, int, int, int, int, int]]:
