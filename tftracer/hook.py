@@ -93,6 +93,8 @@ class StepRecorder:
         try:
             if self._requests.armed:
                 asked = self._asked(run_context)
+                if asked is not None and not (isinstance(asked, self._args) and isinstance(asked.options, self._options)):
+                    raise TypeError("no RunOptions were made")
             args = run_context._original_args
             fetches, feeds = args[0], args[1]
             # Copies of the containers, for the script may change them, and none of the values that it feeds.
@@ -129,10 +131,7 @@ class StepRecorder:
         """The SessionRunArgs that ask for a trace; None if this step is none of those wanted, or the tracer is off."""
         if self._tracker.off or self._mark in run_context.__dict__:
             return None
-        asked = self._ask(run_context)
-        if asked is not None and not (isinstance(asked, self._args) and isinstance(asked.options, self._options)):
-            raise TypeError("no RunOptions were made")
-        return asked
+        return self._ask(run_context)
 
     def _ask(self, run_context: Any) -> Any:
         tracker, args = self._tracker, run_context._original_args
