@@ -14,7 +14,7 @@ from fake_source import FakeSource, a_run, a_session
 from web_client import Client, serving
 
 from tftracer.errors import PortError
-from tftracer.web import messages
+from tftracer.web import app, messages
 from tftracer.web.app import Options, WebServer, split_base_url
 from tftracer.web.sockets import bind
 
@@ -221,6 +221,25 @@ def test_no_port_at_all_names_the_remedy() -> None:
         bind(9999, "203.0.113.7")  # not an address of this machine
     with pytest.raises(PortError, match="server_ip"):
         bind(9999, "no such name.invalid")
+
+
+def test_a_thread_that_cannot_serve_holds_up_nobody(source: FakeSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_files() -> None:
+        raise OSError(24, "Too many open files")
+
+    server = WebServer(source, Options(port=0))
+    with monkeypatch.context() as patched:
+        patched.setattr("asyncio.new_event_loop", no_files)
+        with pytest.raises(OSError, match="Too many open files"):
+            server.start()
+    with monkeypatch.context() as patched:
+        patched.setattr(app.Serving, "run", lambda self: None)
+        with pytest.raises(PortError, match="ended before it served"):
+            server.start()
+    assert not server.running
+    server.start()  # there are files again
+    assert server.running
+    server.stop()
 
 
 def test_an_open_address_is_shown_as_one_that_can_be_reached() -> None:

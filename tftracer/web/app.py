@@ -25,6 +25,7 @@ from tornado import web
 from tornado.httpserver import HTTPServer
 from tornado.iostream import IOStream
 
+from tftracer.errors import PortError
 from tftracer.helper.engine import Engine
 from tftracer.session.source import SessionSource
 from tftracer.web import downloads, handlers, pages
@@ -77,6 +78,7 @@ IDLE_CONNECTION_S = 120.0
 BODY_S = 60.0
 HEADER_BYTES = 1 << 16
 STOP_S = 5.0
+ALIVE_S = 1.0  # between two looks at whether the thread that is to serve lives
 #: Analyses yield to training where both want a processor; beside a reopened session there is none.
 NICE = 5
 
@@ -245,9 +247,14 @@ class Serving(threading.Thread):
     def begin(self) -> None:
         """Returns when it serves; raises what kept it from that."""
         self.start()
-        self._ready.wait()
+        while not self._ready.wait(ALIVE_S) and self.is_alive():
+            pass
         if self._failure is not None:
+            self.join()  # a thread that is about to end would pass for one that serves
             raise self._failure
+        if not self._ready.is_set():
+            self.close_sockets()
+            raise PortError("The web server's thread ended before it served anything.")
 
     def end(self) -> None:
         if self._loop is not None and self._end is not None:
@@ -263,17 +270,20 @@ class Serving(threading.Thread):
     # ---------------------------------------------------------------------------------------------------- on its thread
 
     def run(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        asyncio.set_event_loop(self._loop)
         try:
-            self._loop.run_until_complete(self._serve())
+            loop = self._loop = asyncio.new_event_loop()  # which takes three files: there may be none left
+            asyncio.set_event_loop(loop)
+            try:
+                loop.run_until_complete(self._serve())
+            finally:
+                self.close_sockets()
+                loop.run_until_complete(end_tasks())
+                loop.close()
         except Exception as problem:
             self._fail(problem)
         finally:
             self._ready.set()
             self.close_sockets()
-            self._loop.run_until_complete(end_tasks())
-            self._loop.close()
 
     def _fail(self, problem: Exception) -> None:
         if self._ready.is_set():
