@@ -1,9 +1,10 @@
 """Faults in the tracer, one function at a time, in a real training run: training must not notice.
 
-    python tests/tf/faults.py [raise|garbage|hang]     # all functions, one line each
+    python tests/tf/faults.py [raise|garbage|hang] [page]     # all functions, one line each
 
 Which functions a training run reaches, on the training thread below the hook and on the tracer's own threads, is found out by
-watching one run. What TensorFlow itself calls (before_run and its siblings) is what must hold, and is left alone.
+watching one run. What TensorFlow itself calls (before_run and its siblings) is what must hold, and is left alone. With "page", a
+browser looks on: the functions are those of the web server and of the job's page, which the writer's thread tells what happened.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import gc
 import importlib
 import inspect
 import pkgutil
+import socket
 import sys
 import tempfile
 import threading
@@ -26,12 +28,14 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 import tftracer
+from tftracer import TracingServer
 from tftracer.hook import TracingHook
 from tftracer.session.recorder import Recorder
 
 ENTRIES = {"begin", "after_create_session", "before_run", "after_run", "end"}
 MODES = ("raise", "garbage", "hang")
 STEPS = 20
+PAGES: list[socket.socket] = []  # that look on
 
 
 class Fault(Exception):
@@ -78,6 +82,41 @@ def traced_run(folder: str, during: Callable[[], Any] = lambda: None, after: Cal
             threading.Thread(target=end, daemon=True).start()
 
 
+def seen_run(folder: str, during: Callable[[], Any] = lambda: None, after: Callable[[], Any] = lambda: None) -> list[float]:
+    """The same with a page that looks on."""
+    server = TracingServer(server_port=0, spool_dir=folder, keep_traces=1, start_web_server_on_start=False)
+    recorder = server._recorder
+    try:
+        during()
+        server.start_web_server()
+        with contextlib.suppress(OSError, Fault, TypeError):  # the page may be what is broken
+            look_on(server)
+        hook = server.hook
+
+        def between(step: int) -> None:
+            recorder.tracker.requests.trace_all = recorder.tracker.requests.armed = step in (8, 9)
+
+        losses = train([hook], between)
+        recorder.tracker.arrived.set()
+        after()
+        return losses
+    finally:
+        recorder.tracker.switch_off()
+        for end in (recorder.engine.close, server._job.stop, server._web.stop, recorder.close):
+            threading.Thread(target=end, daemon=True).start()
+
+
+def look_on(server: TracingServer) -> None:
+    """A live page's connection; what comes stays in the socket, which goes with the server's."""
+    page = socket.create_connection(("127.0.0.1", server._web.port), timeout=10)
+    lines = ["GET /api/live HTTP/1.1", "Host: localhost", f"Authorization: Bearer {server.token}", "Upgrade: websocket"]
+    lines += ["Connection: Upgrade", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "", ""]
+    page.sendall("\r\n".join(lines).encode())
+    page.recv(1)
+    PAGES.append(page)
+    del PAGES[:-20]
+
+
 def started(recorder: Recorder) -> None:
     """As TracingServer does it."""
     try:
@@ -86,10 +125,10 @@ def started(recorder: Recorder) -> None:
         recorder.tracker.switch_off()
 
 
-def functions() -> dict[CodeType, tuple[Any, str]]:
+def functions(page: bool = False) -> dict[CodeType, tuple[Any, str]]:
     """The package's functions by their code: (module or class, name)."""
     found: dict[CodeType, tuple[Any, str]] = {}
-    for module in package_modules():
+    for module in page_modules() if page else package_modules():
         for name, value in vars(module).items():
             if inspect.isfunction(value) and value.__module__ == module.__name__:
                 found[value.__code__] = (module, name)
@@ -113,9 +152,15 @@ def package_modules() -> list[Any]:
     return [importlib.import_module(name) for name in names]
 
 
-def reached() -> list[tuple[Any, str]]:
+def page_modules() -> list[Any]:
+    packages = [importlib.import_module(f"tftracer.{name}") for name in ("web", "cluster")]
+    names = [f"{package.__name__}.{module.name}" for package in packages for module in pkgutil.iter_modules(package.__path__)]
+    return [importlib.import_module(name) for name in names]
+
+
+def reached(page: bool = False) -> list[tuple[Any, str]]:
     """What a run calls, below the hook and on the tracer's threads."""
-    known, seen = functions(), set()
+    known, seen = functions(page), set()
     flushed = threading.Event()
 
     def watch(frame: FrameType, event: str, _: Any) -> None:
@@ -131,7 +176,7 @@ def reached() -> list[tuple[Any, str]]:
     sys.setprofile(watch)
     try:
         with tempfile.TemporaryDirectory() as folder:
-            traced_run(folder, after=flush)
+            (seen_run if page else traced_run)(folder, after=flush)
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
@@ -185,13 +230,14 @@ def broken(owner: Any, name: str, mode: str) -> Iterator[threading.Event]:
             setattr(place, name, original)
 
 
-def losses_with(owner: Any, name: str, mode: str) -> tuple[list[float], bool]:
+def losses_with(owner: Any, name: str, mode: str, page: bool = False) -> tuple[list[float], bool]:
     """The losses of a run in which the function fails, and whether it was called at all."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         context = broken(owner, name, mode)
         event: list[threading.Event] = []
         try:
-            losses = traced_run(folder, lambda: event.append(context.__enter__()), lambda: event[0].wait(3))
+            run = seen_run if page else traced_run
+            losses = run(folder, lambda: event.append(context.__enter__()), lambda: event[0].wait(3))
         finally:
             context.__exit__(None, None, None)
     return losses, event[0].is_set()
@@ -199,12 +245,13 @@ def losses_with(owner: Any, name: str, mode: str) -> tuple[list[float], bool]:
 
 def main() -> None:
     tf.disable_eager_execution()
-    expected, all_called = train([]), reached()
+    page, modes = "page" in sys.argv[1:], [mode for mode in sys.argv[1:] if mode in MODES]
+    expected, all_called = train([]), reached(page)
     wrong = 0
-    for mode in sys.argv[1:] or MODES:
+    for mode in modes or MODES:
         for owner, name in sorted(all_called, key=lambda found: (found[0].__name__, found[1])):
             try:
-                losses, called = losses_with(owner, name, mode)
+                losses, called = losses_with(owner, name, mode, page)
                 said = ("as without" if losses == expected else "OTHER LOSSES") + ("" if called else ", not called")
             except BaseException as error:
                 said = f"LEFT THE TRACER: {error!r}"
