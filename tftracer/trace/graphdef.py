@@ -88,7 +88,7 @@ class Lookup:
 
     @classmethod
     def of(cls, hashes: UInt64) -> Lookup:
-        bits = min(max((4 * len(hashes)).bit_length(), 8), _MOST_SLOTS)
+        bits = min(max((8 * len(hashes)).bit_length(), 8), _MOST_SLOTS)
         slots = np.zeros(1 << bits, np.int32)
         slot = (hashes >> np.uint64(64 - bits)).view(np.int64)
         slots[slot] = np.arange(len(hashes), dtype=np.int32)

@@ -153,10 +153,13 @@ def _operations(labels: StringTable) -> tuple[Int64, Int64]:
     """(behind the last ` = `, the first parenthesis behind that) of each label, in ``labels.data``; -1 where there is none."""
     first, last = labels.offsets[:-1], labels.offsets[1:]
     text = np.frombuffer(labels.data, np.uint8)
-    behind = np.append(_between_spaces(text, 0x3D) + 2, -1)
+    behind, parentheses = _between_spaces(text, 0x3D) + 2, _all(text, 0x28)
+    alike = len(behind) == len(parentheses) == len(labels)
+    if alike and ((first + 3 <= behind) & (behind <= parentheses) & (parentheses < last)).all():
+        return behind, parentheses  # one of each in every label, as in most steps
+    behind, parentheses = np.append(behind, -1), np.append(parentheses, len(text))
     begin = behind[np.searchsorted(behind[:-1], last, "right") - 1]
     found = begin >= first + 3
-    parentheses = np.append(_all(text, 0x28), len(text))
     opened = parentheses[np.searchsorted(parentheses, begin)]
     found &= opened < last
     return np.where(found, begin, -1), np.where(found, opened, -1)
@@ -233,14 +236,16 @@ def _split(text: npt.NDArray[np.uint8], begin: Int64, end: Int64) -> tuple[Int64
     """(index of the range, begin, end) of what `, ` separates in text[begin[i]:end[i]]."""
     commas = _all(text[:-1], 0x2C)
     commas = commas[text[commas + 1] == 0x20]
-    low, high = np.searchsorted(commas, begin), np.searchsorted(commas, end)
-    pieces = high - low + 1
+    within = np.searchsorted(begin, commas, "right") - 1
+    inside = commas < np.append(end, -1)[within]
+    commas, within = commas[inside], within[inside]
+    pieces = np.bincount(within, minlength=len(begin)) + 1
     owner = np.repeat(np.arange(len(begin)), pieces)
-    place = np.arange(len(owner)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    comma = np.append(commas, len(text))
-    which = low[owner] + place
-    first = np.where(place == 0, begin[owner], comma[np.maximum(which - 1, 0)] + 2)
-    last = np.where(place == pieces[owner] - 1, end[owner], comma[np.minimum(which, len(comma) - 1)])
+    before = np.arange(len(commas)) + within  # the pieces that end at the commas
+    behind = np.cumsum(pieces)
+    first, last = np.empty((2, len(owner)), np.int64)
+    first[behind - pieces], last[behind - 1] = begin, end
+    first[before + 1], last[before] = commas + 2, commas
     return owner, first, last
 
 
