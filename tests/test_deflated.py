@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+import threading
 import zlib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -25,9 +30,34 @@ def test_what_repeats_is_made_short() -> None:
 
 
 def test_an_error_between_the_parts_leaves_no_thread() -> None:
-    deflated = Deflated()
-    with pytest.raises(RuntimeError, match="between"), deflated:
+    with pytest.raises(RuntimeError, match="between"), Deflated() as deflated:
         deflated.add(b"x")
         raise RuntimeError("between")
-    with pytest.raises(RuntimeError, match="shutdown"):
-        deflated.add(b"y")
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("deflate")]
+
+
+def test_a_page_is_written_while_python_ends(tmp_path: Path) -> None:
+    """There, no thread can be started any more."""
+    script = """
+import atexit, pathlib, sys, zlib
+from tftracer.export.deflated import Deflated
+def write():
+    with Deflated() as deflated:
+        deflated.add(b"one ")
+        deflated.add(b"two", dense=True)
+        pathlib.Path(sys.argv[1]).write_bytes(zlib.decompress(deflated.stream()))
+atexit.register(write)
+"""
+    subprocess.run([sys.executable, "-c", script, str(tmp_path / "page")], check=True, timeout=120)
+    assert (tmp_path / "page").read_bytes() == b"one two"
+
+
+def test_the_threads_end_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+
+    with Deflated() as deflated:
+        deflated.add(b"one " * 1_000)
+        monkeypatch.setattr(ThreadPoolExecutor, "submit", refuse)
+        deflated.add(b"two")
+        assert zlib.decompress(deflated.stream()) == b"one " * 1_000 + b"two"

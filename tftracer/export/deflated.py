@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
 
 #: A page that is written in a moment: a higher level saves a tenth of the size and takes four times as long.
@@ -30,7 +30,16 @@ class Deflated:
         """``dense``: hardly anything in it repeats (times), so that is not looked for: it would take three times as long."""
         if part:
             strategy = zlib.Z_HUFFMAN_ONLY if dense else zlib.Z_DEFAULT_STRATEGY
-            self._parts.append(self._thread.submit(self._deflate, part, strategy))
+            self._parts.append(self._started(part, strategy))
+
+    def _started(self, part: bytes, strategy: int) -> Future[bytes]:
+        try:
+            return self._thread.submit(self._deflate, part, strategy)
+        except RuntimeError:  # Python is ending (an atexit function writes a page) and starts no thread any more
+            wait(self._parts)
+            done: Future[bytes] = Future()
+            done.set_result(self._deflate(part, strategy))
+            return done
 
     def _deflate(self, part: bytes, strategy: int) -> bytes:
         self._sum = zlib.adler32(part, self._sum)
