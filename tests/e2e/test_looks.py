@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from gallery import DENSE, HOROVOD, IDS, OTHER_HOROVOD, PS
 from playwright.sync_api import Page, expect
 from rig import picture
-from tracepage import LONG, TracePage
+from tracepage import HALF_ROW, LONG, RULER, TracePage
 
 VIEWS = {
     "overview": "/",
@@ -37,6 +39,52 @@ def test_narrow_and_huge(traced: TracePage, view: str, width: int) -> None:
     there(page)
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     picture(page, f"{view}-{width}")
+
+
+def uncovered(traced: TracePage, y: float) -> None:
+    """The first row is in the window, and nothing lies over it."""
+    expect(traced.canvas).to_be_in_viewport(ratio=0.6)
+    box = traced.canvas.bounding_box()
+    assert box
+    at = [box["x"] + box["width"] / 2, box["y"] + y]
+    covered = "([x, y]) => document.elementFromPoint(x, y)?.dataset.testid"
+    assert traced.page.evaluate(covered, at) == "timeline-canvas"
+
+
+@pytest.mark.parametrize("size", [(400, 800), (860, 420)])
+def test_the_lanes_stay_in_sight_in_little_room(traced: TracePage, size: tuple[int, int]) -> None:
+    """An op is tapped: its details come beside or under the lanes. An analysis is opened: so does it; its rows are walked."""
+    page = traced.page
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    node, name = traced.longest(HOROVOD)
+    traced.open(HOROVOD)
+    traced.canvas.scroll_into_view_if_needed()
+    narrow = size[0] < 720
+    y = RULER + HALF_ROW + (24 if narrow else 0)  # there a lane's name lies over its rows
+    traced.canvas.click(position={"x": traced.middle_of(HOROVOD, node), "y": y})
+    expect(traced.details(name)).to_be_in_viewport()
+    uncovered(traced, y)
+    picture(page, f"selected-{size[0]}")
+    page.get_by_test_id("tab-critical-path").click()
+    row = traced.panel.get_by_role("grid", name="Critical path").get_by_role("row").nth(2)
+    expect(traced.panel).to_be_in_viewport(ratio=0.9)
+    if narrow:
+        expect(row).to_be_in_viewport()
+        uncovered(traced, y)
+        row.click()
+        expect(page).not_to_have_url(re.compile(f"node={node}(&|$)"))
+        expect(row).to_be_in_viewport()
+        uncovered(traced, y)
+    picture(page, f"selected-tab-{size[0]}")
+
+
+def test_the_chosen_tab_is_in_sight(traced: TracePage) -> None:
+    traced.page.set_viewport_size({"width": 400, "height": 800})
+    traced.open(DENSE, tab="cost")
+    bar = traced.page.get_by_role("tablist").bounding_box()
+    tab = traced.page.get_by_test_id("tab-cost").bounding_box()
+    assert bar and tab
+    assert bar["x"] <= tab["x"] and tab["x"] + tab["width"] <= bar["x"] + bar["width"]
 
 
 @pytest.mark.parametrize("view", VIEWS)

@@ -359,6 +359,23 @@ def tops(page: Page, lane: int) -> float:
     return box["y"]
 
 
+def test_a_lane_says_its_name_when_its_first_rows_are_scrolled_away(traced: TracePage) -> None:
+    traced.page.set_viewport_size({"width": 1440, "height": 640})
+    traced.open(HOROVOD)
+    name = traced.page.get_by_test_id("lane-1").locator(".title")
+    expect(name).to_be_in_viewport()
+    before = name.bounding_box()
+    traced.canvas.hover(position={"x": 300, "y": 100})
+    for _ in range(3):
+        traced.page.mouse.wheel(0, 80)
+    expect(traced.page).to_have_url(re.compile(r"[?&]row=\d+"), timeout=LONG)
+    expect(name).to_be_in_viewport(ratio=1)
+    after, canvas = name.bounding_box(), traced.canvas.bounding_box()
+    assert before and after and canvas
+    assert canvas["y"] + RULER <= after["y"] < before["y"]
+    assert traced.page.get_by_test_id("lane-1").bounding_box()["y"] < canvas["y"]  # type: ignore[index]
+
+
 @pytest.mark.parametrize("highlight", ["communication", "critical", "idle", "copies"])
 def test_highlights_dim_the_rest(traced: TracePage, highlight: str) -> None:
     traced.open(HOROVOD)

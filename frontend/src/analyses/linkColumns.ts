@@ -11,7 +11,7 @@ function bandwidth(bytesPerSecond: number): string {
 export const linkColumns: readonly TableColumn<Link>[] = [
   deviceColumn("source", "From", (r) => r.source, "minmax(140px, 2fr)"),
   deviceColumn("destination", "To", (r) => r.destination, "minmax(140px, 2fr)"),
-  countColumn("messages", "Messages", (r) => r.messages),
+  countColumn("messages", "Messages", (r) => r.messages, "96px"),
   bytesColumn("bytes", "Bytes", (r) => r.bytes),
   nsColumn("wire_ns", "On the wire", (r) => r.wire_ns),
   nsColumn("waited_ns", "Waited for", (r) => r.waited_ns),

@@ -1,8 +1,10 @@
 /** What a media query says now, followed while the component lives. */
 import { onScopeDispose, readonly, ref, type Ref } from "vue";
 
-/** Where less than this is wide, what stands beside the timeline comes under it. */
+/** In so narrow a window, what stands beside the timeline comes under it. */
 export const NARROW = "(width < 720px)";
+/** In so small a one the trace view scrolls, and its parts have heights of their own (workbench.css). */
+export const SMALL = "(width < 720px), (height < 560px)";
 
 export function useMedia(query: string): Readonly<Ref<boolean>> {
   const list = matchMedia(query);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { modelOf } from "./fixture";
-import { bandOfRow, Layout, NO_CHOICES, orderOf, rowAt, topOfRow, type LaneChoices } from "./layout";
+import { bandOfRow, fullHeight, Layout, NO_CHOICES, orderOf, rowAt, topOfRow, type LaneChoices } from "./layout";
 
 const row = [{ start: 0, duration: 1 }];
 const { lanes } = modelOf({ rows: [row, row] }, { rows: [row], collapsed: true }, { rows: [row, row, row] });
@@ -12,6 +12,12 @@ describe("lanes", () => {
     expect(orderOf(lanes, choose({ order: [2, 0, 1] }))).toEqual([2, 0, 1]);
     expect(orderOf(lanes, choose({ order: [2] }))).toEqual([2, 0, 1]);
     expect(orderOf(lanes, choose({ pinned: [1], order: [2, 0, 1] }))).toEqual([1, 2, 0]);
+  });
+
+  it("fill no more than their full height, however tall the window", () => {
+    expect(new Layout(lanes, NO_CHOICES, false, 1e6).height).toBe(fullHeight(lanes));
+    expect(new Layout(lanes, NO_CHOICES, false, 100).height).toBeLessThan(fullHeight(lanes));
+    expect(fullHeight([])).toBe(0);
   });
 
   it("do not overlap, and each row is found where it is drawn", () => {

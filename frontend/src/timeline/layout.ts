@@ -103,6 +103,11 @@ export function layOut(
   return { bands, height: top };
 }
 
+/** The height that lanes fill where there is room without end. */
+export function fullHeight(lanes: readonly Lane[]): number {
+  return layOut(lanes, NO_CHOICES, false, Infinity).height;
+}
+
 export function bandAt(bands: readonly Band[], y: number): Band | undefined {
   return bands.find((band) => y >= band.top && y < band.top + band.height);
 }
