@@ -160,11 +160,10 @@ class Timeline:
             device_pattern: a regular expression; devices that it is not found in are hidden (and the page says so).
         """
         answers = self._ask() if not device_pattern else self._fresh(device_pattern)
-        page = io.BytesIO()
-        html.write_html(answers, html.describe(answers), page)
+        page = "".join(html.page_of(answers, html.describe(answers)))
         if output_file is None:
-            return page.getvalue().decode("utf-8")
-        _write(output_file, page.getvalue())
+            return page
+        _write(output_file, page.encode("utf-8"))
         return None
 
     def to_chrome_trace(self, path: Path_ | None = None, show_dataflow: bool = True, show_memory: bool = False) -> str | None:

@@ -42,11 +42,17 @@ const e=document.createElement("script");e.textContent=await new Response(s).tex
 
 def write_html(answers: Answers, record: TraceRecord, file: IO[bytes], session: SessionMessage | None = None) -> None:
     """Write the page. ``record`` is the trace's, ``session`` the session that it belongs to (default: one of its own)."""
+    for part in page_of(answers, record, session):
+        file.write(part.encode("utf-8"))
+
+
+def page_of(answers: Answers, record: TraceRecord, session: SessionMessage | None = None) -> list[str]:
+    """What ``write_html`` writes, in parts."""
     message = session or session_of(record)
     title = html.escape(f"{answers.context.title or 'session.run'} · step {record['step']} · tftracer")
     script, digest = _bundle()
     policy = f"default-src 'none'; script-src '{_hash(_LOADER)}' '{digest}'; {_REST_OF_POLICY}"
-    parts = [
+    return [
         "<!doctype html>\n",
         '<html lang="en"><head><meta charset="utf-8">\n',
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
@@ -58,8 +64,6 @@ def write_html(answers: Answers, record: TraceRecord, file: IO[bytes], session: 
         f'</script>\n<script type="application/octet-stream" id="tftracer-script">{script}</script>\n',
         f"<script>{_LOADER}</script>\n</body></html>\n",
     ]
-    for part in parts:
-        file.write(part.encode("utf-8"))
 
 
 def embedded(answers: Answers, record: TraceRecord, session: SessionMessage) -> Iterator[tuple[bytes, bool]]:

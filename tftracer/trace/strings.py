@@ -20,6 +20,7 @@ from tftracer.trace.wire import UInt64, Window
 LONG = 1024
 
 _CHUNK = 32  # bytes that are taken together: NumPy takes as long for one
+_ROWS = 1 << 14  # strings whose chunks stay in the cache
 _MASKS = np.tri(_CHUNK + 1, _CHUNK, -1, np.uint8).view("<u8") * np.uint64(255)  # [n] the first n bytes of a chunk
 _HALF = np.uint64(32)
 
@@ -36,6 +37,12 @@ class Hasher:
 
     def spans(self, window: Window, offset: Int64, size: Int64) -> UInt64:
         """[n] hashes of the strings at offset[i] : offset[i] + size[i] of the window. Equal strings have equal hashes."""
+        if len(offset) <= _ROWS:
+            return self._some(window, offset, size)
+        parts = [slice(first, first + _ROWS) for first in range(0, len(offset), _ROWS)]
+        return np.concatenate([self._some(window, offset[part], size[part]) for part in parts])
+
+    def _some(self, window: Window, offset: Int64, size: Int64) -> UInt64:
         out = self._mix(size.astype(np.uint64), self.seed)  # strings of different lengths begin far from each other
         chunks = _chunks(window.bytes)
         row, at, left, value = np.arange(len(out)), offset, np.minimum(size, LONG), out
