@@ -272,7 +272,10 @@ class Timeline:
         ``without_edges``: not even which op reads which, or that may be asked.
         """
         metadata = self._run_metadata
-        if self._answers is not None or metadata is None or isinstance(metadata, bytes) or len(metadata.step_stats.dev_stats) > 1:
+        if self._answers is not None or metadata is None or isinstance(metadata, bytes):
+            return self._ask()
+        graphs = len(metadata.partition_graphs) or metadata.HasField("cost_graph")
+        if not graphs or len(metadata.step_stats.dev_stats) > 1:
             return self._ask()
         answers = Answers(_without_graphs(metadata), self._context)
         return answers if without_edges or chrome.told_by_labels(answers.trace) else self._ask()
