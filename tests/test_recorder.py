@@ -117,6 +117,8 @@ def test_traces_that_make_way_while_the_session_is_saved_are_saved(tmp_path: Pat
         assert len(recorder.spool._buried) == 3  # as somebody else has not read them yet
         del abandoned, chunks
         gc.collect()
+        step(recorder, 9)
+        recorder.flush()
         assert recorder.spool._buried == []
         assert [trace["id"] for trace in recorder.runs()[0]["traces"]] == [4, 5] and recorder.trace_bytes(5) == RAW
     assert comparable(open_session(tmp_path / "saved.tftrace"))[1:] == shown[1:]

@@ -133,7 +133,7 @@ class Spool:
         self._end = len(self._head)
         self.dead_bytes = 0  # of records that later ones have made superfluous
         self.dead_records = 0
-        self._readers = 0  # of all that is there, superfluous or not
+        self._readers: set[object] = set()  # of all that is there, superfluous or not
         self._buried: list[Stored] = []  # while they read
         self._owed: deque[Part] = deque(maxlen=MAX_OWED)
         self._too_large = 0  # the largest record that found no space, 0: there is space
@@ -156,9 +156,7 @@ class Spool:
     def append(self, part: Part) -> Record:
         """Write one record; ``StorageError`` if it could not be written whole, then the file is as it was."""
         with self.lock:
-            while self._owed:  # what comes later may build on it
-                self._append(self._owed[0])
-                self._owed.popleft()
+            self._catch_up()
             return self._append(part)
 
     def owe(self, part: Part) -> None:
@@ -221,16 +219,25 @@ class Spool:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """While somebody saves the session, the space of what is buried stays as it is."""
+        """While somebody saves the session, the space of what is buried stays as it is; it comes back with the next record.
+
+        Ends without a lock: a saving that was given up may be collected on the training thread.
+        """
+        reader = object()
         with self.lock:
-            self._readers += 1
+            self._readers.add(reader)
         try:
             yield
         finally:
-            with self.lock:
-                self._readers -= 1
-                while self._buried and not self._readers:
-                    self._give_back(self._buried.pop())
+            self._readers.discard(reader)
+
+    def _catch_up(self) -> None:
+        """Under the lock: what had to wait for a reader, or for space."""
+        while self._buried and not self._readers:
+            self._give_back(self._buried.pop())
+        while self._owed:  # what comes later may build on it
+            self._append(self._owed[0])
+            self._owed.popleft()
 
     def rewrite(self, parts: Iterable[Part]) -> list[Record]:
         """Put a new file with these records alone in the place of the old one, atomically. Appends wait meanwhile."""
