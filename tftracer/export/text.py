@@ -40,6 +40,11 @@ class Pieces(NamedTuple):
     size: Int64
 
 
+class _Rows(NamedTuple):
+    cells: Bytes
+    end: Int64  # of each row in the sheet
+
+
 class Sheet:
     """Tables and words, and behind them room for the numbers of some thousand lines."""
 
@@ -73,22 +78,24 @@ class Sheet:
     def numbers(self, values: Int64) -> Pieces:
         """Whole numbers that are not below zero."""
         wide, size = _width(values)
-        return self._rows(_digits(values, wide), size)
+        rows = self._rows(len(values), wide)
+        _fill(rows.cells, values)
+        return Pieces(rows.end - size, size)
 
     def quarters(self, values: Int64) -> Pieces:
         """Quarters as decimal numbers: ``1``, ``1.25``, ``1.5``."""
-        rest = values & 3
-        wide, size = _width(values >> 2)
-        rows = np.concatenate([_digits(values >> 2, wide), _DECIMALS[rest]], axis=1)
-        pieces = self._rows(rows, size + 3)
-        return Pieces(pieces.at, size + _USED[rest])
+        whole, rest = values >> 2, values & 3
+        wide, size = _width(whole)
+        rows = self._rows(len(values), wide + _DECIMALS.shape[1])
+        _fill(rows.cells[:, :wide], whole)
+        rows.cells[:, wide:] = _DECIMALS[rest]
+        return Pieces(rows.end - _DECIMALS.shape[1] - size, size + _USED[rest])
 
-    def _rows(self, rows: Bytes, size: Int64) -> Pieces:
-        """The last ``size`` bytes of each row, in the room for numbers."""
+    def _rows(self, n: int, width: int) -> _Rows:
+        """Some of the room for numbers."""
         begin = self._free
-        self._free += rows.size
-        self._bytes[begin : self._free] = rows.reshape(-1)
-        return Pieces(begin + np.arange(1, len(rows) + 1) * rows.shape[1] - size, size)
+        self._free += n * width
+        return _Rows(self._bytes[begin : self._free].reshape(n, width), begin + np.arange(1, n + 1) * width)
 
     def text(self, at: Int64, size: Int64) -> str:
         """The pieces one after the other."""
@@ -118,12 +125,16 @@ def _fours() -> npt.NDArray[np.uint32]:
     return np.ascontiguousarray(digits, np.uint8).view(np.uint32).reshape(-1)
 
 
-def _digits(values: Int64, width: int) -> Bytes:
-    """[n, width] the last ``width`` decimal digits of each, zeros in front."""
-    groups = -(-width // 4)
-    words = np.empty((len(values), groups), np.uint32)
-    for group in reversed(range(groups)):
+def _fill(cells: Bytes, values: Int64) -> None:
+    """The last digits of each in its row, zeros in front."""
+    end = cells.shape[1]
+    while end > 0:
+        low = int(values[0]) if len(values) else 0
+        if (values == low).all():  # the upper digits of times of one step
+            cells[:, :end] = np.frombuffer(b"%0*d" % (end, low), np.uint8)
+            return
         rest = values // 10_000
-        words[:, group] = _fours()[values - rest * 10_000]
-        values = rest
-    return words.view(np.uint8).reshape(len(words), 4 * groups)[:, 4 * groups - width :]
+        part = _fours()[values - rest * 10_000].view(np.uint8).reshape(len(values), 4)
+        begin = max(end - 4, 0)
+        cells[:, begin:end] = part[:, begin - end :]
+        values, end = rest, begin

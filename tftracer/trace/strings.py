@@ -19,9 +19,10 @@ from tftracer.trace.wire import UInt64, Window
 #: Longer strings are hashed by Python, one by one: nobody names an op like that.
 LONG = 1024
 
-_CHUNK = 32  # bytes that are taken together: NumPy takes as long for one
+_ROUND = 32  # bytes that are hashed together
+_CHUNK = 64  # bytes that are copied together: NumPy takes hardly longer than for one
 _ROWS = 1 << 14  # strings whose chunks stay in the cache
-_MASKS = np.tri(_CHUNK + 1, _CHUNK, -1, np.uint8).view("<u8") * np.uint64(255)  # [n] the first n bytes of a chunk
+_MASKS = np.tri(_ROUND + 1, _ROUND, -1, np.uint8).view("<u8") * np.uint64(255)  # [n] the first n bytes of a chunk
 _HALF = np.uint64(32)
 
 
@@ -44,17 +45,17 @@ class Hasher:
 
     def _some(self, window: Window, offset: Int64, size: Int64) -> UInt64:
         out = self._mix(size.astype(np.uint64), self.seed)  # strings of different lengths begin far from each other
-        chunks = _chunks(window.bytes)
+        chunks = _chunks(window.bytes, _ROUND)
         row, at, left, value = np.arange(len(out)), offset, np.minimum(size, LONG), out
         while len(row):  # a round takes 32 bytes of each, zeros behind the last; strings drop out when nothing is left
-            words = chunks[at].view("<u8").reshape(len(row), _CHUNK // 8)
-            if left.min() < _CHUNK:
-                words &= _MASKS[np.minimum(left, _CHUNK)]
-            for i in range(_CHUNK // 8):
+            words = chunks[at].view("<u8").reshape(len(row), _ROUND // 8)
+            if left.min() < _ROUND:
+                words &= _MASKS[np.minimum(left, _ROUND)]
+            for i in range(_ROUND // 8):
                 value = self._mix(value, words[:, i])
             out[row] = value
-            more = np.flatnonzero(left > _CHUNK)
-            row, at, left, value = row[more], at[more] + _CHUNK, left[more] - _CHUNK, value[more]
+            more = np.flatnonzero(left > _ROUND)
+            row, at, left, value = row[more], at[more] + _ROUND, left[more] - _ROUND, value[more]
         for i in np.flatnonzero(size > LONG).tolist():
             text = window.bytes[offset[i] : offset[i] + size[i]].tobytes()
             out[i] = np.uint64(hash(text) & 0xFFFFFFFFFFFFFFFF) ^ self.seed
@@ -179,9 +180,9 @@ def gathered(text: npt.NDArray[np.uint8], offset: Int64, size: Int64) -> npt.NDA
     return out[:-_CHUNK]
 
 
-def _chunks(text: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
+def _chunks(text: npt.NDArray[np.uint8], size: int = _CHUNK) -> npt.NDArray[Any]:
     """The chunk that begins at each byte."""
-    return np.ndarray((len(text) - _CHUNK + 1,), f"V{_CHUNK}", text, strides=(1,))
+    return np.ndarray((len(text) - size + 1,), f"V{size}", text, strides=(1,))
 
 
 def spans_in(strings: StringTable, offset: Int64, size: Int64) -> tuple[Int32, StringTable]:
