@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import subprocess
 import sys
 from importlib import metadata
@@ -48,6 +49,13 @@ def test_the_public_names_are_there_without_tensorflow() -> None:
 @pytest.mark.parametrize("name", ["index.html", "standalone.script", "standalone.css"])
 def test_the_page_is_committed_so_that_pip_needs_no_node(name: str) -> None:
     assert (ROOT / "tftracer/static" / name).stat().st_size > 0
+
+
+def test_the_page_is_small() -> None:
+    """All of it, scripts and styles, as a server that compresses sends it."""
+    parts = [path for path in (ROOT / "tftracer/static").rglob("*") if path.is_file() and "standalone" not in path.name]
+    assert len(parts) > 10
+    assert sum(len(gzip.compress(path.read_bytes())) for path in parts) < 300_000
 
 
 def test_the_page_asks_nothing_of_the_internet() -> None:

@@ -167,6 +167,11 @@ def test_the_graph_around_an_op_leads(traced: TracePage) -> None:
     box = boxes.filter(has=traced.page.locator("title", has_text=title))
     box.first.press("Enter")
     traced.selected(other["node"])
+    expect(boxes.filter(has=traced.page.locator("title", has_text=engine(DENSE).node(node)["name"])).first).to_be_visible()
+    traced.page.go_back()
+    traced.selected(node)
+    box.first.press("Space")
+    traced.selected(other["node"])
 
 
 # -------------------------------------------------------------------------------------------- tables, and the other way

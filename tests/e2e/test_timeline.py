@@ -351,6 +351,10 @@ def test_lanes_fold_pin_and_change_places(traced: TracePage) -> None:
     traced.painted()
     expect(fold).to_have_attribute("aria-expanded", "false")
     assert tops(traced.page, second["id"]) < tops(traced.page, first["id"])
+    spelled = traced.parameter("order")
+    other.drag_to(header)
+    expect(traced.page).not_to_have_url(re.compile(f"order={spelled}"))
+    assert tops(traced.page, second["id"]) > tops(traced.page, first["id"])
 
 
 def tops(page: Page, lane: int) -> float:
