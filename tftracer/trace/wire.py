@@ -204,19 +204,23 @@ def _short_texts(window: Window, row: Int64, at: Int64, stop: Int64, tag: npt.ND
     return Fields(row, (tag >> 3).astype(np.int64), np.full(len(row), LEN), size, offset, size), following
 
 
-def _up_to(window: Window, row: int, at: int, stop: int, last: int) -> Iterator[tuple[int, int, int, int, int, int]]:
+def _up_to(window: Window, row: int, at: int, stop: int, last: int) -> list[tuple[int, int, int, int, int, int]]:
     """One row of Fields for each field up to number ``last``."""
-    data = window.bytes.data
-    while at < stop:
+    data = window.bytes[at : stop + 1].tobytes()  # a byte of it takes half as long as one of an array
+    base, end, at, behind = at, stop - at, 0, (last + 1) << 3
+    found = []
+    while at < end:
         tag, size = data[at], data[at + 1]
-        if tag & 0x87 == LEN and 8 <= tag < (last + 1) << 3 and size < 0x80 and at + 2 + size <= stop:  # as short names are
-            yield row, tag >> 3, LEN, size, at + 2, size
-            at += 2 + size
+        following = at + 2 + size
+        if tag & 0x87 == LEN and 8 <= tag < behind and size < 0x80 and following <= end:  # as short names are
+            found.append((row, tag >> 3, LEN, size, base + at + 2, size))
+            at = following
             continue
-        field, at = next_field(data, at, stop, window.low)
+        field, at = next_field(data, at, end, window.low + base)
         if field.number > last:
-            return
-        yield row, field.number, field.wire, field.value & 0x7FFFFFFFFFFFFFFF, field.offset, field.size
+            break
+        found.append((row, field.number, field.wire, field.value & 0x7FFFFFFFFFFFFFFF, base + field.offset, field.size))
+    return found
 
 
 _REMEDY = "The file is damaged or no RunMetadata; trace the step again."
