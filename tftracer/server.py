@@ -155,13 +155,13 @@ class TracingServer:
             return
         try:
             self._web.start()
+            self._tell()
         except Exception as problem:  # a page that cannot be served is no reason to end a training
             self._recorder.add_problem("no_page", f"tftracer serves no page, training goes on: {problem}")
             if not isinstance(problem, TracerError):
                 log.error("tftracer: why there is no page", exc_info=problem)
             return
         self._recorder.solved("no_page")
-        self._tell()
         self._start_job()
 
     def _tell(self) -> None:

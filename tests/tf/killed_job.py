@@ -32,7 +32,7 @@ def main() -> None:
         hidden = tf.tanh(tf.matmul(hidden, tf.constant(np.eye(16, dtype=np.float32))))
     from tftracer.session import writer
 
-    writer.DEAD_BYTES = 200_000  # so that the file is rewritten now and then, too
+    writer.DEAD_BYTES, writer.FLUSH_S = 10_000, 0.05  # so that the file is rewritten again and again
     with tf.train.MonitoredSession(hooks=[recorder.hook_factory()]) as session:
         recorder.set_trace_all(True)
         os.write(1, f"SPOOL {recorder.session()['file']} 0\n".encode())
