@@ -87,12 +87,14 @@ def test_both_timelines_have_one_cursor_and_move_together(traced: TracePage) -> 
     page.wait_for_function(
         f"([canvas, share]) => ({line})(canvas, share)", arg=[b.element_handle(), at / box["width"]], timeout=LONG
     )
-    still = [canvas.screenshot() for canvas in (a, b)]
-    a.press("w", delay=100)
     page.mouse.move(0, 0)
+    page.wait_for_function(
+        f"([canvas, share]) => !({line})(canvas, share)", arg=[b.element_handle(), at / box["width"]], timeout=LONG
+    )
+    still = [canvas.screenshot() for canvas in (a, b)]
+    a.press("w", delay=100)  # the keys of one move both
     moved = [canvas.screenshot() for canvas in (a, b)]
     assert moved[0] != still[0] and moved[1] != still[1]
-    b.press("f")
 
 
 def test_what_appeared_and_what_vanished_between_two_sessions(page: Page, own: tuple[Process, str, Path], tmp_path: Path) -> None:
