@@ -94,10 +94,11 @@ def test_tracing_every_step_asks_first_and_can_be_ended(page: Page, job: tuple[P
 def test_the_end_of_the_script_is_said(page: Page, job: tuple[Process, str]) -> None:
     page.goto(job[1])
     expect(page.get_by_role("article")).to_have_count(2, timeout=LONG)
+    standing = page.get_by_role("banner").get_by_role("status")
+    expect(standing).to_have_text("Training", timeout=LONG)
     job[0].end_training()
     job[0].word("ENDED")
-    expect(page.get_by_text(re.compile("Training", re.I)).first).to_be_visible()
-    expect(page.get_by_text("Training", exact=True)).to_have_count(0, timeout=LONG)
+    expect(standing).to_have_text("Idle", timeout=LONG)
 
 
 def test_a_lost_server_is_said_and_what_was_received_stays(page: Page, job: tuple[Process, str]) -> None:
