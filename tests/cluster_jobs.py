@@ -157,6 +157,15 @@ class Jobs:
         self.ranks.append(Rank(server, rank))
         return self.ranks[-1]
 
+    def stepped(self, size: int) -> list[Rank]:
+        """All ranks of a job after a step of each, known to rank 0."""
+        made = [self.rank(rank, size) for rank in range(size)]
+        for rank in made:
+            rank.step()
+            rank.recorder.flush()
+        made[0].joined(size)
+        return made
+
     def by_hand(self, **options: Any) -> Rank:
         """A process that stands where the environment says, if it says so; those of a job carry either rank's trace, in turn."""
         server = TracingServer(spool_dir=self.folder / "spool", **options)
@@ -176,12 +185,13 @@ class Jobs:
             rank.close()
 
 
-def made_jobs(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Iterator[Jobs]:
-    """For fixtures: no job of another's in sight, and all ranks ended after the test."""
-    monkeypatch.setenv("TFTRACER_HUB_DIR", str(folder / "hubs"))
+@pytest.fixture
+def jobs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Jobs]:
+    """No job of another's in sight, and all ranks ended after the test."""
+    monkeypatch.setenv("TFTRACER_HUB_DIR", str(tmp_path / "hubs"))
     for name in ("TF_CONFIG", "TFTRACER_HUB", "TFTRACER_TOKEN", "TFTRACER_JOB"):
         monkeypatch.delenv(name, raising=False)
-    made = Jobs(monkeypatch, folder)
+    made = Jobs(monkeypatch, tmp_path)
     yield made
     made.close()
 

@@ -6,7 +6,6 @@ import asyncio
 import queue
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,14 +72,6 @@ class Served:
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._end.set)
         self._thread.join(PATIENCE_S)
-
-
-@pytest.fixture
-def jobs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Jobs]:
-    monkeypatch.setenv("TFTRACER_HUB_DIR", str(tmp_path / "hubs"))
-    made = Jobs(monkeypatch, tmp_path)
-    yield made
-    made.close()
 
 
 @pytest.fixture(params=[False, True], ids=["silent", "answering"])

@@ -9,12 +9,10 @@ import os
 import re
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_jobs import Jobs, Rank, free_port, made_jobs, wait_for
+from cluster_jobs import Jobs, Rank, free_port, wait_for
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
@@ -26,11 +24,6 @@ from tftracer.cluster.protocol import PART_BYTES
 from tftracer.cluster.relay import THREADS
 from tftracer.cluster.routes import routes
 from tftracer.session import file as tftrace
-
-
-@pytest.fixture
-def jobs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Jobs]:
-    yield from made_jobs(monkeypatch, tmp_path)
 
 
 def test_the_processes_of_a_job_find_each_other(jobs: Jobs) -> None:
@@ -160,11 +153,7 @@ def test_usual_suspects_over_several_steps(jobs: Jobs) -> None:
 
 
 def test_a_second_request_waits_for_the_first(jobs: Jobs) -> None:
-    first, second = jobs.rank(0, 2), jobs.rank(1, 2)
-    for rank in (first, second):
-        rank.step()
-        rank.recorder.flush()
-    first.joined(2)
+    first, second = jobs.stepped(2)
     asked = [json.loads(first.ask("api/job/trace", {}))["id"] for _ in range(3)]
     wait_for(lambda: second.recorder.tracker.requests.armed and first.recorder.tracker.requests.armed, "the request")
     first.train()
@@ -198,11 +187,7 @@ def test_bad_requests(jobs: Jobs) -> None:
 
 
 def test_a_request_is_taken_back(jobs: Jobs) -> None:
-    first, second = jobs.rank(0, 2), jobs.rank(1, 2)
-    for rank in (first, second):
-        rank.step()
-        rank.recorder.flush()
-    first.joined(2)
+    first, second = jobs.stepped(2)
     asked = json.loads(first.ask("api/job/trace", {}))
     wait_for(lambda: second.recorder.tracker.requests.armed and first.recorder.tracker.requests.armed, "the request")
     back = json.loads(first.ask(f"api/job/traces/{asked['id']}", method="DELETE"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,6 @@ from tftracer.cluster.job_file import JOB, JOB_TRACE
 from tftracer.session import file as tftrace
 from tftracer.session.saved import open_session
 from tftracer.web.app import Options, WebServer
-
-
-@pytest.fixture
-def jobs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Jobs]:
-    monkeypatch.setenv("TFTRACER_HUB_DIR", str(tmp_path / "hubs"))
-    made = Jobs(monkeypatch, tmp_path)
-    yield made
-    made.close()
 
 
 class Viewer:

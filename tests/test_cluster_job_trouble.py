@@ -14,15 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from cluster_jobs import Jobs, Tunnel, free_port, goes_on, made_jobs, wait_for
+from cluster_jobs import Jobs, Tunnel, free_port, goes_on, wait_for
 
 from tftracer.cluster import agent
 from tftracer.cluster.discovery import hub_file
-
-
-@pytest.fixture
-def jobs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Jobs]:
-    yield from made_jobs(monkeypatch, tmp_path)
 
 
 def test_one_rank_alone_with_the_hook_is_a_job_of_one(jobs: Jobs) -> None:

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from cluster_jobs import DATA, Jobs, made_jobs
+from cluster_jobs import DATA, Jobs
 
 from tftracer.cluster.discovery import make_plan
 from tftracer.cluster.place import Environment, find_place
 from tftracer.web.messages import Place
 
 LAUNCHERS: dict[str, list[dict[str, str]]] = json.loads((DATA / "launchers.json").read_text())
-
-
-@pytest.fixture
-def jobs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Jobs]:
-    yield from made_jobs(monkeypatch, tmp_path)
 
 
 def place(environ: Environment) -> Place:

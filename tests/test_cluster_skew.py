@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from cluster_jobs import DATA, Jobs, Rank, made_jobs
+from cluster_jobs import DATA, Jobs, Rank
 from cluster_steps import MS, column, horovod_pair
 
 from tftracer.cluster import agent
@@ -21,11 +19,6 @@ OFFSET_NS, DRIFT = 50 * MS, 100e-6
 #: Between two traced steps; over five of them the drift alone is four milliseconds.
 APART_NS = 10_000 * MS
 STEPS = 5
-
-
-@pytest.fixture
-def jobs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Jobs]:
-    yield from made_jobs(monkeypatch, tmp_path)
 
 
 def raw_of(rank: int) -> bytes:

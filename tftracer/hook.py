@@ -131,9 +131,6 @@ class StepRecorder:
         """The SessionRunArgs that ask for a trace; None if this step is none of those wanted, or the tracer is off."""
         if self._tracker.off or self._mark in run_context.__dict__:
             return None
-        return self._ask(run_context)
-
-    def _ask(self, run_context: Any) -> Any:
         tracker, args = self._tracker, run_context._original_args
         options, user_metadata = peek_call(run_context)
         ticket = tracker.take(args.fetches, args.feed_dict, options)

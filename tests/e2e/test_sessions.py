@@ -99,11 +99,7 @@ def test_both_timelines_have_one_cursor_and_move_together(traced: TracePage) -> 
 
 def test_what_appeared_and_what_vanished_between_two_sessions(page: Page, own: tuple[Process, str, Path], tmp_path: Path) -> None:
     """Two runs of two sessions, chosen from the list."""
-    other = write_gallery(tmp_path)
-    page.goto(own[1])
-    expect(page.get_by_role("article")).to_have_count(1, timeout=LONG)
-    page.locator("input[type=file]").set_input_files(other)
-    expect(page.get_by_role("article")).to_have_count(2, timeout=LONG)
+    load_another(page, own[1], tmp_path)
     page.get_by_role("article").nth(0).get_by_role("checkbox").first.check()
     row = page.get_by_role("article").nth(1).get_by_role("row")
     row.filter(has=page.get_by_role("link", name=f"Open the trace of step {HOROVOD}", exact=True)).get_by_role("checkbox").check()
@@ -117,6 +113,14 @@ def test_what_appeared_and_what_vanished_between_two_sessions(page: Page, own: t
         expect(table).to_have_attribute("aria-rowcount", str(1 + len(only[second] - only[first])), timeout=LONG)
 
 
+def load_another(page: Page, url: str, folder: Path) -> None:
+    """A second session beside the one that the viewer has open."""
+    page.goto(url)
+    expect(page.get_by_role("article")).to_have_count(1, timeout=LONG)
+    page.locator("input[type=file]").set_input_files(write_gallery(folder))
+    expect(page.get_by_role("article")).to_have_count(2, timeout=LONG)
+
+
 def sum_of(step: int, op: str) -> float:
     return float(next(row["total_ns"] for row in engine(step).ops("type")["rows"] if row["key"] == op))
 
@@ -125,11 +129,7 @@ def sum_of(step: int, op: str) -> float:
 
 
 def test_a_second_session_and_a_gpu_timeline_are_loaded(page: Page, own: tuple[Process, str, Path], tmp_path: Path) -> None:
-    other = write_gallery(tmp_path)
-    page.goto(own[1])
-    expect(page.get_by_role("article")).to_have_count(1, timeout=LONG)
-    page.locator("input[type=file]").set_input_files(other)
-    expect(page.get_by_role("article")).to_have_count(2, timeout=LONG)
+    load_another(page, own[1], tmp_path)
     page.locator("input[type=file]").set_input_files(DATA / "gpu_timeline_tf1.json")
     expect(page.get_by_role("article")).to_have_count(3, timeout=LONG)
     page.get_by_role("article").nth(2).get_by_role("link", name=re.compile("^Open the trace")).click()

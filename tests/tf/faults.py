@@ -68,18 +68,23 @@ def traced_run(folder: str, during: Callable[[], Any] = lambda: None, after: Cal
         hook = TracingHook(recorder)
         with contextlib.suppress(Fault):  # the caller's to hear of, as a page would
             recorder.request_traces(None, 1)
-
-        def between(step: int) -> None:
-            recorder.tracker.requests.trace_all = recorder.tracker.requests.armed = step in (8, 9)
-
-        losses = train([hook], between)
-        recorder.tracker.arrived.set()
-        after()
-        return losses
+        return train_under(hook, recorder, after)
     finally:
         recorder.tracker.switch_off()
         for end in (recorder.engine.close, recorder.close):  # after a fault it may take its time
             threading.Thread(target=end, daemon=True).start()
+
+
+def train_under(hook: Any, recorder: Recorder, after: Callable[[], Any]) -> list[float]:
+    """The losses of a training with the hook, two steps of which are traced as all are."""
+
+    def between(step: int) -> None:
+        recorder.tracker.requests.trace_all = recorder.tracker.requests.armed = step in (8, 9)
+
+    losses = train([hook], between)
+    recorder.tracker.arrived.set()
+    after()
+    return losses
 
 
 def seen_run(folder: str, during: Callable[[], Any] = lambda: None, after: Callable[[], Any] = lambda: None) -> list[float]:
@@ -92,14 +97,7 @@ def seen_run(folder: str, during: Callable[[], Any] = lambda: None, after: Calla
         with contextlib.suppress(OSError, Fault, TypeError):  # the page may be what is broken
             look_on(server)
         hook = server.hook
-
-        def between(step: int) -> None:
-            recorder.tracker.requests.trace_all = recorder.tracker.requests.armed = step in (8, 9)
-
-        losses = train([hook], between)
-        recorder.tracker.arrived.set()
-        after()
-        return losses
+        return train_under(hook, recorder, after)
     finally:
         recorder.tracker.switch_off()
         for end in (recorder.engine.close, server._job.stop, server._web.stop, recorder.close):
