@@ -61,8 +61,7 @@ class Rank:
         capture = None
         if ticket is not None:
             tracker.requests.settle(ticket)
-            capture = Capture(self.raw, ticket.asked_by, "SOFTWARE_TRACE", False, SessionFacts(), len(self.raw))
-            tracker.hold(capture)
+            capture = tracker.hold(Capture(self.raw, ticket.asked_by, "SOFTWARE_TRACE", False, SessionFacts()))
         tracker.events.append((run, None, None, start, end, capture))
         if capture is not None:
             tracker.arrived.set()

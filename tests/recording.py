@@ -41,9 +41,7 @@ def step(recorder: Recorder, number: int, fetches: Any = (TRAIN, LOSS), feeds: A
 
 
 def captured(recorder: Recorder, raw: bytes) -> Capture:
-    capture = Capture(raw, "user", "SOFTWARE_TRACE", True, SessionFacts(0, False), len(raw))
-    recorder.tracker.hold(capture)
-    return capture
+    return recorder.tracker.hold(Capture(raw, "user", "SOFTWARE_TRACE", True, SessionFacts(0, False)))
 
 
 def steps(recorder: Recorder, count: int, traced: dict[int, bytes] | None = None) -> None:

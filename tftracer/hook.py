@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from tftracer.errors import MissingTensorFlowError
 from tftracer.session.requests import Requests, Ticket
-from tftracer.session.tracker import MAX_UNSEEN, MAX_WAITING, Capture, SessionFacts, Tracker, level_of
+from tftracer.session.tracker import MAX_UNSEEN, MAX_WAITING, Capture, SessionFacts, Tracker
 
 if TYPE_CHECKING:
     from tftracer.session.recorder import Recorder
@@ -167,15 +167,11 @@ class StepRecorder:
         if traced is None and tracker.waiting >= MAX_WAITING:
             tracker.traces_refused += 1
             return None
-        level, asked = level_of(options)
-        # A script's own RunMetadata may be filled again by its next step, so it is copied now; ours never is.
-        kept = metadata if traced is not None and not traced.user_metadata else metadata.SerializeToString()
         asked_by = "script" if traced is None else traced.ticket.asked_by
-        capture = Capture(kept, asked_by, level, asked, self._last_facts, metadata.ByteSize())
+        capture = tracker.capture(metadata, asked_by, options, self._last_facts)
         if traced is not None:
             traced.end()
             self._requests.settle(traced.ticket)
-        tracker.hold(capture)
         return capture
 
     def _switch_off(self, where: str, error: Exception) -> None:

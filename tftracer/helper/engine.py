@@ -43,8 +43,8 @@ class Threads(Library):
     def warm(self) -> None:
         pass
 
-    def summarise(self, trace: Trace, payload: Payload) -> dict[str, Any]:
-        """What a trace's record says of its contents (session/summary.py)."""
+    def summarise(self, trace: Trace, payload: Payload | None = None) -> dict[str, Any]:
+        """What a trace's record says of its contents (session/summary.py). ``payload``: the trace, if it is at hand."""
         from tftracer.session.summary import broken, summary_of
 
         try:
@@ -81,11 +81,12 @@ class Helped:
             return
         self.helper.ask("export", [trace], [trace, form, record], file.write)
 
-    def summarise(self, trace: Trace, payload: Payload) -> dict[str, Any]:
-        """What a new trace's record says of its contents; HelperError where that could not be found out."""
+    def summarise(self, trace: Trace, payload: Payload | None = None) -> dict[str, Any]:
+        """What a trace's record says of its contents; HelperError where that could not be found out."""
         if not self.helper.is_usable():
             return self.threads.summarise(trace, payload)
-        return self.helper.ask("summarise", [trace], [trace], ignore, lambda _: payload)
+        load: Load | None = (lambda _: payload) if payload else None
+        return self.helper.ask("summarise", [trace], [trace], ignore, load)
 
     @property
     def is_free(self) -> bool:

@@ -37,18 +37,20 @@ _numbers = itertools.count()
 
 @dataclass(eq=False)
 class Capture:
-    """A traced step's RunMetadata on its way to the disk."""
+    """A traced step's RunMetadata on its way to the disk.
 
-    metadata: Any  # a RunMetadata that nobody changes any more, or bytes
+    Serialized at once: a message would be serialized to know its size, too, and once more to be written.
+    """
+
+    raw: bytes
     asked_by: AskedBy
     trace_level: str
     partition_graphs_asked: bool
     facts: SessionFacts
-    size: int  # in bytes, serialized
 
-    def raw(self) -> bytes:
-        """The serialized RunMetadata."""
-        return self.metadata if isinstance(self.metadata, bytes) else bytes(self.metadata.SerializeToString())
+    @property
+    def size(self) -> int:
+        return len(self.raw)
 
 
 @dataclass
@@ -274,15 +276,18 @@ class Tracker:
         if self.waiting_bytes >= MAX_WAITING_BYTES:
             self.traces_refused += 1
             return None
-        level, graphs = level_of(options)
-        capture = Capture(brought, "script", level, graphs, self.facts, brought.ByteSize())
-        self.hold(capture)
-        return capture
+        return self.capture(brought, "script", options, self.facts)
 
-    def hold(self, capture: Capture) -> None:
+    def capture(self, metadata: Any, asked_by: AskedBy, options: Any, facts: SessionFacts) -> Capture:
+        """What a traced step brought."""
+        return self.hold(Capture(metadata.SerializeToString(), asked_by, *level_of(options), facts))
+
+    def hold(self, capture: Capture) -> Capture:
+        """Until it is released, it counts as waiting."""
         with self._lock:
             self.waiting += 1
             self.waiting_bytes += capture.size
+        return capture
 
     def release(self, capture: Capture) -> None:
         with self._lock:

@@ -6,9 +6,11 @@ that the page shows, a second one in a row switches the tracer off.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
 from time import perf_counter
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tftracer.cluster.place import find_place
+from tftracer.errors import UnknownError
 from tftracer.helper.library import Payload, Trace
 from tftracer.session import saving
 from tftracer.session.facts import cupti
@@ -42,8 +45,10 @@ HISTORY_STEPS = 100_000  # written one by one before the history is written as a
 #: The spool is rewritten when so much of it is superfluous, and more than is needed.
 DEAD_BYTES = 16 << 20
 DEAD_RECORDS = 20_000
-#: A trace up to this size is summed up before it is announced, unless that has to wait for others; a larger one after.
+#: A trace up to this size that nobody waits for is summed up before it is announced, unless that has to wait for others.
 SOON_BYTES = 8 << 20
+#: Others are summed up after it, when no trace came for so long: those who look on ask for its timeline first.
+AFTER_S = 0.25
 CLOSE_S = 60.0  # that the end of the process may wait for traces to be written
 LIVE_STEPS = 500  # in one update of the page
 
@@ -67,6 +72,7 @@ class Writer:
         self._recorder = recorder
         self._tracker = recorder.tracker
         self._jobs: queue.Queue[TraceJob | Callable[[], object] | None] = queue.Queue()
+        self._announced: deque[Trace] = deque()  # and not summed up yet
         self._busy_s = 0.0  # of all runs together
         self._live: dict[int, list[tuple[float, float]]] = {}  # run id -> (start, duration) since the last update
         self._next_publish = self._next_flush = 0.0
@@ -259,13 +265,23 @@ class Writer:
 
     def _store(self) -> None:
         while True:
-            job = self._jobs.get()
-            if job is None:
-                return
+            job = self._next_job()
             if isinstance(job, TraceJob):
                 self._guarded_trace(job)
-            else:
-                self._guarded(job)
+                continue
+            while self._announced:
+                self._guarded(self._sum_up)
+            if job is None:
+                return
+            self._guarded(job)
+
+    def _next_job(self) -> TraceJob | Callable[[], object] | None:
+        """While none comes, traces are summed up."""
+        while True:
+            try:
+                return self._jobs.get(timeout=AFTER_S if self._announced else None)
+            except queue.Empty:
+                self._guarded(self._sum_up)
 
     def _guarded_trace(self, job: TraceJob) -> None:
         try:
@@ -276,7 +292,7 @@ class Writer:
             self._tracker.release(job.capture)
 
     def _store_trace(self, job: TraceJob) -> None:
-        raw = job.capture.raw()
+        raw = job.capture.raw
         if not raw:
             self._recorder.add_problem(
                 "empty_trace", "TensorFlow returned an empty RunMetadata for a step that was to be traced."
@@ -296,18 +312,25 @@ class Writer:
         }
         packed = compress(raw)
         trace = Trace(recorder.model.facts["id"], trace_id, job.started_at, len(raw))
-        payload = Payload(packed, True, len(raw), context)
-        soon = len(raw) <= SOON_BYTES and recorder.engine.is_free
+        soon = job.capture.asked_by != "user" and len(raw) <= SOON_BYTES and recorder.engine.is_free
         if soon:
-            meta.update(self._summary(trace, payload))
+            meta.update(self._summary(trace, Payload(packed, True, len(raw), context)))
         self._store_definition(job.meter)
         recorder.store_trace(Part(TRACE, meta, packed, len(raw)), job.meter.handle.run_id)
         if not soon:
-            recorder.trace_facts(trace_id, self._summary(trace, payload))
+            self._announced.append(trace)
 
-    def _summary(self, trace: Trace, payload: Payload) -> dict[str, Any]:
+    def _sum_up(self) -> None:
+        trace = self._announced.popleft()
+        with contextlib.suppress(UnknownError):  # it has made way meanwhile
+            self._recorder.trace_record(trace.id)
+            self._recorder.trace_facts(trace.id, self._summary(trace))
+
+    def _summary(self, trace: Trace, payload: Payload | None = None) -> dict[str, Any]:
         try:
             return self._recorder.engine.summarise(trace, payload)
+        except UnknownError:
+            raise
         except Exception as error:  # memory or time ran out; the trace is whole
             return unfinished(error)
 

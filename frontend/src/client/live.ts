@@ -34,7 +34,7 @@ import { emptyState, reduce, type LiveState } from "./reduce";
 
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 10_000;
-/** At most ten updates a second reach the page, however many steps the job makes; a first one at once. */
+/** At most ten updates a second reach the page, however many steps the job makes; a first one and traces at once. */
 const UPDATE_MS = 100;
 /** A larger trace is not asked for ahead: its timeline is megabytes, too. */
 const MOST_AHEAD_BYTES = 32 << 20;
@@ -92,17 +92,20 @@ export class LiveClient implements Client {
     const { session } = this.state;
     // another session's traces may have the same numbers
     if (message.type === "snapshot" && session && message.payload.session.id !== session.id) this.prepared.clear();
-    this.change(reduce(this.state, message));
+    this.change(reduce(this.state, message), message.type === "trace" ? 0 : UPDATE_MS);
     if (message.type === "trace" && this.asked.delete(message.payload.run_id)) this.prepare(message.payload.id);
   }
 
-  private change(state: LiveState): void {
+  /** `pause`: between the last update and the one that tells this. */
+  private change(state: LiveState, pause = UPDATE_MS): void {
     this.state = state;
-    const wait = Math.max(0, this.announcedAt + UPDATE_MS - performance.now());
-    this.announcing ??= setTimeout(() => this.announce(), wait);
+    const wait = Math.max(0, this.announcedAt + pause - performance.now());
+    if (pause === 0) this.announce();
+    else this.announcing ??= setTimeout(() => this.announce(), wait);
   }
 
   private announce(): void {
+    if (this.announcing) clearTimeout(this.announcing);
     this.announcing = null;
     this.announcedAt = performance.now();
     for (const listener of [...this.listeners]) listener(this.state);
