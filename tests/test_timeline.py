@@ -111,6 +111,21 @@ def test_chrome_json_of_a_message_is_that_of_its_bytes(name: str, options: dict[
         assert found == Timeline(message.SerializeToString()).to_chrome_trace(**options)
 
 
+@pytest.mark.parametrize("name", sorted(path.name for path in DATA.glob("*.pb")))
+@pytest.mark.parametrize("more", ["nothing", "function graphs", "an unknown field"])
+def test_a_message_is_saved_whole(name: str, more: str, tmp_path: Path) -> None:
+    message = metadata(name)
+    if more == "function graphs":
+        message.function_graphs.add().partition_graphs.add().node.add(name="inner", op="NoOp")
+    elif more == "an unknown field":
+        message.MergeFromString(b"\x9a\x06\x03abc")
+    Timeline(message).save(tmp_path / "step.pb")
+    saved = (tmp_path / "step.pb").read_bytes()
+    assert len(saved) == message.ByteSize()
+    assert type(message).FromString(saved) == message
+    assert saved.endswith(b"abc") is (more == "an unknown field")
+
+
 def test_an_empty_step() -> None:
     timeline = Timeline(message_class("RunMetadata")())
     assert [getattr(timeline, method)() for method in METHODS] == [0.0] * 4

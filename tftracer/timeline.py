@@ -30,7 +30,7 @@ from tftracer.session.imported import Imported
 from tftracer.trace.answers import Answers
 from tftracer.trace.intervals import Cover
 from tftracer.trace.model import UNKNOWN_TIME, Int64, StringTable, Trace, TraceContext
-from tftracer.trace.wire import varint
+from tftracer.trace.wire import LEN, varint
 
 Path_ = Union[str, "os.PathLike[str]"]
 Mask = npt.NDArray[np.bool_]
@@ -257,7 +257,7 @@ class Timeline:
             raise UnsupportedError(
                 "no trace yet: run a step with **timeline.kwargs inside `with Timeline() as timeline:`, or use Timeline.load"
             )
-        return metadata if isinstance(metadata, bytes) else bytes(metadata.SerializeToString())
+        return metadata if isinstance(metadata, bytes) else _serialized(metadata)
 
     def _ask(self) -> Answers:
         """The answers, kept until the RunMetadata is another one: a with statement may be entered again."""
@@ -291,11 +291,39 @@ class Timeline:
         return self._ask().trace
 
 
+#: The fields of a RunMetadata that it has in every TensorFlow: step_stats, cost_graph, partition_graphs.
+_STATS, _COST, _GRAPHS = 1, 2, 3
+
+
+def _serialized(metadata: Any) -> bytes:
+    """As SerializeToString, whose buffer doubles as it fills: part by part that is half the time, for there is less to move."""
+    known = {field.number: value for field, value in metadata.ListFields()}
+    if not known.keys() <= {_STATS, _COST, _GRAPHS} or _may_have_unknown_fields(metadata):
+        return bytes(metadata.SerializeToString())
+    parts: list[bytes] = []
+    for number, value in known.items():
+        for message in value if number == _GRAPHS else [value]:
+            parts += _field(number, message.SerializeToString())
+    return b"".join(parts)
+
+
+def _may_have_unknown_fields(metadata: Any) -> bool:
+    try:
+        from google.protobuf.unknown_fields import UnknownFieldSet
+    except ImportError:  # protobuf 3
+        return True
+    return len(UnknownFieldSet(metadata)) > 0
+
+
 def _without_graphs(metadata: Any) -> bytes:
     """A RunMetadata's bytes as far as its nodes; of a cost graph and of partition graphs only that they are there."""
-    stats = metadata.step_stats.SerializeToString()
-    graphs = b"\x12\x00" * metadata.HasField("cost_graph") + b"\x1a\x00" * len(metadata.partition_graphs)
-    return b"".join([b"\x0a", varint(len(stats)), stats, graphs])
+    parts = _field(_STATS, metadata.step_stats.SerializeToString())
+    parts += _field(_COST, b"") * metadata.HasField("cost_graph") + _field(_GRAPHS, b"") * len(metadata.partition_graphs)
+    return b"".join(parts)
+
+
+def _field(number: int, message: bytes) -> list[bytes]:
+    return [bytes([number << 3 | LEN]), varint(len(message)), message]
 
 
 def _is_session(path: Path_) -> bool:
