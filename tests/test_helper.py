@@ -132,6 +132,19 @@ def test_a_trace_travels_once() -> None:
     assert source.loaded == []
 
 
+def test_what_is_urgent_is_answered_by_a_thread_that_does_not_give_way() -> None:
+    source = Source(RAW, b"\xff" * 1000)
+    with helped(source) as engine:
+        urgent = QUESTIONS[0]._replace(urgent=True)
+        assert engine.ask(source.trace(0), urgent, JSON) == Threads(source.load).ask(source.trace(0), QUESTIONS[0], JSON)
+        with pytest.raises(FormatError):
+            engine.ask(source.trace(1), urgent, JSON)
+        assert engine.ask(source.trace(0), VERDICT, JSON).headline
+        if sys.platform == "linux":
+            tasks = Path(f"/proc/{engine.helper.pid}/task").iterdir()
+            assert {os.getpriority(os.PRIO_PROCESS, int(task.name)) for task in tasks} >= {os.nice(0), min(19, os.nice(0) + 10)}
+
+
 def test_errors_come_back_as_they_are() -> None:
     source = Source(RAW, b"\xff" * 1000)
     with helped(source) as engine:

@@ -67,7 +67,7 @@ class Helped:
         if not self.helper.is_usable():
             return self.threads.ask(trace, question, form)
         arguments = [question.key, question.name, dict(question.arguments)]
-        body, reply = self._body("ask", [trace], [trace, arguments, form])
+        body, reply = self._body("ask", [trace], [trace, arguments, form], question.urgent)
         return Answered(body, reply["headline"])
 
     def compare(self, first: Trace, second: Trace, by: str, form: Format) -> Body:
@@ -106,9 +106,11 @@ class Helped:
     def close(self) -> None:
         self.helper.close()
 
-    def _body(self, do: str, traces: list[Trace], arguments: list[Any]) -> tuple[Body, dict[str, Any]]:
+    def _body(
+        self, do: str, traces: list[Trace], arguments: list[Any], urgent: bool = False
+    ) -> tuple[Body, dict[str, Any]]:
         chunks: list[bytes] = []
-        reply = self.helper.ask(do, traces, arguments, chunks.append)
+        reply = self.helper.ask(do, traces, arguments, chunks.append, urgent=urgent)
         return Body(reply["content_type"], reply["encoding"], tuple(chunks)), reply
 
 

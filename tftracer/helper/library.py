@@ -44,11 +44,15 @@ class Trace(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A method of ``Answers`` and its arguments; ``key`` tells two questions apart."""
+    """A method of ``Answers`` and its arguments; ``key`` tells two questions apart.
+
+    ``urgent``: somebody waits for a trace that has just come; a helper process answers as one of the training's own threads.
+    """
 
     key: str
     name: str
     arguments: Mapping[str, Any] = {}
+    urgent: bool = False
 
 
 class Format(NamedTuple):

@@ -245,14 +245,20 @@ class Helper:
     # --------------------------------------------------------------------------------------------------------- questions
 
     def ask(
-        self, do: str, traces: Sequence[Trace], arguments: Sequence[Any], take: Take, load: Load | None = None
+        self,
+        do: str,
+        traces: Sequence[Trace],
+        arguments: Sequence[Any],
+        take: Take,
+        load: Load | None = None,
+        urgent: bool = False,
     ) -> dict[str, Any]:
-        """The reply; its data goes to ``take``. ``load``: instead of the usual.
+        """The reply; its data goes to ``take``. ``load``: instead of the usual. ``urgent``: without giving way to the training.
 
         Raises what the question raises, what ``take`` raises, and HelperError where the helper did not answer.
         """
         size = sum(trace.bytes for trace in traces)
-        message = {"do": do, "arguments": arguments}
+        message = {"do": do, "arguments": arguments, "urgent": urgent}
         with self._turn:
             reply, problem = self._exchange(message, [], take, size)
             if reply.get("missing"):

@@ -1,7 +1,7 @@
 """The helper process, ``python -m tftracer.helper.worker``: decodes traces and answers questions, one at a time.
 
 Its standard input is its end of the line to the training process (frames.py). It imports no TensorFlow and touches no GPU,
-gives way to the training where both want a processor, is the first to go when memory is short, and ends with the training
+gives way to the training where both want a processor (but for a short answer that somebody waits for), is the first to go when memory is short, and ends with the training
 process, however that ends.
 """
 
@@ -24,6 +24,7 @@ from typing import Any
 from tftracer.errors import TracerError
 from tftracer.helper.frames import DATA, MESSAGE, receive, send
 from tftracer.helper.library import Format, Library, Payload, Question, Trace
+from tftracer.helper.rehearsal import rehearse
 from tftracer.trace.model import TraceContext
 from tftracer.web.encode import WRITE_BYTES
 
@@ -58,28 +59,50 @@ class Worker:
         self._brought: dict[Trace, Payload] = {}
         self._library = Library(self._load)
         self._requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
+        self._answering = threading.Lock()
+        self._last = time.monotonic()  # an answer
+
+    def listen(self) -> None:
+        threading.Thread(target=self._read, daemon=True).start()
 
     def run(self) -> None:
         """Until nothing was asked for END_S."""
-        threading.Thread(target=self._read, daemon=True).start()
         send(self._line, MESSAGE, {"hello": os.getpid()})
-        last = time.monotonic()
-        while time.monotonic() - last < END_S:
+        self._rehearse()
+        while True:
             try:
                 request = self._requests.get(timeout=IDLE_S)
             except queue.Empty:
-                self._library.let_go()
+                with self._answering:
+                    if time.monotonic() - self._last >= END_S:
+                        os._exit(0)
+                    if time.monotonic() - self._last >= IDLE_S:
+                        self._library.let_go()
                 continue
             self._answer(*request)
             del request
-            last = time.monotonic()
+
+    def _rehearse(self) -> None:
+        turns = rehearse()
+        while self._requests.empty():
+            with self._answering:
+                if next(turns, self) is self:
+                    return
 
     def _read(self) -> None:
-        """On a thread of its own, so that the end of the line ends the process in the middle of an analysis too."""
+        """On a thread of its own, so that the end of the line ends the process in the middle of an analysis too.
+
+        It began before the process gave way (``give_way``), so it answers at once, and itself, what is urgent.
+        """
         with contextlib.suppress(BaseException):
             while True:
                 _, message = receive(self._line)
-                self._requests.put((message, [receive(self._line)[1] for _ in message["brought"]]))
+                request = message, [receive(self._line)[1] for _ in message["brought"]]
+                if message["urgent"]:
+                    self._answer(*request)
+                else:
+                    self._requests.put(request)
+                del request
         os._exit(0)
 
     def _load(self, trace: Trace) -> Payload:
@@ -88,6 +111,11 @@ class Worker:
         return self._brought.pop(trace)
 
     def _answer(self, message: dict[str, Any], data: list[bytearray]) -> None:
+        with self._answering:
+            self._answer_alone(message, data)
+            self._last = time.monotonic()
+
+    def _answer_alone(self, message: dict[str, Any], data: list[bytearray]) -> None:
         for brought, payload in zip(message["brought"], data):
             context = TraceContext(**brought["context"])
             trace = Trace(*brought["trace"])
@@ -139,16 +167,21 @@ class Worker:
 
 
 def settle() -> None:
-    """Out of the training's way: no Ctrl-C of the terminal, the lowest claim on processors, the first to go for memory."""
+    """Out of the training's way: no Ctrl-C of the terminal, the first to go for memory."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     attempts: list[Callable[[], object]] = [
         lambda: os.setpgid(0, 0),  # no new session: a scheduler that groups by session would weigh it like the whole training
-        lambda: os.nice(NICE),
         lambda: Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii"),
     ]
     for attempt in attempts:
         with contextlib.suppress(OSError):
             attempt()
+
+
+def give_way() -> None:
+    """This thread, and those that it starts: a low claim on processors. Linux counts it for each thread, others for the process."""
+    with contextlib.suppress(OSError):
+        os.nice(NICE)
 
 
 def end_with(parent: int) -> None:
@@ -163,10 +196,12 @@ def main(parent: int) -> None:
     line = socket.socket(fileno=os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     threading.Thread(target=end_with, args=(parent,), daemon=True).start()
+    worker = Worker(line)
+    worker.listen()
+    give_way()
     from tftracer.trace import answers  # noqa: F401 - now, while nobody waits
 
-    Worker(line).run()
-    os._exit(0)
+    worker.run()
 
 
 if __name__ == "__main__":

@@ -61,6 +61,7 @@ class Analyses:
         self._workers = workers
         self._engine: Engine = engine or Threads(uncompressed(source))
         self._instance = instance
+        self._session = ""  # its name, which stays the same
         self._bodies: Bounded[Body] = Bounded(BODIES, BODY_BYTES)
         self._flights: dict[Key, Flight] = {}
         self._turns: dict[Trace, Turn] = {}
@@ -77,8 +78,15 @@ class Analyses:
 
     def named(self, record: TraceRecord) -> Trace:
         """From any thread; takes the session's lock."""
-        session = self._source.session()["id"] or self._instance
-        return Trace(session, record["id"], record["started_at"], record["bytes"])
+        self._session = self._source.session()["id"] or self._instance
+        return self._of(record)
+
+    def known(self, record: TraceRecord) -> Trace | None:
+        """The same without the lock, once a trace was named."""
+        return self._of(record) if self._session else None
+
+    def _of(self, record: TraceRecord) -> Trace:
+        return Trace(self._session, record["id"], record["started_at"], record["bytes"])
 
     async def ask(self, trace: Trace, question: Question, form: Format) -> Body:
         """The encoded answer. Cancelling it is giving up: if nobody else waits, what has not begun never does."""

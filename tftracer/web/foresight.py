@@ -19,6 +19,8 @@ from tftracer.web.workers import Workers
 
 #: Of RunMetadata: some 150,000 nodes. A larger one keeps the others' answers waiting for too long.
 MOST_BYTES = 32 << 20
+#: A trace up to this size, some 15,000 nodes, takes no longer than a step that is traced loses anyway.
+URGENT_BYTES = 8 << 20
 REST_S = 1.0  # between two: where trace after trace is asked for, nobody opens them all
 TIMELINE = Question("timeline", "timeline")
 
@@ -52,10 +54,14 @@ class Foresight:
 
     async def _answer(self, record: TraceRecord | None) -> None:
         with contextlib.suppress(Exception):
+            came = record is not None
             record = record or await asyncio.wrap_future(self._quick.submit(self._newest))
             if record is not None and record["state"] == "ready" and record["bytes"] <= MOST_BYTES:
-                trace = await asyncio.wrap_future(self._quick.submit(self._analyses.named, record))
-                await self._analyses.ask(trace, TIMELINE, Format(True, self._encoding))
+                trace = self._analyses.known(record)
+                if trace is None:
+                    trace = await asyncio.wrap_future(self._quick.submit(self._analyses.named, record))
+                question = TIMELINE._replace(urgent=came and record["bytes"] <= URGENT_BYTES)
+                await self._analyses.ask(trace, question, Format(True, self._encoding))
                 self._not_before = time.monotonic() + REST_S
 
     def _newest(self) -> TraceRecord | None:
