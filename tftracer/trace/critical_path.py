@@ -23,6 +23,7 @@ import numpy as np
 from tftracer.trace import physical
 from tftracer.trace.intervals import Bool, Float64, bites
 from tftracer.trace.model import Int8, Int32, Int64, NodeKind, Trace
+from tftracer.trace.sorting import order_by
 from tftracer.web.messages import CriticalPath, Finding, OpRow, PathStep
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Edges:
     producer: Int32
     consumer: Int32
     reason: Int8
+    rank: Int64  # [n] of each node by (end, start, index)
     complete: bool = True  # False: from labels, which lack the control edges that TensorFlow added itself
 
 
@@ -59,23 +61,22 @@ def edges_of(trace: Trace, graph: Graph) -> Edges:
         ]
     ).astype(np.int8)
     there = trace.counted & (trace.start >= 0)
-    keep = _forward(trace, producer, consumer) & there[producer] & there[consumer]
-    return Edges(producer[keep], consumer[keep], reason[keep], graph.source != "labels")
+    rank = _ranks(trace)
+    keep = (rank[producer] < rank[consumer]) & there[producer] & there[consumer]
+    return Edges(producer[keep], consumer[keep], reason[keep], rank, graph.source != "labels")
 
 
-def _forward(trace: Trace, producer: Int32, consumer: Int32) -> Bool:
-    """[e] whether the producer comes before the consumer by (end, start, index)."""
-    later_end = trace.end[consumer] - trace.end[producer]
-    later_start = trace.start[consumer] - trace.start[producer]
-    later_index = consumer.astype(np.int64) - producer
-    tie = np.where(later_start != 0, later_start, later_index)
-    return np.where(later_end != 0, later_end, tie) > 0
+def _ranks(trace: Trace) -> Int64:
+    """[n] each node's place by (end, start, index)."""
+    rank = np.empty(trace.n, np.int64)
+    rank[order_by(trace.end, trace.start)] = np.arange(trace.n)
+    return rank
 
 
 def _stream_order(trace: Trace) -> tuple[Int64, Int64]:
     """Neighbours on one stream of a GPU, in order of their start."""
     there = np.flatnonzero(physical.on_stream(trace))
-    there = there[np.lexsort((trace.start[there], trace.device[there]))]
+    there = there[order_by(trace.device[there], trace.start[there])]
     same = trace.device[there[1:]] == trace.device[there[:-1]]
     return there[:-1][same], there[1:][same]
 
@@ -84,28 +85,28 @@ def last_predecessor(trace: Trace, edges: Edges) -> tuple[Int32, Int8]:
     """[n] the predecessor that ended last (-1: none), and the reason (an index into REASONS)."""
     best = np.full(trace.n, -1, np.int32)
     why = np.full(trace.n, _START, np.int8)
-    order = np.lexsort((edges.producer, trace.start[edges.producer], trace.end[edges.producer]))
+    order = order_by(edges.rank[edges.producer])
     best[edges.consumer[order]] = edges.producer[order]  # of several writes to one place the last stays
     why[edges.consumer[order]] = edges.reason[order]
     if not edges.complete:
-        _assume(trace, best, why)
+        _assume(trace, edges.rank, best, why)
     return best, why
 
 
-def _assume(trace: Trace, best: Int32, why: Int8) -> None:
+def _assume(trace: Trace, rank: Int64, best: Int32, why: Int8) -> None:
     """Give ops without a known predecessor the one that ended last on their device before they were scheduled (or started)."""
     counted = trace.counted & (trace.start >= 0)
     orphans = np.flatnonzero(counted & (best < 0) & (trace.kind != NodeKind.COMMUNICATION))
     others = np.flatnonzero(counted)
     stride = trace.duration_ns + 1
     key = trace.device[others].astype(np.int64) * stride + trace.end[others]
-    order = np.argsort(key, kind="stable")
+    order = order_by(key)
     ready = np.where(trace.scheduled >= 0, trace.scheduled, trace.start)[orphans]
     wanted = trace.device[orphans].astype(np.int64) * stride + ready
     at = np.searchsorted(key[order], wanted, "right") - 1
     assumed = others[order[np.maximum(at, 0)]]
     found = (at >= 0) & (trace.device[assumed] == trace.device[orphans])
-    found &= _forward(trace, assumed.astype(np.int32), orphans.astype(np.int32))
+    found &= rank[assumed] < rank[orphans]
     best[orphans[found]] = assumed[found]
     why[orphans[found]] = _TIME
 
@@ -116,9 +117,8 @@ def path_nodes(trace: Trace, edges: Edges) -> tuple[Int64, Int8]:
     if not len(counted):
         return np.zeros(0, np.int64), np.zeros(0, np.int8)
     best, why = last_predecessor(trace, edges)
-    order = np.lexsort((counted, trace.start[counted], trace.end[counted]))
     before = best.tolist()
-    node, path = int(counted[order[-1]]), []
+    node, path = int(counted[np.argmax(edges.rank[counted])]), []
     for bite in bites(trace.n, 20_000):
         for _ in bite:
             path.append(node)
@@ -126,13 +126,13 @@ def path_nodes(trace: Trace, edges: Edges) -> tuple[Int64, Int8]:
             if node < 0:
                 nodes = np.array(path[::-1], np.int64)
                 return nodes, why[nodes]
-    raise AssertionError("the critical path has a cycle")  # _forward rules it out
+    raise AssertionError("the critical path has a cycle")  # no edge leads to a lower rank
 
 
 def slack_of(trace: Trace, edges: Edges) -> Float64:
     """[n] ns by which each node could have ended later; -1 for repeats."""
     latest = [trace.duration_ns] * trace.n
-    order = np.lexsort((edges.consumer, trace.start[edges.consumer], trace.end[edges.consumer]))[::-1]
+    order = order_by(edges.rank[edges.consumer])[::-1]
     producer, consumer = edges.producer[order], edges.consumer[order]
     duration = trace.end[consumer] - trace.start[consumer]
     for bite in bites(len(order), 8000):

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tftracer.trace.model import Int32, Int64, Trace
+from tftracer.trace.sorting import order_by
 from tftracer.trace.static_graph import Source, StaticGraph, static_graph
 
 Bool = npt.NDArray[np.bool_]
@@ -65,7 +66,7 @@ class Graph:
 def _grouped(ends: Int32, n: int) -> tuple[Int64, Int64]:
     offsets = np.zeros(n + 1, np.int64)
     np.cumsum(np.bincount(ends, minlength=n), out=offsets[1:])
-    return np.argsort(ends, kind="stable"), offsets
+    return order_by(ends), offsets
 
 
 def dependencies(trace: Trace) -> Graph:
@@ -102,7 +103,7 @@ def _executions(static: StaticGraph) -> tuple[Int64, Int64]:
     if total.max(initial=0) == 1:
         return np.arange(len(static.consumer)), _only(entity, timed)[static.consumer]
     behind = np.cumsum(total)
-    order = timed[np.argsort(entity, kind="stable")]
+    order = timed[order_by(entity)]
     counts = total[static.consumer]
     edge = np.repeat(np.arange(len(counts)), counts)
     place = np.arange(len(edge)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -135,7 +136,7 @@ def _last_at(entity: Int64, time: Int64, wanted: Int64, moment: Int64) -> Int64:
     times = np.sort(time)
     width = len(times) + 1
     key = entity * width + np.searchsorted(times, time, "right")
-    order = np.argsort(key, kind="stable")
+    order = order_by(key)
     place = np.searchsorted(key[order], wanted * width + np.searchsorted(times, moment, "right"), "right") - 1
     node = order[np.maximum(place, 0)]
     return np.where((place >= 0) & (entity[node] == wanted), node, -1)
@@ -156,7 +157,7 @@ def _merged_once(trace: Trace, writer: Int64, reader: Int64, control: Bool) -> A
     """Which edges stay: all, but of a Merge's data inputs only the one that came last."""
     merges = np.flatnonzero(np.isin(trace.op[reader], _codes(trace, "Merge", "RefMerge", "_XlaMerge")) & ~control)
     keep = np.ones(len(writer), np.bool_)
-    order = merges[np.lexsort((trace.end[writer[merges]], reader[merges]))]
+    order = merges[order_by(reader[merges], trace.end[writer[merges]])]
     last = np.ones(len(order), np.bool_)
     last[:-1] = reader[order[1:]] != reader[order[:-1]]
     keep[order[~last]] = False

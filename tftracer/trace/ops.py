@@ -23,6 +23,7 @@ from tftracer.trace import physical
 from tftracer.trace.intervals import Bool, Float64, bites, fair_shares
 from tftracer.trace.model import UNKNOWN_TIME, Int32, Int64, StringTable, Trace
 from tftracer.trace.scopes import Scopes, scopes_of
+from tftracer.trace.sorting import largest_first, order_by
 from tftracer.web.messages import Finding, OpRow, OpStatistics
 
 MAX_ROWS = 10_000
@@ -68,7 +69,7 @@ class Work:
     @cached_property
     def by_duration(self) -> Int64:
         """Positions, the longest execution last."""
-        return np.argsort(self.duration, kind="stable")
+        return order_by(self.duration)
 
     def only(self, chosen: Bool) -> Work:
         """Some of the nodes; ``chosen`` has an entry for each of this work's."""
@@ -128,7 +129,7 @@ def op_table(trace: Trace, by: By, what: Work, most: int = MAX_ROWS) -> OpTable:
     code = what.op if by == "type" else what.name
     sums = _sums(what, code, int(code.max(initial=-1)) + 1)
     there = np.flatnonzero(sums.count)
-    shown = there[np.argsort(-sums.total[there], kind="stable")][:most]
+    shown = there[largest_first(sums.total[there])][:most]
     op, device = what.op[sums.longest[shown]].astype(np.int64), _only_device(trace, what, code, len(sums.count))[shown]
     return _table(
         trace, what, sums, shown, shown, trace.ops if by == "type" else trace.names, op, device, len(there) - len(shown)
@@ -288,7 +289,7 @@ def _added_up(sums: Sums, scopes: Scopes, what: Work) -> Sums:
         return np.bincount(key, values[own].astype(np.float64), groups).astype(np.float64)
 
     longest = np.zeros(groups, np.int64)
-    order = np.lexsort((-np.arange(len(own)), what.duration[sums.longest[own]]))
+    order = order_by(what.duration[sums.longest[own]], -np.arange(len(own)))
     longest[key[order]] = sums.longest[own[order]]  # of several writes to one place the last stays
     count = added(sums.count).astype(np.int64)
     return Sums(count, added(sums.total), added(sums.self_ns), added(sums.device_ns), added(sums.delay), longest)

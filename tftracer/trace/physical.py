@@ -11,6 +11,7 @@ import numpy as np
 
 from tftracer.trace.intervals import Bool, distinct
 from tftracer.trace.model import Device, DeviceKind, Int32, Int64, NodeKind, Trace
+from tftracer.trace.sorting import order_by
 
 #: Where kernels and copies of a GPU are recorded, as opposed to their launches on the host.
 ON_DEVICE = (DeviceKind.STREAM, DeviceKind.MEMCPY)
@@ -111,7 +112,7 @@ def launch_of(trace: Trace) -> Int32:
     code = _base_codes(trace, kernels, hosts)
     known = code >= 0
     kernels, code = kernels[known], code[known]
-    order = np.lexsort((trace.start[hosts], trace.name[hosts]))
+    order = order_by(trace.name[hosts], trace.start[hosts])
     hosts = hosts[order]
     stride = trace.duration_ns + 1
     host_key = trace.name[hosts].astype(np.int64) * stride + trace.start[hosts]

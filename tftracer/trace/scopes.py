@@ -8,6 +8,7 @@ import numpy as np
 
 from tftracer.trace.intervals import Float64
 from tftracer.trace.model import Int32, Int64, StringTable
+from tftracer.trace.sorting import largest_first
 from tftracer.trace.strings import Hasher, distinct, table
 from tftracer.trace.wire import Window
 
@@ -34,13 +35,13 @@ class Scopes:
 
     def longest_first(self, total: Float64, most: int) -> Int64:
         """At most ``most`` of the scopes, of two with the same total the first by name."""
-        order = np.argsort(-total, kind="stable")
+        order = largest_first(total)
         if len(order) > most:
             order = np.flatnonzero(total >= total[order[most - 1]])
         names = list(self.texts(order))
         by_name = sorted(range(len(order)), key=names.__getitem__)
         order = order[np.array(by_name, np.int64)]
-        first: Int64 = order[np.argsort(-total[order], kind="stable")][:most]
+        first: Int64 = order[largest_first(total[order])][:most]
         return first
 
 
