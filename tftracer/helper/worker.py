@@ -1,8 +1,8 @@
 """The helper process, ``python -m tftracer.helper.worker``: decodes traces and answers questions, one at a time.
 
 Its standard input is its end of the line to the training process (frames.py). It imports no TensorFlow and touches no GPU,
-gives way to the training where both want a processor (but for a short answer that somebody waits for), is the first to go when memory is short, and ends with the training
-process, however that ends.
+gives way to the training where both want a processor (but for a short answer that somebody waits for), is the first to go
+when memory is short, and ends with the training process, however that ends.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def settle() -> None:
 
 
 def give_way() -> None:
-    """This thread, and those that it starts: a low claim on processors. Linux counts it for each thread, others for the process."""
+    """A low claim on processors: of this thread and those that it starts (Linux), or of the whole process (other systems)."""
     with contextlib.suppress(OSError):
         os.nice(NICE)
 
