@@ -11,7 +11,8 @@ from traces import N, make_trace
 
 from tftracer.trace.decode import decode_memory, decode_outputs, decode_run_metadata
 from tftracer.trace.descriptors import message_class
-from tftracer.trace.model import StringTable
+from tftracer.trace.model import StringTable, Trace
+from tftracer.trace.resources import decode_resources
 
 DATA = Path(__file__).parent / "data"
 REAL = pytest.mark.parametrize("path", sorted(DATA.glob("*.pb")), ids=lambda path: path.name)
@@ -82,6 +83,27 @@ def test_any_message_has_as_many_outputs_as_protobuf_finds(raw: bytes) -> None:
     want = [i for i, node in enumerate(nodes_of(raw)) for _ in node.output]
     assert decode_outputs(trace).node.tolist() == want
     assert len(decode_memory(trace).temp_bytes) == trace.n
+    _kept_and_read_again_are_equal(trace)
+
+
+@REAL
+def test_what_the_decoder_kept_is_what_is_read_again(path: Path) -> None:
+    trace = decode_run_metadata(path.read_bytes())
+    assert trace.messages
+    _kept_and_read_again_are_equal(trace)
+
+
+def _kept_and_read_again_are_equal(trace: Trace) -> None:
+    first = decode_resources(trace)
+    trace.messages.clear()
+    for kept, again in zip(first, decode_resources(trace)):
+        for one, other in zip(_arrays(kept), _arrays(again)):
+            assert one.tolist() == other.tolist()
+
+
+def _arrays(columns: Any) -> list[Any]:
+    values = columns if isinstance(columns, tuple) else vars(columns).values()
+    return [value for value in values if isinstance(value, np.ndarray)]
 
 
 def test_a_trace_without_raw_bytes_has_none() -> None:

@@ -34,3 +34,8 @@ def test_keys_are_left_as_they_are() -> None:
     key = np.array([3, 1, 2], np.int64)
     assert order_by(key, key).tolist() == [1, 2, 0]
     assert key.tolist() == [3, 1, 2]
+
+
+def test_the_largest_come_first() -> None:
+    values = np.array([1.0, 5.0, 0.0, 5.0, 1e300, 2.0**62, 1.0])
+    assert largest_first(values).tolist() == [4, 5, 1, 3, 0, 6, 2]

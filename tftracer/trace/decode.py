@@ -8,7 +8,7 @@ it read; what is damaged raises FormatError or TruncatedError, which name the by
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,14 +29,14 @@ from tftracer.trace.model import (
     StringTable,
     Trace,
 )
-from tftracer.trace.resources import MemoryStats, Outputs, decode_memory, decode_outputs
+from tftracer.trace.nodes import Messages
+from tftracer.trace.resources import BLOCK, MemoryStats, Outputs, decode_memory, decode_outputs
 from tftracer.trace.scan import MAX_OTHERS, Spans, node_spans
 from tftracer.trace.strings import Hasher, distinct, find, spans_in, table
 from tftracer.trace.wire import LEN, Field, UInt64, Window, fields
 
 __all__ = ["MemoryStats", "Outline", "Outputs", "decode_memory", "decode_outputs", "decode_run_metadata", "outline"]
 
-_BLOCK = 1 << 15  # nodes: a block's columns fit the second-level cache, and NumPy's calls are long enough to share the GIL
 _EPOCH_NS = 10**15  # later than this, a time is an epoch time; a trace with such times has no earlier ones
 
 
@@ -121,7 +121,7 @@ def decode_run_metadata(raw: bytes, communication_ops: str = "") -> Trace:
     offset = _joined([part for _, spans in found.device for part in spans.starts])
     behind = _joined([part for _, spans in found.device for part in spans.ends])
     found.device.clear()
-    columns = _read(raw, offset, behind)
+    columns, messages = _read(raw, offset, behind)
     notes: list[str] = []
     origin = _set_times(columns, notes)
     trace = Trace(
@@ -148,6 +148,7 @@ def decode_run_metadata(raw: bytes, communication_ops: str = "") -> Trace:
         partition_graphs=found.partition_graphs,
         cost_graph=found.cost_graph,
         notes=notes,
+        messages=messages,
     )
     _set_strings(trace, columns)
     trace.kind = node_kinds(trace.devices, trace.device, trace.names, trace.name, trace.ops, trace.op, communication_ops)
@@ -167,24 +168,28 @@ def _device_codes(found: Outline) -> Int32:
 # ------------------------------------------------------------------------------------------------------------ the blocks
 
 
-def _read(raw: bytes, start: Int64, end: Int64) -> _Columns:
+def _read(raw: bytes, start: Int64, end: Int64) -> tuple[_Columns, dict[int, list[Messages]]]:
+    """The columns, and what resources.py reads within the nodes: of one block, not to keep as much as the bytes."""
     columns = _Columns.empty(len(start))
     hasher = Hasher.random()
-
+    numbers = nodes_.RESOURCES if len(start) <= BLOCK else ()
+    messages: dict[int, list[Messages]] = {}
     for block in _blocks(len(start)):
-        _read_block(raw, start[block], end[block], columns, block, hasher)
-    return columns
+        messages = _read_block(raw, start[block], end[block], columns, block, hasher, numbers)
+    return columns, messages
 
 
 def _blocks(n: int) -> Iterator[slice]:
-    for low in range(0, n, _BLOCK):
-        yield slice(low, min(low + _BLOCK, n))
+    for low in range(0, n, BLOCK):
+        yield slice(low, min(low + BLOCK, n))
 
 
-def _read_block(raw: bytes, start: Int64, end: Int64, columns: _Columns, block: slice, hasher: Hasher) -> None:
+def _read_block(
+    raw: bytes, start: Int64, end: Int64, columns: _Columns, block: slice, hasher: Hasher, numbers: Sequence[int]
+) -> dict[int, list[Messages]]:
     low = int(start.min())
     window = Window(raw, low, int(end.max()))
-    read = nodes_.read_nodes(window, start - low, end - low)
+    read = nodes_.read_nodes(window, start - low, end - low, numbers)
     columns.name_hash[block] = hasher.spans(window, read.name_at, read.name_size)
     columns.label_hash[block] = hasher.spans(window, read.label_at, read.label_size)
     columns.name_at[block] = read.name_at + low
@@ -197,6 +202,7 @@ def _read_block(raw: bytes, start: Int64, end: Int64, columns: _Columns, block: 
     columns.op_end[block] = read.times[nodes_.OP_END]
     columns.scheduled[block] = read.times[nodes_.SCHEDULED]
     columns.thread[block] = read.thread
+    return read.messages
 
 
 # ------------------------------------------------------------------------------------------------------------------ times

@@ -10,12 +10,15 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tftracer.web.messages import Finding
+
+if TYPE_CHECKING:
+    from tftracer.trace.nodes import Messages
 
 Int8 = npt.NDArray[np.int8]
 Int32 = npt.NDArray[np.int32]
@@ -142,6 +145,7 @@ class Trace:
     cost_graph: Span | None = None
     notes: list[str] = field(default_factory=list)  # what the decoder stumbled over: keys of trace/findings.py
     source: str = "run_metadata"  # run_metadata, chrome, ...
+    messages: dict[int, list[Messages]] = field(default_factory=dict)  # within the nodes of ``raw``, if the decoder kept them
 
     @property
     def n(self) -> int:

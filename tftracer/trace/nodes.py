@@ -13,11 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from tftracer.trace.model import Int64
+from tftracer.trace.sorting import order_by
 from tftracer.trace.wire import LEN, VARINT, Bool, Fields, UInt64, Window, read_varints, sizes, squeeze, walk
 
 # field numbers of NodeExecStats (step_stats.proto)
 NAME, START_US, OP_START_US, OP_END_US, END_US, MEMORY, OUTPUT, LABEL, SCHEDULED_US, THREAD = range(1, 11)
 REFERENCED, MEMORY_STATS, START, OP_START, OP_END, END, SCHEDULED = range(11, 18)
+RESOURCES = (MEMORY, OUTPUT, MEMORY_STATS)  # what resources.py reads
 
 _TIMES = {START: START_US, OP_START: OP_START_US, OP_END: OP_END_US, END: END_US, SCHEDULED: SCHEDULED_US}
 _WIDE = {START, SCHEDULED, START_US, SCHEDULED_US}  # epoch times: eight or nine bytes
@@ -40,16 +42,7 @@ class NodeColumns:
     label_size: Int64
     times: dict[int, Int64]  # START, OP_START, OP_END, END, SCHEDULED: 0 where not filled
     thread: Int64
-
-
-def read_nodes(window: Window, start: Int64, end: Int64) -> NodeColumns:
-    """The columns of the nodes at start[i] : end[i] of the window. Raises FormatError for what is no NodeExecStats."""
-    fast = _Pass(window, start, end)
-    columns = fast.read()
-    odd = np.flatnonzero(fast.bad | (fast.at != end))
-    if len(odd):
-        _read_odd(window, start[odd], end[odd], columns, odd)
-    return columns
+    messages: dict[int, list[Messages]]  # of the numbers that were asked for, ``by_row`` puts them together; empty: not known
 
 
 @dataclass
@@ -61,35 +54,50 @@ class Messages:
     end: Int64
 
 
-def read_messages(window: Window, start: Int64, end: Int64, numbers: Sequence[int]) -> list[Messages]:
-    """All messages of each number (MEMORY, OUTPUT, MEMORY_STATS) in the nodes, by row, in the order in which each has them.
+def read_nodes(window: Window, start: Int64, end: Int64, numbers: Sequence[int] = ()) -> NodeColumns:
+    """The columns of the nodes at start[i] : end[i] of the window. Raises FormatError for what is no NodeExecStats.
+
+    With the messages of some ``numbers``, if all nodes are as TensorFlow writes them: the pass comes by them anyway.
+    """
+    fast = _Pass(window, start, end, numbers)
+    columns = fast.read()
+    odd = fast.odd()
+    if len(odd):
+        _read_odd(window, start[odd], end[odd], columns, odd)
+    else:
+        columns.messages = fast.kept
+    return columns
+
+
+def read_messages(window: Window, start: Int64, end: Int64, numbers: Sequence[int]) -> dict[int, list[Messages]]:
+    """All messages of each number in the nodes, to be put together ``by_row``.
 
     Raises FormatError for what is no NodeExecStats.
     """
-    kept: dict[int, list[Messages]] = {number: [] for number in numbers}
-    fast = _Pass(window, start, end, kept)
+    fast = _Pass(window, start, end, numbers)
     fast.read()
-    odd = fast.bad | (fast.at != end)
-    if odd.any():
+    kept, rows = fast.kept, fast.odd()
+    if len(rows):
+        odd = np.zeros(len(start), np.bool_)
+        odd[rows] = True
         for number, parts in kept.items():
             kept[number] = [Messages(*(column[~odd[part.row]] for column in vars(part).values())) for part in parts]
-        rows = np.flatnonzero(odd)
         for fields in walk(window, start[rows], end[rows]):
             for number, parts in kept.items():
                 which = np.flatnonzero((fields.number == number) & (fields.wire == LEN))
                 offset = fields.offset[which]
                 parts.append(Messages(rows[fields.row[which]], offset, offset + fields.size[which]))
-    return [by_row(kept[number]) for number in numbers]
+    return kept
 
 
 def by_row(parts: list[Messages]) -> Messages:
-    """Of each row in the order of the parts."""
+    """By row, those of one row in the order of the parts."""
     if len(parts) == 1:
         return parts[0]
     if not parts:
         return Messages(*np.zeros((3, 0), np.int64))
     row = np.concatenate([part.row for part in parts])
-    order = np.argsort(row, kind="stable")
+    order = order_by(row)
     start, end = np.concatenate([part.start for part in parts]), np.concatenate([part.end for part in parts])
     return Messages(row[order], start[order], end[order])
 
@@ -97,12 +105,12 @@ def by_row(parts: list[Messages]) -> Messages:
 class _Pass:
     """One pass over the fields in ascending order; ``at`` is where each row stands."""
 
-    def __init__(self, window: Window, start: Int64, end: Int64, kept: dict[int, list[Messages]] | None = None) -> None:
+    def __init__(self, window: Window, start: Int64, end: Int64, numbers: Sequence[int]) -> None:
         self.window = window
         self.at = start.copy()
         self.end = end
         self.bad: Bool = np.zeros(len(start), np.bool_)
-        self.kept = kept or {}  # where messages of these numbers lie
+        self.kept: dict[int, list[Messages]] = {number: [] for number in numbers}  # where messages of these lie
         self.micros: dict[int, tuple[Int64, Bool | None]] = {}  # where each time in microseconds stands, and for which rows
 
     def read(self) -> NodeColumns:
@@ -118,7 +126,11 @@ class _Pass:
         self.pass_messages(MEMORY_STATS)
         times = {number: self.number(number) for number in (START, OP_START, OP_END, END, SCHEDULED)}
         self.add_micros(times)
-        return NodeColumns(*name, *label, times, thread & 0xFFFFFFFF)
+        return NodeColumns(*name, *label, times, thread & 0xFFFFFFFF, {})
+
+    def odd(self) -> Int64:
+        """The rows that are not at their end after the pass."""
+        return np.flatnonzero(self.bad | (self.at != self.end))
 
     def has(self, number: int, wire: int) -> tuple[UInt64, Bool, int]:
         """(the words that the rows stand at, which of them begin this field, size of its tag)."""

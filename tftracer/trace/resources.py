@@ -18,7 +18,8 @@ from tftracer.trace.nodes import Messages, by_row
 from tftracer.trace.strings import Hasher, distinct, table
 from tftracer.trace.wire import LEN, VARINT, Fields, UInt64, Window, walk
 
-_BLOCK = 1 << 15
+#: Nodes that are read together: their columns fit the second-level cache, and NumPy's calls are long enough to share the GIL.
+BLOCK = 1 << 15
 
 
 @dataclass
@@ -134,9 +135,9 @@ def decode_resources(trace: Trace) -> tuple[Outputs, MemoryStats]:
     """Both in one walk over the nodes."""
     outputs, memory = _Outputs(), _Memory(trace)
     for window, first, start, end in _windows(trace):
-        made, held, used = nodes_.read_messages(window, start, end, (nodes_.OUTPUT, nodes_.MEMORY_STATS, nodes_.MEMORY))
-        outputs.add(window, first, made)
-        memory.add(window, first, len(start), held, used)
+        found = trace.messages or nodes_.read_messages(window, start, end, nodes_.RESOURCES)
+        outputs.add(window, first, by_row(found[nodes_.OUTPUT]))
+        memory.add(window, first, len(start), by_row(found[nodes_.MEMORY_STATS]), by_row(found[nodes_.MEMORY]))
     return outputs.found(trace.raw), memory.found(trace.raw)
 
 
@@ -200,17 +201,11 @@ def _windows(trace: Trace) -> Iterator[tuple[Window, int, Int64, Int64]]:
     """(window, index of its first node, starts, ends) of each block of nodes."""
     if not trace.raw:
         return
-    for first in range(0, trace.n, _BLOCK):
-        start = trace.offset[first : first + _BLOCK]
-        end = start + trace.size[first : first + _BLOCK]
+    for first in range(0, trace.n, BLOCK):
+        start = trace.offset[first : first + BLOCK]
+        end = start + trace.size[first : first + BLOCK]
         low = int(start.min())
         yield Window(trace.raw, low, int(end.max())), first, start - low, end - low
-
-
-def _of(fields: Fields, number: int) -> Messages:
-    which = np.flatnonzero((fields.number == number) & (fields.wire == LEN))
-    offset = fields.offset[which]
-    return Messages(fields.row[which], offset, offset + fields.size[which])
 
 
 def _take(
@@ -219,7 +214,7 @@ def _take(
     numbers: dict[int, Int64],
     inner: int,
     n: int | None = None,
-    spans: dict[int, tuple[Int64, Int64]] | None = None,
+    spans: dict[int, tuple[Int64, Int64]] = {},  # noqa: B006 (it is only read)
 ) -> Messages:
     """Read varints and strings of messages into columns, by field number; returns the messages of number ``inner`` within them.
 
@@ -227,18 +222,32 @@ def _take(
     """
     rows = messages.row if n is not None else np.arange(len(messages.row))
     found: list[Messages] = []
+    wanted = [*((number, VARINT) for number in numbers), *((number, LEN) for number in (*spans, inner) if number)]
     for fields in walk(window, messages.start, messages.end):
-        for number, column in numbers.items():
-            which = np.flatnonzero((fields.number == number) & (fields.wire == VARINT))
-            column[rows[fields.row[which]]] = fields.value[which]
-        for number, (offset, size) in (spans or {}).items():
-            of = _of(fields, number)
-            offset[rows[of.row]] = of.start
-            size[rows[of.row]] = of.end - of.start
-        if inner:
-            of = _of(fields, inner)
-            found.append(Messages(rows[of.row], of.start, of.end))
+        for number, wire, which in _chosen(fields, wanted):
+            row = rows[fields.row[which]]
+            if wire == VARINT:
+                numbers[number][row] = fields.value[which]
+            elif number == inner:
+                start = fields.offset[which]
+                found.append(Messages(row, start, start + fields.size[which]))
+            else:
+                offset, size = spans[number]
+                offset[row], size[row] = fields.offset[which], fields.size[which]
     return by_row(found)
+
+
+def _chosen(fields: Fields, wanted: list[tuple[int, int]]) -> Iterator[tuple[int, int, Any]]:
+    """(number, wire type, which of the fields have them). Mostly that is all: TensorFlow writes all messages alike."""
+    first, wire = int(fields.number[0]), int(fields.wire[0])
+    if (fields.number == first).all() and (fields.wire == wire).all():
+        if (first, wire) in wanted:
+            yield first, wire, slice(None)
+        return
+    for number, wire in wanted:
+        which = np.flatnonzero((fields.number == number) & (fields.wire == wire))
+        if len(which):
+            yield number, wire, which
 
 
 def _hashed(hasher: Hasher, window: Window, offset: Int64, size: Int64) -> tuple[UInt64, Int64, Int64]:
