@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tftracer.trace.model import StringTable
-from tftracer.trace.strings import Hasher, distinct, find, table
+from tftracer.trace.strings import Hasher, distinct, find, hashed, table
 from tftracer.trace.wire import Window
 
 strings = st.lists(
@@ -41,6 +42,30 @@ def test_known_strings_that_share_a_slot() -> None:
     codes, first = distinct(hashes)
     assert codes.tolist() == [i % 100 for i in range(10_000)]
     assert first.tolist() == list(range(100))
+
+
+@pytest.mark.parametrize("text", [b"", b"cpu", b"/device:CPU:0", b"x" * 64, b"y" * 1024, b"z" * 1025])
+def test_strings_that_are_all_alike(text: bytes) -> None:
+    """But for the last of them, whose last byte is another."""
+    raw = text * 50 + text[:-1] + b"!"
+    size = np.full(51, len(text), np.int64)
+    offset = np.arange(51) * len(text)
+    hasher, window = Hasher.random(), Window(raw, 0, len(raw))
+    alone = [int(hasher.spans(window, offset[i : i + 1], size[i : i + 1])[0]) for i in (0, 50)]
+    assert hasher.spans(window, offset[:50], size[:50]).tolist() == alone[:1] * 50
+    assert hasher.spans(window, offset, size).tolist() == alone[:1] * 50 + alone[1:]
+    assert (alone[0] == alone[1]) is (not text)
+    assert [part.tolist() for part in distinct(hasher.spans(window, offset[:50], size[:50]))] == [[0] * 50, [0]]
+
+
+@given(st.lists(st.binary(max_size=12), unique=True, max_size=12))
+def test_the_hashes_of_a_table_are_those_of_its_strings(values: list[bytes]) -> None:
+    raw = b"".join(values)
+    size = np.array([len(value) for value in values], np.int64)
+    strings = table(raw, np.cumsum(size) - size, size)
+    hasher, hashes = hashed(strings)
+    assert hashes.tolist() == hasher.spans(Window(raw, 0, len(raw)), np.cumsum(size) - size, size).tolist()
+    assert hashed(strings).hashes is hashes
 
 
 def test_a_string_is_found_by_its_text() -> None:

@@ -32,7 +32,7 @@ from tftracer.trace.model import (
 from tftracer.trace.nodes import Messages
 from tftracer.trace.resources import BLOCK, MemoryStats, Outputs, decode_memory, decode_outputs
 from tftracer.trace.scan import MAX_OTHERS, Spans, node_spans
-from tftracer.trace.strings import Hasher, distinct, find, spans_in, table
+from tftracer.trace.strings import Hashed, Hasher, distinct, find, spans_in, table
 from tftracer.trace.wire import LEN, Field, UInt64, Window, fields
 
 __all__ = ["MemoryStats", "Outline", "Outputs", "decode_memory", "decode_outputs", "decode_run_metadata", "outline"]
@@ -88,6 +88,7 @@ def _add_device(found: Outline, raw: bytes, low: int, high: int) -> None:
 class _Columns:
     """What the blocks fill in."""
 
+    hasher: Hasher
     name_hash: UInt64
     label_hash: UInt64
     name_at: Int64
@@ -106,7 +107,7 @@ class _Columns:
         hashes = [np.empty(n, np.uint64) for _ in range(2)]
         sizes = [np.empty(n, np.int32) for _ in range(2)]
         wide = [np.empty(n, np.int64) for _ in range(8)]
-        return cls(hashes[0], hashes[1], wide[0], sizes[0], wide[1], sizes[1], *wide[2:])
+        return cls(Hasher.random(), hashes[0], hashes[1], wide[0], sizes[0], wide[1], sizes[1], *wide[2:])
 
 
 def decode_run_metadata(raw: bytes, communication_ops: str = "") -> Trace:
@@ -171,11 +172,10 @@ def _device_codes(found: Outline) -> Int32:
 def _read(raw: bytes, start: Int64, end: Int64) -> tuple[_Columns, dict[int, list[Messages]]]:
     """The columns, and what resources.py reads within the nodes: of one block, not to keep as much as the bytes."""
     columns = _Columns.empty(len(start))
-    hasher = Hasher.random()
     numbers = nodes_.RESOURCES if len(start) <= BLOCK else ()
     messages: dict[int, list[Messages]] = {}
     for block in _blocks(len(start)):
-        messages = _read_block(raw, start[block], end[block], columns, block, hasher, numbers)
+        messages = _read_block(raw, start[block], end[block], columns, block, numbers)
     return columns, messages
 
 
@@ -185,13 +185,13 @@ def _blocks(n: int) -> Iterator[slice]:
 
 
 def _read_block(
-    raw: bytes, start: Int64, end: Int64, columns: _Columns, block: slice, hasher: Hasher, numbers: Sequence[int]
+    raw: bytes, start: Int64, end: Int64, columns: _Columns, block: slice, numbers: Sequence[int]
 ) -> dict[int, list[Messages]]:
     low = int(start.min())
     window = Window(raw, low, int(end.max()))
     read = nodes_.read_nodes(window, start - low, end - low, numbers)
-    columns.name_hash[block] = hasher.spans(window, read.name_at, read.name_size)
-    columns.label_hash[block] = hasher.spans(window, read.label_at, read.label_size)
+    columns.name_hash[block] = columns.hasher.spans(window, read.name_at, read.name_size)
+    columns.label_hash[block] = columns.hasher.spans(window, read.label_at, read.label_size)
     columns.name_at[block] = read.name_at + low
     columns.name_size[block] = read.name_size
     columns.label_at[block] = read.label_at + low
@@ -257,6 +257,7 @@ def _set_scheduled(scheduled: Int64, start: Int64, origin: int, duration: int) -
 def _set_strings(trace: Trace, columns: _Columns) -> None:
     trace.name, first = distinct(columns.name_hash)
     trace.names = table(trace.raw, columns.name_at[first], columns.name_size[first].astype(np.int64))
+    trace.names.hashed = Hashed(columns.hasher, columns.name_hash[first])
     trace.label, first = distinct(columns.label_hash)
     trace.labels = table(trace.raw, columns.label_at[first], columns.label_size[first].astype(np.int64))
     op_of_label, trace.ops = spans_in(trace.labels, *labels_.op_spans(trace.labels))

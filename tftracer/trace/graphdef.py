@@ -13,7 +13,7 @@ import numpy as np
 from tftracer.trace.labels import input_spans
 from tftracer.trace.model import Int32, Int64, Span, StringTable
 from tftracer.trace.scan import GRAPH_NODE, node_spans
-from tftracer.trace.strings import Hasher, distinct, table
+from tftracer.trace.strings import Hasher, distinct, equal_to, table
 from tftracer.trace.wire import LEN, UInt64, Window, leading_fields
 
 _MOST_SLOTS = 20  # bits
@@ -25,10 +25,9 @@ class GraphNodes:
     """One partition graph. Hashes are the given hasher's."""
 
     name: UInt64  # [nodes] hashes
-    op: Int32  # [nodes] codes into ops
     device: Int32  # [nodes] codes into devices
-    ops: StringTable
     devices: StringTable
+    of_op: Callable[[bytes], Int64]  # the nodes of an op type
     span: Callable[[int], bytes]  # a node's own bytes, by its number
     node: Int64  # [inputs] whose input it is
     source: UInt64  # [inputs] hash of the name of the node that it comes from
@@ -50,16 +49,14 @@ def read_graph(raw: bytes, span: Span, hasher: Hasher) -> GraphNodes:
         offset, size = np.zeros((2, len(start)), np.int64)
         offset[fields.row[chosen]], size[fields.row[chosen]] = fields.offset[chosen], fields.size[chosen]
         columns[number] = (offset, size)
-    op, ops = _coded(window, raw, hasher, *columns[_OP])
     device, devices = _coded(window, raw, hasher, *columns[_DEVICE])
     chosen = np.flatnonzero(text & (fields.number == _INPUT) & (fields.size > 0))
     first, length, slot, _ = input_spans(window.bytes, fields.offset[chosen], (fields.offset + fields.size)[chosen])
     return GraphNodes(
         name=hasher.spans(window, *columns[_NAME]),
-        op=op,
         device=device,
-        ops=ops,
         devices=devices,
+        of_op=lambda op: equal_to(op, window.bytes, *columns[_OP]),
         span=lambda i: window.bytes[start[i] : end[i]].tobytes(),
         node=fields.row[chosen],
         source=hasher.spans(window, first, length),

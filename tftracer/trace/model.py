@@ -19,6 +19,7 @@ from tftracer.web.messages import Finding
 
 if TYPE_CHECKING:
     from tftracer.trace.nodes import Messages
+    from tftracer.trace.strings import Hashed
 
 Int8 = npt.NDArray[np.int8]
 Int32 = npt.NDArray[np.int32]
@@ -34,11 +35,12 @@ UNKNOWN_TIME = -1
 class StringTable(Sequence[str]):
     """Distinct strings as one UTF-8 blob and n+1 offsets into it; an entry becomes a ``str`` when it is asked for."""
 
-    __slots__ = ("data", "offsets")
+    __slots__ = ("data", "hashed", "offsets")
 
     def __init__(self, data: bytes, offsets: Int64) -> None:
         self.data = data
         self.offsets = offsets
+        self.hashed: Hashed | None = None  # of strings.hashed
 
     @classmethod
     def of(cls, strings: Sequence[str]) -> StringTable:

@@ -19,14 +19,14 @@ from tftracer.trace.intervals import Bool, Numbering, distinct
 from tftracer.trace.labels import Received, label_inputs, parse_input, parse_received
 from tftracer.trace.model import Int64, Trace
 from tftracer.trace.resources import message
-from tftracer.trace.strings import Hasher
-from tftracer.trace.wire import UInt64, Window
+from tftracer.trace.strings import Hasher, hashed
+from tftracer.trace.wire import Window
 
 Source = Literal["partition_graph", "labels", "none"]
 
 _RECEIVED_SUFFIX = re.compile(r"(.+?)(?:_S\d+|/_\d+)", re.DOTALL)
-_RECEIVES = {"_Recv", "_HostRecv", "_RecvV2"}
-_SENDS = {"_Send", "_HostSend", "_SendV2"}
+_RECEIVES = (b"_Recv", b"_HostRecv", b"_RecvV2")
+_SENDS = (b"_Send", b"_HostSend", b"_SendV2")
 
 
 @dataclass
@@ -132,11 +132,11 @@ def _arrivals(entities: _Entities, names: dict[str, int]) -> list[tuple[int, int
 
 
 def _from_graphs(entities: _Entities) -> list[Int64]:
-    hasher = Hasher.random()
+    hasher, hashes = hashed(entities.trace.names)
     graphs = _graphs(entities.trace, hasher)
     if not graphs:
         return []
-    known = Lookup.of(_name_hashes(entities.trace, hasher))
+    known = Lookup.of(hashes)
     channels = _Channels(entities, graphs)
     edges = [_of_graph(entities, graph, known, channels) for graph in graphs]
     rows = channels.arrivals() + channels.rows
@@ -220,11 +220,10 @@ class _Channels:
         return [(base + self.names[source.name], consumer, source.slot)] if source.name in self.names else []
 
 
-def _nodes(graph: GraphNodes, ops: set[str]) -> dict[int, Any]:
+def _nodes(graph: GraphNodes, ops: tuple[bytes, ...]) -> dict[int, Any]:
     """The NodeDefs of some ops, by their numbers in the graph."""
-    codes = [code for code, op in enumerate(graph.ops) if op in ops]
-    chosen = np.flatnonzero(np.isin(graph.op, codes)).tolist() if codes else []
-    return {i: message("NodeDef", graph.span(i)) for i in chosen}
+    chosen = np.sort(np.concatenate([graph.of_op(op) for op in ops]))
+    return {i: message("NodeDef", graph.span(i)) for i in chosen.tolist()}
 
 
 def _channel(node: Any) -> tuple[bytes, bytes, bytes]:
@@ -265,14 +264,9 @@ def _from_labels(entities: _Entities) -> list[Int64]:
 
 def name_codes(trace: Trace, offset: Int64, size: Int64) -> Int64:
     """[inputs] codes into trace.names, -1 for what was not executed: by hash, all together."""
-    hasher, labels = Hasher.random(), bytes(trace.labels.data)
-    return Lookup.of(_name_hashes(trace, hasher))(hasher.spans(Window(labels, 0, len(labels)), offset, size))
-
-
-def _name_hashes(trace: Trace, hasher: Hasher) -> UInt64:
-    """[names]"""
-    names = bytes(trace.names.data)
-    return hasher.spans(Window(names, 0, len(names)), trace.names.offsets[:-1], np.diff(trace.names.offsets))
+    hasher, hashes = hashed(trace.names)
+    labels = bytes(trace.labels.data)
+    return Lookup.of(hashes)(hasher.spans(Window(labels, 0, len(labels)), offset, size))
 
 
 def _from_elsewhere(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ _ROUND = 32  # bytes that are hashed together
 _CHUNK = 64  # bytes that are copied together: NumPy takes hardly longer than for one
 _ROWS = 1 << 14  # strings whose chunks stay in the cache
 _MASKS = np.tri(_ROUND + 1, _ROUND, -1, np.uint8).view("<u8") * np.uint64(255)  # [n] the first n bytes of a chunk
+_ONE_WORD = _MASKS[:9, 0]
 _HALF = np.uint64(32)
 
 
@@ -39,6 +40,8 @@ class Hasher:
     def spans(self, window: Window, offset: Int64, size: Int64) -> UInt64:
         """[n] hashes of the strings at offset[i] : offset[i] + size[i] of the window. Equal strings have equal hashes."""
         if len(offset) <= _ROWS:
+            if _alike(window, offset, size):
+                return np.repeat(self._some(window, offset[:1], size[:1]), len(offset))
             return self._some(window, offset, size)
         parts = [slice(first, first + _ROWS) for first in range(0, len(offset), _ROWS)]
         return np.concatenate([self._some(window, offset[part], size[part]) for part in parts])
@@ -68,8 +71,39 @@ class Hasher:
         return value
 
 
+def _alike(window: Window, offset: Int64, size: Int64) -> bool:
+    """Whether all are one string, as allocators mostly are, and the devices of a graph."""
+    length = int(size[0]) if len(size) > 1 else LONG + 1
+    if length > LONG or (size != length).any():
+        return False
+    for at in range(0, length, 8):
+        word = window.words[offset + at]
+        word &= _ONE_WORD[min(length - at, 8)]
+        if (word != word[0]).any():
+            return False
+    return True
+
+
+class Hashed(NamedTuple):
+    """The hashes of a table's strings."""
+
+    hasher: Hasher
+    hashes: UInt64  # [strings]
+
+
+def hashed(strings: StringTable) -> Hashed:
+    """Kept with the table: names are looked up for one answer after another."""
+    if strings.hashed is None:
+        data, hasher = bytes(strings.data), Hasher.random()
+        hashes = hasher.spans(Window(data, 0, len(data)), strings.offsets[:-1], np.diff(strings.offsets))
+        strings.hashed = Hashed(hasher, hashes)
+    return strings.hashed
+
+
 def distinct(hashes: UInt64) -> tuple[Int32, Int64]:
     """(code of each, index of the first with each code). Codes are in the order in which they first appear."""
+    if len(hashes) and (hashes == hashes[0]).all():
+        return np.zeros(len(hashes), np.int32), np.zeros(1, np.int64)
     codes, first = _common(hashes)
     if not len(first):
         return _by_slots(hashes)
@@ -85,6 +119,7 @@ def distinct(hashes: UInt64) -> tuple[Int32, Int64]:
 
 
 _SAMPLE = 4096
+_FEW = 1 << 15  # hashes for which looking at a sample first does not pay
 _SLOTS = 16  # bits
 _MOST_SLOTS = 20
 
@@ -94,8 +129,8 @@ def _common(hashes: UInt64) -> tuple[Int32, Int64]:
 
     No codes where the first some thousand are too different, or all there is.
     """
-    first = _by_slots(hashes[:_SAMPLE])[1]
-    if len(first) > _SAMPLE // 2 or len(hashes) <= _SAMPLE:
+    first = _by_slots(hashes[:_SAMPLE])[1] if len(hashes) > _FEW else np.zeros(0, np.int64)
+    if not 0 < len(first) <= _SAMPLE // 2:
         return np.zeros(0, np.int32), first[:0]
     slots = np.zeros(1 << _SLOTS, np.int32)
     known = hashes[first]
@@ -195,8 +230,13 @@ def spans_in(strings: StringTable, offset: Int64, size: Int64) -> tuple[Int32, S
 
 def find(strings: StringTable, text: bytes) -> int:
     """The code of a string, -1 where the table does not hold it; no Python step for each."""
-    codes = np.flatnonzero(np.diff(strings.offsets) == len(text))
-    places = strings.offsets[codes][:, None] + np.arange(len(text))
-    same = (np.frombuffer(strings.data, np.uint8)[places] == np.frombuffer(text, np.uint8)).all(axis=1)
-    found = codes[same]
+    found = equal_to(text, np.frombuffer(strings.data, np.uint8), strings.offsets[:-1], np.diff(strings.offsets))
     return int(found[0]) if len(found) else -1
+
+
+def equal_to(wanted: bytes, text: npt.NDArray[np.uint8], offset: Int64, size: Int64) -> Int64:
+    """Which of the strings at offset[i] : offset[i] + size[i] of ``text`` are the wanted one; no Python step for each."""
+    found = np.flatnonzero(size == len(wanted))
+    for i, byte in enumerate(wanted):
+        found = found[text[offset[found] + i] == byte]
+    return found
