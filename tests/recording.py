@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 from tftracer.session.recorder import Recorder
 from tftracer.session.tracker import Capture, SessionFacts
+from tftracer.web.messages import LiveMessage
 
 DATA = Path(__file__).parent / "data"
 RAW = (DATA / "ps_worker0_tf2.21_cpu.pb").read_bytes()
@@ -49,3 +51,17 @@ def steps(recorder: Recorder, count: int, traced: dict[int, bytes] | None = None
     for number in range(1, count + 1):
         step(recorder, number, raw=(traced or {}).get(number, b""))
     assert recorder.flush()
+
+
+def killed_before_it_was_summed_up(folder: Path, raw: bytes = RAW) -> Path:
+    """A session with a trace that was announced, and no more."""
+    copied = folder / "killed.tftrace"
+
+    def copy(message: LiveMessage) -> None:
+        if message["type"] == "trace" and not copied.exists():
+            shutil.copyfile(recorder.session()["file"], copied)
+
+    with recording(folder) as recorder:
+        recorder.subscribe(copy)
+        steps(recorder, 2, traced={2: raw})
+    return copied

@@ -10,12 +10,14 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from recording import killed_before_it_was_summed_up
 
 from tftracer import cli
 from tftracer.version import __version__
@@ -77,6 +79,13 @@ def test_a_file_is_opened_shown_and_saved_again(tmp_path: Path) -> None:
         reopened = json.loads(get(url, "api/session", "secret"))
         assert reopened["runs"] == shown["runs"]
         assert get(url, f"api/traces/{trace['id']}/verdict", "secret") == verdict
+
+
+def test_a_trace_that_a_killed_job_did_not_sum_up_is_summed_up(tmp_path: Path) -> None:
+    with viewing(killed_before_it_was_summed_up(tmp_path), "--port", 0, "--token", "secret") as (_, url):
+        while not (trace := json.loads(get(url, "api/traces/1", "secret")))["headline"]:
+            time.sleep(0.02)
+        assert trace["nodes"] > 0 and trace["devices"]
 
 
 def test_it_needs_no_tensorflow(tmp_path: Path) -> None:

@@ -266,9 +266,30 @@ def test_listeners_hear_of_every_change_and_may_fail(tmp_path: Path) -> None:
     kinds = [message["type"] for message in heard]
     assert {"run", "steps", "trace", "session"} == set(kinds)
     notes = [message["payload"]["note"] for message in heard if message["type"] == "trace"]
-    assert list(dict.fromkeys(notes)) == ["", "here"]  # a trace is announced once more if its summary came later
+    assert list(dict.fromkeys(notes)) == ["", "here"]  # a trace is announced once more when it is summed up
     assert sum(len(message["payload"]["start_at"]) for message in heard if message["type"] == "steps") == 3
     assert heard[-1]["payload"]["trace_all"] is True
+
+
+def test_a_trace_that_was_asked_for_is_announced_before_it_is_summed_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "AFTER_S", 60.0)  # until something else is to be done
+    heard: list[Any] = []
+    with recording(tmp_path) as recorder:
+        recorder.subscribe(heard.append)
+        steps(recorder, 3, {2: RAW, 3: RAW})
+    told = [message["payload"] for message in heard if message["type"] == "trace"]
+    assert [(trace["id"], trace["nodes"] > 0) for trace in told] == [(1, False), (2, False), (1, True), (2, True)]
+
+
+def test_a_trace_that_made_way_is_not_summed_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "AFTER_S", 60.0)  # until something else is to be done
+    heard: list[Any] = []
+    with recording(tmp_path, keep_traces=1) as recorder:
+        recorder.subscribe(heard.append)
+        steps(recorder, 3, {2: RAW, 3: RAW})
+        assert recorder.session()["problems"] == []
+    told = [message["payload"] for message in heard if message["type"] == "trace"]
+    assert [(trace["id"], trace["nodes"] > 0) for trace in told] == [(1, False), (2, False), (2, True)]
 
 
 def test_steps_that_find_the_queue_full_are_counted_as_lost(tmp_path: Path) -> None:

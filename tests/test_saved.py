@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from recording import RAW, killed_before_it_was_summed_up, recording
 
 from tftracer.errors import FormatError, UnsupportedError
 from tftracer.session.file import VERSION
 from tftracer.session.saved import SavedSession, open_session
 from tftracer.trace.decode import decode_run_metadata
+from tftracer.web.messages import LiveMessage
 
 DATA = Path(__file__).parent / "data/versions"
 SAMPLES = sorted(DATA.glob("*.tftrace"))
@@ -77,6 +79,41 @@ def test_what_is_damaged_costs_itself_alone_when_it_is_saved_again(tmp_path: Pat
     assert [again.trace_bytes(other) for other in others] == [session.trace_bytes(other) for other in others]
     assert again.runs() == session.runs()
     assert len(again.history(1)) == 0 and len(again.history(2)) == len(session.history(2)) > 0
+
+
+def test_what_a_killed_job_did_not_find_out_is_found_out(tmp_path: Path) -> None:
+    session = open_session(killed_before_it_was_summed_up(tmp_path))
+    (trace,) = session.run(1)["traces"]
+    assert (trace["nodes"], trace["devices"], trace["headline"], trace["state"]) == (0, [], "", "ready")
+    heard: list[LiveMessage] = []
+    session.subscribe(heard.append)
+    session.sum_up()
+    (found,) = session.run(1)["traces"]
+    assert found["nodes"] > 0 and found["devices"] and found["headline"] and found["bytes"] == trace["bytes"] == len(RAW)
+    assert heard == [{"type": "trace", "payload": found}]
+    session.sum_up()
+    assert len(heard) == 1
+
+
+def test_a_trace_that_cannot_be_read_is_said_to_be_so(tmp_path: Path) -> None:
+    path = killed_before_it_was_summed_up(tmp_path)
+    payload = open_session(path).trace_state(1).payload
+    data = bytearray(path.read_bytes())
+    data[payload.offset + payload.size // 2] ^= 0x10
+    path.write_bytes(data)
+    session = open_session(path)
+    session.sum_up()
+    (trace,) = session.run(1)["traces"]
+    assert trace["state"] == "broken" and trace["findings"][0]["code"] == "unreadable"
+
+
+def test_a_live_session_finds_it_out_of_what_it_loads(tmp_path: Path) -> None:
+    killed = killed_before_it_was_summed_up(tmp_path)
+    with recording(tmp_path) as recorder:
+        recorder.load(str(killed))
+        assert recorder.flush()
+        (run,) = recorder.runs()
+        assert run["traces"][0]["nodes"] > 0 and run["traces"][0]["headline"]
 
 
 def test_a_reopened_session_is_not_traced() -> None:

@@ -26,6 +26,7 @@ from tftracer.version import __version__
 
 if TYPE_CHECKING:
     from tftracer.session.places import DeadSpool
+    from tftracer.session.saved import SavedSession
     from tftracer.session.source import SessionSource
 
 FAILED, USAGE, NO_PORT = 1, 2, 3
@@ -139,7 +140,7 @@ def telling_trace(source: SessionSource) -> int:
     raise FormatError("there is no trace in this file that could be summed up; press Trace on the live page first")
 
 
-def serve(source: SessionSource, options: argparse.Namespace) -> int:
+def serve(source: SavedSession, options: argparse.Namespace) -> int:
     """Until Ctrl-C, or until the page shuts it down."""
     from tftracer.cluster.job import show_saved_job
     from tftracer.web.app import Options, WebServer
@@ -147,6 +148,7 @@ def serve(source: SessionSource, options: argparse.Namespace) -> int:
     server = WebServer(source, Options(options.port, options.ip, options.token))
     show_saved_job(server, options.session_file)
     server.start()
+    threading.Thread(target=source.sum_up, daemon=True).start()
     try:
         if options.port and server.port != options.port:
             print(f"Port {options.port} is in use; the page is on port {server.port}.", file=sys.stderr)

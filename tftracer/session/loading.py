@@ -32,8 +32,12 @@ def _load_run(recorder: Recorder, other: SavedSession, run: Run, origin: str) ->
 
 
 def _load_trace(recorder: Recorder, other: SavedSession, trace_id: int, run_id: int) -> None:
-    part = saving.trace_part(other.trace_state(trace_id))
+    state = other.trace_state(trace_id)
+    part = saving.trace_part(state)
     with recorder.lock:
         part.meta.update(id=recorder.model.next_trace_id(), run_id=run_id)
     recorder.change(part)
-    recorder.tell({"type": "trace", "payload": recorder.trace_record(part.meta["id"])})
+    record = recorder.trace_record(part.meta["id"])
+    recorder.tell({"type": "trace", "payload": record})
+    if not state.summed_up:
+        recorder.sum_up_later(record)

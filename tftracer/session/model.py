@@ -41,6 +41,12 @@ class TraceState:
     record_bytes: int = 0  # what the whole record takes in its file
 
 
+    @property
+    def summed_up(self) -> bool:
+        """Whether it is known what is in it: not so if its job was killed just after it had stored it."""
+        return bool(self.record["nodes"] or self.record["findings"] or self.record["headline"])
+
+
 @dataclass
 class RunState:
     """A run's definition, its latest numbers, and where its step times lie."""
@@ -252,7 +258,9 @@ class SessionModel:
 
     def _apply_trace_facts(self, record: Record) -> None:
         """Whatever of a trace's record is found out, or written by the user, after the trace was stored."""
-        given = record.meta
+        self.add_trace_facts(record.meta)
+
+    def add_trace_facts(self, given: dict[str, Any]) -> None:
         trace = self.traces.get(checks.count(given.get("id")))
         if trace is None:
             return

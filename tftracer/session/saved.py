@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tftracer.errors import StorageError, UnsupportedError
+from tftracer.errors import StorageError, TracerError, UnsupportedError
 from tftracer.session import checks, saving, steps
 from tftracer.session.file import FileBytes, Reader, Record, compress, is_session
 from tftracer.session.history import History
@@ -95,6 +95,22 @@ class SavedSession:
     def set_headline(self, trace_id: int, headline: str) -> None:
         with self._lock:
             self._model.trace(trace_id).record["headline"] = checks.text(headline)
+
+    def sum_up(self) -> None:
+        """Find out what is in the traces of which the file does not say it. Takes as long as decoding them."""
+        from tftracer.session.summary import broken, summarize
+
+        with self._lock:
+            unknown = [trace for trace in self._model.traces.values() if not trace.summed_up]
+        for trace in unknown:
+            trace_id = trace.record["id"]
+            try:
+                facts = summarize(self.trace_bytes(trace_id), self.trace_context(trace_id))
+            except TracerError as error:  # the file is damaged there
+                facts = broken(error)
+            with self._lock:
+                self._model.add_trace_facts({"id": trace_id, **facts})
+            self._tell({"type": "trace", "payload": self.trace_record(trace_id)})
 
     def request_traces(self, run_id: int | None, steps: int) -> None:
         raise _ended()

@@ -103,6 +103,10 @@ class Writer:
         self._tracker.arrived.set()
         return done.wait(timeout_s)
 
+    def sum_up_later(self, trace: Trace) -> None:
+        """For a trace that came by another way than from a hook."""
+        self._jobs.put(partial(self._sum_up, trace))
+
     def _run(self, loop: Callable[[], None]) -> None:
         try:
             loop()
@@ -270,7 +274,7 @@ class Writer:
                 self._guarded_trace(job)
                 continue
             while self._announced:
-                self._guarded(self._sum_up)
+                self._guarded(partial(self._sum_up, self._announced.popleft()))
             if job is None:
                 return
             self._guarded(job)
@@ -281,7 +285,7 @@ class Writer:
             try:
                 return self._jobs.get(timeout=AFTER_S if self._announced else None)
             except queue.Empty:
-                self._guarded(self._sum_up)
+                self._guarded(partial(self._sum_up, self._announced.popleft()))
 
     def _guarded_trace(self, job: TraceJob) -> None:
         try:
@@ -320,8 +324,7 @@ class Writer:
         if not soon:
             self._announced.append(trace)
 
-    def _sum_up(self) -> None:
-        trace = self._announced.popleft()
+    def _sum_up(self, trace: Trace) -> None:
         with contextlib.suppress(UnknownError):  # it has made way meanwhile
             self._recorder.trace_record(trace.id)
             self._recorder.trace_facts(trace.id, self._summary(trace))

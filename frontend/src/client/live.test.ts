@@ -78,6 +78,19 @@ describe("the connection", () => {
     expect(seen.at(-1)?.runs[0]?.steps).toBe(20_989);
   });
 
+  it("tells of a trace at once, and of what came before it", () => {
+    const { seen } = connected();
+    socket().say({ type: "run", payload: fakeRun(1, { steps: 1 }) });
+    vi.advanceTimersByTime(100);
+    socket().say({ type: "run", payload: fakeRun(1, { steps: 20_000, traces: [] }) });
+    const before = seen.length;
+    socket().say({ type: "trace", payload: fakeTrace(7) });
+    expect(seen.length - before).toBe(1);
+    expect(seen.at(-1)?.runs[0]).toMatchObject({ steps: 20_000, traces: [{ id: 7 }] });
+    vi.advanceTimersByTime(1000);
+    expect(seen.length - before).toBe(1);
+  });
+
   it("tells the first change after a rest at once", () => {
     const { seen } = connected();
     vi.advanceTimersByTime(500);
