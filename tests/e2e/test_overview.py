@@ -46,6 +46,7 @@ def test_a_step_is_traced_opened_saved_and_reopened_without_tensorflow(
     link = trace_once(page)
     run_card(page).get_by_role("button", name=re.compile("Trace 5 steps")).click()
     expect(run_card(page).get_by_role("link", name=re.compile("^Open the trace"))).to_have_count(5, timeout=LONG)
+    expect(run_card(page).get_by_text("Being looked into")).to_have_count(0, timeout=LONG)
     picture(page, "overview")
     link.click()
     expect(page).to_have_url(re.compile(r"/traces/\d+"))

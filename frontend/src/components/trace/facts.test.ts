@@ -20,6 +20,13 @@ describe("a trace in one line", () => {
     expect(facts(record, null)).toBe("8,009 nodes · 2 devices");
   });
 
+  it("counts the nodes itself while the record does not know them", () => {
+    const record = fakeTrace(1, { step: 3, duration_s: 0, median_s: null, nodes: 0, devices: [] });
+    expect(facts(record, model)).toContain("8,009 nodes");
+    expect(facts(record, null)).toBe("Step 3");
+    expect(facts(record, { durationNs: 0, nodes: 0 })).toContain("0 nodes");
+  });
+
   it("makes do without a record", () => {
     expect(facts(null, model)).toBe("3.12 ms from the first op to the last · 8,009 nodes");
     expect(facts(null, null)).toBe("");

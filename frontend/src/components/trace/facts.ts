@@ -19,7 +19,7 @@ export function factsOf(record: TraceRecord | null, model: Measured | null): str
   const step = record !== null && record.step > 0 ? `Step ${formatCount(record.step)}` : "";
   const took = length(record, model);
   const usual = record?.median_s ? `usually ${formatSeconds(record.median_s)}` : "";
-  const nodes = record?.nodes ?? model?.nodes;
+  const nodes = record?.nodes || model?.nodes; // a trace that has just come is known by its model alone
   const devices = record?.devices ?? [];
   return [
     step && took ? `${step}: ${took}` : step || took,
