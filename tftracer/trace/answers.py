@@ -32,6 +32,7 @@ from tftracer.trace import (
     summary,
     verdict,
 )
+from tftracer.trace.allocator import keep_freed_memory
 from tftracer.trace.columns import column, narrow, strings
 from tftracer.trace.findings import findings_of
 from tftracer.trace.graph import Graph
@@ -75,7 +76,11 @@ class Answers:
 
     @property
     def trace(self) -> Trace:
-        return self._once("trace", lambda: decode.decode_run_metadata(self.raw, self.context.communication_ops))
+        def compute() -> Trace:
+            keep_freed_memory()
+            return decode.decode_run_metadata(self.raw, self.context.communication_ops)
+
+        return self._once("trace", compute)
 
     @property
     def layout(self) -> Layout:
