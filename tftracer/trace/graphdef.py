@@ -5,7 +5,7 @@ Nothing is decoded for a node: what is compared with the names of a trace is its
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,10 +14,11 @@ from tftracer.trace.labels import input_spans
 from tftracer.trace.model import Int32, Int64, Span, StringTable
 from tftracer.trace.scan import GRAPH_NODE, node_spans
 from tftracer.trace.strings import Hasher, distinct, equal_to, table
-from tftracer.trace.wire import LEN, UInt64, Window, leading_fields
+from tftracer.trace.wire import LEN, UInt64, Window, leading_fields, of_kinds
 
 _MOST_SLOTS = 20  # bits
 _NAME, _OP, _INPUT, _DEVICE = 1, 2, 3, 4  # numbers of NodeDef's fields; 5 is its attributes
+_TEXTS = [(number, LEN) for number in (_NAME, _OP, _INPUT, _DEVICE)]
 
 
 @dataclass
@@ -41,31 +42,34 @@ def read_graph(raw: bytes, span: Span, hasher: Hasher) -> GraphNodes:
     spans = node_spans(raw, span.offset, span.offset + span.size, GRAPH_NODE)
     start = _joined(spans.starts) - window.low
     end = _joined(spans.ends) - window.low
-    fields = leading_fields(window, start, end, _DEVICE)
-    text = fields.wire == LEN
-    columns = {}
-    for number in (_NAME, _OP, _DEVICE):
-        chosen = text & (fields.number == number)
-        offset, size = np.zeros((2, len(start)), np.int64)
-        offset[fields.row[chosen]], size[fields.row[chosen]] = fields.offset[chosen], fields.size[chosen]
-        columns[number] = (offset, size)
+    columns = {number: np.zeros((2, len(start)), np.int64) for number in (_NAME, _OP, _DEVICE)}
+    inputs: list[tuple[Int64, Int64, Int64]] = []
+    for fields in leading_fields(window, start, end, _DEVICE):
+        for number, _, which in of_kinds(fields, _TEXTS):
+            row, offset, size = fields.row[which], fields.offset[which], fields.size[which]
+            if number == _INPUT:
+                inputs.append((row, offset, size))
+            else:
+                columns[number][0, row], columns[number][1, row] = offset, size
+    node, offset, size = (_joined(column) for column in zip(*inputs)) if inputs else np.zeros((3, 0), np.int64)
+    some = size > 0
+    node, offset, size = node[some], offset[some], size[some]
     device, devices = _coded(window, raw, hasher, *columns[_DEVICE])
-    chosen = np.flatnonzero(text & (fields.number == _INPUT) & (fields.size > 0))
-    first, length, slot, _ = input_spans(window.bytes, fields.offset[chosen], (fields.offset + fields.size)[chosen])
+    first, length, slot, _ = input_spans(window.bytes, offset, offset + size)
     return GraphNodes(
         name=hasher.spans(window, *columns[_NAME]),
         device=device,
         devices=devices,
         of_op=lambda op: equal_to(op, window.bytes, *columns[_OP]),
         span=lambda i: window.bytes[start[i] : end[i]].tobytes(),
-        node=fields.row[chosen],
+        node=node,
         source=hasher.spans(window, first, length),
         slot=slot,
         text=lambda i: window.bytes[first[i] : first[i] + length[i]].tobytes(),
     )
 
 
-def _joined(parts: list[Int64]) -> Int64:
+def _joined(parts: Sequence[Int64]) -> Int64:
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 

@@ -255,17 +255,17 @@ _DIGITS = 9
 def _slots(text: npt.NDArray[np.uint8], first: Int64, last: Int64) -> tuple[Int64, Int64]:
     """(slot, length of it with its colon) of what ends in a colon and up to nine digits; both 0 for what does not."""
     slot, length = np.zeros((2, len(first)), np.int64)
-    row, at, value, unit = np.arange(len(first)), last - 1, np.zeros(len(first), np.int64), 1
-    for digits in range(_DIGITS + 1):  # most drop out in the first round: names hardly end in digits
-        inside = np.flatnonzero(at >= first[row])
-        row, at, value = row[inside], at[inside], value[inside]
-        if not len(row):
-            break
+    digit = text[last - 1] - np.uint8(0x30)
+    row = np.flatnonzero((digit < 10) & (last > first))  # names hardly end in digits
+    at, value = last[row] - 2, digit[row].astype(np.int64)
+    for digits in range(1, _DIGITS + 1):
         byte = text[at]
-        if digits:
-            ends = byte == 0x3A
-            slot[row[ends]], length[row[ends]] = value[ends], digits + 1
-        more = np.flatnonzero((byte >= 0x30) & (byte <= 0x39))
-        row, value = row[more], value[more] + (byte[more].astype(np.int64) - 0x30) * unit
-        at, unit = at[more] - 1, unit * 10
+        inside = at >= first[row]
+        ends = np.flatnonzero((byte == 0x3A) & inside)
+        slot[row[ends]], length[row[ends]] = value[ends], digits + 1
+        digit = byte - np.uint8(0x30)
+        more = np.flatnonzero((digit < 10) & inside)
+        if not len(more):
+            break
+        row, at, value = row[more], at[more] - 1, value[more] + digit[more].astype(np.int64) * 10**digits
     return slot, length

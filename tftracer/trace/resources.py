@@ -16,7 +16,7 @@ from tftracer.trace.descriptors import message_class
 from tftracer.trace.model import Int32, Int64, StringTable, Trace
 from tftracer.trace.nodes import Messages, by_row
 from tftracer.trace.strings import Hasher, distinct, table
-from tftracer.trace.wire import LEN, VARINT, Fields, UInt64, Window, walk
+from tftracer.trace.wire import LEN, VARINT, UInt64, Window, of_kinds, walk
 
 #: Nodes that are read together: their columns fit the second-level cache, and NumPy's calls are long enough to share the GIL.
 BLOCK = 1 << 15
@@ -224,7 +224,7 @@ def _take(
     found: list[Messages] = []
     wanted = [*((number, VARINT) for number in numbers), *((number, LEN) for number in (*spans, inner) if number)]
     for fields in walk(window, messages.start, messages.end):
-        for number, wire, which in _chosen(fields, wanted):
+        for number, wire, which in of_kinds(fields, wanted):
             row = rows[fields.row[which]]
             if wire == VARINT:
                 numbers[number][row] = fields.value[which]
@@ -235,19 +235,6 @@ def _take(
                 offset, size = spans[number]
                 offset[row], size[row] = fields.offset[which], fields.size[which]
     return by_row(found)
-
-
-def _chosen(fields: Fields, wanted: list[tuple[int, int]]) -> Iterator[tuple[int, int, Any]]:
-    """(number, wire type, which of the fields have them). Mostly that is all: TensorFlow writes all messages alike."""
-    first, wire = int(fields.number[0]), int(fields.wire[0])
-    if (fields.number == first).all() and (fields.wire == wire).all():
-        if (first, wire) in wanted:
-            yield first, wire, slice(None)
-        return
-    for number, wire in wanted:
-        which = np.flatnonzero((fields.number == number) & (fields.wire == wire))
-        if len(which):
-            yield number, wire, which
 
 
 def _hashed(hasher: Hasher, window: Window, offset: Int64, size: Int64) -> tuple[UInt64, Int64, Int64]:

@@ -19,11 +19,11 @@ from tftracer.trace.wire import UInt64, Window
 #: Longer strings are hashed by Python, one by one: nobody names an op like that.
 LONG = 1024
 
+_SHORT = 256  # no name of a device is longer
 _ROUND = 32  # bytes that are hashed together
 _CHUNK = 64  # bytes that are copied together: NumPy takes hardly longer than for one
 _ROWS = 1 << 14  # strings whose chunks stay in the cache
-_MASKS = np.tri(_ROUND + 1, _ROUND, -1, np.uint8).view("<u8") * np.uint64(255)  # [n] the first n bytes of a chunk
-_ONE_WORD = _MASKS[:9, 0]
+_MASKS = (np.tri(_ROUND + 1, _ROUND, -1, np.uint8) * np.uint8(255)).view(f"V{_ROUND}")[:, 0]  # [n] the first n bytes of a chunk
 _HALF = np.uint64(32)
 
 
@@ -51,9 +51,9 @@ class Hasher:
         chunks = _chunks(window.bytes, _ROUND)
         row, at, left, value = np.arange(len(out)), offset, np.minimum(size, LONG), out
         while len(row):  # a round takes 32 bytes of each, zeros behind the last; strings drop out when nothing is left
-            words = chunks[at].view("<u8").reshape(len(row), _ROUND // 8)
+            words = _words(chunks[at])
             if left.min() < _ROUND:
-                words &= _MASKS[np.minimum(left, _ROUND)]
+                words &= _words(_MASKS[np.minimum(left, _ROUND)])
             for i in range(_ROUND // 8):
                 value = self._mix(value, words[:, i])
             out[row] = value
@@ -71,17 +71,21 @@ class Hasher:
         return value
 
 
+def _words(chunks: npt.NDArray[Any]) -> UInt64:
+    """[n, 4] of n chunks."""
+    return chunks.view("<u8").reshape(len(chunks), _ROUND // 8)
+
+
 def _alike(window: Window, offset: Int64, size: Int64) -> bool:
     """Whether all are one string, as allocators mostly are, and the devices of a graph."""
-    length = int(size[0]) if len(size) > 1 else LONG + 1
-    if length > LONG or (size != length).any():
+    length = int(size[0]) if len(size) > 1 else 0
+    if not 0 < length <= _SHORT or (size != length).any():
         return False
-    for at in range(0, length, 8):
-        word = window.words[offset + at]
-        word &= _ONE_WORD[min(length - at, 8)]
-        if (word != word[0]).any():
-            return False
-    return True
+    ends = _chunks(window.bytes, length)[offset[[0, -1]]]
+    if ends[0].tobytes() != ends[1].tobytes():
+        return False
+    text = _chunks(window.bytes, length)[offset].view(np.uint8)
+    return bool((text[length:] == text[:-length]).all())
 
 
 class Hashed(NamedTuple):

@@ -7,7 +7,7 @@ NumPy lets go of the GIL in nearly all of it. Format: https://protobuf.dev/progr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Union
 
 import numpy as np
@@ -144,6 +144,22 @@ class Fields(NamedTuple):
     size: Int64
 
 
+def of_kinds(fields: Fields, wanted: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, Any]]:
+    """(number, wire type, which of the fields have them), of the wanted kinds.
+
+    Mostly one kind is all: the first fields of messages that one program writes are alike, and so are the second ones.
+    """
+    first, wire = int(fields.number[0]), int(fields.wire[0])
+    if (fields.number == first).all() and (fields.wire == wire).all():
+        if (first, wire) in wanted:
+            yield first, wire, slice(None)
+        return
+    for number, wire in wanted:
+        which = np.flatnonzero((fields.number == number) & (fields.wire == wire))
+        if len(which):
+            yield number, wire, which
+
+
 def walk(window: Window, start: Int64, end: Int64) -> Iterator[Fields]:
     """All fields of the messages at start[i] : end[i], one round a field; rows that have ended drop out.
 
@@ -166,15 +182,14 @@ def walk(window: Window, start: Int64, end: Int64) -> Iterator[Fields]:
 _FEW = 8
 
 
-def leading_fields(window: Window, start: Int64, end: Int64, last: int) -> Fields:
-    """The fields up to number ``last`` of the messages at start[i] : end[i], each message's in its order.
+def leading_fields(window: Window, start: Int64, end: Int64, last: int) -> Iterator[Fields]:
+    """The fields up to number ``last`` of the messages at start[i] : end[i], as ``walk``, but some rounds of one row together.
 
     A message is read to its first field of a higher number: protobuf writes fields in the order of their numbers. The last
     few messages are read one by one: the one op that has a thousand inputs would make a thousand rounds.
     """
     row = np.flatnonzero(start < end)
     at, stop = start[row], end[row]
-    parts: list[Fields] = []
     while len(row) > _FEW:
         tag = window.bytes[at]
         wanted = (tag < (last + 1) << 3) | (tag >= 0x80)
@@ -182,13 +197,12 @@ def leading_fields(window: Window, start: Int64, end: Int64, last: int) -> Field
             row, at, stop, tag = row[wanted], at[wanted], stop[wanted], tag[wanted]
         found, at = _short_texts(window, row, at, stop, tag) or _next_fields(window, row, at, stop)
         wanted = found.number <= last
-        parts.append(found if wanted.all() else Fields(*(column[wanted] for column in found)))
+        yield found if wanted.all() else Fields(*(column[wanted] for column in found))
         more = wanted & (at < stop)
         if not more.all():
             row, at, stop = row[more], at[more], stop[more]
-    rest = [field for r, a, s in zip(row, at, stop) for field in _up_to(window, int(r), int(a), int(s), last)]
-    parts.append(Fields(*np.array(rest, np.int64).reshape(-1, 6).T))
-    return Fields(*(np.concatenate(columns) for columns in zip(*parts)))
+    for one in zip(row.tolist(), at.tolist(), stop.tolist()):
+        yield from _up_to(window, *one, last)
 
 
 def _short_texts(window: Window, row: Int64, at: Int64, stop: Int64, tag: npt.NDArray[np.uint8]) -> tuple[Fields, Int64] | None:
@@ -196,31 +210,45 @@ def _short_texts(window: Window, row: Int64, at: Int64, stop: Int64, tag: npt.ND
     length = window.bytes[at + 1]
     if (length >= 0x80).any() or ((tag & 0x87) != LEN).any() or (tag < 8).any():
         return None
+    found = _texts(row, at, tag, length)
+    following = found.offset + found.size
+    return None if (following > stop).any() else (found, following)
+
+
+def _texts(row: Int64, at: Int64, tag: npt.NDArray[np.uint8], length: npt.NDArray[np.uint8]) -> Fields:
+    """Short texts, by where their tags stand."""
     size = length.astype(np.int64)
-    offset = at + 2
-    following = offset + size
-    if (following > stop).any():
-        return None
-    return Fields(row, (tag >> 3).astype(np.int64), np.full(len(row), LEN), size, offset, size), following
+    return Fields(row, (tag >> 3).astype(np.int64), np.full(len(at), LEN), size, at + 2, size)
 
 
-def _up_to(window: Window, row: int, at: int, stop: int, last: int) -> list[tuple[int, int, int, int, int, int]]:
-    """One row of Fields for each field up to number ``last``."""
+def _up_to(window: Window, row: int, at: int, stop: int, last: int) -> Iterator[Fields]:
+    """The fields of one message up to number ``last``."""
     data = window.bytes[at : stop + 1].tobytes()  # a byte of it takes half as long as one of an array
-    base, end, at, behind = at, stop - at, 0, (last + 1) << 3
-    found = []
+    base, end, at = at, stop - at, 0
     while at < end:
-        tag, size = data[at], data[at + 1]
-        following = at + 2 + size
-        if tag & 0x87 == LEN and 8 <= tag < behind and size < 0x80 and following <= end:  # as short names are
-            found.append((row, tag >> 3, LEN, size, base + at + 2, size))
-            at = following
+        texts, at = _run(data, at, end) if data[at] < (last + 1) << 3 else ([], at)
+        if texts:
+            place = np.array(texts) + base
+            yield _texts(np.full(len(texts), row), place, window.bytes[place], window.bytes[place + 1])
             continue
         field, at = next_field(data, at, end, window.low + base)
         if field.number > last:
+            return
+        one = (row, field.number, field.wire, field.value & 0x7FFFFFFFFFFFFFFF, base + field.offset, field.size)
+        yield Fields(*np.array([one], np.int64).T)
+
+
+def _run(data: bytes, at: int, end: int) -> tuple[list[int], int]:
+    """(where each of the short texts begins that follow one another from ``at`` on with one tag, where the last one ends)."""
+    tag, texts = data[at], []
+    while at < end and data[at] == tag:
+        size = data[at + 1]
+        following = at + 2 + size
+        if size >= 0x80 or following > end:
             break
-        found.append((row, field.number, field.wire, field.value & 0x7FFFFFFFFFFFFFFF, base + field.offset, field.size))
-    return found
+        texts.append(at)
+        at = following
+    return (texts, at) if tag & 0x87 == LEN and tag >= 8 else ([], at)
 
 
 _REMEDY = "The file is damaged or no RunMetadata; trace the step again."
