@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from tftracer.export.deflated import Deflated
 
 
-@given(st.lists(st.tuples(st.binary(max_size=3_000), st.booleans()), max_size=12))
-def test_the_parts_are_one_stream(parts: list[tuple[bytes, bool]]) -> None:
+@given(st.lists(st.tuples(st.binary(max_size=100), st.sampled_from([1, 30, 1000]), st.booleans()), max_size=12))
+def test_the_parts_are_one_stream(lengths: list[tuple[bytes, int, bool]]) -> None:
+    """Small ones, that are deflated together, and large ones."""
+    parts = [(text * times, dense) for text, times, dense in lengths]
     with Deflated() as deflated:
         for part, dense in parts:
             deflated.add(part, dense)
@@ -57,7 +59,7 @@ def test_the_threads_end_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
         raise RuntimeError("cannot schedule new futures after interpreter shutdown")
 
     with Deflated() as deflated:
-        deflated.add(b"one " * 1_000)
+        deflated.add(b"one " * 100_000)
         monkeypatch.setattr(ThreadPoolExecutor, "submit", refuse)
         deflated.add(b"two")
-        assert zlib.decompress(deflated.stream()) == b"one " * 1_000 + b"two"
+        assert zlib.decompress(deflated.stream()) == b"one " * 100_000 + b"two"

@@ -11,11 +11,13 @@ import numpy.typing as npt
 from tftracer.export.tables import whole
 from tftracer.trace.answers import Answers
 from tftracer.trace.columns import column, narrow, strings
+from tftracer.trace.intervals import Bool, distinct
 from tftracer.trace.labels import parse_received
-from tftracer.trace.model import DeviceKind, Int64, NodeKind, StringTable, Trace
+from tftracer.trace.model import DeviceKind, Int32, Int64, NodeKind, StringTable, Trace
 from tftracer.trace.resources import Outputs, dtype_name
-from tftracer.trace.strings import Hasher, distinct, table
-from tftracer.trace.wire import UInt64, Window
+from tftracer.trace.strings import Hasher, hashed, table
+from tftracer.trace.strings import distinct as coded
+from tftracer.trace.wire import Window
 from tftracer.web.messages import NodeDetails
 
 Codes = npt.NDArray[Any]
@@ -120,23 +122,21 @@ def _short_labels(trace: Trace) -> tuple[StringTable, npt.NDArray[np.bool_]]:
     short = (size >= head) & (head > 3)
     for i, byte in enumerate(b" = "):
         short[short] = text[(offset + name_size + i)[short]] == byte
-    hasher = Hasher.random()
-    short[short] = _hashes(hasher, labels, offset[short], name_size[short]) == _of_table(hasher, trace.names)[name[short]]
+    short[short] = _are(labels, offset[short], name_size[short], trace.names, name[short])
     op_at = offset + name_size + 3
-    short[short] = _hashes(hasher, labels, op_at[short], op_size[short]) == _of_table(hasher, trace.ops)[op[short]]
+    short[short] = _are(labels, op_at[short], op_size[short], trace.ops, op[short])
     odd = (trace.name != name[trace.label]) | (trace.op != op[trace.label])
     short[trace.label[odd]] = False
     cut = np.where(short, head, 0)
     return table(bytes(labels.data), offset + cut, size - cut), short
 
 
-def _hashes(hasher: Hasher, strings_: StringTable, offset: Int64, size: Int64) -> UInt64:
-    data = bytes(strings_.data)
-    return hasher.spans(Window(data, 0, len(data)), offset, size)
-
-
-def _of_table(hasher: Hasher, strings_: StringTable) -> UInt64:
-    return _hashes(hasher, strings_, strings_.offsets[:-1], np.diff(strings_.offsets))
+def _are(labels: StringTable, offset: Int64, size: Int64, known: StringTable, code: Int32) -> Bool:
+    """Whether each of these parts of labels is the string that has the code."""
+    hasher, hashes = hashed(known)
+    data = bytes(labels.data)
+    same: Bool = hasher.spans(Window(data, 0, len(data)), offset, size) == hashes[code]
+    return same
 
 
 def _shares(trace: Trace) -> npt.NDArray[np.float64]:
@@ -196,13 +196,13 @@ def _same_name(trace: Trace, nodes: Int64, others: Int64) -> tuple[Int64, Int64]
 def _outputs(trace: Trace, outputs: Outputs) -> dict[str, Any]:
     shapes: dict[str, int] = {}
     shape = _shape_codes(outputs, shapes)
-    dtypes, dtype = np.unique(outputs.dtype, return_inverse=True)
+    dtypes = distinct(outputs.dtype)
     size = np.where(outputs.allocated_bytes > 0, outputs.allocated_bytes, outputs.requested_bytes)
     return {
         "output_offsets": column(_offsets(outputs.node, trace.n)),
         "output_slot": column(outputs.slot.astype(np.int32)),
         "output_bytes": whole(size),
-        "output_dtype": column(dtype.reshape(-1).astype(np.uint8)),
+        "output_dtype": column(np.searchsorted(dtypes, outputs.dtype).astype(np.uint8)),
         "output_shape": column(narrow(shape, len(shapes))),
         "output_allocator": column(narrow(outputs.allocator, len(outputs.allocators))),
         "dtypes": [dtype_name(int(code)) for code in dtypes],
@@ -219,8 +219,9 @@ def _shape_codes(outputs: Outputs, shapes: dict[str, int]) -> Int64:
         return codes
     offset, size = _shape_spans(outputs)
     found = np.flatnonzero(offset >= 0)
-    window = Window(outputs.raw, 0, len(outputs.raw))
-    kind, first = distinct(Hasher.random().spans(window, offset[found], size[found]))
+    low = int(outputs.offset.min())
+    window = Window(outputs.raw, low, int((outputs.offset + outputs.size).max()))
+    kind, first = coded(Hasher.random().spans(window, offset[found] - low, size[found]))
     texts = [outputs.shape_of(int(i)) for i in found[first]]
     codes[found] = np.array([shapes.setdefault(text, len(shapes)) for text in texts] or [0], np.int64)[kind]
     for i in np.flatnonzero(offset < 0).tolist():

@@ -14,6 +14,7 @@ from tftracer.trace.intervals import Bool, Cover
 from tftracer.trace.model import Int64, Trace, TraceContext
 from tftracer.trace.ops import Work
 from tftracer.trace.physical import Group
+from tftracer.trace.sorting import order_by
 from tftracer.web.messages import Evidence, Link, Sentence
 
 MAX_EVIDENCE = 50
@@ -60,7 +61,7 @@ class Step:
         """The nodes that took longest, for evidence."""
         nodes = np.flatnonzero(chosen)
         duration = self.trace.end[nodes] - self.trace.start[nodes]
-        return [int(n) for n in nodes[np.argsort(-duration, kind="stable")[:MAX_EVIDENCE]]]
+        return [int(n) for n in nodes[order_by(-duration)[:MAX_EVIDENCE]]]
 
     def cover(self, chosen: Bool) -> Cover:
         return Cover.of(self.trace.start[chosen], self.trace.end[chosen])
