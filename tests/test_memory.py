@@ -12,7 +12,7 @@ from traces import CPU, STREAM_ALL, FakeGraph, N, make_graph, make_trace
 from tftracer.trace import memory as memory_
 from tftracer.trace.memory import buffers, curve, lifetimes, memory, thinned
 from tftracer.trace.model import NodeKind, StringTable
-from tftracer.trace.resources import Allocations, MemoryStats
+from tftracer.trace.resources import MemoryStats
 
 
 @dataclass
@@ -41,9 +41,7 @@ def held(n: int, temporary: dict[int, int] | None = None) -> MemoryStats:
     temp = np.zeros(n, np.int64)
     for node, size in (temporary or {}).items():
         temp[node] = size
-    nothing = np.zeros(0, np.int64)
-    records = Allocations(nothing, nothing, nothing, nothing.astype(np.int32), StringTable.of([]))
-    return MemoryStats(temp, temp * 2, temp, records)
+    return MemoryStats(temp, temp * 2)
 
 
 def with_slots(edges: list[tuple[int, int, int]], source: str = "partition_graph") -> FakeGraph:

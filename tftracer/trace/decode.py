@@ -90,7 +90,6 @@ class _Columns:
 
     hasher: Hasher
     name_hash: UInt64
-    label_hash: UInt64
     name_at: Int64
     name_size: Int32
     label_at: Int64
@@ -104,10 +103,9 @@ class _Columns:
 
     @classmethod
     def empty(cls, n: int) -> _Columns:
-        hashes = [np.empty(n, np.uint64) for _ in range(2)]
         sizes = [np.empty(n, np.int32) for _ in range(2)]
         wide = [np.empty(n, np.int64) for _ in range(8)]
-        return cls(Hasher.random(), hashes[0], hashes[1], wide[0], sizes[0], wide[1], sizes[1], *wide[2:])
+        return cls(Hasher.random(), np.empty(n, np.uint64), wide[0], sizes[0], wide[1], sizes[1], *wide[2:])
 
 
 def decode_run_metadata(raw: bytes, communication_ops: str = "") -> Trace:
@@ -191,7 +189,6 @@ def _read_block(
     window = Window(raw, low, int(end.max()))
     read = nodes_.read_nodes(window, start - low, end - low, numbers)
     columns.name_hash[block] = columns.hasher.spans(window, read.name_at, read.name_size)
-    columns.label_hash[block] = columns.hasher.spans(window, read.label_at, read.label_size)
     columns.name_at[block] = read.name_at + low
     columns.name_size[block] = read.name_size
     columns.label_at[block] = read.label_at + low
@@ -258,11 +255,24 @@ def _set_strings(trace: Trace, columns: _Columns) -> None:
     trace.name, first = distinct(columns.name_hash)
     trace.names = table(trace.raw, columns.name_at[first], columns.name_size[first].astype(np.int64))
     trace.names.hashed = Hashed(columns.hasher, columns.name_hash[first])
-    trace.label, first = distinct(columns.label_hash)
+    if len(trace.names) == trace.n:  # a label begins with the name: each node has one of its own
+        trace.label, first = np.arange(trace.n, dtype=np.int32), np.arange(trace.n)
+    else:
+        trace.label, first = distinct(_label_hashes(trace.raw, columns))
     trace.labels = table(trace.raw, columns.label_at[first], columns.label_size[first].astype(np.int64))
     op_of_label, trace.ops = spans_in(trace.labels, *labels_.op_spans(trace.labels))
     trace.op = op_of_label[trace.label]
     _name_specially(trace)
+
+
+def _label_hashes(raw: bytes, columns: _Columns) -> UInt64:
+    hashes = np.empty(len(columns.label_at), np.uint64)
+    for block in _blocks(len(hashes)):
+        at, size = columns.label_at[block], columns.label_size[block].astype(np.int64)
+        low = int(at.min())
+        window = Window(raw, low, int((at + size).max()))
+        hashes[block] = columns.hasher.spans(window, at - low, size)
+    return hashes
 
 
 def _name_specially(trace: Trace) -> None:

@@ -128,7 +128,7 @@ class Trace:
     devices: list[Device]  # merged by name
     names: StringTable  # node names
     ops: StringTable  # op types: `MatMul`; "" where the label tells none
-    labels: StringTable  # timeline labels
+    labels: StringTable  # timeline labels; not compared where each node has a name of its own
     device: Int32  # [n] codes into devices
     name: Int32  # [n] codes into names
     op: Int32  # [n] codes into ops

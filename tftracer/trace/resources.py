@@ -73,24 +73,11 @@ def _leading_shape(output: bytes) -> bytes:
     return output[at : at + 2 + size[0]] if output[at : at + 1] == b"\x12" and size < b"\x80" else b""
 
 
-@dataclass
-class Allocations:
-    """[records] memory[].allocation_records of all nodes: what each allocated and freed, and when."""
-
-    node: Int64
-    time: Int64  # ns since the trace's origin (TensorFlow gives microseconds)
-    bytes: Int64  # negative: freed
-    allocator: Int32  # codes into allocators
-    allocators: StringTable
-
-
 class MemoryStats(NamedTuple):
-    """[n] bytes of each node."""
+    """[n] bytes that each node holds beside its outputs."""
 
-    temp_bytes: Int64
-    persistent_bytes: Int64
-    peak_bytes: Int64  # the largest of its allocators' peaks
-    allocations: Allocations
+    temp_bytes: Int64  # while it runs
+    persistent_bytes: Int64  # from then on
 
 
 def message(name: str, data: bytes) -> Any:
@@ -133,12 +120,14 @@ def decode_memory(trace: Trace) -> MemoryStats:
 
 def decode_resources(trace: Trace) -> tuple[Outputs, MemoryStats]:
     """Both in one walk over the nodes."""
-    outputs, memory = _Outputs(), _Memory(trace)
+    outputs, held = _Outputs(), MemoryStats(*np.zeros((2, trace.n), np.int64))
     for window, first, start, end in _windows(trace):
         found = trace.messages or nodes_.read_messages(window, start, end, nodes_.RESOURCES)
         outputs.add(window, first, by_row(found[nodes_.OUTPUT]))
-        memory.add(window, first, len(start), by_row(found[nodes_.MEMORY_STATS]), by_row(found[nodes_.MEMORY]))
-    return outputs.found(trace.raw), memory.found(trace.raw)
+        block = slice(first, first + len(start))
+        columns = {1: held.temp_bytes[block], 3: held.persistent_bytes[block]}
+        _take(window, by_row(found[nodes_.MEMORY_STATS]), columns, 0, len(start))
+    return outputs.found(trace.raw), held
 
 
 class _Outputs:
@@ -166,35 +155,6 @@ class _Outputs:
         allocator, allocators = _coded(raw, self.names)
         code = dtype.astype(np.int32)
         return Outputs(node, slot, requested, allocated, ptr, allocation, allocator, code, allocators, raw, offset, size)
-
-
-class _Memory:
-    """What the blocks add up to."""
-
-    def __init__(self, trace: Trace) -> None:
-        self.temp, self.persistent, self.peak = (np.zeros(trace.n, np.int64) for _ in range(3))
-        self.origin = trace.origin_ns
-        self.parts: list[list[Int64]] = []
-        self.names: list[tuple[UInt64, Int64, Int64]] = []
-        self.hasher = Hasher.random()
-
-    def add(self, window: Window, first: int, nodes: int, held: Messages, used: Messages) -> None:
-        block = slice(first, first + nodes)
-        _take(window, held, {1: self.temp[block], 3: self.persistent[block]}, 0, nodes)
-        n = len(used.row)
-        peaks = {3: np.zeros(n, np.int64)}
-        spans = {1: (np.zeros(n, np.int64), np.zeros(n, np.int64))}
-        records = _take(window, Messages(np.arange(n), used.start, used.end), peaks, 6, n, spans)
-        np.maximum.at(self.peak[block], used.row, peaks[3])
-        of = records.row
-        values = {1: np.zeros(len(of), np.int64), 2: np.zeros(len(of), np.int64)}
-        _take(window, Messages(np.arange(len(of)), records.start, records.end), values, 0)
-        self.names.append(_hashed(self.hasher, window, spans[1][0][of], spans[1][1][of]))
-        self.parts.append([used.row[of] + first, values[1] * 1000 - self.origin, values[2]])
-
-    def found(self, raw: bytes) -> MemoryStats:
-        node, time, size = _columns(self.parts, 3)
-        return MemoryStats(self.temp, self.persistent, self.peak, Allocations(node, time, size, *_coded(raw, self.names)))
 
 
 def _windows(trace: Trace) -> Iterator[tuple[Window, int, Int64, Int64]]:

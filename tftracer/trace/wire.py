@@ -264,7 +264,7 @@ def _next_fields(window: Window, row: Int64, at: Int64, stop: Int64) -> tuple[Fi
 
 
 def _plain_fields(window: Window, row: Int64, at: Int64, stop: Int64) -> tuple[Fields, Int64] | None:
-    """The fields, if all are numbers or lengths with a tag of one byte that end in the word they begin in; else None.
+    """The fields, if all are numbers or short lengths with a tag of one byte; else None.
 
     Most rounds are such, and take a third of the time of the general reading.
     """
@@ -277,10 +277,13 @@ def _plain_fields(window: Window, row: Int64, at: Int64, stop: Int64) -> tuple[F
         mask, size = sizes(words)
         longest = int(size.max())
         if longest > 7:
-            return None
-        words &= mask
-        words &= _LOW
-        squeeze(words, longest)
+            words, size = read_varints(window, at + 1)
+            if (size > 10).any() or (tag & _WIRE).any():
+                return None
+        else:
+            words &= mask
+            words &= _LOW
+            squeeze(words, longest)
         size += 1
         offset = size
         offset += at
