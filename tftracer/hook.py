@@ -57,7 +57,12 @@ class PlainCall:
 
 
 class StepRecorder:
-    """The hook's methods without its base class, so that this module imports no TensorFlow."""
+    """The hook's methods without its base class, so that this module imports no TensorFlow.
+
+    ``__slots__``: what a step reads lies in the object itself; in its dict it took a third of the hook's time after a long step.
+    """
+
+    __slots__ = ("_args", "_events", "_fresh", "_last_facts", "_mark", "_options", "_requests", "_tracker")
 
     def __init__(self, recorder: Recorder) -> None:
         tf = tensorflow()
@@ -182,6 +187,8 @@ class StepRecorder:
 
 class CopyingRecorder(StepRecorder):
     """For a TensorFlow that keeps a step's arguments under another name than all from 2.12 to 2.21 do."""
+
+    __slots__ = ()
 
     def before_run(self, run_context: Any) -> Any:
         with contextlib.suppress(Exception):
