@@ -94,9 +94,17 @@ class Cover:
     def __and__(self, other: Cover) -> Cover:
         if not len(self) or not len(other):
             return Cover.empty()
+        if len(self) == 1 or len(other) == 1:
+            many, one = (self, other) if len(other) == 1 else (other, self)
+            return many._within(int(one.start[0]), int(one.end[0]))
         starts = np.concatenate([self.start[other.contains(self.start)], other.start[self.contains(other.start)]])
         ends = np.concatenate([self.end[other.contains_before(self.end)], other.end[self.contains_before(other.end)]])
         return Cover(distinct(starts), distinct(ends))  # a boundary that both share counts once
+
+    def _within(self, low: int, high: int) -> Cover:
+        start, end = np.maximum(self.start, low), np.minimum(self.end, high)
+        some = start < end
+        return Cover(start[some], end[some])
 
     def __sub__(self, other: Cover) -> Cover:
         return self & other.complement() if len(other) else self

@@ -22,7 +22,7 @@ LONG = 1024
 _SHORT = 256  # no name of a device is longer
 _ROUND = 32  # bytes that are hashed together
 _CHUNK = 64  # bytes that are copied together: NumPy takes hardly longer than for one
-_ROWS = 1 << 14  # strings whose chunks stay in the cache
+_ROWS = 1 << 14  # strings that are hashed or copied together
 _MASKS = (np.tri(_ROUND + 1, _ROUND, -1, np.uint8) * np.uint8(255)).view(f"V{_ROUND}")[:, 0]  # [n] the first n bytes of a chunk
 _HALF = np.uint64(32)
 
@@ -202,18 +202,19 @@ def gathered(text: npt.NDArray[np.uint8], offset: Int64, size: Int64) -> npt.NDA
     """The bytes of the strings at offset[i] : offset[i] + size[i] of ``text``, one after the other.
 
     ``text`` goes on for ``wire.PADDING`` bytes behind the last one: strings are copied by chunks, in order, and what a chunk
-    carries past the end of its string is written over by the next one. A third of the time of slices.
+    carries past the end of its string is written over by the next one. A fifth of the time of slices.
     """
     place = np.cumsum(size) - size
     out = np.empty(int(size.sum()) + _CHUNK, np.uint8)
     source, target = _chunks(text), _chunks(out)
-    for first in range(0, len(size), _BITE):
-        part = slice(first, first + _BITE)
-        chunks = (size[part] + (_CHUNK - 1)) // _CHUNK
-        chunks[size[part] > LONG] = 0
-        shift = (np.cumsum(chunks) - chunks) * _CHUNK
-        step = np.arange(int(chunks.sum())) * _CHUNK
-        target[np.repeat(place[part] - shift, chunks) + step] = source[np.repeat(offset[part] - shift, chunks) + step]
+    for first in range(0, len(size), _ROWS):
+        part = slice(first, first + _ROWS)
+        source_at, target_at, left = offset[part], place[part], size[part]
+        last = (min(int(left.max()), LONG) - 1) // _CHUNK * _CHUNK
+        for done in range(last, 0, -_CHUNK):  # the first chunks come last: they write over what later ones carry too far
+            rows = np.flatnonzero(left > done)
+            target[target_at[rows] + done] = source[source_at[rows] + done]
+        target[target_at] = source[source_at]
     for i in np.flatnonzero(size > LONG).tolist():
         out[place[i] : place[i] + size[i]] = text[offset[i] : offset[i] + size[i]]
     return out[:-_CHUNK]
