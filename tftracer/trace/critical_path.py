@@ -131,14 +131,15 @@ def path_nodes(trace: Trace, edges: Edges) -> tuple[Int64, Int8]:
 
 def slack_of(trace: Trace, edges: Edges) -> Float64:
     """[n] ns by which each node could have ended later; -1 for repeats."""
-    latest = [trace.duration_ns] * trace.n
+    latest, duration = [trace.duration_ns] * trace.n, (trace.end - trace.start).tolist()
     order = order_by(edges.rank[edges.consumer])[::-1]
     producer, consumer = edges.producer[order], edges.consumer[order]
-    duration = trace.end[consumer] - trace.start[consumer]
+    current, must = -1, 0  # the consumer whose edges these are, and when it has to start
     for bite in bites(len(order), 8000):
         part = slice(bite.start, bite.stop)
-        for p, c, length in zip(producer[part].tolist(), consumer[part].tolist(), duration[part].tolist()):
-            must = latest[c] - length
+        for p, c in zip(producer[part].tolist(), consumer[part].tolist()):
+            if c != current:
+                current, must = c, latest[c] - duration[c]
             if must < latest[p]:
                 latest[p] = must
     slack = np.maximum(np.array(latest, np.float64) - trace.end, 0.0) if trace.n else np.zeros(0)
