@@ -90,7 +90,10 @@ class Session(TypedDict):
 
 
 class TraceRecord(TypedDict):
-    """One trace in the lists: what is known of it without opening it."""
+    """One trace in the lists: what is known of it without opening it.
+
+    When a trace has just come, ``nodes``, ``devices``, ``findings`` and ``headline`` are empty; it is told again when they are known.
+    """
 
     id: int
     run_id: int
