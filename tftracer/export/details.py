@@ -38,7 +38,7 @@ def parts_of_details(answers: Answers) -> Iterator[dict[str, Any]]:
     for part in (_of_nodes, _of_graph, _of_memory):
         columns = part(answers)
         for value in columns.values():
-            if isinstance(value, dict) and "dtype" in value and not value["data"].strip(b"\0"):
+            if isinstance(value, dict) and "dtype" in value and value["data"] == bytes(len(value["data"])):
                 value["data"] = b""
         yield columns
 
