@@ -149,6 +149,8 @@ def of_kinds(fields: Fields, wanted: Sequence[tuple[int, int]]) -> Iterator[tupl
 
     Mostly one kind is all: the first fields of messages that one program writes are alike, and so are the second ones.
     """
+    if not len(fields.number):
+        return
     first, wire = int(fields.number[0]), int(fields.wire[0])
     if (fields.number == first).all() and (fields.wire == wire).all():
         if (first, wire) in wanted:
