@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tftracer.trace.labels import input_spans
+from tftracer.trace.leading import leading_fields
 from tftracer.trace.model import Int32, Int64, Span, StringTable
 from tftracer.trace.scan import GRAPH_NODE, node_spans
 from tftracer.trace.strings import Hasher, distinct, equal_to, table
-from tftracer.trace.wire import LEN, UInt64, Window, leading_fields, of_kinds
+from tftracer.trace.wire import LEN, UInt64, Window, of_kinds
 
 _MOST_SLOTS = 20  # bits
 _NAME, _OP, _INPUT, _DEVICE = 1, 2, 3, 4  # numbers of NodeDef's fields; 5 is its attributes
