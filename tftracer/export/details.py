@@ -101,7 +101,9 @@ def _of_memory(answers: Answers) -> dict[str, Any]:
 
 def _offsets(owner: Int64, n: int) -> npt.NDArray[np.uint32]:
     """[n + 1] where each owner's entries lie among those of ``owner``, sorted."""
-    return np.searchsorted(owner, np.arange(n + 1)).astype(np.uint32)
+    offsets = np.zeros(n + 1, np.uint32)
+    np.cumsum(np.bincount(owner, minlength=n), out=offsets[1:])
+    return offsets
 
 
 def _short_labels(trace: Trace) -> tuple[StringTable, npt.NDArray[np.bool_]]:
@@ -183,6 +185,8 @@ def _related(answers: Answers) -> tuple[Int64, Int64]:
 
 def _same_name(trace: Trace, nodes: Int64, others: Int64) -> tuple[Int64, Int64]:
     """All pairs of one name on one GPU, the others in time order."""
+    if not len(nodes) or not len(others):
+        return nodes[:0], others[:0]
     parents = {parent: i for i, parent in enumerate(sorted({device.parent for device in trace.devices}))}
     parent = np.array([parents[device.parent] for device in trace.devices] or [0])
     key = parent[trace.device].astype(np.int64) * (len(trace.names) + 1) + trace.name

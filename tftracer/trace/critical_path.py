@@ -135,7 +135,7 @@ def slack_of(trace: Trace, edges: Edges) -> Float64:
     order = order_by(edges.rank[edges.consumer])[::-1]
     producer, consumer = edges.producer[order], edges.consumer[order]
     current, must = -1, 0  # the consumer whose edges these are, and when it has to start
-    for bite in bites(len(order), 8000):
+    for bite in bites(len(order), 20_000):
         part = slice(bite.start, bite.stop)
         for p, c in zip(producer[part].tolist(), consumer[part].tolist()):
             if c != current:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypedDict
 import numpy as np
 
 from tftracer.trace import ops as ops_
-from tftracer.trace.intervals import Bool, bites, distinct
+from tftracer.trace.intervals import Bool, Numbering, bites, distinct
 from tftracer.trace.model import Int32, Int64, StringTable, Trace
 from tftracer.trace.sorting import order_by
 from tftracer.web.messages import Finding, Memory, OpRow, Tensor
@@ -97,8 +97,9 @@ def _last_consumers(trace: Trace, graph: Graph, node: Int64, slot: Int64) -> tup
 def _places(trace: Trace, node: Int64, allocator: Int32, names: StringTable) -> tuple[Int64, list[tuple[int, str]]]:
     """An allocator of one name on two devices is two allocators."""
     stride = max(len(names), 1)
-    keys, place = np.unique(trace.device[node].astype(np.int64) * stride + allocator, return_inverse=True)
-    return place.astype(np.int64), [(int(k) // stride, names[int(k) % stride]) for k in keys]
+    key = trace.device[node].astype(np.int64) * stride + allocator
+    numbers = Numbering(key)
+    return numbers(key), [(k // stride, names[k % stride]) for k in numbers.values.tolist()]
 
 
 @dataclass(frozen=True)

@@ -296,7 +296,7 @@ def python_function(step: Step) -> Sentence | None:
 def memory_bound(step: Step) -> Sentence | None:
     """What TensorFlow's memory optimizer put in: it swaps tensors to the host, or computes them again."""
     text = bytes(step.trace.names.data)
-    if not any(part in text for part in (b"swap_in_", b"swap_out_", b"Recomputed/")):
+    if not any(part in text for part in (b"swap_", b"Recomputed/")):
         return None  # as in most steps: a million names are not looked at one by one
     marks = np.array([_saves_memory(name) for name in step.trace.names] or [False])
     chosen = step.mine & marks[step.trace.name]
