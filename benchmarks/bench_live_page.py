@@ -37,15 +37,16 @@ OPENS = """(() => {
     waiting = false; window.clickedAt = performance.now(); newest().click();
   }).observe(document, { childList: true, subtree: true });
 })()"""
-PRESSES = """() => {
-  performance.clearMarks();
+#: Presses the button and waits for the picture. Asking for it again and again would take the processor that it needs.
+PRESSES = """async () => {
   window.known = newest()?.href; waiting = true;
+  const painted = new Promise((done) => new PerformanceObserver((list) => {
+    const [mark] = list.getEntriesByName('tftracer:painted');
+    if (mark) done(mark);
+  }).observe({ type: 'mark' }));
   [...document.querySelectorAll('button')].find((b) => b.textContent.includes('Trace next step')).click();
-}"""
-PAINTED = """() => {
-  const mark = performance.getEntriesByName('tftracer:painted')[0];
-  const { timeOrigin } = performance;
-  return mark && { painted: timeOrigin + mark.startTime, clicked: timeOrigin + clickedAt, trace: mark.detail };
+  const mark = await painted, { timeOrigin } = performance;
+  return { painted: timeOrigin + mark.startTime, clicked: timeOrigin + clickedAt, trace: mark.detail };
 }"""
 
 
@@ -102,14 +103,10 @@ class Api:
 
 def once(page: Any, url: str, api: Api) -> tuple[int, float, float]:
     """Trace, milliseconds from the step's end to the click and to the painted timeline."""
-    from bench_page import until
-
     page.goto(url.partition("?")[0])
     page.locator("button", has_text="Trace next step").first.wait_for()
     page.wait_for_timeout(1500)  # a reader who finds the button takes longer
-    page.evaluate(PRESSES)
-    until(page, f"({PAINTED})() !== undefined")
-    found = page.evaluate(PAINTED)
+    found = page.evaluate(PRESSES)
     record = json.loads(api.read(f"traces/{found['trace']}"))
     ended = (record["started_at"] + record["duration_s"]) * 1e3
     return found["trace"], found["clicked"] - ended, found["painted"] - ended

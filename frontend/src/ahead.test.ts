@@ -14,7 +14,11 @@ vi.mock("./timeline/warm", () => ({ warm: loaded.warm }));
 const nothing = { render: () => null };
 
 /** A page with fetching ahead: what it asks for, its router, and the session that it sees. */
-function start(): { prepare: ReturnType<typeof vi.fn>; router: Router; state: ShallowRef<LiveState> } {
+function start(almostThere = (): Promise<void> => Promise.resolve()): {
+  prepare: ReturnType<typeof vi.fn>;
+  router: Router;
+  state: ShallowRef<LiveState>;
+} {
   const prepare = vi.fn();
   const state = shallowRef<LiveState>(emptyState);
   const router = createRouter({
@@ -25,7 +29,7 @@ function start(): { prepare: ReturnType<typeof vi.fn>; router: Router; state: Sh
       { path: "/traces/:id(\\d+)", name: "trace", component: nothing },
     ],
   });
-  fetchAhead({ prepare } as unknown as LiveClient, { state } as unknown as SessionStore, router);
+  fetchAhead({ prepare, almostThere } as unknown as LiveClient, { state } as unknown as SessionStore, router);
   return { prepare, router, state };
 }
 
@@ -59,6 +63,17 @@ describe("what is asked for ahead", () => {
     await router.push("/traces/7?node=3");
     await router.push("/runs/1");
     expect(prepare.mock.calls).toEqual([[7, true]]);
+  });
+
+  it("is waited for by the view, if it is almost there", async () => {
+    const waiting: (() => void)[] = [];
+    const { router } = start(() => new Promise((resolve) => waiting.push(resolve)));
+    const opened = router.push("/traces/7");
+    await vi.waitFor(() => expect(waiting).toHaveLength(1));
+    expect(router.currentRoute.value.path).toBe("/");
+    waiting[0]();
+    await opened;
+    expect(router.currentRoute.value.path).toBe("/traces/7");
   });
 
   it("is the trace view's code, warmed up, as soon as the page shows its session: once", async () => {

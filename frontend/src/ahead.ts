@@ -40,8 +40,11 @@ export function fetchAhead(client: LiveClient, { state }: SessionStore, router: 
       { passive: true },
     );
   }
-  router.beforeEach((to, from) => {
-    if (to.name === "trace" && to.path !== from.path) client.prepare(Number(to.params["id"]), true);
+  router.beforeEach(async (to, from) => {
+    if (to.name !== "trace" || to.path === from.path) return;
+    const trace = Number(to.params["id"]);
+    client.prepare(trace, true);
+    await client.almostThere(trace);
   });
   // The first view has what it shows: the connection and the processor are free.
   const stop = watch(state, ({ session }) => {

@@ -38,6 +38,9 @@ const LONGEST_PAUSE_MS = 10_000;
 const UPDATE_MS = 100;
 /** A larger trace is not asked for ahead: its timeline is megabytes, too. */
 const MOST_AHEAD_BYTES = 32 << 20;
+/** The timeline of one up to this size, some 4,000 nodes, takes not much longer than the shortest frame. */
+const MOST_SOON_BYTES = 2 << 20;
+const PATIENCE_MS = 20;
 
 export class LiveClient implements Client {
   readonly can = { control: true, notes: true, files: true, job: true };
@@ -116,6 +119,15 @@ export class LiveClient implements Client {
     const record = findTrace(this.state, trace)?.trace;
     const light = record?.state === "ready" && record.bytes <= MOST_AHEAD_BYTES;
     if (light || certainly) this.prepared.begin(trace);
+  }
+
+  /**
+   * Waits for a timeline that is as good as there: it is drawn at once, where a view that says that it loads, made and unmade,
+   * would take longer.
+   */
+  almostThere(trace: number): Promise<void> {
+    const bytes = findTrace(this.state, trace)?.trace.bytes ?? Infinity;
+    return this.prepared.within(trace, bytes <= MOST_SOON_BYTES ? PATIENCE_MS : 0);
   }
 
   private lost(): void {

@@ -63,6 +63,28 @@ describe("timelines asked for ahead", () => {
     expect(asked).toHaveLength(4);
   });
 
+  it("are waited for until they are there, have failed, or the patience is over", async () => {
+    const settled: string[] = [];
+    const wait = (name: string, trace: number): void => void prepared.within(trace, 20).then(() => settled.push(name));
+    for (const trace of [1, 2]) prepared.begin(trace);
+    wait("comes", 1);
+    wait("fails", 2);
+    wait("nobody asked", 9);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(settled).toEqual(["nobody asked"]);
+    asked[0].resolve(timeline(1));
+    asked[1].reject(new Error("the network is down"));
+    await vi.advanceTimersByTimeAsync(0);
+    expect(settled).toEqual(["nobody asked", "comes", "fails"]);
+    prepared.begin(3);
+    wait("takes long", 3);
+    await vi.advanceTimersByTimeAsync(19);
+    expect(settled).not.toContain("takes long");
+    await vi.advanceTimersByTimeAsync(1);
+    expect(settled).toContain("takes long");
+    expect(asked[2].ask.signal?.aborted).toBe(false);
+  });
+
   it("are dropped with the session that they are of", () => {
     prepared.begin(1);
     prepared.clear();

@@ -40,6 +40,16 @@ export class Prepared {
     flight.answer.catch(() => this.flights.get(trace) === flight && this.drop(trace));
   }
 
+  /** Settles when the answer is there, or in `patience` milliseconds; at once if none is on its way. */
+  async within(trace: number, patience: number): Promise<void> {
+    const flight = this.flights.get(trace);
+    if (flight === undefined) return;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const over = new Promise<void>((done) => (timer = setTimeout(done, patience)));
+    await Promise.race([flight.answer.catch(() => undefined), over]);
+    clearTimeout(timer);
+  }
+
   /** What was begun, or a new request. */
   take(trace: number, ask: Ask = {}): Promise<Timeline> {
     const flight = this.flights.get(trace);
