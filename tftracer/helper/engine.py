@@ -106,9 +106,7 @@ class Helped:
     def close(self) -> None:
         self.helper.close()
 
-    def _body(
-        self, do: str, traces: list[Trace], arguments: list[Any], urgent: bool = False
-    ) -> tuple[Body, dict[str, Any]]:
+    def _body(self, do: str, traces: list[Trace], arguments: list[Any], urgent: bool = False) -> tuple[Body, dict[str, Any]]:
         chunks: list[bytes] = []
         reply = self.helper.ask(do, traces, arguments, chunks.append, urgent=urgent)
         return Body(reply["content_type"], reply["encoding"], tuple(chunks)), reply

@@ -40,7 +40,6 @@ class TraceState:
     payload: Stored
     record_bytes: int = 0  # what the whole record takes in its file
 
-
     @property
     def summed_up(self) -> bool:
         """Whether it is known what is in it: not so if its job was killed just after it had stored it."""

@@ -92,7 +92,7 @@ class Session(TypedDict):
 class TraceRecord(TypedDict):
     """One trace in the lists: what is known of it without opening it.
 
-    When a trace has just come, ``nodes``, ``devices``, ``findings`` and ``headline`` are empty; it is told again when they are known.
+    Of a trace that has just come, ``nodes``, ``devices``, ``findings`` and ``headline`` are empty; it is told again with them.
     """
 
     id: int

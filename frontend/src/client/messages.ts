@@ -69,7 +69,7 @@ export interface Session {
   cut: string;
 }
 
-/** One trace in the lists: what is known of it without opening it. When a trace has just come, ``nodes``, ``devices``, ``findings`` and ``headline`` are empty; it is told again when they are known. */
+/** One trace in the lists: what is known of it without opening it. Of a trace that has just come, ``nodes``, ``devices``, ``findings`` and ``headline`` are empty; it is told again with them. */
 export interface TraceRecord {
   id: number;
   run_id: number;
