@@ -5,9 +5,10 @@ specialised yet.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
-from tftracer.helper.library import Format, Library, Payload, Question, Trace
+from tftracer.helper.library import Answered, Format, Library, Payload, Question, Trace
 from tftracer.session.file import compress
 from tftracer.trace.model import TraceContext
 
@@ -18,15 +19,14 @@ QUESTIONS = [Question(name, name) for name in ("timeline", "verdict")]
 FORMS = [Format(True, "gzip"), Format(True, "zstd")]
 
 
-def rehearse() -> Iterator[None]:
-    """One answer at each turn, of some milliseconds; who is asked for something real meanwhile stops."""
+def rehearse() -> Iterator[Callable[[], Answered]]:
+    """What to do in turn, some milliseconds each; who is asked for something real meanwhile leaves the rest."""
     raw = step(NODES)
     payload = Payload(compress(raw), True, len(raw), TraceContext())
-    for turn in range(TIMES):
+    for time in range(TIMES):
         library = Library(lambda trace: payload)
         for question in QUESTIONS:
-            library.ask(Trace("rehearsal", 1, 0.0, len(raw)), question, FORMS[turn % len(FORMS)])
-            yield
+            yield partial(library.ask, Trace("rehearsal", 1, 0.0, len(raw)), question, FORMS[time % len(FORMS)])
 
 
 def step(nodes: int) -> bytes:
