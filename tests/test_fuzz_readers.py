@@ -42,7 +42,7 @@ def test_changed_files_are_borne(name: str) -> None:
         targets.one_input(name, changed(chance.choice(samples), chance))
 
 
-@pytest.mark.parametrize("path", sorted((targets.DATA / "invalid").glob("*.bin")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", targets.FOUND, ids=lambda path: path.stem)
 def test_what_the_fuzzers_found_stays_fixed(path: Path) -> None:
     for name in targets.TARGETS:
         targets.one_input(name, path.read_bytes())

@@ -366,6 +366,7 @@ def tops(page: Page, lane: int) -> float:
 def test_a_lane_says_its_name_when_its_first_rows_are_scrolled_away(traced: TracePage) -> None:
     traced.page.set_viewport_size({"width": 1440, "height": 640})
     traced.open(HOROVOD)
+    expect(traced.page.get_by_test_id("verdict").get_by_role("listitem").first).to_be_visible(timeout=LONG)  # takes room
     name = traced.page.get_by_test_id("lane-1").locator(".title")
     expect(name).to_be_in_viewport()
     before = name.bounding_box()

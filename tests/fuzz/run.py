@@ -3,7 +3,8 @@
     python tests/fuzz/run.py [--scale 1.0] [--only NAME]
 
 No input may crash a reader, keep it for longer than a second or take more than MEMORY_MB. What breaks one is left in
-tests/out/fuzz; put it into tests/data/invalid (as NAME-what.bin) once it is fixed, where the tests try it for ever.
+tests/out/fuzz; put it into tests/data/invalid, or odd if it can be read (as NAME-what.bin), once it is fixed: the tests try it
+for ever.
 """
 
 from __future__ import annotations
