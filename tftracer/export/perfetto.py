@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tftracer.export.tracks import Tracks, tracks_of
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import Int64, NodeKind, StringTable, Trace
-from tftracer.trace.wire import varint
+from tftracer.trace.wire import message_field, number_field, text_field
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -50,21 +50,8 @@ def write_perfetto(answers: Answers, file: IO[bytes]) -> None:
 # ------------------------------------------------------------------------------------------------------------ wire format
 
 
-def _number(field: int, value: int) -> bytes:
-    return varint(field << 3) + varint(value)
-
-
-def _message(field: int, *parts: bytes) -> bytes:
-    body = b"".join(parts)
-    return varint(field << 3 | 2) + varint(len(body)) + body
-
-
-def _text(field: int, text: str) -> bytes:
-    return _message(field, text.encode("utf-8", "replace"))
-
-
 def _packet(sequence: int, *parts: bytes) -> bytes:
-    return _message(1, *parts, _number(10, sequence))
+    return message_field(1, *parts, number_field(10, sequence))
 
 
 def _padded(values: Int64, width: int) -> Bytes:
@@ -92,28 +79,31 @@ def _uuid(device: str, row: str = "") -> int:
 
 def _clock(origin: int, sequence: int) -> bytes:
     """The trace's clock is the epoch's."""
-    clocks = [_message(1, _number(1, clock), _number(2, origin)) for clock in (_BOOTTIME, _REALTIME)]
-    return _packet(sequence, _number(8, origin), _message(6, *clocks))
+    clocks = [message_field(1, number_field(1, clock), number_field(2, origin)) for clock in (_BOOTTIME, _REALTIME)]
+    return _packet(sequence, number_field(8, origin), message_field(6, *clocks))
 
 
 def _interned(trace: Trace, sequence: int) -> bytes:
     """Names once: of op types, categories, annotations; node names, then labels, are the annotations' values."""
     names = [op or "unknown" for op in trace.ops]
     values = _strings(29, trace.names, 1) + _strings(29, trace.labels, 1 + len(trace.names))
-    body = _message(
+    body = message_field(
         12,
-        *(_message(1, _number(1, kind + 1), _text(2, kind.name.lower())) for kind in NodeKind),
-        *(_message(2, _number(1, i + 1), _text(2, name)) for i, name in enumerate(names)),
-        *(_message(3, _number(1, i), _text(2, name)) for i, name in ((_NODE, "node"), (_LABEL, "label"))),
+        *(message_field(1, number_field(1, kind + 1), text_field(2, kind.name.lower())) for kind in NodeKind),
+        *(message_field(2, number_field(1, i + 1), text_field(2, name)) for i, name in enumerate(names)),
+        *(message_field(3, number_field(1, i), text_field(2, name)) for i, name in ((_NODE, "node"), (_LABEL, "label"))),
         values,
     )
-    return _packet(sequence, body, _number(13, _CLEARED))
+    return _packet(sequence, body, number_field(13, _CLEARED))
 
 
 def _strings(field: int, table: StringTable, first: int) -> bytes:
     data, offsets = bytes(table.data), table.offsets.tolist()
     return b"".join(
-        [_message(field, _number(1, first + i), _message(2, data[low:high])) for i, (low, high) in enumerate(_pairs(offsets))]
+        [
+            message_field(field, number_field(1, first + i), message_field(2, data[low:high]))
+            for i, (low, high) in enumerate(_pairs(offsets))
+        ]
     )
 
 
@@ -124,11 +114,17 @@ def _pairs(offsets: list[int]) -> Iterable[tuple[int, int]]:
 def _descriptors(tracks: Tracks, sequence: int) -> Iterator[bytes]:
     for rank, device in enumerate(tracks.devices):
         yield _packet(
-            sequence, _message(60, _number(1, _uuid(device)), _text(2, device), _number(11, _EXPLICIT), _number(12, rank))
+            sequence,
+            message_field(
+                60, number_field(1, _uuid(device)), text_field(2, device), number_field(11, _EXPLICIT), number_field(12, rank)
+            ),
         )
     for rank, row in enumerate(tracks.rows):
         uuid, parent = _uuid(row.device, row.title), _uuid(row.device)
-        yield _packet(sequence, _message(60, _number(1, uuid), _number(5, parent), _text(2, row.title), _number(12, rank)))
+        yield _packet(
+            sequence,
+            message_field(60, number_field(1, uuid), number_field(5, parent), text_field(2, row.title), number_field(12, rank)),
+        )
 
 
 # ----------------------------------------------------------------------------------------------------------------- slices
@@ -226,10 +222,16 @@ def _counters(answers: Answers, sequence: int) -> Iterator[bytes]:
         uuid, parent = _uuid(curve["device"], f"memory {curve['allocator']}"), _uuid(curve["device"])
         yield _packet(
             sequence,
-            _message(
-                60, _number(1, uuid), _number(5, parent), _text(2, curve["allocator"]), _message(8, _number(3, _SIZE_BYTES))
+            message_field(
+                60,
+                number_field(1, uuid),
+                number_field(5, parent),
+                text_field(2, curve["allocator"]),
+                message_field(8, number_field(3, _SIZE_BYTES)),
             ),
         )
         for time, size in zip(curve["time_ns"], curve["bytes"]):
-            event = _message(11, _number(9, _COUNTER), _number(11, uuid), _number(30, int(size) & (1 << 64) - 1))
-            yield _packet(sequence, _number(8, int(time) + origin), event)
+            event = message_field(
+                11, number_field(9, _COUNTER), number_field(11, uuid), number_field(30, int(size) & (1 << 64) - 1)
+            )
+            yield _packet(sequence, number_field(8, int(time) + origin), event)

@@ -11,6 +11,7 @@ from functools import partial
 from tftracer.helper.library import Answered, Format, Library, Payload, Question, Trace
 from tftracer.session.file import compress
 from tftracer.trace.model import TraceContext
+from tftracer.trace.wire import message_field, number_field, text_field
 
 NODES = 200
 #: Python specialises code that has run some times (PEP 659).
@@ -31,31 +32,22 @@ def rehearse() -> Iterator[Callable[[], Answered]]:
 
 def step(nodes: int) -> bytes:
     """RunMetadata of one device on which ops follow each other; fields as in TensorFlow's step_stats.proto."""
-    content = _text(1, "/job:localhost/replica:0/task:0/device:CPU:0")
+    content = text_field(1, "/job:localhost/replica:0/task:0/device:CPU:0")
     for i in range(nodes):
         start, took = 10**6 + 20 * i, 5 + i % 13
         name, label = f"layer_{i}/MatMul", f"layer_{i}/MatMul = MatMul(layer_{i - 1}/MatMul, ^layer_{i - 1}/read:1)"
-        times = [_number(2, start), _number(3, 1), _number(4, took), _number(5, took + 1), _text(8, label)]
-        times += [_number(9, start - 4), _number(10, i % 3), _number(13, start * 1000), _number(16, took * 1000)]
-        content += _message(2, _text(1, name) + b"".join(times))
-    return _message(1, _message(1, content))
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])
-
-
-def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value)
-
-
-def _message(field: int, content: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(content)) + content
-
-
-def _text(field: int, text: str) -> bytes:
-    return _message(field, text.encode())
+        times = [
+            number_field(2, start),
+            number_field(3, 1),
+            number_field(4, took),
+            number_field(5, took + 1),
+            text_field(8, label),
+        ]
+        times += [
+            number_field(9, start - 4),
+            number_field(10, i % 3),
+            number_field(13, start * 1000),
+            number_field(16, took * 1000),
+        ]
+        content += message_field(2, text_field(1, name) + b"".join(times))
+    return message_field(1, message_field(1, content))
