@@ -95,16 +95,16 @@ export class LiveClient implements Client {
     const { session } = this.state;
     // another session's traces may have the same numbers
     if (message.type === "snapshot" && session && message.payload.session.id !== session.id) this.prepared.clear();
-    this.change(reduce(this.state, message), message.type === "trace" ? 0 : UPDATE_MS);
-    if (message.type === "trace" && this.asked.delete(message.payload.run_id)) this.prepare(message.payload.id);
+    this.change(reduce(this.state, message));
+    if (message.type !== "trace") return;
+    this.announce();
+    if (this.asked.delete(message.payload.run_id)) this.prepare(message.payload.id);
   }
 
-  /** `pause`: between the last update and the one that tells this. */
-  private change(state: LiveState, pause = UPDATE_MS): void {
+  private change(state: LiveState): void {
     this.state = state;
-    const wait = Math.max(0, this.announcedAt + pause - performance.now());
-    if (pause === 0) this.announce();
-    else this.announcing ??= setTimeout(() => this.announce(), wait);
+    const wait = Math.max(0, this.announcedAt + UPDATE_MS - performance.now());
+    this.announcing ??= setTimeout(() => this.announce(), wait);
   }
 
   private announce(): void {
