@@ -118,7 +118,7 @@ def nodes_of(trace: int, api: Api) -> int:
         nodes: int = json.loads(api.read(f"traces/{trace}"))["nodes"]
         if nodes:
             return nodes
-        time.sleep(0.1)
+        time.sleep(0.1)  # the training has the processor meanwhile
 
 
 def measure(layers: int, folder: Path) -> None:

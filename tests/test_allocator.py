@@ -1,3 +1,5 @@
+"""What the C library does with freed arrays, seen by the page faults of a process of its own."""
+
 from __future__ import annotations
 
 import platform

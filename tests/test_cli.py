@@ -10,13 +10,14 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from cluster_jobs import wait_for
 from recording import killed_before_it_was_summed_up
 
 from tftracer import cli
@@ -83,8 +84,12 @@ def test_a_file_is_opened_shown_and_saved_again(tmp_path: Path) -> None:
 
 def test_a_trace_that_a_killed_job_did_not_sum_up_is_summed_up(tmp_path: Path) -> None:
     with viewing(killed_before_it_was_summed_up(tmp_path), "--port", 0, "--token", "secret") as (_, url):
-        while not (trace := json.loads(get(url, "api/traces/1", "secret")))["headline"]:
-            time.sleep(0.02)
+
+        def summed_up() -> Any:
+            trace = json.loads(get(url, "api/traces/1", "secret"))
+            return trace if trace["headline"] else None
+
+        trace = wait_for(summed_up)
         assert trace["nodes"] > 0 and trace["devices"]
 
 

@@ -274,7 +274,7 @@ class Writer:
                 self._guarded_trace(job)
                 continue
             while self._announced:
-                self._guarded(partial(self._sum_up, self._announced.popleft()))
+                self._guarded(self._sum_up_next)
             if job is None:
                 return
             self._guarded(job)
@@ -285,7 +285,7 @@ class Writer:
             try:
                 return self._jobs.get(timeout=AFTER_S if self._announced else None)
             except queue.Empty:
-                self._guarded(partial(self._sum_up, self._announced.popleft()))
+                self._guarded(self._sum_up_next)
 
     def _guarded_trace(self, job: TraceJob) -> None:
         try:
@@ -323,6 +323,9 @@ class Writer:
         recorder.store_trace(Part(TRACE, meta, packed, len(raw)), job.meter.handle.run_id)
         if not soon:
             self._announced.append(trace)
+
+    def _sum_up_next(self) -> None:
+        self._sum_up(self._announced.popleft())
 
     def _sum_up(self, trace: Trace) -> None:
         with contextlib.suppress(UnknownError):  # it has made way meanwhile

@@ -5,7 +5,7 @@ What is a message within a node is walked like the nodes themselves: all of one 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -126,7 +126,7 @@ def decode_resources(trace: Trace) -> tuple[Outputs, MemoryStats]:
         outputs.add(window, first, by_row(found[nodes_.OUTPUT]))
         block = slice(first, first + len(start))
         columns = {1: held.temp_bytes[block], 3: held.persistent_bytes[block]}
-        _take(window, by_row(found[nodes_.MEMORY_STATS]), columns, 0, len(start))
+        _take(window, by_row(found[nodes_.MEMORY_STATS]), columns, 0, own=False)
     return outputs.found(trace.raw), held
 
 
@@ -142,10 +142,10 @@ class _Outputs:
         n = len(outputs.row)
         slot, dtype = np.zeros(n, np.int64), np.zeros(n, np.int64)
         tensors = _take(window, outputs, {1: slot}, 3)
-        described = _take(window, tensors, {1: dtype}, 4, n)
+        described = _take(window, tensors, {1: dtype}, 4, own=False)
         numbers = {number: np.zeros(n, np.int64) for number in (1, 2, 4, 6)}
         spans = {3: (np.zeros(n, np.int64), np.zeros(n, np.int64))}
-        _take(window, described, numbers, 0, n, spans)
+        _take(window, described, numbers, 0, own=False, spans=spans)
         self.names.append(_hashed(self.hasher, window, *spans[3]))
         span = [outputs.start + window.low, outputs.end - outputs.start]
         self.parts.append([outputs.row + first, slot, numbers[1], numbers[2], numbers[6], numbers[4], dtype, *span])
@@ -173,14 +173,14 @@ def _take(
     messages: Messages,
     numbers: dict[int, Int64],
     inner: int,
-    n: int | None = None,
-    spans: dict[int, tuple[Int64, Int64]] = {},  # noqa: B006 (it is only read)
+    own: bool = True,
+    spans: Mapping[int, tuple[Int64, Int64]] = {},
 ) -> Messages:
     """Read varints and strings of messages into columns, by field number; returns the messages of number ``inner`` within them.
 
-    With ``n``, rows of the columns are those of ``messages.row``, else the messages' own numbers.
+    Rows of the columns are the messages' ``own`` numbers, or those of ``messages.row``.
     """
-    rows = messages.row if n is not None else np.arange(len(messages.row))
+    rows = np.arange(len(messages.row)) if own else messages.row
     found: list[Messages] = []
     wanted = [*((number, VARINT) for number in numbers), *((number, LEN) for number in (*spans, inner) if number)]
     for fields in walk(window, messages.start, messages.end):
