@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -192,12 +193,23 @@ def test_memory_that_runs_out_is_told() -> None:
 # -------------------------------------------------------------------------------------------------------------- what befalls it
 
 
-def test_killed_at_a_question_it_says_so_and_the_next_is_answered() -> None:
+def suspended(engine: Helped) -> psutil.Process:
+    """The helper, once it is really stopped: the signal alone leaves it time for an answer."""
+    worker = running(engine)
+    worker.suspend()
+    os.waitid(os.P_PID, worker.pid, os.WSTOPPED | os.WNOWAIT)
+    return worker
+
+
+def test_killed_at_a_question_it_says_so_and_the_next_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     source = Source(RAW)
     with helped(source) as engine:
-        worker = running(engine)
-        worker.suspend()  # so that the question is on its way when the end comes
-        failed: list[BaseException] = []
+        worker = suspended(engine)
+        asked, failed = threading.Event(), []
+
+        def receive(line: socket.socket, until: float | None) -> tuple[bytes, Any]:
+            asked.set()  # the whole question is on the line: one that was killed before would be started and asked anew
+            return frames.receive(line, until)
 
         def ask() -> None:
             try:
@@ -205,10 +217,10 @@ def test_killed_at_a_question_it_says_so_and_the_next_is_answered() -> None:
             except BaseException as error:
                 failed.append(error)
 
+        monkeypatch.setattr(process, "receive", receive)
         asking = threading.Thread(target=ask)
         asking.start()
-        while engine.helper.is_free:
-            pass
+        assert asked.wait(WAIT_S)
         worker.kill()
         asking.join(WAIT_S)
         assert isinstance(failed[0], HelperError) and "SIGKILL" in str(failed[0]) and "tftracer FILE" in str(failed[0])
@@ -229,8 +241,7 @@ def test_killed_between_two_questions_nobody_notices() -> None:
 def test_one_that_hangs_is_ended() -> None:
     source = Source(RAW)
     with helped(source) as engine:
-        worker = running(engine)
-        worker.suspend()
+        worker = suspended(engine)
         engine.helper.patience_s = 0.1
         with pytest.raises(HelperError, match="did not come to its end"):
             engine.ask(source.trace(0), VERDICT, JSON)
