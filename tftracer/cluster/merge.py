@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tftracer.cluster.parts import Aligned, Owners
-from tftracer.trace.model import UNKNOWN_TIME, Device, Int32, Int64, StringTable, Trace
+from tftracer.trace.model import UNKNOWN_TIME, Device, Int32, Int64, StringTable, Trace, concatenated
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def merge(aligned: Sequence[Aligned], owners: Owners) -> Merged:
     names, name = _joined([t.names for t in traces], [t.name for t in traces])
     ops, op = _joined([t.ops for t in traces], [t.op for t in traces])
     labels, label = _joined([t.labels for t in traces], [t.label for t in traces])
-    start = _together([a.start for a in aligned]) - origin
+    start = concatenated([a.start for a in aligned]) - origin
     shift = [a.start - a.part.trace.start - origin for a in aligned]
     nothing = np.zeros(int(first[-1]), np.int64)
     merged = Trace(
@@ -56,14 +56,14 @@ def merge(aligned: Sequence[Aligned], owners: Owners) -> Merged:
         label=label,
         kind=np.concatenate([t.kind for t in traces]) if traces else np.zeros(0, np.int8),
         start=start,
-        end=_together([a.end for a in aligned]) - origin,
+        end=concatenated([a.end for a in aligned]) - origin,
         op_start=_shifted(traces, shift, lambda t: t.op_start),
         op_end=_shifted(traces, shift, lambda t: t.op_end),
         scheduled=_shifted(traces, shift, lambda t: t.scheduled),
-        thread=_together([t.thread for t in traces]),
+        thread=concatenated([t.thread for t in traces]),
         offset=nothing,
         size=nothing,
-        bytes_moved=_together([t.bytes_moved for t in traces]),
+        bytes_moved=concatenated([t.bytes_moved for t in traces]),
         notes=sorted({note for t in traces for note in t.notes}),
         source="job",
     )
@@ -90,17 +90,13 @@ def _title(device: Device, owner: str, recorder: str) -> str:
     return unit if owner == recorder else f"{unit} for {recorder}"
 
 
-def _together(columns: Sequence[Int64]) -> Int64:
-    return np.concatenate(columns) if columns else np.zeros(0, np.int64)
-
-
 def _shifted(traces: Sequence[Trace], shift: Sequence[Int64], column: Callable[[Trace], Int64]) -> Int64:
     """A time column moved as its nodes' starts were; what is not known stays so, nothing precedes time 0."""
     moved = []
     for trace, by in zip(traces, shift):
         times = column(trace)
         moved.append(np.where(times == UNKNOWN_TIME, UNKNOWN_TIME, np.maximum(times + by, 0)))
-    return _together(moved)
+    return concatenated(moved)
 
 
 def _numbered(columns: Sequence[Int32], sizes: Sequence[int]) -> Int32:

@@ -38,6 +38,10 @@ class Trace(NamedTuple):
     started_at: float
     bytes: int
 
+    @classmethod
+    def of(cls, session: str, record: TraceRecord) -> Trace:
+        return cls(session, record["id"], record["started_at"], record["bytes"])
+
     @property
     def tag(self) -> str:
         return f"{self.session}-{self.id}-{self.started_at:.6f}-{self.bytes}"

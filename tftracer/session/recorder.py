@@ -194,7 +194,7 @@ class Recorder:
     def sum_up_later(self, record: TraceRecord) -> None:
         """Find out what is in a trace of which its record does not say it."""
         if self._threads:
-            self._threads.sum_up_later(Trace(self.model.facts["id"], record["id"], record["started_at"], record["bytes"]))
+            self._threads.sum_up_later(Trace.of(self.model.facts["id"], record))
 
     def request_traces(self, run_id: int | None, steps: int) -> None:
         """Trace the next ``steps`` steps of a run (None: of whichever comes); 0 takes the request back."""

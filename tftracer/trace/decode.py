@@ -28,6 +28,7 @@ from tftracer.trace.model import (
     Span,
     StringTable,
     Trace,
+    concatenated,
 )
 from tftracer.trace.nodes import Messages
 from tftracer.trace.resources import BLOCK, MemoryStats, Outputs, decode_memory, decode_outputs
@@ -117,8 +118,8 @@ def decode_run_metadata(raw: bytes, communication_ops: str = "") -> Trace:
     """
     found = outline(raw)
     device = _device_codes(found)
-    offset = _joined([part for _, spans in found.device for part in spans.starts])
-    behind = _joined([part for _, spans in found.device for part in spans.ends])
+    offset = concatenated([part for _, spans in found.device for part in spans.starts])
+    behind = concatenated([part for _, spans in found.device for part in spans.ends])
     found.device.clear()
     columns, messages = _read(raw, offset, behind)
     notes: list[str] = []
@@ -153,10 +154,6 @@ def decode_run_metadata(raw: bytes, communication_ops: str = "") -> Trace:
     trace.kind = node_kinds(trace.devices, trace.device, trace.names, trace.name, trace.ops, trace.op, communication_ops)
     _set_bytes_moved(trace)
     return trace
-
-
-def _joined(parts: list[Int64]) -> Int64:
-    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
 def _device_codes(found: Outline) -> Int32:

@@ -5,14 +5,14 @@ Nothing is decoded for a node: what is compared with the names of a trace is its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from tftracer.trace.labels import input_spans
 from tftracer.trace.leading import leading_fields
-from tftracer.trace.model import Int32, Int64, Span, StringTable
+from tftracer.trace.model import Int32, Int64, Span, StringTable, concatenated
 from tftracer.trace.scan import GRAPH_NODE, node_spans
 from tftracer.trace.strings import Hasher, distinct, equal_to, table
 from tftracer.trace.wire import LEN, UInt64, Window, of_kinds
@@ -41,8 +41,8 @@ def read_graph(raw: bytes, span: Span, hasher: Hasher) -> GraphNodes:
     """The nodes of the GraphDef at ``span``. FormatError and TruncatedError for bytes that are none."""
     window = Window(raw, span.offset, span.offset + span.size)
     spans = node_spans(raw, span.offset, span.offset + span.size, GRAPH_NODE)
-    start = _joined(spans.starts) - window.low
-    end = _joined(spans.ends) - window.low
+    start = concatenated(spans.starts) - window.low
+    end = concatenated(spans.ends) - window.low
     columns = {number: np.zeros((2, len(start)), np.int64) for number in (_NAME, _OP, _DEVICE)}
     inputs: list[tuple[Int64, Int64, Int64]] = []
     for fields in leading_fields(window, start, end, _DEVICE):
@@ -52,7 +52,7 @@ def read_graph(raw: bytes, span: Span, hasher: Hasher) -> GraphNodes:
                 inputs.append((row, offset, size))
             else:
                 columns[number][0, row], columns[number][1, row] = offset, size
-    node, offset, size = (_joined(column) for column in zip(*inputs)) if inputs else np.zeros((3, 0), np.int64)
+    node, offset, size = (concatenated(column) for column in zip(*inputs)) if inputs else np.zeros((3, 0), np.int64)
     some = size > 0
     node, offset, size = node[some], offset[some], size[some]
     device, devices = _coded(window, raw, hasher, *columns[_DEVICE])
@@ -68,10 +68,6 @@ def read_graph(raw: bytes, span: Span, hasher: Hasher) -> GraphNodes:
         slot=slot,
         text=lambda i: window.bytes[first[i] : first[i] + length[i]].tobytes(),
     )
-
-
-def _joined(parts: Sequence[Int64]) -> Int64:
-    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
 def _coded(window: Window, raw: bytes, hasher: Hasher, offset: Int64, size: Int64) -> tuple[Int32, StringTable]:

@@ -32,6 +32,11 @@ MAX_COLLECTED_NODES = 1 << 20
 UNKNOWN_TIME = -1
 
 
+def concatenated(parts: Sequence[Int64]) -> Int64:
+    """One column of the parts, which may be none at all."""
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+
 class StringTable(Sequence[str]):
     """Distinct strings as one UTF-8 blob and n+1 offsets into it; an entry becomes a ``str`` when it is asked for."""
 

@@ -86,7 +86,7 @@ class Analyses:
         return self._of(record) if self._session else None
 
     def _of(self, record: TraceRecord) -> Trace:
-        return Trace(self._session, record["id"], record["started_at"], record["bytes"])
+        return Trace.of(self._session, record)
 
     async def ask(self, trace: Trace, question: Question, form: Format) -> Body:
         """The encoded answer. Cancelling it is giving up: if nobody else waits, what has not begun never does."""
