@@ -2,6 +2,8 @@
 SHELL := bash
 PYTHON ?= python3
 PIP := install -q --disable-pip-version-check
+# An old pip (20.3, beside Debian's Python 3.9) cannot install in development mode with today's setuptools.
+venv = $(PYTHON) -m venv $(1) && $(1)/bin/pip $(PIP) --upgrade pip
 PORT ?= 9999
 RUNTIME := tornado msgpack protobuf numpy zstandard
 
@@ -13,24 +15,24 @@ help:  ## this list
 
 # ------------------------------------------------------------------------------------------------------ environments
 .venv/.made: setup.py
-	$(PYTHON) -m venv .venv
+	$(call venv,.venv)
 	.venv/bin/pip $(PIP) "tensorflow-cpu>=2.12,<2.22"
 	.venv/bin/pip $(PIP) -e .
 	touch $@
 
 .envs/view/.made: setup.py tests/requirements.txt  # no TensorFlow: the viewer's tests, the browser, lint, docs
-	$(PYTHON) -m venv .envs/view
+	$(call venv,.envs/view)
 	.envs/view/bin/pip $(PIP) -e . -r tests/requirements.txt
 	touch $@
 
 .envs/tf215/.made: setup.py
-	$(PYTHON) -m venv .envs/tf215
+	$(call venv,.envs/tf215)
 	.envs/tf215/bin/pip $(PIP) "tensorflow-cpu==2.15.1" pytest pytest-timeout hypothesis psutil
 	.envs/tf215/bin/pip $(PIP) -e .
 	touch $@
 
 .envs/tf221/.made: setup.py
-	$(PYTHON) -m venv .envs/tf221
+	$(call venv,.envs/tf221)
 	.envs/tf221/bin/pip $(PIP) "tensorflow-cpu==2.21.*" pytest pytest-timeout hypothesis psutil
 	.envs/tf221/bin/pip $(PIP) -e .
 	touch $@

@@ -28,7 +28,6 @@ setup(
     entry_points={"console_scripts": ["tftracer = tftracer.cli:main"]},
     classifiers=[
         "Intended Audience :: Developers",
-        "License :: OSI Approved :: Apache Software License",
         "Programming Language :: Python :: 3",
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
         "Topic :: Software Development :: Debuggers",
