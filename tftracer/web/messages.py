@@ -84,7 +84,7 @@ class Session(TypedDict):
     live: bool  # False: reopened from a file
     file: str  # the spool or the file; "" if in memory only
     steps_lost: int  # steps that were not counted because the queue was full
-    hook_cost_s: float | None  # what the tracer adds to an untraced step
+    hook_cost_s: float | None  # what the tracer adds to an untraced step that leaves it cold caches
     problems: list[Problem]
     cut: str  # of a file that was cut short: what was lost, in words
 
