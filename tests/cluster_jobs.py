@@ -24,6 +24,8 @@ from tftracer.session.tracker import Capture, SessionFacts
 
 DATA = Path(__file__).parent / "data"
 PATIENCE_S = 60.0
+#: Why a process that could have traced did not, on a machine with too much to do.
+LATE = ("had begun before the request came", "did not answer in time")
 
 
 def wait_for(found: Callable[[], Any], what: str = "") -> Any:
@@ -120,9 +122,14 @@ class Rank:
         return wait_for(look, f"{count} processes {state}")
 
     def trace(self, **request: Any) -> Any:
-        """A trace on all, as soon as nobody is waited for any more."""
-        asked = json.loads(self.ask("api/job/trace", request))
-        return self.settled(asked["id"])
+        """A trace on all, as soon as nobody is waited for any more. On a busy machine a request may be late: then another."""
+
+        def look() -> Any:
+            found = self.settled(json.loads(self.ask("api/job/trace", request))["id"])
+            late = [why for why in found["missing"].values() if any(words in why for words in LATE)]
+            return None if late else found
+
+        return wait_for(look, "a trace on all that nobody was late for")
 
     def settled(self, trace_id: int) -> Any:
         def look() -> Any:
