@@ -3,7 +3,8 @@ SHELL := bash
 PYTHON ?= python3
 PIP := install -q --disable-pip-version-check
 # An old pip (20.3, beside Debian's Python 3.9) cannot install in development mode with today's setuptools.
-venv = $(PYTHON) -m venv $(1) && $(1)/bin/pip $(PIP) --upgrade pip
+venv = $(PYTHON) -m venv $(1) && { $(1)/bin/python -c "import pip; exit(int(pip.__version__.split('.')[0]) < 22)" || \
+  $(1)/bin/pip $(PIP) --upgrade pip; }
 PORT ?= 9999
 RUNTIME := tornado msgpack protobuf numpy zstandard
 

@@ -2,18 +2,21 @@
 
     python benchmarks/bench_exports.py [--rounds N]
 
-Starts itself in the environments of 2.15 (TensorFlow's Timeline, ours) and of the original, in turn, so that both see the
-same machine. Each figure is the best of the rounds, and of the first one, from a RunMetadata message in memory to the finished
-text; ours begins with serializing it. CPU is of all threads of the process.
+Starts itself in the environments of 2.15 (TensorFlow's Timeline, ours) and of the original; they take turns round by round, so
+that all see the same machine, whose speed may change within a minute. Each figure is the best of the rounds, and of the first
+one, from a RunMetadata message in memory to the finished text; ours begins with serializing it. CPU is of all threads of the
+process.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import NamedTuple
@@ -48,6 +51,14 @@ def large(path: Path) -> Path:
     return path
 
 
+class Once(NamedTuple):
+    """Seconds but the last."""
+
+    wall: float
+    cpu: float
+    characters: int
+
+
 class Measured(NamedTuple):
     """Seconds but the last."""
 
@@ -56,18 +67,18 @@ class Measured(NamedTuple):
     first: float
     characters: int
 
-
-def best(rounds: int, call) -> Measured:
-    walls, cpus, size = [], [], 0
-    for _ in range(rounds):
-        started, used = perf_counter(), process_time()
-        size = len(call())
-        walls.append(perf_counter() - started)
-        cpus.append(process_time() - used)
-    return Measured(min(walls), min(cpus), walls[0], size)
+    @classmethod
+    def of(cls, rounds: list[Once]) -> Measured:
+        return cls(min(r.wall for r in rounds), min(r.cpu for r in rounds), rounds[0].wall, rounds[0].characters)
 
 
-def measure(which: str, path: Path, rounds: int) -> dict[str, Measured]:
+def once(call: Callable[[], str]) -> Once:
+    started, used = perf_counter(), process_time()
+    size = len(call())
+    return Once(perf_counter() - started, process_time() - used, size)
+
+
+def calls(which: str, path: Path) -> dict[str, Callable[[], str]]:
     if which == "original":
         import original  # noqa: F401 (lets the next imports work)
 
@@ -78,23 +89,62 @@ def measure(which: str, path: Path, rounds: int) -> dict[str, Measured]:
 
     metadata = (tf.RunMetadata if which == "original" else tf.compat.v1.RunMetadata).FromString(path.read_bytes())
     if which == "original":
-        return {"original, visualize": best(rounds, lambda: Timeline(run_metadata=metadata).visualize())}
+        return {"original, visualize": lambda: Timeline(run_metadata=metadata).visualize()}
     return {
-        "TensorFlow, Chrome JSON": best(rounds, lambda: own.Timeline(metadata.step_stats).generate_chrome_trace_format()),
-        "ours, Chrome JSON": best(rounds, lambda: Timeline(metadata).to_chrome_trace()),
-        "ours, visualize": best(rounds, lambda: Timeline(metadata).visualize()),
+        "TensorFlow, Chrome JSON": lambda: own.Timeline(metadata.step_stats).generate_chrome_trace_format(),
+        "ours, Chrome JSON": lambda: Timeline(metadata).to_chrome_trace(),
+        "ours, visualize": lambda: Timeline(metadata).visualize(),
     }
 
 
-def started(which: str, path: Path, rounds: int) -> dict[str, Measured]:
+def serve(which: str, path: Path) -> None:
+    """One round for each line that comes."""
+    answers, sys.stdout = sys.stdout, sys.stderr  # whoever prints does not answer
+    known = calls(which, path)
+    print(json.dumps(list(known)), file=answers, flush=True)
+    for name in sys.stdin:
+        print(json.dumps(once(known[name.strip()])), file=answers, flush=True)
+
+
+@contextlib.contextmanager
+def started(which: str, path: Path) -> Iterator[dict[str, Callable[[], Once]]]:
+    """What the process measures, each for one round."""
     python = ROOT / ".envs" / ("original" if which == "original" else "tf215") / "bin" / "python"
-    command = [str(python), __file__, "--measure", which, "--path", str(path), "--rounds", str(rounds)]
-    with tempfile.TemporaryDirectory() as elsewhere:  # or the working tree would be imported in the place of the original
-        found = environment(ours=which == "ours")
-        done = subprocess.run(command, capture_output=True, text=True, cwd=elsewhere, check=False, env=found)
-    if done.returncode:
-        sys.exit(done.stderr[-3000:])
-    return {name: Measured(*measured) for name, measured in json.loads(done.stdout.splitlines()[-1]).items()}
+    command = [str(python), __file__, "--measure", which, "--path", str(path)]
+    pipe = subprocess.PIPE
+    # Elsewhere, or the working tree would be imported in the place of the original.
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        (Path(folder) / "errors").open("w+") as errors,
+        subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=errors, text=True, cwd=folder, env=environment(ours=which == "ours")
+        ) as process,
+    ):
+
+        def answer() -> list:
+            line = process.stdout.readline()
+            if not line:
+                errors.seek(0)
+                sys.exit(errors.read()[-3000:])
+            return json.loads(line)
+
+        def round_of(name: str) -> Once:
+            print(name, file=process.stdin, flush=True)
+            return Once(*answer())
+
+        names = answer()
+        yield {name: lambda name=name: round_of(name) for name in names}
+        process.stdin.close()
+
+
+def measured(path: Path, rounds: int) -> dict[str, Measured]:
+    found: dict[str, list[Once]] = {}
+    with started("ours", path) as ours, started("original", path) as original:
+        for number in range(rounds):
+            for name, measure in {**ours, **original}.items():
+                if number == 0 or path == SMALL or name not in original:  # of the large step it takes long enough
+                    found.setdefault(name, []).append(measure())
+    return {name: Measured.of(took) for name, took in found.items()}
 
 
 def main() -> None:
@@ -104,13 +154,13 @@ def main() -> None:
     parser.add_argument("--path", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
-        print(json.dumps(measure(options.measure, options.path, options.rounds)))
+        serve(options.measure, options.path)
         return
     sys.path.insert(0, str(ROOT))
     with tempfile.TemporaryDirectory() as folder:
         for path in (SMALL, large(Path(folder) / "large.pb")):
             nodes = 8009 if path == SMALL else 8009 * COPIES
-            found = {**started("ours", path, options.rounds), **started("original", path, options.rounds if path == SMALL else 1)}
+            found = measured(path, options.rounds)
             print(f"{nodes:,} nodes")
             print(f"  {'':<26} {'best':>9}    {'CPU':>9}    {'first':>9}")
             for name, (wall, cpu, first, size) in found.items():

@@ -14,14 +14,13 @@ import contextlib
 import copy
 import sys
 import weakref
-from collections import deque
 from statistics import median
 from sys import getrefcount
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from tftracer.errors import MissingTensorFlowError
-from tftracer.session.requests import Requests, Ticket
+from tftracer.session.requests import Ticket
 from tftracer.session.tracker import MAX_UNSEEN, MAX_WAITING, Capture, SessionFacts, Tracker
 
 if TYPE_CHECKING:
@@ -233,11 +232,13 @@ def cost_of(hook: StepRecorder) -> float | None:
     other things, as TensorFlow does. In a bare loop, as beside the shortest steps, it takes less than a tenth of that.
     """
     v1 = tensorflow().compat.v1
-    tried = copy.copy(hook)
-    tried._events, tried._requests, others, times = deque(), Requests(), b"x" * _CACHES, []
+    tried, tracker = copy.copy(hook), Tracker()
+    tried._tracker, tried._requests, tried._events = tracker, tracker.requests, tracker.events
+    others, times = b"x" * _CACHES, []
     for _ in range(15):
         context = v1.train.SessionRunContext(v1.train.SessionRunArgs([None, None], None), None)
-        values = v1.train.SessionRunValues(None, None, v1.RunMetadata())
+        metadata = v1.RunMetadata()  # held by a name, too, as TensorFlow does
+        values = v1.train.SessionRunValues(None, None, metadata)
         others.count(b"y")
         start = perf_counter_ns()
         tried.before_run(context)
@@ -246,7 +247,7 @@ def cost_of(hook: StepRecorder) -> float | None:
         again = perf_counter_ns()
         tried.after_run(context, values)
         times.append(perf_counter_ns() - again + between - start)
-    return None if hook._tracker.off else median(times) * 1e-9
+    return None if tracker.off else median(times) * 1e-9
 
 
 def references_of_fresh() -> int:

@@ -14,6 +14,7 @@ import gc
 import importlib
 import inspect
 import pkgutil
+import shutil
 import socket
 import sys
 import tempfile
@@ -230,14 +231,15 @@ def broken(owner: Any, name: str, mode: str) -> Iterator[threading.Event]:
 
 def losses_with(owner: Any, name: str, mode: str, page: bool = False) -> tuple[list[float], bool]:
     """The losses of a run in which the function fails, and whether it was called at all."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        context = broken(owner, name, mode)
-        event: list[threading.Event] = []
-        try:
-            run = seen_run if page else traced_run
-            losses = run(folder, lambda: event.append(context.__enter__()), lambda: event[0].wait(3))
-        finally:
-            context.__exit__(None, None, None)
+    folder = tempfile.mkdtemp()
+    context = broken(owner, name, mode)
+    event: list[threading.Event] = []
+    try:
+        run = seen_run if page else traced_run
+        losses = run(folder, lambda: event.append(context.__enter__()), lambda: event[0].wait(3))
+    finally:
+        context.__exit__(None, None, None)
+        shutil.rmtree(folder, ignore_errors=True)  # what was broken may write there still
     return losses, event[0].is_set()
 
 

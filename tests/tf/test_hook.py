@@ -47,6 +47,12 @@ def runs(recorder: Recorder) -> dict[str, Any]:
     return {run["title"]: run for run in recorder.runs()}
 
 
+def test_what_it_costs_is_found_out_without_a_step_of_the_scripts(recorder: Recorder) -> None:
+    recorder.hook_factory()
+    assert runs(recorder) == {} and recorder.tracker.steps_done() == {}
+    assert recorder.session()["hook_cost_s"] > 0
+
+
 def test_new_arrays_each_step_make_one_run(recorder: Recorder) -> None:
     inputs, train, loss = model()
     with tf.train.MonitoredTrainingSession(hooks=[recorder.hook_factory()]) as session:
