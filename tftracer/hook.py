@@ -229,7 +229,7 @@ def session_facts(session: Any) -> SessionFacts:
 
 def cost_of(hook: StepRecorder) -> float | None:
     """Seconds that the hook takes for an untraced step of some milliseconds: before each of its calls the caches are filled with
-    other things, as TensorFlow does. In a bare loop, as beside the shortest steps, it takes less than a tenth of that.
+    other things, as TensorFlow does. In a bare loop, as beside the shortest steps, it takes a fraction of that.
     """
     v1 = tensorflow().compat.v1
     tried, tracker = copy.copy(hook), Tracker()
