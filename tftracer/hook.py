@@ -14,6 +14,7 @@ import contextlib
 import copy
 import sys
 import weakref
+from collections.abc import Callable
 from statistics import median
 from sys import getrefcount
 from time import perf_counter_ns
@@ -235,18 +236,18 @@ def cost_of(hook: StepRecorder) -> float | None:
     tried, tracker = copy.copy(hook), Tracker()
     tried._tracker, tried._requests, tried._events = tracker, tracker.requests, tracker.events
     others, times = b"x" * _CACHES, []
+
+    def cold(call: Callable[..., Any], *arguments: Any) -> int:
+        others.count(b"y")
+        start = perf_counter_ns()
+        call(*arguments)
+        return perf_counter_ns() - start
+
     for _ in range(15):
         context = v1.train.SessionRunContext(v1.train.SessionRunArgs([None, None], None), None)
         metadata = v1.RunMetadata()  # held by a name, too, as TensorFlow does
         values = v1.train.SessionRunValues(None, None, metadata)
-        others.count(b"y")
-        start = perf_counter_ns()
-        tried.before_run(context)
-        between = perf_counter_ns()
-        others.count(b"y")
-        again = perf_counter_ns()
-        tried.after_run(context, values)
-        times.append(perf_counter_ns() - again + between - start)
+        times.append(cold(tried.before_run, context) + cold(tried.after_run, context, values))
     return None if tracker.off else median(times) * 1e-9
 
 
