@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -396,8 +395,7 @@ def test_a_recorders_traces_are_summed_up_and_opened_by_it(tmp_path: Path) -> No
         steps(recorder, 3, {2: RAW})
         record = recorder.trace_record(1)
         assert (record["state"], record["nodes"] > 0, record["headline"] != "") == ("ready", True, True)
-        pid = recorder.engine.helper.pid
-        assert pid is not None
+        assert recorder.engine.helper.pid is not None
         server = WebServer(recorder, Options(0), engine=recorder.engine)
         server.start()
         try:
@@ -405,7 +403,7 @@ def test_a_recorders_traces_are_summed_up_and_opened_by_it(tmp_path: Path) -> No
             chrome = Client(server).get("/api/traces/1/file?format=chrome")
             assert (answer.status, chrome.status, chrome.json["traceEvents"] != []) == (200, 200, True)
             assert msgpack.unpackb(answer.body)["sentences"][0]["text"] == record["headline"]
-            os.kill(pid, signal.SIGSTOP)
+            suspended(recorder.engine)
             recorder.engine.helper.patience_s = 0.1
             failed = Client(server).get("/api/traces/1/ops")
             assert (failed.status, failed.code) == (503, "analysis_failed")
