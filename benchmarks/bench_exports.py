@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
 import subprocess
 import sys
@@ -133,8 +134,7 @@ def started(which: str, path: Path) -> Iterator[dict[str, Callable[[], Once]]]:
             return Once(*answer())
 
         names = answer()
-        yield {name: lambda name=name: round_of(name) for name in names}
-        process.stdin.close()
+        yield {name: functools.partial(round_of, name) for name in names}
 
 
 def measured(path: Path, rounds: int) -> dict[str, Measured]:
