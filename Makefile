@@ -1,6 +1,6 @@
 # One target a check. Everything is made inside this folder: .venv (the demo), .envs (the tests' environments).
 SHELL := bash
-PYTHON ?= python3
+export PYTHON ?= python3
 PIP := install -q --disable-pip-version-check
 # An old pip (20.3, beside Debian's Python 3.9) cannot install in development mode with today's setuptools.
 venv = $(PYTHON) -m venv $(1) && { $(1)/bin/python -c "import pip; exit(int(pip.__version__.split('.')[0]) < 22)" || \
