@@ -6,35 +6,20 @@ A ``Rank`` steps as the hook does, through the same tracker; its traced steps ca
 from __future__ import annotations
 
 import contextlib
-import json
 import socket
 import threading
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgpack
 import pytest
+from job_page import PATIENCE_S, JobPage, wait_for
 
 from tftracer.server import TracingServer
 from tftracer.session.tracker import Capture, SessionFacts
 
 DATA = Path(__file__).parent / "data"
-PATIENCE_S = 60.0
-#: Why a process that could have traced did not, on a machine with too much to do.
-LATE = ("had begun before the request came", "did not answer in time")
-
-
-def wait_for(found: Callable[[], Any], what: str = "") -> Any:
-    """What ``found`` returns, as soon as it is true."""
-    end, pause = time.monotonic() + PATIENCE_S, threading.Event()
-    while not (value := found()):
-        assert time.monotonic() < end, f"waited in vain for {what or found}"
-        pause.wait(0.02)
-    return value
 
 
 def horovod_environment(monkeypatch: pytest.MonkeyPatch, rank: int, size: int, job: int = 1) -> None:
@@ -44,8 +29,8 @@ def horovod_environment(monkeypatch: pytest.MonkeyPatch, rank: int, size: int, j
     monkeypatch.setenv("HOROVOD_GLOO_RENDEZVOUS_ADDR", "127.0.0.1")
 
 
-class Rank:
-    """One process of a job. ``step`` makes a step; ``train`` goes on making them on a thread."""
+class Rank(JobPage):
+    """One process of a job, and its page. ``step`` makes a step; ``train`` goes on making them on a thread."""
 
     def __init__(self, server: TracingServer, rank: int) -> None:
         self.server, self.rank = server, rank
@@ -83,32 +68,8 @@ class Rank:
             self._thread.join(PATIENCE_S)
         self.server.close()
 
-    # ----------------------------------------------------------------------------------------------------------- HTTP
-
-    def ask(self, path: str, body: Any = None, method: str = "", accept: str = "application/json") -> bytes:
-        data = json.dumps(body).encode() if body is not None else None
-        headers = {"Authorization": f"Bearer {self.server.token}", "Accept": accept}
-        if data is not None:
-            headers["Content-Type"] = "application/json"
-        url = self.server.url.partition("?")[0] + path.lstrip("/")
-        request = urllib.request.Request(url, data, headers, method=method or None)
-        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
-            return bytes(answer.read())
-
-    def get(self, path: str) -> Any:
-        return json.loads(self.ask(path))
-
-    def packed(self, path: str) -> Any:
-        return msgpack.unpackb(self.ask(path, accept="application/msgpack"))
-
-    def refusal(self, path: str, body: Any = None, method: str = "") -> tuple[int, str]:
-        with pytest.raises(urllib.error.HTTPError) as refused:
-            self.ask(path, body, method)
-        with refused.value as error:
-            return error.code, json.loads(error.read())["error"]["message"]
-
-    def job(self) -> Any:
-        return self.get("api/job")
+    def address(self) -> tuple[str, str]:
+        return self.server.url.partition("?")[0], self.server.token
 
     def joined(self, count: int, state: str = "alive") -> Any:
         """The job, as soon as so many of its processes are in that state."""
@@ -120,23 +81,6 @@ class Rank:
             return job if sum(p["state"] == state for p in job["processes"]) == count else None
 
         return wait_for(look, f"{count} processes {state}")
-
-    def trace(self, **request: Any) -> Any:
-        """A trace on all, as soon as nobody is waited for any more. On a busy machine a request may be late: then another."""
-
-        def look() -> Any:
-            found = self.settled(json.loads(self.ask("api/job/trace", request))["id"])
-            late = [why for why in found["missing"].values() if any(words in why for words in LATE)]
-            return None if late else found
-
-        return wait_for(look, "a trace on all that nobody was late for")
-
-    def settled(self, trace_id: int) -> Any:
-        def look() -> Any:
-            found = self.get(f"api/job/traces/{trace_id}")
-            return found if found["state"] != "pending" else None
-
-        return wait_for(look, "the trace on all")
 
 
 def goes_on(rank: Rank) -> None:

@@ -145,6 +145,22 @@ def test_the_same_step_is_traced_on_all_and_opens_as_one_timeline(jobs: Jobs) ->
     assert first.get(f"api/job/traces/{traced['id']}/ops?by=type")["rows"]
 
 
+def test_what_each_ranks_trace_lacks_is_said_when_it_is_known(jobs: Jobs) -> None:
+    first, second = jobs.start(2)
+    number = first.trace()["id"]
+    first.packed(f"api/job/traces/{number}/timeline")  # opened before all is known
+    for rank in (first, second):
+        wait_for(lambda rank=rank: rank.recorder.runs()[0]["traces"][-1]["nodes"], "the trace's summary")
+    (own,) = [f for f in first.recorder.runs()[0]["traces"][-1]["findings"] if f["code"] == "no_partition_graph"]
+    said = f"All processes: {own['message']}"
+
+    def told() -> bool:
+        found = first.packed(f"api/job/traces/{number}/timeline")["findings"]
+        return said in [f["message"] for f in found]
+
+    wait_for(told, said)
+
+
 def test_usual_suspects_over_several_steps(jobs: Jobs) -> None:
     first, _ = jobs.start(2)
     last = [first.trace() for _ in range(3)][-1]

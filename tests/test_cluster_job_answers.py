@@ -13,6 +13,10 @@ from tftracer.cluster.job_answers import JobAnswers
 from tftracer.cluster.links import slow_link
 from tftracer.cluster.parts import Part
 from tftracer.errors import UnknownError
+from tftracer.trace import findings as findings_
+from tftracer.trace.findings import finding
+
+RANKS = ("rank 0", "rank 1", "rank 2")
 
 
 def skewed_pair() -> list[Part]:
@@ -135,6 +139,38 @@ def test_a_node_leads_back_to_its_rank() -> None:
 def test_what_is_missing_is_said() -> None:
     found = JobAnswers(ranks(rank_nodes()), "", 1, missing={"rank 1": "it was lost."}).findings()
     assert [f["code"] for f in found] == ["missing_ranks"] and "rank 1: it was lost." in found[0]["message"]
+
+
+def test_what_the_parts_lack_is_said_once_with_whose_it_is() -> None:
+    cut, slow = finding("truncated", "error", "Cut off.", "Less."), finding("no_scheduled", "info", "No delays.", "Later.")
+    one, other = (finding("unrecorded_transfers", "warning", f"{n} are lost.", "Again.") for n in (1, 2))
+    parts = ranks(rank_nodes(), rank_nodes(), rank_nodes())
+    lacks = [[slow, one], [slow, cut], [slow, other]]
+    answers = JobAnswers([replace(p, findings=f) for p, f in zip(parts, lacks)], "", 1, shared_clocks=dict.fromkeys(RANKS, "m"))
+    found = answers.findings()
+    assert [(f["code"], f["severity"], f["message"], f["remedy"]) for f in found] == [
+        ("truncated", "error", "rank 1: Cut off.", "Less."),
+        ("unrecorded_transfers", "warning", "rank 0: 1 are lost. rank 2: 2 are lost.", "Again."),
+        ("no_scheduled", "info", "All processes: No delays.", "Later."),
+    ]
+    assert answers.timeline()["findings"] == answers.analysis()["findings"] == answers.answers.breakdown()["findings"] == found
+    assert [f["code"] for f in answers.answers.critical_path()["findings"]] == [*(f["code"] for f in found), "no_partition_graph"]
+
+
+def test_many_processes_are_named_in_short() -> None:
+    parts = [replace(p, title=f"rank {i}") for i, p in enumerate(ranks(*[rank_nodes()] * 30))]
+    lacking = [replace(p, findings=[finding("x", "info", f"Why {i % 5}.", "Do.")] if i else []) for i, p in enumerate(parts)]
+    (said,) = [f["message"] for f in JobAnswers(lacking, "", 1).findings() if f["code"] == "x"]
+    assert said.startswith("rank 1, rank 6, rank 11, ") and said.endswith("And 2 more.")
+    alike = [replace(p, findings=[finding("x", "info", "Why.", "Do.")] if i else []) for i, p in enumerate(parts)]
+    (said,) = [f["message"] for f in JobAnswers(alike, "", 1).findings() if f["code"] == "x"]
+    assert said == f"{', '.join(f'rank {i}' for i in range(1, 11))}, 19 more: Why."
+
+
+def test_many_ranks_together_are_not_a_trace_that_was_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(findings_, "MAX_COLLECTED_NODES", 400)  # each of the ranks has 308
+    answers = JobAnswers(horovod_pair(), "", 1)
+    assert all("truncated" not in {f["code"] for f in a["findings"]} for a in (answers.timeline(), answers.answers.ops()))
 
 
 def test_a_clock_that_nothing_ties_is_told() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from cluster_steps import recorded
 from traces import CPU, PS, WORKER, N, make_trace, received
 
-from tftracer.trace.communication import communication
+from tftracer.trace.communication import communication, unrecorded
 from tftracer.trace.model import NodeKind
 
 
@@ -48,3 +49,12 @@ def test_a_sender_that_is_not_in_the_trace_and_a_trace_without_communication() -
     answer = communication(make_trace([received("t", 0, 10, 8, source="/job:ps/replica:0/task:7/device:CPU:0")]), [])
     assert answer["links"][0]["source"].endswith("task:7/device:CPU:0")
     assert communication(make_trace([]), [])["links"] == []
+
+
+def test_what_a_server_received_before_it_recorded_is_counted() -> None:
+    """Two steps of one worker: the server recorded all of what it received, and two tensors of seven."""
+    whole, partial = (recorded(f"ps_transfers_{which}_tf2.15_cpu.pb") for which in ("whole", "missing"))
+    assert [link["messages"] for link in communication(whole, [])["links"]] == [7, 6] and unrecorded(whole) == {}
+    moved = {link["destination"]: link["messages"] for link in communication(partial, [])["links"]}
+    assert moved == {PS: 2, WORKER: 6} and unrecorded(partial) == {"ps/0": (5, 7)}
+    assert unrecorded(recorded("ps_worker0_tf2.21_cpu.pb")) == {}, "nothing is known without partition graphs"

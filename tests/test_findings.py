@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from cluster_steps import recorded
 from traces import CPU, GPU, STREAM, N, make_trace
 
 from tftracer.trace import findings as findings_
@@ -129,6 +130,12 @@ def test_what_the_file_lacks_goes_before_and_the_gravest_first() -> None:
 def test_a_format_that_says_what_it_lacks_is_not_told_twice() -> None:
     own = findings_.finding("timeline_json", "info", "No graph, no scheduling times.", "Keep the RunMetadata.")
     assert codes(make_trace([N("a", "A", 0, 1)]), TraceContext(findings=[own])) == ["timeline_json"]
+
+
+def test_transfers_that_were_not_recorded_are_told() -> None:
+    said = remedy(recorded("ps_transfers_missing_tf2.15_cpu.pb"), TraceContext(), "unrecorded_transfers")
+    assert "(ps/0: 5 of 7)" in said and "Trace another step" in said
+    assert "unrecorded_transfers" not in codes(recorded("ps_transfers_whole_tf2.15_cpu.pb"))
 
 
 def test_every_finding_is_described_in_the_docs() -> None:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
 import sys
-import time
-import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgpack
 import numpy as np
 import pytest
+from job_page import PATIENCE_S, JobPage, wait_for
 
 from tftracer.cluster.job_answers import JobAnswers
 from tftracer.cluster.parts import Part
@@ -26,7 +23,6 @@ from tftracer.trace.decode import decode_run_metadata
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent.parent / "examples"
 HOROVODRUN = Path(sys.executable).with_name("horovodrun")
-PATIENCE_S = 240.0
 COLLECTIVES = {"HorovodAllreduce", "HorovodGroupedAllreduce", "HorovodAllgather", "HorovodBroadcast"}
 
 pytestmark = pytest.mark.horovod
@@ -75,36 +71,8 @@ def test_horovod_is_asked_once_it_is_initialised_and_not_before(tmp_path: Path) 
     assert re.findall(r"PLACE (.*)", said.stdout) == ["None 3", "0 0"]
 
 
-class Page:
-    """Rank 0's page."""
-
-    def __init__(self, url: str) -> None:
-        self.url, _, self.token = url.partition("?token=")
-
-    def ask(self, path: str, body: Any = None) -> bytes:
-        data = None if body is None else json.dumps(body).encode()
-        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
-        with urllib.request.urlopen(urllib.request.Request(self.url + path, data, headers), timeout=PATIENCE_S) as answer:
-            return bytes(answer.read())
-
-    def get(self, path: str) -> Any:
-        return json.loads(self.ask(path))
-
-    def trace(self, **request: Any) -> Any:
-        number = json.loads(self.ask("api/job/trace", request))["id"]
-        return wait_for(lambda: found if (found := self.get(f"api/job/traces/{number}"))["state"] != "pending" else None)
-
-
-def wait_for(found: Callable[[], Any]) -> Any:
-    end = time.monotonic() + PATIENCE_S
-    while not (value := found()):
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    return value
-
-
 @contextmanager
-def job(tmp_path: Path, ranks: int, slow: str) -> Iterator[Page]:
+def job(tmp_path: Path, ranks: int, slow: str) -> Iterator[JobPage]:
     """A job under way, all of its ranks on rank 0's page and training."""
     log = (tmp_path / "log").open("w+")
     arguments = command(ranks, str(HERE / "train.py"), str(tmp_path), "--slow", slow)
@@ -112,7 +80,7 @@ def job(tmp_path: Path, ranks: int, slow: str) -> Iterator[Page]:
         try:
             wait_for(lambda: (tmp_path / "url").exists() or running.poll() is not None)
             assert running.poll() is None, (tmp_path / "log").read_text()
-            page = Page((tmp_path / "url").read_text())
+            page = JobPage((tmp_path / "url").read_text())
             wait_for(lambda: training(page, ranks))
             yield page
             (tmp_path / "stop").touch()
@@ -123,7 +91,7 @@ def job(tmp_path: Path, ranks: int, slow: str) -> Iterator[Page]:
                 running.terminate()
 
 
-def training(page: Page, ranks: int) -> bool:
+def training(page: JobPage, ranks: int) -> bool:
     processes = page.get("api/session")["runs"] and page.get("api/job")["processes"]
     return len(processes) == ranks and all(p["steps"] > 3 for p in processes)
 
@@ -145,7 +113,7 @@ def test_the_same_step_on_all_and_the_rank_slowed_on_purpose(tmp_path: Path, ran
         assert {row["op"] for row in analysis["collectives"]} >= COLLECTIVES
         suspect = analysis["usual_suspects"][0]
         assert (titles[suspect["process"]], suspect["cause"]) == (f"rank {ranks - 1}", cause), analysis["usual_suspects"]
-        timeline = msgpack.unpackb(page.ask(f"api/job/traces/{newest['id']}/timeline"))
+        timeline = page.packed(f"api/job/traces/{newest['id']}/timeline")
         assert {lane["group"] for lane in timeline["lanes"]} == set(titles.values())
         on_one_clock(analysis["clocks"])
         reopens(page.ask("api/job/file"), tmp_path, newest, ranks)

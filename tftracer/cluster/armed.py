@@ -6,12 +6,14 @@ import asyncio
 import json
 import os
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tftracer.cluster.place import tf_config
 from tftracer.cluster.protocol import Message, number, text
+from tftracer.session.model import summed_up
 from tftracer.web.messages import LiveMessage, Run, TraceRecord
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 #: A step that passed so long ago without a trace will not be traced any more.
 GONE_S = 30.0
+#: What comes again of so many of the latest traces is known for news of an old one.
+MOST_HEARD = 1000
 
 
 @dataclass
@@ -30,6 +34,7 @@ class Wanted:
     step: int
     lag: int  # steps begun that the session had not counted when it was asked (one under way, failed ones)
     passed_at: float | None = None
+    summed_up: bool = False  # the hub was told what is in its trace
 
 
 class Armed:
@@ -39,13 +44,14 @@ class Armed:
         self._source = source
         self._tell = tell
         self._wanted: dict[int, Wanted] = {}
+        self._heard: OrderedDict[int, Wanted | None] = OrderedDict()  # traces, and of which step asked for each is the trace
 
     def listen(self) -> Callable[[], None]:
         """From now on, hear of stored traces; returns what ends it."""
         loop = asyncio.get_running_loop()
 
         def heard(message: LiveMessage) -> None:  # on whichever thread stored it
-            if message["type"] == "trace" and self._wanted:
+            if message["type"] == "trace":
                 loop.call_soon_threadsafe(self._stored, message["payload"])
 
         return self._source.subscribe(heard)
@@ -86,13 +92,27 @@ class Armed:
             self._tell("late", job_trace=job_trace)
 
     def _stored(self, record: TraceRecord) -> None:
+        """A trace is announced when it is stored, and again when it is summed up: then the hub hears again, too."""
+        if record["id"] in self._heard:
+            told = self._heard[record["id"]]
+            if told is not None and summed_up(record) and not told.summed_up:
+                self._tell_of(told, record)
+            return
+        self._heard[record["id"]] = None
+        while len(self._heard) > MOST_HEARD:
+            self._heard.popitem(last=False)
         runs = {run["id"]: run["title"] for run in self._source.runs()}
         for wanted in list(self._wanted.values()):
             near = wanted.step - wanted.lag - 1 <= record["step"] <= wanted.step
             if near and runs.get(record["run_id"]) == wanted.run_title:
                 del self._wanted[wanted.job_trace]
-                slim = json.loads(json.dumps(record))  # plain values, whatever it was made of
-                self._tell("traced", job_trace=wanted.job_trace, step=wanted.step, record=slim)
+                self._heard[record["id"]] = wanted
+                self._tell_of(wanted, record)
+
+    def _tell_of(self, wanted: Wanted, record: TraceRecord) -> None:
+        wanted.summed_up = summed_up(record)
+        slim = json.loads(json.dumps(record))  # plain values, whatever it was made of
+        self._tell("traced", job_trace=wanted.job_trace, step=wanted.step, record=slim)
 
     def look(self, runs: list[Run]) -> None:
         """Give up on steps that have passed: a trace that the disk did not take, say."""

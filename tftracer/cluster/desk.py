@@ -10,6 +10,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from tftracer.cluster.hub import Hub, Traced
@@ -19,7 +20,10 @@ from tftracer.cluster.parts import Part
 from tftracer.cluster.tracing import Tracing
 from tftracer.errors import TracerError, UnsupportedError
 from tftracer.session.file import Stored, compress, decompress
+from tftracer.session.model import summed_up
 from tftracer.trace.decode import decode_run_metadata
+from tftracer.trace.findings import findings_of
+from tftracer.trace.model import TraceContext
 from tftracer.web.messages import Job, JobChangesUpdate, JobUpdate, Process
 from tftracer.web.workers import Workers
 
@@ -35,6 +39,14 @@ FETCHED_BYTES = 256 << 20
 FETCH_AT_ONCE = 8
 #: Steps that the usual suspects are sought in, newest first.
 SUSPECT_STEPS = 10
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A job's trace put together."""
+
+    parts: list[tuple[str, bool]]  # process, whether it was known what its trace lacks
+    answers: JobAnswers
 
 
 class Desk:
@@ -56,7 +68,7 @@ class Desk:
         self._watched = watched
         self._told_by: asyncio.AbstractEventLoop | None = None  # the loop on which telling is due
         self._watching: asyncio.AbstractEventLoop | None = None
-        self._opened: OrderedDict[tuple[int, tuple[str, ...]], JobAnswers] = OrderedDict()
+        self._opened: OrderedDict[int, Opened] = OrderedDict()  # by the job's trace
         self._fetched: OrderedDict[tuple[int, str], tuple[bytes, int]] = OrderedDict()
         self.stored: dict[tuple[int, str], Stored] = {}  # parts of a job that was opened from a file
         self._turn: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
@@ -95,19 +107,19 @@ class Desk:
         return await self.work(lambda: question(answers))
 
     async def answers(self, traced: Traced) -> JobAnswers:
-        """The trace put together from all parts that are there; anew when more have come."""
+        """The trace put together from all parts that are there; anew when more have come, or more is known of them."""
         message = traced.message
         if not message["ready"]:
             raise UnsupportedError("None of the processes has traced this step yet." + _reasons(self._missing(traced)))
-        key = (message["id"], tuple(message["ready"]))
+        number, parts = message["id"], [(who, summed_up(traced.records[who])) for who in message["ready"]]
         async with self._opening():
-            if key not in self._opened:
-                made = await self._put_together(traced)
-                self._opened[key] = made
-                while len(self._opened) > OPEN_TRACES + SUSPECT_STEPS:
-                    self._opened.popitem(last=False)
-            self._opened.move_to_end(key)
-            return self._opened[key]
+            known = self._opened.pop(number, None)
+            if known is None or known.parts != parts:
+                known = Opened(parts, await self._put_together(traced))
+            self._opened[number] = known
+            while len(self._opened) > OPEN_TRACES + SUSPECT_STEPS:
+                self._opened.popitem(last=False)
+            return known.answers
 
     def _opening(self) -> asyncio.Lock:
         """One trace is put together at a time; a lock belongs to the loop on which it is used."""
@@ -143,7 +155,7 @@ class Desk:
         parts = [part for part in await asyncio.gather(*map(fetch, ready)) if part is not None]
         if not parts:
             raise UnsupportedError("None of the traces of this step can be had any more." + _reasons(missing))
-        earlier = list(self._opened.values())
+        earlier = [known.answers for known in self._opened.values()]
         title, trace_id = traced.message["title"], traced.message["id"]
         shared = {m.info["title"]: m.info["clock"] for m in self.hub.members.values()}
         return await self.work(lambda: JobAnswers(parts, title, trace_id, earlier, missing, shared))
@@ -151,8 +163,13 @@ class Desk:
     async def part(self, traced: Traced, process_id: str) -> Part:
         raw = await self.raw(traced, process_id)
         record, title = traced.records[process_id], self._title(process_id)
-        trace = await self.work(lambda: decode_run_metadata(raw, self.communication_ops))
-        return Part(process_id, title, trace, float(record["duration_s"]), int(record["step"]))
+
+        def read() -> Part:
+            trace = decode_run_metadata(raw, self.communication_ops)
+            lacks = record["findings"] if summed_up(record) else findings_of(trace, TraceContext())
+            return Part(process_id, title, trace, float(record["duration_s"]), int(record["step"]), lacks)
+
+        return await self.work(read)
 
     async def raw(self, traced: Traced, process_id: str) -> bytes:
         """One process's RunMetadata of the step: kept from before, or sent now."""

@@ -21,9 +21,11 @@ from tftracer.cluster.parts import Owners, Part, align
 from tftracer.cluster.straggler import Rank, Waits, milliseconds, rank_of
 from tftracer.errors import UnknownError
 from tftracer.trace.answers import Answers
+from tftracer.trace.findings import GRAVITY
 from tftracer.trace.model import Int64, TraceContext
 from tftracer.web.messages import (
     ClockOffset,
+    CriticalPath,
     Finding,
     JobAnalysis,
     JobTensor,
@@ -37,6 +39,16 @@ from tftracer.web.messages import (
 )
 
 MAX_COLLECTIVES = 5000
+#: So many processes, and messages of one finding, are told by name.
+MOST_NAMED, MOST_SAID = 10, 3
+#: The merged trace has its parts' nodes, not their graphs.
+NO_GRAPHS: Finding = {
+    "code": "no_partition_graph",
+    "severity": "info",
+    "message": "Over several processes, edges come from the ops' labels: control edges of other devices and the slots of "
+    "outputs are missing.",
+    "remedy": "Open one process's own trace for the path along its partition graphs.",
+}
 ADVICE = {
     "compute": "Compare its ops with another rank's: does it get more work, a slower device, or share its machine?",
     "input": "Look at its input pipeline and at what it alone does between two steps: summaries, checkpoints, evaluation.",
@@ -71,7 +83,7 @@ class JobAnswers:
         self.merged: Merged = merge(aligned, self.owners)
         self.ranks: list[Rank] = [rank_of(a, self.owners.of_part[i]) for i, a in enumerate(aligned)]
         self.waits = Waits.of(self._arrivals(), self.ranks)
-        self.answers = Answers(None, TraceContext(title=title), trace=self.merged.trace, trace_id=trace_id)
+        self.answers = _Merged(self, TraceContext(title=title), trace_id)
         self._each: dict[int, Answers] = {}
         self._known_links: tuple[list[Link], list[JobTensor]] | None = None
         self._known_sizes: list[float] | None = None
@@ -209,7 +221,8 @@ class JobAnswers:
         }
 
     def findings(self) -> list[Finding]:
-        return [*_missing_ranks(self._missing), *self._about_clocks()]
+        """What the whole lacks, and what its parts lack."""
+        return [*_missing_ranks(self._missing), *self._about_clocks(), *_of_parts(self.parts)]
 
     def _about_clocks(self) -> list[Finding]:
         if len(self.clocks) < 2:
@@ -234,6 +247,50 @@ class JobAnswers:
         remedy = "Trace a few more steps of the job: they make the clocks better known." if coarse else ""
         doubt = " That is not small against the shortest collective: who came first to it is uncertain." if coarse else ""
         return {"code": "clock_skew", "severity": "warning" if coarse else "info", "message": said + doubt, "remedy": remedy}
+
+
+class _Merged(Answers):
+    """The answers from the merged trace: it lacks what its parts lack, not what a trace of its shape would by itself."""
+
+    def __init__(self, job: JobAnswers, context: TraceContext, trace_id: int) -> None:
+        super().__init__(None, context, trace=job.merged.trace, trace_id=trace_id)
+        self._job = job
+
+    def findings(self) -> list[Finding]:
+        return self._job.findings()
+
+    def critical_path(self, with_slack: bool = False) -> CriticalPath:
+        answer = super().critical_path(with_slack)
+        told = any(f["code"] == NO_GRAPHS["code"] for f in answer["findings"])
+        return {**answer, "findings": [*answer["findings"], *(() if told else [NO_GRAPHS])]}
+
+
+def _of_parts(parts: Sequence[Part]) -> list[Finding]:
+    """One finding a code, the gravest first, that says whose it is."""
+    said: dict[str, dict[str, list[str]]] = {}  # code -> message -> titles
+    gravest: dict[str, Finding] = {}
+    for part in parts:
+        for each in part.findings:
+            said.setdefault(each["code"], {}).setdefault(each["message"], []).append(part.title)
+            known = gravest.setdefault(each["code"], each)
+            if GRAVITY[each["severity"]] < GRAVITY[known["severity"]]:
+                gravest[each["code"]] = each
+    found: list[Finding] = [{**each, "message": _whose(said[code], len(parts))} for code, each in gravest.items()]
+    return sorted(found, key=lambda f: GRAVITY[f["severity"]])
+
+
+def _whose(messages: Mapping[str, Sequence[str]], parts: int) -> str:
+    if len(messages) == 1:
+        ((message, titles),) = messages.items()
+        return f"{'All processes' if len(titles) == parts else _listed(titles)}: {message}"
+    said = [f"{_listed(titles)}: {message}" for message, titles in messages.items()]
+    more = len(said) - MOST_SAID
+    return " ".join([*said[:MOST_SAID], *([f"And {more:,} more."] if more > 0 else [])])
+
+
+def _listed(titles: Sequence[str]) -> str:
+    more = len(titles) - MOST_NAMED
+    return ", ".join([*titles[:MOST_NAMED], *([f"{more:,} more"] if more > 0 else [])])
 
 
 def _renumbered(ref: NodeRef, first: int) -> NodeRef:

@@ -13,6 +13,7 @@ import numpy as np
 
 from tftracer.cluster.clocks import Clock
 from tftracer.trace.model import Device, DeviceKind, Int64, Trace
+from tftracer.web.messages import Finding
 
 #: A job's name in a device name that says nothing of processes: every single process calls itself so.
 ALONE = ("", "localhost")
@@ -27,7 +28,7 @@ class Part:
     trace: Trace
     step_s: float | None = None  # wall time of its session.run
     step: int | None = None
-    findings: tuple[str, ...] = ()  # what it lacks, in words
+    findings: Sequence[Finding] = ()  # what it lacks
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,11 @@ MAX_TRACES = 1_000_000
 RECENT_STEPS = 60  # of the sparkline
 
 
+def summed_up(record: TraceRecord) -> bool:
+    """Whether it is known what is in a trace: not yet when it has just come, nor if its job was killed just then."""
+    return bool(record["nodes"] or record["findings"] or record["headline"])
+
+
 @dataclass
 class TraceState:
     record: TraceRecord
@@ -42,8 +47,7 @@ class TraceState:
 
     @property
     def summed_up(self) -> bool:
-        """Whether it is known what is in it: not so if its job was killed just after it had stored it."""
-        return bool(self.record["nodes"] or self.record["findings"] or self.record["headline"])
+        return summed_up(self.record)
 
 
 @dataclass

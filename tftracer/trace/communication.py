@@ -11,12 +11,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 
-from tftracer.trace import breakdown, ops, physical
+from tftracer.trace import breakdown, ops, physical, static_graph
 from tftracer.trace.breakdown import Activities
+from tftracer.trace.devices import parse_device
 from tftracer.trace.intervals import Cover, bites
 from tftracer.trace.labels import Received, parse_received
 from tftracer.trace.model import Int64, NodeKind, Trace
@@ -52,6 +54,29 @@ def transfers(trace: Trace) -> Transfers:
                 link[i] = links.setdefault((received.source, received.destination), len(links))
     each = link[inverse] if len(nodes) else link
     return Transfers(nodes[each >= 0], each[each >= 0], tensors, list(links), nodes[each < 0])
+
+
+def unrecorded(trace: Trace) -> dict[str, tuple[int, int]]:
+    """Processes that received tensors of which the trace has no RecvTensor: title -> (such tensors, all that it received).
+
+    What a process receives from others is told by the partition graphs alone; without them the answer is empty.
+    """
+    if not trace.partition_graphs or len({(d.job, d.task) for d in trace.devices if d.job}) < 2:
+        return {}
+    arrived = {(_place(received.destination), received.tensor) for received in transfers(trace).tensors.values()}
+    total, lost = Counter[str](), Counter[str]()
+    for tensor, source, destination in static_graph.receives(trace):
+        place = _place(destination)
+        if _place(source) != place:
+            total[place] += 1
+            lost[place] += (place, tensor) not in arrived
+    return {place: (lost[place], total[place]) for place in sorted(total) if lost[place]}
+
+
+def _place(device: str) -> str:
+    """The process of a device: ``ps/0``."""
+    found = parse_device(device)
+    return f"{found.job}/{found.task}"
 
 
 def communication(

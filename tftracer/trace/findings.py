@@ -12,11 +12,12 @@ from typing import Literal
 
 import numpy as np
 
-from tftracer.trace import physical
+from tftracer.trace import communication, physical
 from tftracer.trace.model import MAX_COLLECTED_NODES, UNKNOWN_TIME, DeviceKind, NodeKind, Trace, TraceContext
 from tftracer.web.messages import Finding
 
 Severity = Literal["info", "warning", "error"]
+GRAVITY: dict[Severity, int] = {"error": 0, "warning": 1, "info": 2}
 
 #: Fewer kernels than this share without a launch of their name are no finding: TensorFlow's own copies have none.
 UNMATCHED_SHARE = 0.1
@@ -75,13 +76,13 @@ def findings_of(trace: Trace, context: TraceContext) -> list[Finding]:
         *_kernels(trace),
         *_hidden(context),
         *(_graph(trace, context) if not told else ()),
+        *_transfers(trace),
         *_times(trace, told),
         *_noted(trace),
     ]
     first = {f["code"]: f for f in reversed(found)}  # what the file's own reader found says more than what is told here
     kept = [f for f in found if first[f["code"]] is f]
-    order = {"error": 0, "warning": 1, "info": 2}
-    return sorted(kept, key=lambda f: order[f["severity"]])
+    return sorted(kept, key=lambda f: GRAVITY[f["severity"]])
 
 
 def finding(code: str, severity: Severity, message: str, remedy: str) -> Finding:
@@ -207,6 +208,20 @@ def _graph(trace: Trace, context: TraceContext) -> Iterator[Finding]:
         why = "The trace has no partition graphs."
         remedy = "Trace with RunOptions(output_partition_graphs=True), as tftracer's own traces do."
     yield finding("no_partition_graph", "info", f"{why} {lost}", remedy)
+
+
+def _transfers(trace: Trace) -> Iterator[Finding]:
+    lost = communication.unrecorded(trace)
+    if lost:
+        who = "; ".join(f"{place}: {missing:,} of {total:,}" for place, (missing, total) in list(lost.items())[:10])
+        yield finding(
+            "unrecorded_transfers",
+            "warning",
+            f"Tensors that came from other processes are not in the trace ({who}). TensorFlow has the processes record them "
+            "from the step's start on, but does not wait until they do: the first may be missed. The time spent on them "
+            "shows as idle or as waiting to be scheduled, and the links lack them.",
+            "Trace another step: most have all of them.",
+        )
 
 
 def _times(trace: Trace, told: bool) -> Iterator[Finding]:

@@ -220,6 +220,13 @@ class _Channels:
         return [(base + self.names[source.name], consumer, source.slot)] if source.name in self.names else []
 
 
+def receives(trace: Trace) -> set[tuple[str, str, str]]:
+    """(tensor, sending device, receiving device) of all that the partition graphs' _Recv nodes receive."""
+    hasher, _ = hashed(trace.names)
+    channels = (_channel(node) for graph in _graphs(trace, hasher) for node in _nodes(graph, _RECEIVES).values())
+    return {tuple(text.decode("utf-8", "replace") for text in channel) for channel in channels}  # type: ignore[misc]
+
+
 def _nodes(graph: GraphNodes, ops: tuple[bytes, ...]) -> dict[int, Any]:
     """The NodeDefs of some ops, by their numbers in the graph."""
     chosen = np.sort(np.concatenate([graph.of_op(op) for op in ops]))

@@ -106,8 +106,13 @@ export function provideTrace(trace: number, tabs: readonly Tab[] = TRACE_TABS): 
   return state;
 }
 
+/** Undefined where no single trace is looked at: in a comparison, say. */
+export function mayUseTrace(): TraceState | undefined {
+  return inject(KEY, undefined);
+}
+
 export function useTrace(): TraceState {
-  const state = inject(KEY);
+  const state = mayUseTrace();
   if (!state) throw new Error("no trace was provided: call provideTrace in the view");
   return state;
 }
