@@ -97,5 +97,9 @@ describe("a device's short name", () => {
     expect(shortDevice("/job:worker/replica:0/task:0")).toBe("worker/0");
     expect(shortDevice("/gpu:0/stream:12")).toBe("/gpu:0/stream:12");
     expect(shortDevice("")).toBe("");
+    expect(shortDevice("rank 1 /job:localhost/replica:0/task:0/device:GPU:0")).toBe("rank 1 GPU:0");
+    expect(shortDevice("worker/1 /job:worker/replica:0/task:1/device:CPU:0")).toBe("worker/1 CPU:0");
+    expect(shortDevice("worker/1 /job:ps/replica:0/task:0/device:CPU:0")).toBe("ps/0 CPU:0 for worker/1");
+    expect(shortDevice("rank 1 /gpu:0/stream:12")).toBe("rank 1 /gpu:0/stream:12");
   });
 });

@@ -106,13 +106,18 @@ export function formatFullTime(at: number | null | undefined): string {
   return at ? full.format(new Date(at * 1000)) : "";
 }
 
-const DEVICE = /^\/job:([^/]+)\/replica:\d+\/task:(\d+)(?:\/device:([^/]+))?(.*)$/;
+const DEVICE = /^(?:(.+?) )?\/job:([^/]+)\/replica:\d+\/task:(\d+)(?:\/device:([^/]+))?(.*)$/;
 
-/** A device as people say it: `ps/0 CPU:0`, `GPU:1` on a job of one process; other names as they are. */
+/**
+ * A device as people say it: `ps/0 CPU:0`, `GPU:1` on a job of one process; other names as they are.
+ * Behind the process that recorded it, in a step of several: `rank 1 GPU:0`, `ps/0 CPU:0 for worker/1`.
+ */
 export function shortDevice(name: string): string {
-  const [, job, task, unit = "", rest = ""] = DEVICE.exec(name) ?? [];
+  const [, recorder = "", job, task, unit = "", rest = ""] = DEVICE.exec(name) ?? [];
   if (job === undefined) return name;
-  return [job === "localhost" ? "" : `${job}/${task}`, unit + rest].filter(Boolean).join(" ");
+  const owner = job === "localhost" ? recorder : `${job}/${task}`;
+  const other = recorder !== "" && owner !== recorder;
+  return [owner, unit + rest, other ? `for ${recorder}` : ""].filter(Boolean).join(" ");
 }
 
 /** `1 step`, `2 steps`, `1 process`, `3 processes`. */

@@ -282,7 +282,7 @@ def _of_parts(parts: Sequence[Part]) -> list[Finding]:
 def _whose(messages: Mapping[str, Sequence[str]], parts: int) -> str:
     if len(messages) == 1:
         ((message, titles),) = messages.items()
-        return f"{'All processes' if len(titles) == parts else _listed(titles)}: {message}"
+        return f"{'All processes' if len(titles) == parts > 1 else _listed(titles)}: {message}"
     said = [f"{_listed(titles)}: {message}" for message, titles in messages.items()]
     more = len(said) - MOST_SAID
     return " ".join([*said[:MOST_SAID], *([f"And {more:,} more."] if more > 0 else [])])
@@ -301,9 +301,16 @@ def _missing_ranks(missing: dict[str, str]) -> list[Finding]:
     if not missing:
         return []
     said = "; ".join(f"{title}: {why}" for title, why in sorted(missing.items())[:20])
-    message = f"{len(missing)} of the processes that were asked are not in this trace. {said}"
+    how_many = (
+        "One of the processes that were asked is" if len(missing) == 1 else f"{len(missing)} of the processes that were asked are"
+    )
     return [
-        {"code": "missing_ranks", "severity": "warning", "message": message, "remedy": "Trace the step again once they are back."}
+        {
+            "code": "missing_ranks",
+            "severity": "warning",
+            "message": f"{how_many} not in this trace. {said}",
+            "remedy": "Trace the step again once all are back.",
+        }
     ]
 
 

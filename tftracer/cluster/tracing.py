@@ -135,7 +135,9 @@ class Tracing:
                 return
             steps, step = choose_steps(states, self._together(states), ahead_s)
             titles = {p: text(state, "run_title") for p, state in states.items()}
-            title = f"Step {step}" if step else f"One step on each of {len(steps)} processes"
+            title = (
+                f"Step {step}" if step else "One step on each of several processes" if len(steps) > 1 else "A step of one process"
+            )
             self._hub.settle(traced, step=step, steps=steps, title=title, run_title=Counter(titles.values()).most_common(1)[0][0])
             waiting = await self._ask(traced, {p: {"run_title": titles[p], "step": steps[p]} for p in steps}, "trace")
             late = [p for p in self._open(traced) if p in steps and waiting.get(p, {"t": "late"})["t"] == "late"]
