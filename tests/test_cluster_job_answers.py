@@ -145,7 +145,8 @@ def test_what_the_parts_lack_is_said_once_with_whose_it_is() -> None:
     cut, slow = finding("truncated", "error", "Cut off.", "Less."), finding("no_scheduled", "info", "No delays.", "Later.")
     one, other = (finding("unrecorded_transfers", "warning", f"{n} are lost.", "Again.") for n in (1, 2))
     parts = ranks(rank_nodes(), rank_nodes(), rank_nodes())
-    lacks = [[slow, one], [slow, cut], [slow, other]]
+    clocks = finding("clocks_apart", "warning", "The lanes are shifted.", "Trace on all.")
+    lacks = [[slow, one], [slow, cut, clocks], [slow, other]]
     answers = JobAnswers([replace(p, findings=f) for p, f in zip(parts, lacks)], "", 1, shared_clocks=dict.fromkeys(RANKS, "m"))
     found = answers.findings()
     assert [(f["code"], f["severity"], f["message"], f["remedy"]) for f in found] == [

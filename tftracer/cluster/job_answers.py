@@ -41,6 +41,8 @@ from tftracer.web.messages import (
 MAX_COLLECTIVES = 5000
 #: So many processes, and messages of one finding, are told by name.
 MOST_NAMED, MOST_SAID = 10, 3
+#: What a part lacks by itself: here the clocks are aligned, and spoken of by what is known of them.
+MENDED = frozenset(("clocks_apart",))
 #: The merged trace has its parts' nodes, not their graphs.
 NO_GRAPHS: Finding = {
     "code": "no_partition_graph",
@@ -270,7 +272,7 @@ def _of_parts(parts: Sequence[Part]) -> list[Finding]:
     said: dict[str, dict[str, list[str]]] = {}  # code -> message -> titles
     gravest: dict[str, Finding] = {}
     for part in parts:
-        for each in part.findings:
+        for each in (f for f in part.findings if f["code"] not in MENDED):
             said.setdefault(each["code"], {}).setdefault(each["message"], []).append(part.title)
             known = gravest.setdefault(each["code"], each)
             if GRAVITY[each["severity"]] < GRAVITY[known["severity"]]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from tftracer.trace import breakdown, ops, physical, static_graph
 from tftracer.trace.breakdown import Activities
-from tftracer.trace.devices import parse_device
+from tftracer.trace.devices import place
 from tftracer.trace.intervals import Cover, bites
 from tftracer.trace.labels import Received, parse_received
 from tftracer.trace.model import Int64, NodeKind, Trace
@@ -63,20 +63,14 @@ def unrecorded(trace: Trace) -> dict[str, tuple[int, int]]:
     """
     if not trace.partition_graphs or len({(d.job, d.task) for d in trace.devices if d.job}) < 2:
         return {}
-    arrived = {(_place(received.destination), received.tensor) for received in transfers(trace).tensors.values()}
+    arrived = {(place(received.destination), received.tensor) for received in transfers(trace).tensors.values()}
     total, lost = Counter[str](), Counter[str]()
     for tensor, source, destination in static_graph.receives(trace):
-        place = _place(destination)
-        if _place(source) != place:
-            total[place] += 1
-            lost[place] += (place, tensor) not in arrived
-    return {place: (lost[place], total[place]) for place in sorted(total) if lost[place]}
-
-
-def _place(device: str) -> str:
-    """The process of a device: ``ps/0``."""
-    found = parse_device(device)
-    return f"{found.job}/{found.task}"
+        process = place(destination)
+        if place(source) != process:
+            total[process] += 1
+            lost[process] += (process, tensor) not in arrived
+    return {process: (lost[process], total[process]) for process in sorted(total) if lost[process]}
 
 
 def communication(

@@ -49,11 +49,11 @@ def parse_device(name: str) -> Device:
     kind, stream, detail = _line(name, unit)
     if kind is DeviceKind.UNKNOWN:
         return Device(name, name or "(no name)", kind, job, int(task or -1), index, parent=name)
-    place = f"{unit}:{index}" if unit else ""
-    parent = f"/device:{place}" if unit == "GPU" else name
+    part = f"{unit}:{index}" if unit else ""
+    parent = f"/device:{part}" if unit == "GPU" else name
     return Device(
         name=name,
-        title=_title(job, task, place, stream, detail),
+        title=_title(job, task, part, stream, detail),
         kind=kind,
         job=job,
         task=int(task or -1),
@@ -64,6 +64,12 @@ def parse_device(name: str) -> Device:
     )
 
 
+def place(name: str) -> str:
+    """The process that a device belongs to: ``ps/0``."""
+    device = parse_device(name)
+    return f"{device.job}/{device.task}"
+
+
 def sort_key(device: Device) -> tuple[Any, ...]:
     """The order in which people look at devices: host first, by job and task; then each GPU's launches, streams, copies.
 
@@ -71,9 +77,9 @@ def sort_key(device: Device) -> tuple[Any, ...]:
     """
     number = int(device.stream) if _NUMBER.fullmatch(device.stream) else -1
     gpu = device.parent.startswith("/device:GPU:")
-    place = (device.index, _KIND_ORDER[device.kind], device.job, device.task)
+    unit = (device.index, _KIND_ORDER[device.kind], device.job, device.task)
     host = (device.job, device.task, _KIND_ORDER[device.kind], device.index)
-    return (device.repeats, gpu, place if gpu else host, number, device.stream, device.name)
+    return (device.repeats, gpu, unit if gpu else host, number, device.stream, device.name)
 
 
 def _match(pattern: re.Pattern[str], name: str) -> str:
@@ -108,8 +114,8 @@ def _line(name: str, unit: str) -> tuple[DeviceKind, str, str]:
     return known.get(unit, DeviceKind.UNKNOWN), "", ""
 
 
-def _title(job: str, task: str, place: str, stream: str, detail: str) -> str:
+def _title(job: str, task: str, unit: str, stream: str, detail: str) -> str:
     owner = "" if job in ("", "localhost") else f"{job}/{task}" if task else job
     line = "" if not stream else stream if stream == "memcpy" else "all streams" if stream == "all" else f"stream {stream}"
     note = detail if not stream else f"({detail})" if detail else ""
-    return " ".join(part for part in (owner, place, line, note) if part)
+    return " ".join(part for part in (owner, unit, line, note) if part)

@@ -14,6 +14,7 @@ import numpy as np
 
 from tftracer.trace import communication, physical
 from tftracer.trace.model import MAX_COLLECTED_NODES, UNKNOWN_TIME, DeviceKind, NodeKind, Trace, TraceContext
+from tftracer.trace.skew import clocks_apart
 from tftracer.web.messages import Finding
 
 Severity = Literal["info", "warning", "error"]
@@ -77,6 +78,7 @@ def findings_of(trace: Trace, context: TraceContext) -> list[Finding]:
         *_hidden(context),
         *(_graph(trace, context) if not told else ()),
         *_transfers(trace),
+        *_clocks(trace),
         *_times(trace, told),
         *_noted(trace),
     ]
@@ -221,6 +223,20 @@ def _transfers(trace: Trace) -> Iterator[Finding]:
             "from the step's start on, but does not wait until they do: the first may be missed. The time spent on them "
             "shows as idle or as waiting to be scheduled, and the links lack them.",
             "Trace another step: most have all of them.",
+        )
+
+
+def _clocks(trace: Trace) -> Iterator[Finding]:
+    apart = clocks_apart(trace)
+    if apart:
+        ((ahead, behind), most) = next(iter(apart.items()))
+        yield finding(
+            "clocks_apart",
+            "warning",
+            f"The clock of {ahead} is at least {most / 1e6:,.3g} ms ahead of {behind}'s: tensors came before they were made. "
+            "Their lanes are shifted against each other by that, and what spans both (the step's length and budget, the "
+            "critical path, waits) is off by as much.",
+            "Synchronise the machines' clocks (chrony, NTP), or trace on all from the job's page, which aligns them.",
         )
 
 
