@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 from gallery import write_gallery
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from rig import FLAGS, Process, Watch, start_job, start_viewer
-from tracepage import TracePage
+from tracepage import LONG, TracePage
+
+#: Playwright's own is 5 s, which a busy machine may need for one click.
+expect.set_options(timeout=LONG)
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +27,7 @@ def browser() -> Iterator[Browser]:
 def context(browser: Browser) -> Iterator[BrowserContext]:
     """A browser profile whose pages may not throw, log broken rules, open dialogs or ask another machine for anything."""
     context = browser.new_context(viewport={"width": 1440, "height": 900}, accept_downloads=True, reduced_motion="reduce")
-    context.set_default_timeout(60_000)
+    context.set_default_timeout(LONG)
     watch = Watch(context)
     yield context
     context.close()
