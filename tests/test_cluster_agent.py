@@ -22,16 +22,19 @@ TOKEN = "shared"
 
 
 class PlayedHub(WebSocketHandler):
-    """Lets everybody in; answers nothing but the greeting, unless told to."""
+    """Lets everybody in; answers nothing but the greeting, unless told to. ``deaths``: so often it dies after its hello."""
 
-    def initialize(self, heard: queue.SimpleQueue[Message], answers: bool) -> None:
-        self.heard, self.answers, self.nonce = heard, answers, protocol.nonce()
+    def initialize(self, heard: queue.SimpleQueue[Message], answers: bool, deaths: list[None]) -> None:
+        self.heard, self.answers, self.deaths, self.nonce = heard, answers, deaths, protocol.nonce()
 
     def say(self, kind: str, **fields: Any) -> None:
         self.write_message(protocol.pack(kind, **fields), binary=True)
 
     def open(self, *arguments: str, **named: str) -> None:
         self.say("hello", job="played", id="hub", nonce=self.nonce)
+        if self.deaths:
+            self.deaths.pop()
+            self.close()
 
     def on_message(self, data: str | bytes) -> None:
         message = protocol.unpack(data)
@@ -46,8 +49,9 @@ class PlayedHub(WebSocketHandler):
 class Served:
     """The played hub on a thread of its own."""
 
-    def __init__(self, answers: bool) -> None:
+    def __init__(self, answers: bool, deaths: int = 0) -> None:
         self.heard: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self.deaths: list[None] = [None] * deaths
         self._ready, self._answers = threading.Event(), answers
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
         self._thread.start()
@@ -56,7 +60,7 @@ class Served:
     async def _serve(self) -> None:
         self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
         listening, self.port = bind_unused_port()
-        settings = {"heard": self.heard, "answers": self._answers}
+        settings = {"heard": self.heard, "answers": self._answers, "deaths": self.deaths}
         server = HTTPServer(web.Application([("/api/job/agents", PlayedHub, settings)], log_function=lambda handler: None))
         server.add_socket(listening)
         self._ready.set()
@@ -115,4 +119,13 @@ def test_a_place_that_becomes_known_later_is_told_anew(jobs: Jobs, monkeypatch: 
     assert told["place"]["rank"] == 5 and told["title"] == "rank 5"
     wait_for(lambda: "process" not in served.next("beat"), "plain sums")
     monkeypatch.undo()
+    served.close()
+
+
+def test_a_hub_that_dies_between_its_hello_and_the_answer_is_tried_again(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    served = Served(answers=True, deaths=3)
+    monkeypatch.setenv("TFTRACER_HUB", f"127.0.0.1:{served.port}")
+    monkeypatch.setenv("TFTRACER_JOB", "played")
+    jobs.rank(1, 2, token=TOKEN)
+    assert served.next("join")["process"]["title"] == "rank 1" and not served.deaths
     served.close()

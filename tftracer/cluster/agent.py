@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tornado.httpclient import HTTPError, HTTPRequest
-from tornado.websocket import WebSocketClientConnection, websocket_connect
+from tornado.websocket import WebSocketClientConnection, WebSocketError, websocket_connect
 
 from tftracer.cluster import protocol
 from tftracer.cluster.armed import Armed
@@ -152,7 +152,7 @@ class Agent:
                 return
             except Refused as refused:
                 trouble = f"{target.host}:{target.port}: {refused}"
-            except (OSError, HTTPError, TracerError, asyncio.TimeoutError, ValueError) as problem:
+            except (OSError, HTTPError, WebSocketError, TracerError, asyncio.TimeoutError, ValueError) as problem:
                 log.debug("tftracer: no hub at %s:%d: %s", target.host, target.port, problem)
                 if target.found == "given" and time.monotonic() - self._heard_at > UNHEARD_S:
                     trouble = _unheard(target, problem)
