@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import time
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 #: A step that passed so long ago without a trace will not be traced any more.
 GONE_S = 30.0
+#: Where no trace of its very number has come by then, one of a lower number may be the step's.
+NEAR_S = 2.0
 #: What comes again of so many of the latest traces is known for news of an old one.
 MOST_HEARD = 1000
 
@@ -32,7 +35,8 @@ class Wanted:
     job_trace: int
     run_title: str
     step: int
-    lag: int  # steps begun that the session had not counted when it was asked (one under way, failed ones)
+    lag: int  # steps that the session had not counted when it was asked
+    near: int = 0  # a trace of the run whose number is a little lower: it may be the one
     passed_at: float | None = None
     summed_up: bool = False  # the hub was told what is in its trace
 
@@ -52,7 +56,8 @@ class Armed:
 
         def heard(message: LiveMessage) -> None:  # on whichever thread stored it
             if message["type"] == "trace":
-                loop.call_soon_threadsafe(self._stored, message["payload"])
+                with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+                    loop.call_soon_threadsafe(self._stored, message["payload"])
 
         return self._source.subscribe(heard)
 
@@ -82,8 +87,8 @@ class Armed:
         )
 
     def _trace(self, job_trace: int, title: str, step: int) -> None:
-        counted = sum(run["steps"] for run in self._source.runs() if run["title"] == title)
-        lag = max(0, self._source.steps_begun().get(title, 0) - counted)
+        runs = self._source.runs()
+        lag = lag_of(title, runs, self._source.steps_begun())
         self._wanted[job_trace] = Wanted(job_trace, title, step, lag)
         if self._source.request_trace_at(title, step):
             self._tell("armed", job_trace=job_trace)
@@ -101,13 +106,22 @@ class Armed:
         self._heard[record["id"]] = None
         while len(self._heard) > MOST_HEARD:
             self._heard.popitem(last=False)
-        runs = {run["id"]: run["title"] for run in self._source.runs()}
+        title = next((run["title"] for run in self._source.runs() if run["id"] == record["run_id"]), None)
         for wanted in list(self._wanted.values()):
-            near = wanted.step - wanted.lag - 1 <= record["step"] <= wanted.step
-            if near and runs.get(record["run_id"]) == wanted.run_title:
-                del self._wanted[wanted.job_trace]
-                self._heard[record["id"]] = wanted
-                self._tell_of(wanted, record)
+            if title == wanted.run_title and record["asked_by"] == "user":
+                self._consider(wanted, record)
+
+    def _consider(self, wanted: Wanted, record: TraceRecord) -> None:
+        """The user may have traced a step just before, too. Numbers differ where some of the run's steps had other options."""
+        if record["step"] == wanted.step:
+            self._found(wanted, record)
+        elif wanted.step - wanted.lag - 1 <= record["step"] < wanted.step:
+            wanted.near = record["id"]
+
+    def _found(self, wanted: Wanted, record: TraceRecord) -> None:
+        del self._wanted[wanted.job_trace]
+        self._heard[record["id"]] = wanted
+        self._tell_of(wanted, record)
 
     def _tell_of(self, wanted: Wanted, record: TraceRecord) -> None:
         wanted.summed_up = summed_up(record)
@@ -118,12 +132,27 @@ class Armed:
         """Give up on steps that have passed: a trace that the disk did not take, say."""
         begun, now = self._source.steps_begun(), time.monotonic()
         for wanted in list(self._wanted.values()):
-            if begun.get(wanted.run_title, 0) <= wanted.step:
+            if begun.get(wanted.run_title, 0) < wanted.step:
                 continue
             wanted.passed_at = wanted.passed_at or now
-            if now - wanted.passed_at > GONE_S:
+            near = _near(wanted, runs, begun) if now - wanted.passed_at > NEAR_S else None
+            if near is not None:
+                self._found(wanted, near)
+            elif now - wanted.passed_at > GONE_S:
                 del self._wanted[wanted.job_trace]
                 self._tell("missed", job_trace=wanted.job_trace, step=wanted.step, why="Its step passed without a trace.")
+
+
+def lag_of(title: str, runs: list[Run], begun: dict[str, int]) -> int:
+    """Steps of a run that its session has not counted, or as those of another run. ``runs``: no newer than ``begun``."""
+    return max(0, begun.get(title, 0) - sum(run["steps"] for run in runs if run["title"] == title))
+
+
+def _near(wanted: Wanted, runs: list[Run], begun: dict[str, int]) -> TraceRecord | None:
+    """The trace that may be the one, if its number is as much lower as steps are not counted."""
+    traces = (trace for run in runs for trace in run["traces"] if trace["id"] == wanted.near)
+    least = wanted.step - lag_of(wanted.run_title, runs, begun)
+    return next((trace for trace in traces if trace["step"] >= least), None)
 
 
 def steps_per_s(run: Run) -> float | None:
