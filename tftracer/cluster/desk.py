@@ -45,7 +45,7 @@ SUSPECT_STEPS = 10
 class Opened:
     """A job's trace put together."""
 
-    parts: list[tuple[str, bool]]  # process, whether it was known what its trace lacks
+    parts: list[tuple[str, int, bool]]  # process, its trace, whether it was known what that lacks
     answers: JobAnswers
 
 
@@ -69,7 +69,7 @@ class Desk:
         self._told_by: asyncio.AbstractEventLoop | None = None  # the loop on which telling is due
         self._watching: asyncio.AbstractEventLoop | None = None
         self._opened: OrderedDict[int, Opened] = OrderedDict()  # by the job's trace
-        self._fetched: OrderedDict[tuple[int, str], tuple[bytes, int]] = OrderedDict()
+        self._fetched: OrderedDict[tuple[str, int], tuple[bytes, int]] = OrderedDict()  # by process and its trace
         self.stored: dict[tuple[int, str], Stored] = {}  # parts of a job that was opened from a file
         self._turn: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
         self._workers: Workers | None = None
@@ -111,7 +111,8 @@ class Desk:
         message = traced.message
         if not message["ready"]:
             raise UnsupportedError("None of the processes has traced this step yet." + _reasons(self._missing(traced)))
-        number, parts = message["id"], [(who, summed_up(traced.records[who])) for who in message["ready"]]
+        number, ready = message["id"], [(who, traced.records[who]) for who in message["ready"]]
+        parts = [(who, record["id"], summed_up(record)) for who, record in ready]
         async with self._opening():
             known = self._opened.pop(number, None)
             if known is None or known.parts != parts:
@@ -173,12 +174,12 @@ class Desk:
 
     async def raw(self, traced: Traced, process_id: str) -> bytes:
         """One process's RunMetadata of the step: kept from before, or sent now."""
-        key = (traced.message["id"], process_id)
-        if key in self.stored:
-            return await self.work(self.stored[key].raw)
+        stored, key = self.stored.get((traced.message["id"], process_id)), (process_id, traced.records[process_id]["id"])
+        if stored is not None:
+            return await self.work(stored.raw)
         held = self._fetched.get(key)
         if held is None:
-            raw = await self._fetch(process_id, traced.records[process_id]["id"])
+            raw = await self._fetch(*key)
             packed = await self.work(lambda: compress(raw))
             self._fetched[key] = (packed, len(raw))
             while len(self._fetched) > 1 and sum(len(p) for p, _ in self._fetched.values()) > FETCHED_BYTES:

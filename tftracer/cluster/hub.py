@@ -220,6 +220,11 @@ class Hub:
         missing.pop(process_id, None)
         self.settle(traced, ready=message["ready"] if known else [*message["ready"], process_id], missing=missing)
 
+    def start_over(self, traced: Traced) -> None:
+        """Another step is chosen: what was traced of this one does not count."""
+        traced.records.clear()
+        self.settle(traced, step=0, steps={}, ready=[])
+
     def missing(self, traced: Traced, whys: Mapping[str, str]) -> None:
         """Those of whom no trace will come, each with the reason: all at once, for each time is a copy of what is known."""
         asked = set(traced.message["processes"])

@@ -138,7 +138,9 @@ class Tracing:
             title = (
                 f"Step {step}" if step else "One step on each of several processes" if len(steps) > 1 else "A step of one process"
             )
-            self._hub.settle(traced, step=step, steps=steps, title=title, run_title=Counter(titles.values()).most_common(1)[0][0])
+            run_title = Counter(titles.values()).most_common(1)[0][0]
+            known = traced.message["steps"]
+            self._hub.settle(traced, step=step, steps={**known, **steps}, title=title, run_title=run_title)
             waiting = await self._ask(traced, {p: {"run_title": titles[p], "step": steps[p]} for p in steps}, "trace")
             late = [p for p in self._open(traced) if p in steps and waiting.get(p, {"t": "late"})["t"] == "late"]
             if not late:
@@ -147,6 +149,8 @@ class Tracing:
                 self._missing(traced, dict.fromkeys(late, "Its step had begun before the request came."))
                 return
             self._tell(traced, list(steps), "take_back")
+            if step:  # who was in time traces the later one, too: it must be the same on all
+                self._hub.start_over(traced)
             ahead_s *= 2
 
     async def _ready_to_trace(self, traced: Traced) -> dict[str, Message]:
