@@ -9,6 +9,7 @@ import os
 import re
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from tftracer.cluster.job import port_of
 from tftracer.cluster.protocol import PART_BYTES
 from tftracer.cluster.relay import THREADS
 from tftracer.cluster.routes import routes
+from tftracer.errors import StorageError
 from tftracer.session import file as tftrace
 
 
@@ -113,6 +115,19 @@ def test_an_upload_that_breaks_off_leaves_no_trace(jobs: Jobs) -> None:
         upload(first, url, body[: len(body) // 2], length=len(body))
     assert upload(first, url, body)[0] == 200
     assert len(second.recorder.runs()) == 2 * known
+
+
+def test_half_a_session_does_not_look_like_a_whole_one(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = jobs.start(2)
+    url = next(p["url"] for p in first.job()["processes"] if p["title"] == "rank 1")
+
+    def broken() -> Iterator[bytes]:
+        yield os.urandom(8 * PART_BYTES)
+        raise StorageError("The disk is gone.")
+
+    monkeypatch.setattr(second.recorder, "saved_bytes", broken)
+    with pytest.raises(http.client.IncompleteRead):
+        first.ask(f"{url}api/session/file")
 
 
 def test_every_route_of_the_hub_refuses_a_stranger(jobs: Jobs) -> None:

@@ -156,7 +156,7 @@ class ProcessPageHandler(OfJob, AppHandler):
         super().get()
 
 
-class ProcessApiHandler(OfJob, ApiHandler):
+class ProcessApiHandler(OfJob, Download):
     """A question to one process, and its answer."""
 
     async def get(self, process: str, path: str) -> None:
@@ -184,9 +184,12 @@ class ProcessApiHandler(OfJob, ApiHandler):
 
     async def send_answer(self, reply: Reply) -> None:
         self._take_head(await self.unless_gone(reply.start()))
-        async for part in reply:
-            self.write(part)
-            await self.flush()
+        try:
+            async for part in reply:
+                self.write(part)
+                await self.flush()
+        except TracerError as problem:  # the process, or its own answer, has gone
+            self.break_off(problem)
 
     def _take_head(self, head: Message) -> None:
         self.set_status(min(max(number(head, "status"), 200), 599))

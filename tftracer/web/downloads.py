@@ -70,7 +70,7 @@ class Download(ApiHandler):
         except StreamClosedError:
             pass
         except Exception as problem:
-            self._break_off(problem)
+            self.break_off(problem)
         finally:
             await self.quickly(getattr(chunks, "close", lambda: None))
 
@@ -81,7 +81,7 @@ class Download(ApiHandler):
             await self.flush()
             chunk = await self.quickly(next, chunks, None)
 
-    def _break_off(self, problem: Exception) -> None:
+    def break_off(self, problem: Exception) -> None:
         """Half a file must not look like a whole one: the connection ends without the last chunk."""
         expected = isinstance(problem, (TracerError, OSError))
         log.error("tftracer: a download broke off: %s", problem, exc_info=None if expected else problem)
