@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from tftracer.errors import StorageError, UnknownError, UnsupportedError
 from tftracer.session import tracker, writer
 from tftracer.session.recorder import Recorder
 from tftracer.session.saved import open_session
+from tftracer.session.spool import Spool
 
 
 def comparable(session: Any) -> tuple[Any, ...]:
@@ -224,6 +226,29 @@ def test_saving_does_not_overwrite_unasked(tmp_path: Path) -> None:
     assert [found.name for found in tmp_path.iterdir() if found.is_file()] == ["a.tftrace"]
 
 
+def test_saving_waits_for_what_was_recorded_before(tmp_path: Path) -> None:
+    with recording(tmp_path / "spool") as recorder:
+        for number in range(1, 101):
+            step(recorder, number, raw=RAW if number == 100 else b"")
+        recorder.save(str(tmp_path / "a.tftrace"))
+    (run,) = open_session(tmp_path / "a.tftrace").runs()
+    assert run["steps"] == 100 and [trace["step"] for trace in run["traces"]] == [100]
+    recorder.save(str(tmp_path / "b.tftrace"))  # a closed one has nothing to wait for
+    assert open_session(tmp_path / "b.tftrace").runs()[0]["steps"] == 100
+
+
+def test_who_waits_for_the_file_finds_all_in_it_though_another_thread_writes_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Spool, "busy", lambda spool: True)  # whenever it is looked at
+    with recording(tmp_path) as recorder:
+        steps(recorder, 3)
+        assert open_session(recorder.session()["file"]).runs()[0]["steps"] == 3
+        step(recorder, 4)
+    ended = open_session(recorder.session()["file"])
+    assert ended.runs()[0]["steps"] == 4 and ended.session()["ended_at"] is not None
+
+
 def test_loading_adds_runs_with_numbers_of_their_own(tmp_path: Path) -> None:
     with recording(tmp_path / "one") as recorder:
         steps(recorder, 20, {5: RAW})
@@ -392,6 +417,55 @@ def test_runs_without_end_are_bounded(tmp_path: Path, monkeypatch: pytest.Monkey
         assert recorder.runs()[-1]["steps"] == 40
 
 
+def test_options_without_end_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Options(int):
+        def ByteSize(self) -> int:
+            return 4
+
+    monkeypatch.setattr(tracker, "MAX_RUNS", 10)
+    monkeypatch.setattr(tracker.keys, "options_text", lambda options: f"timeout_in_ms: {options}")
+    with recording(tmp_path) as recorder:
+        call = recorder.tracker.call_of([LOSS], None)
+        for number in range(50):
+            recorder.tracker.events.append(([LOSS], None, Options(number), number, number + 1, None))
+        recorder.flush()
+        assert len(call.handles()) == 10 and len(recorder.runs()) == 10
+        assert recorder.runs()[-1]["steps"] == 41
+
+
+def test_a_step_that_passed_untraced_is_wanted_no_more(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        steps(recorder, 3)
+        assert recorder.request_trace_at("train, loss (feeding x)", 5)
+        recorder.tracker.waiting = tracker.MAX_WAITING  # the disk is behind
+        for number in (4, 5):
+            assert recorder.tracker.take((TRAIN, LOSS), (X,), None) is None
+            step(recorder, number)
+        recorder.tracker.waiting = 0
+        assert recorder.tracker.requests.armed
+        assert recorder.tracker.take((TRAIN, LOSS), (X,), None) is None
+        assert not recorder.tracker.requests.armed  # the steps after it cost what they cost before
+
+
+def test_a_session_that_is_opened_while_others_are_looked_at_is_active() -> None:
+    class Session:
+        def __init__(self, closing: Callable[[], None]) -> None:
+            self.closing = closing
+
+        @property
+        def _closed(self) -> bool:
+            self.closing()
+            return True
+
+    class Open: ...
+
+    found, opened = tracker.Tracker(), Open()
+    session = Session(lambda: found.opened(opened, tracker.SessionFacts()))
+    found.opened(session, tracker.SessionFacts())
+    found.active()
+    assert found.active()
+
+
 def test_several_threads_ask_at_once(tmp_path: Path) -> None:
     with recording(tmp_path, keep_traces=2) as recorder:
         failed: list[BaseException] = []
@@ -424,3 +498,24 @@ def test_a_closed_session_can_still_be_read(tmp_path: Path) -> None:
     recorder.close()
     assert recorder.trace_bytes(1) == RAW and recorder.session()["ended_at"] is not None
     assert recorder.run(1)["fetches"] == [TRAIN.name, LOSS.name] and recorder.run(1)["feeds"] == [X.name]
+
+
+def test_a_closed_session_records_no_more(tmp_path: Path) -> None:
+    recorder = Recorder(spool_dir=tmp_path).start()
+    steps(recorder, 3)
+    recorder.close()
+    assert recorder.tracker.off and not recorder.tracker.events and not recorder.flush()
+
+
+def test_a_process_that_may_start_no_thread_can_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    recorder = Recorder(spool_dir=tmp_path)
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", refused)
+        with pytest.raises(RuntimeError):
+            recorder.start()
+    assert not recorder.flush()
+    recorder.close()
+    assert recorder.tracker.off

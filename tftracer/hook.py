@@ -49,6 +49,13 @@ class Traced:
             self._options.trace_level, self._options.output_partition_graphs = self._before
 
 
+def give_back(tracker: Tracker, traced: Traced) -> None:
+    """The run context of a traced step is gone. If the step failed, nothing else has put things in order."""
+    if not traced.ticket.settled:
+        traced.end()
+        tracker.returned.append(traced.ticket)
+
+
 class PlainCall:
     """Stands for TensorFlow's SessionRunContext where a plain session runs (inject.py)."""
 
@@ -107,6 +114,8 @@ class StepRecorder:
             # Copies of the containers, for the script may change them, and none of the values that it feeds.
             if fetches.__class__ is list:
                 fetches = tuple(fetches)
+            elif isinstance(fetches, dict):
+                fetches = tuple(fetches.values())
             run_context._tftracer = (fetches, tuple(feeds) if feeds else None, perf_counter_ns())
         except Exception as error:
             self._switch_off("before_run", error)
@@ -143,9 +152,9 @@ class StepRecorder:
         ticket = tracker.take(args.fetches, args.feed_dict, options)
         if ticket is None:
             return None
-        run_context.__dict__[self._mark] = Traced(ticket, options, user_metadata)
+        traced = run_context.__dict__[self._mark] = Traced(ticket, options, user_metadata)
         # A step that fails never comes to after_run: its context goes, and the request is put back.
-        weakref.finalize(run_context, tracker.returned.append, ticket).atexit = False
+        weakref.finalize(run_context, give_back, tracker, traced).atexit = False
         return self._args(None, None, options=self._trace_options())
 
     def _after_odd(self, run_context: Any, options: Any, metadata: Any, end: int) -> None:

@@ -325,6 +325,53 @@ def test_an_interrupted_step_passes_through_and_gives_its_request_back(recorder:
     assert [trace["step"] for trace in run["traces"]] == [2]
 
 
+def test_options_of_a_step_that_failed_while_it_was_traced_stay_as_they_were(recorder: Recorder) -> None:
+    inputs, _, loss = model()
+    own = tf.RunOptions(timeout_in_ms=60_000)
+    with tf.train.MonitoredSession(hooks=[recorder.hook_factory()]) as session:
+        recorder.request_traces(None, 1)
+        with pytest.raises(ValueError, match="Cannot feed"):
+            session.run(loss, {inputs: np.ones((4, 9), np.float32)}, options=own)
+        gc.collect()
+        assert (own.trace_level, own.output_partition_graphs) == (0, False)
+        assert recorder.flush()
+        for _ in range(3):
+            session.run(loss, {inputs: batch()}, options=own)
+    (run,) = runs(recorder).values()
+    assert [(trace["asked_by"], trace["step"]) for trace in run["traces"]] == [("user", 1)]
+
+
+def test_options_that_a_later_hook_adds(recorder: Recorder) -> None:
+    inputs, _, loss = model()
+
+    class Timeout(tf.train.SessionRunHook):
+        def before_run(self, run_context: Any) -> Any:
+            return tf.train.SessionRunArgs(None, options=tf.RunOptions(timeout_in_ms=60_000))
+
+    with tf.train.MonitoredSession(hooks=[recorder.hook_factory(), Timeout()]) as session:
+        session.run(loss, {inputs: batch()})
+        (run,) = runs(recorder).values()
+        recorder.request_traces(run["id"], 1)
+        session.run(loss, {inputs: batch()})
+    (run,) = runs(recorder).values()
+    assert run["title"] == "loss (feeding x) [timeout_in_ms: 60000]" and [trace["step"] for trace in run["traces"]] == [2]
+
+
+def test_fetches_that_the_script_changes_between_steps(recorder: Recorder) -> None:
+    inputs, train, loss = model()
+    with tf.train.MonitoredSession(hooks=[recorder.hook_factory()]) as session:
+        for fetches in ([loss], {"loss": loss}, collections.OrderedDict(loss=loss)):
+            for _ in range(5):
+                session.run(fetches, {inputs: batch()})
+                fetches.append(train) if isinstance(fetches, list) else fetches.update(train=train)
+                session.run(fetches, {inputs: batch()})
+                fetches.pop() if isinstance(fetches, list) else fetches.pop("train")
+    assert {title: run["steps"] for title, run in runs(recorder).items()} == {
+        "loss (feeding x)": 15,
+        "loss, train (feeding x)": 15,
+    }
+
+
 def test_a_loop_that_ends_in_an_error_is_no_longer_active(recorder: Recorder) -> None:
     model()
     with pytest.raises(ValueError, match="on purpose"), tf.train.MonitoredSession(hooks=[recorder.hook_factory()]):

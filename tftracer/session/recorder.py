@@ -86,8 +86,8 @@ class Recorder:
                 if trouble:
                     self.add_problem("spool", trouble)
                 self._threads = Writer(self)
-                self._threads.start()
                 self._unwatch = process.watch(self)
+                self._threads.start()
         return self
 
     def close(self) -> None:
@@ -99,6 +99,8 @@ class Recorder:
         if self._threads:
             self._unwatch()
             self._threads.stop()
+        self.tracker.switch_off()  # a training that goes on is not recorded any more
+        self.tracker.events.clear()
         self.engine.close()
         self.spool.close(remove=not self.model.runs)
 
@@ -345,6 +347,8 @@ class Recorder:
     # -------------------------------------------------------------------------------------------------- saving, loading
 
     def save(self, path: str, overwrite: bool = False) -> None:
+        """All that was recorded before the call."""
+        self.flush()
         saving.write_whole(path, self.saved_bytes(), overwrite)
 
     def saved_bytes(self) -> Iterator[bytes]:

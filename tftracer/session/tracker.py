@@ -142,7 +142,10 @@ class Tracker:
         while self.events:
             with self._settling:  # for a few at a time, for a training thread may wait for it
                 for _ in range(min(len(self.events), 200)):
-                    fetches, feeds, options, start, end, brought = self.events.popleft()
+                    try:
+                        fetches, feeds, options, start, end, brought = self.events.popleft()
+                    except IndexError:  # the tracer was switched off meanwhile
+                        return
                     call = self.call_of(fetches, feeds)
                     if (start, call) in self._last_steps:  # told by another hook of the same session
                         if isinstance(brought, Capture):
@@ -165,9 +168,7 @@ class Tracker:
         """The call with these fetches and feeds, and its quick key remembered for as long as their objects live."""
         identity = keys.describe(fetches, feed_dict)
         with self._lock:
-            call = self._calls.get(identity.key)
-            if call is None:
-                call = self._calls[identity.key] = Call(identity, self._handle(identity, ""))
+            call = self._calls.get(identity.key) or self._new_call(identity)
         self._remember(key, call, keys.leaves(fetches, feed_dict))
         return call
 
@@ -179,21 +180,32 @@ class Tracker:
         handle = call.variants.get(text)
         if handle is None:
             with self._lock:
-                handle = call.variants.setdefault(text, self._handle(call.identity, text))
+                handle = call.variants.get(text) or self._new_variant(call, text)
+        return handle
+
+    def _new_call(self, identity: keys.Identity) -> Call:
+        """Under the lock, as the next two. What comes after MAX_RUNS is not kept: a script may pass new options at each step."""
+        if self._runs >= MAX_RUNS:
+            return self._rest()
+        call = self._calls[identity.key] = Call(identity, self._handle(identity, ""))
+        return call
+
+    def _new_variant(self, call: Call, options: str) -> RunHandle:
+        if self._runs >= MAX_RUNS:
+            return self._rest().plain
+        handle = call.variants[options] = self._handle(call.identity, options)
         return handle
 
     def _handle(self, identity: keys.Identity, options: str) -> RunHandle:
         self._runs += 1
-        if self._runs > MAX_RUNS:
-            return self._rest()
         return RunHandle(identity.title(options), identity.fetches, identity.feeds, options)
 
-    def _rest(self) -> RunHandle:
+    def _rest(self) -> Call:
         rest = self._calls.get("rest")
         if rest is None:
             rest = Call(keys.Identity((), ()), RunHandle(f"everything after the first {MAX_RUNS} runs", (), (), ""))
             self._calls["rest"] = rest
-        return rest.plain
+        return rest
 
     def _remember(self, key: Hashable, call: Call, leaves: list[Any]) -> None:
         if len(self._known) >= MAX_KNOWN:
@@ -225,11 +237,20 @@ class Tracker:
         call = self.call_of(fetches, feeds)
         if call.wanted_at and self._is_next(call) and self.take_back_at(call):
             return self.requests.issue(Ticket(call.plain, "user", once=True))
-        return self.requests.take(call.handles() if options is None else [self.variant(call, options)])
+        return self.requests.take(self._handles(call, options))
+
+    def _handles(self, call: Call, options: Any) -> list[RunHandle]:
+        """The runs that the step about to begin may be one of; a hook that is asked after ours may add to its options."""
+        run = None if options is None else self.variant(call, options)
+        return [run] if run and run.run_id else call.handles()
 
     def _is_next(self, call: Call) -> bool:
+        """Whether the step about to begin is the wanted one; one that has passed untraced is wanted no more."""
         self.settle()
-        return call.wanted_at == call.steps + 1
+        wanted, following = call.wanted_at, call.steps + 1
+        if wanted < following:
+            self.take_back_at(call, wanted)
+        return wanted == following
 
     def steps_done(self) -> dict[str, int]:
         """Run title -> steps."""
@@ -259,10 +280,12 @@ class Tracker:
         for call in calls:
             self.take_back_at(call)
 
-    def take_back_at(self, call: Call) -> bool:
-        """Whether there was such a request; of two threads that ask, one is told so."""
+    def take_back_at(self, call: Call, step: int | None = None) -> bool:
+        """Whether there was such a request (for this step, None: for any); of two threads that ask, one is told so."""
         with self._lock:
-            found, call.wanted_at = call.wanted_at != 0, 0
+            found = call.wanted_at != 0 and step in (None, call.wanted_at)
+            if found:
+                call.wanted_at = 0
         if found:
             self.requests.arm_at(-1)
         return found
@@ -298,12 +321,14 @@ class Tracker:
 
     def opened(self, session: Any, facts: SessionFacts) -> None:
         self.facts = facts
-        self.open_sessions = [*self.open_sessions, weakref.ref(session)]
+        self.open_sessions.append(weakref.ref(session))
         self.arrived.set()
 
     def active(self) -> bool:
         """Whether a hooked session is open: not closed, not gone, whichever way its loop ended."""
-        self.open_sessions = [ref for ref in self.open_sessions if is_open(ref())]
+        for ref in list(self.open_sessions):  # one by one, for others may be opened meanwhile
+            if not is_open(ref()):
+                self.open_sessions.remove(ref)
         return bool(self.open_sessions)
 
     def failed(self, where: str, error: BaseException) -> None:

@@ -77,7 +77,7 @@ class Writer:
         self._live: dict[int, list[tuple[float, float]]] = {}  # run id -> (start, duration) since the last update
         self._next_publish = self._next_flush = 0.0
         self._stopping = False
-        self._flushes: list[threading.Event] = []
+        self._flushes: deque[threading.Event] = deque()
         self._failures = 0
         self._threads = [
             threading.Thread(target=self._run, args=(self._write,), name="tftracer-writer", daemon=True),
@@ -95,13 +95,14 @@ class Writer:
         self._stopping = True
         self._tracker.arrived.set()
         for thread in self._threads:
-            thread.join(CLOSE_S)
+            if thread.is_alive():  # else it could not be started
+                thread.join(CLOSE_S)
 
     def flush(self, timeout_s: float) -> bool:
         done = threading.Event()
         self._flushes.append(done)
         self._tracker.arrived.set()
-        return done.wait(timeout_s)
+        return all(thread.is_alive() for thread in self._threads) and done.wait(timeout_s)
 
     def sum_up_later(self, trace: Trace) -> None:
         """For a trace that came by another way than from a hook."""
@@ -134,19 +135,25 @@ class Writer:
                 self._tracker.failed("writer", error)
 
     def _round(self) -> None:
-        flushes, self._flushes = self._flushes, []
+        flushes = _emptied(self._flushes)
+        try:
+            self._work(bool(flushes))
+        finally:  # whoever waits is not to wait for ever
+            if flushes:
+                self._jobs.put(partial(_set_all, flushes))
+
+    def _work(self, at_once: bool) -> None:
         self._put_back_returned()
         self._count()
         self._look_around()
         now = perf_counter()
-        if now >= self._next_publish or flushes:
+        if now >= self._next_publish or at_once:
             self._next_publish = now + PUBLISH_S
             self._publish()
-        if now >= self._next_flush or flushes:
+        if now >= self._next_flush or at_once:
             self._next_flush = now + FLUSH_S
-            self._flush()
-        if flushes:
-            self._jobs.put(partial(_set_all, flushes))
+            if at_once or not self._recorder.spool.busy():  # else it is being rewritten: next time
+                self._flush()
 
     def _last_round(self) -> None:
         self._recorder.model.facts["ended_at"] = time.time()
@@ -156,6 +163,7 @@ class Writer:
         self._publish()
         self._flush()
         self._recorder.facts_changed()
+        self._jobs.put(partial(_set_all, _emptied(self._flushes)))
 
     def _put_back_returned(self) -> None:
         returned = self._tracker.returned
@@ -230,8 +238,6 @@ class Writer:
 
     def _flush(self) -> None:
         recorder = self._recorder
-        if recorder.spool.busy():  # it is being rewritten: next time
-            return
         if recorder.facts_dirty:
             recorder.write_facts()
         for meter in list(recorder.meters.values()):
@@ -362,6 +368,10 @@ def _steps_part(run: RunState, taken: Pending) -> Part:
     raw = steps_payload(taken.starts, taken.durations, taken.traced)
     meta = {"run_id": run.id, "first_step": taken.first_step, "stats": run.stats}
     return Part(STEPS, meta, compress(raw), len(raw))
+
+
+def _emptied(flushes: deque[threading.Event]) -> list[threading.Event]:
+    return [flushes.popleft() for _ in range(len(flushes))]
 
 
 def _set_all(events: Iterable[threading.Event]) -> None:
