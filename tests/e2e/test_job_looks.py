@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from rig import RETRIES, picture
 from test_accessibility import serious
 
-VIEWS = {"job": "job", "job-trace": "job/traces/1", "job-ranks": "job/traces/1?tab=ranks"}
+VIEWS = {"job": "job", "job-trace": "job/traces/{}", "job-ranks": "job/traces/{}?tab=ranks"}
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def job(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[
     started = Job(tmp_path_factory.mktemp("job"))
     page = browser.new_page()
     started.open(page)
-    trace_on_all(page)
+    started.traced = (trace_on_all(page).get_attribute("href") or "").rpartition("/")[2]
     page.close()
     yield started
     started.kill()
@@ -29,9 +29,9 @@ def show(page: Page, job: Job, view: str) -> None:
     """Opens a view and waits until it shows its data."""
     base = job.urls[0].partition("?")[0]
     page.context.request.get(job.urls[0], max_retries=RETRIES)  # the cookie of the token
-    page.goto(base + VIEWS[view])
+    page.goto(base + VIEWS[view].format(job.traced))
     if view == "job":
-        expect(page.get_by_text(f"{SIZE} of {SIZE} ranks")).to_be_visible(timeout=LONG)
+        expect(page.get_by_text(f"{SIZE} of {SIZE} ranks").first).to_be_visible(timeout=LONG)
         return
     painted(page)
     if view == "job-ranks":

@@ -44,7 +44,9 @@ def test_a_step_is_traced_opened_saved_and_reopened_without_tensorflow(
 ) -> None:
     page.goto(job[1])
     link = trace_once(page)
+    first = page.get_by_role("link", name=link.get_attribute("aria-label") or link.inner_text(), exact=True)
     run_card(page).get_by_role("button", name=re.compile("Trace 5 steps")).click()
+    expect(first).to_have_count(0, timeout=LONG)  # five are kept: it has made way for the last of them
     expect(run_card(page).get_by_role("link", name=re.compile("^Open the trace"))).to_have_count(5, timeout=LONG)
     expect(run_card(page).get_by_text("Being looked into")).to_have_count(0, timeout=LONG)
     picture(page, "overview")

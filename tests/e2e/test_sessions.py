@@ -91,10 +91,11 @@ def test_both_timelines_have_one_cursor_and_move_together(traced: TracePage) -> 
     page.wait_for_function(
         f"([canvas, share]) => !({line})(canvas, share)", arg=[b.element_handle(), at / box["width"]], timeout=LONG
     )
-    still = [canvas.screenshot() for canvas in (a, b)]
+    still = [str(canvas.evaluate("canvas => canvas.toDataURL()")) for canvas in (a, b)]
     a.press("w", delay=100)  # the keys of one move both
-    moved = [canvas.screenshot() for canvas in (a, b)]
-    assert moved[0] != still[0] and moved[1] != still[1]
+    for canvas, was in zip((a, b), still):
+        redrawn = "([canvas, was]) => canvas.toDataURL() !== was"
+        page.wait_for_function(redrawn, arg=[canvas.element_handle(), was], timeout=LONG)
 
 
 def test_what_appeared_and_what_vanished_between_two_sessions(page: Page, own: tuple[Process, str, Path], tmp_path: Path) -> None:

@@ -197,7 +197,9 @@ def test_tables_sort_by_a_click(traced: TracePage) -> None:
     assert counts == sorted((row["count"] for row in expected), reverse=True)[: len(counts)]
     head.get_by_role("button").click()
     expect(head).to_have_attribute("aria-sort", "ascending")
-    table.get_by_role("columnheader", name="Op type").get_by_role("button").click()
+    by_name = table.get_by_role("columnheader", name="Op type")
+    by_name.get_by_role("button").click()
+    expect(by_name).to_have_attribute("aria-sort", "ascending")
     names = column(table, 0)
     assert names == sorted(names, key=str.lower)
 
@@ -214,8 +216,8 @@ def test_a_table_is_filtered_and_the_timeline_is_not(traced: TracePage) -> None:
     expect(traced.page.get_by_test_id("range-count")).to_have_text(counted)
     expect(traced.page.get_by_test_id("filters-active")).to_have_count(0)
     box.fill("/^Re/")
-    expect(table.get_by_role("row")).not_to_have_count(2)
     wanted = [row["key"] for row in engine(DENSE).ops("type")["rows"] if row["key"].startswith("Re")]
+    expect(table.get_by_role("row")).to_have_count(1 + len(wanted))
     assert sorted(column(table, 0)) == sorted(wanted)
     box.fill("/(/")
     expect(traced.panel.get_by_text("not a valid expression")).to_be_visible()

@@ -120,12 +120,11 @@ def test_the_rest_is_dimmed(traced: TracePage) -> None:
     trace = engine(DENSE).trace
     plain = traced.colour(x)
     expect(traced.search("RandomUniform")).to_contain_text("found", timeout=LONG)
-    dim = traced.colour(x)
-    assert dim != plain
+    traced.until_colour(x, plain, same=False)
     expect(traced.search(trace.ops[trace.op[node]])).to_have_text(
         f"{matches(DENSE, trace.ops[trace.op[node]]):,} found", timeout=LONG
     )
-    assert traced.colour(x) == plain
+    traced.until_colour(x, plain, same=True)
 
 
 def test_a_broken_expression_is_said(traced: TracePage) -> None:
@@ -384,8 +383,7 @@ def test_a_lane_says_its_name_when_its_first_rows_are_scrolled_away(traced: Trac
 @pytest.mark.parametrize("highlight", ["communication", "critical", "idle", "copies"])
 def test_highlights_dim_the_rest(traced: TracePage, highlight: str) -> None:
     traced.open(HOROVOD)
-    before = traced.canvas.screenshot()
+    before = traced.drawn()
     traced.page.get_by_test_id("highlight").select_option(highlight)
     traced.has("highlight", highlight)
-    expect(traced.canvas).to_be_visible()
-    assert traced.canvas.screenshot() != before
+    traced.until_redrawn(before)

@@ -119,6 +119,24 @@ class TracePage:
         }"""
         self.page.wait_for_function(found, arg=[self.canvas.element_handle(), list(colour), some], timeout=LONG)
 
+    def until_redrawn(self, was: str) -> None:
+        """Waits until the canvas shows something else than ``was`` (``drawn``)."""
+        redrawn = "([canvas, was]) => canvas.toDataURL() !== was"
+        self.page.wait_for_function(redrawn, arg=[self.canvas.element_handle(), was], timeout=LONG)
+
+    def drawn(self) -> str:
+        return str(self.canvas.evaluate("canvas => canvas.toDataURL()"))
+
+    def until_colour(self, x: float, colour: tuple[int, ...], *, same: bool) -> None:
+        """Waits until that colour, or another one, is drawn at a place of the first row."""
+        found = """([canvas, [x, y], colour, same]) => {
+            const scale = canvas.width / canvas.clientWidth;
+            const { data } = canvas.getContext("2d").getImageData(x * scale, y * scale, 1, 1);
+            return data.every((part, i) => part === colour[i]) === same;
+        }"""
+        place = [x, RULER + HALF_ROW - 4]
+        self.page.wait_for_function(found, arg=[self.canvas.element_handle(), place, list(colour), same], timeout=LONG)
+
     def colour(self, x: float, y: float = RULER + HALF_ROW - 4) -> tuple[int, ...]:
         """What is drawn at a place of the canvas."""
         read = """(canvas, [x, y]) => {
