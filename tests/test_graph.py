@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from traces import CPU, PS, WORKER, N, make_trace, received
 
 from tftracer.trace.decode import decode_run_metadata
+from tftracer.trace.descriptors import message_class
 from tftracer.trace.graph import Graph, dependencies
 from tftracer.trace.labels import parse_input, parse_label
-from tftracer.trace.model import Trace
+from tftracer.trace.model import Span, Trace
 
 DATA = Path(__file__).parent / "data"
 
@@ -91,6 +92,27 @@ def test_a_received_tensor_stands_between_producer_and_consumer() -> None:
     graph = dependencies(make_trace(nodes))
     assert edges(graph) == [(0, 1), (1, 2)]
     assert graph.transfer.tolist() == [a == 0 for a in graph.producer.tolist()]
+
+
+def test_the_sender_tells_which_output_a_received_tensor_is() -> None:
+    """As TensorFlow partitions a graph: a control edge between devices is a constant that is sent."""
+    tensors = {"edge_7_split": "split:1", "edge_8_split": "split/ctrl_S4", "edge_9_split": "split"}
+    sender, receiver = message_class("GraphDef")(), message_class("GraphDef")()
+    sender.node.add(name="split", op="Split", device=PS)
+    for tensor, sent in tensors.items():
+        for graph, op, inputs, device in ((sender, "_Send", [sent], PS), (receiver, "_Recv", [], WORKER)):
+            made = graph.node.add(name=f"{tensor}{op}", op=op, device=device, input=inputs)
+            for key, value in (("tensor_name", tensor), ("send_device", PS), ("recv_device", WORKER)):
+                made.attr[key].s = value.encode()
+    receiver.node.add(name="y", op="AddN", device=WORKER, input=["edge_7_split_Recv", "^edge_8_split_Recv", "edge_9_split_Recv"])
+    nodes = [N("split", "Split", 0, 5, PS), *(received(tensor, 6, 20, 64) for tensor in tensors), N("y", "AddN", 21, 30, WORKER)]
+    trace = make_trace(nodes)
+    parts = [graph.SerializeToString() for graph in (sender, receiver)]
+    trace.raw, trace.partition_graphs = b"".join(parts), [Span(0, len(parts[0])), Span(len(parts[0]), len(parts[1]))]
+    graph = dependencies(trace)
+    rows = zip(graph.producer.tolist(), graph.consumer.tolist(), graph.slot.tolist())
+    assert sorted(rows) == [(0, 1, 1), (0, 2, -1), (0, 3, 0), (1, 4, 0), (2, 4, 0), (3, 4, 0)]
+    assert graph.source == "partition_graph"
 
 
 def test_without_a_recorded_transfer_the_devices_are_linked_directly() -> None:

@@ -7,6 +7,7 @@ _Send and _Recv nodes: what reads one is linked to the RecvTensor that carried t
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -118,13 +119,13 @@ def _distinct(producer: Int64, consumer: Int64, slot: Int64, n: int) -> tuple[In
     return key - pair * n, pair % max(n, 1), slots.values[pair // max(n, 1)] - 1
 
 
-def _arrivals(entities: _Entities, names: dict[str, int]) -> list[tuple[int, int, int]]:
-    """Producer on the sending device -> its RecvTensor."""
+def _arrivals(entities: _Entities, names: dict[str, int], slot: Callable[[Received], int]) -> list[tuple[int, int, int]]:
+    """Producer on the sending device -> its RecvTensor. ``slot``: which of its outputs was sent, -1 for none."""
     rows = []
     for entity, transfer in entities.arrivals:
         device, name = entities.devices.get(transfer.source), names.get(transfer.producer)
         if device is not None and name is not None:
-            rows.append((device * entities.width + name, entity, 0))
+            rows.append((device * entities.width + name, entity, slot(transfer)))
     return rows
 
 
@@ -178,14 +179,24 @@ class _Channels:
     def __init__(self, entities: _Entities, graphs: list[GraphNodes]) -> None:
         self.entities = entities
         self.rows: list[tuple[int, int, int]] = []
-        self.sends = {_channel(node): node for graph in graphs for node in _nodes(graph, _SENDS).values()}
+        self.sends: dict[tuple[bytes, ...], Any] = {
+            _channel(node): node for graph in graphs for node in _nodes(graph, _SENDS).values()
+        }
 
     @cached_property
     def names(self) -> dict[str, int]:
         return {name: code for code, name in enumerate(self.entities.trace.names)}
 
     def arrivals(self) -> list[tuple[int, int, int]]:
-        return _arrivals(self.entities, self.names) if self.entities.arrivals else []
+        return _arrivals(self.entities, self.names, self._slot) if self.entities.arrivals else []
+
+    def _slot(self, transfer: Received) -> int:
+        """What the matching _Send reads. Where an edge was a control edge, that is a constant named after the producer."""
+        send = self.sends.get(_key(transfer.tensor, transfer.source, transfer.destination))
+        source = parse_input(send.input[0] if send is not None and send.input else transfer.producer)
+        if source.name == transfer.producer:
+            return source.slot
+        return -1 if source.name.startswith(f"{transfer.producer}/ctrl") else 0
 
     def across(self, graph: GraphNodes, missing: Int64, entity: Int64, base: Int64) -> None:
         """Edges to the readers of the _Recv nodes of a graph. ``missing``: inputs whose node did not run."""
@@ -238,6 +249,11 @@ def _channel(node: Any) -> tuple[bytes, bytes, bytes]:
     return node.attr["tensor_name"].s, node.attr["send_device"].s, node.attr["recv_device"].s
 
 
+def _key(*texts: str) -> tuple[bytes, ...]:
+    """A channel by its texts."""
+    return tuple(text.encode("utf-8", "replace") for text in texts)
+
+
 # ------------------------------------------------------------------------------------------------------------- labels
 
 
@@ -260,7 +276,7 @@ def _from_labels(entities: _Entities) -> list[Int64]:
     edges = [np.stack([producer, consumer, inputs.slot[which]], 1)[here]]
     missing = np.stack([pair_device[pair], consumer, which], 1)[~here]
     names = {text: code for code, text in enumerate(trace.names)} if len(missing) or entities.arrivals else {}
-    rows = _arrivals(entities, names)
+    rows = _arrivals(entities, names, lambda _: 0)  # labels do not tell
     for device, reader, token in missing.tolist():
         text = trace.labels.data[inputs.offset[token] : inputs.offset[token] + inputs.size[token]]
         rows += _from_elsewhere(entities, bytes(text).decode("utf-8", "replace"), device, reader, names)
