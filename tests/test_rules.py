@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cluster_steps import recorded
 from traces import CPU, GPU, H2D, PS, STREAM, WORKER, N, make_trace, received
 
 from tftracer.trace import rules
@@ -83,6 +84,26 @@ def test_a_parameter_server_that_computes_itself() -> None:
     (only,) = sentences(nodes)
     assert only["code"] == "communication_bound"
     assert "heavy (Svd)" in only["text"] and only["numbers"]["source_computing_ns"] == 5 * MS
+
+
+def test_a_parameter_server_whose_op_the_worker_waits_for() -> None:
+    """As TensorFlow records it: the RecvTensor begins when the tensor is sent."""
+    heavy = N("heavy", "Svd", 0, 5 * MS, PS)
+    nodes = [heavy, received("edge_1_heavy", 5 * MS, 6 * MS, 600_000), *matmuls(6 * MS, 10 * MS, WORKER)]
+    (only,) = sentences(nodes)
+    assert only["code"] == "communication_bound" and only["share"] == pytest.approx(0.5)
+    assert "for what runs in ps/0, longest heavy (Svd)" in only["text"] and "worker/0" in only["text"]
+    assert only["numbers"] == {"waited_ns": 5 * MS, "source_computing_ns": 5 * MS} and only["evidence"]["nodes"][0] == 0
+    ready = N("late", "MatMul", 6 * MS, 7 * MS, WORKER, scheduled=0)  # waits for a thread, not for the server
+    assert "communication_bound" not in codes([*nodes, ready])
+
+
+def test_a_step_whose_end_is_spent_on_sending_to_the_server() -> None:
+    """Two transfers of 9 ms, in a step of 14: told, though nothing is received by the worker meanwhile."""
+    trace = recorded("ps_transfers_missing_tf2.15_cpu.pb")
+    first = verdict(trace, TraceContext(), [])["sentences"][0]
+    assert first["code"] == "communication_bound" and first["share"] == pytest.approx(0.65, abs=0.01)
+    assert "ps/0, longest the transfer of edge_78_gradients/MatMul_3_grad/tuple/control_dependency_1" in first["text"]
 
 
 def test_a_parameter_server_that_waits_for_its_worker_is_no_cause() -> None:

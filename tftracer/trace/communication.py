@@ -2,7 +2,8 @@
 
 - A *transfer* has a source and a destination: a RecvTensor, whose label says both, on the device that receives. Its time
   runs from
-  the request to the tensor's arrival, so it holds the time in which the tensor was not made yet.
+  the moment at which the sender began to send (by its clock, which TensorFlow bounds by the request and the arrival) to the
+  tensor's arrival: the time in which the tensor was not made yet is not in it.
 - A *link* is all transfers from one device to another. *Wire* time is the union of their times; *waited for* is the part of
   it in which the receiving process computed nothing.
 - A *collective* is any other communication: Horovod, NCCL, TensorFlow's own, DDL, the user's pattern.

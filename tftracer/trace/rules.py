@@ -8,6 +8,7 @@ are the thresholds that docs/analyses.rst describes.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 
 import numpy as np
 
@@ -16,13 +17,15 @@ from tftracer.trace.breakdown import parts_of
 from tftracer.trace.intervals import Bool, Cover
 from tftracer.trace.model import DeviceKind, Int64, NodeKind, Trace
 from tftracer.trace.physical import Group
-from tftracer.trace.step import Step, evidence_of, marked, ms, percent, sentence
+from tftracer.trace.sorting import order_by
+from tftracer.trace.step import MAX_EVIDENCE, Step, evidence_of, marked, ms, percent, sentence
 from tftracer.web.messages import Link, Sentence
 
 INPUT_SHARE = 0.20  # of the step in which nothing but the input pipeline runs
 BETWEEN_SHARE = 0.20  # of the time from step to step that passes outside session.run
 BETWEEN_S = 0.001  # and at least as long: below, it is Python's own cost of a call
 COMMUNICATION_SHARE = 0.20  # of the step in which communication runs and nothing else does
+OTHERS_SHARE = 0.20  # of the step in which nothing runs in the process, and something in another one
 COPIES_SHARE = 0.15  # of the step in which copies run and nothing else does
 PYTHON_SHARE = 0.15  # of the step in which a Python function runs and nothing else does
 LAUNCH_SHARE = 0.20  # of the step in which a GPU waits for launches
@@ -132,6 +135,39 @@ def _link_bound(step: Step, link: Link, share: float, numbers: dict[str, float])
             "use a faster network; look whether the sender's machine is busy with something else."
         )
     return sentence("communication_bound", text, advice, share, numbers, evidence_of(step, step.longest(chosen), "communication"))
+
+
+def waits_for_others(step: Step) -> Sentence | None:
+    """Nothing runs in the process, or is ready to, while another process runs something of the step.
+
+    A RecvTensor begins when the tensor is sent: the time in which the sender still makes it shows here only.
+    """
+    own = step.activity.busy | step.activity.waiting | step.activity.launches
+    busy = [(step.known.of_process(p).busy - own, p) for p in physical.processes(step.trace) if p.job and p != step.process]
+    waited = reduce(lambda a, b: a | b, (cover for cover, _ in busy), Cover.empty()) if step.process.job else Cover.empty()
+    share = waited.length / step.ns
+    if not busy or share < OTHERS_SHARE:
+        return None
+    most, other = max(busy, key=lambda pair: pair[0].length)
+    there = np.flatnonzero(physical.members(step.trace, other))
+    took = most.within(step.trace.start[there], step.trace.end[there])
+    nodes = there[order_by(-took)[:MAX_EVIDENCE]].tolist()
+    computing = (most & step.known.of_process(other).compute).length
+    if computing >= 0.5 * most.length:
+        advice = "Make that part lighter: move that op to the worker, or spread variables over more parameter servers."
+    else:
+        advice = (
+            "Send less (16 bit, sparse updates), in fewer and larger messages, or spread variables over more parameter servers."
+        )
+    return sentence(
+        "communication_bound",
+        f"The step waits {ms(waited.length)} ({percent(share)}) for what runs in {other.title}, longest {step.what(nodes[0])}; "
+        f"nothing runs in {step.process.title} meanwhile.",
+        advice,
+        share,
+        {"waited_ns": float(waited.length), "source_computing_ns": float(computing)},
+        evidence_of(step, nodes, "critical-path"),
+    )
 
 
 def launch_bound(step: Step) -> Sentence | None:
@@ -349,6 +385,7 @@ RULES: tuple[Rule, ...] = (
     input_between_steps,
     input_inside,
     communication_bound,
+    waits_for_others,
     launch_bound,
     one_op,
     tiny_ops,

@@ -11,6 +11,7 @@ from tftracer.trace import physical
 from tftracer.trace.breakdown import Activities, Activity
 from tftracer.trace.communication import Transfers, link_table, transfers
 from tftracer.trace.intervals import Bool, Cover
+from tftracer.trace.labels import parse_received
 from tftracer.trace.model import Int64, Trace, TraceContext
 from tftracer.trace.ops import Work
 from tftracer.trace.physical import Group
@@ -71,6 +72,11 @@ class Step:
 
     def name(self, node: int) -> str:
         return str(self.trace.names[self.trace.name[node]])
+
+    def what(self, node: int) -> str:
+        """An op, or the transfer of a tensor."""
+        received = parse_received(self.trace.labels[self.trace.label[node]])
+        return f"the transfer of {received.tensor}" if received else f"{self.name(node)} ({self.op(node)})"
 
     def title(self, device: str) -> str:
         return next((d.title for d in self.trace.devices if d.name == device), device)
