@@ -17,6 +17,7 @@ from cluster_jobs import Jobs, Rank, free_port, wait_for
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
+from tftracer.cluster.agent import Agent
 from tftracer.cluster.desk import Desk
 from tftracer.cluster.discovery import hub_file
 from tftracer.cluster.hub import Hub
@@ -174,6 +175,21 @@ def test_what_each_ranks_trace_lacks_is_said_when_it_is_known(jobs: Jobs) -> Non
         return said in [f["message"] for f in found]
 
     wait_for(told, said)
+
+
+def test_a_part_that_could_not_be_had_is_asked_for_again_when_its_process_is_back(jobs: Jobs) -> None:
+    first, second = jobs.start(2)
+    number = first.trace()["id"]
+    for rank in (first, second):  # for then the trace is put together anew, too
+        wait_for(lambda rank=rank: rank.recorder.runs()[0]["traces"][-1]["nodes"], "the trace's summary")
+    second.server.close()
+    first.joined(1, "ended")
+    assert first.packed(f"api/job/traces/{number}/timeline")["nodes"] == 308
+    agent = Agent(second.recorder, second.server._job._plan, lambda: None, second.server.token)
+    agent.start()
+    first.joined(2)
+    assert first.packed(f"api/job/traces/{number}/timeline")["nodes"] == 616
+    agent.stop()
 
 
 def test_usual_suspects_over_several_steps(jobs: Jobs) -> None:

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
-from tftracer.cluster.hub import Hub, Traced
+from tftracer.cluster.hub import Hub, Link, Traced
 from tftracer.cluster.job_answers import JobAnswers
 from tftracer.cluster.link import AgentLink
 from tftracer.cluster.parts import Part
@@ -47,6 +47,7 @@ class Opened:
 
     parts: list[tuple[str, int, bool]]  # process, its trace, whether it was known what that lacks
     answers: JobAnswers
+    without: dict[str, Link | None]  # processes whose part could not be had, and by which connection
 
 
 class Desk:
@@ -115,12 +116,20 @@ class Desk:
         parts = [(who, record["id"], summed_up(record)) for who, record in ready]
         async with self._opening():
             known = self._opened.pop(number, None)
-            if known is None or known.parts != parts:
-                known = Opened(parts, await self._put_together(traced))
+            if known is None or known.parts != parts or self._is_back(known):
+                known = Opened(parts, *await self._put_together(traced))
             self._opened[number] = known
             while len(self._opened) > OPEN_TRACES + SUSPECT_STEPS:
                 self._opened.popitem(last=False)
             return known.answers
+
+    def _is_back(self, known: Opened) -> bool:
+        """Whether a process whose part could not be had has come back since."""
+        return any(self._link(who) not in (None, link) for who, link in known.without.items())
+
+    def _link(self, process_id: str) -> Link | None:
+        member = self.hub.members.get(process_id)
+        return member.link if member is not None else None
 
     def _opening(self) -> asyncio.Lock:
         """One trace is put together at a time; a lock belongs to the loop on which it is used."""
@@ -140,17 +149,20 @@ class Desk:
                 continue
         return [*found, await self.answers(newest)]
 
-    async def _put_together(self, traced: Traced) -> JobAnswers:
+    async def _put_together(self, traced: Traced) -> tuple[JobAnswers, dict[str, Link | None]]:
         turn = asyncio.Semaphore(FETCH_AT_ONCE)
         ready = list(traced.message["ready"])
         missing = self._missing(traced)
+        without: dict[str, Link | None] = {}
 
         async def fetch(process_id: str) -> Part | None:
             async with turn:
+                link = self._link(process_id)
                 try:
                     return await self.part(traced, process_id)
                 except TracerError as error:
                     missing[self._title(process_id)] = str(error)
+                    without[process_id] = link
                     return None
 
         parts = [part for part in await asyncio.gather(*map(fetch, ready)) if part is not None]
@@ -159,7 +171,7 @@ class Desk:
         earlier = [known.answers for known in self._opened.values()]
         title, trace_id = traced.message["title"], traced.message["id"]
         shared = {m.info["title"]: m.info["clock"] for m in self.hub.members.values()}
-        return await self.work(lambda: JobAnswers(parts, title, trace_id, earlier, missing, shared))
+        return await self.work(lambda: JobAnswers(parts, title, trace_id, earlier, missing, shared)), without
 
     async def part(self, traced: Traced, process_id: str) -> Part:
         raw = await self.raw(traced, process_id)
