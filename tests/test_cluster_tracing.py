@@ -87,3 +87,29 @@ def test_who_is_always_late_is_missing() -> None:
     message, steps = traced_by(0, TRIES)
     assert (message["state"], message["ready"]) == ("partial", ["p0"]) and steps == [message["step"]]
     assert message["missing"] == {"p1": "Its step had begun before the request came."}
+
+
+class Silent:
+    """A connection on which nothing is answered."""
+
+    def tell(self, kind: str, **fields: Any) -> None: ...
+
+    def drop(self, reason: str) -> None: ...
+
+
+def test_an_old_connection_that_closes_late_takes_nothing_from_the_new_one() -> None:
+    async def play() -> list[dict[str, str]]:
+        hub = Hub("p0", "job")
+        tracing = Tracing(hub)
+        said = {"id": "p0", "title": "rank 0"}
+        old = hub.join(said, Silent())
+        before = hub.trace(tracing.start(None, "")["id"])
+        assert old is not None and hub.join(said, Silent())
+        tracing.replaced(old)
+        after = hub.trace(tracing.start(None, "")["id"])
+        tracing.gone(old)
+        for task in tracing._tasks:
+            task.cancel()
+        return [before.message["missing"], after.message["missing"]]
+
+    assert asyncio.run(play()) == [{"p0": "Its connection broke before it had traced the step."}, {}]

@@ -160,10 +160,13 @@ class AgentLink(Guarded, WebSocketHandler):
 
     def _welcome(self, process: Message, proof: str) -> None:
         named = re.fullmatch(r"[A-Za-z0-9_-]{1,64}", protocol.text(process, "id"))
+        before = self.hub.members.get(named[0]) if named else None
         self.member = self.hub.join(process, self) if named else None
         if self.member is None:
             self._refuse("full", "The hub has as many processes as it can hold.")
             return
+        if before is not None:
+            self.desk.tracing.replaced(before)
         self._settled()
         self._told_s = self.hub.interval_s
         self.tell("welcome", proof=proof, interval_s=self._told_s)

@@ -116,12 +116,20 @@ class Tracing:
             self._missing(traced, {member.id: text(message, "why") or "Its step passed without a trace."})
 
     def gone(self, member: Member) -> None:
-        """The process went away: nobody waits for it any more."""
+        """The process went away: nobody waits for it any more, unless it has come back meanwhile."""
+        if self._hub.members.get(member.id, member) is member:
+            self._give_up(member, f"It was {member.info['state']} before it had traced the step.")
+
+    def replaced(self, member: Member) -> None:
+        """The process has come back by another connection; what it was asked by this one it knows no more."""
+        self._give_up(member, "Its connection broke before it had traced the step.")
+
+    def _give_up(self, member: Member, why: str) -> None:
         for waiting in list(self._rounds.values()):
             waiting.put(member.id, None)
         for traced in self._hub.traces.values():
             if traced.message["state"] == "pending" and member.id in self._open(traced):
-                self._missing(traced, {member.id: f"It was {member.info['state']} before it had traced the step."})
+                self._missing(traced, {member.id: why})
 
     # -------------------------------------------------------------------------------------------------------- asking
 
