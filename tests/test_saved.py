@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from job_page import wait_for
 from recording import RAW, killed_before_it_was_summed_up, recording
 
 from tftracer.errors import FormatError, UnsupportedError
@@ -114,6 +115,16 @@ def test_a_live_session_finds_it_out_of_what_it_loads(tmp_path: Path) -> None:
         assert recorder.flush()
         (run,) = recorder.runs()
         assert run["traces"][0]["nodes"] > 0 and run["traces"][0]["headline"]
+
+
+def test_a_reopened_session_finds_it_out_of_what_it_loads(tmp_path: Path) -> None:
+    killed = killed_before_it_was_summed_up(tmp_path)
+    session = open_session(SAMPLES[0])
+    known = {trace["id"] for run in session.runs() for trace in run["traces"]}
+    session.load(str(killed))
+    (added,) = {trace["id"] for run in session.runs() for trace in run["traces"]} - known
+    wait_for(lambda: session.trace_record(added)["nodes"])
+    assert session.trace_record(added)["headline"]
 
 
 def test_a_reopened_session_is_not_traced() -> None:

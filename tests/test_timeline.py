@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import pickle
 import sys
 from pathlib import Path
@@ -237,6 +238,16 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pyt
 
 
 # ---------------------------------------------------------------------------------------------------------------- exports
+
+
+def test_names_as_long_as_the_file_system_takes_them_and_longer_ones(tmp_path: Path) -> None:
+    timeline = Timeline.load(DATA / "conv_costgraph_tf2.21_cpu.pb")
+    most = os.pathconf(tmp_path, "PC_NAME_MAX")
+    timeline.save(tmp_path / "a.pb".rjust(most, "a"))
+    assert [path.stat().st_size for path in tmp_path.iterdir()] == [(DATA / "conv_costgraph_tf2.21_cpu.pb").stat().st_size]
+    with pytest.raises(StorageError, match="File name too long"):
+        timeline.save(tmp_path / "a.pb".rjust(most + 1, "a"))
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_visualize_writes_or_returns_the_same_page(tmp_path: Path) -> None:

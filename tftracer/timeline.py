@@ -15,6 +15,7 @@ import gzip
 import io
 import os
 import re
+import secrets
 import time
 from pathlib import Path
 from types import TracebackType
@@ -371,7 +372,7 @@ def _write(path: Path_, body: bytes) -> None:
     target = Path(path)
     if target.suffix == ".gz":
         body = gzip.compress(body, 6)
-    scratch = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    scratch = target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}.tmp")
     try:
         scratch.write_bytes(body)
         scratch.replace(target)

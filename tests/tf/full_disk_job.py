@@ -7,6 +7,7 @@ FOLDER is a file system of some MB, or a folder in which no more than QUOTA_BYTE
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -50,7 +51,10 @@ class Quota:
         Disk.write_at, Disk.punch, Disk.free = limited, counted, lambda disk: self.free()  # type: ignore[method-assign]
 
     def free(self) -> int:
-        used = sum(path.stat().st_size for path in self._folder.iterdir())
+        used = 0
+        for path in self._folder.iterdir():
+            with contextlib.suppress(FileNotFoundError):  # it was there just now
+                used += path.stat().st_size
         return max(0, self._limit + self._given_back - used)
 
 

@@ -130,7 +130,8 @@ class SavedSession:
         other = open_session(path)
         with self._lock:
             runs, traces = self._add(other._model, name or Path(path).name)
-            return {"ok": True, "runs": runs, "traces": traces, "cut": other._model.facts["cut"]}
+        threading.Thread(target=self.sum_up, daemon=True).start()  # what a killed job did not find out
+        return {"ok": True, "runs": runs, "traces": traces, "cut": other._model.facts["cut"]}
 
     def _add(self, other: SessionModel, origin: str) -> tuple[int, int]:
         for run in other.runs.values():

@@ -94,7 +94,7 @@ def write_whole(path: str, chunks: Iterable[bytes], overwrite: bool) -> None:
     target = Path(path)
     if not overwrite and target.exists():
         raise _exists(path)
-    aside = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.part")
+    aside = target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}.part")
     try:
         with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             for chunk in chunks:

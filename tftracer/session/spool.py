@@ -32,8 +32,8 @@ MEMORY_LIMIT = 64 << 20
 ASIDE = ".new"
 #: A payload's first and last block are not its own: they stay.
 BLOCKS = 2 << 12
-#: Small records that wait for space on a full disk.
-MAX_OWED = 1000
+#: Small records that wait for space on a full disk: the definitions of as many runs as there may be, and more.
+MAX_OWED = 10_000
 
 
 class Part(NamedTuple):
