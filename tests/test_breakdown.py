@@ -103,3 +103,8 @@ def test_an_empty_trace_has_an_empty_budget() -> None:
     answer = breakdown(make_trace([]), [])
     assert answer["step_ns"] == 0 and answer["devices"] == []
     assert not any(answer["whole"]["parts_ns"].values())
+
+
+def test_a_step_of_nodes_without_a_time_has_no_length() -> None:
+    answer = breakdown(make_trace([N("a", "A", -1, -1)]), [])
+    assert answer["step_ns"] == 0 and not any(answer["whole"]["parts_ns"].values())

@@ -30,6 +30,11 @@ def test_links_by_hand() -> None:
     assert answer["collectives"] == []
 
 
+def test_sizes_that_no_link_has_do_not_turn_below_zero() -> None:
+    (link,) = communication(make_trace([received(f"edge_{i}_w", 0, 40, 10**18 - 1) for i in range(30)]), [])["links"]
+    assert link["bytes"] == pytest.approx(3e19)
+
+
 def test_collectives_have_rows_by_op() -> None:
     nodes = [
         N("a/HorovodAllreduce_w", "HorovodAllreduce", 0, 50, kind=NodeKind.COMMUNICATION),

@@ -65,6 +65,12 @@ def test_copies_and_kernels() -> None:
     assert kernel_name("", "plain") == ("plain", "")
 
 
+def test_sizes_that_no_tensor_has_fit_a_column() -> None:
+    for size in ("999999999999999999B", "999999999999999999MB"):
+        received = parse_received(f"[{size}] [1.0Mb/s] edge_1_a from /job:ps/task:0 to /job:worker/task:0")
+        assert received is not None and 0 <= received.bytes < 1 << 63
+
+
 @given(st.lists(texts, max_size=6))
 def test_all_labels_at_once_read_as_one_by_one(labels: list[str]) -> None:
     table = StringTable.of(labels)

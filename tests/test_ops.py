@@ -80,6 +80,11 @@ def test_kernels_count_under_the_op_that_launched_them() -> None:
     assert rows(nodes, "type")["Const"]["device"] == CPU
 
 
+def test_a_node_without_a_time_counts_nothing() -> None:
+    row = rows([N("a", "A", 0, 10), N("b", "A", -1, -1), N("c", "C", -1, -1)], "type")
+    assert list(row) == ["A"] and (row["A"]["count"], row["A"]["mean_ns"]) == (1, 10)
+
+
 def test_scopes() -> None:
     assert [scope_of(n) for n in ("a/b/c", "a", "")] == ["a/b", "", ""]
 

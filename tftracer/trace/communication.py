@@ -114,7 +114,7 @@ def link_table(trace: Trace, found: Transfers, known: Activities) -> list[Link]:
 
 def _link(trace: Trace, source: str, destination: str, nodes: Int64, computing: dict[str, Cover]) -> Link:
     wire = Cover.of(trace.start[nodes], trace.end[nodes])
-    size = float(trace.bytes_moved[nodes].sum())
+    size = float(trace.bytes_moved[nodes].sum(dtype=np.float64))
     return {
         "source": source,
         "destination": destination,

@@ -23,6 +23,7 @@ _RECEIVED = re.compile(r"\[([0-9.]{1,18})(M?)B\] (?:\[([0-9.]{1,18})([KMG]?)b/s\
 _COPIED = re.compile(r"\b(?:MEMCPY|MEMSET|memcpy|memset|Memcpy|Memset)\w*\W+(\d{1,18}) bytes")
 _SLOT = re.compile(r"(.*):([0-9]{1,9})", re.DOTALL)
 _EDGE = re.compile(r"edge_\d+_(.*)", re.DOTALL)
+_MOST_BYTES = 1 << 62  # what a column of int64 holds
 _BITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9}
 
 
@@ -92,7 +93,7 @@ def parse_received(text: str) -> Received | None:
 def _bytes(size: str, large: bool) -> int:
     """From a tenth of a MiB on, TensorFlow writes `[0.6MB]`, rounded to a tenth."""
     try:
-        return round(float(size) * (1 << 20)) if large else int(size)
+        return min(round(float(size) * (1 << 20)), _MOST_BYTES) if large else int(size)
     except ValueError:
         return 0
 

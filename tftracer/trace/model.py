@@ -160,12 +160,12 @@ class Trace:
 
     @property
     def duration_ns(self) -> int:
-        return int(self.end.max()) if self.n else 0
+        return max(int(self.end.max()), 0) if self.n else 0
 
     @property
     def counted(self) -> npt.NDArray[np.bool_]:
-        """[n] the nodes that stand for work of their own (nothing on repeating devices)."""
-        counted: npt.NDArray[np.bool_] = self.kind != NodeKind.REPEAT
+        """[n] the nodes that stand for work of their own: nothing on repeating devices, nothing without a time."""
+        counted: npt.NDArray[np.bool_] = (self.kind != NodeKind.REPEAT) & (self.start >= 0)
         return counted
 
 

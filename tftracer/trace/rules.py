@@ -294,7 +294,7 @@ def copies(step: Step) -> Sentence | None:
         return None
     chosen = step.mine & (step.trace.kind == NodeKind.COPY)
     nodes = step.longest(chosen)
-    moved = float(step.trace.bytes_moved[chosen].sum())
+    moved = float(step.trace.bytes_moved[chosen].sum(dtype=np.float64))
     return sentence(
         "copies",
         f"Copies between host and device take {ms(exposed.length)} ({percent(share)}) in which nothing computes: "
