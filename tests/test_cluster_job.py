@@ -118,6 +118,16 @@ def test_an_upload_that_breaks_off_leaves_no_trace(jobs: Jobs) -> None:
     assert len(second.recorder.runs()) == 2 * known
 
 
+def test_a_session_is_not_loaded_into_a_process_that_is_gone(jobs: Jobs) -> None:
+    first, second = jobs.start(2)
+    url = next(p["url"] for p in first.job()["processes"] if p["title"] == "rank 1")
+    body = large_session(first, url)
+    second.close()
+    first.joined(1, "ended")
+    status, answer = upload(first, url, body)
+    assert status == 404 and "rank 1 is ended" in answer["error"]["message"]
+
+
 def test_half_a_session_does_not_look_like_a_whole_one(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = jobs.start(2)
     url = next(p["url"] for p in first.job()["processes"] if p["title"] == "rank 1")

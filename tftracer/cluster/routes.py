@@ -209,6 +209,7 @@ class ProcessFileHandler(ProcessApiHandler):
     body_type = BINARY
     body_limit = UPLOAD_BYTES
     _upload: Reply | None = None
+    _problem: Exception | None = None  # told when the client listens
 
     def prepare(self) -> None:
         super().prepare()
@@ -217,11 +218,17 @@ class ProcessFileHandler(ProcessApiHandler):
             allow_upload(self.request)
 
     async def data_received(self, chunk: bytes) -> None:
-        if self._upload is None:
-            self._upload = await self._asked.enter_async_context(self.ask(*self.path_args, streamed=True))
-        await self._upload.send(chunk)
+        try:
+            if self._upload is None and self._problem is None:
+                self._upload = await self._asked.enter_async_context(self.ask(*self.path_args, streamed=True))
+        except (TracerError, Refusal) as problem:
+            self._problem = problem
+        if self._upload is not None:
+            await self._upload.send(chunk)
 
     async def post(self, process: str, path: str) -> None:
+        if self._problem is not None:
+            raise self._problem
         if self._upload is None:
             raise Refusal(400, "bad_body", f"The body must be a session file, as {BINARY}.")
         async with self._asked:
