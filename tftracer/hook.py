@@ -14,7 +14,7 @@ import contextlib
 import copy
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from statistics import median
 from sys import getrefcount
 from time import perf_counter_ns
@@ -49,6 +49,14 @@ class Traced:
             self._options.trace_level, self._options.output_partition_graphs = self._before
 
 
+def misused(run_context: Any) -> bool:
+    """Whether the script feeds what is no dict: somebody at a prompt mistypes, and goes on."""
+    with contextlib.suppress(Exception):
+        feeds = run_context.original_args.feed_dict
+        return feeds is not None and not isinstance(feeds, Mapping)
+    return False
+
+
 def give_back(tracker: Tracker, traced: Traced) -> None:
     """The run context of a traced step is gone. If the step failed, nothing else has put things in order."""
     if not traced.ticket.settled:
@@ -60,7 +68,7 @@ class PlainCall:
     """Stands for TensorFlow's SessionRunContext where a plain session runs (inject.py)."""
 
     def __init__(self, original_args: Any, options: Any, run_metadata: Any) -> None:
-        self._original_args = original_args  # SessionRunArgs, under the name of TensorFlow's own attribute
+        self.original_args = self._original_args = original_args  # SessionRunArgs, under the names that TensorFlow has for it
         self.options = options
         self.user_metadata = run_metadata is not None
 
@@ -118,7 +126,8 @@ class StepRecorder:
                 fetches = tuple(fetches.values())
             run_context._tftracer = (fetches, tuple(feeds) if feeds else None, perf_counter_ns())
         except Exception as error:
-            self._switch_off("before_run", error)
+            if not misused(run_context):  # else TensorFlow says so
+                self._switch_off("before_run", error)
             return None
         return asked
 

@@ -325,6 +325,21 @@ def test_an_interrupted_step_passes_through_and_gives_its_request_back(recorder:
     assert [trace["step"] for trace in run["traces"]] == [2]
 
 
+@pytest.mark.parametrize("feeds", [np.ones(2, np.float32), 5, "x:0"], ids=["array", "number", "name"])
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_mistyped_feed_is_the_scripts_to_hear_of_and_no_more(recorder: Recorder, feeds: Any, traced: bool) -> None:
+    inputs, _, loss = model()
+    with tf.train.MonitoredSession(hooks=[recorder.hook_factory()]) as session:
+        recorder.request_traces(None, int(traced))
+        with pytest.raises((TypeError, ValueError)):
+            session.run(loss, feeds)
+        gc.collect()
+        assert recorder.flush()
+        session.run(loss, {inputs: batch()})
+    (run,) = runs(recorder).values()
+    assert run["steps"] == 1 and len(run["traces"]) == traced and not recorder.tracker.off
+
+
 def test_options_of_a_step_that_failed_while_it_was_traced_stay_as_they_were(recorder: Recorder) -> None:
     inputs, _, loss = model()
     own = tf.RunOptions(timeout_in_ms=60_000)
