@@ -66,11 +66,13 @@ def unrecorded(trace: Trace) -> dict[str, tuple[int, int]]:
         return {}
     arrived = {(place(received.destination), received.tensor) for received in transfers(trace).tensors.values()}
     total, lost = Counter[str](), Counter[str]()
-    for tensor, source, destination in static_graph.receives(trace):
-        process = place(destination)
-        if place(source) != process:
-            total[process] += 1
-            lost[process] += (process, tensor) not in arrived
+    received = list(static_graph.receives(trace))
+    for bite in bites(len(received)):
+        for tensor, source, destination in received[bite.start : bite.stop]:
+            process = place(destination)
+            if place(source) != process:
+                total[process] += 1
+                lost[process] += (process, tensor) not in arrived
     return {process: (lost[process], total[process]) for process in sorted(total) if lost[process]}
 
 

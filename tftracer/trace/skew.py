@@ -12,7 +12,11 @@ import numpy as np
 
 from tftracer.trace.communication import transfers
 from tftracer.trace.devices import place
-from tftracer.trace.model import Int64, Trace
+from tftracer.trace.graphdef import Lookup
+from tftracer.trace.intervals import bites
+from tftracer.trace.model import Int64, StringTable, Trace
+from tftracer.trace.strings import hashed
+from tftracer.trace.wire import Window
 
 #: By one clock the two times are taken within microseconds of each other.
 LEAST_NS = 100_000
@@ -21,20 +25,33 @@ LEAST_NS = 100_000
 def clocks_apart(trace: Trace) -> dict[tuple[str, str], int]:
     """(process whose clock is ahead, process behind) -> ns, at least; processes as ``ps/0``, the farthest apart first."""
     found = transfers(trace)
-    sent = [(code, r) for code, r in found.tensors.items() if place(r.source) != place(r.destination)]
+    tensors, sent = list(found.tensors.items()), []
+    devices = {device.name: code for code, device in enumerate(trace.devices)}
+    for bite in bites(len(tensors)):
+        for code, r in tensors[bite.start : bite.stop]:
+            if place(r.source) != place(r.destination):
+                sent.append((code, devices.get(r.source, -1), r))
     if not sent:
         return {}
-    names = {text: code for code, text in enumerate(trace.names)}
-    devices = {device.name: code for code, device in enumerate(trace.devices)}
-    producer = [(devices.get(r.source, -1), names.get(r.producer, -1)) for _, r in sent]
-    made = _made(trace, np.array(producer, np.int64).reshape(-1, 2))
-    arrived = _arrived(trace, found.node, np.array([code for code, _ in sent], np.int64))
+    device = np.array([source for _, source, _ in sent], np.int64)
+    made = _made(trace, np.stack([device, _named(trace, [r.producer for _, _, r in sent])], 1))
+    arrived = _arrived(trace, found.node, np.array([code for code, _, _ in sent], np.int64))
     apart: dict[tuple[str, str], int] = {}
-    for (_, received), early in zip(sent, (made - arrived).tolist()):
-        if early > LEAST_NS:
-            pair = place(received.source), place(received.destination)
-            apart[pair] = max(apart.get(pair, 0), early)
+    early = made - arrived
+    late = np.flatnonzero(early > LEAST_NS).tolist()
+    for bite in bites(len(late)):
+        for i in late[bite.start : bite.stop]:
+            pair = place(sent[i][2].source), place(sent[i][2].destination)
+            apart[pair] = max(apart.get(pair, 0), int(early[i]))
     return dict(sorted(apart.items(), key=lambda item: -item[1]))
+
+
+def _named(trace: Trace, wanted: list[str]) -> Int64:
+    """The codes of names, -1 for those that are not in the trace: by hash, all together."""
+    texts = StringTable.of(wanted)
+    hasher, hashes = hashed(trace.names)
+    window = Window(texts.data, 0, len(texts.data))
+    return Lookup.of(hashes)(hasher.spans(window, texts.offsets[:-1], np.diff(texts.offsets)))
 
 
 def _made(trace: Trace, producer: Int64) -> Int64:

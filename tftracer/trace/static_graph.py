@@ -16,7 +16,7 @@ import numpy as np
 
 from tftracer.errors import FormatError, TruncatedError
 from tftracer.trace.graphdef import GraphNodes, Lookup, read_graph
-from tftracer.trace.intervals import Bool, Numbering, distinct
+from tftracer.trace.intervals import Bool, Numbering, bites, distinct
 from tftracer.trace.labels import Received, label_inputs, parse_input, parse_received
 from tftracer.trace.model import Int64, Trace
 from tftracer.trace.resources import message
@@ -234,14 +234,21 @@ class _Channels:
 def receives(trace: Trace) -> set[tuple[str, str, str]]:
     """(tensor, sending device, receiving device) of all that the partition graphs' _Recv nodes receive."""
     hasher, _ = hashed(trace.names)
-    channels = (_channel(node) for graph in _graphs(trace, hasher) for node in _nodes(graph, _RECEIVES).values())
-    return {tuple(text.decode("utf-8", "replace") for text in channel) for channel in channels}  # type: ignore[misc]
+    nodes = [node for graph in _graphs(trace, hasher) for node in _nodes(graph, _RECEIVES).values()]
+    found: set[tuple[str, str, str]] = set()
+    for bite in bites(len(nodes), 500):
+        for channel in map(_channel, nodes[bite.start : bite.stop]):
+            found.add(tuple(text.decode("utf-8", "replace") for text in channel))  # type: ignore[arg-type]
+    return found
 
 
 def _nodes(graph: GraphNodes, ops: tuple[bytes, ...]) -> dict[int, Any]:
     """The NodeDefs of some ops, by their numbers in the graph."""
-    chosen = np.sort(np.concatenate([graph.of_op(op) for op in ops]))
-    return {i: message("NodeDef", graph.span(i)) for i in chosen.tolist()}
+    chosen = np.sort(np.concatenate([graph.of_op(op) for op in ops])).tolist()
+    found: dict[int, Any] = {}
+    for bite in bites(len(chosen), 500):
+        found.update((i, message("NodeDef", graph.span(i))) for i in chosen[bite.start : bite.stop])
+    return found
 
 
 def _channel(node: Any) -> tuple[bytes, bytes, bytes]:
