@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from job_page import PATIENCE_S, JobPage, wait_for
 
+from tftracer.cluster import tracing
 from tftracer.server import TracingServer
 from tftracer.session.tracker import Capture, SessionFacts
 
@@ -70,6 +71,13 @@ class Rank(JobPage):
 
     def address(self) -> tuple[str, str]:
         return self.server.url.partition("?")[0], self.server.token
+
+    def summed_up(self, number: int) -> None:
+        """Waits until this process, the hub, knows what each rank's trace of a step lacks."""
+        desk = self.server._job._desk
+        assert desk is not None
+        records = desk.hub.trace(number).records
+        wait_for(lambda: all(record["nodes"] for record in records.values()), "the traces' summaries")
 
     def joined(self, count: int, state: str = "alive") -> Any:
         """The job, as soon as so many of its processes are in that state."""
@@ -137,7 +145,8 @@ class Jobs:
 
 @pytest.fixture
 def jobs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Jobs]:
-    """No job of another's in sight, and all ranks ended after the test."""
+    """No job of another's in sight, and all ranks ended after the test. They share this process: each may take its time."""
+    monkeypatch.setattr(tracing, "ANSWER_S", PATIENCE_S)
     monkeypatch.setenv("TFTRACER_HUB_DIR", str(tmp_path / "hubs"))
     for name in ("TF_CONFIG", "TFTRACER_HUB", "TFTRACER_TOKEN", "TFTRACER_JOB"):
         monkeypatch.delenv(name, raising=False)
