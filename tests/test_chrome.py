@@ -127,6 +127,14 @@ def test_without_arrows_with_memory() -> None:
     assert not phase(written(answers), "C")
 
 
+def test_an_allocator_without_a_name_has_a_counter_with_one() -> None:
+    """A received tensor's; on each of the two processes."""
+    counters = phase(written(answers_of(DATA / "ps_transfers_whole_tf2.15_cpu.pb"), show_memory=True), "C")
+    names = {(event["pid"], event["name"]) for event in counters}
+    assert sorted(name for _, name in names) == ["(unnamed allocator)"] * 2 + ["mklcpu"] * 2
+    assert all(list(event["args"]) == [event["name"]] for event in counters)
+
+
 def test_several_traces_merge_into_one_list() -> None:
     """One device, one process, in whatever order the traces come; of two ranks, two."""
     first, second = (answers_of(DATA / f"horovod_rank{rank}_tf2.15_cpu.pb") for rank in (0, 1))

@@ -107,6 +107,11 @@ def test_counters_are_the_allocators_live_bytes() -> None:
         assert max(value for _, value in read.counters[uuid]) == curve["peak_bytes"]
 
 
+def test_an_allocator_without_a_name_has_a_counter_with_one() -> None:
+    read = Read(written(answers_of(DATA / "ps_transfers_whole_tf2.15_cpu.pb")))
+    assert sorted(read.tracks[uuid].name for uuid in read.counters) == ["(unnamed allocator)"] * 2 + ["mklcpu"] * 2
+
+
 def test_tracks_hang_below_their_device_in_order() -> None:
     read = Read(written(answers_of(DATA / "ps_worker0_tf2.21_cpu.pb")))
     devices = [track for track in read.tracks.values() if not track.parent_uuid]

@@ -20,7 +20,7 @@ import numpy as np
 
 from tftracer.export.slices import slices
 from tftracer.export.text import Sheet
-from tftracer.export.tracks import Tracks, tracks_of
+from tftracer.export.tracks import UNNAMED, Tracks, tracks_of
 from tftracer.trace.answers import Answers
 from tftracer.trace.intervals import bites, distinct
 from tftracer.trace.labels import label_inputs
@@ -188,7 +188,7 @@ def _counters(answers: Answers, prefix: str) -> Iterator[str]:
     origin = answers.trace.origin_ns
     for curve in answers.memory()["curves"]:
         pid = process_id(curve["device"], prefix)
-        name = json.dumps(curve["allocator"], ensure_ascii=False)
+        name = json.dumps(curve["allocator"] or UNNAMED, ensure_ascii=False)
         times = [(int(time) + origin) // _GRID_NS for time in curve["time_ns"]]
         yield "".join(
             f',\n{{"ph":"C","cat":"Memory","name":{name},"pid":{pid},"tid":0,'

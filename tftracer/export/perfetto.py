@@ -15,7 +15,7 @@ from typing import IO
 import numpy as np
 import numpy.typing as npt
 
-from tftracer.export.tracks import Tracks, tracks_of
+from tftracer.export.tracks import UNNAMED, Tracks, tracks_of
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import Int64, NodeKind, StringTable, Trace
 from tftracer.trace.wire import message_field, number_field, text_field
@@ -226,7 +226,7 @@ def _counters(answers: Answers, sequence: int) -> Iterator[bytes]:
                 60,
                 number_field(1, uuid),
                 number_field(5, parent),
-                text_field(2, curve["allocator"]),
+                text_field(2, curve["allocator"] or UNNAMED),
                 message_field(8, number_field(3, _SIZE_BYTES)),
             ),
         )

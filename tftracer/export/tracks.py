@@ -14,6 +14,9 @@ from tftracer.web.messages import LaneKind
 _KINDS: tuple[LaneKind, ...] = get_args(LaneKind)
 _ROWS_OF_A_KIND = 100_000
 
+#: What a counter is called whose allocator has no name: TensorFlow tells none for tensors that came over the network.
+UNNAMED = "(unnamed allocator)"
+
 
 @dataclass(frozen=True)
 class Row:
