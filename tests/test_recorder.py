@@ -438,6 +438,18 @@ def test_runs_without_end_are_bounded(tmp_path: Path, monkeypatch: pytest.Monkey
         assert recorder.runs()[-1]["steps"] == 40
 
 
+def test_runs_that_differ_in_what_a_title_leaves_out_have_titles_of_their_own(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        for number, fetches in enumerate([["loss:0"], ["loss"], ["loss"], ["loss:0"], ["loss"]]):
+            step(recorder, number, fetches=fetches, feeds=None)
+        recorder.flush()
+        assert {run["title"]: (run["fetches"], run["steps"]) for run in recorder.runs()} == {
+            "loss": (["loss:0"], 2),
+            "loss (2)": (["loss"], 3),
+        }
+        assert recorder.steps_begun() == {"loss": 2, "loss (2)": 3}
+
+
 def test_options_without_end_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Options(int):
         def ByteSize(self) -> int:

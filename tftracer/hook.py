@@ -59,9 +59,12 @@ def misused(run_context: Any) -> bool:
 
 def give_back(tracker: Tracker, traced: Traced) -> None:
     """The run context of a traced step is gone. If the step failed, nothing else has put things in order."""
-    if not traced.ticket.settled:
-        traced.end()
-        tracker.returned.append(traced.ticket)
+    try:
+        if not traced.ticket.settled:
+            traced.end()
+            tracker.returned.append(traced.ticket)
+    except Exception as error:
+        tracker.failed("give_back", error)
 
 
 class PlainCall:

@@ -16,6 +16,7 @@ from typing import Any, Union
 from tftracer.cluster.job import JobPart, port_of
 from tftracer.errors import TracerError, UnknownError
 from tftracer.session.recorder import Recorder
+from tftracer.session.requests import MAX_STEPS
 from tftracer.web.app import Options, WebServer
 from tftracer.web.messages import Loaded
 
@@ -123,12 +124,12 @@ class TracingServer:
 
         Args:
             run: number or title of a run as the page shows them; None: of whichever run comes next.
-            steps: how many.
+            steps: how many, up to 10,000.
 
         Raises:
             UnknownError: there is no such run (yet).
         """
-        check_number("steps", steps, 1, 1_000_000)
+        check_number("steps", steps, 1, MAX_STEPS)
         self._recorder.request_traces(self._run_id(run) if isinstance(run, str) else run, steps)
 
     def _run_id(self, title: str) -> int:

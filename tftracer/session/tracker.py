@@ -9,7 +9,7 @@ import itertools
 import logging
 import threading
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, Optional
@@ -116,6 +116,7 @@ class Tracker:
         self._watched: dict[Hashable, list[weakref.ref[Any]]] = {}
         self._calls: dict[Hashable, Call] = {}
         self._runs = 0
+        self._titles: Counter[str] = Counter()
         self._lock = threading.Lock()
 
     @property
@@ -198,7 +199,11 @@ class Tracker:
 
     def _handle(self, identity: keys.Identity, options: str) -> RunHandle:
         self._runs += 1
-        return RunHandle(identity.title(options), identity.fetches, identity.feeds, options)
+        title = identity.title(options)
+        self._titles[title] += 1  # runs may differ in what a title leaves out, and are asked for by it
+        if self._titles[title] > 1:
+            title += f" ({self._titles[title]})"
+        return RunHandle(title, identity.fetches, identity.feeds, options)
 
     def _rest(self) -> Call:
         rest = self._calls.get("rest")
