@@ -135,6 +135,13 @@ def test_a_gpu_that_waits_for_launches() -> None:
     assert found[0]["evidence"]["lane"] == GPU
 
 
+def test_a_gpu_that_waits_for_an_op_that_launches_nothing() -> None:
+    """What runs on the host for the GPU is a launch to the budget, whatever its op."""
+    nodes = [N("get_next", "IteratorGetNext", 0, 8 * MS, GPU, NodeKind.INPUT), N("k", "MatMul", 8 * MS, 10 * MS, STREAM)]
+    found = next(s for s in sentences(nodes) if s["code"] == "launch_bound")
+    assert "get_next (IteratorGetNext)" in found["text"] and found["evidence"]["nodes"] == [0]
+
+
 def test_a_gpu_that_waits_for_one_launch() -> None:
     nodes = [N("first", "MatMul", 0, 8 * MS, GPU, NodeKind.LAUNCH), N("first", "MatMul", 8 * MS, 9 * MS, STREAM)]
     found = sentences([*nodes, *matmuls(9 * MS, 10 * MS, STREAM)])

@@ -176,7 +176,8 @@ def launch_bound(step: Step) -> Sentence | None:
     share = gap / step.ns
     if group is None or share < LAUNCH_SHARE:
         return None
-    launches = physical.members(step.trace, group) & (step.trace.kind == NodeKind.LAUNCH)
+    hosts = np.array([device.kind is DeviceKind.GPU for device in step.trace.devices])  # as in the budget, whatever their op
+    launches = physical.members(step.trace, group) & hosts[step.trace.device] & (step.trace.kind != NodeKind.COMMUNICATION)
     kernels = physical.members(step.trace, group) & physical.on_stream(step.trace)
     nodes = step.longest(launches)
     longest = int((step.trace.end - step.trace.start)[nodes[:1]].sum())
