@@ -5,18 +5,16 @@ from __future__ import annotations
 import gc
 import os
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from recording import LOSS, RAW, TRAIN, Tensor, X, recording, step, steps
+from recording import LOSS, RAW, TRAIN, X, recording, step, steps
 
 from tftracer.errors import StorageError, UnknownError, UnsupportedError
 from tftracer.session import tracker, writer
 from tftracer.session.recorder import Recorder
 from tftracer.session.saved import open_session
-from tftracer.session.spool import Spool
 
 
 def comparable(session: Any) -> tuple[Any, ...]:
@@ -249,18 +247,6 @@ def test_saving_waits_for_what_was_recorded_before(tmp_path: Path) -> None:
     assert open_session(tmp_path / "b.tftrace").runs()[0]["steps"] == 100
 
 
-def test_who_waits_for_the_file_finds_all_in_it_though_another_thread_writes_to_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Spool, "busy", lambda spool: True)  # whenever it is looked at
-    with recording(tmp_path) as recorder:
-        steps(recorder, 3)
-        assert open_session(recorder.session()["file"]).runs()[0]["steps"] == 3
-        step(recorder, 4)
-    ended = open_session(recorder.session()["file"])
-    assert ended.runs()[0]["steps"] == 4 and ended.session()["ended_at"] is not None
-
-
 def test_names_as_long_as_the_file_system_takes_them(tmp_path: Path) -> None:
     most = os.pathconf(tmp_path, "PC_NAME_MAX") - len(".tftrace")
     path = tmp_path / ("\N{GREEK SMALL LETTER LAMDA}" * (most // 2) + ".tftrace")
@@ -315,34 +301,6 @@ def test_listeners_hear_of_every_change_and_may_fail(tmp_path: Path) -> None:
     assert list(dict.fromkeys(notes)) == ["", "here"]  # a trace is announced once more when it is summed up
     assert sum(len(message["payload"]["start_at"]) for message in heard if message["type"] == "steps") == 3
     assert heard[-1]["payload"]["trace_all"] is True
-
-
-def test_a_trace_that_was_asked_for_is_announced_before_it_is_summed_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "AFTER_S", 60.0)  # until something else is to be done
-    heard: list[Any] = []
-    with recording(tmp_path) as recorder:
-        recorder.subscribe(heard.append)
-        steps(recorder, 3, {2: RAW, 3: RAW})
-    told = [message["payload"] for message in heard if message["type"] == "trace"]
-    assert [(trace["id"], trace["nodes"] > 0) for trace in told] == [(1, False), (2, False), (1, True), (2, True)]
-
-
-def test_a_trace_that_made_way_is_not_summed_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "AFTER_S", 60.0)  # until something else is to be done
-    heard: list[Any] = []
-    with recording(tmp_path, keep_traces=1) as recorder:
-        recorder.subscribe(heard.append)
-        steps(recorder, 3, {2: RAW, 3: RAW})
-        assert recorder.session()["problems"] == []
-    told = [message["payload"] for message in heard if message["type"] == "trace"]
-    assert [(trace["id"], trace["nodes"] > 0) for trace in told] == [(1, False), (2, False), (2, True)]
-
-
-def test_steps_that_find_the_queue_full_are_counted_as_lost(tmp_path: Path) -> None:
-    with recording(tmp_path) as recorder:
-        recorder.tracker.lost = 7
-        steps(recorder, 1)
-        assert recorder.session()["steps_lost"] == 7
 
 
 def test_a_full_disk_is_said_and_what_was_written_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -407,98 +365,6 @@ def test_memory_stays_flat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert comparable(open_session(path)) == shown
 
 
-def test_ids_that_are_used_again_are_told_apart(tmp_path: Path) -> None:
-    with recording(tmp_path) as recorder:
-        for number, name in enumerate(("a:0", "b:0", "a:0")):
-            tensor = Tensor(name)
-            step(recorder, number, fetches=[tensor], feeds=None)
-            recorder.flush()
-            del tensor
-            gc.collect()
-        assert {run["title"]: run["steps"] for run in recorder.runs()} == {"a": 2, "b": 1}
-
-
-def test_a_step_told_by_two_hooks_counts_once(tmp_path: Path) -> None:
-    with recording(tmp_path) as recorder:
-        for number in range(1, 4):
-            step(recorder, number)
-            step(recorder, number)
-            step(recorder, number, fetches=[LOSS])  # another run, in another thread at the same nanosecond
-        recorder.flush()
-        assert {run["title"]: run["steps"] for run in recorder.runs()} == {"train, loss (feeding x)": 3, "loss (feeding x)": 3}
-
-
-def test_runs_without_end_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tracker, "MAX_RUNS", 10)
-    with recording(tmp_path) as recorder:
-        for number in range(50):
-            step(recorder, number, fetches=[f"fetch{number}"])
-        recorder.flush()
-        assert len(recorder.runs()) == 11
-        assert recorder.runs()[-1]["steps"] == 40
-
-
-def test_runs_that_differ_in_what_a_title_leaves_out_have_titles_of_their_own(tmp_path: Path) -> None:
-    with recording(tmp_path) as recorder:
-        for number, fetches in enumerate([["loss:0"], ["loss"], ["loss"], ["loss:0"], ["loss"]]):
-            step(recorder, number, fetches=fetches, feeds=None)
-        recorder.flush()
-        assert {run["title"]: (run["fetches"], run["steps"]) for run in recorder.runs()} == {
-            "loss": (["loss:0"], 2),
-            "loss (2)": (["loss"], 3),
-        }
-        assert recorder.steps_begun() == {"loss": 2, "loss (2)": 3}
-
-
-def test_options_without_end_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Options(int):
-        def ByteSize(self) -> int:
-            return 4
-
-    monkeypatch.setattr(tracker, "MAX_RUNS", 10)
-    monkeypatch.setattr(tracker.keys, "options_text", lambda options: f"timeout_in_ms: {options}")
-    with recording(tmp_path) as recorder:
-        call = recorder.tracker.call_of([LOSS], None)
-        for number in range(50):
-            recorder.tracker.events.append(([LOSS], None, Options(number), number, number + 1, None))
-        recorder.flush()
-        assert len(call.handles()) == 10 and len(recorder.runs()) == 10
-        assert recorder.runs()[-1]["steps"] == 41
-
-
-def test_a_step_that_passed_untraced_is_wanted_no_more(tmp_path: Path) -> None:
-    with recording(tmp_path) as recorder:
-        steps(recorder, 3)
-        assert recorder.request_trace_at("train, loss (feeding x)", 5)
-        recorder.tracker.waiting = tracker.MAX_WAITING  # the disk is behind
-        for number in (4, 5):
-            assert recorder.tracker.take((TRAIN, LOSS), (X,), None) is None
-            step(recorder, number)
-        recorder.tracker.waiting = 0
-        assert recorder.tracker.requests.armed
-        assert recorder.tracker.take((TRAIN, LOSS), (X,), None) is None
-        assert not recorder.tracker.requests.armed  # the steps after it cost what they cost before
-
-
-def test_a_session_that_is_opened_while_others_are_looked_at_is_active() -> None:
-    class Session:
-        def __init__(self, closing: Callable[[], None]) -> None:
-            self.closing = closing
-
-        @property
-        def _closed(self) -> bool:
-            self.closing()
-            return True
-
-    class Open: ...
-
-    found, opened = tracker.Tracker(), Open()
-    session = Session(lambda: found.opened(opened, tracker.SessionFacts()))
-    found.opened(session, tracker.SessionFacts())
-    found.active()
-    assert found.active()
-
-
 def test_several_threads_ask_at_once(tmp_path: Path) -> None:
     with recording(tmp_path, keep_traces=2) as recorder:
         failed: list[BaseException] = []
@@ -531,24 +397,3 @@ def test_a_closed_session_can_still_be_read(tmp_path: Path) -> None:
     recorder.close()
     assert recorder.trace_bytes(1) == RAW and recorder.session()["ended_at"] is not None
     assert recorder.run(1)["fetches"] == [TRAIN.name, LOSS.name] and recorder.run(1)["feeds"] == [X.name]
-
-
-def test_a_closed_session_records_no_more(tmp_path: Path) -> None:
-    recorder = Recorder(spool_dir=tmp_path).start()
-    steps(recorder, 3)
-    recorder.close()
-    assert recorder.tracker.off and not recorder.tracker.events and not recorder.flush()
-
-
-def test_a_process_that_may_start_no_thread_can_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    recorder = Recorder(spool_dir=tmp_path)
-    with monkeypatch.context() as full:
-        full.setattr(threading.Thread, "start", refused)
-        with pytest.raises(RuntimeError):
-            recorder.start()
-    assert not recorder.flush()
-    recorder.close()
-    assert recorder.tracker.off
