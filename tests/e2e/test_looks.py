@@ -104,13 +104,13 @@ def test_the_colours_are_the_readers_choice(traced: TracePage) -> None:
     page = traced.page
     traced.open(PS)
     ground = "getComputedStyle(document.body).backgroundColor"
-    light, drawn = page.evaluate(ground), traced.canvas.screenshot()
+    light, drawn = page.evaluate(ground), traced.drawn()
     switch = page.get_by_role("button", name="Colours:")
     switch.click()
     switch.click()
     expect(page.get_by_role("button", name="Colours: dark.")).to_be_visible()
     assert page.evaluate(ground) != light
-    assert traced.canvas.screenshot() != drawn
+    traced.until_redrawn(drawn)
     page.reload()
     traced.painted()
     expect(page.get_by_role("button", name="Colours: dark.")).to_be_visible()
