@@ -5,6 +5,7 @@ Nothing here waits for a lock that another thread holds for long, writes a file,
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 import threading
@@ -333,7 +334,8 @@ class Tracker:
         """Whether a hooked session is open: not closed, not gone, whichever way its loop ended."""
         for ref in list(self.open_sessions):  # one by one, for others may be opened meanwhile
             if not is_open(ref()):
-                self.open_sessions.remove(ref)
+                with contextlib.suppress(ValueError):  # another thread that looked, too, was first
+                    self.open_sessions.remove(ref)
         return bool(self.open_sessions)
 
     def failed(self, where: str, error: BaseException) -> None:
