@@ -326,6 +326,7 @@ def test_double_click_and_the_minimap(traced: TracePage) -> None:
 
 
 def test_lanes_fold_pin_and_change_places(traced: TracePage) -> None:
+    traced.page.set_viewport_size({"width": 1440, "height": 1300})  # a pinned lane of thirty rows leaves room for others
     traced.open(PS)
     lanes = engine(PS).timeline()["lanes"]
     first, second = lanes[0], lanes[1]
