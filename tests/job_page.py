@@ -22,7 +22,7 @@ def wait_for(found: Callable[[], Any], what: object = "") -> Any:
     end = time.monotonic() + PATIENCE_S
     while not (value := found()):
         assert time.monotonic() < end, f"waited in vain for {what() if callable(what) else what or found}"
-        time.sleep(0.02)
+        time.sleep(0.02)  # what is waited for happens in other processes, which tell nobody
     return value
 
 

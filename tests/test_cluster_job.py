@@ -159,7 +159,7 @@ def test_the_same_step_is_traced_on_all_and_opens_as_one_timeline(jobs: Jobs) ->
     assert (traced["state"], traced["missing"]) == ("ready", {}) and len(traced["ready"]) == 2
     assert traced["step"] > 0 and set(traced["steps"].values()) == {traced["step"]}
     for rank in (first, second):
-        assert rank.recorder.runs()[0]["traces"][-1]["step"] == traced["step"]
+        assert [r["step"] for r in rank.recorder.runs()[0]["traces"]].count(traced["step"]) == 1
     timeline = first.packed(f"api/job/traces/{traced['id']}/timeline")
     assert timeline["nodes"] == 616 and {lane["group"] for lane in timeline["lanes"]} == {"rank 0", "rank 1"}
     analysis = first.get(f"api/job/traces/{traced['id']}/analysis")
@@ -204,7 +204,8 @@ def test_usual_suspects_over_several_steps(jobs: Jobs) -> None:
     first, _ = jobs.start(2)
     last = [first.trace() for _ in range(3)][-1]
     suspects = first.get(f"api/job/traces/{last['id']}/analysis")["usual_suspects"]
-    assert re.search(r"held the others up in 3 of \d traced steps", suspects[0]["text"])  # more, where one was late
+    steps = sum(bool(t["ready"]) for t in first.job()["traces"])  # more than three where one was late
+    assert f"held the others up in 3 of {steps} traced steps" in suspects[0]["text"]
 
 
 def test_a_second_request_waits_for_the_first(jobs: Jobs) -> None:

@@ -237,8 +237,9 @@ def receives(trace: Trace) -> set[tuple[str, str, str]]:
     nodes = [node for graph in _graphs(trace, hasher) for node in _nodes(graph, _RECEIVES).values()]
     found: set[tuple[str, str, str]] = set()
     for bite in bites(len(nodes), 500):
-        for channel in map(_channel, nodes[bite.start : bite.stop]):
-            found.add(tuple(text.decode("utf-8", "replace") for text in channel))  # type: ignore[arg-type]
+        for node in nodes[bite.start : bite.stop]:
+            tensor, sender, receiver = (text.decode("utf-8", "replace") for text in _channel(node))
+            found.add((tensor, sender, receiver))
     return found
 
 
