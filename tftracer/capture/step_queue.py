@@ -21,6 +21,7 @@ from tftracer.capture.thread_time import ThreadTimes
 from tftracer.capture.trace_backlog import TraceBacklog
 from tftracer.capture.trace_requests import Claim, TraceRequests
 from tftracer.contract.session import AskedBy
+from tftracer.session.recorded_stalls import SlowRecords
 from tftracer.session.recorded_steps import MISSED, Capture, Missed, RunHandle, SessionFacts, Settled, Traced
 
 log = logging.getLogger("tftracer")
@@ -64,6 +65,7 @@ class StepQueue:
         self.arrived = threading.Event()  # something came that should not wait for the writer's next round
         self.sees_all_sessions = False  # hook_inject has wrapped TensorFlow's session class: hooks have nothing to add
         self.sources: list[Callable[[], None]] = []  # of steps that do not come from sessions
+        self.slow = SlowRecords()
         self.other_problems: dict[str, str] = {}  # code -> what the page is to say
         self._refused: set[str] = set()  # why steps that were to be traced were not: keys of REFUSALS
         self._last_steps: deque[tuple[int, CallSite]] = deque(maxlen=16)  # a step has one start, whichever hook records it
@@ -138,6 +140,7 @@ class StepQueue:
 
     def add_settled(self, step: Settled) -> None:
         if len(self.settled) < MAX_EVENTS:
+            step[0].steps += 1
             self.settled.append(step)
         else:
             self.lost += 1

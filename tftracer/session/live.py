@@ -26,6 +26,7 @@ from tftracer.errors import UnsupportedError
 from tftracer.session import lifecycle, loading
 from tftracer.session.process_facts import process_facts
 from tftracer.session.publisher import Listener, Publisher
+from tftracer.session.recorded_stalls import SlowRecords
 from tftracer.session.recorded_steps import RunHandle, StepSource
 from tftracer.session.saved import open_session
 from tftracer.session.store import SessionStore
@@ -49,6 +50,8 @@ class TraceRequests(Protocol):
 
 class Steps(StepSource, Protocol):
     """A training's queue, as its session uses it (capture/step_queue.py)."""
+
+    slow: SlowRecords  # slow steps and what was seen meanwhile
 
     @property
     def requests(self) -> TraceRequests: ...

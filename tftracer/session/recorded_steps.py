@@ -21,6 +21,7 @@ class RunHandle:
     feeds: tuple[str, ...]
     options: str
     run_id: int = 0
+    steps: int = 0  # that were handed to the session
     requested: int = 0  # steps still to be traced
     refusal: str = ""  # why no step of it is traced
     last_thread: int = 0  # that ran its last step, and what had passed on it outside session.run by then (step_queue.ThreadTime)

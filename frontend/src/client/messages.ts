@@ -29,7 +29,9 @@ export interface Finding {
   remedy: string;
 }
 
-export type AskedBy = "user" | "global" | "script";
+export type AskedBy = "user" | "global" | "script" | "slow";
+
+export type StallCause = "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "unknown";
 
 /** What the launcher says of a process of a job (None: not known). */
 export interface LauncherInfo {
@@ -84,7 +86,7 @@ export interface TraceRecord {
   bytes: number;
   stored_bytes: number;
   devices: string[];
-  asked_by: "user" | "global" | "script";
+  asked_by: "user" | "global" | "script" | "slow";
   findings: Finding[];
   headline: string;
   note: string;

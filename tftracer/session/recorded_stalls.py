@@ -1,0 +1,198 @@
+"""What the watch over slow steps hands to the session: plain tuples, in a bounded store that the writer's thread empties.
+
+Times are perf_counter nanoseconds, as in ``recorded_steps.Settled``; spans are seconds. None is unknown, never 0.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import NamedTuple, Union
+
+from tftracer.contract.session import StallCause
+from tftracer.session.recorded_steps import RunHandle
+
+#: Records that may wait for the writer, which empties the store ten times a second; more push out the oldest.
+MAX_RECORDS = 4096
+
+
+class Frame(NamedTuple):
+    """One line of Python. Neither its locals nor its source are kept."""
+
+    file: str
+    line: int
+    function: str
+    #: The class of another SessionRunHook or of a Keras callback, where the line is in one of its methods
+    #: ("CheckpointSaverHook"); "" elsewhere. The class that defines the method, which may be a base of the object's own.
+    owner: str
+    #: The file is Python's, an installed package's or a module without a file: not the user's own code.
+    is_library: bool
+
+
+class FoldedStack(NamedTuple):
+    """Equal stacks of one thread, counted."""
+
+    thread: str  # its name: "MainThread"
+    frames: tuple[Frame, ...]  # the outermost first; at most 64, the outer ones are left out
+    samples: int
+    seconds: float  # that the samples stand for: each the time since the one before it
+    #: Samples that were taken more than 1 ms after they were due, because another thread held the GIL. What they show may have
+    #: begun just then.
+    late_samples: int
+    waiting_samples: int  # during which the thread had no CPU and wanted none: asleep, in a lock, waiting for a network
+    disk_samples: int  # during which the thread waited for a disk (Linux's state "D"); both are 0 where /proc is missing
+
+
+class HostChange(NamedTuple):
+    """What Linux counted over a time: in /proc and its pressure files. None: this system does not tell."""
+
+    seconds: float
+    on_cpu_s: float | None  # of the training thread: it ran
+    run_queue_s: float | None  # of the training thread: it could have run and had no CPU
+    process_cpu_s: float | None  # of all threads of this process, on all CPUs
+    machine_cpu_s: float | None  # of all processes, on all CPUs; in a container, of the machine
+    cpus: int | None  # that the machine has
+    steal_s: float | None  # summed over the CPUs: taken by the hypervisor
+    io_wait_s: float | None  # summed over the CPUs: idle with a disk request under way
+    cpu_pressure_s: float | None  # some process waited for a CPU
+    io_pressure_s: float | None  # some process waited for a disk
+    memory_pressure_s: float | None  # some process waited for memory to be freed
+    major_faults: int | None  # of the training thread: pages that came from a disk
+    read_bytes: int | None  # from disks, by this process
+    written_bytes: int | None  # to disks, by this process
+
+
+class Cause(NamedTuple):
+    """What a stall was, as far as the data shows it.
+
+    ==============  ================================================================================================
+    kind            evidence
+    ==============  ================================================================================================
+    gc              Python's garbage collections on its thread make up half of what it took too long (``gc.callbacks``)
+    machine         its thread waited for a CPU for half of that time, or other processes had the CPUs
+    disk            its thread waited for a disk in half of the samples
+    hook            half of the samples are in a method of another hook; ``name`` is its class
+    callback        the same of a Keras callback
+    py_function     a Python function that TensorFlow calls, on whatever thread; ``frame`` is its line
+    wait            half of the samples without CPU at ``frame``: a sleep, a lock, the network
+    python          half of the samples at ``frame``, and the thread ran
+    unknown         none of these; ``frame`` may still be where most samples were
+    ==============  ================================================================================================
+    """
+
+    kind: StallCause
+    name: str  # the class of a hook or a callback; else ""
+    frame: Frame | None  # the user's nearest line with the most samples; a library's where no line is the user's
+    share: float | None  # of the stall: the part that the evidence covers, from 0 to 1
+
+
+class Stall(NamedTuple):
+    """A step, or the time before it, that took more than 3 times the median and 20 ms more than it."""
+
+    run: RunHandle
+    step: int  # its number in its run, from 1, as the session counts; between steps: the one that came after
+    inside: bool  # the step itself was slow; False: the time between the step before it on its thread and this one
+    thread: str
+    start_ns: int  # of the slow step, or of the slow time before it
+    end_ns: int
+    expected_s: float  # the median
+    cause: Cause
+    stacks: tuple[FoldedStack, ...]  # of the training thread, the most seconds first; () where it was too short or stacks are off
+    other_stacks: tuple[FoldedStack, ...]  # of the other Python threads, where they ran Python of the user's
+    sampled_s: float  # of its time that the stacks stand for; sampling begins some 30 ms late
+    gc_s: float  # garbage collections on its thread
+    host: HostChange | None  # over the sampled part
+    is_traced: bool  # there is a trace of this step
+    stacks_left_out: int  # more distinct stacks than are kept
+    samples_left_out: int  # samples in them, or not taken because sampling had used its share of a CPU
+
+
+class Period(NamedTuple):
+    """Stalls of one run that come at equal distances. A newer one replaces that of the same ``run`` and ``inside``."""
+
+    run: RunHandle
+    inside: bool
+    steps: int  # every so many steps
+    occurrences: int  # that fit
+    median_s: float  # how long they took
+    cause: Cause  # of the last
+    last_step: int
+    next_step: int  # that is expected to be slow
+
+
+class GapProfile(NamedTuple):
+    """The time between steps on one thread, sampled for about 10 s.
+
+    Take the shares inside and between steps from ``inside_s`` and ``between_s`` (clocks) and the garbage collection from ``gc_s``
+    (exact): samples tell lines only. Shares of lines are those of ``seconds`` among all ``stacks``; garbage collection has no
+    stack of its own and falls on the lines that were running.
+    """
+
+    thread: str
+    asked_by_user: bool  # False: taken once by itself, because 20% or more of the time was between steps
+    start_ns: int
+    end_ns: int
+    steps: int  # that ended in this time
+    inside_s: float
+    between_s: float
+    gc_s: float  # garbage collections between steps on this thread
+    stacks: tuple[FoldedStack, ...]  # of this thread between its steps, the most seconds first
+    other_stacks: tuple[
+        FoldedStack, ...
+    ]  # Python functions that TensorFlow called on other threads meanwhile (tf.data, py_function)
+    samples: int  # between steps
+    late_samples: int  # among these; their share is the uncertainty of the lines
+    stacks_left_out: int
+    samples_left_out: int
+
+
+class GcPause(NamedTuple):
+    """A garbage collection of 1 ms or longer."""
+
+    thread: str
+    start_ns: int
+    end_ns: int
+    generation: int
+    collected: int  # objects
+    inside: bool | None  # a step of this thread was under way; None: the thread has no steps
+
+
+class HostSample(NamedTuple):
+    """The host over the last second or so, while steps run."""
+
+    at_ns: int  # its end
+    change: HostChange
+    gc_s: float  # all garbage collections in this time, the short ones too
+
+
+SlowRecord = Union[Stall, Period, GapProfile, GcPause, HostSample]
+
+
+class SlowRecords:
+    """From the threads that watch to the writer's. Methods may be called from any thread."""
+
+    def __init__(self) -> None:
+        self.lost = 0  # records that were pushed out
+        self.profile_requested = threading.Event()  # set: sample the next 10 s between steps (the page's button)
+        self._records: deque[SlowRecord] = deque()
+
+    def add(self, record: SlowRecord) -> None:
+        if len(self._records) >= MAX_RECORDS:
+            self.lost += 1
+            self.take_one()
+        self._records.append(record)
+
+    def take(self) -> list[SlowRecord]:
+        """All that have come, oldest first; they are no longer here then."""
+        taken = []
+        for _ in range(len(self._records)):
+            record = self.take_one()
+            if record is not None:
+                taken.append(record)
+        return taken
+
+    def take_one(self) -> SlowRecord | None:
+        try:
+            return self._records.popleft()
+        except IndexError:  # another thread took it
+            return None
