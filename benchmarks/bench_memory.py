@@ -39,9 +39,9 @@ def row(what: str, done: int, server: Any = None) -> None:
     gc.collect()
     said = ""
     if server:
-        server._recorder.flush()
-        spool = Path(server._recorder.session()["file"])
-        said = f"spool {spool.stat().st_size / 1e6 if spool.is_file() else 0.0:8.1f} MB, lost {server._recorder.queue.lost:,}"
+        server.recorder.flush()
+        spool = Path(server.recorder.session()["file"])
+        said = f"spool {spool.stat().st_size / 1e6 if spool.is_file() else 0.0:8.1f} MB, lost {server.recorder.queue.lost:,}"
     print(f"{what:28s} {done:>10,} {resident_mb():10.1f} MB   {said}", flush=True)
 
 
@@ -111,10 +111,10 @@ def traces(options: argparse.Namespace) -> None:
         for number in range(1, options.traces + 1):
             server.trace_next(steps=1)
             step()
-            server._recorder.flush()  # else requests wait for the disk, and steps go by untraced
+            server.recorder.flush()  # else requests wait for the disk, and steps go by untraced
             if number % max(1, options.traces // 5) == 0:
                 row("traces", number, server)
-        kept = [trace["id"] for run in server._recorder.runs() for trace in run["traces"]]
+        kept = [trace["id"] for run in server.recorder.runs() for trace in run["traces"]]
         assert kept[-1] == options.traces and len(kept) == 5, kept
         server.save_session(Path(tempfile.mkdtemp()) / "session.tftrace")
         row("saved", 1, server)

@@ -336,7 +336,7 @@ def write_heavy(path: Path, megabytes: int) -> None:
     server = TracingServer(start_web_server_on_start=False, keep_traces=10_000, spool_dir=tempfile.mkdtemp())
     with tempfile.TemporaryDirectory() as folder:
         one, number = Path(folder) / "one.pb", 0
-        while Path(server._recorder.session()["file"]).stat().st_size < megabytes * 1e6:
+        while Path(server.recorder.session()["file"]).stat().st_size < megabytes * 1e6:
             number += 1
             metadata = config_pb2.RunMetadata()
             device = metadata.step_stats.dev_stats.add(device="/job:localhost/replica:0/task:0/device:CPU:0")

@@ -38,7 +38,7 @@ class Rank(JobPage):
 
     def __init__(self, server: TracingServer, rank: int) -> None:
         self.server, self.rank = server, rank
-        self.recorder, self.membership = server._recorder, server._job
+        self.recorder, self.membership = server.recorder, server.job
         self.raw = (DATA / f"horovod_rank{rank % 2}_tf2.15_cpu.pb").read_bytes()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -109,3 +110,38 @@ def test_no_file_and_no_function_is_too_long() -> None:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and (node.end_lineno or 0) - node.lineno >= 60:
                 long.append(f"{module}.{node.name}: {(node.end_lineno or 0) - node.lineno + 1} lines")
     assert not long, "\n".join(long)
+
+
+#: Names of others that a test cannot avoid: of named tuples, of os, and a method of TensorFlow that is recorded.
+OTHERS_PRIVATES = {"_replace", "_exit", "_make_callable_from_options"}
+#: Runs with the original tensorflow-tracer, which has no public way to its traces.
+RUNS_THE_ORIGINAL = ROOT / "tests" / "data" / "legacy" / "record.py"
+PRIVATE_IN_TEXT = re.compile(r"(?<!\bself)(?<!\bcls)\._(?!_)\w+")
+
+
+def private_accesses(path: Path) -> Iterator[tuple[str, int]]:
+    """Names with a leading underscore that a test takes from somebody else: as an attribute, imported, patched, in a script."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
+            yield node.attr, node.lineno
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tftracer"):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("setattr", "getattr", "hasattr", "patch")):
+            names = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
+            yield from ((name.rpartition(".")[2], node.lineno) for name in names[:1] if isinstance(name, str))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield from ((match[0][1:], node.lineno) for match in PRIVATE_IN_TEXT.finditer(node.value))
+
+
+def test_tests_use_what_is_public() -> None:
+    """A test that must reach into a private name shows that a module lacks a parameter, a result or a public attribute."""
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line} uses {name}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        if path not in (RUNS_THE_ORIGINAL, Path(__file__))
+        for name, line in private_accesses(path)
+        if name.startswith("_") and not name.startswith("__") and name not in OTHERS_PRIVATES
+    ]
+    assert not wrong, "\n".join(["private names in tests:", *wrong])

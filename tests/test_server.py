@@ -45,7 +45,7 @@ def made(tmp_path: Path) -> Iterator[Any]:
 
 
 def client_of(server: TracingServer) -> Client:
-    return Client(server._web)
+    return Client(server.web)
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -76,7 +76,7 @@ def test_no_page_until_it_is_asked_for(made: Any, caplog: pytest.LogCaptureFixtu
 
 def test_a_port_in_use_is_said_loudly(made: Any, caplog: pytest.LogCaptureFixture) -> None:
     first = made()
-    port = first._web.port
+    port = first.web.port
     if port > 65_000:
         pytest.skip("no room above this port")
     second = made(server_port=port)
@@ -88,7 +88,7 @@ def test_without_any_port_training_goes_on(made: Any, caplog: pytest.LogCaptureF
     server = made(server_ip="203.0.113.7", server_port=9999)
     assert server.url == ""
     assert "training goes on" in caplog.text
-    (problem,) = [p for p in server._recorder.session()["problems"] if p["code"] == "no_page"]
+    (problem,) = [p for p in server.recorder.session()["problems"] if p["code"] == "no_page"]
     assert "server_port" in problem["message"]
     server.join()
     server.stop_web_server()
@@ -97,22 +97,22 @@ def test_without_any_port_training_goes_on(made: Any, caplog: pytest.LogCaptureF
 def test_a_bad_certificate_serves_nothing(made: Any, tmp_path: Path) -> None:
     server = made(certfile=tmp_path / "none.pem")
     assert server.url == ""
-    assert [p["code"] for p in server._recorder.session()["problems"]] == ["no_page"]
+    assert [p["code"] for p in server.recorder.session()["problems"]] == ["no_page"]
 
 
 def test_a_problem_that_is_over_is_not_shown_any_more(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     server = made(start_web_server_on_start=False)
-    real = server._web.start
+    real = server.web.start
 
     def fail() -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(server._web, "start", fail)
+    monkeypatch.setattr(server.web, "start", fail)
     server.start_web_server()
-    assert [p["code"] for p in server._recorder.session()["problems"]] == ["no_page"]
-    monkeypatch.setattr(server._web, "start", real)
+    assert [p["code"] for p in server.recorder.session()["problems"]] == ["no_page"]
+    monkeypatch.setattr(server.web, "start", real)
     server.start_web_server()
-    assert server._recorder.session()["problems"] == []
+    assert server.recorder.session()["problems"] == []
 
 
 @pytest.mark.parametrize(
@@ -175,11 +175,11 @@ def refuse_threads(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 def test_it_ends_where_threads_could_not_be_started(name: str, made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     refuse_threads(monkeypatch, name)
     server = made()
-    assert server.url == "" and "no_page" in [p["code"] for p in server._recorder.session()["problems"]]
+    assert server.url == "" and "no_page" in [p["code"] for p in server.recorder.session()["problems"]]
     server.join()
     server.stop_web_server()
     server.close()
-    assert server._recorder.session()["ended_at"] is None or name == "tftracer-web"
+    assert server.recorder.session()["ended_at"] is None or name == "tftracer-web"
 
 
 def test_it_ends_where_its_port_was_refused(made: Any) -> None:
@@ -196,10 +196,10 @@ def test_a_part_that_does_not_end_keeps_no_other_from_its_end(made: Any, monkeyp
     def fail() -> None:
         raise RuntimeError("cannot end")
 
-    monkeypatch.setattr(server._job, "stop", fail)
-    monkeypatch.setattr(server._web, "stop", fail)
+    monkeypatch.setattr(server.job, "stop", fail)
+    monkeypatch.setattr(server.web, "stop", fail)
     server.close()
-    assert server._recorder.session()["ended_at"] is not None
+    assert server.recorder.session()["ended_at"] is not None
     monkeypatch.undo()
     server.stop_web_server()
 
@@ -290,7 +290,7 @@ def test_neither_a_save_nor_the_end_of_a_script_waits_for_a_stopped_helper(tmp_p
 def test_join_keeps_the_script_until_the_page_shuts_it_down(tmp_path: Path) -> None:
     code = (
         f"import tftracer; server = tftracer.TracingServer(server_port=0, spool_dir={str(tmp_path)!r}, token='t')\n"
-        "print(server._web.port, flush=True); server.join(); print('ended', flush=True)"
+        "print(server.web.port, flush=True); server.join(); print('ended', flush=True)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as script:
         assert script.stdout is not None
@@ -307,7 +307,7 @@ def test_a_forked_child_does_not_keep_the_port(tmp_path: Path) -> None:
     """A data loader's process that outlives its parent would."""
     code = (
         f"import os, socket, sys, tftracer; server = tftracer.TracingServer(server_port=0, spool_dir={str(tmp_path)!r})\n"
-        "port = server._web.port; (end, ended), (ready, is_ready) = os.pipe(), os.pipe(); child = os.fork()\n"
+        "port = server.web.port; (end, ended), (ready, is_ready) = os.pipe(), os.pipe(); child = os.fork()\n"
         "if not child: os.close(ended); assert server.url == ''; os.write(is_ready, b'1'); os.read(end, 1); os._exit(0)\n"
         "os.read(ready, 1); server.stop_web_server()\n"
         "try: socket.create_connection(('127.0.0.1', port)); refused = False\n"
@@ -322,8 +322,8 @@ def test_no_stranger_comes_in_by_the_jobs_routes(made: Any) -> None:
     """The routes that a job's page adds, walked as test_web_security.py walks the others."""
     server = made()
     client = client_of(server)
-    assert server._job.pages.routes
-    for pattern, _, _ in server._job.pages.routes:
+    assert server.job.pages.routes
+    for pattern, _, _ in server.job.pages.routes:
         path = pattern.replace("([^/]+)", "1").replace("(/api/.*)", "/api/session").replace("(/.*)?", "/x")
         path = re.sub(r"\(([a-z-]+)(\|[a-z-]+)*\)", r"\1", path)
         upgrade = {"Upgrade": "websocket", "Connection": "Upgrade"} if path.endswith(("/live", "/agents")) else {}

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from html_page import Page
 
 import tftracer.timeline
 from tftracer.errors import FormatError, MissingTensorFlowError, StorageError, UnsafePickleError, UnsupportedError
@@ -208,9 +209,9 @@ def test_a_session_file(tmp_path: Path) -> None:
 
 
 def test_what_a_format_lacks_is_a_finding_of_every_answer() -> None:
-    timeline = Timeline.load(DATA / "gpu_timeline_tf1.json")
-    assert "timeline_json" in [finding["code"] for finding in timeline._ask().timeline()["findings"]]
-    assert "timeline_json" in [finding["code"] for finding in timeline._ask().verdict()["findings"]]
+    page = Page(Timeline.load(DATA / "gpu_timeline_tf1.json").visualize() or "")
+    for answer in (page.answer("timeline"), page.answer("verdict")):
+        assert "timeline_json" in [finding["code"] for finding in answer["findings"]]
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
@@ -261,9 +262,9 @@ def test_visualize_writes_or_returns_the_same_page(tmp_path: Path) -> None:
 
 def test_a_device_pattern_that_hides_is_a_finding() -> None:
     timeline = Timeline(metadata("ps_worker0_tf2.21_cpu.pb"))
-    answers = timeline._fresh("worker")
-    assert {lane["device"] for lane in answers.timeline()["lanes"]} == {"/job:worker/replica:0/task:0/device:CPU:0"}
-    assert "devices_hidden" in [finding["code"] for finding in answers.findings()]
+    answer = Page(timeline.visualize(device_pattern="worker") or "").answer("timeline")
+    assert {lane["device"] for lane in answer["lanes"]} == {"/job:worker/replica:0/task:0/device:CPU:0"}
+    assert "devices_hidden" in [finding["code"] for finding in answer["findings"]]
     with pytest.raises(UnsupportedError, match="regular expression"):
         timeline.visualize(device_pattern="(")
 
@@ -286,8 +287,8 @@ def test_the_answers_follow_the_run_metadata() -> None:
 
 
 def test_the_user_s_own_op_is_communication_everywhere() -> None:
-    answers = Timeline(metadata("foreign/step.pb"), comm_op_name="product")._ask()
-    assert "communication" in [lane["kind"] for lane in answers.timeline()["lanes"]]
+    page = Page(Timeline(metadata("foreign/step.pb"), comm_op_name="product").visualize() or "")
+    assert "communication" in [lane["kind"] for lane in page.answer("timeline")["lanes"]]
     assert tftracer.timeline.RECEIVE == "RecvTensor"
 
 

@@ -79,27 +79,28 @@ class TracingServer:
     ) -> None:
         arguments.ignore("TracingServer", unknown)
         port = arguments.number("server_port", server_port, 0, 65535)
-        self._recorder = Recorder(
+        # The parts. They are no part of the public API, but open to tests and tools.
+        self.recorder = Recorder(
             keep_traces=arguments.number("keep_traces", keep_traces, 1, 1_000_000),
             spool_dir=arguments.path("spool_dir", spool_dir),
             communication_ops=arguments.pattern("communication_ops", communication_ops or ""),
         )
         options = Options(
-            port_of(port, self._recorder.session()["place"]["local_rank"]),
+            port_of(port, self.recorder.session()["place"]["local_rank"]),
             arguments.text("server_ip", server_ip),
             token,
             arguments.path("certfile", certfile),
             arguments.path("keyfile", keyfile),
             arguments.text("base_url", base_url),
         )
-        self._job = JobMembership(
-            self._recorder, arguments.text("hub", hub or ""), bool(token or os.environ.get("TFTRACER_TOKEN", "").strip())
+        self.job = JobMembership(
+            self.recorder, arguments.text("hub", hub or ""), bool(token or os.environ.get("TFTRACER_TOKEN", "").strip())
         )
-        self._web = WebServer(self._recorder, options, self._job.pages, self._recorder.engine)
-        self._job.attach(self._web)
+        self.web = WebServer(self.recorder, options, self.job.pages, self.recorder.engine)
+        self.job.attach(self.web)
         self._hook: Any = None
         self._is_url_logged = False
-        self._functions = FunctionRuns(self._recorder.queue)
+        self.functions = FunctionRuns(self.recorder.queue)
         self._start_recording()
         atexit.register(end, weakref.ref(self))
         self._stop_waiting = after_import("tensorflow", self.watch_functions)
@@ -109,24 +110,24 @@ class TracingServer:
 
     def _start_recording(self) -> None:
         try:
-            self._recorder.start()
+            self.recorder.start()
         except Exception as problem:  # no thread could be started, for one
-            self._recorder.queue.switch_off()
-            self._recorder.add_problem("no_recording", f"tftracer cannot record: {problem}. Training goes on without it.")
+            self.recorder.queue.switch_off()
+            self.recorder.add_problem("no_recording", f"tftracer cannot record: {problem}. Training goes on without it.")
 
     def watch_functions(self) -> None:
         """Watches compiled functions (``tf.function``, Keras) from now on; done by itself as soon as TensorFlow is imported."""
         try:
-            self._functions.watch()
+            self.functions.watch()
         except Exception as problem:
-            self._recorder.add_problem("functions", f"Compiled functions are not seen on this TensorFlow: {problem}.")
+            self.recorder.add_problem("functions", f"Compiled functions are not seen on this TensorFlow: {problem}.")
 
     def _start_job(self) -> None:
         """Join the job, or start its page."""
         try:
-            self._job.start()
+            self.job.start()
         except Exception as problem:
-            self._recorder.add_problem("job", f"This process is not on its job's page: {problem}. Training goes on.")
+            self.recorder.add_problem("job", f"This process is not on its job's page: {problem}. Training goes on.")
 
     # ------------------------------------------------------------------------------------------------------- the training
 
@@ -140,7 +141,7 @@ class TracingServer:
         if self._hook is None:
             from tftracer.capture.hook import make_hook
 
-            self._hook = make_hook(self._recorder)
+            self._hook = make_hook(self.recorder)
         return self._hook
 
     def record_all_sessions(self) -> None:
@@ -152,14 +153,14 @@ class TracingServer:
         from tftracer.capture import session_calls
         from tftracer.capture.hook import StepRecorder
 
-        if self._recorder.queue.sees_all_sessions:
+        if self.recorder.queue.sees_all_sessions:
             return
-        missing = session_calls.install(StepRecorder(self._recorder))
-        self._recorder.queue.sees_all_sessions = True
+        missing = session_calls.install(StepRecorder(self.recorder))
+        self.recorder.queue.sees_all_sessions = True
         self._hook = None
         if missing:
             names = ", ".join(missing)
-            self._recorder.add_problem("unseen_calls", f"Steps run by {names} are not listed: this TensorFlow has changed them.")
+            self.recorder.add_problem("unseen_calls", f"Steps run by {names} are not listed: this TensorFlow has changed them.")
 
     def step(self, name: str = "step") -> AbstractContextManager[None]:
         """Makes what is done in a ``with`` block one step of a run of this name: an eager loop, several functions together.
@@ -170,7 +171,7 @@ class TracingServer:
                 with server.step("train"):
                     train(batch)
         """
-        return self._functions.calls.step(self._functions.named(name))
+        return self.functions.calls.step(self.functions.named(name))
 
     def trace(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A decorator: each call of the function is a step, as with :meth:`step`."""
@@ -194,10 +195,10 @@ class TracingServer:
             UnsupportedError: its steps cannot be traced; the message says why.
         """
         steps = arguments.number("steps", steps, 1, MAX_STEPS)
-        self._recorder.request_traces(self._run_id(run) if isinstance(run, str) else run, steps)
+        self.recorder.request_traces(self._run_id(run) if isinstance(run, str) else run, steps)
 
     def _run_id(self, title: str) -> int:
-        for run in self._recorder.runs():
+        for run in self.recorder.runs():
             if run["title"] == title:
                 return run["id"]
         raise UnknownError(f"There is no run {title!r} yet; the page shows the titles of those that ran.")
@@ -207,43 +208,43 @@ class TracingServer:
     @property
     def url(self) -> str:
         """The page's URL with its token; ``""`` while no web server runs."""
-        return self._web.url
+        return self.web.url
 
     @property
     def token(self) -> str:
         """The secret that opens the page and the HTTP API."""
-        return self._web.token
+        return self.web.token
 
     def start_web_server(self) -> None:
         """Starts the web server in its own thread. Recording does not depend on it."""
-        if self._web.running:
+        if self.web.running:
             return
         try:
-            self._web.start()
+            self.web.start()
             self._log_url()
         except Exception as problem:  # training goes on without a page
-            self._recorder.add_problem("no_page", f"tftracer serves no page, training goes on: {problem}")
+            self.recorder.add_problem("no_page", f"tftracer serves no page, training goes on: {problem}")
             if not isinstance(problem, TracerError):
                 log.error("tftracer: the web server did not start", exc_info=problem)
             return
-        self._recorder.solved("no_page")
+        self.recorder.solved("no_page")
         self._start_job()
 
     def _log_url(self) -> None:
-        requested = self._web.options.port
-        if requested and self._web.port != requested:
-            log.warning("tftracer: PORT %d IS IN USE, the page is on port %d instead", requested, self._web.port)
+        requested = self.web.options.port
+        if requested and self.web.port != requested:
+            log.warning("tftracer: PORT %d IS IN USE, the page is on port %d instead", requested, self.web.port)
         if not self._is_url_logged:
             self._is_url_logged = True
             log.warning("tftracer: watch and trace this training at %s", self.url)
 
     def stop_web_server(self) -> None:
         """Stops the web server; recording goes on, and :meth:`start_web_server` starts it again at the same URL."""
-        self._web.stop()
+        self.web.stop()
 
     def join(self) -> None:
         """Waits until the web server is stopped: on the page, by :meth:`stop_web_server`, or with Ctrl-C."""
-        self._web.join()
+        self.web.join()
 
     # ---------------------------------------------------------------------------------------------------------- the files
 
@@ -257,7 +258,7 @@ class TracingServer:
             StorageError: the file cannot be written; an older one stays as it is. Nothing is lost: the session is also in
                 its spool, and ``tftracer --recover`` lists it after the script has ended.
         """
-        self._recorder.save(os.fspath(path))
+        self.recorder.save(os.fspath(path))
 
     def load_session(self, path: Path, gziped: bool | None = None) -> Loaded:
         """Adds what a session file holds to this session: a ``.tftrace``, an old pickle, or anything else that tftracer opens.
@@ -270,11 +271,11 @@ class TracingServer:
             FormatError: the file's format is unknown, or the file is damaged.
             StorageError: the file cannot be read.
         """
-        return self._recorder.load(os.fspath(path))
+        return self.recorder.load(os.fspath(path))
 
     def close(self) -> None:
         """Stops the web server and ends the recording. Everything recorded is already in the session's file."""
-        for close in (self._stop_waiting, self._job.stop, self._web.stop, self._recorder.close, self._functions.stop):
+        for close in (self._stop_waiting, self.job.stop, self.web.stop, self.recorder.close, self.functions.stop):
             try:
                 close()
             except Exception:  # the other parts must end all the same
@@ -283,12 +284,12 @@ class TracingServer:
     @property
     def session_file(self) -> str:
         """The file that the session is written to while it runs; ``""`` if it is only in memory."""
-        return self._recorder.session()["file"]
+        return self.recorder.session()["file"]
 
     @property
     def has_runs(self) -> bool:
         """Whether anything was recorded."""
-        return bool(self._recorder.runs())
+        return bool(self.recorder.runs())
 
 
 def end(reference: weakref.ref[TracingServer]) -> None:

@@ -24,7 +24,7 @@ from recording import RAW, recording, step, steps
 from web_client import Client
 
 from tftracer.engine import frames, helper_process
-from tftracer.engine.decoded_traces import EXPORTS, Format, Question
+from tftracer.engine.decoded_traces import EXPORTS, AnswerFormat, Question
 from tftracer.engine.engine import HelperEngine, ThreadEngine
 from tftracer.engine.helper_process import Failure, Helper, checked
 from tftracer.errors import FormatError, HelperError, UnknownError
@@ -37,18 +37,18 @@ from tftracer.trace.model import TraceContext
 from tftracer.web.app import Options, WebServer
 
 FILES = sorted(path.name for path in DATA.glob("*.pb"))
-FORMS = [Format(True, "zstd"), Format(False, "gzip"), Format(False, "")]
+FORMS = [AnswerFormat(True, "zstd"), AnswerFormat(False, "gzip"), AnswerFormat(False, "")]
 QUESTIONS = [
-    *(Question(name, name) for name in ("timeline", "verdict", "budget", "communication", "scheduling", "cost")),
-    Question("path", "critical_path", {"with_slack": True}),
-    *(Question(f"ops {by}", "ops", {"by": by}) for by in ("type", "name", "scope")),
-    Question("memory", "memory", {"at_ns": None}),
-    Question("memory at", "memory", {"at_ns": 1000.0}),
-    Question("node", "node", {"index": 3}),
-    Question("graph", "neighbourhood", {"index": 3, "depth": 2}),
+    *(Question(name) for name in ("timeline", "verdict", "budget", "communication", "scheduling", "cost")),
+    Question("critical_path", {"with_slack": True}),
+    *(Question("ops", {"by": by}) for by in ("type", "name", "scope")),
+    Question("memory", {"at_ns": None}),
+    Question("memory", {"at_ns": 1000.0}),
+    Question("node", {"index": 3}),
+    Question("neighbourhood", {"index": 3, "depth": 2}),
 ]
-VERDICT = Question("verdict", "verdict")
-JSON = Format(False, "")
+VERDICT = Question("verdict")
+JSON = AnswerFormat(False, "")
 WAIT_S = 60
 
 
@@ -138,31 +138,18 @@ def test_a_trace_travels_once() -> None:
     assert source.loaded == []
 
 
-def test_what_is_urgent_is_answered_by_a_thread_that_does_not_give_way() -> None:
-    source = Source(RAW, b"\xff" * 1000)
-    with helped(source) as engine:
-        urgent = QUESTIONS[0]._replace(urgent=True)
-        assert engine.ask(source.trace(0), urgent, JSON) == ThreadEngine(source.load).ask(source.trace(0), QUESTIONS[0], JSON)
-        with pytest.raises(FormatError):
-            engine.ask(source.trace(1), urgent, JSON)
-        assert engine.ask(source.trace(0), VERDICT, JSON).headline
-        if sys.platform == "linux":
-            tasks = Path(f"/proc/{engine.helper.pid}/task").iterdir()
-            assert {os.getpriority(os.PRIO_PROCESS, int(task.name)) for task in tasks} >= {os.nice(0), min(19, os.nice(0) + 10)}
-
-
 def test_errors_come_back_as_they_are() -> None:
     source = Source(RAW, b"\xff" * 1000)
     with helped(source) as engine:
         with pytest.raises(UnknownError, match="no node"):
-            engine.ask(source.trace(0), Question("n", "node", {"index": 10**9}), JSON)
+            engine.ask(source.trace(0), Question("node", {"index": 10**9}), JSON)
         with pytest.raises(UnknownError, match="no question"):
-            engine.ask(source.trace(0), Question("n", "_once"), JSON)
+            engine.ask(source.trace(0), Question("_once"), JSON)
         with pytest.raises(FormatError):
             engine.ask(source.trace(1), VERDICT, JSON)
         assert engine.contents(source.trace(1), source.load(source.trace(1)))["state"] == "broken"
         with pytest.raises(Failure, match=r"ops.. got an unexpected keyword"):
-            engine.ask(source.trace(0), Question("o", "ops", {"colour": 1}), JSON)
+            engine.ask(source.trace(0), Question("ops", {"colour": 1}), JSON)
         assert engine.ask(source.trace(0), VERDICT, JSON).headline
 
 
@@ -299,7 +286,7 @@ def test_where_no_process_may_be_made_threads_answer(monkeypatch: pytest.MonkeyP
 def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TFTRACER_HELPER", "off")
     helper = Helper(Source(RAW).load)
-    helper.warm()
+    helper.start_in_background()
     assert not helper.is_usable() and helper.is_free and helper.pid is None
 
 
@@ -341,7 +328,7 @@ PARENT = """
 import os, sys, time
 from tftracer.engine.engine import HelperEngine
 engine = HelperEngine(None)
-assert engine.helper.is_usable(), engine.helper._unusable
+assert engine.helper.is_usable(), engine.helper.unusable
 {fork}
 print(engine.helper.pid, flush=True)
 sys.stdin.readline()
@@ -411,7 +398,7 @@ def test_it_finds_the_package_wherever_it_is(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(
         "from tftracer.engine.engine import HelperEngine\nengine = HelperEngine(None)\n"
-        "print(engine.helper.is_usable(), engine.helper._unusable)\nengine.close()\n",
+        "print(engine.helper.is_usable(), engine.helper.unusable)\nengine.close()\n",
         encoding="utf-8",
     )
     said = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, cwd=tmp_path)

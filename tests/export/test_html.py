@@ -6,18 +6,17 @@ import base64
 import hashlib
 import io
 import re
-import zlib
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import msgpack
 import numpy as np
 import pytest
+from html_page import Page, inflated
 
 from tests.traces import GPU, H2D, STREAM, N, make_trace
 from tftracer.errors import StorageError
-from tftracer.export import html
+from tftracer.export import html, page_assets
 from tftracer.export.node_table import node_table
 from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.columns import array
@@ -37,51 +36,10 @@ def page_of(answers: Answers) -> str:
     return file.getvalue().decode("utf-8")
 
 
-class Page(HTMLParser):
-    """What a browser's parser makes of the page."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.scripts: list[tuple[dict[str, str | None], str]] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.title = ""
-        self._inside = ""
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._inside = tag
-        self.tags.append((tag, dict(attrs)))
-        if tag == "script":
-            self.scripts.append((dict(attrs), ""))
-
-    def handle_endtag(self, tag: str) -> None:
-        self._inside = ""
-
-    def handle_data(self, data: str) -> None:
-        if self._inside == "script":
-            attrs, text = self.scripts[-1]
-            self.scripts[-1] = (attrs, text + data)
-        elif self._inside == "title":
-            self.title += data
-
-    def script(self, identity: str | None) -> str:
-        (found,) = [text for attrs, text in self.scripts if attrs.get("id") == identity]
-        return found
-
-
-def inflated(base64_text: str) -> bytes:
-    return zlib.decompress(base64.b64decode(base64_text))
-
-
-def carried(page: Page) -> dict[str, Any]:
-    found: dict[str, Any] = msgpack.unpackb(inflated(page.script("tftracer-data")), raw=False)
-    return found
-
-
 def test_the_page_carries_all_answers() -> None:
     answers = answers_of(DATA / "ps_worker0_tf2.21_cpu.pb", title="train_op")
     page = Page(page_of(answers))
-    data = carried(page)
+    data = page.data()
     asked = {
         "verdict": answers.verdict(),
         "breakdown": answers.budget(),
@@ -121,18 +79,17 @@ def test_a_name_stays_a_name(name: str) -> None:
     assert [attrs.get("id") for attrs, _ in page.scripts] == ["tftracer-data", "tftracer-script", None]
     assert not [tag for tag, _ in page.tags if tag == "img"]
     assert page.title.startswith(name)
-    names = carried(page)["nodes"]["fields"]["texts"]["name"]["texts"]
+    names = page.data()["nodes"]["fields"]["texts"]["name"]["texts"]
     assert names["data"].startswith(name.encode())
 
 
-def test_a_style_cannot_end_its_element(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(html, "_asset", lambda _: "a::after { content: '</STYLE><b>' }")
-    assert "</STYLE>" not in html._style.__wrapped__()
+def test_a_style_cannot_end_its_element() -> None:
+    assert page_assets.inside_style_element("a::after { content: '</STYLE><b>' }") == "a::after { content: '<\\/STYLE><b>' }"
 
 
 def test_a_package_without_the_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(html.resources, "files", lambda _: tmp_path)
-    html._bundle.cache_clear()
+    monkeypatch.setattr(page_assets.resources, "files", lambda _: tmp_path)
+    page_assets.script.cache_clear()
     with pytest.raises(StorageError, match="make frontend"):
         page_of(answers_of(DATA / "foreign" / "step.pb"))
 
@@ -230,7 +187,7 @@ def test_the_columns_of_long_lists_and_of_inputs_that_did_not_run() -> None:
 
 def test_long_lists_are_cut_and_say_so() -> None:
     answers = answers_of(DATA / "dense500_tf2.15_cpu.pb")
-    data = carried(Page(page_of(answers)))
+    data = Page(page_of(answers)).data()
     found = {name: msgpack.unpackb(body, raw=False) for name, body in data["answers"].items()}
     for by in ("name", "scope"):
         wanted, rows = answers.ops(by), found[f"ops?by={by}"]["rows"]

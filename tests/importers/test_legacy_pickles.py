@@ -79,8 +79,8 @@ def test_the_other_classes_of_a_session_in_any_protocol(protocol: int) -> None:
     when, span = datetime.datetime(2018, 11, 2, 3, 4, 5, 678901), datetime.timedelta(1, 2, 3)
     value = collections.OrderedDict([("when", when), ("span", span)])
     stub = PickleReader(pickle.dumps(value, protocol)).read()
-    assert legacy_pickles._epoch(stub.items["when"]) == when.timestamp()
-    assert legacy_pickles._seconds(stub.items["span"]) == span.total_seconds()
+    assert legacy_pickles.epoch_seconds(stub.items["when"]) == when.timestamp()
+    assert legacy_pickles.seconds_of(stub.items["span"]) == span.total_seconds()
 
 
 def test_what_we_pickle_reads_back() -> None:

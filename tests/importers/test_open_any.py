@@ -363,7 +363,7 @@ def test_paths_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_more_fields_than_any_run_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_metadata, "_MAX_FIELDS", 10)
+    monkeypatch.setattr(run_metadata, "MAX_FIELDS", 10)
     with pytest.raises(FormatError, match="cannot open"):
         open_bytes(b"\x0a\x00" * 11)
 
@@ -403,6 +403,6 @@ def test_noise_is_refused_or_opened(noise: bytes, head: bytes) -> None:
 
 
 def test_numbers_of_all_widths() -> None:
-    assert timeline_json._nanos(1.5) == 1500
-    assert timeline_json._nanos(7) == 7000
+    assert timeline_json.nanoseconds(1.5) == 1500
+    assert timeline_json.nanoseconds(7) == 7000
     assert np.iinfo(np.int64).max > opening.MAX_BYTES > zlib.MAX_WBITS

@@ -37,7 +37,7 @@ def test_calls_of_jax_are_steps_and_their_kernels_go_with_them() -> None:
 
 def marked(steps: list[tuple[int, int, int]]) -> bytes:
     """A profile with step markers (number, start and duration in us) and an op in each."""
-    space = xplane._space_class()()
+    space = xplane.space_class()()
     plane = space.planes.add(name=b"/host:CPU")
     for number, name, display in ((1, b"train", b""), (2, b"dense/MatMul:MatMul", b"MatMul")):
         entry = plane.event_metadata.add(id=number)

@@ -58,7 +58,7 @@ class RunningHub:
     def __init__(self, answers: bool, deaths: int = 0) -> None:
         self.heard: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self.deaths: list[None] = [None] * deaths
-        self._ready, self._answers = threading.Event(), answers
+        self._ready, self.answers = threading.Event(), answers
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
         self._thread.start()
         assert self._ready.wait(PATIENCE_S)
@@ -66,7 +66,7 @@ class RunningHub:
     async def _serve(self) -> None:
         self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
         listening, self.port = bind_unused_port()
-        settings = {"heard": self.heard, "answers": self._answers, "deaths": self.deaths}
+        settings = {"heard": self.heard, "answers": self.answers, "deaths": self.deaths}
         server = HTTPServer(web.Application([("/api/job/agents", FakeHub, settings)], log_function=lambda handler: None))
         server.add_socket(listening)
         self._ready.set()
@@ -109,7 +109,7 @@ def test_beats_are_sums_and_a_silent_hub_is_left(jobs: Jobs, hub: RunningHub, mo
     assert set(beat) - {"answer"} == {"t", "steps", "steps_per_s", "mean_s", "traces", "problem"}
     wait_for(lambda: hub.next("beat")["steps"] == 1, "the step")
     wait_for(lambda: hub.next("beat").get("answer"), "the question whether the hub is there")
-    if hub._answers:
+    if hub.answers:
         for _ in range(30):  # three times the silence
             hub.next("beat")
     else:

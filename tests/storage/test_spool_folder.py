@@ -200,7 +200,7 @@ def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_file_in_use_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A spool of the same name: the new session goes elsewhere, and the other's stays whole."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr(spool_folder, "_name", lambda session_id: "the-same-1-20200101T000000-a.tftrace")
+    monkeypatch.setattr(spool_folder, "spool_name", lambda session_id: "the-same-1-20200101T000000-a.tftrace")
     with recording(tmp_path / "spool") as one:
         steps(one, 3, {2: RAW})
         with recording(tmp_path / "spool") as other:

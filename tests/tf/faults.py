@@ -91,7 +91,7 @@ def train_under(hook: Any, recorder: Recorder, after: Callable[[], Any]) -> list
 def seen_run(folder: str, during: Callable[[], Any] = lambda: None, after: Callable[[], Any] = lambda: None) -> list[float]:
     """The same with a page that looks on."""
     server = TracingServer(server_port=0, spool_dir=folder, keep_traces=1, start_web_server_on_start=False)
-    recorder = server._recorder
+    recorder = server.recorder
     try:
         during()
         server.start_web_server()
@@ -101,13 +101,13 @@ def seen_run(folder: str, during: Callable[[], Any] = lambda: None, after: Calla
         return train_under(hook, recorder, after)
     finally:
         recorder.queue.switch_off()
-        for end in (recorder.engine.close, server._job.stop, server._web.stop, recorder.close):
+        for end in (recorder.engine.close, server.job.stop, server.web.stop, recorder.close):
             threading.Thread(target=end, daemon=True).start()
 
 
 def look_on(server: TracingServer) -> None:
     """A live page's connection; what comes stays in the socket, which goes with the server's."""
-    page = socket.create_connection(("127.0.0.1", server._web.port), timeout=10)
+    page = socket.create_connection(("127.0.0.1", server.web.port), timeout=10)
     lines = ["GET /api/live HTTP/1.1", "Host: localhost", f"Authorization: Bearer {server.token}", "Upgrade: websocket"]
     lines += ["Connection: Upgrade", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "", ""]
     page.sendall("\r\n".join(lines).encode())

@@ -73,7 +73,7 @@ class Job:
     def __init__(self, folder: Path, disk: Quota | Mounted, keep_traces: int) -> None:
         self.disk, self.ballast = disk, folder / "ballast"
         self.server = TracingServer(server_port=0, spool_dir=folder, keep_traces=keep_traces)
-        self.recorder = self.server._recorder
+        self.recorder = self.server.recorder
         self.steps = 0
 
     def page(self, method: str, path: str, body: Any = None) -> Any:

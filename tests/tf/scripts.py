@@ -13,7 +13,7 @@ import numpy as np
 import tftracer
 server = tftracer.hook_inject(start_web_server_on_start=False)
 assert tftracer.hook_inject(server_port=1) is server
-recorder = server._recorder
+recorder = server.recorder
 import tensorflow.compat.v1 as tf
 tf.disable_eager_execution()
 x = tf.placeholder(tf.float32, [None, 2], name="x")
@@ -34,7 +34,7 @@ import numpy as np
 import tftracer
 import tensorflow as tf
 server = tftracer.hook_inject(start_web_server_on_start=False)
-recorder = server._recorder
+recorder = server.recorder
 def runs():
     assert recorder.flush()
     return {run["title"]: (run["steps"], [trace["step"] for trace in run["traces"]]) for run in recorder.runs()}

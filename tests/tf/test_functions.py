@@ -289,7 +289,7 @@ for module in (function_identity, function_runs, functions, profiler):
             if ours and not name.startswith("__") and name not in ("_quietly", "_call", "_flat", "watch", "_wrap"):
                 targets.append((holder, name, function))
 assert len(targets) > 30, targets
-watching = server._functions
+watching = server.functions
 on_the_writers_thread = ("settle", "_settle_all", "_capture", "_handle", "_new_handle", "_retracing", "identify", "changed")
 for holder, name, function in targets:
     watching.calls.off = False
@@ -298,7 +298,7 @@ for holder, name, function in targets:
         for _ in range(2):
             assert step(tf.constant(2.0)) == 4.0, name
             try:
-                watching._queue.requests.request(None, 1)
+                recorder.queue.requests.request(None, 1)
                 assert step(tf.constant(3.0)) == 6.0, name
                 watching.settle()
             except OSError:

@@ -18,14 +18,14 @@ from web_client import Answer, Client, serving
 
 from tftracer.contract import trace as messages
 from tftracer.contract.encoding import encode
-from tftracer.engine.decoded_traces import BoundedCache, EncodedAnswer, Format, Question
+from tftracer.engine.decoded_traces import AnswerFormat, BoundedCache, EncodedAnswer, Question
 from tftracer.engine.engine import ThreadEngine
 from tftracer.storage.trace_payload import Payload, TraceKey
 from tftracer.trace.model import TraceContext
 from tftracer.web.answer_cache import AnswerCache
 from tftracer.web.worker_threads import Workers
 
-JSON = Format(False, "")
+JSON = AnswerFormat(False, "")
 TRACE = TraceKey("session", 1, 0.0, 100)
 WAIT_S = 60
 
@@ -69,12 +69,12 @@ class FakeEngine(ThreadEngine):
         super().__init__(lambda trace: Payload(b"", False, 0, TraceContext()))
         self.answers: dict[str, Callable[[], dict[str, Any]]] = {}
 
-    def ask(self, trace: TraceKey, question: Question, form: Format) -> EncodedAnswer:
-        return EncodedAnswer(encode(self.answers[question.name](), *form))
+    def ask(self, trace: TraceKey, question: Question, answer_format: AnswerFormat) -> EncodedAnswer:
+        return EncodedAnswer(encode(self.answers[question.name](), *answer_format))
 
 
 def question(name: str) -> Question:
-    return Question(name, name)
+    return Question(name)
 
 
 @pytest.fixture

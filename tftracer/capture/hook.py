@@ -141,7 +141,7 @@ class StepRecorder:
         try:
             _, options, metadata = run_values
             if self._requests.slow_path or (options is not None and options.trace_level) or len(self._events) >= MAX_EVENTS:
-                self._after_slow_path(run_context, options, metadata, end)
+                self.after_slow_path(run_context, options, metadata, end)
                 return
             fetches, feeds, start = run_context._tftracer
             self._events.append((fetches, feeds, options, start, end, get_ident(), None))
@@ -202,7 +202,7 @@ class StepRecorder:
         level = self._options.FULL_TRACE if needs_full_trace else self._options.SOFTWARE_TRACE
         return self._options(trace_level=level, output_partition_graphs=True)
 
-    def _after_slow_path(self, run_context: Any, options: Any, metadata: Any, end: int) -> None:
+    def after_slow_path(self, run_context: Any, options: Any, metadata: Any, end: int) -> None:
         """A step that was traced or may have been, or that found the queue full; or the tracer is off."""
         marks = run_context.__dict__
         mark, start_of_step = marks.get(self._mark), marks.get("_tftracer")

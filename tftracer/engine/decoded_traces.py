@@ -30,18 +30,18 @@ QUESTIONS = {analysis.name for analysis in ANALYSES}
 
 
 class Question(NamedTuple):
-    """A method of ``Answers`` and its arguments. ``key`` identifies the question.
+    """A method of ``Answers`` and its arguments."""
 
-    ``urgent``: a user waits for it; the helper process answers without lowering its priority.
-    """
-
-    key: str
     name: str
     arguments: Mapping[str, Any] = {}
-    urgent: bool = False
+
+    @property
+    def key(self) -> str:
+        """Identifies the question: the same for the same arguments."""
+        return f"{self.name} {dict(self.arguments)}"
 
 
-class Format(NamedTuple):
+class AnswerFormat(NamedTuple):
     packed: bool  # msgpack
     encoding: str  # accepted content encoding
 
@@ -113,7 +113,7 @@ class DecodedTraces:
 
     # ---------------------------------------------------------------------------------------------------------- questions
 
-    def ask(self, trace: TraceKey, question: Question, form: Format) -> EncodedAnswer:
+    def ask(self, trace: TraceKey, question: Question, answer_format: AnswerFormat) -> EncodedAnswer:
         """Raises what ``Answers`` raises; UnknownError for an unknown question."""
         if question.name not in QUESTIONS:
             raise UnknownError(f"There is no question {question.name[:50]!r}.")
@@ -121,20 +121,20 @@ class DecodedTraces:
         def answer(answers: Answers) -> EncodedAnswer:
             message = getattr(answers, question.name)(**question.arguments)
             sentences = message["sentences"] if question.name == "verdict" else []
-            return EncodedAnswer(encode(message, *form), sentences[0]["text"] if sentences else "")
+            return EncodedAnswer(encode(message, *answer_format), sentences[0]["text"] if sentences else "")
 
         return self.use(trace, answer)
 
-    def compare(self, first: TraceKey, second: TraceKey, by: str, form: Format) -> Body:
+    def compare(self, first: TraceKey, second: TraceKey, by: str, answer_format: AnswerFormat) -> Body:
         """The comparison of two traces."""
         from tftracer.trace.analyses.compare import compare
 
         a, b = [self.use(trace, lambda answers: answers) for trace in (first, second)]
-        return encode(compare(a, b, cast("By", by)), *form)
+        return encode(compare(a, b, cast("By", by)), *answer_format)
 
-    def export(self, trace: TraceKey, form: str, record: TraceRecord, file: IO[bytes]) -> None:
+    def export(self, trace: TraceKey, file_format: str, record: TraceRecord, file: IO[bytes]) -> None:
         """The trace in another tool's format."""
-        write = EXPORTS[form]
+        write = EXPORTS[file_format]
         self.use(trace, lambda answers: write(answers, record, file))
 
 

@@ -12,20 +12,20 @@ from typing import IO, Any, Protocol
 
 from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
-from tftracer.engine.decoded_traces import DecodedTraces, EncodedAnswer, Format, Load, Question
+from tftracer.engine.decoded_traces import AnswerFormat, DecodedTraces, EncodedAnswer, Load, Question
 from tftracer.engine.helper_process import Helper
 from tftracer.storage.trace_payload import Payload, TraceKey
 
 
 class Engine(Protocol):
-    def ask(self, trace: TraceKey, question: Question, form: Format) -> EncodedAnswer: ...
+    def ask(self, trace: TraceKey, question: Question, answer_format: AnswerFormat) -> EncodedAnswer: ...
 
-    def compare(self, first: TraceKey, second: TraceKey, by: str, form: Format) -> Body: ...
+    def compare(self, first: TraceKey, second: TraceKey, by: str, answer_format: AnswerFormat) -> Body: ...
 
-    def export(self, trace: TraceKey, form: str, record: TraceRecord, file: IO[bytes]) -> None: ...
+    def export(self, trace: TraceKey, file_format: str, record: TraceRecord, file: IO[bytes]) -> None: ...
 
-    def warm(self) -> None:
-        """Start what a question will need. Does not block."""
+    def start_in_background(self) -> None:
+        """Questions will come soon: start what they need. Does not block."""
 
     def clear(self) -> None:
         """Free decoded traces."""
@@ -34,7 +34,7 @@ class Engine(Protocol):
 class ThreadEngine(DecodedTraces):
     """Answers on the calling thread: for the viewer, and where no process can be started."""
 
-    def warm(self) -> None:
+    def start_in_background(self) -> None:
         pass
 
     def contents(self, trace: TraceKey, payload: Payload | None = None) -> dict[str, Any]:
@@ -50,30 +50,30 @@ class ThreadEngine(DecodedTraces):
 class HelperEngine:
     """Answers in a helper process, or on the calling thread where no process can be started.
 
-    ``load`` returns a trace as its session stores it. The process is started by ``warm`` or the first question.
+    ``load`` returns a trace as its session stores it. The process is started by ``start_in_background`` or the first question.
     """
 
     def __init__(self, load: Load) -> None:
         self.helper = Helper(load)
         self.threads = ThreadEngine(load)
 
-    def ask(self, trace: TraceKey, question: Question, form: Format) -> EncodedAnswer:
+    def ask(self, trace: TraceKey, question: Question, answer_format: AnswerFormat) -> EncodedAnswer:
         if not self.helper.is_usable():
-            return self.threads.ask(trace, question, form)
-        arguments = [question.key, question.name, dict(question.arguments)]
-        body, reply = self._body("ask", [trace], [trace, arguments, form], question.urgent)
+            return self.threads.ask(trace, question, answer_format)
+        arguments = [question.name, dict(question.arguments)]
+        body, reply = self._body("ask", [trace], [trace, arguments, answer_format])
         return EncodedAnswer(body, reply["headline"])
 
-    def compare(self, first: TraceKey, second: TraceKey, by: str, form: Format) -> Body:
+    def compare(self, first: TraceKey, second: TraceKey, by: str, answer_format: AnswerFormat) -> Body:
         if not self.helper.is_usable():
-            return self.threads.compare(first, second, by, form)
-        return self._body("compare", [first, second], [first, second, by, form])[0]
+            return self.threads.compare(first, second, by, answer_format)
+        return self._body("compare", [first, second], [first, second, by, answer_format])[0]
 
-    def export(self, trace: TraceKey, form: str, record: TraceRecord, file: IO[bytes]) -> None:
+    def export(self, trace: TraceKey, file_format: str, record: TraceRecord, file: IO[bytes]) -> None:
         if not self.helper.is_usable():
-            self.threads.export(trace, form, record, file)
+            self.threads.export(trace, file_format, record, file)
             return
-        self.helper.ask("export", [trace], [trace, form, record], file.write)
+        self.helper.ask("export", [trace], [trace, file_format, record], file.write)
 
     def contents(self, trace: TraceKey, payload: Payload | None = None) -> dict[str, Any]:
         """What a trace's record says of its contents; HelperError if the helper failed."""
@@ -87,8 +87,8 @@ class HelperEngine:
         """Whether a question would be answered at once."""
         return self.helper.is_free
 
-    def warm(self) -> None:
-        self.helper.warm()
+    def start_in_background(self) -> None:
+        self.helper.start_in_background()
 
     def clear(self) -> None:
         self.threads.clear()  # the helper frees its own
@@ -100,9 +100,9 @@ class HelperEngine:
     def close(self) -> None:
         self.helper.close()
 
-    def _body(self, do: str, traces: list[TraceKey], arguments: list[Any], urgent: bool = False) -> tuple[Body, dict[str, Any]]:
+    def _body(self, do: str, traces: list[TraceKey], arguments: list[Any]) -> tuple[Body, dict[str, Any]]:
         chunks: list[bytes] = []
-        reply = self.helper.ask(do, traces, arguments, chunks.append, urgent=urgent)
+        reply = self.helper.ask(do, traces, arguments, chunks.append)
         return Body(reply["content_type"], reply["encoding"], tuple(chunks)), reply
 
 

@@ -1,8 +1,7 @@
 """The helper process, ``python -m tftracer.engine.helper_main``: decodes traces and answers questions one at a time.
 
 Its standard input is a socket connected to the training process (frames.py). It imports no TensorFlow and uses no GPU, runs at
-a low priority except for urgent questions, is the first process to be killed when memory runs out, and ends with the training
-process.
+a low priority, is the first process to be killed when memory runs out, and ends with the training process.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from tftracer.contract.encoding import WRITE_BYTES
-from tftracer.engine.decoded_traces import DecodedTraces, Format, Question
+from tftracer.engine.decoded_traces import AnswerFormat, DecodedTraces, Question
 from tftracer.engine.frames import DATA, MESSAGE, receive, send
 from tftracer.errors import TracerError
 from tftracer.storage.trace_payload import Payload, TraceKey
@@ -65,7 +64,6 @@ class Worker:
         self._received: dict[TraceKey, Payload] = {}
         self._library = DecodedTraces(self._load)
         self._requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
-        self._answering = threading.Lock()
         self._last = time.monotonic()  # an answer
 
     def listen(self) -> None:
@@ -79,29 +77,20 @@ class Worker:
             try:
                 request = self._requests.get(timeout=IDLE_S)
             except queue.Empty:
-                with self._answering:
-                    if time.monotonic() - self._last >= END_S:
-                        os._exit(0)
-                    if time.monotonic() - self._last >= IDLE_S:
-                        self._library.clear()
+                if time.monotonic() - self._last >= END_S:
+                    os._exit(0)
+                self._library.clear()
                 continue
             self._answer(*request)
+            self._last = time.monotonic()
             del request
 
     def _read(self) -> None:
-        """Runs on its own thread, so that a closed connection ends the process during an analysis too.
-
-        The thread was started before ``lower_priority``, so it keeps the normal priority and answers urgent questions itself.
-        """
+        """Runs on its own thread, so that a closed connection ends the process during an analysis too."""
         with contextlib.suppress(BaseException):
             while True:
                 _, message = receive(self._line)
-                request = message, [receive(self._line)[1] for _ in message["traces"]]
-                if message["urgent"]:
-                    self._answer(*request)
-                else:
-                    self._requests.put(request)
-                del request
+                self._requests.put((message, [receive(self._line)[1] for _ in message["traces"]]))
         os._exit(0)
 
     def _load(self, trace: TraceKey) -> Payload:
@@ -110,11 +99,6 @@ class Worker:
         return self._received.pop(trace)
 
     def _answer(self, message: dict[str, Any], data: list[bytearray]) -> None:
-        with self._answering:
-            self._answer_alone(message, data)
-            self._last = time.monotonic()
-
-    def _answer_alone(self, message: dict[str, Any], data: list[bytearray]) -> None:
         limit_cpu(message["cpu_s"])
         for attached, payload in zip(message["traces"], data):
             context = TraceContext(**attached["context"])
@@ -135,16 +119,16 @@ class Worker:
 
     # ------------------------------------------------------------------------------------------------------- the requests
 
-    def do_ask(self, trace: list[Any], question: list[Any], form: list[Any]) -> dict[str, Any]:
-        body, headline = self._library.ask(TraceKey(*trace), Question(*question), Format(*form))
+    def do_ask(self, trace: list[Any], question: list[Any], answer_format: list[Any]) -> dict[str, Any]:
+        body, headline = self._library.ask(TraceKey(*trace), Question(*question), AnswerFormat(*answer_format))
         return {**self._send(body), "headline": headline}
 
-    def do_compare(self, first: list[Any], second: list[Any], by: str, form: list[Any]) -> dict[str, Any]:
-        return self._send(self._library.compare(TraceKey(*first), TraceKey(*second), by, Format(*form)))
+    def do_compare(self, first: list[Any], second: list[Any], by: str, answer_format: list[Any]) -> dict[str, Any]:
+        return self._send(self._library.compare(TraceKey(*first), TraceKey(*second), by, AnswerFormat(*answer_format)))
 
-    def do_export(self, trace: list[Any], form: str, record: Any) -> dict[str, Any]:
+    def do_export(self, trace: list[Any], file_format: str, record: Any) -> dict[str, Any]:
         with io.BufferedWriter(ChunkWriter(self._line), WRITE_BYTES) as file:
-            self._library.export(TraceKey(*trace), form, record, file)
+            self._library.export(TraceKey(*trace), file_format, record, file)
         return {}
 
     def do_contents(self, trace: list[Any]) -> dict[str, Any]:

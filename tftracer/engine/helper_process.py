@@ -133,7 +133,7 @@ class HelperProcess:
             self.process.kill()
 
     def exchange(self, message: Mapping[str, Any], payloads: Sequence[bytes], consume: Consumer, deadline: float) -> Reply:
-        """The reply; its data goes to ``take``. EOFError, OSError: the helper is gone; socket.timeout: it takes too long."""
+        """The reply; its data goes to ``consume``. EOFError, OSError: the helper is gone; socket.timeout: it takes too long."""
         send(self.line, MESSAGE, message, deadline)
         for payload in payloads:
             send(self.line, DATA, payload, deadline)
@@ -180,7 +180,8 @@ class Helper:
         self._load = load
         self._turn = threading.Lock()
         self._running: HelperProcess | None = None
-        self._unusable = "TFTRACER_HELPER switches it off" if os.environ.get("TFTRACER_HELPER", "").lower() in OFF else ""
+        #: Why no helper can be used here; empty as long as none is known to fail.
+        self.unusable = "TFTRACER_HELPER switches it off" if os.environ.get("TFTRACER_HELPER", "").lower() in OFF else ""
         self._has_started = False  # once one has started, threads are not used any more
         self._ends: deque[float] = deque(maxlen=ENDS)
 
@@ -188,28 +189,23 @@ class Helper:
 
     def is_usable(self) -> bool:
         """Whether helpers can be started here. The first call starts one to find out."""
-        if not (self._has_started or self._unusable):
+        if not (self._has_started or self.unusable):
             with self._turn:
                 self._try_start()
-        return not self._unusable
+        return not self.unusable
 
     def _try_start(self) -> None:
-        if self._has_started or self._unusable:
+        if self._has_started or self.unusable:
             return
         try:
             self._start()
         except Exception as problem:  # fork forbidden, no new threads at interpreter exit, ...
-            self._unusable = str(problem) or type(problem).__name__
-
-    @property
-    def is_unusable(self) -> bool:
-        """Whether it is known that no helper can be started here."""
-        return bool(self._unusable)
+            self.unusable = str(problem) or type(problem).__name__
 
     @property
     def is_free(self) -> bool:
         """Whether a question would be answered at once: a helper is running and idle."""
-        if self._unusable:
+        if self.unusable:
             return True
         running = self._running
         if running is None or running.ended.is_set() or not self._turn.acquire(blocking=False):
@@ -222,13 +218,13 @@ class Helper:
         running = self._running
         return running.process.pid if running is not None and not running.ended.is_set() else None
 
-    def warm(self) -> None:
+    def start_in_background(self) -> None:
         """Start it in the background. Does not block, never raises."""
-        if self.pid is None and not self._unusable:
+        if self.pid is None and not self.unusable:
             with contextlib.suppress(RuntimeError):  # no thread can be started: the first question starts it
-                threading.Thread(target=self._warm, name="tftracer-helper-start", daemon=True).start()
+                threading.Thread(target=self._start_quietly, name="tftracer-helper-start", daemon=True).start()
 
-    def _warm(self) -> None:
+    def _start_quietly(self) -> None:
         with contextlib.suppress(HelperError):
             if self.is_usable():
                 with self._turn:
@@ -236,7 +232,7 @@ class Helper:
 
     def close(self) -> None:
         """End it, even during an answer. Later questions are answered on the calling thread."""
-        self._unusable = self._unusable or "the session is closed"
+        self.unusable = self.unusable or "the session is closed"
         running = self._running
         if running is not None:
             running.end(CLOSE_S)
@@ -255,13 +251,13 @@ class Helper:
             self._discard()
             raise
         self._has_started = True
-        if self._unusable:  # closed in the meantime
+        if self.unusable:  # closed in the meantime
             self._discard()
         return running
 
     def _current(self) -> HelperProcess:
-        if self._unusable:
-            raise HelperError(f"The process that analyzes traces has ended: {self._unusable}.")
+        if self.unusable:
+            raise HelperError(f"The process that analyzes traces has ended: {self.unusable}.")
         if self._running is not None and not self._running.ended.is_set():
             return self._running
         self._discard()
@@ -283,14 +279,13 @@ class Helper:
         arguments: Sequence[Any],
         consume: Consumer,
         load: Load | None = None,
-        urgent: bool = False,
     ) -> dict[str, Any]:
-        """The reply; its data goes to ``take``. ``load`` replaces the default. ``urgent``: at the normal priority.
+        """The reply; its data goes to ``consume``. ``load`` replaces the default.
 
-        Raises what the question raises, what ``take`` raises, and HelperError if the helper did not answer.
+        Raises what the question raises, what ``consume`` raises, and HelperError if the helper did not answer.
         """
         size = sum(trace.bytes for trace in traces)
-        message = {"do": do, "arguments": arguments, "urgent": urgent, "cpu_s": CPU_FACTOR * self._longest_s(size)}
+        message = {"do": do, "arguments": arguments, "cpu_s": CPU_FACTOR * self._longest_s(size)}
         with self._turn:
             reply, problem = self._exchange(message, [], consume, size)
             if reply.get("missing"):

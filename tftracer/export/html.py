@@ -7,15 +7,12 @@ in base64, which a few lines in the page undo: nothing of a trace is ever parsed
 from __future__ import annotations
 
 import base64
-import functools
 import hashlib
 import html
 import os
 import platform
-import re
 import zlib
 from collections.abc import Iterator, Mapping
-from importlib import resources
 from typing import IO, Any, get_args
 
 import msgpack
@@ -24,7 +21,7 @@ from tftracer.contract.analyses import ANALYSES
 from tftracer.contract.session import Run, Session, SessionMessage, TraceRecord
 from tftracer.contract.standalone import Embedded
 from tftracer.contract.trace import CriticalPath
-from tftracer.errors import StorageError
+from tftracer.export import page_assets
 from tftracer.export.node_table import node_table
 from tftracer.trace.analyses.memory import memory
 from tftracer.trace.analyses.ops import By, op_statistics
@@ -58,14 +55,14 @@ def page_of(answers: Answers, record: TraceRecord, session: SessionMessage | Non
     message = session or session_of(record)
     step = f" · step {record['step']}" if record["step"] is not None else ""
     title = html.escape(f"{answers.context.title or 'session.run'}{step} · tftracer")
-    script, digest = _bundle()
+    script, digest = page_assets.script()
     policy = f"default-src 'none'; script-src '{_hash(_LOADER)}' '{digest}'; {_REST_OF_POLICY}"
     return [
         "<!doctype html>\n",
         '<html lang="en"><head><meta charset="utf-8">\n',
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
         '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="referrer" content="no-referrer">\n',
-        f"<title>{title}</title>\n<style>{_style()}</style></head>\n",
+        f"<title>{title}</title>\n<style>{page_assets.style()}</style></head>\n",
         f'<body><div id="app"></div>\n<noscript>{title}: this page needs JavaScript.</noscript>\n',
         '<script type="application/octet-stream" id="tftracer-data">',
         _data(answers, record, message),
@@ -113,33 +110,8 @@ def _data(answers: Answers, record: TraceRecord, session: SessionMessage) -> str
     return base64.b64encode(zlib.compress(_packed(embedded(answers, record, session)), _LEVEL)).decode("ascii")
 
 
-# ------------------------------------------------------------------------------------------------------------ the bundle
-
-
-@functools.lru_cache(maxsize=1)
-def _bundle() -> tuple[str, str]:
-    """The script, deflated in base64, and its hash for the content security policy: as the build of the page leaves them."""
-    digest, script = _asset("standalone.script").splitlines()
-    return script, digest
-
-
 def _hash(script: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
-
-
-@functools.lru_cache(maxsize=1)
-def _style() -> str:
-    """In a style element nothing but its own end tag is special."""
-    return re.sub(r"</(?=style)", r"<\\/", _asset("standalone.css"), flags=re.IGNORECASE)
-
-
-def _asset(name: str) -> str:
-    try:
-        return resources.files("tftracer").joinpath("static", name).read_text(encoding="utf-8")
-    except OSError as error:
-        raise StorageError(
-            f"{name} is missing in tftracer/static: the package is incomplete. Install it again, or run `make frontend`"
-        ) from error
 
 
 # ------------------------------------------------------------------------------------- a trace that belongs to no session

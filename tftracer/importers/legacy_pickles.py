@@ -109,9 +109,9 @@ class _Session:
             feeds=feeds,
             options=options[:1000] if isinstance(options, str) and options != "None" else "",
             steps=max(_index(stats.get("runs")), 0),
-            mean_s=_seconds(stats.get("runtimes")),
-            first_run_at=_epoch(stats.get("first_run")),
-            last_run_at=_epoch(stats.get("last_run")),
+            mean_s=seconds_of(stats.get("runtimes")),
+            first_run_at=epoch_seconds(stats.get("first_run")),
+            last_run_at=epoch_seconds(stats.get("last_run")),
             traces=self._traces(_list(profile.get("traces")), metadata),
         )
 
@@ -120,7 +120,7 @@ class _Session:
         self._traces_seen += len(metadata)
         if self._traces_seen > _MAX_TRACES:
             raise FormatError(f"the session claims more than {_MAX_TRACES} traces")
-        dates = [_epoch(_dict(record).get("date")) for record in records[: len(metadata)]]
+        dates = [epoch_seconds(_dict(record).get("date")) for record in records[: len(metadata)]]
         dates += [None] * (len(metadata) - len(dates))
         kept = [(date, entry) for date, entry in zip(dates, metadata) if entry is not None]
         return [ImportedTrace(self._raw(entry), started_at=date) for date, entry in kept]
@@ -147,7 +147,7 @@ def _names(text: Any) -> list[str]:
     return names or [text[:200]]
 
 
-def _seconds(value: Any) -> float | None:
+def seconds_of(value: Any) -> float | None:
     if not isinstance(value, Stub) or value.path != TIMEDELTA:
         return None
     if not all(isinstance(part, int) for part in value.args) or len(value.args) > 3:
@@ -158,7 +158,7 @@ def _seconds(value: Any) -> float | None:
         return None
 
 
-def _epoch(value: Any) -> float | None:
+def epoch_seconds(value: Any) -> float | None:
     """A naive datetime, as the clock of the recording machine showed it: taken as local time."""
     if not isinstance(value, Stub) or value.path != DATETIME or not value.args:
         return None

@@ -13,7 +13,7 @@ from tftracer.trace.decode import wire
 from tftracer.trace.decode.descriptors import message_class
 
 _HEAD = 4096  # characters that tell the kind
-_MAX_FIELDS = 100_000
+MAX_FIELDS = 100_000
 _MAX_TRACES = 100_000
 _FIELDS = frozenset({1, 2, 3, 4, 5})  # step_stats, cost_graph, partition_graphs, function_graphs, session_metadata
 _NAMES = "step_stats|cost_graph|partition_graphs|function_graphs|session_metadata"
@@ -48,7 +48,7 @@ def from_binary(data: bytes) -> Imported | None:
     try:
         for field in wire.fields(data, 0, len(data)):
             count += 1
-            if field.number not in _FIELDS or field.wire != wire.LEN or count > _MAX_FIELDS:
+            if field.number not in _FIELDS or field.wire != wire.LEN or count > MAX_FIELDS:
                 return None
     except FormatError as error:
         raise TruncatedError(f"this is a RunMetadata that is cut short or broken: {error}") from error

@@ -185,8 +185,8 @@ def _run_metadata(slices: _Slices) -> bytes:
 
 def _fill(node: Any, event: dict[str, Any], kernels: bool, origin_ns: int) -> None:
     args = _args(event)
-    start = origin_ns + _nanos(event["ts"])
-    end = start + _nanos(event.get("dur", 0))
+    start = origin_ns + nanoseconds(event["ts"])
+    end = start + nanoseconds(event.get("dur", 0))
     op = _string(args.get("op")) or _string(event.get("name")) or "unknown"
     name = _string(args.get("name")) or _string(event.get("name")) or "unknown"
     node.all_start_micros, node.all_end_rel_micros = start // 1000, end // 1000 - start // 1000
@@ -200,7 +200,7 @@ def _fill(node: Any, event: dict[str, Any], kernels: bool, origin_ns: int) -> No
     node.timeline_label = _encodable(op if kernels or name == "RecvTensor" else f"{name} = {op}({', '.join(_inputs(args))})")
 
 
-def _nanos(micros: Any) -> int:
+def nanoseconds(micros: Any) -> int:
     """Floats are whole nanoseconds in thousandths: rounded, for 0.1 is none in binary."""
     return micros * 1000 if isinstance(micros, int) else int(micros) * 1000 + round((micros - int(micros)) * 1000)
 

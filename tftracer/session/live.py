@@ -184,7 +184,7 @@ class LiveSession:
 
     def request_traces(self, run_id: int | None, steps: int) -> None:
         """Trace the next ``steps`` steps of a run (None: of whichever comes); 0 takes the request back."""
-        self._analyzer.warm()
+        self._analyzer.start_in_background()
         if run_id is None:
             self._steps.requests.request(None, steps)
             return
@@ -198,7 +198,7 @@ class LiveSession:
         self._publisher.publish({"type": "run", "payload": self.store.run(run_id)})
 
     def set_trace_all(self, on: bool) -> None:
-        self._analyzer.warm()
+        self._analyzer.start_in_background()
         self._steps.requests.set_trace_all(on)
         self.store.set_facts(trace_all=on)
 

@@ -14,7 +14,7 @@ class TraceAnalyzer(Protocol):
     def is_free(self) -> bool:
         """Whether a question would not have to wait for others."""
 
-    def warm(self) -> None:
+    def start_in_background(self) -> None:
         """A trace will come soon. Does not wait."""
 
     def contents(self, trace: TraceKey, payload: Payload | None = None) -> dict[str, Any]:

@@ -58,14 +58,14 @@ def open_spool(folder: str | os.PathLike[str] | None, session_id: str) -> tuple[
     trouble: list[str] = []
     for place in (wanted, temporary_folder()):
         try:
-            return Spool(_ready(place) / _name(session_id)), " ".join(trouble)
+            return Spool(_ready(place) / spool_name(session_id)), " ".join(trouble)
         except (OSError, StorageError, RuntimeError) as error:
             trouble.append(f"Spool folder {place} cannot be used ({getattr(error, 'strerror', None) or error}).")
     trouble.append("The session is kept in memory and ends with the process. Set TFTRACER_SPOOL_DIR or spool_dir.")
     return Spool(None), " ".join(trouble)
 
 
-def _name(session_id: str) -> str:
+def spool_name(session_id: str) -> str:
     host = re.sub(r"[^A-Za-z0-9_.]", "_", socket.gethostname())[:60] or "host"
     return f"{host}-{os.getpid()}-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{session_id}{SUFFIX}"
 

@@ -16,7 +16,7 @@ from typing import IO, TypeVar
 
 from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
-from tftracer.engine.decoded_traces import BoundedCache, Format, Question
+from tftracer.engine.decoded_traces import AnswerFormat, BoundedCache, Question
 from tftracer.engine.engine import Engine, ThreadEngine
 from tftracer.errors import TracerError
 from tftracer.session.source import SessionSource
@@ -32,7 +32,7 @@ CACHE_ENTRIES = 2000
 IDLE_S = 120.0
 EXPORT_BYTES = 8 << 20  # a larger export is on disk while it is sent
 
-Key = tuple[TraceKey, str, Format]
+Key = tuple[TraceKey, str, AnswerFormat]
 
 
 class Abandoned(Exception):
@@ -76,15 +76,15 @@ class AnswerCache:
     def _load(self, trace: TraceKey) -> Payload:
         return Payload(self._source.trace_bytes(trace.id), False, trace.bytes, self._source.trace_context(trace.id))
 
-    def warm(self) -> None:
+    def prepare(self) -> None:
         """A browser has connected, so questions will come soon."""
-        self._engine.warm()
+        self._engine.start_in_background()
 
     def name(self, record: TraceRecord) -> TraceKey:
         """The trace as the engine names it. From any thread; takes the session's lock."""
         return TraceKey.of(self._source.session()["id"] or self._instance, record)
 
-    async def ask(self, trace: TraceKey, question: Question, answer_format: Format) -> Body:
+    async def ask(self, trace: TraceKey, question: Question, answer_format: AnswerFormat) -> Body:
         """The encoded answer. If all who wait are cancelled before the computation begins, it never does."""
         key = (trace, question.key, answer_format)
         while True:
@@ -94,7 +94,7 @@ class AnswerCache:
             with contextlib.suppress(Abandoned):  # by earlier requests, just as this one came
                 return await self._wait_for(key, question)
 
-    async def compare(self, first: TraceKey, second: TraceKey, by: str, answer_format: Format) -> Body:
+    async def compare(self, first: TraceKey, second: TraceKey, by: str, answer_format: AnswerFormat) -> Body:
         """The encoded comparison of two traces. It is not cached."""
         return await self._run(first, lambda: self._engine.compare(first, second, by, answer_format))
 
@@ -139,7 +139,7 @@ class AnswerCache:
         self._cache.put(key, body, body.size)
         return body
 
-    def _answer(self, trace: TraceKey, question: Question, answer_format: Format) -> Body:
+    def _answer(self, trace: TraceKey, question: Question, answer_format: AnswerFormat) -> Body:
         body, headline = self._engine.ask(trace, question, answer_format)
         if headline:
             with contextlib.suppress(TracerError):  # the trace may have been removed for a newer one

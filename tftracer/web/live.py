@@ -64,7 +64,7 @@ class LiveHandler(BrowserSocket):
         super().open(*arguments, **named)
         self.set_nodelay(True)
         self.services.live.connect(self)
-        self.services.answers.warm()
+        self.services.answers.prepare()
 
     def on_close(self) -> None:
         super().on_close()

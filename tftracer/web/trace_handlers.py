@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from tftracer.contract.analyses import Analysis, Parameter
 from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
-from tftracer.engine.decoded_traces import Format, Question
+from tftracer.engine.decoded_traces import AnswerFormat, Question
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.version import __version__
 from tftracer.web.handlers import ApiHandler
@@ -49,8 +49,8 @@ class AnswerHandler(TraceHandlerBase):
     async def send_answer(self, body: Awaitable[Body]) -> None:
         await self.send_body(await self.unless_gone(body))
 
-    def format(self) -> Format:
-        return Format(self.always_msgpack or self.wants_msgpack(), self.accepted_encoding())
+    def format(self) -> AnswerFormat:
+        return AnswerFormat(self.always_msgpack or self.wants_msgpack(), self.accepted_encoding())
 
     def is_cached(self, question: str) -> bool:
         """Whether the client has this answer. The tag differs with the session and with the version that computes the answer."""
@@ -102,7 +102,7 @@ class AnalysisHandler(AnswerHandler):
         arguments: dict[str, Any] = {name: self.argument(name, index) for name in self.analysis.parameters}
         if self.analysis.name == "critical_path":  # JSON has no word for columns
             arguments["with_slack"] = self.format().packed
-        return Question(f"{self.analysis.name} {arguments}", self.analysis.name, arguments)
+        return Question(self.analysis.name, arguments)
 
     def argument(self, name: Parameter, index: str) -> Any:
         if name == "by":

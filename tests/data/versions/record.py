@@ -30,7 +30,7 @@ def main():
     train = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_or_create_global_step())
     with tempfile.TemporaryDirectory() as folder:
         server = TracingServer(start_web_server_on_start=False, keep_traces=2, spool_dir=folder)
-        recorder = server._recorder
+        recorder = server.recorder
         with tf.train.MonitoredTrainingSession(hooks=[server.hook]) as session:
             for step in range(30):
                 recorder.set_trace_all(3 <= step < 6)

@@ -26,8 +26,8 @@ def test_the_chain_is_what_reading_field_by_field_gives(parts: list[tuple[bytes,
     fields = list(wire.fields(raw, low, high))
     wanted = [(field.offset, field.offset + field.size) for field in fields if field.number == 2]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(node_spans, "_SMALL", 0)
-        patch.setattr(node_spans, "_BLOCK", 64)
+        patch.setattr(node_spans, "SMALL", 0)
+        patch.setattr(node_spans, "BLOCK", 64)
         found = node_spans.node_spans(raw, low, high)
     spans = list(zip(np.concatenate([[], *found.starts]).tolist(), np.concatenate([[], *found.ends]).tolist()))
     assert spans == wanted

@@ -23,7 +23,7 @@ LARGEST = (1 << 63) - 1
 
 @pytest.fixture(autouse=True, params=[1 << 12, 0], ids=["small messages by hand", "candidates"])
 def both_ways_to_find_nodes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_spans, "_SMALL", request.param)
+    monkeypatch.setattr(node_spans, "SMALL", request.param)
 
 
 def start_of(node: Any) -> int:

@@ -40,7 +40,7 @@ def test_events_and_their_stats_as_another_reader_has_them(name: str) -> None:
 
 
 def test_events_written_in_another_order_or_without_numbers() -> None:
-    space = xplane._space_class()()
+    space = xplane.space_class()()
     line = space.planes.add(name=b"/host:CPU").lines.add(timestamp_ns=5)
     line.events.append(b"\x18\xd0\x0f\x10\xe8\x07\x08\x03")  # duration 2000, offset 1000, metadata 3
     line.events.append(b"")

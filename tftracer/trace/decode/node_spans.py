@@ -20,8 +20,8 @@ from tftracer.trace.decode.wire import LEN, Field, next_field
 NODE_STATS = 2  # the number of DeviceStepStats.node_stats
 GRAPH_NODE = 1  # and of GraphDef.node
 _NAME_TAG = 0x0A  # NodeExecStats.node_name and NodeDef.name, LEN
-_BLOCK = 1 << 17  # bytes: what is made of a block fits the second-level cache
-_SMALL = 1 << 12
+BLOCK = 1 << 17  # bytes: what is made of a block fits the second-level cache
+SMALL = 1 << 12
 _SMALLEST = 16  # bytes: a name and a time take more; a file of empty nodes would grow a hundredfold
 _FEW = 1 << 16
 
@@ -93,11 +93,11 @@ def _flush(spans: Spans, single: list[tuple[int, int]]) -> None:
 
 def _candidates(raw: bytes, low: int, high: int, tag: int) -> tuple[Int64, Int64, Int64, Int64]:
     """(tag, content, end, index of the candidate at end or -1) of all that looks like a node, by position."""
-    if high - low < max(_SMALL, 8):
+    if high - low < max(SMALL, 8):
         empty = np.zeros(0, np.int64)
         return empty, empty, empty, empty
     text = np.frombuffer(raw, np.uint8, high - low, low)
-    begin = np.concatenate([_looks(text, block, tag) for block in range(0, len(text) - 4, _BLOCK)])
+    begin = np.concatenate([_looks(text, block, tag) for block in range(0, len(text) - 4, BLOCK)])
     first, second, third = (text[begin + 1], text[begin + 2], text[begin + 3])
     short = (first < 0x80) & (second == _NAME_TAG)
     medium = (first >= 0x80) & (second < 0x80) & (third == _NAME_TAG)
@@ -111,7 +111,7 @@ def _candidates(raw: bytes, low: int, high: int, tag: int) -> tuple[Int64, Int64
 
 
 def _looks(text: npt.NDArray[np.uint8], block: int, tag: int) -> Int64:
-    stop = min(block + _BLOCK, len(text) - 4)
+    stop = min(block + BLOCK, len(text) - 4)
     looks = text[block + 2 : stop + 2] == _NAME_TAG
     looks |= text[block + 3 : stop + 3] == _NAME_TAG
     looks &= text[block:stop] == tag

@@ -75,7 +75,7 @@ _SCHEMA: dict[str, list[tuple[str, int, Any, bool]]] = {
 
 
 @functools.lru_cache(maxsize=1)
-def _space_class() -> Any:
+def space_class() -> Any:
     """Of a pool of its own, which cannot clash with TensorFlow's."""
     file = descriptor_pb2.FileDescriptorProto(name="tftracer/xplane.proto", package="tftracer.xplane", syntax="proto3")
     for name, columns in _SCHEMA.items():
@@ -154,7 +154,7 @@ def read_space(raw: bytes) -> Space:
 def parse(raw: bytes) -> Any:
     """The message, its events as bytes. FormatError for what is no XSpace, or is cut short."""
     try:
-        return _space_class().FromString(raw)
+        return space_class().FromString(raw)
     except DecodeError as error:
         raise FormatError(f"This is no XSpace, or one that was cut short ({error}). Profile the step again.") from error
 
@@ -165,7 +165,7 @@ def planes_of(message: Any) -> Space:
 
 def with_graph(raw: bytes, root: str, library: bytes) -> bytes:
     """An XSpace with a plane that holds a serialized FunctionDefLibrary and the name of the function that the step ran."""
-    space = _space_class()()
+    space = space_class()()
     plane = space.planes.add(name=GRAPH_PLANE.encode())
     entry = plane.event_metadata.add(id=1)
     entry.value.name, entry.value.content = root.encode(), library
