@@ -84,7 +84,7 @@ def trace_of(nodes: int) -> Path:
         OUT.mkdir(exist_ok=True)
         script = ROOT / "benchmarks/original/page.py"
         command = [str(ORIGINAL), str(script), "repeat", str(SOURCE), str(nodes), str(path)]
-        subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+        subprocess.run(command, check=True, stderr=subprocess.DEVNULL, env=environment(ours=False))
     return path
 
 

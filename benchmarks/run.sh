@@ -7,11 +7,12 @@ export TF_CPP_MIN_LOG_LEVEL=2
 mkdir -p benchmarks/out
 [ -e .envs/original/.made ] || { bash benchmarks/original/setup.sh .envs/original && touch .envs/original/.made; }
 only=${1:-}
+failed=()
 bench() {  # bench ENVIRONMENT SCRIPT [ARGUMENT...]
     local name=${2%.py}
     if [ -z "$only" ] || [ "$only" = "$name" ]; then
         echo "== $name"
-        ".envs/$1/bin/python" "benchmarks/$2" "${@:3}" 2>&1 | tee "benchmarks/out/$name.txt"
+        ".envs/$1/bin/python" "benchmarks/$2" "${@:3}" 2>&1 | tee "benchmarks/out/$name.txt" || failed+=("$name")
     fi
 }
 bench tf221 make_traces.py
@@ -28,3 +29,4 @@ bench tf221 bench_gil.py
 bench tf221 bench_memory.py
 bench view bench_hub.py
 bench tf221 kill_test.py
+[ ${#failed[@]} -eq 0 ] || { echo "FAILED: ${failed[*]}"; exit 1; }
