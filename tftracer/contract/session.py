@@ -8,8 +8,6 @@ from tftracer.contract.basics import Column, Finding
 
 #: Why a step was traced: on the page or by trace_next; by global tracing; the script's own RunOptions; expected to be slow.
 AskedBy = Literal["user", "global", "script", "slow"]
-#: What made a step, or the time before it, slow (session/recorded_stalls.py says what each takes as evidence).
-StallCause = Literal["gc", "machine", "disk", "hook", "callback", "py_function", "wait", "python", "unknown"]
 
 
 class LauncherInfo(TypedDict):

@@ -9,7 +9,7 @@ import threading
 from collections import deque
 from typing import NamedTuple, Union
 
-from tftracer.contract.session import StallCause
+from tftracer.contract.stalls import StallCause
 from tftracer.session.recorded_steps import RunHandle
 
 #: Records that may wait for the writer, which empties the store ten times a second; more push out the oldest.
@@ -128,6 +128,7 @@ class GapProfile(NamedTuple):
     stack of its own and falls on the lines that were running.
     """
 
+    run: RunHandle  # of most of the steps on this thread meanwhile
     thread: str
     asked_by_user: bool  # False: taken once by itself, because 20% or more of the time was between steps
     start_ns: int

@@ -29,9 +29,153 @@ export interface Finding {
   remedy: string;
 }
 
-export type AskedBy = "user" | "global" | "script" | "slow";
-
 export type StallCause = "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "unknown";
+
+export type CodeKind = "script" | "library" | "hook" | "thread";
+
+export type MarkKind = "gc" | "checkpoint" | "host";
+
+/** A line of Python code and its share of the time: the script's nearest line, with what it called folded into it. */
+export interface CodeLine {
+  file: string;
+  line: number;
+  function: string;
+  kind: "script" | "library" | "hook" | "thread";
+  owner: string;
+  calls: string;
+  share: number;
+  doubtful: number;
+}
+
+/** A step, or the time before it, that took far longer than usual. */
+export interface Stall {
+  id: number;
+  run_id: number;
+  step: number | null;
+  where: "inside" | "between";
+  started_at: number;
+  duration_s: number;
+  expected_s: number | null;
+  cause: "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "unknown";
+  text: string;
+  evidence: string[];
+  uncertainty: string;
+  lines: CodeLine[];
+  other_lines: CodeLine[];
+  samples: number;
+  trace_id: number | null;
+  every: number | null;
+}
+
+export interface StackFrame {
+  file: string;
+  line: number;
+  function: string;
+  kind: "script" | "library" | "hook" | "thread";
+  owner: string;
+  source: string;
+}
+
+/** The samples of a stall as a tree; a thread is a root. Node i was the innermost one for ``seconds[i]``. */
+export interface StallStacks {
+  frames: StackFrame[];
+  parent: number[];
+  frame: number[];
+  seconds: number[];
+  samples: number[];
+  samples_left_out: number;
+}
+
+/** One stall with its stacks (GET /api/stalls/ID). */
+export interface StallDetail {
+  stall: Stall;
+  stacks: StallStacks;
+}
+
+/** Stalls of a run that come again after the same number of steps. */
+export interface Period {
+  run_id: number;
+  every: number;
+  where: "inside" | "between";
+  times: number;
+  duration_s: number;
+  cause: "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "unknown";
+  last_step: number;
+  next_step: number;
+  text: string;
+}
+
+/** Something that happened in the process or on its machine, for the step history. */
+export interface Mark {
+  kind: "gc" | "checkpoint" | "host";
+  at: number;
+  duration_s: number | null;
+  step: number | null;
+  text: string;
+}
+
+/** The usual step time changed for good. */
+export interface StepChange {
+  step: number;
+  before_s: number;
+  after_s: number;
+}
+
+/** The usual step time changes little by little. */
+export interface Drift {
+  first_step: number;
+  last_step: number;
+  first_s: number;
+  last_s: number;
+}
+
+/** What was slow in a run (GET /api/runs/ID/stalls). */
+export interface RunStalls {
+  run_id: number;
+  stalls: Stall[];
+  count: number;
+  periods: Period[];
+  marks: Mark[];
+  changes: StepChange[];
+  drift: Drift | null;
+  median_s: number | null;
+  p99_s: number | null;
+  max_s: number | null;
+  watch: string;
+}
+
+/** The stalls of all runs (GET /api/stalls). */
+export interface StallList {
+  stalls: Stall[];
+  count: number;
+  periods: Period[];
+}
+
+/** What a run's record says of its stalls. */
+export interface SlowSteps {
+  count: number;
+  longest_s: number | null;
+  last_at: number | null;
+  text: string;
+}
+
+/** Where the time between a run's steps goes, by line (GET /api/runs/ID/gaps). */
+export interface GapProfile {
+  run_id: number;
+  state: "none" | "sampling" | "ready";
+  sampled_at: number | null;
+  duration_s: number | null;
+  steps: number;
+  samples: number;
+  late: number;
+  share: number | null;
+  gc_share: number | null;
+  lines: CodeLine[];
+  other_lines: CodeLine[];
+  text: string;
+}
+
+export type AskedBy = "user" | "global" | "script" | "slow";
 
 /** What the launcher says of a process of a job (None: not known). */
 export interface LauncherInfo {

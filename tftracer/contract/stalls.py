@@ -1,0 +1,163 @@
+"""Slow steps caught as they happened, the time between steps by file and line, and what the machine did meanwhile."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+#: What made a step, or the time before it, long (docs/slow_steps.rst). "unknown": nothing that was measured tells.
+StallCause = Literal["gc", "machine", "disk", "hook", "callback", "py_function", "wait", "python", "unknown"]
+#: Whose code a line is. "hook": a method of another SessionRunHook or of a Keras callback.
+CodeKind = Literal["script", "library", "hook", "thread"]
+MarkKind = Literal["gc", "checkpoint", "host"]
+
+
+class CodeLine(TypedDict):
+    """A line of Python code and its share of the time: the script's nearest line, with what it called folded into it."""
+
+    file: str
+    line: int
+    function: str
+    kind: CodeKind
+    owner: str  # the class of the hook or callback: "CheckpointSaverHook"; "" for other code
+    calls: str  # what ran below it most of the time: "sort (numpy/_core/fromnumeric.py)"; "" if nothing was seen below it
+    share: float  # 0..1
+    doubtful: float  # 0..share: sampled late, so that another line may be meant
+
+
+class Stall(TypedDict):
+    """A step, or the time before it, that took far longer than usual."""
+
+    id: int
+    run_id: int
+    step: int | None  # the slow step, or the one that the gap came before; None: not known
+    where: Literal["inside", "between"]  # of session.run or the compiled function
+    started_at: float
+    duration_s: float
+    expected_s: float | None  # the median of the run when it happened
+    cause: StallCause
+    text: str  # the cause in words
+    evidence: list[str]  # what was measured, a sentence each
+    uncertainty: str  # what the measurement cannot tell; "" if nothing
+    lines: list[CodeLine]  # of the training's thread, by share
+    other_lines: list[CodeLine]  # of other threads
+    samples: int
+    trace_id: int | None  # the trace of that very step, if there is one
+    every: int | None  # it comes again after so many steps; None: no period was found
+
+
+class StackFrame(TypedDict):
+    file: str  # "" for a thread
+    line: int
+    function: str  # or the thread's name
+    kind: CodeKind
+    owner: str
+    source: str  # the line's text; "" unless the process that ran it answers, and the file has not changed since it started
+
+
+class StallStacks(TypedDict):
+    """The samples of a stall as a tree; a thread is a root. Node i was the innermost one for ``seconds[i]``."""
+
+    frames: list[StackFrame]
+    parent: list[int]  # index of an earlier node; -1: a root
+    frame: list[int]  # into frames
+    seconds: list[float]
+    samples: list[int]
+    samples_left_out: int  # their stacks found no room, or were not taken
+
+
+class StallDetail(TypedDict):
+    """One stall with its stacks (GET /api/stalls/ID)."""
+
+    stall: Stall
+    stacks: StallStacks
+
+
+class Period(TypedDict):
+    """Stalls of a run that come again after the same number of steps."""
+
+    run_id: int
+    every: int  # steps
+    where: Literal["inside", "between"]
+    times: int  # how many fit
+    duration_s: float  # median
+    cause: StallCause
+    last_step: int
+    next_step: int  # expected to be slow
+    text: str  # "Every 97th step: 310 ms before the step, CheckpointSaverHook (basic_session_run_hooks.py:620)"
+
+
+class Mark(TypedDict):
+    """Something that happened in the process or on its machine, for the step history."""
+
+    kind: MarkKind
+    at: float
+    duration_s: float | None
+    step: int | None  # of the run that is shown: the step it lies in or before
+    text: str
+
+
+class StepChange(TypedDict):
+    """The usual step time changed for good."""
+
+    step: int  # the first of the new regime
+    before_s: float  # medians
+    after_s: float
+
+
+class Drift(TypedDict):
+    """The usual step time changes little by little."""
+
+    first_step: int
+    last_step: int
+    first_s: float  # medians at both ends
+    last_s: float
+
+
+class RunStalls(TypedDict):
+    """What was slow in a run (GET /api/runs/ID/stalls)."""
+
+    run_id: int
+    stalls: list[Stall]  # oldest first; the longest and the newest
+    count: int  # of all that were caught
+    periods: list[Period]
+    marks: list[Mark]
+    changes: list[StepChange]
+    drift: Drift | None
+    median_s: float | None
+    p99_s: float | None
+    max_s: float | None
+    watch: str  # why stalls are not looked for, or no longer; "" where they are
+
+
+class StallList(TypedDict):
+    """The stalls of all runs (GET /api/stalls)."""
+
+    stalls: list[Stall]  # the longest and the newest, oldest first
+    count: int
+    periods: list[Period]  # the longest first
+
+
+class SlowSteps(TypedDict):
+    """What a run's record says of its stalls."""
+
+    count: int
+    longest_s: float | None
+    last_at: float | None
+    text: str  # the period, or the newest stall, in words; "" without any
+
+
+class GapProfile(TypedDict):
+    """Where the time between a run's steps goes, by line (GET /api/runs/ID/gaps)."""
+
+    run_id: int
+    state: Literal["none", "sampling", "ready"]  # none: never sampled
+    sampled_at: float | None  # when it began
+    duration_s: float | None
+    steps: int  # that ended in this time
+    samples: int  # between steps
+    late: int  # of these: taken more than 1 ms late
+    share: float | None  # of the time that passed between steps: by clock, not sampled
+    gc_share: float | None  # of the time between steps: garbage collection, by clock, not sampled
+    lines: list[CodeLine]  # by share of the time between steps
+    other_lines: list[CodeLine]  # Python functions that TensorFlow called on other threads meanwhile
+    text: str  # what it says in a sentence, or why there is none

@@ -1,0 +1,131 @@
+"""Sampled stacks as lines with their shares, and as a tree for a flame graph. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from tftracer.contract.stalls import CodeKind, CodeLine, StackFrame, StallStacks
+from tftracer.session.recorded_stalls import FoldedStack, Frame
+
+#: Lines of a list, nodes of a tree; the rest is counted.
+MAX_LINES, MAX_NODES = 30, 4000
+#: What precedes a library's own path.
+_ROOTS = ("/site-packages/", "/dist-packages/")
+
+
+def code_lines(stacks: Sequence[FoldedStack], whole_s: float | None = None) -> list[CodeLine]:
+    """The script's nearest line of each stack, a hook's or callback's lines together, by their share of ``whole_s`` seconds.
+
+    ``whole_s``: the sum of the stacks where it is left out.
+    """
+    whole = whole_s or sum(stack.seconds for stack in stacks)
+    groups: dict[tuple[str, str, int], list[tuple[FoldedStack, int]]] = {}
+    for stack in stacks:
+        if stack.frames:
+            at = _nearest(stack.frames)
+            groups.setdefault(_key(stack.frames[at]), []).append((stack, at))
+    lines = [_line(group, whole) for group in groups.values() if whole > 0]
+    return sorted(lines, key=lambda line: -line["share"])[:MAX_LINES]
+
+
+def _nearest(frames: tuple[Frame, ...]) -> int:
+    """The innermost frame of the script's, of a hook or of a callback; the innermost of all where there is none."""
+    own = [position for position, frame in enumerate(frames) if frame.owner or not frame.is_library]
+    return own[-1] if own else len(frames) - 1
+
+
+def _key(frame: Frame) -> tuple[str, str, int]:
+    """What is one line of the list: a class that owns frames stands for all of its lines."""
+    return (frame.owner, "", 0) if frame.owner else ("", frame.file, frame.line)
+
+
+def _line(group: list[tuple[FoldedStack, int]], whole_s: float) -> CodeLine:
+    seconds, late, below, places = 0.0, 0.0, dict[str, float](), dict[Frame, float]()
+    for stack, at in group:
+        seconds += stack.seconds
+        late += stack.seconds * stack.late_samples / max(stack.samples, 1)
+        frame, innermost = stack.frames[at], stack.frames[-1]
+        places[frame] = places.get(frame, 0.0) + stack.seconds
+        called = called_text(innermost) if at < len(stack.frames) - 1 else ""
+        below[called] = below.get(called, 0.0) + stack.seconds
+    frame = max(places, key=lambda each: places[each])
+    share = min(seconds / whole_s, 1.0)
+    return {
+        "file": frame.file,
+        "line": frame.line,
+        "function": frame.function,
+        "kind": kind_of(frame),
+        "owner": frame.owner,
+        "calls": max(below, key=lambda each: below[each]),
+        "share": share,
+        "doubtful": min(late / whole_s, share),
+    }
+
+
+def kind_of(frame: Frame) -> CodeKind:
+    if frame.owner:
+        return "hook"
+    return "library" if frame.is_library else "script"
+
+
+def called_text(frame: Frame) -> str:
+    """``sort (numpy/_core/fromnumeric.py)``."""
+    path = frame.file.replace("\\", "/")
+    root = next((root for root in _ROOTS if root in path), None)
+    short = path.rpartition(root)[2] if root else PurePosixPath(path).name
+    return f"{frame.function} ({short})" if short else frame.function
+
+
+def stack_tree(stacks: Sequence[FoldedStack], left_out: int) -> StallStacks:
+    """``left_out``: samples that are in no stack."""
+    tree = _Tree()
+    for stack in stacks:
+        if not tree.add(stack):
+            left_out += stack.samples
+    tree.stacks["samples_left_out"] = left_out
+    return tree.stacks
+
+
+class _Tree:
+    def __init__(self) -> None:
+        self.stacks: StallStacks = {
+            "frames": [],
+            "parent": [],
+            "frame": [],
+            "seconds": [],
+            "samples": [],
+            "samples_left_out": 0,
+        }
+        self._frames: dict[Frame | str, int] = {}
+        self._nodes: dict[tuple[int, int], int] = {}
+
+    def add(self, stack: FoldedStack) -> bool:
+        """False: there is no room for it."""
+        if len(self.stacks["parent"]) + len(stack.frames) + 1 > MAX_NODES:
+            return False
+        node = self._node(-1, stack.thread, _thread(stack.thread))
+        for frame in stack.frames:
+            node = self._node(node, frame, _frame(frame))
+        self.stacks["seconds"][node] += stack.seconds
+        self.stacks["samples"][node] += stack.samples
+        return True
+
+    def _node(self, parent: int, key: Frame | str, frame: StackFrame) -> int:
+        number = self._frames.setdefault(key, len(self.stacks["frames"]))
+        if number == len(self.stacks["frames"]):
+            self.stacks["frames"].append(frame)
+        node = self._nodes.setdefault((parent, number), len(self.stacks["parent"]))
+        if node == len(self.stacks["parent"]):
+            for name, value in (("parent", parent), ("frame", number), ("seconds", 0.0), ("samples", 0)):
+                self.stacks[name].append(value)  # type: ignore[literal-required]
+        return node
+
+
+def _thread(name: str) -> StackFrame:
+    return {"file": "", "line": 0, "function": name, "kind": "thread", "owner": "", "source": ""}
+
+
+def _frame(frame: Frame) -> StackFrame:
+    kind = kind_of(frame)
+    return {"file": frame.file, "line": frame.line, "function": frame.function, "kind": kind, "owner": frame.owner, "source": ""}
