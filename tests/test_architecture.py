@@ -26,6 +26,7 @@ LAYERS = [
     ["recorder"],
     ["web"],
     ["job"],
+    ["scripting"],
     ["server", "timeline", "cli", "inject", "run_command", "run_process", "arguments", "__init__", "__main__"],
 ]
 HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}

@@ -9,17 +9,22 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tftracer.export.tables.table import Table
     from tftracer.inject import hook_inject
+    from tftracer.scripting.session import Session, open
     from tftracer.server import TracingServer
     from tftracer.timeline import Timeline
     from tftracer.version import __version__
 
-__all__ = ["Timeline", "TracingServer", "__version__", "hook_inject"]
+__all__ = ["Session", "Table", "Timeline", "TracingServer", "__version__", "hook_inject", "open"]
 
 _HOMES = {
     "TracingServer": "tftracer.server",
     "Timeline": "tftracer.timeline",
     "hook_inject": "tftracer.inject",
+    "open": "tftracer.scripting.session",
+    "Session": "tftracer.scripting.session",
+    "Table": "tftracer.export.tables.table",
     "__version__": "tftracer.version",
 }
 

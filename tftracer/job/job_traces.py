@@ -160,6 +160,10 @@ class JobTraces:
         """A process's trace of a step, from the file of a saved job."""
         self._stored[trace_id, process_id] = stored
 
+    def stored(self, trace_id: int, process_id: str) -> StoredPayload | None:
+        """A process's trace of a step; None unless the job was opened from a file that holds it."""
+        return self._stored.get((trace_id, process_id))
+
     async def work(self, function: Callable[[], T]) -> T:
         """Runs it on the worker thread."""
         if self._workers is None:

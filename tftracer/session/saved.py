@@ -94,6 +94,10 @@ class SavedSession:
     def set_headline(self, trace_id: int, headline: str) -> None:
         self._set_trace_facts(trace_id, {"headline": untrusted.text(headline)})
 
+    def set_broken(self, trace_id: int, error: Exception) -> None:
+        """Mark a trace that turned out to be unreadable."""
+        self._set_trace_facts(trace_id, broken(error))
+
     def _set_trace_facts(self, trace_id: int, facts: dict[str, Any]) -> TraceRecord:
         """``facts``: fields of its record."""
         with self._lock:

@@ -1,0 +1,100 @@
+"""Sphinx directives for examples that the build runs, so that what the pages show is what happens.
+
+``.. python::``   runs the code, and shows it with what it prints. One page is one program.
+``.. command::``  runs a command line, and shows it with its output. ``:exit: 4`` is the exit code that it must have.
+``.. columns::``  the columns of a table of tftracer/export/tables/schema.py.
+
+They run in a folder of their own, in which ``training.tftrace`` and the other files of SAMPLES lie.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, ClassVar
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+ROOT = Path(__file__).parents[1]
+SAMPLES = {
+    "training.tftrace": "tests/data/versions/2-saved.tftrace",
+    "ps_worker.pb": "tests/data/ps_worker0_tf2.21_cpu.pb",
+}
+
+
+class Example(SphinxDirective):
+    has_content = True
+    folder: ClassVar[str] = ""
+
+    def here(self) -> str:
+        """The folder of the samples, made for the first example."""
+        if not Example.folder:
+            Example.folder = tempfile.mkdtemp(prefix="docs-")
+            for name, path in SAMPLES.items():
+                shutil.copy(ROOT / path, Path(Example.folder) / name)
+        return Example.folder
+
+    def shown(self, code: str, language: str, output: str) -> list[nodes.Node]:
+        given = nodes.literal_block(code, code, language=language)
+        printed = nodes.literal_block(output, output, language="text")
+        return [given, printed] if output else [given]
+
+
+class Python(Example):
+    programs: ClassVar[dict[str, dict[str, Any]]] = {}
+
+    def run(self) -> list[nodes.Node]:
+        code, printed = "\n".join(self.content), io.StringIO()
+        names = self.programs.setdefault(self.env.docname, {"__name__": "__main__"})
+        before = Path.cwd()
+        os.chdir(self.here())
+        try:
+            with contextlib.redirect_stdout(printed):
+                exec(compile(code, self.env.docname, "exec"), names)
+        finally:
+            os.chdir(before)
+        return self.shown(code, "python", printed.getvalue().rstrip())
+
+
+class Command(Example):
+    option_spec: ClassVar[dict[str, Any]] = {"exit": directives.nonnegative_int}
+
+    def run(self) -> list[nodes.Node]:
+        line = "\n".join(self.content)
+        tftracer = f'tftracer() {{ "{sys.executable}" -m tftracer "$@"; }}\n'
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(
+            ["bash", "-c", tftracer + line], capture_output=True, text=True, cwd=self.here(), env=environment, check=False
+        )
+        if done.returncode != self.options.get("exit", 0):
+            raise self.error(f"exit code {done.returncode}: {line}\n{done.stdout}{done.stderr}")
+        return self.shown(line, "bash", (done.stdout + done.stderr).rstrip())
+
+
+class Columns(SphinxDirective):
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        from tftracer.export.tables.schema import TABLES
+
+        rows = [(field.name, field.type, field.about + (" (may be unknown)" if field.unknown else ""))
+                for field in TABLES[self.arguments[0]]]  # fmt: skip
+        text = [".. list-table::", "   :widths: 24 8 68", ""]
+        text += [line for name, type_, about in rows for line in (f"   * - ``{name}``", f"     - {type_}", f"     - {about}")]
+        return self.parse_text_to_nodes("\n".join(text))
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_directive("python", Python)
+    app.add_directive("command", Command)
+    app.add_directive("columns", Columns)
+    return {"parallel_read_safe": False}

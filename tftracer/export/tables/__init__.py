@@ -1,0 +1,1 @@
+"""A session as tables of NumPy columns: what scripts, Parquet files and SQL see of it."""

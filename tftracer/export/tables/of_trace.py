@@ -1,0 +1,209 @@
+"""The rows of one trace in the tables of slices, ops, tensors, transfers and sentences: what the page shows, without its limits.
+
+Columns, no Python object for a node. Pure: what is computed comes from the trace's ``Answers``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tftracer.contract.session import TraceRecord
+from tftracer.export.tables.table import Coded, Part, Values
+from tftracer.trace.analyses import memory, ops
+from tftracer.trace.analyses.communication import transfers
+from tftracer.trace.answers import Answers, By
+from tftracer.trace.arrays.types import Float64, Int64
+from tftracer.trace.model import UNKNOWN_TIME, NodeKind, Trace
+
+_ALL = 1 << 62  # rows
+_KINDS = [kind.name.lower() for kind in NodeKind]
+
+Columns = dict[str, Callable[[], Values]]
+
+
+@dataclass(frozen=True)
+class Times:
+    """A trace's times on the clock that the tables show: its own, or that of the first process of its job."""
+
+    origin_ns: int  # epoch nanoseconds of time 0
+    start: Int64  # [n] ns since then
+    end: Int64  # [n]
+
+    @classmethod
+    def own(cls, trace: Trace) -> Times:
+        return cls(trace.origin_ns, trace.start, trace.end)
+
+
+@dataclass(frozen=True)
+class TracePart:
+    """One trace, and its rows in each table. ``align``: None where the trace's own clock is the one to show."""
+
+    record: TraceRecord
+    answers: Answers
+    align: Callable[[Trace], Times] | None = None
+
+    @cached_property
+    def times(self) -> Times:
+        trace = self.answers.trace
+        return self.align(trace) if self.align else Times.own(trace)
+
+    def _part(self, rows: int, columns: Columns) -> Part:
+        return Part(rows, {**trace_columns(self.record, rows), **columns})
+
+    # -------------------------------------------------------------------------------------------------------- slices
+
+    def slices(self) -> Part:
+        trace = self.answers.trace
+        columns: Columns = {
+            "node": lambda: np.arange(trace.n),
+            "device": lambda: Coded(trace.device, [device.name for device in trace.devices]),
+            "name": lambda: Coded(trace.name, trace.names),
+            "op": lambda: Coded(trace.op, trace.ops),
+            "kind": lambda: Coded(trace.kind, _KINDS),
+            "start_ns": lambda: np.ma.masked_array(self.times.start, trace.start < 0),
+            "dur_ns": lambda: np.ma.masked_array(self.times.end - self.times.start, trace.start < 0),
+            "self_ns": self._self_ns,
+            "delay_ns": self._delay_ns,
+            "thread": lambda: np.ma.masked_equal(trace.thread, 0),
+            "bytes_moved": lambda: trace.bytes_moved,
+            "counted": lambda: trace.counted,
+            "critical": self.answers.on_critical_path,
+        }
+        return self._part(trace.n, columns)
+
+    def _self_ns(self) -> Values:
+        spread = np.zeros(self.answers.trace.n)
+        spread[self.answers.work.node] = self.answers.work.self_ns
+        return spread
+
+    def _delay_ns(self) -> Values:
+        trace = self.answers.trace
+        unknown = (trace.scheduled == UNKNOWN_TIME) | (trace.start < 0)
+        return np.ma.masked_array(np.maximum(trace.start - trace.scheduled, 0), unknown)
+
+    # ----------------------------------------------------------------------------------------------------------- ops
+
+    def ops(self, by: By) -> Part:
+        trace = self.answers.trace
+        found = ops.op_table(trace, by, self.answers.work, _ALL)
+        columns: Columns = {
+            "key": lambda: _named(found),
+            "op": lambda: Coded(found.op, trace.ops),
+            "device": lambda: Coded(found.device, [device.name for device in trace.devices]),
+            "count": lambda: found.count,
+            "total_ns": lambda: _whole(found.total_ns),
+            "self_ns": lambda: found.self_ns,
+            "max_ns": lambda: _whole(found.max_ns),
+            "host_ns": lambda: _whole(found.total_ns - found.device_ns),
+            "device_ns": lambda: _whole(found.device_ns),
+            "delay_ns": lambda: np.ma.masked_array(_whole(found.delay_ns), found.delay_ns == UNKNOWN_TIME),
+            "longest_node": lambda: found.node,
+        }
+        return self._part(len(found.key), columns)
+
+    # ------------------------------------------------------------------------------------------------------- tensors
+
+    def tensors(self) -> Part:
+        answers, trace = self.answers, self.answers.trace
+        used = memory.use(trace, answers.outputs, answers.graph, most=_ALL)
+        lives, buffers, shown = used.lives, used.buffers, used.largest
+        output = lives.output[buffers.first[shown]]
+        node = answers.outputs.node[output]
+        shift = (self.times.start - trace.start)[node]
+        place, places = buffers.place[shown], lives.places
+        shapes: list[tuple[str, str]] = []  # both columns, once
+
+        def described(which: int) -> Callable[[], Values]:
+            def read() -> Values:
+                known: dict[bytes, tuple[str, str]] = {}
+                if not shapes:
+                    shapes.extend(answers.outputs.described(number, known) for number in output.tolist())
+                return [shape[which] for shape in shapes]
+
+            return read
+
+        columns: Columns = {
+            "node": lambda: node,
+            "name": lambda: Coded(trace.name[node], trace.names),
+            "output": lambda: answers.outputs.slot[output],
+            "op": lambda: Coded(trace.op[node], trace.ops),
+            "device": lambda: Coded(place, [trace.devices[device].name for device, _ in places]),
+            "allocator": lambda: Coded(place, [allocator for _, allocator in places]),
+            "bytes": lambda: buffers.bytes[shown],
+            "shape": described(0),
+            "dtype": described(1),
+            "alloc_ns": lambda: buffers.alloc[shown] + shift,
+            "free_ns": lambda: buffers.free[shown] + shift,
+            "last_consumer": lambda: np.ma.masked_less(used.last[shown], 0),
+        }
+        return self._part(len(shown), columns)
+
+    # ----------------------------------------------------------------------------------------------------- transfers
+
+    def transfers(self) -> Part:
+        trace, times = self.answers.trace, self.times
+        found = transfers(trace)
+        duration = times.end[found.node] - times.start[found.node]
+        order = np.argsort(-duration, kind="stable")
+        node, link, label = found.node[order], found.link[order], trace.label[found.node[order]]
+        columns: Columns = {
+            "node": lambda: node,
+            "tensor": lambda: [found.tensors[code].tensor for code in label.tolist()],
+            "op": lambda: Coded(trace.op[node], trace.ops),
+            "source": lambda: Coded(link, [source for source, _ in found.links]),
+            "destination": lambda: Coded(link, [destination for _, destination in found.links]),
+            "bytes": lambda: trace.bytes_moved[node],
+            "start_ns": lambda: times.start[node],
+            "dur_ns": lambda: duration[order],
+        }
+        return self._part(len(node), columns)
+
+    def sentences(self) -> Part:
+        found = self.answers.verdict()["sentences"]
+        columns: Columns = {"place": lambda: np.arange(1, len(found) + 1)}
+        for name in ("code", "text", "advice", "share"):
+            columns[name] = lambda name=name: [sentence[name] for sentence in found]  # type: ignore[misc,literal-required]
+        return self._part(len(found), columns)
+
+    # -------------------------------------------------------------------------------------------------------- traces
+
+    def facts(self) -> dict[str, Any]:
+        """The fields of the table of traces that come out of the trace itself."""
+        answers = self.answers
+        trace, budget = answers.trace, answers.budget()
+        curves = memory.use(trace, answers.outputs, answers.graph, most=0).curves
+        parts = {f"{name}_ns": round(value) for name, value in budget["whole"]["parts_ns"].items()}
+        return {
+            "origin_at": np.datetime64(self.times.origin_ns, "ns") if trace.n and trace.origin_ns else np.datetime64("NaT", "ns"),
+            "source": trace.source,
+            "length_ns": trace.duration_ns if trace.n else None,
+            "memory_peak_bytes": curves[0].peak_bytes if curves else None,
+            **parts,
+        }
+
+
+def trace_columns(record: TraceRecord, rows: int) -> Columns:
+    """The columns that say of which trace rows are."""
+    return {
+        "trace_id": lambda: np.full(rows, record["id"]),
+        "run_id": lambda: np.full(rows, record["run_id"]),
+        "step": lambda: np.ma.masked_array(np.full(rows, record["step"] or 0), np.full(rows, record["step"] is None)),
+    }
+
+
+def _named(found: ops.OpTable) -> Values:
+    """The keys; an empty one is shown as on the page."""
+    if not found.unnamed:
+        return Coded(found.key, found.keys)
+    texts = Coded(found.key, found.keys).decoded()
+    texts[texts == ""] = found.unnamed
+    return texts
+
+
+def _whole(values: Float64) -> Int64:
+    return np.rint(values).astype(np.int64)

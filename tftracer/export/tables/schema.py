@@ -1,0 +1,208 @@
+"""The tables and their columns: names, types and units. Scripts and files depend on them, so names are kept once released.
+
+``_ns`` are nanoseconds, ``_at`` is a moment in UTC (``datetime64[ns]``, without a time zone), ``_bytes`` are bytes. What a trace
+or a file does not tell is masked in NumPy and NULL in Parquet, never 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+#: Changes when a column changes its meaning, its type or its name; new columns do not change it.
+SCHEMA_VERSION = 1
+
+Type = Literal["int", "float", "bool", "text", "time"]
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column. ``unknown``: some of its values may not be known."""
+
+    name: str
+    type: Type
+    about: str
+    unknown: bool = False
+
+
+def _maybe(name: str, type_: Type, about: str) -> Field:
+    return Field(name, type_, about, unknown=True)
+
+
+_TRACE = (
+    Field("trace_id", "int", "the trace's number in its session"),
+    Field("run_id", "int", "the number of its run"),
+    _maybe("step", "int", "the number of the traced step in its run, from 1"),
+)
+
+SESSION = (
+    Field("session_id", "text", "the same for all files of one session"),
+    Field("title", "text", "the process's name in its job, such as rank 0 or ps/0"),
+    Field("host", "text", "the machine's name"),
+    _maybe("pid", "int", "number of the process"),
+    Field("role", "text", "worker, ps or chief, if the launcher tells"),
+    _maybe("size", "int", "processes in the job"),
+    Field("launcher", "text", "horovod, openmpi, slurm, ..."),
+    Field("tensorflow", "text", "version"),
+    Field("tftracer", "text", "version"),
+    Field("python", "text", "version"),
+    Field("command", "text", "the script's command line"),
+    _maybe("gpus", "int", "GPUs that TensorFlow saw"),
+    _maybe("started_at", "time", "when recording began"),
+    _maybe("ended_at", "time", "when it ended"),
+    Field("steps_lost", "int", "steps that were not counted because the queue was full"),
+    Field("cut", "text", "how the file ends early, in words"),
+    Field("damage", "text", "what of the file is damaged, in words"),
+    _maybe(
+        "clock_offset_ns", "int", "how far this process's clock was ahead of the job's first process's; it is taken off all times"
+    ),
+    _maybe("clock_error_ns", "int", "twice the standard error of that"),
+)
+RUNS = (
+    Field("run_id", "int", "the run's number in its session"),
+    Field("title", "text", "the run's name on the page"),
+    Field("origin", "text", "the file that it was loaded from, empty for the session's own"),
+    Field("fetches", "text", "names of what it fetches, separated by commas"),
+    Field("feeds", "text", "names of what it is fed, separated by commas"),
+    _maybe("steps", "int", "how often it ran"),
+    Field("traces", "int", "how many of its steps have a trace"),
+    *(
+        _maybe(f"{name}_ns", "int", f"{about} step time, without traced steps")
+        for name, about in (
+            ("mean", "mean"),
+            ("p50", "median"),
+            ("p95", "95th percentile of the"),
+            ("p99", "99th percentile of the"),
+            ("min", "least"),
+            ("max", "largest"),
+        )
+    ),
+    _maybe("between_steps_ns", "int", "median time between two steps, outside session.run"),
+    _maybe("first_run_at", "time", "start of its first step"),
+    _maybe("last_run_at", "time", "start of its last step"),
+)
+STEPS = (
+    Field("run_id", "int", "the number of its run"),
+    Field("step", "int", "number of the first step of the row, from 1"),
+    Field("count", "int", "steps in the row: 1, or more for older steps"),
+    Field("start_at", "time", "start of the first step"),
+    Field("mean_ns", "int", "mean step time"),
+    Field("min_ns", "int", "least step time"),
+    Field("max_ns", "int", "largest step time"),
+    Field("traced", "bool", "whether one of the steps was traced, which makes it longer"),
+)
+TRACES = (
+    *_TRACE,
+    _maybe("start_at", "time", "start of the step"),
+    _maybe("origin_at", "time", "time 0 of the trace's slices, tensors and transfers"),
+    _maybe("duration_ns", "int", "wall time of the traced session.run or call"),
+    _maybe("median_ns", "int", "median of the run's steps without a trace, when this one was traced"),
+    _maybe("nodes", "int", "executions of ops and kernels"),
+    Field("bytes", "int", "the trace as TensorFlow gave it"),
+    Field("devices", "text", "names, separated by commas"),
+    Field("asked_by", "text", "user, global or script"),
+    Field("state", "text", "ready, or broken for a trace that cannot be read"),
+    Field("source", "text", "run_metadata or xspace"),
+    Field("headline", "text", "the first sentence of the verdict"),
+    Field("note", "text", "the user's"),
+    _maybe("length_ns", "int", "from the first op's start to the last op's end"),
+    *(
+        _maybe(f"{part}_ns", "int", f"part of the budget: {part.replace('_', ' ')}")
+        for part in (
+            "compute",
+            "exposed_communication",
+            "hidden_communication",
+            "copies",
+            "input",
+            "scheduling",
+            "launch_gap",
+            "idle",
+        )
+    ),
+    _maybe("memory_peak_bytes", "int", "the highest peak of all allocators"),
+)
+SLICES = (
+    *_TRACE,
+    Field("node", "int", "number of the execution in its trace"),
+    Field("device", "text", "as TensorFlow names it"),
+    Field("name", "text", "the node's name"),
+    Field("op", "text", "op type; empty where the trace does not tell"),
+    Field("kind", "text", "compute, communication, copy, launch, sync, input, control or repeat (counted elsewhere)"),
+    _maybe("start_ns", "int", "start, since the trace's origin"),
+    _maybe("dur_ns", "int", "length"),
+    Field("self_ns", "float", "length, shared with what ran on the device at the same time"),
+    _maybe("delay_ns", "int", "from scheduled to start"),
+    _maybe("thread", "int", "thread number, where TensorFlow records one"),
+    Field("bytes_moved", "int", "of a transfer or copy, 0 for others"),
+    Field("counted", "bool", "whether it counts in the statistics: not if another slice says the same, or without a time"),
+    Field("critical", "bool", "whether it is on the critical path"),
+)
+OPS = (
+    *_TRACE,
+    Field("key", "text", "what the row is of: an op type, a node's name, or a name scope"),
+    Field("op", "text", "op type; empty for a scope"),
+    Field("device", "text", "empty if it ran on several"),
+    Field("count", "int", "executions"),
+    Field("total_ns", "int", "sum of their lengths"),
+    Field("self_ns", "float", "the same, each moment shared among the ops that ran on the device"),
+    Field("max_ns", "int", "the longest"),
+    Field("host_ns", "int", "of the total, on the host"),
+    Field("device_ns", "int", "of the total, on a GPU's streams"),
+    _maybe("delay_ns", "int", "sum of the scheduling delays"),
+    Field("longest_node", "int", "number of the longest execution"),
+)
+TENSORS = (
+    *_TRACE,
+    Field("node", "int", "number of the execution that made it"),
+    Field("name", "text", "the node's name"),
+    Field("output", "int", "output slot"),
+    Field("op", "text", "op type"),
+    Field("device", "text", "as TensorFlow names it"),
+    Field("allocator", "text", "the allocator's name"),
+    Field("bytes", "int", "size in memory"),
+    Field("shape", "text", "such as [32, 128]; empty where it is not known"),
+    Field("dtype", "text", "such as float32"),
+    Field("alloc_ns", "int", "when it was allocated, since the trace's origin"),
+    Field("free_ns", "int", "when it was freed"),
+    _maybe("last_consumer", "int", "number of the execution that used it last"),
+)
+TRANSFERS = (
+    *_TRACE,
+    Field("node", "int", "number of the execution that received it"),
+    Field("tensor", "text", "the tensor's name"),
+    Field("op", "text", "op type"),
+    Field("source", "text", "device that sent it"),
+    Field("destination", "text", "device that received it"),
+    Field("bytes", "int", "size on the wire"),
+    Field("start_ns", "int", "when it was sent, since the trace's origin"),
+    Field("dur_ns", "int", "until it had arrived"),
+)
+FINDINGS = (
+    *_TRACE,
+    Field("code", "text", "what the trace lacks"),
+    Field("severity", "text", "info, warning or error"),
+    Field("message", "text", "the same for people"),
+    Field("remedy", "text", "what to do"),
+)
+SENTENCES = (
+    *_TRACE,
+    Field("place", "int", "in the verdict, from 1"),
+    Field("code", "text", "what the sentence says"),
+    Field("text", "text", "the same for people"),
+    Field("advice", "text", "what to try"),
+    Field("share", "float", "of the step, 0 to 1"),
+)
+
+#: By name, in the order in which they are written.
+TABLES: dict[str, tuple[Field, ...]] = {
+    "session": SESSION,
+    "runs": RUNS,
+    "steps": STEPS,
+    "traces": TRACES,
+    "slices": SLICES,
+    "ops": OPS,
+    "tensors": TENSORS,
+    "transfers": TRANSFERS,
+    "findings": FINDINGS,
+    "sentences": SENTENCES,
+}

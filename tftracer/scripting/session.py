@@ -1,0 +1,226 @@
+"""``tftracer.open``: a session that scripts can ask. Needs no TensorFlow."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from tftracer.contract.session import Run, TraceRecord
+from tftracer.contract.session import Session as Facts
+from tftracer.errors import TracerError, UnknownError
+from tftracer.export.tables import of_session
+from tftracer.export.tables.of_trace import TracePart
+from tftracer.export.tables.schema import TABLES
+from tftracer.export.tables.table import Part, Table
+from tftracer.scripting.decoded import DecodedTraces
+from tftracer.scripting.download import downloaded, is_url
+from tftracer.scripting.job import Job, Place, places
+from tftracer.session.launcher import process_title
+from tftracer.session.saved import SavedSession, open_session
+from tftracer.trace.answers import By
+
+
+def open(path: str | os.PathLike[str], token: str | None = None, certificate: str | None = None) -> Session:
+    """Open a session: any file that ``tftracer FILE`` opens, or the URL of a live page.
+
+    A live session is copied as it is now. It needs the token: in the URL (``?token=``), as ``token``, or in the environment as
+    TFTRACER_TOKEN. ``certificate``: a file with the server's certificate, where the system does not know who signed it. The page
+    of a job's hub gives the whole job.
+
+    ``StorageError`` if it cannot be read or reached, ``FormatError`` if it holds nothing that tftracer knows.
+    """
+    name = os.fspath(path)
+    if not is_url(name):
+        return _opened(name, name)
+    with downloaded(name, token, certificate) as file:
+        return _opened(file.path, file.name)
+
+
+def _opened(path: str, name: str) -> Session:
+    from tftracer.job.saved_processes import saved_job
+
+    source = open_session(path)
+    saved = saved_job(path, source)
+    if saved is None:
+        return Session(source, name)
+    job = Job(saved.processes, saved.steps)
+    processes = [Session(process.session, name, place) for process, place in zip(job.processes, places(job))]
+    own = next((session for session in processes if session.source is source), None) or Session(source, name)
+    own.processes = tuple(processes)
+    own.job_name = saved.name
+    return own
+
+
+class Session:
+    """All that one process recorded, as tables of NumPy columns (``tftracer.Table``). Made by ``tftracer.open``.
+
+    Traces are decoded when a table of theirs is asked for, and the latest are kept. ``close`` frees the file; a session is a
+    context manager, too.
+    """
+
+    #: The sessions of all processes of a job, on one clock; this session alone where there is no job.
+    processes: tuple[Session, ...]
+    #: The job's name, "" where there is none.
+    job_name: str = ""
+
+    def __init__(self, source: SavedSession, name: str, place: Place | None = None) -> None:
+        self.source = source
+        self.name = name
+        self.place = place
+        self.processes = (self,)
+        self._decoded = DecodedTraces(source)
+        self._checked = False
+        self._lock = threading.Lock()
+
+    # --------------------------------------------------------------------------------------------------- what it holds
+
+    @property
+    def facts(self) -> Facts:
+        """Host, versions, command, times, and what of the file is cut or damaged."""
+        return self.source.session()
+
+    @property
+    def title(self) -> str:
+        """The process's name in its job, such as ``rank 0``; else of what launched it, or its number."""
+        if self.place is not None:
+            return self.place.title
+        facts = self.facts
+        return process_title(facts["place"], facts["pid"]) if facts["pid"] else ""
+
+    @property
+    def rank(self) -> int:
+        """In its job; 0 where there is none."""
+        return self.place.rank if self.place is not None else self.facts["rank"] or 0
+
+    @property
+    def runs(self) -> Table:
+        """The runs: title, steps, mean, percentiles."""
+        return Table("runs", lambda: iter([of_session.runs_part(self.source.runs())]))
+
+    def steps(self, run: int | str | None = None) -> Table:
+        """Step times of one run, by its number or title, or of all. Older steps are grouped: a row stands for ``count`` steps."""
+        chosen = [self._run(run)] if run is not None else self.source.runs()
+        return Table("steps", lambda: map(self._steps_part, chosen))
+
+    @property
+    def traces(self) -> Table:
+        """The traces, each with its step's budget."""
+        return Table("traces", self._traces_parts)
+
+    def slices(self, trace: int | None = None) -> Table:
+        """Every execution of an op or kernel, of one trace or of all."""
+        return self._of_traces("slices", trace, TracePart.slices)
+
+    def ops(self, by: By = "type", trace: int | None = None) -> Table:
+        """Op statistics for each trace, by ``type``, ``name`` (node) or ``scope``."""
+        if by not in ("type", "name", "scope"):
+            raise UnknownError(f"Ops are grouped by type, name or scope, not by {by!r}.")
+        return self._of_traces("ops", trace, lambda part: part.ops(by))
+
+    def tensors(self, trace: int | None = None) -> Table:
+        """The buffers that tensors were in: size, shape, when they were allocated and freed."""
+        return self._of_traces("tensors", trace, TracePart.tensors)
+
+    def transfers(self, trace: int | None = None) -> Table:
+        """Tensors that one device sent to another."""
+        return self._of_traces("transfers", trace, TracePart.transfers)
+
+    def sentences(self, trace: int | None = None) -> Table:
+        """What the verdict says of each trace."""
+        return self._of_traces("sentences", trace, TracePart.sentences)
+
+    @property
+    def findings(self) -> Table:
+        """What the traces lack."""
+        return Table("findings", lambda: map(of_session.findings_part, self._records()))
+
+    def table(self, name: str) -> Table:
+        """A table by its name, as it is exported: ``ops`` by node name."""
+        if name not in TABLES:
+            raise UnknownError(f"There is no table {name!r}. There are {', '.join(TABLES)}.")
+        if name == "session":
+            return Table(name, self._session_parts)
+        if name == "ops":
+            return self.ops(by="name")
+        made: Any = getattr(self, name)
+        table: Table = made if isinstance(made, Table) else made()
+        return table
+
+    # --------------------------------------------------------------------------------------------------------- parts
+
+    def _session_parts(self) -> Iterator[Part]:
+        clock = self.place.job.clocks().of(self.place.title) if self.place else None
+        offset, error = (round(clock.offset_ns), round(2 * clock.sigma_ns)) if clock else (None, None)
+        yield of_session.session_part(self.facts, self.title, offset, error)
+
+    def _steps_part(self, run: Run) -> Part:
+        history = self.source.history(run["id"])
+        return of_session.steps_part(run["id"], history.entries(), history.traced)
+
+    def _traces_parts(self) -> Iterator[Part]:
+        return (of_session.trace_part(record, partial(self._facts_of, record)) for record in self._records())
+
+    def _facts_of(self, record: TraceRecord) -> dict[str, Any]:
+        part = None if record["state"] == "broken" else self._part_of(record)
+        return part.facts() if part else {"source": ""}
+
+    def _of_traces(self, name: str, trace: int | None, rows: Callable[[TracePart], Part]) -> Table:
+        if trace is not None:
+            self.source.trace_record(trace)  # UnknownError for one that does not exist
+
+        def parts() -> Iterator[Part]:
+            for record in self._records():
+                if record["state"] != "broken" and trace in (None, record["id"]):
+                    part = self._part_of(record)
+                    if part is not None:
+                        yield rows(part)
+
+        return Table(name, parts)
+
+    def _part_of(self, record: TraceRecord) -> TracePart | None:
+        """None for a trace that turns out to be unreadable: it is marked, and its findings say why."""
+        align = self.place.job.clocks().aligner(self.place.title) if self.place else None
+        try:
+            return TracePart(record, self._decoded.answers(record["id"]), align)
+        except TracerError as error:
+            self.source.set_broken(record["id"], error)
+            return None
+
+    def _records(self) -> list[TraceRecord]:
+        """Of all traces; what is in them is found out first where the file does not say."""
+        with self._lock:
+            if not self._checked:
+                self.source.check_payloads()
+                self.source.analyze_pending()
+                self._checked = True
+        return [record for run in self.source.runs() for record in run["traces"]]
+
+    def _run(self, run: int | str) -> Run:
+        if isinstance(run, str):
+            found = [each for each in self.source.runs() if each["title"] == run]
+            if not found:
+                titles = ", ".join(repr(each["title"][:80]) for each in self.source.runs()[:10])
+                raise UnknownError(f"There is no run {run[:80]!r}. The runs: {titles or 'none'}.")
+            return found[0]
+        return self.source.run(run)
+
+    # --------------------------------------------------------------------------------------------------------- closing
+
+    def close(self) -> None:
+        """Frees the file and the decoded traces."""
+        self._decoded = DecodedTraces(self.source)
+        self.source.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        runs = self.source.runs()
+        traces = sum(len(run["traces"]) for run in runs)
+        return f"<Session {self.name}: {len(runs)} runs, {traces} traces, {len(self.processes)} processes>"
