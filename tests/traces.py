@@ -16,6 +16,7 @@ PS = "/job:ps/replica:0/task:0/device:CPU:0"
 WORKER = "/job:worker/replica:0/task:0/device:CPU:0"
 STREAM = "/device:GPU:0/stream:12"
 STREAM_ALL = "/device:GPU:0/stream:all"
+TF_DATA = "/host:CPU/tf.data"
 H2D = "/device:GPU:0/stream:14<MemcpyH2D>"
 
 
@@ -45,6 +46,8 @@ def received(tensor: str, start: int, end: int, size: int, source: str = PS, to:
 
 
 def device(name: str) -> Device:
+    if name == TF_DATA:
+        return Device(name, "tf.data", DeviceKind.CPU, parent=CPU)
     physical = "/device:GPU:0" if "GPU:0" in name else name
     if "stream:" in name:
         stream = name.split("stream:")[1]

@@ -1,8 +1,9 @@
 """A profile (XSpace) into the columns of a ``Trace``: what TensorFlow's and JAX's profiler record of any step, compiled or not.
 
-Nodes are the ops of the host's threads, eager ones too; the stages of tf.data; what XLA runs on the CPU; a GPU's kernels and
-copies. Ops that put work on a GPU are launches on that GPU. Lines of a device that say again what its streams hold become
-repeating devices. All else (executor turns, Python functions, allocations) is the profiler's account of these, and no node.
+Nodes are the ops of the host's threads, eager ones too; the stages of tf.data and the ops of its functions; what XLA runs on the
+CPU; a GPU's kernels and copies. Ops that put work on a GPU are launches on that GPU. Lines of a device that say again what its
+streams hold become repeating devices. All else (executor turns, Python functions, allocations) is the profiler's account of
+these, and no node.
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ from tftracer.trace.model import UNKNOWN_TIME, Device, DeviceKind, NodeKind, Tra
 HOST = "/host:CPU"
 TF_DATA = "/host:CPU/tf.data"
 XLA_HOST = "/host:CPU/XLA"
+_TF_DATA_DEVICE = Device(TF_DATA, "tf.data", DeviceKind.CPU, parent=HOST)
 _STREAM = re.compile(r"Stream #(\d+)(?:\((.*)\))?")
 _EAGER = "EagerLocalExecute: "
 _STAGE = "Iterator::"
+_TF_DATA_THREADS = "tf_data_private_threadpool"  # they run the functions of map, filter and the like: none of the step's own ops
 _FUNCTION = ("__inference_", "__forward_", "__backward_")  # calls of compiled functions: their ops are nodes of their own
 _EXECUTOR, _SCHEDULING = b"ExecutorState::Process", (b"ExecutorState::ScheduleReady", b"ExecutorState::Process Scheduled")
 _SIZE = re.compile(r"(?:^|\s)size:(\d+)")
@@ -108,7 +111,7 @@ def _trace(raw: bytes, space: Space, nodes: _Nodes, communication_ops: str) -> T
     unknown = np.full(n, UNKNOWN_TIME, np.int64)
     trace = Trace(
         raw=raw,
-        origin_ns=_epoch(space) + origin,
+        origin_ns=epoch_of(space) + origin,
         devices=devices,
         names=names,
         ops=ops,
@@ -161,7 +164,8 @@ def _graph(plane: Plane, trace: Trace) -> bytes:
 
 def _executed(trace: Trace) -> dict[str, tuple[str, str]]:
     """``without_numbers(name)`` -> (name, device) of the host's ops and launches."""
-    hosts = [code for code, device in enumerate(trace.devices) if device.kind in (DeviceKind.CPU, DeviceKind.GPU)]
+    kinds = (DeviceKind.CPU, DeviceKind.GPU)
+    hosts = [code for code, device in enumerate(trace.devices) if device.kind in kinds and device.name != TF_DATA]
     rows = np.flatnonzero(np.isin(trace.device, hosts))
     pairs = np.unique(trace.device[rows].astype(np.int64) << 32 | trace.name[rows])
     found: dict[str, tuple[str, str]] = {}
@@ -171,7 +175,7 @@ def _executed(trace: Trace) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _epoch(space: Space) -> int:
+def epoch_of(space: Space) -> int:
     """Epoch ns at which the profile's clock stands at 0; 0 where the profile tells the epoch itself, or nothing."""
     environment = space.plane("Task Environment")
     begun = environment.stats.get("profile_start_time", 0) if environment else 0
@@ -189,12 +193,15 @@ def _add_host(nodes: _Nodes, plane: Plane, launches: _Launches) -> None:
     device = np.full(len(rows), cpu, np.int64)
     for name, of_rows in launches.ops_of_devices(plane, rows):
         device[of_rows] = nodes.device(parse_device(name))
+    of_tf_data = np.array([line.name.startswith(_TF_DATA_THREADS) for line in plane.lines] or [False])[plane.events.line[rows]]
+    if of_tf_data.any():
+        device[of_tf_data] = nodes.device(_TF_DATA_DEVICE)
     nodes.add(plane, rows, device=device, name=ops.name(kinds[rows]), op=ops.op(kinds[rows]))
     stages = _Chosen(nodes, plane, _stage_of)
     rows = np.flatnonzero(stages.chosen(kinds))
     if len(rows):
-        input_ = nodes.device(Device(TF_DATA, "tf.data", DeviceKind.CPU, parent=HOST))
-        nodes.add(plane, rows, device=np.full(len(rows), input_), name=stages.name(kinds[rows]), op=stages.op(kinds[rows]))
+        device = np.full(len(rows), nodes.device(_TF_DATA_DEVICE))
+        nodes.add(plane, rows, device=device, name=stages.name(kinds[rows]), op=stages.op(kinds[rows]))
     _add_host_xla(nodes, plane, launches)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,13 +14,16 @@ from tftracer.trace.analyses.budget import Activities, Activity
 from tftracer.trace.analyses.communication import Transfers, link_table, transfers
 from tftracer.trace.analyses.ops import Work
 from tftracer.trace.analyses.physical_devices import Group
+from tftracer.trace.analyses.tf_data import Stages
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.types import Bool, Int64
+from tftracer.trace.decode.host_events import HostEvents
 from tftracer.trace.decode.labels import parse_received
 from tftracer.trace.model import NodeKind, Trace, TraceContext
 
 MAX_EVIDENCE = 50
 GAP_NS = 100_000  # the executor's own work between two ops takes no longer; a longer gap has another reason
+_ASKING = re.compile(r"IteratorGetNext\w*::DoCompute")
 PYTHON_OPS = frozenset(("PyFunc", "PyFuncStateless", "EagerPyFunc"))
 
 
@@ -50,11 +54,42 @@ class Step:
         return physical_devices.members(self.trace, self.process)
 
     @cached_property
-    def python_functions(self) -> Bool:
-        """[n] the executions of Python functions in the process."""
+    def python_ops(self) -> Bool:
+        """[n] the executions of Python functions."""
         is_python = np.array([op in PYTHON_OPS for op in self.trace.ops] or [False])
-        chosen: Bool = self.of_process & is_python[self.trace.op]
+        result: Bool = is_python[self.trace.op]
+        return result
+
+    @cached_property
+    def python_functions(self) -> Bool:
+        """[n] those in the process, but for the functions of tf.data."""
+        chosen: Bool = self.of_process & self.python_ops & ~self.stages.ops
         return chosen
+
+    @cached_property
+    def stages(self) -> Stages:
+        """Of tf.data; none without a profile."""
+        return Stages.of(self.trace)
+
+    @cached_property
+    def waits_for_input(self) -> Bool:
+        """[n] the input ops of the process, and the outermost stages of tf.data that they wait for."""
+        ops = self.of_process & (self.trace.kind == NodeKind.INPUT) & ~self.python_functions & ~self.stages.members
+        chosen: Bool = ops | mask(self.trace, self.stages.roots[self._asked_by_ops(self.stages.roots)])
+        return chosen
+
+    def _asked_by_ops(self, roots: Int64) -> Bool:
+        """[roots] those on threads on which ops ask for input. Other threads ask ahead, for a distribution strategy."""
+        asking = self.host.rows(_ASKING) if self.host is not None and len(roots) else roots[:0]
+        if self.host is None or not len(asking):
+            return np.ones(len(roots), bool)
+        ops = np.unique(self.trace.thread[self.of_process & (self.trace.kind == NodeKind.INPUT) & ~self.stages.members])
+        return np.isin(self.trace.thread[roots], np.concatenate([self.host.threads(asking), ops]))
+
+    @cached_property
+    def host(self) -> HostEvents | None:
+        """What a profile says of the host beside its ops."""
+        return HostEvents.of(self.trace)
 
     @cached_property
     def longest_op(self) -> Bool:

@@ -84,7 +84,8 @@ def _largest(step: Step) -> str:
     nodes, total = step.longest(step.longest_op), float(step.work.duration.sum())
     if not nodes or not total:
         return ""
-    by_type = np.bincount(step.work.op, step.work.duration)
+    stages = step.stages.members[step.work.node]  # they lie within each other, and mostly wait
+    by_type = np.bincount(step.work.op, np.where(stages, 0, step.work.duration))
     most = int(np.argmax(by_type))
     runs = step.cover(step.longest_op).length
     return (

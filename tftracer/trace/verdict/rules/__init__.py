@@ -10,21 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tftracer.contract.trace import Sentence
-from tftracer.trace.verdict.rules import communication, gpu, idle, ops, python_and_input
+from tftracer.trace.verdict.rules import communication, gpu, idle, input_pipeline, ops, python_time
 from tftracer.trace.verdict.step import Step
 
 Rule = Callable[[Step], "Sentence | None"]
 
 RULES: tuple[Rule, ...] = (
-    python_and_input.between_steps,
-    python_and_input.input_pipeline,
+    python_time.between_steps,
+    input_pipeline.input_pipeline,
     communication.communication_bound,
     communication.other_process,
     gpu.launch_bound,
     ops.one_op,
     ops.tiny_ops,
     gpu.copies,
-    python_and_input.python_function,
+    python_time.python_function,
     ops.memory_saving,
     idle.scheduling_delay,
     idle.idle_device,

@@ -1,13 +1,11 @@
-"""Time in which TensorFlow computes nothing: between two steps, in the input pipeline, in Python functions of the graph."""
+"""Time in which TensorFlow computes nothing: between two steps, and in Python functions of the graph."""
 
 from __future__ import annotations
 
 from tftracer.contract.trace import Sentence
-from tftracer.trace.model import NodeKind
 from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
-INPUT_SHARE = 0.20  # of the step in which nothing but input ops runs
 BETWEEN_SHARE = 0.20  # of the time from step to step that passes outside of steps
 BETWEEN_S = 0.001  # and at least as long: a shorter time is Python's own cost of a call
 PYTHON_SHARE = 0.15  # of the step in which a Python function runs and nothing else does
@@ -66,25 +64,6 @@ def _activities(step: Step) -> str:
     if step.context.feeds == 0:
         return f"{others} (it feeds nothing to this run)"
     return f"preparing what it feeds, {others}"
-
-
-def input_pipeline(step: Step) -> Sentence | None:
-    chosen = step.of_process & (step.trace.kind == NodeKind.INPUT) & ~step.python_functions
-    alone = step.cover(chosen) - step.activity.compute - step.activity.communication - step.activity.copies
-    share = alone.length / step.ns
-    if share < INPUT_SHARE:
-        return None
-    nodes = step.longest(chosen)
-    return sentence(
-        "input_bound",
-        f"Input ops run for {duration(alone.length)} ({percent(share)}) in which nothing else does; the longest is "
-        f"{step.describe(nodes[0])}.",
-        "Let the input pipeline work ahead of the step: tf.data with map(num_parallel_calls=tf.data.AUTOTUNE), prefetch, cache, "
-        "interleave over files; more threads for a queue. Or do some of its work once, when the data is written.",
-        share,
-        {"waited_ns": float(alone.length), "ops": float(chosen.sum())},
-        evidence_of(step, nodes, "budget"),
-    )
 
 
 def python_function(step: Step) -> Sentence | None:

@@ -1,0 +1,135 @@
+"""The stages of tf.data in a profile, and which of them a step waits for.
+
+A stage is known by its path, ``Root, Prefetch, Map``: what it reads from lies beneath it. A profile has those executions of a
+stage that began within it. A stage that works ahead in a thread of its own is often at work when the profile begins: then its
+execution is missing, and its path is known from the stages beneath it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from tftracer.trace.arrays.intervals import Cover
+from tftracer.trace.arrays.types import Bool, Int64
+from tftracer.trace.decode.xspace import TF_DATA
+from tftracer.trace.model import Trace
+
+Path = tuple[str, ...]
+#: How much of a stage's time its inputs must run for, to be what holds it up.
+INPUTS_SHARE = 0.5
+STAGE = "Iterator::"
+_NUMBER = re.compile(r"\[\d+\]")
+#: Stages that hand over what another thread has made, and do nothing else.
+_HANDS_OVER = re.compile(r"Prefetch|Root|Model|PrivateThreadPool|MaxIntraOpParallelism")
+#: Stages whose function runs in other threads, which get their inputs there, too.
+_PARALLEL = re.compile(r"Parallel|MapAndBatch")
+#: Stages that only pass elements on.
+_PASSES_ON = re.compile(rf"(?:{_HANDS_OVER.pattern}|Shuffle|\w*Repeat|\w*Take|\w*Skip|Zip|Concatenate|Enumerate|Options|Shard)")
+
+
+@dataclass(frozen=True)
+class Holding:
+    """The stage that a step waits for."""
+
+    path: Path
+    began_before: bool  # before the profile did: its time is not recorded, and it is the likeliest of those at work
+    cover: Cover  # when it ran; where it began before, when the stage ran that waits for it
+    inputs_ns: int | None  # what the stages beneath it took at most, once; None: nothing recorded
+
+
+@dataclass(frozen=True)
+class Stages:
+    """All stages of a trace. ``nodes``: path -> its executions (ascending), none for one that is known by its inputs alone."""
+
+    trace: Trace
+    members: Bool  # [n] all nodes of tf.data: stages, and the ops of its functions
+    nodes: dict[Path, Int64] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, trace: Trace) -> Stages:
+        members = _on_tf_data(trace)
+        rows = np.flatnonzero(members)
+        paths = {code: path_of(trace.names[code]) for code in np.unique(trace.name[rows]).tolist()}
+        found: dict[Path, list[Int64]] = {}
+        for code, path in paths.items():
+            for depth in range(1, len(path) + 1):
+                found.setdefault(path[:depth], [])
+            if path:
+                found[path].append(rows[trace.name[rows] == code])
+        nodes = {path: np.sort(np.concatenate(parts)) if parts else np.zeros(0, np.int64) for path, parts in found.items()}
+        return cls(trace, members, nodes)
+
+    @cached_property
+    def roots(self) -> Int64:
+        """The executions of the outermost stages."""
+        parts = [rows for path, rows in self.nodes.items() if len(path) == 1]
+        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+    @cached_property
+    def ops(self) -> Bool:
+        """[n] the ops that the functions of tf.data run: those of map, filter and the like."""
+        is_op = np.array([not name.startswith(STAGE) for name in self.trace.names] or [True])
+        result: Bool = self.members & is_op[self.trace.name] if self.nodes else self.members
+        return result
+
+    def cover(self, path: Path) -> Cover:
+        rows = self.nodes[path]
+        return Cover.of(self.trace.start[rows], self.trace.end[rows])
+
+    def inputs(self, path: Path) -> list[Path]:
+        return [other for other in self.nodes if len(other) == len(path) + 1 and other[: len(path)] == path]
+
+    def holding(self, wait: Cover) -> Holding | None:
+        """The stage that held a step up for most of ``wait``; None where the profile has no stages."""
+        path = max((p for p in self.nodes if len(p) == 1), key=lambda p: (self.cover(p) & wait).length, default=None)
+        return self._recorded(path, self.cover(path) & wait) if path is not None else None
+
+    def _recorded(self, path: Path, ran: Cover) -> Holding:
+        """From a stage that ran for most of the wait down to the lowest such."""
+        busiest = self._busiest_input(path, ran)
+        if busiest is not None:
+            return self._recorded(*busiest)
+        inputs = self.inputs(path)
+        waits = _HANDS_OVER.fullmatch(path[-1]) or (_PARALLEL.match(path[-1]) and not any(len(self.nodes[o]) for o in inputs))
+        return self._begun_before(path, ran) if waits else Holding(path, False, ran, self._longest_input(path))
+
+    def _begun_before(self, path: Path, ran: Cover) -> Holding:
+        """What ``path`` waits for: the first stage beneath it that does something and whose inputs were seen to be quick."""
+        inputs = self.inputs(path)
+        only = inputs[0] if len(inputs) == 1 else None
+        if only is None or not (_PASSES_ON.match(path[-1]) or not len(self.nodes[only])):
+            return Holding(path, True, ran, self._longest_input(path))
+        busiest = self._busiest_input(only, ran)
+        return self._recorded(*busiest) if busiest is not None else self._begun_before(only, ran)
+
+    def _busiest_input(self, path: Path, ran: Cover) -> tuple[Path, Cover] | None:
+        """The input that runs longest, if the inputs run for most of the time."""
+        below = {other: self.cover(other) & ran for other in self.inputs(path)}
+        if not below or sum(cover.length for cover in below.values()) < INPUTS_SHARE * ran.length:
+            return None
+        return max(below.items(), key=lambda item: item[1].length)
+
+    def _longest_input(self, path: Path) -> int | None:
+        lengths = [self.trace.end[self.nodes[o]] - self.trace.start[self.nodes[o]] for o in self.inputs(path)]
+        return max((int(each.max()) for each in lengths if len(each)), default=None)
+
+
+def _on_tf_data(trace: Trace) -> Bool:
+    codes = [code for code, device in enumerate(trace.devices) if device.name == TF_DATA]
+    if not codes:
+        return np.zeros(trace.n, bool)
+    result: Bool = np.isin(trace.device, codes) & trace.counted
+    return result
+
+
+def path_of(name: str) -> Path:
+    """``Iterator::Root::Interleave[2]::Map`` -> Root, Interleave, Map; nothing for an op.
+
+    A distribution strategy has a Generator for each device, which reads from the dataset itself: it is left out.
+    """
+    path = tuple(_NUMBER.sub("", name[len(STAGE) :]).split("::")) if name.startswith(STAGE) else ()
+    return () if path[-1:] == ("Generator",) and path[-2:-1] != ("FlatMap",) else path

@@ -1,0 +1,104 @@
+"""What a profile says of the host beside its ops: calls of functions, their tracing and compiling, turns of the executor."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tftracer.trace.arrays.intervals import Cover
+from tftracer.trace.arrays.types import Int32, Int64
+from tftracer.trace.decode.xplane import Plane, Space, read_space, stats_of
+from tftracer.trace.decode.xspace import HOST, epoch_of
+from tftracer.trace.model import Trace
+
+_RUNS = re.compile(r"EagerKernelExecute|KernelAndDeviceFunc::Run")
+_HLO = "/host:metadata"  # the plane that lists XLA's programs
+_PROGRAM = re.compile(r"(.*)\(\d+\)")
+
+
+@dataclass(frozen=True)
+class FunctionCall:
+    """One call of a tf.function from Python."""
+
+    name: str
+    start: int  # ns since the trace's origin; below 0 where it began before the first op
+    end: int
+    was_traced: bool  # in this call
+    times_traced: int  # so far; 0: the profile does not tell
+    runs_at: int  # when TensorFlow began to run what was traced; ``start`` where the profile does not tell
+
+
+@dataclass(frozen=True)
+class HostEvents:
+    """The events of the host's threads, [n] each, in ns since the trace's origin."""
+
+    plane: Plane
+    names: dict[int, str]  # id of an event's metadata -> name
+    start: Int64
+    end: Int64
+    programs: dict[str, int]  # compiled by XLA so far: module -> how many
+
+    @classmethod
+    def of(cls, trace: Trace) -> HostEvents | None:
+        """None where the trace is no profile, or has no host."""
+        space = read_space(trace.raw) if trace.source == "xspace" and trace.raw else None
+        plane = space.plane(HOST) if space else None
+        if space is None or plane is None:
+            return None
+        names = {kind: metadata.name.decode("utf-8", "replace") for kind, metadata in plane.metadata.items()}
+        start = plane.events.start - (trace.origin_ns - epoch_of(space))
+        return cls(plane, names, start, start + plane.events.duration, _programs(space))
+
+    def rows(self, pattern: re.Pattern[str]) -> Int64:
+        """The events whose name begins with the pattern, ascending."""
+        kinds = [kind for kind, name in self.names.items() if pattern.match(name)]
+        return np.flatnonzero(np.isin(self.plane.events.kind, kinds))
+
+    def cover(self, rows: Int64) -> Cover:
+        return Cover.of(self.start[rows], self.end[rows])
+
+    def threads(self, rows: Int64) -> Int64:
+        """The distinct threads of some events, as ``Trace.thread`` has them."""
+        lines: Int32 = np.unique(self.plane.events.line[rows])
+        return np.array([self.plane.lines[line].id & 0xFFFFFFFFFFFF for line in lines.tolist()], np.int64)
+
+    def settings(self, pattern: re.Pattern[str], stats: Sequence[str]) -> dict[str, dict[str, str]]:
+        """Name of an event -> those of the stats that its last event has."""
+        rows = self.rows(pattern)
+        columns = stats_of(self.plane, rows, stats)
+        result: dict[str, dict[str, str]] = {}
+        for place, kind in enumerate(self.plane.events.kind[rows].tolist()):
+            told = result.setdefault(self.names[kind], {})
+            told.update({n: s.text(self.plane, place) or str(int(s.number[place])) for n, s in columns.items() if s.has[place]})
+        return result
+
+    def function_calls(self) -> list[FunctionCall]:
+        """The outermost calls, in the order of time."""
+        rows = np.arange(len(self.start))
+        stats = stats_of(self.plane, rows, ["tf_function_call", "tracing_count"])
+        how, counts = stats["tf_function_call"], stats["tracing_count"]
+        calls: list[FunctionCall] = []
+        marked = np.flatnonzero(how.has)
+        for row in marked[np.argsort(self.start[marked], kind="stable")].tolist():
+            if not calls or self.start[row] >= calls[-1].end:
+                traced = how.text(self.plane, row).startswith("traced")
+                calls.append(self._call(row, traced, int(counts.number[row]) if counts.has[row] else 0))
+        return calls
+
+    def _call(self, row: int, was_traced: bool, times_traced: int) -> FunctionCall:
+        start, end = int(self.start[row]), int(self.end[row])
+        runs = self.rows(_RUNS)
+        inside = runs[(self.start[runs] >= start) & (self.end[runs] <= end)]
+        longest = inside[np.argsort(self.start[inside] - self.end[inside], kind="stable")[:1]]
+        runs_at = int(self.start[longest[0]]) if len(longest) else start
+        return FunctionCall(self.names.get(int(self.plane.events.kind[row]), ""), start, end, was_traced, times_traced, runs_at)
+
+
+def _programs(space: Space) -> dict[str, int]:
+    plane = space.plane(_HLO)
+    modules = [_PROGRAM.fullmatch(m.name.decode("utf-8", "replace")) for m in plane.metadata.values()] if plane else []
+    names = [module.group(1) for module in modules if module]
+    return {name: names.count(name) for name in dict.fromkeys(names)}

@@ -1,0 +1,145 @@
+"""A step that waits for its input: for ops such as IteratorGetNext, and in a profile for a stage of tf.data, which it names."""
+
+from __future__ import annotations
+
+import re
+
+from tftracer.contract.trace import Sentence
+from tftracer.trace.analyses.tf_data import STAGE, Holding, Path, path_of
+from tftracer.trace.arrays.intervals import Cover
+from tftracer.trace.units import duration, percent
+from tftracer.trace.verdict.step import Step, evidence_of, mask, sentence
+
+INPUT_SHARE = 0.20  # of the step in which nothing but input ops runs
+STAGE_PYTHON_SHARE = 0.50  # of the wait in which a Python function of tf.data runs
+
+#: What a stage tells of itself: its parallel calls, its buffer, and whether TensorFlow sets them.
+SETTINGS = ("parallelism", "autotune", "buffer_size", "buffered_elements", "name")
+WORK_AHEAD = (
+    "Let the input pipeline work ahead of the step: tf.data with map(num_parallel_calls=tf.data.AUTOTUNE), prefetch, cache, "
+    "interleave over files; more threads for a queue. Or do some of its work once, when the data is written."
+)
+PYTHON = (
+    "Write the Python function with TensorFlow ops: num_parallel_calls helps little where it holds the GIL. Or call it once and "
+    "keep what it returns: dataset.cache(), or write the data in that form."
+)
+ONCE = "cache() behind it if the data fits, or do its work once, when the data is written"
+#: What to do about a stage: pattern of its name -> advice. The first that matches.
+ADVICE: tuple[tuple[re.Pattern[str], str], ...] = (
+    (
+        re.compile(r"Generator"),
+        "A Python generator makes one element at a time and holds the GIL. Read the data with tf.data itself (TFRecordDataset, "
+        "from_tensor_slices), or interleave several generators with num_parallel_calls.",
+    ),
+    (
+        re.compile(r"Parallel(Map|Filter|Batch|Interleave)|MapAndBatch"),
+        f"Make its function cheaper; {ONCE}. More calls at a time (num_parallel_calls=tf.data.AUTOTUNE) help only while cores "
+        "are idle.",
+    ),
+    (re.compile(r"Map|Filter|Scan"), f"map(..., num_parallel_calls=tf.data.AUTOTUNE) runs several calls at a time. Or: {ONCE}."),
+    (
+        re.compile(r"FlatMap|Interleave"),
+        "interleave(..., num_parallel_calls=tf.data.AUTOTUNE) reads several inputs at a time. Or read fewer, larger files.",
+    ),
+    (
+        re.compile(r"TFRecord|TextLine|FixedLength|\w*Reader|Csv|FileCache|\w*Cache"),
+        "Read several files at a time: interleave(..., num_parallel_calls=tf.data.AUTOTUNE); put the data on a faster disk; "
+        "cache() it in memory if it fits.",
+    ),
+    (re.compile(r"Shuffle"), "A smaller shuffle buffer fills sooner; shuffle file names or indices instead of large elements."),
+    (re.compile(r"\w*Batch"), "batch(..., num_parallel_calls=tf.data.AUTOTUNE) copies several elements at a time."),
+)
+
+
+def input_pipeline(step: Step) -> Sentence | None:
+    """Input ops run and nothing else does. What tf.data does ahead of the step, in threads of its own, is no wait."""
+    chosen = step.waits_for_input
+    alone = step.cover(chosen) - step.activity.compute - step.activity.communication - step.activity.copies
+    share = alone.length / step.ns
+    if share < INPUT_SHARE:
+        return None
+    numbers = {"waited_ns": float(alone.length), "ops": float(chosen.sum())}
+    holding = step.stages.holding(alone) if step.stages.nodes else None
+    if holding is not None:
+        return _stage(step, holding, alone, numbers)
+    nodes = step.longest(chosen)
+    return sentence(
+        "input_bound",
+        f"Input ops run for {duration(alone.length)} ({percent(share)}) in which nothing else does; the longest is "
+        f"{step.describe(nodes[0])}.",
+        WORK_AHEAD,
+        share,
+        numbers,
+        evidence_of(step, nodes, "budget"),
+    )
+
+
+def _stage(step: Step, holding: Holding, alone: Cover, numbers: dict[str, float]) -> Sentence:
+    share = alone.length / step.ns
+    settings = _settings(step)
+    ran = (holding.cover & alone).length
+    python = step.cover(step.stages.ops & step.python_ops) & alone
+    in_python = python.length >= STAGE_PYTHON_SHARE * alone.length
+    told = _began_before(holding, settings) if holding.began_before else _recorded(holding, settings.get(holding.path, {}), ran)
+    text = f"The step waits {duration(alone.length)} ({percent(share)}) for tf.data. {told}"
+    if in_python:
+        text += f" A Python function of tf.data runs for {duration(python.length)} of that time."
+    if holding.path[1:2] and not any(name == "Prefetch" for name in holding.path):
+        text += " Nothing is prefetched."
+    nodes = step.longest(mask(step.trace, step.stages.nodes[holding.path])) or step.longest(step.waits_for_input)
+    numbers |= {"stage_ns": float(ran)} if not holding.began_before else {}
+    return sentence(
+        "input_bound",
+        text,
+        PYTHON if in_python and holding.path[-1] != "Generator" else _advice(holding.path),
+        share,
+        {**numbers, **({"python_ns": float(python.length)} if in_python else {})},
+        evidence_of(step, nodes, "budget"),
+    )
+
+
+def _settings(step: Step) -> dict[Path, dict[str, str]]:
+    told = step.host.settings(re.compile(STAGE), SETTINGS) if step.host is not None else {}
+    return {path_of(name): settings for name, settings in told.items()}
+
+
+def _recorded(holding: Holding, settings: dict[str, str], ran: int) -> str:
+    calls = _at_a_time(holding, settings)
+    return f"The stage that holds it up is {_place(holding.path)}, which runs for {duration(ran)} of that{calls}."
+
+
+def _at_a_time(holding: Holding, settings: dict[str, str]) -> str:
+    """How many calls a stage runs at once, where it says so."""
+    parallelism = settings.get("parallelism", "")
+    if parallelism.isdigit():
+        calls = "1 call" if parallelism == "1" else f"{parallelism} calls"
+        return f", {calls} at a time{' (set by TensorFlow)' if settings.get('autotune') == 'true' else ''}"
+    filled, size = settings.get("buffered_elements", ""), settings.get("buffer_size", "")
+    if filled.isdigit() and size.isdigit() and int(filled) + 1 < int(size):
+        return f"; its buffer holds {int(filled):,} of {int(size):,} elements"
+    return ", one call at a time" if holding.path[-1] in ("Map", "Filter", "FlatMap", "Interleave") else ""
+
+
+def _began_before(holding: Holding, settings: dict[Path, dict[str, str]]) -> str:
+    stage = holding.path[-1]
+    if stage in ("Prefetch", "Root", "Model"):
+        source = re.fullmatch(r"inject/prefetch_(\w+?)(?:Dataset\w*)?/.*", settings.get(holding.path, {}).get("name", ""))
+        of = f", {source.group(1)}," if source else ""
+        return (
+            f"{_place(holding.path)} has nothing ready: what it reads from{of} was at work before the trace began, so its time "
+            "is not recorded."
+        )
+    inputs = f"; what it reads took {duration(holding.inputs_ns)}" if holding.inputs_ns is not None else ""
+    return (
+        f"The stage that holds it up is probably {_place(holding.path)}: it was at work before the trace began, so its own time "
+        f"is not recorded{inputs}."
+    )
+
+
+def _place(path: Path) -> str:
+    """A stage and where it lies: ``Map (Root > Prefetch > Map)``."""
+    return f"{path[-1]} ({' > '.join(path)})"
+
+
+def _advice(path: Path) -> str:
+    return next((advice for pattern, advice in ADVICE if pattern.match(path[-1])), WORK_AHEAD)
