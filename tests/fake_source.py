@@ -10,7 +10,9 @@ import numpy as np
 
 from tftracer.contract.basics import Column
 from tftracer.contract.session import Loaded, Run, Session, StepTimes, TraceRecord
+from tftracer.contract.stalls import GapProfile, RunStalls, Stall, StallDetail, StallList
 from tftracer.errors import StorageError, UnknownError, UnsupportedError
+from tftracer.session.slow.messages import no_gaps
 from tftracer.session.source import Listener
 from tftracer.trace.model import TraceContext
 
@@ -63,10 +65,32 @@ def a_run(run_id: int, traces: list[TraceRecord]) -> Run:
         "first_run_at": 1_700_000_001.0,
         "last_run_at": 1_700_000_002.0,
         "pending_traces": 0,
+        "slow_steps": {"count": 0, "longest_s": None, "last_at": None, "text": "", "gaps_at": None},
         "between_steps_s": 0.001,
         "traced_overhead_s": None,
         "recent_s": [0.01, 0.02, 0.03],
         "traces": traces,
+    }
+
+
+def a_stall_message(stall_id: int) -> Stall:
+    return {
+        "id": stall_id,
+        "run_id": 1,
+        "step": 2,
+        "where": "between",
+        "started_at": 1_700_000_001.5,
+        "duration_s": 0.3,
+        "expected_s": 0.02,
+        "cause": "python",
+        "text": "Python code at load_batch() (train.py:88)",
+        "evidence": [],
+        "uncertainty": "",
+        "lines": [],
+        "other_lines": [],
+        "samples": 60,
+        "trace_id": None,
+        "every": None,
     }
 
 
@@ -130,6 +154,40 @@ class FakeSource:
             "max_s": column([0.01, 0.02, 0.03], "f4"),
             "traced": column([2], "f8"),
         }
+
+    def run_stalls(self, run_id: int) -> RunStalls:
+        self.run(run_id)
+        return {
+            "run_id": 1,
+            "stalls": [a_stall_message(1)],
+            "count": 1,
+            "periods": [],
+            "marks": [],
+            "changes": [],
+            "drift": None,
+            "median_s": 0.02,
+            "p99_s": 0.03,
+            "max_s": 0.03,
+        }
+
+    def all_stalls(self) -> StallList:
+        return {"stalls": [a_stall_message(1)], "count": 1, "periods": []}
+
+    def stall(self, stall_id: int) -> StallDetail:
+        if stall_id != 1:
+            raise UnknownError(f"There is no slow step {stall_id}.")
+        empty: Any = {"frames": [], "parent": [], "frame": [], "seconds": [], "samples": [], "samples_left_out": 0}
+        return {"stall": a_stall_message(1), "stacks": empty}
+
+    def gaps(self, run_id: int) -> GapProfile:
+        self.run(run_id)
+        return no_gaps(run_id, "none", "Not sampled.")
+
+    def sample_gaps(self, run_id: int) -> None:
+        if not self.live:
+            raise UnsupportedError("A reopened session has no training to sample.")
+        self.run(run_id)
+        self.asked.append(("gaps", run_id))
 
     def trace_record(self, trace_id: int) -> TraceRecord:
         for record in self.traces:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypedDict
 
 from tftracer.contract.basics import Column, Finding
+from tftracer.contract.stalls import SlowSteps
 
 #: Why a step was traced: on the page or by trace_next; by global tracing; the script's own RunOptions; expected to be slow.
 AskedBy = Literal["user", "global", "script", "slow"]
@@ -103,6 +104,7 @@ class Run(RunStatistics):
     feeds: list[str]
     options: str
     pending_traces: int
+    slow_steps: SlowSteps
     traces: list[TraceRecord]
 
 

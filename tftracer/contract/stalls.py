@@ -9,6 +9,10 @@ StallCause = Literal["gc", "machine", "disk", "hook", "callback", "py_function",
 #: Whose code a line is. "hook": a method of another SessionRunHook or of a Keras callback.
 CodeKind = Literal["script", "library", "hook", "thread"]
 MarkKind = Literal["gc", "checkpoint", "host"]
+#: Of a stall: in session.run or the compiled function, or between it and the step before.
+Place = Literal["inside", "between"]
+#: Of a gap profile. "none": never sampled.
+GapState = Literal["none", "sampling", "ready"]
 
 
 class CodeLine(TypedDict):
@@ -30,7 +34,7 @@ class Stall(TypedDict):
     id: int
     run_id: int
     step: int | None  # the slow step, or the one that the gap came before; None: not known
-    where: Literal["inside", "between"]  # of session.run or the compiled function
+    where: Place
     started_at: float
     duration_s: float
     expected_s: float | None  # the median of the run when it happened
@@ -77,7 +81,7 @@ class Period(TypedDict):
 
     run_id: int
     every: int  # steps
-    where: Literal["inside", "between"]
+    where: Place
     times: int  # how many fit
     duration_s: float  # median
     cause: StallCause
@@ -126,7 +130,6 @@ class RunStalls(TypedDict):
     median_s: float | None
     p99_s: float | None
     max_s: float | None
-    watch: str  # why stalls are not looked for, or no longer; "" where they are
 
 
 class StallList(TypedDict):
@@ -144,13 +147,14 @@ class SlowSteps(TypedDict):
     longest_s: float | None
     last_at: float | None
     text: str  # the period, or the newest stall, in words; "" without any
+    gaps_at: float | None  # when the time between its steps was sampled
 
 
 class GapProfile(TypedDict):
     """Where the time between a run's steps goes, by line (GET /api/runs/ID/gaps)."""
 
     run_id: int
-    state: Literal["none", "sampling", "ready"]  # none: never sampled
+    state: GapState
     sampled_at: float | None  # when it began
     duration_s: float | None
     steps: int  # that ended in this time

@@ -159,6 +159,7 @@ def session_of(record: TraceRecord) -> SessionMessage:
         "first_run_at": record["started_at"],
         "last_run_at": record["started_at"],
         "pending_traces": 0,
+        "slow_steps": {"count": 0, "longest_s": None, "last_at": None, "text": "", "gaps_at": None},
         "between_steps_s": None,
         "traced_overhead_s": None,
         "recent_s": [],

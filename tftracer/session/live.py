@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tftracer.contract.session import Loaded, Run, Session, StepTimes, TraceRecord
+from tftracer.contract.stalls import GapProfile, RunStalls, StallDetail, StallList
 from tftracer.errors import UnsupportedError
 from tftracer.session import lifecycle, loading
 from tftracer.session.process_facts import process_facts
@@ -29,6 +30,9 @@ from tftracer.session.publisher import Listener, Publisher
 from tftracer.session.recorded_stalls import SlowRecords
 from tftracer.session.recorded_steps import RunHandle, StepSource
 from tftracer.session.saved import open_session
+from tftracer.session.slow import answers
+from tftracer.session.slow.reading import read_stacks
+from tftracer.session.slow.sources import with_sources
 from tftracer.session.store import SessionStore
 from tftracer.session.trace_analyzer import TraceAnalyzer
 from tftracer.session.writer import Writer
@@ -106,7 +110,7 @@ class LiveSession:
                 self.store.open_spool(self._spool_dir)
                 self._unwatch = lifecycle.watch(self)
                 publish = self._publisher.publish
-                self._writer = Writer(self._steps, self.store, publish, self._analyzer, self.communication_ops)
+                self._writer = Writer(self._steps, self._steps.slow, self.store, publish, self._analyzer, self.communication_ops)
                 self._writer.start()
         return self
 
@@ -161,6 +165,24 @@ class LiveSession:
     def step_times(self, run_id: int) -> StepTimes:
         return self.store.step_times(run_id)
 
+    def run_stalls(self, run_id: int) -> RunStalls:
+        return self.store.run_stalls(run_id)
+
+    def all_stalls(self) -> StallList:
+        with self.store.lock:
+            return answers.all_stalls(self.store.model)
+
+    def stall(self, stall_id: int) -> StallDetail:
+        with self.store.lock:
+            stall, payload = answers.one_stall(self.store.model, stall_id), self.store.model.slow.stall(stall_id).stacks
+            origin = self.store.model.run(stall["run_id"]).origin
+        stacks = read_stacks(payload)
+        return {"stall": stall, "stacks": stacks if origin else with_sources(stacks, self.session()["started_at"])}
+
+    def gaps(self, run_id: int) -> GapProfile:
+        with self.store.lock:
+            return answers.gaps(self.store.model, run_id, self._steps.slow.profile_requested.is_set())
+
     def trace_record(self, trace_id: int) -> TraceRecord:
         return self.store.trace_record(trace_id)
 
@@ -196,6 +218,12 @@ class LiveSession:
             raise UnsupportedError(live.handle.refusal)
         self._steps.requests.request(live.handle, steps)
         self._publisher.publish({"type": "run", "payload": self.store.run(run_id)})
+
+    def sample_gaps(self, run_id: int) -> None:
+        """Sample the next 10 s between steps."""
+        if self.store.run(run_id)["origin"]:
+            raise UnsupportedError(f"Run {run_id} was loaded from a file: there is no training in it to be sampled.")
+        self._steps.slow.profile_requested.set()
 
     def set_trace_all(self, on: bool) -> None:
         self._analyzer.start_in_background()

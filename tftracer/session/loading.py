@@ -6,9 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tftracer.contract.session import Loaded, Run, TraceRecord
+from tftracer.contract.stalls import Stall
 from tftracer.session import records
 from tftracer.session.model import is_analyzed
 from tftracer.session.saved import SavedSession
+from tftracer.session.slow.log import SlowLog
+from tftracer.session.slow.records import copied_stall_part
 from tftracer.session.store import SessionStore
 
 
@@ -32,10 +35,21 @@ def _load_run(
 ) -> None:
     state = replace(other.run_state(run["id"]), origin=origin, traces={}, history=[])
     run_id = store.add_loaded_run(state, other.history(run["id"]))
+    _load_slow(store, other.slow_log(), run["id"], run_id)
     for trace in run["traces"]:
         record = _load_trace(store, other, trace["id"], run_id)
         if analyze_later and not is_analyzed(record):
             analyze_later(record)
+
+
+def _load_slow(store: SessionStore, log: SlowLog, run_id: int, new_id: int) -> None:
+    for state in log.of_run(run_id):
+        message: Stall = {**state.message, "id": store.next_stall_id(), "run_id": new_id}
+        store.add_stall(message, state.number, copied_stall_part(replace(state, message=message)))
+    for period in log.periods_of(run_id):
+        store.put_period({**period, "run_id": new_id})
+    if run_id in log.gaps:
+        store.put_gaps({**log.gaps[run_id], "run_id": new_id})
 
 
 def _load_trace(store: SessionStore, other: SavedSession, trace_id: int, run_id: int) -> TraceRecord:

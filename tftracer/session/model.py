@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from tftracer.contract.session import Run, RunStatistics, Session, TraceRecord
 from tftracer.errors import UnknownError
+from tftracer.session.slow.log import SlowLog
 from tftracer.storage.tftrace import Record, StoredPayload
 from tftracer.trace.model import TraceContext
 
@@ -68,6 +69,7 @@ class SessionModel:
         self.facts = facts
         self.runs: dict[int, RunState] = {}
         self.traces: dict[int, TraceState] = {}
+        self.slow = SlowLog()
         self._last_run_id = 0
         self._last_trace_id = 0  # also of removed traces: numbers are never used again
 
@@ -98,6 +100,7 @@ class SessionModel:
             "feeds": list(run.feeds),
             "options": run.options,
             "pending_traces": pending,
+            "slow_steps": self.slow.slow_steps(run.id),
             "traces": [self.traces[trace_id].record.copy() for trace_id in run.traces],
         }
 

@@ -12,13 +12,18 @@ from typing import Any, cast
 
 from tftracer.contract.session import RunStatistics, Session, TraceRecord
 from tftracer.session.model import RECENT_STEPS, RunState, SessionModel, TraceState
+from tftracer.session.slow import reading as slow_reading
 from tftracer.storage import untrusted
 from tftracer.storage.reader import Reader
 from tftracer.storage.tftrace import (
+    GAPS,
     HISTORY,
+    MARKS,
+    PERIOD,
     RECORD_TYPES,
     RUN,
     SESSION,
+    STALL,
     STEPS,
     TRACE,
     TRACE_FACTS,
@@ -109,7 +114,7 @@ TRACE_FIELDS: Fields = {
     "bytes": count,
     "stored_bytes": count,
     "devices": texts,
-    "asked_by": one_of("user", "global", "script"),
+    "asked_by": one_of("user", "global", "script", "slow"),
     "findings": findings,
     "headline": text,
     "note": text,
@@ -268,6 +273,16 @@ def _apply_trace_removed(model: SessionModel, record: Record) -> None:
     model.remove_trace(count(record.meta.get("id")))
 
 
+def _apply_slow(model: SessionModel, record: Record) -> None:
+    run = _run_of(model, record)
+    if run:
+        slow_reading.apply(model.slow, record, run.id)
+
+
+def _apply_marks(model: SessionModel, record: Record) -> None:
+    slow_reading.apply(model.slow, record, 0)
+
+
 _APPLIERS: dict[str, Callable[[SessionModel, Record], None]] = {
     SESSION: _apply_session,
     RUN: _apply_run,
@@ -276,4 +291,8 @@ _APPLIERS: dict[str, Callable[[SessionModel, Record], None]] = {
     TRACE: _apply_trace,
     TRACE_FACTS: _apply_trace_facts,
     TRACE_REMOVED: _apply_trace_removed,
+    STALL: _apply_slow,
+    PERIOD: _apply_slow,
+    GAPS: _apply_slow,
+    MARKS: _apply_marks,
 }

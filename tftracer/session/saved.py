@@ -10,11 +10,15 @@ from pathlib import Path
 from typing import Any, cast
 
 from tftracer.contract.session import Loaded, Run, Session, StepTimes, TraceRecord
+from tftracer.contract.stalls import GapProfile, RunStalls, StallDetail, StallList
 from tftracer.errors import FormatError, TracerError, UnsupportedError
 from tftracer.session import step_columns
 from tftracer.session.model import RunState, SessionModel, TraceState, is_analyzed
 from tftracer.session.publisher import Listener, Publisher
 from tftracer.session.reading import read_model
+from tftracer.session.slow import answers
+from tftracer.session.slow.log import SlowLog
+from tftracer.session.slow.reading import read_stacks
 from tftracer.session.snapshot import ReadHistory, Snapshot
 from tftracer.session.step_history import History
 from tftracer.storage import save, untrusted
@@ -53,6 +57,25 @@ class SavedSession:
             run = self._model.run(run_id)
         return step_columns.step_times(run_id, step_columns.read_history(run.history))
 
+    def run_stalls(self, run_id: int) -> RunStalls:
+        with self._lock:
+            run = self._model.run(run_id)
+            answer, marks = answers.run_stalls(self._model, run_id), self._model.slow.all_marks()
+        return answers.with_history(answer, step_columns.read_history(run.history), run.statistics, marks)
+
+    def all_stalls(self) -> StallList:
+        with self._lock:
+            return answers.all_stalls(self._model)
+
+    def stall(self, stall_id: int) -> StallDetail:
+        with self._lock:
+            stall, payload = answers.one_stall(self._model, stall_id), self._model.slow.stall(stall_id).stacks
+        return {"stall": stall, "stacks": read_stacks(payload)}
+
+    def gaps(self, run_id: int) -> GapProfile:
+        with self._lock:
+            return answers.gaps(self._model, run_id, False)
+
     def trace_record(self, trace_id: int) -> TraceRecord:
         with self._lock:
             return self._model.trace(trace_id).record.copy()
@@ -78,6 +101,10 @@ class SavedSession:
         with self._lock:
             run = self._model.run(run_id)
         return step_columns.read_history(run.history)
+
+    def slow_log(self) -> SlowLog:
+        with self._lock:
+            return self._model.slow
 
     def snapshot(self) -> Snapshot:
         def history_of(run: RunState) -> ReadHistory:
@@ -137,6 +164,9 @@ class SavedSession:
     def request_traces(self, run_id: int | None, steps: int) -> None:
         raise _ended()
 
+    def sample_gaps(self, run_id: int) -> None:
+        raise _ended("sampled")
+
     def set_trace_all(self, on: bool) -> None:
         raise _ended()
 
@@ -164,6 +194,7 @@ class SavedSession:
             for trace in other.traces_of(run.id):
                 record: TraceRecord = {**trace.record, "id": self._model.next_trace_id(), "run_id": added.id}
                 self._model.add_trace(replace(trace, record=record))
+            self._model.slow.add_run(other.slow, run.id, added.id)
         return len(other.runs), len(other.traces)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
@@ -173,8 +204,8 @@ class SavedSession:
         """The file closes when the last reader of its traces is done."""
 
 
-def _ended() -> UnsupportedError:
-    return UnsupportedError("This session was reopened from a file: there is no training in it that could be traced.")
+def _ended(what: str = "traced") -> UnsupportedError:
+    return UnsupportedError(f"This session was reopened from a file: there is no training in it that could be {what}.")
 
 
 # --------------------------------------------------------------------------------------------------------------- opening

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from tftracer.contract.session import RunStatistics, Session
 from tftracer.session import records
 from tftracer.session.model import RunState, SessionModel, TraceState
+from tftracer.session.slow.log import SlowLog
+from tftracer.session.slow.records import all_parts
 from tftracer.session.step_history import History
 from tftracer.storage.spool import NewRecord
 
@@ -16,11 +18,12 @@ ReadHistory = Callable[[], History]
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The traces' payloads, and the histories of loaded runs, are read when their turn comes."""
+    """The payloads of traces and slow steps, and the histories of loaded runs, are read when their turn comes."""
 
     facts: Session
     runs: list[tuple[RunState, ReadHistory]]
     traces: list[TraceState]
+    slow: SlowLog
 
     @classmethod
     def of(
@@ -31,7 +34,7 @@ class Snapshot:
     ) -> Snapshot:
         """To be taken under the owner's lock."""
         runs = [(replace(run, statistics=statistics_of(run)), history_of(run)) for run in model.runs.values()]
-        return cls(model.facts.copy(), runs, [replace(trace) for trace in model.traces.values()])
+        return cls(model.facts.copy(), runs, [replace(trace) for trace in model.traces.values()], model.slow.copy())
 
     def parts(self) -> Iterator[NewRecord]:
         yield records.session_part(self.facts)
@@ -40,3 +43,4 @@ class Snapshot:
             yield records.history_part(run, history())
         for trace in self.traces:
             yield records.copied_trace_part(trace)
+        yield from all_parts(self.slow)

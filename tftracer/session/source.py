@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from tftracer.contract.session import Loaded, Run, Session, StepTimes, TraceRecord
+from tftracer.contract.stalls import GapProfile, RunStalls, StallDetail, StallList
 from tftracer.session.publisher import Listener
 from tftracer.trace.model import TraceContext
 
@@ -24,6 +25,17 @@ class SessionSource(Protocol):
     def run(self, run_id: int) -> Run: ...
 
     def step_times(self, run_id: int) -> StepTimes: ...
+
+    def run_stalls(self, run_id: int) -> RunStalls: ...
+
+    def all_stalls(self) -> StallList: ...
+
+    def stall(self, stall_id: int) -> StallDetail: ...
+
+    def gaps(self, run_id: int) -> GapProfile: ...
+
+    def sample_gaps(self, run_id: int) -> None:
+        """Sample the time between the steps for the next 10 s. ``UnsupportedError`` where no training runs."""
 
     def trace_record(self, trace_id: int) -> TraceRecord: ...
 

@@ -1,4 +1,4 @@
-"""The thread ``tftracer-writer``: takes steps from the training's queue, counts, publishes and writes them."""
+"""The thread ``tftracer-writer``: takes steps and slow steps from the training's queues, counts, publishes and writes them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tftracer.session.launcher import detect_launcher
 from tftracer.session.missing_traces import MissingTraces
 from tftracer.session.publisher import Publish
 from tftracer.session.recorded_steps import MISSED, Capture, RunHandle, Settled, StepSource, Traced
+from tftracer.session.slow.writer import SlowWriter
 from tftracer.session.step_history import Doubles, History
 from tftracer.session.step_statistics import LiveRun
 from tftracer.session.store import SessionStore
@@ -34,13 +35,20 @@ LIVE_STEPS = 500  # in one update of the page
 
 class StepWriter:
     def __init__(
-        self, steps: StepSource, store: SessionStore, publish: Publish, traces: TraceWriter, missing: MissingTraces
+        self,
+        steps: StepSource,
+        slow: SlowWriter,
+        store: SessionStore,
+        publish: Publish,
+        traces: TraceWriter,
+        missing: MissingTraces,
     ) -> None:
         self._steps = steps
         self._store = store
         self._publish = publish
         self._traces = traces
         self._missing = missing
+        self._slow = slow
         self._guard = Guard(store.problems, steps.failed)
         self._unpublished: dict[int, list[tuple[float, float]]] = {}  # run id -> (start, duration) since the last update
         self._next_publish = self._next_flush = 0.0
@@ -77,6 +85,7 @@ class StepWriter:
     def _work(self, at_once: bool) -> None:
         self._steps.restore_failed_claims()
         self._count()
+        self._slow.take()
         self._look_around()
         now = perf_counter()
         if now >= self._next_publish or at_once:
@@ -90,6 +99,7 @@ class StepWriter:
     def _last_round(self) -> None:
         self._store.set_facts(ended_at=time.time(), active=False)
         self._count()
+        self._slow.take()
         self._report_missing()
         self._publish_steps()
         self._write()
@@ -169,6 +179,7 @@ class StepWriter:
         for run in list(self._store.live_runs.values()):
             if run.unwritten.changed:
                 self._write_run(run)
+        self._slow.write()
         spool = self._store.spool
         if spool.superfluous_bytes > max(SUPERFLUOUS_BYTES, spool.size // 2) or spool.superfluous_records > SUPERFLUOUS_RECORDS:
             self._traces.put(self._store.rewrite)

@@ -11,18 +11,22 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from tftracer.contract.session import Run, RunStatistics, Session, StepTimes, TraceRecord
+from tftracer.contract.stalls import GapProfile, Period, RunStalls, Stall
 from tftracer.errors import StorageError, TracerError
 from tftracer.session import records, retention, step_columns
 from tftracer.session.model import RunState, SessionModel, TraceState
 from tftracer.session.problems import Problems
 from tftracer.session.publisher import Publish
 from tftracer.session.recorded_steps import RunHandle
+from tftracer.session.slow import answers
+from tftracer.session.slow import records as slow_records
+from tftracer.session.slow.log import StallState
 from tftracer.session.snapshot import ReadHistory, Snapshot
 from tftracer.session.step_history import History
 from tftracer.session.step_statistics import LiveRun
 from tftracer.storage import save, spool_folder
-from tftracer.storage.spool import NewRecord, Spool
-from tftracer.storage.tftrace import HISTORY, TRACE, Record
+from tftracer.storage.spool import NOWHERE, NewRecord, Spool
+from tftracer.storage.tftrace import HISTORY, STALL, TRACE, Record
 from tftracer.storage.trace_payload import Payload
 from tftracer.trace.model import TraceContext
 
@@ -214,6 +218,44 @@ class SessionStore:
             self.spool.release(trace.record_bytes, trace.payload)
             self._publish({"type": "trace_removed", "payload": trace.record})
 
+    # ---------------------------------------------------------------------------------------------------- slow steps
+
+    def run_stalls(self, run_id: int) -> RunStalls:
+        with self.lock:
+            run = self.model.run(run_id)
+            answer, marks = answers.run_stalls(self.model, run_id), self.model.slow.all_marks()
+            read, statistics = self._history_of(run), self._statistics_of(run)
+        return answers.with_history(answer, read(), statistics, marks)
+
+    def next_stall_id(self) -> int:
+        with self.lock:
+            return self.model.slow.next_id()
+
+    def add_stall(self, message: Stall, number: int, part: NewRecord) -> None:
+        """``number``: of the stalls of its run. One that cannot be written now has no stacks until the session is reopened."""
+        with self.spool.lock:  # so that a rewrite sees both or none
+            try:
+                written = self._append(part)
+                state = StallState(message, number, written.payload, written.end - written.start)
+            except StorageError:
+                self.spool.write_later(part)
+                state = StallState(message, number, NOWHERE)
+            with self.lock:
+                dropped = self.model.slow.add(state)
+        for old in dropped:
+            self.spool.release(old.record_bytes, old.stacks)
+
+    def put_period(self, period: Period) -> int:
+        """In the place of the one before; the bytes that it took."""
+        with self.lock:
+            self.model.slow.periods[period["run_id"], period["where"]] = period
+        return self.write(slow_records.period_part(period))
+
+    def put_gaps(self, profile: GapProfile) -> None:
+        with self.lock:
+            self.model.slow.gaps[profile["run_id"]] = profile
+        self.write(slow_records.gaps_part(profile))
+
     # ------------------------------------------------------------------------------------------------------- writing
 
     def write(self, part: NewRecord) -> int:
@@ -265,6 +307,8 @@ class SessionStore:
         """A record lies elsewhere now."""
         if record.type == TRACE and (trace := self.model.traces.get(record.meta["id"])):
             trace.payload = record.payload
+        elif record.type == STALL:
+            self.model.slow.moved(record.meta["id"], record.payload)
         elif record.type == HISTORY and record.meta["run_id"] not in self.live_runs:
             self.model.runs[record.meta["run_id"]].history = [record]
 

@@ -12,7 +12,9 @@ from functools import partial
 from tftracer.contract.session import TraceRecord
 from tftracer.session.missing_traces import MissingTraces
 from tftracer.session.publisher import Publish
+from tftracer.session.recorded_stalls import SlowRecords
 from tftracer.session.recorded_steps import StepSource
+from tftracer.session.slow.writer import SlowWriter
 from tftracer.session.step_writer import StepWriter
 from tftracer.session.store import SessionStore
 from tftracer.session.trace_analyzer import TraceAnalyzer
@@ -27,11 +29,17 @@ class Writer:
     """``communication_ops``: the user's pattern of ops that communicate, part of each trace's context."""
 
     def __init__(
-        self, steps: StepSource, store: SessionStore, publish: Publish, analyzer: TraceAnalyzer, communication_ops: str
+        self,
+        steps: StepSource,
+        slow: SlowRecords,
+        store: SessionStore,
+        publish: Publish,
+        analyzer: TraceAnalyzer,
+        communication_ops: str,
     ) -> None:
         missing = MissingTraces()
         self._traces = TraceWriter(steps, store, analyzer, missing, communication_ops)
-        self._steps = StepWriter(steps, store, publish, self._traces, missing)
+        self._steps = StepWriter(steps, SlowWriter(slow, store), store, publish, self._traces, missing)
         self._threads = [self._steps.thread, self._traces.thread]
         if store.spool.path:
             self._traces.put(partial(tidy, store.spool.path.parent))

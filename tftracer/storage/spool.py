@@ -123,6 +123,10 @@ class Memory:
     def close(self) -> None: ...
 
 
+#: What a record that could not be written has for a payload.
+NOWHERE = StoredPayload(Memory(), 0, 0, 0, 0)
+
+
 class Spool:
     """``path`` None: in memory. ``StorageError`` when the file cannot be made."""
 

@@ -33,7 +33,7 @@ VERSION = 2
 SUFFIX = ".tftrace"
 
 #: Record types; see docs/file-format.rst. A reader skips those that it does not know.
-SESSION, RUN, STEPS, HISTORY, TRACE, TRACE_FACTS, TRACE_REMOVED, JOB, JOB_TRACE, END = (
+SESSION, RUN, STEPS, HISTORY, TRACE, TRACE_FACTS, TRACE_REMOVED, STALL, PERIOD, GAPS, MARKS, JOB, JOB_TRACE, END = (
     "session",
     "run",
     "steps",
@@ -41,11 +41,17 @@ SESSION, RUN, STEPS, HISTORY, TRACE, TRACE_FACTS, TRACE_REMOVED, JOB, JOB_TRACE,
     "trace",
     "trace_facts",
     "trace_removed",
+    "stall",
+    "period",
+    "gaps",
+    "marks",
     "job",
     "job_trace",
     "end",
 )
-RECORD_TYPES = frozenset({SESSION, RUN, STEPS, HISTORY, TRACE, TRACE_FACTS, TRACE_REMOVED, JOB, JOB_TRACE, END})
+RECORD_TYPES = frozenset(
+    {SESSION, RUN, STEPS, HISTORY, TRACE, TRACE_FACTS, TRACE_REMOVED, STALL, PERIOD, GAPS, MARKS, JOB, JOB_TRACE, END}
+)
 
 #: Limits on what a file may ask the reader to hold. TensorFlow's own protobufs end at 2 GB.
 MAX_HEADER = 4 << 20

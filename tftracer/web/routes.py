@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tftracer.contract.analyses import ANALYSES
-from tftracer.web import downloads, handlers, pages, trace_handlers
+from tftracer.web import downloads, handlers, pages, slow_handlers, trace_handlers
 from tftracer.web.guard import Guarded
 from tftracer.web.live import LiveHandler
 
@@ -17,6 +17,10 @@ API: list[Route] = [
     (r"/api/session/file", downloads.SessionFileHandler, {}),
     (r"/api/runs/(?P<run>[^/]+)/steps", handlers.StepsHandler, {}),
     (r"/api/runs/(?P<run>[^/]+)/trace", handlers.TraceRequestHandler, {}),
+    (r"/api/runs/(?P<run>[^/]+)/stalls", slow_handlers.RunStallsHandler, {}),
+    (r"/api/runs/(?P<run>[^/]+)/gaps", slow_handlers.GapsHandler, {}),
+    (r"/api/stalls", slow_handlers.StallsHandler, {}),
+    (r"/api/stalls/(?P<stall>[^/]+)", slow_handlers.StallHandler, {}),
     (r"/api/tracing", handlers.TracingHandler, {}),
     (r"/api/traces/(?P<trace>[^/]+)", handlers.TraceHandler, {}),
     (r"/api/traces/(?P<trace>[^/]+)/note", handlers.NoteHandler, {}),

@@ -35,6 +35,10 @@ export type CodeKind = "script" | "library" | "hook" | "thread";
 
 export type MarkKind = "gc" | "checkpoint" | "host";
 
+export type Place = "inside" | "between";
+
+export type GapState = "none" | "sampling" | "ready";
+
 /** A line of Python code and its share of the time: the script's nearest line, with what it called folded into it. */
 export interface CodeLine {
   file: string;
@@ -141,7 +145,6 @@ export interface RunStalls {
   median_s: number | null;
   p99_s: number | null;
   max_s: number | null;
-  watch: string;
 }
 
 /** The stalls of all runs (GET /api/stalls). */
@@ -157,6 +160,7 @@ export interface SlowSteps {
   longest_s: number | null;
   last_at: number | null;
   text: string;
+  gaps_at: number | null;
 }
 
 /** Where the time between a run's steps goes, by line (GET /api/runs/ID/gaps). */
@@ -275,6 +279,7 @@ export interface Run {
   feeds: string[];
   options: string;
   pending_traces: number;
+  slow_steps: SlowSteps;
   traces: TraceRecord[];
 }
 

@@ -1,0 +1,213 @@
+"""Slow steps in a live session, in its file, and reopened."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+from made_stalls import a_save, a_stall, put, record_slow_steps, run_of
+from recording import RAW, recording, step
+
+from tftracer.errors import FormatError, UnknownError, UnsupportedError
+from tftracer.session.saved import SavedSession, open_session
+from tftracer.session.slow.log import LONGEST, NEWEST
+from tftracer.storage.tftrace import RECORD_TYPES, header, record
+
+
+def shown(session: Any) -> dict[str, Any]:
+    """All that a session says of its slow steps."""
+    stalls, runs = session.all_stalls(), {run["id"]: run["slow_steps"] for run in session.runs()}
+    return {
+        "all": stalls,
+        "runs": {number: (session.run_stalls(number), session.gaps(number), slow) for number, slow in runs.items()},
+        "stacks": {stall["id"]: without_source(session.stall(stall["id"])) for stall in stalls["stalls"]},
+    }
+
+
+def without_source(detail: Any) -> Any:
+    """A live session adds the lines' text."""
+    frames = [{**frame, "source": ""} for frame in detail["stacks"]["frames"]]
+    return {**detail, "stacks": {**detail["stacks"], "frames": frames}}
+
+
+def test_a_live_session_shows_them(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        run = record_slow_steps(recorder)
+        found = recorder.run_stalls(run.run_id)
+        assert [(stall["step"], stall["cause"], stall["every"]) for stall in found["stalls"]] == [
+            (50, "python", None),
+            (97, "hook", 97),
+            (194, "hook", 97),
+            (291, "hook", 97),
+        ]
+        assert found["stalls"][0]["lines"][0]["function"] == "load_batch" and found["count"] == 4
+        assert found["max_s"] == found["p99_s"] == pytest.approx(0.001)
+        assert sorted(mark["kind"] for mark in found["marks"]) == ["checkpoint"] * 3 + ["gc", "host"]
+        slow = recorder.run(run.run_id)["slow_steps"]
+        assert slow["text"].startswith("Every 97th step: 310 ms before the step, CheckpointSaverHook")
+        assert slow["count"] == 4 and slow["longest_s"] == pytest.approx(0.3) and slow["gaps_at"] is not None
+        gaps = recorder.gaps(run.run_id)
+        assert gaps["share"] == pytest.approx(0.3) and gaps["gc_share"] == pytest.approx(0.1)
+        assert gaps["text"] == (
+            "Between the steps: load_batch() (train.py:88) 83%, CheckpointSaverHook (basic_session_run_hooks.py:620) 17%."
+        )
+
+
+def test_they_are_the_same_in_the_spool_of_a_killed_job_saved_and_loaded_again(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        record_slow_steps(recorder)
+        live = shown(recorder)
+        shutil.copyfile(recorder.session()["file"], tmp_path / "killed.tftrace")
+        recorder.save(str(tmp_path / "saved.tftrace"))
+        recorder.load(str(tmp_path / "killed.tftrace"))
+        first, loaded = (shown(recorder)["runs"][run["id"]] for run in recorder.runs())
+        assert [stall["text"] for stall in loaded[0]["stalls"]] == [stall["text"] for stall in first[0]["stalls"]]
+        assert loaded[2] == first[2] and loaded[1]["lines"] == first[1]["lines"]
+        recorder.save(str(tmp_path / "both.tftrace"))
+        both = shown(recorder)
+    assert shown(open_session(tmp_path / "killed.tftrace")) == live == shown(open_session(tmp_path / "saved.tftrace"))
+    assert shown(open_session(tmp_path / "both.tftrace")) == both
+    again = open_session(tmp_path / "saved.tftrace")
+    again.load(str(tmp_path / "killed.tftrace"))
+    assert len(again.all_stalls()["stalls"]) == 8 and len({stall["id"] for stall in again.all_stalls()["stalls"]}) == 8
+
+
+def test_a_slow_step_links_its_trace(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        run = run_of(recorder, 20)
+        step(recorder, 21, raw=RAW)
+        put(recorder, a_stall(run, 21, inside=True), a_stall(run, 21), a_stall(run, 5, inside=True))
+        (trace,) = recorder.run(run.run_id)["traces"]
+        stalls = recorder.run_stalls(run.run_id)["stalls"]
+        assert [stall["trace_id"] for stall in stalls] == [trace["id"], None, None]
+
+
+def test_ten_thousand_take_bounded_memory_and_disk_and_are_all_counted(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        run = run_of(recorder, 5)
+        long = a_stall(run, 1, end_ns=9_000_000_000)
+        put(recorder, long)
+        for first in range(0, 10_000, 1000):
+            put(recorder, *(a_save(run, first + number) for number in range(1000)))
+        found = recorder.run_stalls(run.run_id)
+        assert found["count"] == 10_001 and len(found["stalls"]) == NEWEST + LONGEST
+        assert found["stalls"][0]["duration_s"] == pytest.approx(8.998) and found["stalls"][-1]["step"] == 9999
+        assert recorder.store.spool.superfluous_records >= 9000 and recorder.stall(found["stalls"][0]["id"])["stacks"]["frames"]
+        recorder.store.rewrite()
+        assert recorder.stall(found["stalls"][0]["id"])["stacks"]["frames"] and recorder.store.spool.size < 1 << 20
+        spool = recorder.session()["file"]
+    assert open_session(spool).run_stalls(1)["count"] == 10_001
+
+
+def test_only_what_runs_can_be_sampled_again(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        run = run_of(recorder)
+        assert recorder.gaps(run.run_id)["state"] == "none" and "not sampled" in recorder.gaps(run.run_id)["text"]
+        recorder.sample_gaps(run.run_id)
+        assert recorder.queue.slow.profile_requested.is_set() and recorder.gaps(run.run_id)["state"] == "sampling"
+        with pytest.raises(UnknownError):
+            recorder.sample_gaps(7)
+        with pytest.raises(UnknownError):
+            recorder.stall(1)
+        recorder.save(str(tmp_path / "saved.tftrace"))
+        recorder.load(str(tmp_path / "saved.tftrace"))
+        with pytest.raises(UnsupportedError, match="loaded from a file"):
+            recorder.sample_gaps(2)
+    with pytest.raises(UnsupportedError, match="no training"):
+        open_session(tmp_path / "saved.tftrace").sample_gaps(1)
+
+
+def test_source_lines_are_for_the_owner_of_a_live_session(tmp_path: Path) -> None:
+    """Never of a file that changed since, nor of a path that a loaded session names; and never in the session's file."""
+    script, secret = tmp_path / "script.py", tmp_path / "secret.py"
+    script.write_text("import time\n    time.sleep(1)\n")
+    with recording(tmp_path) as recorder:
+        run = run_of(recorder)
+        frame = a_stall(run, 1).stacks[0].frames[0]._replace(file=str(script), line=2)
+        later = frame._replace(file=str(secret), line=1)
+        stack = a_stall(run, 1).stacks[0]._replace(frames=(frame, later))
+        put(recorder, a_stall(run, 1, stacks=(stack,), other_stacks=()))
+        secret.write_text("password = 1\n")
+        texts = [each["source"] for each in recorder.stall(1)["stacks"]["frames"]]
+        assert texts == ["", "time.sleep(1)", ""]
+        recorder.save(str(tmp_path / "saved.tftrace"))
+        recorder.load(str(tmp_path / "saved.tftrace"))
+        assert all(not each["source"] for each in recorder.stall(2)["stacks"]["frames"])
+    assert all(not each["source"] for each in open_session(tmp_path / "saved.tftrace").stall(1)["stacks"]["frames"])
+
+
+# ------------------------------------------------------------------------------------------------------------- strangers
+
+STACKS: dict[str, Any] = {
+    "frames": [{"file": "/etc/passwd", "line": 1, "function": "f", "source": "secret", "kind": "evil"}],
+    "parent": [-1, 0],
+    "frame": [0, 0],
+    "seconds": [1.0, float("nan")],
+    "samples": [1, -5],
+    "samples_left_out": "many",
+}
+
+
+def session_with(tmp_path: Path, *records: bytes) -> SavedSession:
+    path = tmp_path / "hostile.tftrace"
+    path.write_bytes(header() + record("run", {"id": 1, "title": "t"}) + b"".join(records))
+    return open_session(path)
+
+
+VALUES = [None, -1, (1 << 64) - 1, float("nan"), float("inf"), "x" * 100_000, [[]], {"a": 1}, True, b"\xff"]
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_no_value_in_a_file_breaks_the_contract(tmp_path: Path, value: Any) -> None:
+    names = [
+        *("step", "where", "started_at", "duration_s", "expected_s", "cause", "text", "evidence", "lines", "samples", "number"),
+        *("every", "times", "last_step", "next_step", "share", "gc_share", "sampled_at", "steps", "late", "state"),
+    ]
+    given = {"run_id": 1, **dict.fromkeys(names, value)}
+    marks = {"marks": [{"kind": kind, "at": value, "duration_s": value, "text": value} for kind in ("gc", value)]}
+    packed = [record(kind, given) for kind in ("period", "gaps")]
+    stall = record("stall", {**given, "id": 3}, bytes(msgpack.packb(STACKS)))
+    session = session_with(tmp_path, stall, *packed, record("marks", marks))
+    found = session.run_stalls(1)
+    assert [stall["id"] for stall in found["stalls"]] == [3] and isinstance(found["stalls"][0]["duration_s"], float)
+    assert found["stalls"][0]["where"] in ("inside", "between") and len(found["stalls"][0]["text"]) <= 1000
+    assert session.gaps(1)["state"] == "ready" and session.run(1)["slow_steps"]["count"] >= 1
+    assert session.all_stalls()["count"] >= 1
+    session.save(str(tmp_path / "again.tftrace"))
+    assert shown(open_session(tmp_path / "again.tftrace")) == shown(session)
+
+
+def test_stacks_of_a_stranger(tmp_path: Path) -> None:
+    def stacks(**changes: Any) -> Any:
+        packed = bytes(msgpack.packb({**STACKS, **changes}))
+        return session_with(tmp_path, record("stall", {"id": 1, "run_id": 1}, packed)).stall(1)["stacks"]
+
+    found = stacks()
+    assert found["parent"] == [-1, 0] and found["seconds"] == [1.0, 0.0] and found["samples"] == [1, 0]
+    assert found["frames"][0]["source"] == "" and found["frames"][0]["kind"] == "script" and found["samples_left_out"] == 0
+    assert stacks(parent=[-1, 5])["parent"] == [-1], "what refers to nothing ends the tree"
+    assert stacks(frame=[0, 9])["frame"] == [0] and stacks(frame="no")["parent"] == []
+    assert stacks(parent=[-1, True])["parent"] == [-1]
+    with pytest.raises(FormatError):
+        session_with(tmp_path, record("stall", {"id": 1, "run_id": 1}, b"no msgpack \xc1")).stall(1)
+    with pytest.raises(FormatError, match="larger"):
+        session_with(tmp_path, record("stall", {"id": 1, "run_id": 1}, bytes(9 << 20))).stall(1)
+
+
+def test_a_million_claims_are_bounded(tmp_path: Path) -> None:
+    records = [record("stall", {"id": number, "run_id": 1 + number % 50}) for number in range(1, 20_000)]
+    session = session_with(tmp_path, *records)
+    assert len(session.all_stalls()["stalls"]) <= 3000 and session.all_stalls()["count"] == 19_999
+
+
+def test_an_older_reader_skips_them_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with recording(tmp_path) as recorder:
+        record_slow_steps(recorder)
+        spool = recorder.session()["file"]
+    older = RECORD_TYPES - {"stall", "period", "gaps", "marks"}
+    monkeypatch.setattr("tftracer.session.reading.RECORD_TYPES", older)
+    damage = open_session(spool).session()["damage"]
+    assert "types that this version does not know (gaps, marks, period, stall)" in damage and "Upgrade" in damage

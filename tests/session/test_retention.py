@@ -1,0 +1,38 @@
+"""Which traces make way: the slowest stay before the newest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from recording import LOSS, RAW, TRAIN, X, captured, recording
+
+from tftracer.contract.session import AskedBy
+from tftracer.recorder import Recorder
+
+
+def traced(recorder: Recorder, durations_ms: list[int], asked_by: AskedBy) -> list[int | None]:
+    """The steps whose traces are kept."""
+    for number, duration in enumerate(durations_ms, start=1):
+        start = number * 1_000_000_000
+        capture = captured(recorder, RAW, asked_by)
+        recorder.queue.add(((TRAIN, LOSS), (X,), None, start, start + duration * 1_000_000, 1, capture))
+        assert recorder.flush()
+    (run,) = recorder.runs()
+    return [trace["step"] for trace in run["traces"]]
+
+
+def test_of_steps_traced_because_they_may_be_slow_the_slowest_stay(tmp_path: Path) -> None:
+    with recording(tmp_path, keep_traces=3) as recorder:
+        assert traced(recorder, [300, 10, 200, 10, 10, 100, 10, 10], "slow") == [1, 3, 6]
+
+
+def test_of_all_steps_the_newest_stay_and_the_slowest_in_half_of_the_places(tmp_path: Path) -> None:
+    with recording(tmp_path, keep_traces=5) as recorder:
+        assert traced(recorder, [50, 10, 300, 10, 200, 10, 10, 10, 10, 10, 10], "global") == [3, 5, 9, 10, 11]
+
+
+def test_of_equal_steps_the_newest_stay_and_of_one_place_the_newest_has_it(tmp_path: Path) -> None:
+    with recording(tmp_path, keep_traces=2) as recorder:
+        assert traced(recorder, [10, 11, 12, 11, 10], "script") == [4, 5]
+    with recording(tmp_path, keep_traces=1) as recorder:
+        assert traced(recorder, [10, 500, 10], "global") == [3]

@@ -1,0 +1,125 @@
+"""What is asked about slow steps, live or reopened. Under the owner's lock but for what says otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from tftracer.contract import stalls as contract
+from tftracer.contract.session import RunStatistics
+from tftracer.session.model import SessionModel
+from tftracer.session.slow.messages import SlowMark, no_gaps
+from tftracer.session.step_changes import step_changes
+from tftracer.session.step_history import History
+
+NEVER_SAMPLED = "The time between the steps was not sampled, so that there are no lines for it."
+
+
+def run_stalls(model: SessionModel, run_id: int) -> contract.RunStalls:
+    """Without marks, changes and drift, which ``with_history`` adds outside the lock."""
+    stalls = _complete(model, run_id)
+    return {
+        "run_id": run_id,
+        "stalls": stalls,
+        "count": model.slow.count(run_id),
+        "periods": model.slow.periods_of(run_id),
+        "marks": [],
+        "changes": [],
+        "drift": None,
+        "median_s": None,
+        "p99_s": None,
+        "max_s": None,
+    }
+
+
+def with_history(
+    answer: contract.RunStalls, history: History, statistics: RunStatistics, marks: Sequence[SlowMark]
+) -> contract.RunStalls:
+    """Needs no lock: of copies."""
+    changes, drift = step_changes(history)
+    return {
+        **answer,
+        "marks": placed_marks(marks, history),
+        "changes": changes,
+        "drift": drift,
+        "median_s": statistics["p50_s"],
+        "p99_s": statistics["p99_s"],
+        "max_s": statistics["max_s"],
+    }
+
+
+def all_stalls(model: SessionModel) -> contract.StallList:
+    """Of all runs, the oldest first."""
+    stalls = [stall for run_id in model.runs for stall in _complete(model, run_id)]
+    return {
+        "stalls": sorted(stalls, key=lambda stall: stall["started_at"]),
+        "count": sum(model.slow.count(run_id) for run_id in model.runs),
+        "periods": sorted(model.slow.periods.values(), key=lambda period: -period["duration_s"]),
+    }
+
+
+def one_stall(model: SessionModel, stall_id: int) -> contract.Stall:
+    run_id = model.slow.stall(stall_id).message["run_id"]
+    return next(stall for stall in _complete(model, run_id) if stall["id"] == stall_id)
+
+
+def gaps(model: SessionModel, run_id: int, sampling: bool) -> contract.GapProfile:
+    model.run(run_id)
+    known = model.slow.gaps.get(run_id)
+    if sampling:
+        return {**(known or no_gaps(run_id, "sampling", "")), "state": "sampling"}
+    return known or no_gaps(run_id, "none", NEVER_SAMPLED)
+
+
+def _complete(model: SessionModel, run_id: int) -> list[contract.Stall]:
+    """A run's stalls with their traces and periods, as these are known now. Oldest first."""
+    records = [trace.record for trace in model.traces_of(run_id)]
+    traces = {record["step"]: record["id"] for record in records if record["step"] is not None}
+    periods = model.slow.periods_of(run_id)
+    return [
+        {**state.message, "trace_id": _trace_of(state.message, traces), "every": _period_of(state.message, periods)}
+        for state in model.slow.of_run(run_id)
+    ]
+
+
+def _trace_of(stall: contract.Stall, traces: dict[int, int]) -> int | None:
+    """A trace shows what a step does inside: it tells nothing of the time before it."""
+    return traces.get(stall["step"]) if stall["step"] is not None and stall["where"] == "inside" else None
+
+
+def _period_of(stall: contract.Stall, periods: Iterable[contract.Period]) -> int | None:
+    for period in periods:
+        distance = period["last_step"] - (stall["step"] or 0)
+        off = distance % period["every"]
+        if stall["step"] and stall["where"] == period["where"] and min(off, period["every"] - off) <= period["every"] // 50:
+            return period["every"]
+    return None
+
+
+# ------------------------------------------------------------------------------------------------------------------- marks
+
+
+def placed_marks(marks: Sequence[SlowMark], history: History) -> list[contract.Mark]:
+    """The marks with the step that each lies in, or before."""
+    rows = history.entries()
+    if not len(rows) or not marks:
+        return []
+    step, count, start, mean = rows.T[:4]
+    at = np.array([mark.at for mark in marks])
+    entry = np.searchsorted(start, at, side="right") - 1
+    inside = np.maximum(entry, 0)
+    ends = np.append(start[1:], start[-1] + mean[-1] * count[-1])
+    passed = np.clip((at - start[inside]) / np.maximum(ends[inside] - start[inside], 1e-9), 0, 1)
+    number = step[inside] + np.where(count[inside] > 1, np.floor(passed * (count[inside] - 1)), at > start[inside] + mean[inside])
+    last = step[-1] + count[-1] - 1
+    return [
+        {
+            "kind": mark.kind,
+            "at": mark.at,
+            "duration_s": mark.duration_s,
+            "step": int(min(max(number[i], 1), last)) if entry[i] >= 0 else None,
+            "text": mark.text,
+        }
+        for i, mark in enumerate(marks)
+    ]

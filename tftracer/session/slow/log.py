@@ -1,0 +1,158 @@
+"""A session's slow steps, periods, gap profiles and marks, in bounded memory. Without threads; the owner locks."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from dataclasses import dataclass, field, replace
+
+from tftracer.contract import stalls as contract
+from tftracer.errors import UnknownError
+from tftracer.session.slow.messages import SlowMark
+from tftracer.storage.tftrace import StoredPayload
+
+#: Kept of each run: the newest, and beside them the longest.
+NEWEST, LONGEST = 200, 100
+#: Kept of all runs together.
+MOST = 3000
+#: Kept of each kind, the newest.
+MARKS = 1000
+#: Marks of a kind that follow each other so closely are one.
+JOINED_S = 1.5
+
+
+@dataclass(frozen=True)
+class StallState:
+    """A stall without what depends on the rest of the session: its trace, its period."""
+
+    message: contract.Stall
+    number: int  # of the stalls of its run, from 1; earlier ones may have made way
+    stacks: StoredPayload
+    record_bytes: int = 0  # what its record takes in the file
+
+
+@dataclass
+class _Kept:
+    """The stalls of one run that are kept, and what is known of all of them."""
+
+    newest: deque[int] = field(default_factory=deque)  # ids
+    longest: list[tuple[float, int]] = field(default_factory=list)  # a heap of older ones: seconds, id
+    count: int = 0
+    longest_s: float = 0.0
+
+
+_NONE = _Kept()
+
+
+class SlowLog:
+    def __init__(self) -> None:
+        self.stalls: dict[int, StallState] = {}  # by id, oldest first
+        self.periods: dict[tuple[int, contract.Place], contract.Period] = {}
+        self.gaps: dict[int, contract.GapProfile] = {}  # by run
+        self.marks: dict[contract.MarkKind, deque[SlowMark]] = {}
+        self._of_run: dict[int, _Kept] = {}
+        self._last_id = 0
+
+    def stall(self, stall_id: int) -> StallState:
+        try:
+            return self.stalls[stall_id]
+        except KeyError:
+            gone = " It has made way for newer ones." if 0 < stall_id <= self._last_id else ""
+            raise UnknownError(f"There is no slow step {stall_id} in this session.{gone}") from None
+
+    def of_run(self, run_id: int) -> list[StallState]:
+        """Oldest first."""
+        kept = self._of_run.get(run_id, _NONE)
+        ids = sorted([*kept.newest, *(number for _, number in kept.longest)])
+        return [self.stalls[number] for number in ids if number in self.stalls]
+
+    def count(self, run_id: int) -> int:
+        """Of all stalls that the run had."""
+        return self._of_run.get(run_id, _NONE).count
+
+    def longest_s(self, run_id: int) -> float | None:
+        return self._of_run.get(run_id, _NONE).longest_s or None
+
+    def copy(self) -> SlowLog:
+        """What it holds now; the states themselves never change."""
+        other = SlowLog()
+        other.stalls, other.periods, other.gaps = self.stalls.copy(), self.periods.copy(), self.gaps.copy()
+        other.marks = {kind: marks.copy() for kind, marks in self.marks.items()}
+        return other
+
+    # ------------------------------------------------------------------------------------------------------ changing
+
+    def next_id(self) -> int:
+        self._last_id += 1
+        return self._last_id
+
+    def add(self, state: StallState) -> list[StallState]:
+        """Returns those that make way for it."""
+        message = state.message
+        kept = self._of_run.setdefault(message["run_id"], _Kept())
+        kept.count = max(kept.count + 1, state.number)
+        kept.longest_s = max(kept.longest_s, message["duration_s"])
+        kept.newest.append(message["id"])
+        self.stalls[message["id"]] = state
+        self._last_id = max(self._last_id, message["id"])
+        dropped = [self._over(kept), next(iter(self.stalls)) if len(self.stalls) > MOST else None]
+        return [self.stalls.pop(number) for number in dropped if number in self.stalls]
+
+    def add_run(self, other: SlowLog, run_id: int, new_id: int) -> None:
+        """What another session's log holds of a run, which has a new number here; stalls get new ones, too."""
+        for state in other.of_run(run_id):
+            message: contract.Stall = {**state.message, "id": self.next_id(), "run_id": new_id}
+            self.add(replace(state, message=message))
+        for period in other.periods_of(run_id):
+            self.periods[new_id, period["where"]] = {**period, "run_id": new_id}
+        if run_id in other.gaps:
+            self.gaps[new_id] = {**other.gaps[run_id], "run_id": new_id}
+
+    def _over(self, kept: _Kept) -> int | None:
+        """The shortest of a run's stalls that are not among the newest, where there are too many."""
+        if len(kept.newest) <= NEWEST:
+            return None
+        number = kept.newest.popleft()
+        seconds = self.stalls[number].message["duration_s"] if number in self.stalls else 0.0
+        heapq.heappush(kept.longest, (seconds, number))
+        return heapq.heappop(kept.longest)[1] if len(kept.longest) > LONGEST else None
+
+    def moved(self, stall_id: int, stacks: StoredPayload) -> None:
+        """Its record lies elsewhere now."""
+        if stall_id in self.stalls:
+            self.stalls[stall_id] = replace(self.stalls[stall_id], stacks=stacks)
+
+    def add_mark(self, mark: SlowMark) -> bool:
+        """False: it was joined to the one before."""
+        marks = self.marks.setdefault(mark.kind, deque(maxlen=MARKS))
+        last = marks[-1] if marks else None
+        if mark.kind == "host" and last and 0 <= mark.at - last.end < JOINED_S and mark.text.split(" for ")[0] in last.text:
+            marks[-1] = last._replace(duration_s=mark.end - last.at)
+            return False
+        marks.append(mark)
+        return True
+
+    def all_marks(self) -> list[SlowMark]:
+        """In order of time."""
+        return sorted((mark for marks in self.marks.values() for mark in marks), key=lambda mark: mark.at)
+
+    # ------------------------------------------------------------------------------------------------------- reading
+
+    def slow_steps(self, run_id: int) -> contract.SlowSteps:
+        """What a run's record says."""
+        newest = self._of_run.get(run_id, _NONE).newest
+        last = self.stalls[newest[-1]].message if newest and newest[-1] in self.stalls else None
+        periods = self.periods_of(run_id)
+        gaps = self.gaps.get(run_id)
+        return {
+            "count": self.count(run_id),
+            "longest_s": self.longest_s(run_id),
+            "last_at": last["started_at"] if last else None,
+            "text": periods[0]["text"] if periods else last["text"] if last else "",
+            "gaps_at": gaps["sampled_at"] if gaps else None,
+        }
+
+    def periods_of(self, run_id: int) -> list[contract.Period]:
+        """What takes the most time of a step on average first."""
+        found = [period for (owner, _), period in self.periods.items() if owner == run_id]
+        return sorted(found, key=lambda period: -period["duration_s"] / period["every"])

@@ -1,0 +1,160 @@
+"""What the watch recorded, as the page's messages. Pure; clocks come in as the difference that makes epoch seconds."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tftracer.contract import stalls as contract
+from tftracer.session.recorded_stalls import GapProfile, GcPause, HostChange, HostSample, Period, Stall
+from tftracer.session.slow import texts
+from tftracer.session.slow.code_lines import code_lines, stack_tree
+from tftracer.trace.units import duration, percent
+
+#: Garbage collections shorter than this are no mark on the history.
+MARKED_GC_S = 0.005
+#: Shares of a second from which on the host's trouble is a mark.
+STARVED_SHARE, PRESSURE_SHARE, STEAL_SHARE = 0.2, 0.3, 0.1
+FAULTS_PER_S = 200
+#: What hooks and callbacks that write checkpoints are called.
+CHECKPOINT = "Checkpoint"
+
+
+class SlowMark(NamedTuple):
+    """A mark before anybody asks for which run's history: without its step."""
+
+    kind: contract.MarkKind
+    at: float
+    duration_s: float | None
+    text: str
+
+    @property
+    def end(self) -> float:
+        return self.at + (self.duration_s or 0.0)
+
+
+def where(inside: bool) -> contract.Place:
+    return "inside" if inside else "between"
+
+
+def stall_message(number: int, stall: Stall, offset: float) -> contract.Stall:
+    """``offset``: of epoch seconds to perf_counter. Which trace is its step's, and which period, is found out when asked for."""
+    return {
+        "id": number,
+        "run_id": stall.run.run_id,
+        "step": stall.step,
+        "where": where(stall.inside),
+        "started_at": stall.start_ns / 1e9 + offset,
+        "duration_s": (stall.end_ns - stall.start_ns) / 1e9,
+        "expected_s": stall.expected_s,
+        "cause": stall.cause.kind,
+        "text": texts.cause_text(stall.cause, stall.gc_s),
+        "evidence": texts.evidence(stall),
+        "uncertainty": texts.uncertainty(stall),
+        "lines": code_lines(stall.stacks),
+        "other_lines": code_lines(stall.other_stacks),
+        "samples": sum(stack.samples for stack in stall.stacks),
+        "trace_id": None,
+        "every": None,
+    }
+
+
+def stall_stacks(stall: Stall) -> contract.StallStacks:
+    return stack_tree((*stall.stacks, *stall.other_stacks), stall.samples_left_out)
+
+
+def period_message(period: Period) -> contract.Period:
+    return {
+        "run_id": period.run.run_id,
+        "every": period.steps,
+        "where": where(period.inside),
+        "times": period.occurrences,
+        "duration_s": period.median_s,
+        "cause": period.cause.kind,
+        "last_step": period.last_step,
+        "next_step": period.next_step,
+        "text": texts.period_text(period),
+    }
+
+
+def gap_message(profile: GapProfile, offset: float) -> contract.GapProfile:
+    passed = profile.inside_s + profile.between_s
+    lines = code_lines(profile.stacks)
+    return {
+        "run_id": profile.run.run_id,
+        "state": "ready",
+        "sampled_at": profile.start_ns / 1e9 + offset,
+        "duration_s": (profile.end_ns - profile.start_ns) / 1e9,
+        "steps": profile.steps,
+        "samples": profile.samples,
+        "late": profile.late_samples,
+        "share": profile.between_s / passed if passed > 0 else None,
+        "gc_share": min(profile.gc_s / profile.between_s, 1.0) if profile.between_s > 0 else None,
+        "lines": lines,
+        "other_lines": code_lines(profile.other_stacks),
+        "text": f"Between the steps: {texts.lines_text(lines)}." if lines else NO_LINES,
+    }
+
+
+NO_LINES = "Between the steps no line was seen: too little time passed there for a sample."
+
+
+def no_gaps(run_id: int, state: contract.GapState, why: str) -> contract.GapProfile:
+    """Of a run whose gaps were not sampled."""
+    return {
+        "run_id": run_id,
+        "state": state,
+        "sampled_at": None,
+        "duration_s": None,
+        "steps": 0,
+        "samples": 0,
+        "late": 0,
+        "share": None,
+        "gc_share": None,
+        "lines": [],
+        "other_lines": [],
+        "text": why,
+    }
+
+
+# ------------------------------------------------------------------------------------------------------------------- marks
+
+
+def gc_mark(pause: GcPause, offset: float) -> SlowMark | None:
+    seconds = (pause.end_ns - pause.start_ns) / 1e9
+    if seconds < MARKED_GC_S:
+        return None
+    text = f"Garbage collection of generation {pause.generation}, {duration(seconds * 1e9)}"
+    return SlowMark("gc", pause.start_ns / 1e9 + offset, seconds, text)
+
+
+def checkpoint_mark(stall: contract.Stall) -> SlowMark | None:
+    """A slow step in which a hook or callback wrote a checkpoint, as far as its name tells."""
+    owner = next((line["owner"] for line in stall["lines"] if CHECKPOINT in line["owner"]), "")
+    if stall["cause"] not in ("hook", "callback", "disk", "wait") or not owner:
+        return None
+    return SlowMark("checkpoint", stall["started_at"], stall["duration_s"], f"{owner}, {duration(stall['duration_s'] * 1e9)}")
+
+
+def host_mark(sample: HostSample, offset: float) -> SlowMark | None:
+    """Of a second in which the machine held the training up."""
+    trouble = host_trouble(sample.change)
+    if not trouble:
+        return None
+    return SlowMark("host", sample.at_ns / 1e9 + offset - sample.change.seconds, sample.change.seconds, trouble)
+
+
+def host_trouble(change: HostChange) -> str:
+    """In words; "" if there is none. What concerns the training's own thread comes before what concerns the machine."""
+    whole = max(change.seconds, 1e-9)
+    for seconds, least, words in (
+        (change.run_queue_s, STARVED_SHARE, "The training's thread had no CPU"),
+        (change.memory_pressure_s, PRESSURE_SHARE, "Processes waited for memory"),
+        (change.io_pressure_s, PRESSURE_SHARE, "Processes waited for a disk"),
+    ):
+        if seconds is not None and seconds >= least * whole:
+            return f"{words} for {percent(min(seconds / whole, 1.0))} of the time"
+    if change.steal_s is not None and change.cpus and change.steal_s >= STEAL_SHARE * whole * change.cpus:
+        return f"The hypervisor took {percent(change.steal_s / whole / change.cpus)} of the CPUs' time"
+    if change.major_faults is not None and change.major_faults >= FAULTS_PER_S * whole:
+        return f"{change.major_faults:,} memory pages had to come from a disk"
+    return ""

@@ -1,0 +1,190 @@
+"""Slow steps out of a file's records, believed only so far as types, sizes and references go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from tftracer.contract.stalls import CodeLine, GapProfile, Period, Stall, StallStacks
+from tftracer.errors import FormatError
+from tftracer.session.slow.code_lines import MAX_LINES, MAX_NODES
+from tftracer.session.slow.log import MARKS as MAX_MARKS
+from tftracer.session.slow.log import SlowLog, StallState
+from tftracer.session.slow.messages import SlowMark
+from tftracer.storage.reader import unpack_map
+from tftracer.storage.tftrace import GAPS, MARKS, PERIOD, STALL, Record, StoredPayload
+from tftracer.storage.untrusted import count, items, number, one_of, seconds, table, text
+
+Fields = dict[str, Callable[[Any], Any]]
+
+#: Bytes of a stall's stacks, unpacked: MAX_NODES nodes whose frames have long paths stay far below.
+MAX_STACKS = 8 << 20
+_KINDS = ("script", "library", "hook", "thread")
+
+
+def _long(given: Any) -> float:
+    return max(0.0, seconds(given))
+
+
+def _share(given: Any) -> float:
+    return min(max(seconds(given), 0.0), 1.0)
+
+
+def _share_or_none(given: Any) -> float | None:
+    value = number(given)
+    return None if value is None else min(max(value, 0.0), 1.0)
+
+
+def _length_or_none(given: Any) -> float | None:
+    value = number(given)
+    return None if value is None else max(value, 0.0)
+
+
+def _positive(given: Any) -> int | None:
+    return count(given) or None
+
+
+def _name(given: Any) -> str:
+    return text(given, 1000)
+
+
+def _words(given: Any) -> list[str]:
+    return [_name(item) for item in items(given)[:20] if isinstance(item, str)]
+
+
+def _lines(given: Any) -> list[CodeLine]:
+    return [cast(CodeLine, _read(LINE, item)) for item in items(given)[:MAX_LINES] if isinstance(item, dict)]
+
+
+def _read(fields: Fields, given: Any) -> dict[str, Any]:
+    known = table(given)
+    return {name: read(known.get(name)) for name, read in fields.items()}
+
+
+LINE: Fields = {
+    "file": _name,
+    "line": count,
+    "function": _name,
+    "kind": one_of(*_KINDS),
+    "owner": _name,
+    "calls": _name,
+    "share": _share,
+    "doubtful": _share,
+}
+_PLACE = one_of("between", "inside")
+_CAUSE = one_of("unknown", "gc", "machine", "disk", "hook", "callback", "py_function", "wait", "python")
+STALL_FIELDS: Fields = {
+    "id": count,
+    "run_id": count,
+    "step": _positive,
+    "where": _PLACE,
+    "started_at": seconds,
+    "duration_s": _long,
+    "expected_s": _length_or_none,
+    "cause": _CAUSE,
+    "text": _name,
+    "evidence": _words,
+    "uncertainty": _name,
+    "lines": _lines,
+    "other_lines": _lines,
+    "samples": count,
+    "trace_id": lambda given: None,
+    "every": lambda given: None,
+}
+PERIOD_FIELDS: Fields = {
+    "run_id": count,
+    "every": count,
+    "where": _PLACE,
+    "times": count,
+    "duration_s": _long,
+    "cause": _CAUSE,
+    "last_step": count,
+    "next_step": count,
+    "text": _name,
+}
+GAP_FIELDS: Fields = {
+    "run_id": count,
+    "state": one_of("ready"),
+    "sampled_at": number,
+    "duration_s": _length_or_none,
+    "steps": count,
+    "samples": count,
+    "late": count,
+    "share": _share_or_none,
+    "gc_share": _share_or_none,
+    "lines": _lines,
+    "other_lines": _lines,
+    "text": _name,
+}
+FRAME: Fields = {
+    "file": _name,
+    "line": count,
+    "function": _name,
+    "kind": one_of(*_KINDS),
+    "owner": _name,
+    "source": lambda given: "",
+}
+
+
+# ----------------------------------------------------------------------------------------------------------------- records
+
+
+def apply(log: SlowLog, record: Record, run_id: int) -> None:
+    """Take over what a record says of a run that exists; ``run_id``: its number, 0 for marks."""
+    _APPLIERS[record.type](log, record, run_id)
+
+
+def _apply_stall(log: SlowLog, record: Record, run_id: int) -> None:
+    message = cast(Stall, {**_read(STALL_FIELDS, record.meta), "run_id": run_id})
+    if message["id"] and message["id"] not in log.stalls:
+        log.add(StallState(message, count(record.meta.get("number")), record.payload, record.end - record.start))
+
+
+def _apply_period(log: SlowLog, record: Record, run_id: int) -> None:
+    period = cast(Period, {**_read(PERIOD_FIELDS, record.meta), "run_id": run_id})
+    if period["every"]:
+        log.periods[run_id, period["where"]] = period
+
+
+def _apply_gaps(log: SlowLog, record: Record, run_id: int) -> None:
+    log.gaps[run_id] = cast(GapProfile, {**_read(GAP_FIELDS, record.meta), "run_id": run_id})
+
+
+def _apply_marks(log: SlowLog, record: Record, run_id: int) -> None:
+    for given in items(record.meta.get("marks"))[: 3 * MAX_MARKS]:
+        mark = table(given)
+        if mark.get("kind") in ("gc", "checkpoint", "host"):
+            length = _length_or_none(mark.get("duration_s"))
+            log.add_mark(SlowMark(mark["kind"], seconds(mark.get("at")), length, _name(mark.get("text"))))
+
+
+_APPLIERS: dict[str, Callable[[SlowLog, Record, int], None]] = {
+    STALL: _apply_stall,
+    PERIOD: _apply_period,
+    GAPS: _apply_gaps,
+    MARKS: _apply_marks,
+}
+
+
+# ------------------------------------------------------------------------------------------------------------------ stacks
+
+
+def read_stacks(payload: StoredPayload) -> StallStacks:
+    """``FormatError``: damaged, or not what a session writes."""
+    if payload.raw_size > MAX_STACKS:
+        raise FormatError("A slow step's stacks are larger than any that tftracer writes; the file is damaged.")
+    given = unpack_map(payload.raw()) if payload.size else {}
+    frames = [_read(FRAME, item) for item in items(given.get("frames"))[:MAX_NODES]]
+    nodes = zip(*(items(given.get(name)) for name in ("parent", "frame", "seconds", "samples")))
+    stacks: Any = {"frames": frames, "parent": [], "frame": [], "seconds": [], "samples": []}
+    for position, (parent, frame, length, samples) in enumerate(nodes):
+        if position >= MAX_NODES or not _refers(parent, -1, position) or not _refers(frame, 0, len(frames)):
+            break  # what comes after refers to it
+        for name, value in (("parent", parent), ("frame", frame), ("seconds", _long(length)), ("samples", count(samples))):
+            stacks[name].append(value)
+    stacks["samples_left_out"] = count(given.get("samples_left_out"))
+    return cast(StallStacks, stacks)
+
+
+def _refers(value: object, least: int, end: int) -> bool:
+    return type(value) is int and least <= value < end

@@ -1,0 +1,56 @@
+"""The records of slow steps in a session's file, as they are written; reading.py reads them. See docs/file-format.rst."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+import msgpack
+
+from tftracer.contract.stalls import GapProfile, Period, Stall, StallStacks
+from tftracer.session.slow.log import SlowLog, StallState
+from tftracer.session.slow.messages import SlowMark
+from tftracer.storage.spool import NewRecord
+from tftracer.storage.tftrace import GAPS, MARKS, PERIOD, STALL, compress
+
+#: What other records say, and may change.
+_FOUND_LATER = ("trace_id", "every")
+
+
+def stall_part(message: Stall, number: int, stacks: StallStacks) -> NewRecord:
+    """``number``: of the stalls of its run."""
+    raw = bytes(msgpack.packb(stacks, unicode_errors="replace"))
+    return NewRecord(STALL, _meta(message, number), compress(raw), len(raw))
+
+
+def copied_stall_part(state: StallState) -> NewRecord:
+    """One that is in a file already; its stacks are copied with their checksum, damaged or not."""
+    meta = {**_meta(state.message, state.number), "payload_crc": state.stacks.crc}
+    return NewRecord(STALL, meta, state.stacks.copied(), state.stacks.raw_size)
+
+
+def _meta(message: Stall, number: int) -> dict[str, object]:
+    return {**{name: value for name, value in message.items() if name not in _FOUND_LATER}, "number": number}
+
+
+def period_part(period: Period) -> NewRecord:
+    return NewRecord(PERIOD, cast("dict[str, object]", dict(period)))
+
+
+def gaps_part(profile: GapProfile) -> NewRecord:
+    return NewRecord(GAPS, cast("dict[str, object]", dict(profile)))
+
+
+def marks_part(marks: Sequence[SlowMark]) -> NewRecord:
+    return NewRecord(MARKS, {"marks": [mark._asdict() for mark in marks]})
+
+
+def all_parts(log: SlowLog) -> Iterator[NewRecord]:
+    """A whole log. Its runs come before it."""
+    for state in log.stalls.values():
+        yield copied_stall_part(state)
+    yield from map(period_part, log.periods.values())
+    yield from map(gaps_part, log.gaps.values())
+    marks = log.all_marks()
+    if marks:
+        yield marks_part(marks)

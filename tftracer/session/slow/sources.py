@@ -1,0 +1,39 @@
+"""The text of the lines in a stack, for the owner of a live session alone.
+
+Read when somebody looks at the stack, from the files that this process itself ran: never from a path in a session that was
+loaded, and never written to the session's file. A file that has changed since the session began shows no text, for its lines may
+have moved.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tftracer.contract.stalls import StallStacks
+
+MAX_BYTES = 2 << 20  # of a file
+MAX_TEXT = 300  # of a line
+
+
+def with_sources(stacks: StallStacks, since: float) -> StallStacks:
+    """``since``: epoch seconds; files written later have no text."""
+    files: dict[str, list[str]] = {}
+    for frame in stacks["frames"]:
+        path = frame["file"]
+        if path and path not in files:
+            files[path] = _lines(path, since)
+        lines = files.get(path, [])
+        if 0 < frame["line"] <= len(lines):
+            frame["source"] = lines[frame["line"] - 1].strip()[:MAX_TEXT]
+    return stacks
+
+
+def _lines(path: str, since: float) -> list[str]:
+    try:
+        file = Path(path)
+        facts = file.stat()
+        if not file.is_file() or file.suffix != ".py" or facts.st_mtime > since or facts.st_size > MAX_BYTES:
+            return []
+        return file.read_text(encoding="utf-8").split("\n")
+    except (OSError, ValueError):
+        return []

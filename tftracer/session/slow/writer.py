@@ -1,0 +1,84 @@
+"""Takes what the watch recorded, turns it into messages, and has it kept. On the thread ``tftracer-writer``."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from time import perf_counter
+
+from tftracer.contract.stalls import Place
+from tftracer.session.recorded_stalls import GapProfile, GcPause, HostSample, Period, SlowRecord, SlowRecords, Stall
+from tftracer.session.recorded_steps import RunHandle
+from tftracer.session.slow import messages, records
+from tftracer.session.slow.messages import SlowMark
+from tftracer.session.store import SessionStore
+
+#: Records whose run has not been counted yet may wait, so many.
+MAX_WAITING = 200
+
+
+class SlowWriter:
+    def __init__(self, slow: SlowRecords, store: SessionStore) -> None:
+        self._slow = slow
+        self._store = store
+        self._waiting: deque[SlowRecord] = deque(maxlen=MAX_WAITING)
+        self._marks: list[SlowMark] = []  # that are not in the file yet
+        self._periods: dict[tuple[int, Place], int] = {}  # bytes of the newest record of each
+
+    def take(self) -> None:
+        """After the steps were counted."""
+        taken = [*self._waiting, *self._slow.take()]
+        self._waiting.clear()
+        offset = time.time() - perf_counter()
+        for record in taken:
+            if isinstance(record, (Stall, Period, GapProfile)) and not self._is_counted(record.run):
+                self._waiting.append(record)
+            else:
+                self._keep(record, offset)
+
+    def _is_counted(self, run: RunHandle) -> bool:
+        return run.run_id in self._store.live_runs
+
+    def _keep(self, record: SlowRecord, offset: float) -> None:
+        if isinstance(record, Stall):
+            self._keep_stall(record, offset)
+        elif isinstance(record, Period):
+            self._keep_period(record)
+        elif isinstance(record, GapProfile):
+            self._keep_gaps(record, offset)
+        elif isinstance(record, GcPause):
+            self._mark(messages.gc_mark(record, offset))
+        elif isinstance(record, HostSample):
+            self._mark(messages.host_mark(record, offset))
+
+    def _keep_stall(self, stall: Stall, offset: float) -> None:
+        store = self._store
+        with store.lock:
+            number = store.model.slow.count(stall.run.run_id) + 1
+            message = messages.stall_message(store.model.slow.next_id(), stall, offset)
+        store.write_definition(store.live_runs[stall.run.run_id])
+        store.add_stall(message, number, records.stall_part(message, number, messages.stall_stacks(stall)))
+        self._mark(messages.checkpoint_mark(message))
+
+    def _keep_period(self, period: Period) -> None:
+        message, store = messages.period_message(period), self._store
+        key = (message["run_id"], message["where"])
+        older, self._periods[key] = self._periods.get(key, 0), store.put_period(message)
+        if older:
+            store.spool.release(older)
+
+    def _keep_gaps(self, profile: GapProfile, offset: float) -> None:
+        self._store.put_gaps(messages.gap_message(profile, offset))
+
+    def _mark(self, mark: SlowMark | None) -> None:
+        if mark is None:
+            return
+        with self._store.lock:
+            self._store.model.slow.add_mark(mark)
+        self._marks.append(mark)
+
+    def write(self) -> None:
+        """The marks that have come since the last call."""
+        marks, self._marks = self._marks, []
+        if marks:
+            self._store.write(records.marks_part(marks))
