@@ -10,6 +10,9 @@ from typing import Any, Union
 from tftracer.errors import PatternError
 from tftracer.trace.arrays.pattern import Pattern
 
+#: A step is slow when it takes so many medians (and 20 ms more than one).
+SLOW_FACTOR = 3.0
+
 Path = Union[str, "os.PathLike[str]"]
 
 
@@ -39,6 +42,19 @@ def pattern(name: str, value: Any) -> str:
     except PatternError as problem:
         raise ValueError(f"{name} must be a regular expression that tftracer can use: {problem}") from problem
     return str(value)
+
+
+def slow_factor(name: str, value: Any) -> float | None:
+    """True: the usual factor; False: None; a number above 1: itself."""
+    if value is True or value is False:
+        return SLOW_FACTOR if value else None
+    try:
+        factor = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be True, False or a number, not {type(value).__name__}") from None
+    if not 1.5 <= factor <= 1000:
+        raise ValueError(f"{name} must be True, False or from 1.5 to 1000, not {value}")
+    return factor
 
 
 def path(name: str, value: Path | None) -> str | None:

@@ -1,21 +1,30 @@
-"""Puts a live session together: the queue of this process's training, the session, and the process that decodes its traces."""
+"""Puts a live session together: this process's queue, the watch over slow steps, the session, the process that decodes traces."""
 
 from __future__ import annotations
 
 import os
 
+from tftracer.capture.stall_watch import StallWatch
 from tftracer.capture.step_queue import StepQueue
 from tftracer.engine.engine import HelperEngine
 from tftracer.session.live import LiveSession
 
 
 class Recorder(LiveSession):
-    """Options as those of LiveSession. It starts nothing and writes nothing until ``start``."""
+    """Options as those of LiveSession. It starts nothing and writes nothing until ``start``.
+
+    slow_factor: so many medians make a step slow; None: slow steps are not looked for.
+    """
 
     def __init__(
-        self, keep_traces: int = 5, spool_dir: str | os.PathLike[str] | None = None, communication_ops: str = ""
+        self,
+        keep_traces: int = 5,
+        spool_dir: str | os.PathLike[str] | None = None,
+        communication_ops: str = "",
+        slow_factor: float | None = None,
     ) -> None:
         self.queue = StepQueue()
+        self._watch = StallWatch(self.queue, slow_factor) if slow_factor is not None else None
         super().__init__(self.queue, HelperEngine, keep_traces, spool_dir, communication_ops)
 
     @property
@@ -26,4 +35,16 @@ class Recorder(LiveSession):
 
     def start(self) -> Recorder:
         super().start()
+        if self._watch and not self.closed:
+            self._watch.start()
         return self
+
+    def close(self) -> None:
+        if self._watch:
+            self._watch.stop()  # what it has found is written with the rest
+        super().close()
+
+    def after_fork(self) -> None:
+        if self._watch:
+            self._watch.after_fork()
+        super().after_fork()

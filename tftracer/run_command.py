@@ -15,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tftracer.arguments import slow_factor
 from tftracer.run_process import VARIABLE
 
 AUTOSTART = Path(__file__).parent / "autostart"
@@ -29,6 +30,13 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--port", type=int, default=9999, help="port of the page; the next free one if it is in use (9999)")
     made.add_argument("--ip", default="127.0.0.1", help="address to listen on (127.0.0.1: this machine alone)")
     made.add_argument("--keep-traces", type=int, default=5, help="traces that are kept for each run (5)")
+    made.add_argument(
+        "--trace-slow",
+        type=_slow,
+        default=True,
+        metavar="FACTOR",
+        help="a step is slow when it takes so many medians and 20 ms more (3); 'off' turns the watch over slow steps off",
+    )
     made.add_argument("--output", help="save the session to this file when the script ends")
     made.add_argument("--stay", action="store_true", help="keep the page when the script has ended, until Ctrl-C")
     made.add_argument("-m", dest="module", action="store_true", help="the script is a module's name, as for python -m")
@@ -52,7 +60,18 @@ def main(arguments: Sequence[str]) -> int:
 def environment_of(options: argparse.Namespace, python_path: str) -> dict[str, str]:
     """The script's environment: ours with the folder in front, and what was asked for."""
     server = {"server_port": options.port, "server_ip": options.ip, "keep_traces": options.keep_traces}
+    server["trace_slow"] = options.trace_slow
     output = str(Path(options.output).absolute()) if options.output else None
     asked = {"pid": os.getpid(), "server": server, "output": output, "stay": options.stay}
     path = os.pathsep.join([str(AUTOSTART), *([python_path] if python_path else [])])
     return {**os.environ, "PYTHONPATH": path, VARIABLE: json.dumps(asked)}
+
+
+def _slow(text: str) -> float | bool:
+    """``--trace-slow``."""
+    if text == "off":
+        return False
+    try:
+        return slow_factor("--trace-slow", text) or False
+    except (TypeError, ValueError):
+        raise argparse.ArgumentTypeError("must be 'off' or a number from 1.5 to 1000") from None

@@ -54,6 +54,9 @@ class TracingServer:
         is_horovod: accepted for compatibility; Horovod's ops are always recognized.
         base_url: path prefix (``"/tracer"``) or public URL (``"https://host/tracer"``) behind a reverse proxy.
         hub: ``"host:port"`` or URL of the job's page, if the launcher does not provide it (see docs/launching.rst).
+        trace_slow: watch for slow steps: which they were, what held them up, and a trace of those that come regularly (see
+            docs/slow-steps.rst). A step is slow when it, or the time before it, takes 3 times the median and 20 ms more; a number
+            from 1.5 to 1000 takes the place of the 3, False turns the watch off.
 
     Other keyword arguments are ignored with a warning, as tensorflow-tracer ignored them.
 
@@ -75,6 +78,7 @@ class TracingServer:
         is_horovod: bool | None = None,
         base_url: str = "",
         hub: str | None = None,
+        trace_slow: bool | float = True,
         **unknown: Any,
     ) -> None:
         arguments.ignore("TracingServer", unknown)
@@ -84,6 +88,7 @@ class TracingServer:
             keep_traces=arguments.number("keep_traces", keep_traces, 1, 1_000_000),
             spool_dir=arguments.path("spool_dir", spool_dir),
             communication_ops=arguments.pattern("communication_ops", communication_ops or ""),
+            slow_factor=arguments.slow_factor("trace_slow", trace_slow),
         )
         options = Options(
             port_of(port, self.recorder.session()["place"]["local_rank"]),

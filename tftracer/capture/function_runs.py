@@ -17,6 +17,7 @@ from tftracer.capture.function_identity import FunctionIdentity, identify
 from tftracer.capture.functions import FunctionCall, FunctionCalls, NamedStep
 from tftracer.capture.profiler import Profile
 from tftracer.capture.run_registry import MAX_RUNS
+from tftracer.capture.slow_steps import FUNCTIONS
 from tftracer.capture.step_queue import StepQueue
 from tftracer.capture.thread_time import ThreadTime
 from tftracer.capture.trace_requests import Claim
@@ -29,8 +30,6 @@ from tftracer.trace.decode.xplane import with_graph
 COLLECT_S = 60.0
 #: So many signatures of one function, in so many calls for each, are retracing.
 RETRACED, CALLS_EACH = 4, 5
-#: The number of the threads that call functions: their time is kept as one thread's.
-FUNCTIONS = -1
 MAX_FUNCTIONS = 1000  # whose definitions go with a trace
 
 
@@ -82,7 +81,7 @@ class FunctionRuns:
     def __init__(self, queue: StepQueue) -> None:
         self._queue = queue
         requests = queue.requests
-        self.calls = FunctionCalls(requests, self._ask, self._settle_claim, queue.failed)
+        self.calls = FunctionCalls(requests, self._ask, self._settle_claim, queue.failed, queue.under_way)
         self._handles: weakref.WeakKeyDictionary[Any, RunHandle] = weakref.WeakKeyDictionary()  # ConcreteFunction -> its run
         self._of_function: weakref.WeakKeyDictionary[Any, list[RunHandle]] = weakref.WeakKeyDictionary()
         self._settling = threading.Lock()

@@ -14,6 +14,7 @@ import importlib
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from threading import get_ident
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
@@ -67,6 +68,7 @@ class FunctionCalls:
         ask: Callable[[Any], Any],
         settle: Callable[[Any, bool], None],
         failed: Callable[[str, BaseException], None],
+        under_way: dict[int, int],
     ) -> None:
         self.events: deque[tuple[Any, Any, int, int, Profile | None, str]] = deque(maxlen=MAX_EVENTS)
         self.off = False
@@ -76,6 +78,7 @@ class FunctionCalls:
         self._ask = ask
         self._settle = settle
         self._failed = failed
+        self._under_way = under_way  # thread -> when its step began, or, negative, when its last one ended (StepQueue)
         self._undo: list[Callable[[], None]] = []
 
     # --------------------------------------------------------------------------------------------- watching and not
@@ -108,22 +111,25 @@ class FunctionCalls:
     # --------------------------------------------------------------------------------------------------- the wrappers
 
     def _call(self, original: Callable[..., Any], eagerly: Callable[[], bool]) -> Callable[..., Any]:
-        state, events, requests = self._state, self.events, self._requests
+        state, events, requests, under_way = self._state, self.events, self._requests, self._under_way
 
         def call(function: Any, *args: Any, **kwargs: Any) -> Any:
             if state.depth or self.off:
                 return original(function, *args, **kwargs)
             request = self._quietly(self._begin, function, eagerly) if requests.slow_path else None
             state.depth, state.concrete = 1, None
-            start = perf_counter_ns()
+            thread = get_ident()
+            start = under_way[thread] = perf_counter_ns()
             try:
                 result = original(function, *args, **kwargs)
             except BaseException:
                 state.depth = 0
+                under_way[thread] = -perf_counter_ns()
                 if request is not None:
                     self._quietly(self._end, request, False)
                 raise
             end = perf_counter_ns()
+            under_way[thread] = -end
             state.depth = 0
             profile, asked_by = self._quietly(self._end, request, True) or NOTHING if request is not None else NOTHING
             if eagerly():  # else it became a part of a graph
@@ -155,13 +161,14 @@ class FunctionCalls:
             return
         request = self._quietly(self._begin, named, _always) if self._requests.slow_path else None
         state.depth = 1
-        done = False
-        start = perf_counter_ns()
+        done, thread = False, get_ident()
+        start = self._under_way[thread] = perf_counter_ns()
         try:
             yield
             done = True
         finally:
             end = perf_counter_ns()
+            self._under_way[thread] = -end
             state.depth = 0
             profile, asked_by = self._quietly(self._end, request, done) or NOTHING if request is not None else NOTHING
             if done:

@@ -88,13 +88,14 @@ class StepRecorder:
     ``__slots__`` keeps what a step reads in the object itself; in its dict it took a third of the hook's time after a long step.
     """
 
-    __slots__ = ("_args", "_events", "_last_facts", "_mark", "_options", "_queue", "_requests")
+    __slots__ = ("_args", "_events", "_last_facts", "_mark", "_options", "_queue", "_requests", "_under_way")
 
     def __init__(self, recorder: Recorder) -> None:
         tf = tensorflow()
         self._queue = recorder.queue
         self._requests = recorder.queue.requests
         self._events = recorder.queue.events
+        self._under_way = recorder.queue.under_way
         self._mark = recorder.queue.mark
         self._args = tf.compat.v1.train.SessionRunArgs
         self._options = tf.compat.v1.RunOptions
@@ -129,7 +130,9 @@ class StepRecorder:
                 fetches = tuple(fetches)
             elif isinstance(fetches, dict):
                 fetches = tuple(fetches.values())
-            run_context._tftracer = (fetches, tuple(feeds) if feeds else None, perf_counter_ns())
+            start = perf_counter_ns()
+            run_context._tftracer = (fetches, tuple(feeds) if feeds else None, start)
+            self._under_way[get_ident()] = start
         except Exception as error:
             if not is_misuse(run_context):
                 self._switch_off("before_run", error)
@@ -139,12 +142,14 @@ class StepRecorder:
     def after_run(self, run_context: Any, run_values: Any) -> None:
         end = perf_counter_ns()
         try:
+            thread = get_ident()
+            self._under_way[thread] = -end
             _, options, metadata = run_values
             if self._requests.slow_path or (options is not None and options.trace_level) or len(self._events) >= MAX_EVENTS:
                 self.after_slow_path(run_context, options, metadata, end)
                 return
             fetches, feeds, start = run_context._tftracer
-            self._events.append((fetches, feeds, options, start, end, get_ident(), None))
+            self._events.append((fetches, feeds, options, start, end, thread, None))
         except Exception as error:
             if hasattr(run_context, "_tftracer"):  # else its beginning was not recorded
                 self._switch_off("after_run", error)
@@ -288,7 +293,7 @@ def measure_cost(hook: StepRecorder) -> float | None:
     """
     v1 = tensorflow().compat.v1
     tried, queue = copy.copy(hook), StepQueue()
-    tried._queue, tried._requests, tried._events = queue, queue.requests, queue.events
+    tried._queue, tried._requests, tried._events, tried._under_way = queue, queue.requests, queue.events, queue.under_way
     others, times = b"x" * _CACHES, []
 
     def cold(call: Callable[..., Any], *arguments: Any) -> int:

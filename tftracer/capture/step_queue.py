@@ -17,6 +17,7 @@ from typing import Any, Optional
 
 from tftracer.capture.run_identity import DEBUG_WATCHES, REFUSALS
 from tftracer.capture.run_registry import CallSite, RunRegistry
+from tftracer.capture.slow_steps import FUNCTIONS, SlowSteps
 from tftracer.capture.thread_time import ThreadTimes
 from tftracer.capture.trace_backlog import TraceBacklog
 from tftracer.capture.trace_requests import Claim, TraceRequests
@@ -57,6 +58,7 @@ class StepQueue:
         self.lost = 0  # steps that found the queue full
         self.runs = RunRegistry()
         self.requests = TraceRequests()
+        self.requests.settle = self.settle
         self.backlog = TraceBacklog()
         self.facts = SessionFacts()  # of the session that was opened last
         self.failures: deque[str] = deque(maxlen=20)
@@ -66,6 +68,9 @@ class StepQueue:
         self.sees_all_sessions = False  # hook_inject has wrapped TensorFlow's session class: hooks have nothing to add
         self.sources: list[Callable[[], None]] = []  # of steps that do not come from sessions
         self.slow = SlowRecords()
+        #: Thread -> when its step began (perf_counter nanoseconds), or, negative, when its last one ended.
+        self.under_way: dict[int, int] = {}
+        self.slow_steps: SlowSteps | None = None  # looks at each settled step
         self.other_problems: dict[str, str] = {}  # code -> what the page is to say
         self._refused: set[str] = set()  # why steps that were to be traced were not: keys of REFUSALS
         self._last_steps: deque[tuple[int, CallSite]] = deque(maxlen=16)  # a step has one start, whichever hook records it
@@ -136,14 +141,21 @@ class StepQueue:
         run = self.runs.run(site, options)
         site.steps += 1
         site.has_debug_watches = run.refusal == REFUSALS[DEBUG_WATCHES]
-        self.add_settled((run, start, end, self._times.outside_before(run, thread, start, end, trace), trace))
+        self.add_settled((run, start, end, self._times.outside_before(run, thread, start, end, trace), trace), thread)
 
-    def add_settled(self, step: Settled) -> None:
-        if len(self.settled) < MAX_EVENTS:
-            step[0].steps += 1
-            self.settled.append(step)
-        else:
+    def add_settled(self, step: Settled, thread: int = FUNCTIONS) -> None:
+        if len(self.settled) >= MAX_EVENTS:
             self.lost += 1
+            return
+        run, start, end, _, trace = step
+        run.steps += 1
+        self.settled.append(step)
+        if self.slow_steps is not None:
+            try:
+                self.slow_steps.step(run, thread, start, end, trace)
+            except Exception as error:
+                self.slow_steps = None
+                self.other_problems["slow_steps"] = f"Slow steps are not looked for: {type(error).__name__}: {error}."
 
     def steps_done(self) -> dict[str, int]:
         """Run title -> steps."""
@@ -163,7 +175,8 @@ class StepQueue:
             return None
         handles, is_numbered = self._handles(site, options), bool(site.requested_step) and self._is_next(site)
         if not (is_numbered or self.requests.has_any(handles)):
-            return None
+            is_expected = self.requests.is_expected(handles) and not self.backlog.is_full()  # nobody waits for the disk for it
+            return self.requests.claim(handles) if is_expected else None
         if not self.backlog.wait_for_room():
             return MISSED
         if is_numbered and self._cancel(site):

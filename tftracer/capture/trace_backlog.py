@@ -40,13 +40,13 @@ class TraceBacklog:
 
     def wait_for_room(self) -> bool:
         """Whether another trace may be taken; waits for at most ``wait_s``. Called on the training threads."""
-        if not self._is_full():
+        if not self.is_full():
             return True
         with self._room:
             if self._timed_out:
                 return False
-            self._timed_out = not self._room.wait_for(lambda: not self._is_full(), self.wait_s)
+            self._timed_out = not self._room.wait_for(lambda: not self.is_full(), self.wait_s)
             return not self._timed_out
 
-    def _is_full(self) -> bool:
+    def is_full(self) -> bool:
         return self.traces >= MAX_TRACES or self._bytes >= MAX_BYTES

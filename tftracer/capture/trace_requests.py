@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tftracer.contract.session import AskedBy
@@ -29,7 +30,18 @@ class TraceRequests:
     off. ``__slots__`` keeps the value in the object's own memory: an untraced step reads little else.
     """
 
-    __slots__ = ("_claimed", "_lock", "_numbered", "_requested", "of_any_run", "off", "slow_path", "trace_all")
+    __slots__ = (
+        "_claimed",
+        "_expected",
+        "_lock",
+        "_numbered",
+        "_requested",
+        "of_any_run",
+        "off",
+        "settle",
+        "slow_path",
+        "trace_all",
+    )
 
     def __init__(self) -> None:
         self.slow_path = False
@@ -39,6 +51,8 @@ class TraceRequests:
         self._claimed = 0  # claims that are not done
         self._numbered = 0  # call sites of which one certain step is requested
         self._requested: set[RunHandle] = set()
+        self._expected: dict[RunHandle, range] = {}  # steps that are expected to be slow
+        self.settle: Callable[[], None] = lambda: None  # counts the steps that have ended
         self._lock = threading.Lock()
 
     def request(self, handle: RunHandle | None, steps: int) -> None:
@@ -62,12 +76,24 @@ class TraceRequests:
             self._numbered += change
             self._update()
 
+    def expect(self, handle: RunHandle, steps: range) -> None:
+        """Trace these steps of a run, by their numbers: they are expected to be slow."""
+        with self._lock:
+            self._expected[handle] = steps
+            self._update()
+
+    def is_expected(self, handles: list[RunHandle]) -> bool:
+        """Whether some step of one of these runs is expected to be slow, without a lock: ``claim`` decides."""
+        return bool(self._expected) and any(handle in self._expected for handle in handles)
+
     def has_any(self, handles: list[RunHandle]) -> bool:
         """Whether a step of one of these runs is to be traced, without a lock: ``claim`` decides."""
         return self.trace_all or self.of_any_run > 0 or any(handle.requested > 0 for handle in handles)
 
     def claim(self, handles: list[RunHandle]) -> Claim | None:
         """For a step of one of ``handles`` (runs that differ in nothing but their options); None: it is not to be traced."""
+        if self.is_expected(handles):
+            self.settle()  # so that the step's number is known
         with self._lock:
             claim = self._next_claim(handles)
             self._claimed += claim is not None
@@ -111,7 +137,18 @@ class TraceRequests:
         if self.of_any_run > 0:
             self.of_any_run -= 1
             return Claim(None, "user")
-        return Claim(None, "global") if self.trace_all else None
+        if self.trace_all:
+            return Claim(None, "global")
+        for handle in handles:
+            if handle in self._expected and self._is_expected_next(handle):
+                return Claim(handle, "slow")
+        return None
+
+    def _is_expected_next(self, handle: RunHandle) -> bool:
+        steps, following = self._expected[handle], handle.steps + 1
+        if following >= steps.stop - 1:
+            del self._expected[handle]
+        return following in steps
 
     def _finish(self, claim: Claim) -> None:
         if not claim.is_done:
@@ -126,7 +163,7 @@ class TraceRequests:
             self._requested.discard(handle)
 
     def _update(self) -> None:
-        requested = self.trace_all or self.of_any_run or self._requested or self._numbered
+        requested = self.trace_all or self.of_any_run or self._requested or self._numbered or self._expected
         self.slow_path = bool(requested or self._claimed or self.off)
         if self.off:  # since it was read
             self.slow_path = True

@@ -1,0 +1,201 @@
+"""What Linux tells of a thread, its process and the machine: counters in /proc, read before and after.
+
+Each file may be missing: on other systems, in containers, with older kernels. What it would have told is None then. A reading
+takes some 40 µs. Runs on the watch's thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter_ns
+from typing import Any
+
+from tftracer.session.recorded_stalls import HostChange
+
+#: The largest part of a file that is looked at.
+READ_BYTES = 4096
+Parse = Callable[[bytes], Any]
+
+
+@dataclass(frozen=True)
+class HostReading:
+    """Counters since some start of their own; None where the system has none."""
+
+    at_ns: int  # perf_counter
+    thread_cpu_ns: int | None = None
+    thread_queue_ns: int | None = None
+    thread_major_faults: int | None = None
+    process_ticks: int | None = None
+    busy_ticks: int | None = None
+    steal_ticks: int | None = None
+    io_wait_ticks: int | None = None
+    cpu_pressure_us: int | None = None
+    io_pressure_us: int | None = None
+    memory_pressure_us: int | None = None
+    read_bytes: int | None = None
+    written_bytes: int | None = None
+
+
+# ------------------------------------------------------------------------------------------------------- the files' texts
+
+
+def parse_schedstat(text: bytes) -> tuple[int, int]:
+    """(ns on a CPU, ns in the run queue) of a thread."""
+    on_cpu, queued = text.split()[:2]
+    return int(on_cpu), int(queued)
+
+
+def after_name(text: bytes) -> list[bytes]:
+    """The fields of a ``stat`` file from the state on; the name before them may hold spaces and brackets."""
+    return text.rpartition(b")")[2].split()
+
+
+def parse_state(text: bytes) -> str:
+    """ "R" runs or could, "S" sleeps, "D" waits for a disk."""
+    return after_name(text)[0].decode()
+
+
+def parse_major_faults(text: bytes) -> int:
+    return int(after_name(text)[9])
+
+
+def parse_process_ticks(text: bytes) -> int:
+    """User and system time of all threads."""
+    fields = after_name(text)
+    return int(fields[11]) + int(fields[12])
+
+
+def parse_cpu(text: bytes) -> tuple[int, int, int]:
+    """(busy, steal, waiting for a disk) of all CPUs, from ``/proc/stat``."""
+    fields = [int(field) for field in text.split(b"\n", 1)[0].split()[1:]]
+    user, nice, system, _, io_wait, irq, soft_irq, steal = (fields + [0] * 8)[:8]
+    return user + nice + system + irq + soft_irq, steal, io_wait
+
+
+def parse_pressure(text: bytes) -> int:
+    """Microseconds in which some process waited."""
+    line = text.split(b"\n", 1)[0]
+    if not line.startswith(b"some"):
+        raise ValueError("no line of pressure")
+    return int(line.rpartition(b"total=")[2])
+
+
+def parse_io(text: bytes) -> tuple[int, int]:
+    """(bytes read, bytes written), as far as they went to or came from disks."""
+    fields = dict(line.split(b": ") for line in text.splitlines())
+    return int(fields[b"read_bytes"]), int(fields[b"write_bytes"])
+
+
+# ------------------------------------------------------------------------------------------------------------- reading
+
+
+class ProcFiles:
+    """Files that are read again and again: each is opened once; one that cannot be read is not tried again."""
+
+    def __init__(self, root: str = "/proc") -> None:
+        self._root = root
+        self._open: dict[str, int | None] = {}
+
+    def read(self, path: str) -> bytes | None:
+        try:
+            if path not in self._open:
+                self._open[path] = None
+                self._open[path] = os.open(f"{self._root}/{path}", os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+            opened = self._open[path]
+            return None if opened is None else os.pread(opened, READ_BYTES, 0)
+        except (OSError, AttributeError):  # a thread has ended; a system without pread
+            self.forget(path)
+            return None
+
+    def forget(self, path: str) -> None:
+        opened, self._open[path] = self._open.get(path), None
+        if opened is not None:
+            with contextlib.suppress(OSError):
+                os.close(opened)
+
+    def close(self) -> None:
+        for path in list(self._open):
+            self.forget(path)
+        self._open.clear()
+
+    def close_thread(self, native_id: int) -> None:
+        """A thread's files: its number may be used again."""
+        for path in [path for path in self._open if path.startswith(f"self/task/{native_id}/")]:
+            self.forget(path)
+            del self._open[path]
+
+
+class HostSignals:
+    def __init__(self, root: str = "/proc") -> None:
+        self._files = ProcFiles(root)
+        self._hertz = _ticks_per_second()
+
+    def close(self) -> None:
+        self._files.close()
+
+    def close_thread(self, native_id: int) -> None:
+        self._files.close_thread(native_id)
+
+    def state(self, native_id: int | None) -> str:
+        """What a thread does: Linux's letter, "" where not known."""
+        text = self._files.read(f"self/task/{native_id}/stat") if native_id else None
+        with contextlib.suppress(ValueError, IndexError):
+            return parse_state(text) if text else ""
+        return ""
+
+    def read(self, native_id: int | None) -> HostReading:
+        """The counters now; ``native_id``: the kernel's number of the training thread, None where not known."""
+        values: dict[str, int] = {}
+        thread = f"self/task/{native_id}"
+        if native_id:
+            self._take(values, f"{thread}/schedstat", parse_schedstat, "thread_cpu_ns", "thread_queue_ns")
+            self._take(values, f"{thread}/stat", parse_major_faults, "thread_major_faults")
+        self._take(values, "self/stat", parse_process_ticks, "process_ticks")
+        self._take(values, "stat", parse_cpu, "busy_ticks", "steal_ticks", "io_wait_ticks")
+        self._take(values, "self/io", parse_io, "read_bytes", "written_bytes")
+        for name in ("cpu", "io", "memory"):
+            self._take(values, f"pressure/{name}", parse_pressure, f"{name}_pressure_us")
+        return HostReading(perf_counter_ns(), **values)
+
+    def change(self, before: HostReading, after: HostReading) -> HostChange:
+        def delta(name: str, unit: float) -> float | None:
+            one, other = getattr(before, name), getattr(after, name)
+            return None if one is None or other is None else max(0, other - one) * unit
+
+        def whole(name: str) -> int | None:
+            change = delta(name, 1)
+            return None if change is None else int(change)
+
+        tick = 1 / self._hertz
+        return HostChange(
+            seconds=(after.at_ns - before.at_ns) * 1e-9,
+            on_cpu_s=delta("thread_cpu_ns", 1e-9),
+            run_queue_s=delta("thread_queue_ns", 1e-9),
+            process_cpu_s=delta("process_ticks", tick),
+            machine_cpu_s=delta("busy_ticks", tick),
+            cpus=os.cpu_count(),
+            steal_s=delta("steal_ticks", tick),
+            io_wait_s=delta("io_wait_ticks", tick),
+            cpu_pressure_s=delta("cpu_pressure_us", 1e-6),
+            io_pressure_s=delta("io_pressure_us", 1e-6),
+            memory_pressure_s=delta("memory_pressure_us", 1e-6),
+            major_faults=whole("thread_major_faults"),
+            read_bytes=whole("read_bytes"),
+            written_bytes=whole("written_bytes"),
+        )
+
+    def _take(self, values: dict[str, int], path: str, parse: Parse, *names: str) -> None:
+        text = self._files.read(path)
+        with contextlib.suppress(ValueError, IndexError, KeyError):
+            parsed = parse(text) if text else ()
+            values.update(zip(names, parsed if isinstance(parsed, tuple) else (parsed,)))
+
+
+def _ticks_per_second() -> int:
+    try:
+        return os.sysconf("SC_CLK_TCK")
+    except (AttributeError, ValueError, OSError):
+        return 100

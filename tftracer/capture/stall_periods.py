@@ -1,0 +1,111 @@
+"""Stalls that come at equal distances: "every 97th step". Found at the third, and the next one told ahead.
+
+Sampling each tenth step, or the steps after a slow one, met next to none of those in recorded trainings; the steps told ahead
+were slow 12 times of 15. Pure: no clocks, no threads.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from statistics import median
+
+from tftracer.session.recorded_stalls import Cause, Period, Stall
+from tftracer.session.recorded_steps import RunHandle
+
+#: Distances between stalls may differ by this part of them: at the third stall, and later.
+FIRST_TOLERANCE, TOLERANCE = 0.01, 0.02
+#: Shorter periods are none: such steps are just uneven.
+SHORTEST = 4
+#: Stalls that are remembered of one kind; kinds of one session.
+REMEMBERED, MAX_KINDS = 6, 64
+
+
+@dataclass(eq=False)
+class _Kind:
+    """Stalls of one run with one cause."""
+
+    steps: deque[int] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    seconds: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    occurrences: int = 0
+    period: int = 0  # 0: none
+    tolerance: int = 0
+    cause: Cause | None = None
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Steps that one slow step is expected among."""
+
+    run: RunHandle
+    first: int
+    last: int
+
+
+class StallPeriods:
+    """Used by one thread at a time."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[tuple[RunHandle, bool, object], _Kind] = {}
+
+    def add(self, stall: Stall) -> Period | None:
+        """Count a stall. The period that it is part of; one with no occurrences takes an earlier one back."""
+        key = (stall.run, stall.inside, _kind_of(stall.cause))
+        if key not in self._kinds and len(self._kinds) >= MAX_KINDS:
+            self._kinds.pop(next(iter(self._kinds)))
+        kind = self._kinds.setdefault(key, _Kind())
+        if kind.steps and stall.step <= kind.steps[-1]:
+            return None
+        kind.steps.append(stall.step)
+        kind.seconds.append((stall.end_ns - stall.start_ns) * 1e-9)
+        kind.cause = stall.cause
+        return self._update(stall.run, stall.inside, kind)
+
+    def missed(self) -> list[Period]:
+        """Periods whose next stall did not come: each is taken back, once."""
+        over = []
+        for (run, inside, _), kind in self._kinds.items():
+            if kind.period and run.steps > kind.steps[-1] + kind.period + kind.tolerance + 1:
+                over.append(self._over(run, inside, kind))
+        return over
+
+    def expected(self) -> list[Expected]:
+        """The steps where the next stalls inside steps are expected."""
+        return [
+            Expected(run, next_step - kind.tolerance, next_step + kind.tolerance)
+            for (run, inside, _), kind in self._kinds.items()
+            if kind.period and inside and (next_step := kind.steps[-1] + kind.period) + kind.tolerance > run.steps
+        ]
+
+    def _update(self, run: RunHandle, inside: bool, kind: _Kind) -> Period | None:
+        steps = list(kind.steps)
+        distances = [later - earlier for earlier, later in zip(steps, steps[1:])]
+        if len(distances) < 2:
+            return None
+        length = round(median(distances))
+        tolerance = max(1, round((FIRST_TOLERANCE if len(distances) == 2 else TOLERANCE) * length))
+        fitting = [distance for distance in distances if abs(distance - length) <= tolerance]
+        if length < SHORTEST or len(fitting) < max(2, len(distances) - 1) or distances[-1] not in fitting:
+            return self._over(run, inside, kind) if kind.period else None
+        kind.occurrences = kind.occurrences + 1 if kind.period else len(fitting) + 1
+        kind.period = length
+        kind.tolerance = max(abs(distance - length) for distance in fitting)
+        return self._period(run, inside, kind)
+
+    def _over(self, run: RunHandle, inside: bool, kind: _Kind) -> Period:
+        period = self._period(run, inside, kind)._replace(occurrences=0)
+        kind.period = kind.occurrences = 0
+        for _ in range(len(kind.steps) - 1):
+            kind.steps.popleft()
+        return period
+
+    def _period(self, run: RunHandle, inside: bool, kind: _Kind) -> Period:
+        assert kind.cause is not None
+        last = kind.steps[-1]
+        return Period(run, inside, kind.period, kind.occurrences, median(kind.seconds), kind.cause, last, last + kind.period)
+
+
+def _kind_of(cause: Cause) -> object:
+    """What stalls of one kind share. Their line may differ from one to the next."""
+    place = (cause.frame.file, cause.frame.function) if cause.frame else None
+    return (cause.name, place) if cause.kind in ("hook", "callback") else place

@@ -1,0 +1,48 @@
+"""What the watch reports once a second beside slow steps: garbage collections, and the state of the host."""
+
+from __future__ import annotations
+
+from tftracer.capture.gc_pauses import GcPauses
+from tftracer.capture.host_signals import HostReading, HostSignals
+from tftracer.capture.slow_steps import SlowSteps
+from tftracer.capture.watched_threads import WatchedThreads
+from tftracer.session.recorded_stalls import GcPause, HostSample, SlowRecords
+
+#: Shorter collections are not reported one by one.
+REPORTED_NS = 1_000_000
+#: So many of the longest are reported each second.
+MOST_PAUSES = 50
+
+
+class GcReports:
+    def __init__(self, records: SlowRecords, threads: WatchedThreads) -> None:
+        self._records = records
+        self._threads = threads
+
+    def report(self, gc: GcPauses) -> None:
+        pauses = [gc.unreported.popleft() for _ in range(len(gc.unreported))]
+        long = [pause for pause in pauses if pause.end_ns - pause.start_ns >= REPORTED_NS]
+        longest = sorted(long, key=lambda pause: pause.start_ns - pause.end_ns)[:MOST_PAUSES]
+        for pause in sorted(longest, key=lambda pause: pause.start_ns):
+            name = self._threads.names.get(pause.thread, "")
+            self._records.add(GcPause(name, *pause[1:]))
+
+
+class HostReports:
+    def __init__(self, records: SlowRecords, steps: SlowSteps, threads: WatchedThreads) -> None:
+        self._records = records
+        self._steps = steps
+        self._threads = threads
+        self._before: HostReading | None = None
+        self._native_id: int | None = None
+        self._counted = 0
+        self._gc_ns = 0
+
+    def report(self, host: HostSignals, gc: GcPauses | None, training: list[int]) -> None:
+        """``training``: threads that have run steps. Nothing while no steps end."""
+        thread = max(training, key=lambda thread: self._steps.sums(thread).steps, default=0)
+        native_id, counted = self._threads.native_ids.get(thread), self._steps.sums(thread).steps
+        after, gc_ns = host.read(native_id), gc.total_ns if gc else 0
+        if self._before is not None and native_id == self._native_id and counted > self._counted:
+            self._records.add(HostSample(after.at_ns, host.change(self._before, after), (gc_ns - self._gc_ns) * 1e-9))
+        self._before, self._native_id, self._counted, self._gc_ns = after, native_id, counted, gc_ns
