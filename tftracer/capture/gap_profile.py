@@ -16,6 +16,7 @@ from tftracer.capture.other_threads import OtherThreads
 from tftracer.capture.slow_steps import Sums
 from tftracer.capture.stack_sampler import LATE_NS, Stack, StackCounts, stack_of
 from tftracer.session.recorded_stalls import GapProfile
+from tftracer.session.recorded_steps import RunHandle
 
 LENGTH_NS = 10_000_000_000
 #: Between two samples on average; each waits for a random time around it, so that no loop keeps in step with it.
@@ -27,8 +28,9 @@ OTHERS_EACH = 4
 class GapSampling:
     """One profile on its way. Used by the watch's thread."""
 
-    def __init__(self, thread: int, asked_by_user: bool, now_ns: int, sums: Sums, gc_between_ns: int) -> None:
+    def __init__(self, run: RunHandle, thread: int, asked_by_user: bool, now_ns: int, sums: Sums, gc_between_ns: int) -> None:
         self.thread = thread
+        self._run = run
         self.due_ns = now_ns
         self._asked_by_user = asked_by_user
         self._start_ns = now_ns
@@ -69,6 +71,7 @@ class GapSampling:
         name, counts = thread_names.get(self.thread, ""), self._stacks
         scale = max(0.0, between_s - gc_s) / counts.seconds if counts.seconds else 0.0
         return GapProfile(
+            run=self._run,
             thread=name,
             asked_by_user=self._asked_by_user,
             start_ns=self._start_ns,

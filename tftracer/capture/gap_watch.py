@@ -46,7 +46,7 @@ class GapWatch:
         if asked:
             self._records.profile_requested.clear()
         self._profiled.add(run)
-        self.sampling = GapSampling(thread, asked, now_ns, self._steps.sums(thread), _between_ns(gc, thread))
+        self.sampling = GapSampling(run, thread, asked, now_ns, self._steps.sums(thread), _between_ns(gc, thread))
 
     def sample(
         self, frames: Mapping[int, FrameType], now_ns: int, under_way: Mapping[int, int], state: str, gc: GcPauses | None
