@@ -2,7 +2,7 @@
 import type { Job, Straggler } from "@/client/messages";
 
 export interface StragglerPart {
-  /** The class that colours it (analyses/budget.css). */
+  /** The class that colours it (components/budget.css). */
   readonly key: string;
   readonly title: string;
   readonly meaning: string;

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { fakeRun, fakeSession, fakeState } from "../../dev/fake";
-import { ceiling, points } from "@/components/sparkline";
 import { runName } from "./names";
 import { sortRuns } from "./runs";
 import { statusOf } from "./status";
@@ -76,26 +75,5 @@ describe("runs", () => {
     expect(ids("seen")).toEqual([1, 2, 3]);
     expect(ids("time")).toEqual([2, 1, 3]);
     expect(ids("steps")).toEqual([1, 2, 3]);
-  });
-});
-
-describe("a sparkline", () => {
-  it("is not flattened by one slow step", () => {
-    const values = [...new Array<number>(50).fill(1), 100];
-    expect(ceiling(values)).toBeLessThan(4);
-    const corners = points(values, 100, 30);
-    expect(corners).toHaveLength(51);
-    for (const [x, y] of corners) {
-      expect(x).toBeGreaterThanOrEqual(0);
-      expect(x).toBeLessThanOrEqual(100);
-      expect(y).toBeGreaterThanOrEqual(0);
-      expect(y).toBeLessThanOrEqual(30);
-    }
-  });
-
-  it("takes nothing, one and zeros", () => {
-    expect(points([], 100, 30)).toEqual([]);
-    expect(points([5], 100, 30)).toHaveLength(1);
-    expect(ceiling([0, 0])).toBe(1);
   });
 });

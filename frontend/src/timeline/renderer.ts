@@ -77,13 +77,6 @@ export class Renderer {
     return { slots: this.slots, pixels: this.palette.pixels, edges: this.palette.edges };
   }
 
-  resize(width: number, height: number, ratio: number): void {
-    this.canvas.width = Math.max(1, Math.round(width * ratio));
-    this.canvas.height = Math.max(1, Math.round(height * ratio));
-    this.canvas.style.width = `${width}px`;
-    this.canvas.style.height = `${height}px`;
-  }
-
   draw(viewport: Viewport, layout: Layout, overlay: Overlay, ratio: number): void {
     const { context } = this;
     const marks = ticks(viewport.t0, viewport.nsPerPx, viewport.width);

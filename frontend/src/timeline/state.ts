@@ -1,7 +1,6 @@
-/** What the reader looks at in one trace: kept in the URL, shared by the timeline, the panels and the analyses' tabs. */
+/** What the reader looks at in one trace: kept in the URL, shared by the timeline, the panels and the analyses. */
 import { inject, markRaw, provide, ref, shallowRef, type InjectionKey, type Ref, type ShallowRef } from "vue";
 import { flag, list, number, oneOf, text, useParameter, type Spelling } from "@/state/url";
-import type { Tab } from "@/workbench/analyses";
 import type { TimelineModel } from "./model";
 import type { Matches } from "./search";
 import { HIGHLIGHTS, type Highlight } from "./shading";
@@ -20,11 +19,8 @@ export function rangeSpelling(): Spelling<Range | null> {
   };
 }
 
-/** Where the timeline shall look next; a new object each time, so that the same place can be asked for twice. */
-export interface Camera {
-  readonly startNs: number;
-  readonly endNs: number;
-}
+/** What the timeline brings into view next; a new object each time, so that the same can be asked for twice. */
+export type Target = { readonly node: number } | { readonly startNs: number; readonly endNs: number };
 
 /** How the search stands. */
 export type Found =
@@ -36,9 +32,6 @@ export interface TraceState {
   readonly trace: number;
   /** Null until the timeline is here. */
   readonly model: ShallowRef<TimelineModel | null>;
-  /** The tabs that there are. */
-  readonly tabs: readonly Tab[];
-  readonly tab: Ref<Tab>;
   /** The selected node (an index in the trace), null: none. */
   readonly node: Ref<number | null>;
   readonly range: Ref<Range | null>;
@@ -59,16 +52,13 @@ export interface TraceState {
   readonly found: ShallowRef<Found>;
   /** Counts the times that the model's marks (its critical column) were filled in. */
   readonly marks: Ref<number>;
-  readonly camera: ShallowRef<Camera | null>;
-  /** Set by `select`: the node that the timeline brings into view; a new object for each wish. */
-  readonly revealed: ShallowRef<{ readonly node: number } | null>;
+  readonly target: ShallowRef<Target | null>;
   /** Selects a node and brings it into view on the timeline. */
   select(node: number | null): void;
   /** Brings a range of time into view. */
   show(startNs: number, endNs: number): void;
-  /** Marks a range of time, shows it, and opens its statistics. */
+  /** Marks a range of time, shows it, and with it its statistics. */
   mark(startNs: number, endNs: number): void;
-  open(tab: Tab): void;
   /** Looks for an op type or a name. */
   find(query: string, regex?: boolean): void;
 }
@@ -76,8 +66,8 @@ export interface TraceState {
 const KEY: InjectionKey<TraceState> = Symbol("trace");
 
 /** To be called in the set-up of the view that shows the trace. */
-export function provideTrace(trace: number, tabs: readonly Tab[]): TraceState {
-  const state = createTraceState(trace, tabs);
+export function provideTrace(trace: number): TraceState {
+  const state = createTraceState(trace);
   provide(KEY, state);
   return state;
 }
@@ -93,22 +83,18 @@ export function useTrace(): TraceState {
   return state;
 }
 
-function createTraceState(trace: number, tabs: readonly Tab[]): TraceState {
+function createTraceState(trace: number): TraceState {
   const node = useParameter("node", number(), "push");
-  const tab = useParameter("tab", oneOf(tabs, "timeline"), "push");
   const range = useParameter("range", rangeSpelling(), "push");
   const search = useParameter("q", text());
   const regex = useParameter("regex", flag());
-  const camera = shallowRef<Camera | null>(null);
-  const revealed = shallowRef<{ node: number } | null>(null);
+  const target = shallowRef<Target | null>(null);
   const show = (startNs: number, endNs: number): void => {
-    camera.value = { startNs, endNs };
+    target.value = { startNs, endNs };
   };
   return {
     trace,
     model: shallowRef<TimelineModel | null>(null),
-    tabs,
-    tab,
     node,
     range,
     view: useParameter("view", rangeSpelling()),
@@ -125,19 +111,15 @@ function createTraceState(trace: number, tabs: readonly Tab[]): TraceState {
     order: useParameter("order", list()),
     found: shallowRef<Found>({ status: "empty" }),
     marks: ref(0),
-    camera,
-    revealed,
+    target,
     select: (wanted) => {
       node.value = wanted;
-      if (wanted !== null) revealed.value = { node: wanted };
+      if (wanted !== null) target.value = { node: wanted };
     },
     show,
     mark: (startNs, endNs) => {
       range.value = [startNs, endNs];
       show(startNs, endNs);
-    },
-    open: (wanted) => {
-      tab.value = wanted;
     },
     find: (query, asPattern = false) => {
       search.value = query;

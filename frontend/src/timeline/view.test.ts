@@ -4,7 +4,7 @@ import { Shade, THEMES } from "./colours";
 import { modelOf, type TestLane } from "../../dev/timeline";
 import { NO_CHOICES, topOfRow } from "./layout";
 import { RULER_HEIGHT } from "./renderer";
-import { TimelineView } from "./view";
+import { plainLook, TimelineView, type Look } from "./view";
 
 /** Lanes of ten rows, one slice a row: slice n lies in row n. */
 const tall = (lanes: number): TestLane[] =>
@@ -13,13 +13,14 @@ const tall = (lanes: number): TestLane[] =>
   }));
 const nothing = (): void => undefined;
 let view: TimelineView;
+let look: Look;
 
 function show(lanes: TestLane[], height = 200): TimelineView {
   const model = modelOf(...lanes);
   const events = { hover: nothing, select: vi.fn(), range: nothing, moved: nothing, painted: nothing };
-  const shade = new Uint8Array(model.count).fill(Shade.NORMAL);
-  view = new TimelineView(document.createElement("canvas"), model, THEMES.light, shade, events);
-  view.resize(1000, height + RULER_HEIGHT, 1, false);
+  look = plainLook(THEMES.light, new Uint8Array(model.count).fill(Shade.NORMAL));
+  view = new TimelineView(document.createElement("canvas"), model, look, events);
+  view.resize(1000, height + RULER_HEIGHT);
   return view;
 }
 
@@ -56,7 +57,7 @@ describe("a row out of sight", () => {
 
   it("is not hidden by what is pinned, and what is pinned is not scrolled to", () => {
     const { viewport } = show(tall(5), 400);
-    view.arrange({ ...NO_CHOICES, pinned: [4] });
+    view.setLook({ ...look, choices: { ...NO_CHOICES, pinned: [4] } });
     const sticky = view.layout.stickyHeight(viewport.height);
     expect(sticky).toBeGreaterThan(100);
     view.scroll(1e6);
@@ -70,7 +71,7 @@ describe("a row out of sight", () => {
 
   it("is left alone where its lane is hidden", () => {
     const { viewport } = show(tall(2));
-    view.arrange({ ...NO_CHOICES, hidden: new Set([1]) });
+    view.setLook({ ...look, choices: { ...NO_CHOICES, hidden: new Set([1]) } });
     view.keepInSight(15);
     expect(viewport.scrollY).toBe(0);
   });
@@ -118,7 +119,7 @@ describe("a movement that is under way", () => {
     expect(view.inSight(45)).toBe(true);
     view.scroll(-1e6);
     view.reveal(45);
-    view.resize(500, 80 + RULER_HEIGHT, 1, false);
+    view.resize(500, 80 + RULER_HEIGHT);
     view.keepInSight(45);
     untilItEnds();
     expect(view.inSight(45)).toBe(true);
@@ -128,7 +129,7 @@ describe("a movement that is under way", () => {
   it("ends at the range that was asked for although the window changed its width", () => {
     const { viewport } = show(tall(5));
     view.show(200, 400, 0);
-    view.resize(600, 200 + RULER_HEIGHT, 1, false);
+    view.resize(600, 200 + RULER_HEIGHT);
     untilItEnds();
     expect([viewport.t0, viewport.t1].map(Math.round)).toEqual([200, 400]);
   });

@@ -1,5 +1,6 @@
-/** One timeline on one canvas: ties viewport, layout, renderer and gestures together. Redraws when something changed, once a frame. */
+/** One timeline on one canvas: ties viewport, layout, renderer and gestures together. */
 import type { Dependency } from "./arrows";
+import { CanvasView } from "./canvasView";
 import type { Theme } from "./colours";
 import { HeldKeys, Interaction } from "./interaction";
 import { bandOfRow, Layout, NO_CHOICES, rowAt, topOfRow, type LaneChoices } from "./layout";
@@ -9,101 +10,106 @@ import { Viewport } from "./viewport";
 
 /** How far beside a slice a pointer still means it, in pixels. */
 const REACH = 3;
+/** From this width of the window on, lane headers stand beside the lanes; in narrower windows they lie above them. */
+const WIDE_WINDOW = 720;
+
+/** How the timeline shall look. */
+export interface Look {
+  readonly theme: Theme;
+  readonly shade: Uint8Array;
+  readonly choices: LaneChoices;
+  /** The selected slice, -1: none. */
+  readonly selected: number;
+  readonly dependencies: readonly Dependency[];
+  readonly range: readonly [number, number] | null;
+  readonly idle: boolean;
+}
+
+/** Nothing is selected, marked or rearranged. */
+export function plainLook(theme: Theme, shade: Uint8Array): Look {
+  return { theme, shade, choices: NO_CHOICES, selected: -1, dependencies: [], range: null, idle: false };
+}
+
+/** A part of the trace, as the URL keeps it. */
+export interface Place {
+  /** Null: the whole step. */
+  readonly times: readonly [number, number] | null;
+  /** The first row in view, null: the lanes are not scrolled. */
+  readonly row: number | null;
+}
 
 /** What the view tells its owner. Rectangles are CSS pixels within the canvas. */
 export interface ViewEvents {
   hover(slice: number, x: number, y: number): void;
   select(slice: number): void;
   range(range: readonly [number, number] | null, done: boolean): void;
-  /** The view moved: lane headers, minimap and URL follow. */
+  /** The view moved or got another size or layout: lane headers, minimap and URL follow. */
   moved(): void;
   painted(): void;
 }
 
-export class TimelineView {
+export class TimelineView extends CanvasView {
   readonly viewport: Viewport;
   readonly renderer: Renderer;
-  layout: Layout;
-  readonly overlay: Overlay = { selected: -1, range: null, dependencies: [], idle: false, cursor: null };
   readonly keys: HeldKeys;
+  layout: Layout;
+  private readonly overlay: Overlay;
   private readonly interaction: Interaction;
-  private choices: LaneChoices = NO_CHOICES;
   private strip = false;
-  private ratio = 1;
-  private frame = 0;
   private glide = 0;
   /** Where a movement that is under way ends; null where the view rests. */
   private target: Viewport | null = null;
-  private disposed = false;
 
+  /** `start`: the part that is shown first. */
   constructor(
-    private readonly canvas: HTMLCanvasElement,
+    canvas: HTMLCanvasElement,
     readonly model: TimelineModel,
-    theme: Theme,
-    shade: Uint8Array,
+    private look: Look,
     private readonly events: ViewEvents,
+    private start: Place | null = null,
   ) {
+    super(canvas);
+    const { theme, shade, choices, selected, dependencies, range, idle } = look;
+    this.overlay = { selected, dependencies, range, idle, cursor: null };
     this.viewport = new Viewport(model.durationNs);
     this.renderer = new Renderer(canvas, model, theme, shade);
-    this.layout = new Layout(model.lanes, this.choices, false);
+    this.layout = new Layout(model.lanes, choices, false);
     this.keys = new HeldKeys((zoom, pan) => this.move(zoom, pan));
     this.interaction = new Interaction(canvas, this.gestures(), RULER_HEIGHT);
   }
 
-  dispose(): void {
-    this.disposed = true;
+  override dispose(): void {
+    super.dispose();
     this.interaction.dispose();
     this.keys.release();
-    cancelAnimationFrame(this.frame);
     this.stopGliding();
   }
 
   // --------------------------------------------------------------------------------------------------- from the owner
 
-  resize(width: number, height: number, ratio: number, strip: boolean): void {
-    this.ratio = ratio;
-    this.renderer.resize(width, height, ratio);
-    this.viewport.resize(width, height - RULER_HEIGHT);
-    this.target?.resize(width, height - RULER_HEIGHT);
-    this.arrange(this.choices, strip);
-  }
-
-  /** Draws at once: a canvas that got another size is empty until then. */
-  drawNow(): void {
-    if (!this.disposed) this.draw();
-  }
-
-  arrange(choices: LaneChoices, strip = this.strip): void {
-    this.choices = choices;
-    this.strip = strip;
-    this.layout = new Layout(this.model.lanes, choices, strip, this.viewport.height);
-    for (const viewport of [this.viewport, this.target]) {
-      if (viewport === null) continue;
-      viewport.contentHeight = this.layout.height;
-      viewport.pan(0, 0);
-    }
-    this.changed();
-  }
-
-  setTheme(theme: Theme): void {
-    this.renderer.theme = theme;
-    this.changed();
-  }
-
-  setShade(shade: Uint8Array): void {
-    this.renderer.index.update(shade);
-    this.changed();
-  }
-
-  setDependencies(dependencies: readonly Dependency[]): void {
-    this.overlay.dependencies = dependencies;
+  /** Applies what differs from the look before. */
+  setLook(look: Look): void {
+    const before = this.look;
+    this.look = look;
+    if (look.theme !== before.theme) this.renderer.theme = look.theme;
+    if (look.shade !== before.shade) this.renderer.index.update(look.shade);
+    if (look.range !== before.range) this.overlay.range = look.range; // else it stays as it is being drawn
+    Object.assign(this.overlay, { selected: look.selected, dependencies: look.dependencies, idle: look.idle });
+    if (look.choices !== before.choices) this.arrange();
+    // Back and Forward lead to rows that are scrolled away
+    if (look.selected !== before.selected && look.selected >= 0) this.keepInSight(look.selected);
     this.redraw();
   }
 
-  select(slice: number, reveal = false): void {
-    this.overlay.selected = slice;
-    this.overlay.dependencies = [];
-    if (reveal && slice >= 0) this.reveal(slice);
+  /** The range that was drawn with the pointer goes. */
+  clearRange(): void {
+    this.overlay.range = null;
+    this.redraw();
+  }
+
+  /** A time on another trace's cursor; null: none. */
+  setCursor(ns: number | null): void {
+    this.overlay.cursor = ns;
     this.redraw();
   }
 
@@ -133,6 +139,13 @@ export class TimelineView {
     if (place === null) return true; // pinned, or not shown at all: no scrolling brings it nearer
     const { scrollY, height } = this.target ?? this.viewport;
     return place.bottom > scrollY + this.layout.stickyHeight(height) && place.top < scrollY + height;
+  }
+
+  /** The part that is in view. */
+  get place(): Place {
+    const { viewport } = this;
+    const times = viewport.fitted ? null : ([Math.max(0, viewport.t0), viewport.t1] as const);
+    return { times, row: viewport.scrollY > 0 ? this.firstRow() : null };
   }
 
   /** The first row that is seen whole under the pinned lanes: what is kept of the scrolling. */
@@ -217,19 +230,36 @@ export class TimelineView {
     return { left, top, width: Math.max(2, right - left), height: Math.max(2, band.rowHeight - 1) };
   }
 
-  redraw(): void {
-    if (this.frame !== 0 || this.disposed || this.viewport.width <= 1) return; // no size yet: drawNow comes with it
-    this.frame = requestAnimationFrame(() => this.draw());
-  }
+  // ---------------------------------------------------------------------------------------------------------- within
 
-  private draw(): void {
-    cancelAnimationFrame(this.frame);
-    this.frame = 0;
+  protected override draw(): void {
     this.renderer.draw(this.viewport, this.layout, this.overlay, this.ratio);
     this.events.painted();
   }
 
-  // ---------------------------------------------------------------------------------------------------------- within
+  /** A selected slice that was in sight stays there. */
+  protected override resized(): void {
+    const { selected } = this.overlay;
+    const isFirst = this.viewport.width <= 1;
+    const keep = selected >= 0 && (isFirst || this.inSight(selected));
+    for (const viewport of [this.viewport, this.target]) viewport?.resize(this.width, this.height - RULER_HEIGHT);
+    this.strip = window.innerWidth < WIDE_WINDOW;
+    this.arrange();
+    if (this.start?.times) this.jump(...this.start.times);
+    if (typeof this.start?.row === "number") this.scrollToRow(this.start.row);
+    this.start = null;
+    if (keep) this.keepInSight(selected);
+  }
+
+  private arrange(): void {
+    this.layout = new Layout(this.model.lanes, this.look.choices, this.strip, this.viewport.height);
+    for (const viewport of [this.viewport, this.target]) {
+      if (viewport === null) continue;
+      viewport.contentHeight = this.layout.height;
+      viewport.pan(0, 0);
+    }
+    this.changed();
+  }
 
   private changed(): void {
     this.events.moved();

@@ -16,7 +16,7 @@ const JOB = { ofTrace: false, ofJob: true };
 
 export const ANALYSES = {
   timeline: { title: "Timeline", load: null, ...ANY },
-  ranks: { title: "Who is slow", load: () => import("@/job/RanksTab.vue"), ...JOB },
+  ranks: { title: "Who is slow", load: () => import("./analyses/RanksTab.vue"), ...JOB },
   ops: { title: "Ops", load: () => import("./analyses/OpsTab.vue"), ...ANY },
   budget: { title: "Budget", load: () => import("./analyses/BudgetTab.vue"), ...ANY },
   "critical-path": { title: "Critical path", load: () => import("./analyses/CriticalPathTab.vue"), ...ANY },

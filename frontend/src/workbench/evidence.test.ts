@@ -1,5 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
+import { ref } from "vue";
 import type { TraceState } from "@/timeline/state";
+import type { Tab } from "./analyses";
 import { follow, leadsTo } from "./evidence";
 
 function fakeState(): TraceState {
@@ -16,10 +18,11 @@ function fakeState(): TraceState {
     },
     select: vi.fn(),
     mark: vi.fn(),
-    open: vi.fn(),
     find: vi.fn(),
   } as unknown as TraceState;
 }
+
+const tab = ref<Tab>("timeline");
 
 describe("evidence of a sentence", () => {
   it("says where it leads", () => {
@@ -32,16 +35,16 @@ describe("evidence of a sentence", () => {
 
   it("goes there: the op, the range, the search, the tab", () => {
     const state = fakeState();
-    follow(state, { nodes: [3, 4], tab: "ops", op: "MatMul" });
+    follow(state, tab, { nodes: [3, 4], tab: "ops", op: "MatMul" });
     expect(state.select).toHaveBeenCalledWith(3);
-    expect(state.open).toHaveBeenCalledWith("ops");
+    expect(tab.value).toBe("ops");
     expect(state.find).toHaveBeenCalledWith("MatMul");
     expect(state.mark).not.toHaveBeenCalled();
   });
 
   it("shows the range and keeps it in view when it has both a range and ops", () => {
     const state = fakeState();
-    follow(state, { nodes: [3], start_ns: 10, end_ns: 20 });
+    follow(state, tab, { nodes: [3], start_ns: 10, end_ns: 20 });
     expect(state.node.value).toBe(3);
     expect(state.mark).toHaveBeenCalledWith(10, 20);
     expect(state.select).not.toHaveBeenCalled();
@@ -49,7 +52,7 @@ describe("evidence of a sentence", () => {
 
   it("scrolls to the lane that it names where it names no op, and marks no range without length", () => {
     const state = fakeState();
-    follow(state, { nodes: [], lane: "GPU:0", tab: "budget", start_ns: 0, end_ns: 0 });
+    follow(state, tab, { nodes: [], lane: "GPU:0", tab: "budget", start_ns: 0, end_ns: 0 });
     expect(state.row.value).toBe(7);
     expect(state.mark).not.toHaveBeenCalled();
   });

@@ -1,7 +1,9 @@
 /** From a sentence of the verdict to where it can be seen. */
+import type { Ref } from "vue";
 import type { Evidence } from "@/client/messages";
 import { formatNs } from "@/format";
 import type { TraceState } from "@/timeline/state";
+import type { Tab } from "./analyses";
 
 /** The range of time that it names, if that has a length. */
 function rangeOf({ start_ns: start, end_ns: end }: Evidence): readonly [number, number] | null {
@@ -20,8 +22,8 @@ export function leadsTo(evidence: Evidence): string {
   return "";
 }
 
-export function follow(state: TraceState, evidence: Evidence): void {
-  if (evidence.tab !== undefined) state.open(evidence.tab);
+export function follow(state: TraceState, tab: Ref<Tab>, evidence: Evidence): void {
+  if (evidence.tab !== undefined) tab.value = evidence.tab;
   if (evidence.op) state.find(evidence.op);
   const range = rangeOf(evidence);
   const [node] = evidence.nodes;

@@ -5,8 +5,8 @@ import { FakeClient, fakeJob, fakeState } from "../../dev/fake";
 import type { Job, JobTensor, JobTrace } from "@/client/messages";
 import JobTraces from "@/components/JobTraces.vue";
 import { createSession, sessionKey } from "@/state/session";
-import JobView from "@/views/JobView.vue";
-import { tensorColumns } from "./columns";
+import JobView from "./JobView.vue";
+import { tensorColumns } from "@/workbench/analyses/rankColumns";
 
 const global = { stubs: { RouterLink: RouterLinkStub } };
 const pending: JobTrace = { ...fakeJob.traces[0]!, id: 7, state: "pending", ready: ["p0"], missing: {} };

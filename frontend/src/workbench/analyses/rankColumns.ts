@@ -1,10 +1,10 @@
-/** The columns of a job's tables. */
-import { transferColumns } from "@/workbench/analyses/linkColumns";
+/** The columns of the tables about a step of several processes. */
+import { transferColumns } from "./linkColumns";
 import type { ClockOffset, CollectiveRow, JobTensor, Straggler } from "@/client/messages";
 import type { TableColumn } from "@/components/table";
 import { bytesColumn, countColumn, figureColumn, nsColumn } from "@/components/columns";
 import { formatNs } from "@/format";
-import { CAUSES, STRAGGLER_PARTS, waitsOf } from "./parts";
+import { CAUSES, STRAGGLER_PARTS, waitsOf } from "@/job/parts";
 
 type TitleOf = (id: string) => string;
 /** With more processes than this a column for each would be too many. */

@@ -6,12 +6,12 @@ import { FakeClient, fakeJob, fakeRun, fakeSession, fakeState, fakeTrace, trunca
 import { ClientError, type SessionState } from "@/client/client";
 import { createSession, sessionKey } from "@/state/session";
 import { useToasts } from "@/state/toasts";
-import JobView from "@/views/JobView.vue";
-import OverviewView from "@/views/OverviewView.vue";
-import RunView from "@/views/RunView.vue";
-import SessionBanners from "./SessionBanners.vue";
-import VirtualTable from "./VirtualTable.vue";
-import type { TableColumn } from "./table";
+import JobView from "./JobView.vue";
+import OverviewView from "./OverviewView.vue";
+import RunView from "./RunView.vue";
+import SessionBanners from "@/components/SessionBanners.vue";
+import VirtualTable from "@/components/VirtualTable.vue";
+import type { TableColumn } from "@/components/table";
 
 const views = { "/": OverviewView, "/runs/:id": RunView, "/job": JobView };
 
