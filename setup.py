@@ -25,6 +25,8 @@ setup(
         "numpy>=1.22",
         "zstandard>=0.19",
     ],
+    # Never pyarrow: its newest refuses the NumPy that TensorFlow 2.15 needs. DuckDB writes Parquet from NumPy itself.
+    extras_require={"tables": ["duckdb>=1.0"]},
     entry_points={"console_scripts": ["tftracer = tftracer.cli:main"]},
     classifiers=[
         "Intended Audience :: Developers",

@@ -28,6 +28,10 @@ ROOT = Path(__file__).parents[1]
 SAMPLES = {
     "training.tftrace": "tests/data/versions/2-saved.tftrace",
     "ps_worker.pb": "tests/data/ps_worker0_tf2.21_cpu.pb",
+    "first.pb": "tests/data/ps_transfers_whole_tf2.15_cpu.pb",
+    "second.pb": "tests/data/ps_worker0_tf2.21_cpu.pb",
+    "job/rank0.pb": "tests/data/horovod_rank0_tf2.15_cpu.pb",
+    "job/rank1.pb": "tests/data/horovod_rank1_tf2.15_cpu.pb",
 }
 
 
@@ -40,7 +44,9 @@ class Example(SphinxDirective):
         if not Example.folder:
             Example.folder = tempfile.mkdtemp(prefix="docs-")
             for name, path in SAMPLES.items():
-                shutil.copy(ROOT / path, Path(Example.folder) / name)
+                target = Path(Example.folder) / name
+                target.parent.mkdir(exist_ok=True)
+                shutil.copy(ROOT / path, target)
         return Example.folder
 
     def shown(self, code: str, language: str, output: str) -> list[nodes.Node]:

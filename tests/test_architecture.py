@@ -27,7 +27,19 @@ LAYERS = [
     ["web"],
     ["job"],
     ["scripting"],
-    ["server", "timeline", "cli", "inject", "run_command", "run_process", "arguments", "__init__", "__main__"],
+    [
+        "server",
+        "timeline",
+        "cli",
+        "inject",
+        "run_command",
+        "export_command",
+        "query_command",
+        "run_process",
+        "arguments",
+        "__init__",
+        "__main__",
+    ],
 ]
 HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
 

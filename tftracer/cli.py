@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from tftracer.storage.spool_folder import DeadSpool
 
 FAILED, USAGE, NO_PORT = 1, 2, 3
+#: First words that are commands.
+COMMANDS = ("run", "export", "query")
 
 
 def port(text: str) -> int:
@@ -45,7 +47,8 @@ def parser() -> argparse.ArgumentParser:
         description="Opens a saved tracing session in the browser: a .tftrace file, the spool of a killed job, a session of "
         "tensorflow-tracer 1.x, RunMetadata or StepStats (.pb, .pbtxt, .json), Timeline JSON, or a tfevents file. "
         "TensorFlow is not needed.",
-        epilog="exit codes: 0 all went well, 1 the file cannot be opened, 2 wrong usage, 3 no port could be bound",
+        epilog="also: tftracer run SCRIPT, tftracer export FILE... --parquet DIR, tftracer query FILE SQL (each has --help). "
+        "exit codes: 0 all went well, 1 the file cannot be opened, 2 wrong usage, 3 no port could be bound",
     )
     made.add_argument("session_file", nargs="?", help="the file to open")
     made.add_argument("--port", type=port, default=9999, help="port of the page; the next free one if it is in use (9999)")
@@ -63,13 +66,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    if arguments[:1] == ["run"] and not Path("run").is_file():  # a file of that name is a session to open
-        from tftracer import run_command
-
-        return run_command.main(arguments[1:])
-    options = parser().parse_args(arguments)
+    word = arguments[0] if arguments else ""
     try:
-        return run(options)
+        if word in COMMANDS and not Path(word).is_file():  # a file of that name is a session to open
+            return command(word, arguments[1:])
+        return run(parser().parse_args(arguments))
     except TracerError as problem:
         print(f"tftracer: {problem}", file=sys.stderr)
         return NO_PORT if isinstance(problem, PortError) else FAILED
@@ -79,6 +80,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `tftracer ... | head`: nothing more can be printed, not even at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def command(word: str, arguments: list[str]) -> int:
+    if word == "run":
+        from tftracer import run_command
+
+        return run_command.main(arguments)
+    from tftracer import export_command, query_command
+
+    return {"export": export_command.main, "query": query_command.main}[word](arguments, print)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -70,19 +70,22 @@ def places(job: Job) -> list[Place]:
 
 
 def job_of(sessions: Sequence[SavedSession]) -> Job:
-    """The job whose processes recorded one session each. Traces of one run's step of the same number are of one step."""
+    """The job whose processes recorded one session each.
+
+    Traces of one run's step of the same number are of one step; so are files that hold one trace each and do not tell its number.
+    """
     titles = [_title(session, number) for number, session in enumerate(sessions)]
     repeated = {title for title in titles if titles.count(title) > 1}
     processes = [
         SavedProcess(f"{title} (file {number + 1})" if title in repeated else title, session.session()["rank"], "", session)
         for number, (title, session) in enumerate(zip(titles, sessions))
     ]
-    steps: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
+    steps: dict[tuple[str, int | None], list[tuple[int, int]]] = defaultdict(list)
     for position, session in enumerate(sessions):
-        for run in session.runs():
-            for record in run["traces"]:
-                if record["step"] is not None:
-                    steps[run["title"], record["step"]].append((position, record["id"]))
+        found = [(run["title"], record) for run in session.runs() for record in run["traces"]]
+        for title, record in found:
+            if record["step"] is not None or len(found) == 1:
+                steps[title, record["step"]].append((position, record["id"]))
     return Job(processes, [step for step in steps.values() if len(step) > 1])
 
 

@@ -13,7 +13,6 @@ from tftracer.contract.session import Session as Facts
 from tftracer.errors import TracerError, UnknownError
 from tftracer.export.tables import of_session
 from tftracer.export.tables.of_trace import TracePart
-from tftracer.export.tables.schema import TABLES
 from tftracer.export.tables.table import Part, Table
 from tftracer.scripting.decoded import DecodedTraces
 from tftracer.scripting.download import downloaded, is_url
@@ -108,7 +107,7 @@ class Session:
     @property
     def traces(self) -> Table:
         """The traces, each with its step's budget."""
-        return Table("traces", self._traces_parts)
+        return self.table("traces")
 
     def slices(self, trace: int | None = None) -> Table:
         """Every execution of an op or kernel, of one trace or of all."""
@@ -135,19 +134,29 @@ class Session:
     @property
     def findings(self) -> Table:
         """What the traces lack."""
-        return Table("findings", lambda: map(of_session.findings_part, self._records()))
+        return self.table("findings")
 
-    def table(self, name: str) -> Table:
-        """A table by its name, as it is exported: ``ops`` by node name."""
-        if name not in TABLES:
-            raise UnknownError(f"There is no table {name!r}. There are {', '.join(TABLES)}.")
-        if name == "session":
-            return Table(name, self._session_parts)
-        if name == "ops":
-            return self.ops(by="name")
-        made: Any = getattr(self, name)
-        table: Table = made if isinstance(made, Table) else made()
-        return table
+    def trace_ids(self) -> list[int]:
+        """The numbers of all traces."""
+        return [record["id"] for record in self._records()]
+
+    def table(self, name: str, trace: int | None = None) -> Table:
+        """A table by its name, as it is exported: ``ops`` by node name. ``trace``: one trace's rows, where a table has such."""
+        tables: dict[str, Callable[[], Table]] = {
+            "session": lambda: Table("session", self._session_parts),
+            "runs": lambda: self.runs,
+            "steps": self.steps,
+            "traces": lambda: Table("traces", lambda: self._traces_parts(trace)),
+            "slices": lambda: self.slices(trace),
+            "ops": lambda: self.ops("name", trace),
+            "tensors": lambda: self.tensors(trace),
+            "transfers": lambda: self.transfers(trace),
+            "findings": lambda: Table("findings", lambda: map(of_session.findings_part, self._records(trace))),
+            "sentences": lambda: self.sentences(trace),
+        }
+        if name not in tables:
+            raise UnknownError(f"There is no table {name!r}. There are {', '.join(tables)}.")
+        return tables[name]()
 
     # --------------------------------------------------------------------------------------------------------- parts
 
@@ -160,8 +169,8 @@ class Session:
         history = self.source.history(run["id"])
         return of_session.steps_part(run["id"], history.entries(), history.traced)
 
-    def _traces_parts(self) -> Iterator[Part]:
-        return (of_session.trace_part(record, partial(self._facts_of, record)) for record in self._records())
+    def _traces_parts(self, trace: int | None) -> Iterator[Part]:
+        return (of_session.trace_part(record, partial(self._facts_of, record)) for record in self._records(trace))
 
     def _facts_of(self, record: TraceRecord) -> dict[str, Any]:
         part = None if record["state"] == "broken" else self._part_of(record)
@@ -172,8 +181,8 @@ class Session:
             self.source.trace_record(trace)  # UnknownError for one that does not exist
 
         def parts() -> Iterator[Part]:
-            for record in self._records():
-                if record["state"] != "broken" and trace in (None, record["id"]):
+            for record in self._records(trace):
+                if record["state"] != "broken":
                     part = self._part_of(record)
                     if part is not None:
                         yield rows(part)
@@ -189,13 +198,15 @@ class Session:
             self.source.set_broken(record["id"], error)
             return None
 
-    def _records(self) -> list[TraceRecord]:
-        """Of all traces; what is in them is found out first where the file does not say."""
+    def _records(self, trace: int | None = None) -> list[TraceRecord]:
+        """Of all traces, or of one; what is in them is found out first where the file does not say."""
         with self._lock:
             if not self._checked:
                 self.source.check_payloads()
                 self.source.analyze_pending()
                 self._checked = True
+        if trace is not None:
+            return [self.source.trace_record(trace)]
         return [record for run in self.source.runs() for record in run["traces"]]
 
     def _run(self, run: int | str) -> Run:

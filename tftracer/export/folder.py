@@ -1,0 +1,128 @@
+"""A folder that is written to: of this machine, or of any storage that fsspec knows. Files appear whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import tempfile
+from pathlib import Path
+from typing import Any, Protocol
+
+from tftracer.errors import StorageError, UnsupportedError
+
+
+class Folder(Protocol):
+    """Paths are relative, with slashes. ``StorageError`` where the storage refuses."""
+
+    def aside(self, path: str) -> Path:
+        """Where to write a local file that ``publish`` makes the file at ``path``."""
+
+    def publish(self, aside: Path, path: str) -> None: ...
+
+    def read(self, path: str) -> bytes | None:
+        """None for a file that is not there."""
+
+    def remove(self, path: str) -> None: ...
+
+    def close(self) -> None:
+        """Removes what was written aside and not published."""
+
+
+def folder(place: str) -> Folder:
+    """``place``: a path, or a URL such as ``s3://bucket/folder``."""
+    if "://" not in place:
+        return LocalFolder(Path(place))
+    try:
+        import fsspec
+    except ImportError:
+        scheme = place.partition("://")[0]
+        raise UnsupportedError(f"Writing to {scheme}:// needs fsspec, which is not installed here: pip install fsspec") from None
+    try:
+        system, path = fsspec.core.url_to_fs(place)
+    except (ValueError, ImportError) as error:
+        raise UnsupportedError(f"{place}: {error}") from error
+    return RemoteFolder(system, path.rstrip("/"))
+
+
+class LocalFolder:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._aside: set[Path] = set()
+
+    def aside(self, path: str) -> Path:
+        target = self.root / path
+        with _storage_errors(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+        chosen = target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}.aside")
+        self._aside.add(chosen)
+        return chosen
+
+    def publish(self, aside: Path, path: str) -> None:
+        with _storage_errors(self.root / path):
+            with aside.open("rb") as written:
+                os.fsync(written.fileno())
+            aside.replace(self.root / path)
+        self._aside.discard(aside)
+
+    def read(self, path: str) -> bytes | None:
+        with _storage_errors(self.root / path):
+            try:
+                return (self.root / path).read_bytes()
+            except FileNotFoundError:
+                return None
+
+    def remove(self, path: str) -> None:
+        with _storage_errors(self.root / path):
+            (self.root / path).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        for path in self._aside:
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+
+
+class RemoteFolder:
+    """Written to a temporary file here first, then copied beside its place, and moved there."""
+
+    def __init__(self, system: Any, root: str) -> None:
+        self.system = system
+        self.root = root
+        self._local = tempfile.TemporaryDirectory(prefix="tftracer-export-")
+
+    def aside(self, path: str) -> Path:
+        return Path(self._local.name) / secrets.token_hex(8)
+
+    def publish(self, aside: Path, path: str) -> None:
+        target = f"{self.root}/{path}"
+        parent, _, name = target.rpartition("/")
+        beside = f"{parent}/.{name}.{secrets.token_hex(4)}.aside"
+        with _storage_errors(target):
+            self.system.makedirs(parent, exist_ok=True)
+            self.system.put_file(str(aside), beside)
+            self.system.mv(beside, target)
+        aside.unlink()
+
+    def read(self, path: str) -> bytes | None:
+        with _storage_errors(f"{self.root}/{path}"):
+            try:
+                return bytes(self.system.cat_file(f"{self.root}/{path}"))
+            except FileNotFoundError:
+                return None
+
+    def remove(self, path: str) -> None:
+        with _storage_errors(f"{self.root}/{path}"), contextlib.suppress(FileNotFoundError):
+            self.system.rm_file(f"{self.root}/{path}")
+
+    def close(self) -> None:
+        self._local.cleanup()
+
+
+@contextlib.contextmanager
+def _storage_errors(path: object) -> Any:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(
+            f"{path}: cannot be written ({error.strerror or error}). Check the path, its rights and space."
+        ) from error

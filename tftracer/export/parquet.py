@@ -1,0 +1,56 @@
+"""Tables as Parquet files, written by DuckDB from NumPy columns: no other library is needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tftracer.errors import StorageError, UnsupportedError
+from tftracer.export.tables.schema import SCHEMA_VERSION, TABLES, Field
+from tftracer.export.tables.table import Array
+from tftracer.version import __version__
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+_SQL_TYPES = {"int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN", "text": "VARCHAR", "time": "TIMESTAMP_NS"}
+
+
+def connect() -> DuckDBPyConnection:
+    """A database in memory that loads nothing from the network. UnsupportedError says what to install."""
+    try:
+        import duckdb
+    except ImportError:
+        raise UnsupportedError("This needs DuckDB, which is not installed here: pip install tftracer[tables]") from None
+    connection = duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False})
+    connection.execute("SET enable_progress_bar = false")
+    return connection
+
+
+def quoted(text: str) -> str:
+    """A string literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def select(table: str, source: str, *more: str) -> str:
+    """SQL that reads columns registered as ``source``, with the types of the table's fields; ``more``: columns behind them."""
+    return f"SELECT {', '.join([*map(_cast, TABLES[table]), *more])} FROM {source}"
+
+
+def _cast(field: Field) -> str:
+    return f'"{field.name}"::{_SQL_TYPES[field.type]} AS "{field.name}"'
+
+
+def write(connection: DuckDBPyConnection, table: str, columns: dict[str, Array], path: Path) -> None:
+    """One whole file. Its key-value metadata hold the schema's version. ``StorageError`` where it cannot be written."""
+    metadata = {"tftracer_schema": str(SCHEMA_VERSION), "tftracer_table": table, "tftracer_version": __version__}
+    pairs = ", ".join(f"{name}: {quoted(value)}" for name, value in metadata.items())
+    options = f"FORMAT parquet, COMPRESSION zstd, KV_METADATA {{{pairs}}}"
+    registered: Any = columns
+    connection.register("written", registered)
+    try:
+        connection.execute(f"COPY ({select(table, 'written')}) TO {quoted(str(path))} ({options})")
+    except Exception as error:
+        raise StorageError(f"{path}: cannot be written ({error}).") from error
+    finally:
+        connection.unregister("written")

@@ -1,0 +1,33 @@
+"""``tftracer export FILE... --parquet DIR``: sessions as Parquet files."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="tftracer export",
+        description="Writes sessions as tables, DIR/TABLE/job=J/rank=RRRR/part-N.parquet. Needs DuckDB: pip install "
+        "tftracer[tables].",
+    )
+    made.add_argument("files", nargs="+", metavar="FILE", help="any file that tftracer opens, or the URL of a live page")
+    made.add_argument(
+        "--parquet", required=True, metavar="DIR", help="a folder, or a URL such as s3://bucket/folder (needs fsspec)"
+    )
+    made.add_argument(
+        "--job", help="the files are of the processes of one job: align their clocks, and name it so (the file's name)"
+    )
+    return made
+
+
+def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
+    from tftracer.scripting.export import export
+
+    options = parser().parse_intermixed_args(list(arguments))
+    for manifest in export(options.files, options.parquet, options.job):
+        parts = [part for table in manifest["tables"].values() for part in table]
+        rows, size = sum(part["rows"] for part in parts), sum(part["bytes"] for part in parts)
+        say(f"job={manifest['job']} rank={manifest['rank']:04d}: {rows:,} rows in {len(parts)} files, {size / 1e6:,.2f} MB")
+    return 0

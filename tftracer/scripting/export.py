@@ -1,0 +1,67 @@
+"""Sessions as a data set of Parquet files, one partition a process: what ``tftracer export`` does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from tftracer.export import parquet
+from tftracer.export.folder import folder
+from tftracer.scripting.job import job_of, places
+from tftracer.scripting.partition import export_session
+from tftracer.scripting.session import Session
+from tftracer.scripting.session import open as open_session
+
+_SUFFIXES = (".tftrace", ".gz", ".pb", ".xplane", ".pbtxt", ".json", ".pickle")
+
+
+def export(
+    files: Sequence[str], place: str, job: str | None = None, say: Callable[[str], None] = lambda text: None
+) -> list[dict[str, Any]]:
+    """Export files (or URLs) to the folder ``place``; returns the manifests of the partitions.
+
+    ``job``: the files are of the processes of one job of this name, whose clocks are aligned. Without it each file is a job of
+    its own, named as the file or, where the file holds a job, as that. Raises what opening and writing raise.
+    """
+    connection, target = parquet.connect(), folder(place)
+    try:
+        return [export_session(connection, session, target, name, say) for name, session in named_sessions(files, job)]
+    finally:
+        target.close()
+        connection.close()
+
+
+def named_sessions(files: Sequence[str], job: str | None = None) -> list[tuple[str, Session]]:
+    """Every process's session of the files, with its job's name."""
+    opened = [open_session(file) for file in files]
+    if job is not None:
+        return [(job, session) for session in one_job(opened)]
+    names = _distinct([session.job_name or _stem(file) for file, session in zip(files, opened)])
+    return [(name, process) for name, session in zip(names, opened) for process in session.processes]
+
+
+def one_job(sessions: Sequence[Session]) -> Sequence[Session]:
+    """The sessions as processes of one job, on one clock. A session that holds a whole job is one already."""
+    if len(sessions) == 1:
+        return sessions[0].processes
+    job = job_of([session.source for session in sessions])
+    return [Session(session.source, session.name, place) for session, place in zip(sessions, places(job))]
+
+
+def _stem(file: str) -> str:
+    """``training`` of ``runs/training.tftrace`` and of ``training.pb.gz``."""
+    name = PurePath(file.partition("?")[0].rstrip("/")).name
+    while PurePath(name).suffix in _SUFFIXES:
+        name = PurePath(name).stem
+    return name or "session"
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """``a``, ``a-2`` where two files have the same name."""
+    seen: dict[str, int] = {}
+    made = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        made.append(name if seen[name] == 1 else f"{name}-{seen[name]}")
+    return made

@@ -1,0 +1,155 @@
+"""One process's tables as Parquet files: ``TABLE/job=J/rank=RRRR/part-N.parquet``, and a manifest that lists them.
+
+Files are written aside and renamed when all are there, the manifest last: who finds a manifest finds all that it lists.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from tftracer.errors import StorageError
+from tftracer.export import parquet
+from tftracer.export.folder import Folder
+from tftracer.export.tables.schema import SCHEMA_VERSION, TABLES
+from tftracer.export.tables.table import Array, joined
+from tftracer.scripting.session import Session
+from tftracer.version import __version__
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+#: A file is written when so many rows have come together; a trace is never split.
+PART_ROWS = 1 << 20
+MANIFESTS = "manifests"
+#: Tables that are no trace's.
+_WHOLE = ("session", "runs", "steps")
+
+Columns = dict[str, Array]
+
+
+def partition_name(job: str, rank: int) -> str:
+    """``job=J/rank=RRRR``, with what no path may hold in percents."""
+    return f"job={quote(job, safe=' ()+,@')}/rank={rank:04d}"
+
+
+@dataclass
+class _Writer:
+    """Gathers a table's rows and writes them to files aside."""
+
+    connection: DuckDBPyConnection
+    folder: Folder
+    table: str
+    where: str
+    waiting: list[Columns] = field(default_factory=list)
+    rows: int = 0
+    written: list[tuple[Path, dict[str, Any]]] = field(default_factory=list)
+
+    def add(self, columns: Columns) -> None:
+        self.waiting.append(columns)
+        self.rows += len(next(iter(columns.values())))
+        if self.rows >= PART_ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Also a table without rows has a file, so that whoever reads it finds its columns."""
+        if not self.rows and self.written:
+            return
+        columns = {each.name: joined(each, [part[each.name] for part in self.waiting]) for each in TABLES[self.table]}
+        path = f"{self.table}/{self.where}/part-{len(self.written)}.parquet"
+        aside = self.folder.aside(path)
+        parquet.write(self.connection, self.table, columns, aside)
+        self.written.append((aside, {"path": path, "rows": self.rows, "bytes": aside.stat().st_size}))
+        self.waiting, self.rows = [], 0
+
+
+def export_session(
+    connection: DuckDBPyConnection, session: Session, folder: Folder, job: str, say: Callable[[str], None] = lambda text: None
+) -> dict[str, Any]:
+    """Write the session's partition in place of an older one, and return its manifest. ``say`` hears of each trace."""
+    where = partition_name(job, session.rank)
+    manifest = f"{MANIFESTS}/{where}/manifest.json"
+    older = _older(folder, manifest, session, where)
+    writers = {name: _Writer(connection, folder, name, where) for name in TABLES}
+    for name in _WHOLE:
+        for columns in session.table(name).parts():
+            writers[name].add(columns)
+    for name, columns in _trace_rows(session, say):
+        writers[name].add(columns)
+    for writer in writers.values():
+        writer.flush()
+    made = _manifest(session, job, writers)
+    _publish(folder, writers, older)
+    _write_manifest(folder, manifest, made)
+    return made
+
+
+def _trace_rows(session: Session, say: Callable[[str], None]) -> Iterator[tuple[str, Columns]]:
+    """Trace by trace, so that each is decoded once."""
+    for number in session.trace_ids():
+        say(f"{session.name}: trace {number}")
+        for name in TABLES:
+            if name not in _WHOLE:
+                yield from ((name, columns) for columns in session.table(name, number).parts())
+
+
+def _older(folder: Folder, manifest: str, session: Session, where: str) -> list[str]:
+    """The files of the partition that is replaced. The manifest goes first: what is not whole has none."""
+    given = folder.read(manifest)
+    if given is None:
+        return []
+    try:
+        older = json.loads(given)
+        paths = [str(part["path"]) for parts in older["tables"].values() for part in parts]
+        other = str(older["session_id"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        paths, other = [], ""
+    if other and other != session.facts["id"]:
+        raise StorageError(f"{where} is there already and holds another session. Choose another name: --job NAME.")
+    folder.remove(manifest)
+    return [path for path in paths if _is_part(path, where)]
+
+
+def _is_part(path: str, where: str) -> bool:
+    """A manifest is a file like any other: nothing outside the partition is removed because it says so."""
+    table, _, rest = path.partition("/")
+    return table in TABLES and re.fullmatch(rf"{re.escape(where)}/part-\d+\.parquet", rest) is not None
+
+
+def _publish(folder: Folder, writers: dict[str, _Writer], older: list[str]) -> None:
+    paths = set()
+    for writer in writers.values():
+        for aside, part in writer.written:
+            folder.publish(aside, part["path"])
+            paths.add(part["path"])
+    for path in older:
+        if path not in paths:
+            folder.remove(path)
+
+
+def _manifest(session: Session, job: str, writers: dict[str, _Writer]) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA_VERSION,
+        "tftracer": __version__,
+        "job": job,
+        "rank": session.rank,
+        "title": session.title,
+        "session_id": session.facts["id"],
+        "written_at": time.time(),
+        "tables": {name: [part for _, part in writer.written] for name, writer in writers.items()},
+    }
+
+
+def _write_manifest(folder: Folder, path: str, manifest: dict[str, Any]) -> None:
+    aside = folder.aside(path)
+    try:
+        aside.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be written ({error.strerror or error}).") from error
+    folder.publish(aside, path)
