@@ -57,3 +57,54 @@ def test_what_tf_data_does_ahead_of_the_step_is_no_wait() -> None:
 @pytest.mark.parametrize("name", ["convnet_tf2.15.xplane.pb", "convnet_tf2.21.xplane.pb"])
 def test_nothing_stands_out_in_a_small_network(name: str) -> None:
     assert [s["code"] for s in sentences(name)] == ["balanced"]
+
+
+def test_a_call_that_traced_its_function() -> None:
+    found = first("retraced_tf2.21.xplane.pb.gz")
+    assert found["code"] == "retraced" and found["share"] > 0.9
+    assert "train_step was traced anew in this call: 171 ms of its 180 ms (95%) passed before the function ran." in found["text"]
+    assert "It has been traced 5 times so far. Which argument changed is not known." in found["text"]
+    assert "input_signature" in found["advice"]
+    changed = "argument 1 changed from x: float32[35,64] to x: float32[36,64]"
+    found = first("retraced_tf2.21.xplane.pb.gz", TraceContext(retraced=changed))
+    assert found["text"].endswith(f" Since the call before {changed}.")
+
+
+def test_calls_that_trace_nothing_are_not_blamed() -> None:
+    for name in ("slow_map_tf2.21.xplane.pb.gz", "convnet_tf2.15.xplane.pb", "recompiled_tf2.15.xplane.pb.gz"):
+        assert "retraced" not in [s["code"] for s in sentences(name)]
+
+
+def test_a_step_in_which_xla_compiles() -> None:
+    found = first("recompiled_tf2.21.xplane.pb.gz", TraceContext(step=7))
+    assert found["code"] == "compiling" and found["share"] == pytest.approx(0.79, abs=0.01)
+    assert found["text"].endswith("So far it has compiled 7 programs of train_step, in 7 steps.") and "shape" in found["advice"]
+    assert "one_op" not in [s["code"] for s in sentences("recompiled_tf2.21.xplane.pb.gz")]
+
+
+def test_a_profile_that_does_not_show_when_xla_compiles() -> None:
+    """TensorFlow 2.15 lists the programs that it has compiled, and nothing of the compiling."""
+    found = first("recompiled_tf2.15.xplane.pb.gz", TraceContext(step=9))
+    assert found["code"] == "compiling" and "9 programs of train_step, in 9 steps" in found["text"]
+    assert "does not show how long" in found["text"] and found["numbers"]["compile_ns"] == 0
+    for step in (None, 100):  # a program for one step in ten says nothing of this one
+        (only,) = sentences("recompiled_tf2.15.xplane.pb.gz", TraceContext(step=step))
+        assert only["code"] == "one_op" and "shows nothing of what runs in it" in only["text"]
+
+
+def test_a_compiled_function_that_does_not_compile_in_this_step() -> None:
+    assert "compiling" not in [s["code"] for s in sentences("xla_cpu_tf2.21.xplane.pb.gz", TraceContext(step=5))]
+
+
+def test_tiny_ops_that_the_profile_leaves_out() -> None:
+    """Of 400 turns of a loop over scalars it names one op: the executor's turns tell of the others."""
+    found = first("tiny_ops_tf2.21.xplane.pb.gz")
+    assert found["code"] == "tiny_ops" and found["share"] > 0.9 and found["numbers"]["turns"] == 3_716
+    assert "that the profile does not name, in 3,716 turns" in found["text"] and "jit_compile=True" in found["advice"]
+
+
+@pytest.mark.parametrize(("op", "told"), [("Sin", True), ("ReadVariableOp", False)])
+def test_xla_is_named_where_it_would_fuse_most_of_the_tiny_ops(op: str, told: bool) -> None:
+    nodes = [N(f"a{i}", op, i * 5_000, i * 5_000 + 3_000) for i in range(1_200)]
+    found = verdict(make_trace(nodes), TraceContext(), [])["sentences"][0]
+    assert found["code"] == "tiny_ops" and ("1,200 are elementwise: XLA" in found["text"]) == told

@@ -17,8 +17,9 @@ from tftracer.trace.analyses.physical_devices import Group
 from tftracer.trace.analyses.tf_data import Stages
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.types import Bool, Int64
-from tftracer.trace.decode.host_events import HostEvents
+from tftracer.trace.decode.host_events import FunctionCall, HostEvents
 from tftracer.trace.decode.labels import parse_received
+from tftracer.trace.decode.xspace import XLA_HOST
 from tftracer.trace.model import NodeKind, Trace, TraceContext
 
 MAX_EVIDENCE = 50
@@ -87,6 +88,29 @@ class Step:
         return np.isin(self.trace.thread[roots], np.concatenate([self.host.threads(asking), ops]))
 
     @cached_property
+    def calls(self) -> list[FunctionCall]:
+        """The calls of compiled functions from Python in the trace."""
+        return self.host.function_calls() if self.host is not None else []
+
+    @cached_property
+    def called(self) -> Cover:
+        """The step, from the beginning of these calls, before the first op, to their end."""
+        starts, ends = [call.start for call in self.calls], [call.end for call in self.calls]
+        return Cover.span(min([0, *starts]), max([self.ns, *ends]))
+
+    @cached_property
+    def whole_functions(self) -> Bool:
+        """[n] executions of functions that XLA compiled: one node for all that runs in it."""
+        whole = np.array([op.startswith("__inference_") for op in self.trace.ops] or [False])
+        chosen: Bool = self.of_process & whole[self.trace.op]
+        return chosen
+
+    @cached_property
+    def shows_xla(self) -> bool:
+        """Whether the trace has what XLA runs on the CPU."""
+        return any(device.name.startswith(XLA_HOST) for device in self.trace.devices)
+
+    @cached_property
     def host(self) -> HostEvents | None:
         """What a profile says of the host beside its ops."""
         return HostEvents.of(self.trace)
@@ -95,6 +119,8 @@ class Step:
     def longest_op(self) -> Bool:
         """[n] the executions of the op (one name) that has the most self time in the process; none where nothing computes."""
         computes: Bool = self.of_process & (self.trace.kind == NodeKind.COMPUTE)
+        if self.shows_xla:
+            computes &= ~self.whole_functions
         work = self.work.only(computes[self.work.node])
         if not len(work.node):
             return computes

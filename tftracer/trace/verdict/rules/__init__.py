@@ -10,19 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tftracer.contract.trace import Sentence
-from tftracer.trace.verdict.rules import communication, gpu, idle, input_pipeline, ops, python_time
+from tftracer.trace.verdict.rules import communication, functions, gpu, idle, input_pipeline, ops, python_time, tiny_ops
 from tftracer.trace.verdict.step import Step
 
 Rule = Callable[[Step], "Sentence | None"]
 
 RULES: tuple[Rule, ...] = (
     python_time.between_steps,
+    functions.retraced,
+    functions.compiled,
     input_pipeline.input_pipeline,
     communication.communication_bound,
     communication.other_process,
     gpu.launch_bound,
     ops.one_op,
-    ops.tiny_ops,
+    tiny_ops.tiny_ops,
     gpu.copies,
     python_time.python_function,
     ops.memory_saving,

@@ -1,0 +1,87 @@
+"""What TensorFlow does before a compiled function runs: tracing it anew, and compiling it with XLA. Profiles alone show it."""
+
+from __future__ import annotations
+
+import re
+
+from tftracer.contract.trace import Sentence
+from tftracer.trace.units import duration, percent
+from tftracer.trace.verdict.step import Step, evidence_of, sentence
+
+RETRACED_SHARE = 0.20  # of the call that passes before its function runs
+COMPILING_SHARE = 0.20  # of the call in which XLA compiles
+RECOMPILED = 4  # programs of one function, and
+RECOMPILED_SHARE = 0.50  # as many as this share of the run's steps: it is compiled again and again
+
+_COMPILING = re.compile(r"\w*Compiler::(Run|Compile)\w*$|Xla(Autotuner)?Compil\w*(:#|$)")
+_FUNCTION = re.compile(r".*?_inference_(\w+?)_\d+__")
+
+FEWER_TRACINGS = (
+    "Pass tensors of one shape and type, and numbers as tensors (tf.constant), not as Python values; give the function an "
+    "input_signature, or reduce_retracing=True; do not make the tf.function anew in the loop. Pad the last batch, or drop it "
+    "(drop_remainder=True)."
+)
+ONE_SHAPE = (
+    "XLA compiles a program for each shape of the arguments. Keep the shapes the same: pad batches or drop the last one "
+    "(drop_remainder=True), pad sequences to a few lengths."
+)
+LATER_STEP = "Trace a later step: this happens at the first call, and costs later ones nothing."
+
+
+def retraced(step: Step) -> Sentence | None:
+    """The call traced its function, which takes longer than the step that it then runs."""
+    call = next((call for call in step.calls if call.was_traced), None)
+    if call is None:
+        return None
+    before, whole = call.runs_at - call.start, max(call.end - call.start, 1)
+    share = before / whole
+    if share < RETRACED_SHARE:
+        return None
+    lengths = f"{duration(before)} of its {duration(whole)} ({percent(share)}) passed before the function ran"
+    is_first = call.times_traced == 1
+    if is_first:
+        text = f"{call.name} was traced in this call, its first: {lengths}."
+    else:
+        so_far = f" It has been traced {call.times_traced:,} times so far." if call.times_traced else ""
+        text = f"{call.name} was traced anew in this call: {lengths}.{so_far}{_what_changed(step)}"
+    numbers = {"before_ns": float(before), "call_ns": float(whole), "times_traced": float(call.times_traced)}
+    return sentence("retraced", text, LATER_STEP if is_first else FEWER_TRACINGS, share, numbers, {"nodes": []})
+
+
+def _what_changed(step: Step) -> str:
+    changed = step.context.retraced
+    return f" Since the call before {changed}." if changed else " Which argument changed is not known."
+
+
+def compiled(step: Step) -> Sentence | None:
+    """XLA compiled in this step; or it compiles for most steps, of a TensorFlow whose profiles do not show when."""
+    if step.host is None:
+        return None
+    time = step.host.cover(step.host.rows(_COMPILING)) & step.called
+    share = time.length / step.called.length
+    module, programs = max(step.host.programs.items(), key=lambda item: item[1], default=("", 0))
+    steps = step.context.step or 0
+    count = f"{programs:,} programs of {_title(module)}, in {steps:,} steps"
+    if share >= COMPILING_SHARE:
+        so_far = f" So far it has compiled {count}." if programs > 1 and steps else ""
+        text = f"XLA compiles for {duration(time.length)} ({percent(share)}) of this step.{so_far}"
+    elif programs >= RECOMPILED and steps and programs >= RECOMPILED_SHARE * steps and not step.shows_xla:
+        share = step.cover(step.whole_functions).length / step.called.length
+        text = f"XLA compiles again and again: {count}. This TensorFlow's profile does not show how long that takes."
+    else:
+        return None
+    nodes = step.longest(step.whole_functions)
+    return sentence(
+        "compiling",
+        text,
+        ONE_SHAPE if programs > 1 or steps > 1 else LATER_STEP,
+        share,
+        {"programs": float(programs), "compile_ns": float(time.length)},
+        evidence_of(step, nodes, "ops") if nodes else {"nodes": nodes},
+    )
+
+
+def _title(module: str) -> str:
+    """The function that a module was made of: ``a_inference_train_step_73__XlaMustCompile_true_...`` is train_step."""
+    function = _FUNCTION.match(module)
+    return function.group(1) if function else module[:60]

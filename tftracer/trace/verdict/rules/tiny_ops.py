@@ -1,0 +1,121 @@
+"""Many ops so short that running them costs TensorFlow more than they do."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from tftracer.contract.trace import Sentence
+from tftracer.trace.analyses import physical_devices
+from tftracer.trace.arrays.intervals import Cover
+from tftracer.trace.arrays.types import Bool, Int64
+from tftracer.trace.model import NodeKind, Trace
+from tftracer.trace.units import duration, percent
+from tftracer.trace.verdict.step import GAP_NS, Step, sentence
+
+TINY_NS = 20_000  # running an op costs the executor about as much as an op of this length
+TINY_COUNT = 1_000
+TINY_SHARE = 0.50  # of the step that goes into tiny ops and into the gaps between ops
+STRAY_NS = 1_000_000  # an op this long was interrupted, where
+STRAY_SHARE = 0.005  # at most this share of its type is as long and the rest is tiny
+ACCOUNTED_SHARE = 0.20  # of the step that must be left without those
+ELEMENTWISE_SHARE = 0.50  # of the tiny ops, for XLA to be named
+ELEMENTWISE = re.compile(
+    r"Abs|Add(N|V2)?|Cast|Cos|Div(NoNan)?|Equal|Erf|Exp|Expm1|Floor(Div|Mod)?|(Greater|Less)(Equal)?|Log|Log1p"
+    r"|Logical(And|Not|Or)|Maximum|Minimum|Mul(NoNan)?|Neg|Pow|RealDiv|Reciprocal|SelectV2|Sign|Sin|Square|SquaredDifference"
+    r"|Sub|Tan|(Relu|Relu6|Elu|Selu|Rsqrt|Sigmoid|Softplus|Sqrt|Tanh)(Grad)?"
+)
+
+_TURN = re.compile(r"ExecutorState::Process$")
+
+FEWER_OPS = (
+    "Every op costs TensorFlow some microseconds besides its own work. Use fewer and larger ops: vectorize loops over small "
+    "tensors, stack variables, use fused layers or optimizers, or let XLA compile them into one ({xla})."
+)
+
+
+def tiny_ops(step: Step) -> Sentence | None:
+    return _recorded(step) or _left_out(step)
+
+
+def _recorded(step: Step) -> Sentence | None:
+    """Many ops so short that TensorFlow's cost of running an op exceeds the op's own work."""
+    trace, work = step.trace, step.work
+    runs = (trace.kind == NodeKind.COMPUTE) | (trace.kind == NodeKind.CONTROL)
+    ops = step.of_process & runs & ~physical_devices.on_stream(trace)
+    tiny = ops & (trace.end - trace.start < TINY_NS)
+    count = int(tiny.sum())
+    if count < TINY_COUNT:
+        return None
+    spent = float(work.self_ns[tiny[work.node]].sum())
+    length = _gaps(step)
+    between = float(np.minimum(length, GAP_NS).sum())
+    stray = float(work.self_ns[_stray(trace, ops, tiny)[work.node]].sum() + length.sum()) - between
+    share = (spent + between) / max(step.ns - stray, 1.0)
+    if share < TINY_SHARE or step.ns - stray < ACCOUNTED_SHARE * step.ns:
+        return None
+    mean = float((trace.end - trace.start)[tiny].mean())
+    codes = np.bincount(trace.op[tiny])
+    most = trace.ops[int(np.argmax(codes))]
+    without = f" (not counting {duration(stray)} in a few ops and gaps of unusual length)" if stray > 0.1 * step.ns else ""
+    return sentence(
+        "tiny_ops",
+        f"{count:,} ops of {duration(mean)} on average, and the gaps between ops, take {percent(share)} of the step{without}; "
+        f"the most frequent is {most} ({int(codes.max()):,} times).{_elementwise(step, tiny)}",
+        _fewer_ops(step),
+        (spent + between) / step.ns,
+        {"ops": float(count), "mean_ns": mean, "ops_ns": spent, "between_ns": between, "left_out_ns": stray},
+        {"nodes": step.longest(tiny), "tab": "ops", "op": most},
+    )
+
+
+def _elementwise(step: Step, tiny: Bool) -> str:
+    """Whether most of them are such as XLA fuses."""
+    fusible = np.array([ELEMENTWISE.fullmatch(op) is not None for op in step.trace.ops] or [False])
+    count = int(fusible[step.trace.op[tiny]].sum())
+    return (
+        f" {count:,} are elementwise: XLA, which is off for them, fuses such ops."
+        if count >= ELEMENTWISE_SHARE * tiny.sum()
+        else ""
+    )
+
+
+def _gaps(step: Step) -> Int64:
+    """The lengths of the stretches in which nothing runs."""
+    gaps = Cover.span(0, step.ns) - step.activity.busy
+    return gaps.end - gaps.start
+
+
+def _stray(trace: Trace, ops: Bool, tiny: Bool) -> Bool:
+    """[n] the few long executions of op types that are tiny nearly always: the system ran something else meanwhile."""
+    long = ops & (trace.end - trace.start >= STRAY_NS)
+    types = len(trace.ops)
+    rare = np.bincount(trace.op[long], minlength=types) <= STRAY_SHARE * np.bincount(trace.op[tiny], minlength=types)
+    result: Bool = long & rare[trace.op]
+    return result
+
+
+def _left_out(step: Step) -> Sentence | None:
+    """Profiles leave out ops that TensorFlow has found to be cheap, but not the turns of the executor, in which they run."""
+    if step.host is None:
+        return None
+    turns = step.host.rows(_TURN)
+    unnamed = (step.host.cover(turns) & step.called) - step.activity.busy
+    share = unnamed.length / step.called.length
+    if len(turns) < TINY_COUNT or unnamed.length >= TINY_NS * len(turns) or share < TINY_SHARE:
+        return None
+    return sentence(
+        "tiny_ops",
+        f"TensorFlow's executor runs ops for {duration(unnamed.length)} ({percent(share)}) that the profile does not name, in "
+        f"{len(turns):,} turns: it leaves out ops that TensorFlow has found to be cheap. So the time goes into many tiny ops.",
+        _fewer_ops(step),
+        share,
+        {"turns": float(len(turns)), "unnamed_ns": float(unnamed.length)},
+        {"nodes": []},
+    )
+
+
+def _fewer_ops(step: Step) -> str:
+    xla = "jit_compile=True" if step.calls else "tf.config.optimizer.set_jit"
+    return FEWER_OPS.format(xla=xla)
