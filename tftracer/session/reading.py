@@ -133,6 +133,7 @@ CONTEXT_FIELDS: Fields = {
     "partition_graphs_asked": _flag_or_none,
     "distributed": _flag_or_none,
     "communication_ops": text,
+    "retraced": text,
     "rank": count_or_none,
 }
 
