@@ -36,6 +36,7 @@ LAYERS = [
         "export_command",
         "query_command",
         "run_process",
+        "run_sessions",
         "arguments",
         "__init__",
         "__main__",

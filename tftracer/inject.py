@@ -27,11 +27,21 @@ def hook_inject(**options: Any) -> TracingServer:
     from tftracer.capture import session_calls
     from tftracer.server import TracingServer
 
+    sessions = session_calls.session_class()  # imports TensorFlow, which may lead here again (tftracer run)
     with _lock:
-        sessions = session_calls.session_class()
         server: TracingServer | None = getattr(sessions, _SERVER, None)
         if server is None:
             server = TracingServer(**options)
             server.record_all_sessions()
             setattr(sessions, _SERVER, server)
         return server
+
+
+def leave_to_parent(server: TracingServer) -> None:
+    """In a forked child: the server is its parent's. Nothing is recorded until ``hook_inject`` is called again."""
+    from tftracer.capture import session_calls
+
+    server.functions.stop()
+    sessions = session_calls.session_class()
+    if getattr(sessions, _SERVER, None) is server:
+        delattr(sessions, _SERVER)

@@ -15,17 +15,22 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tftracer.arguments import slow_factor
+from tftracer import run_sessions
 from tftracer.run_process import VARIABLE
 
 AUTOSTART = Path(__file__).parent / "autostart"
+#: Options of ours that take no value.
+FLAGS = ("-h", "--help", "--stay")
 
 
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="tftracer run",
+        usage="tftracer run [options] [options of Python] (script.py | folder | -m module | -c code | -) [args...]",
         description="Runs a script under tracing, without a change to it: sessions, compiled functions and Keras, in every "
-        "process that it starts. The page's URL is told when the script has imported TensorFlow.",
+        "process that it starts. The page's URL is printed as soon as the script has imported TensorFlow.",
+        epilog="What follows these options goes to Python as it is.",
+        allow_abbrev=False,
     )
     made.add_argument("--port", type=int, default=9999, help="port of the page; the next free one if it is in use (9999)")
     made.add_argument("--ip", default="127.0.0.1", help="address to listen on (127.0.0.1: this machine alone)")
@@ -39,16 +44,14 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--output", help="save the session to this file when the script ends")
     made.add_argument("--stay", action="store_true", help="keep the page when the script has ended, until Ctrl-C")
-    made.add_argument("-m", dest="module", action="store_true", help="the script is a module's name, as for python -m")
-    made.add_argument("script", help="the script, or the module with -m")
-    made.add_argument("args", nargs=argparse.REMAINDER, help="the script's own arguments")
     return made
 
 
 def main(arguments: Sequence[str]) -> int:
     """Does not return where the system can replace a process by another; elsewhere the script's exit code."""
-    options = parser().parse_args(list(arguments))
-    command = [sys.executable, *(["-m"] if options.module else []), options.script, *options.args]
+    ours, script = split(list(arguments))
+    options = checked(parser(), ours, script)
+    command = [sys.executable, *script]
     environment = environment_of(options, os.environ.get("PYTHONPATH", ""))
     if hasattr(os, "execve") and os.name == "posix":
         sys.stdout.flush()
@@ -57,18 +60,42 @@ def main(arguments: Sequence[str]) -> int:
     return subprocess.call(command, env=environment)
 
 
+def split(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """(our options, Python's arguments): ours are those with two dashes in front; argparse would eat a ``--`` of the script."""
+    end = 0
+    while end < len(arguments) and (arguments[end].startswith("--") or arguments[end] in FLAGS):
+        if arguments[end] == "--":
+            return arguments[:end], arguments[end + 1 :]
+        end += 1 if arguments[end] in FLAGS or "=" in arguments[end] else 2
+    return arguments[:end], arguments[end:]
+
+
+def checked(options: argparse.ArgumentParser, ours: list[str], script: list[str]) -> argparse.Namespace:
+    """Prints what is wrong and exits with 2 here, for the script could only go on without tracing."""
+    asked = options.parse_args(ours)
+    if not script:
+        options.error("give the script to run, or -m and a module")
+    if not 0 <= asked.port <= 65535:
+        options.error("--port is a number from 0 to 65535; 0 takes any free one")
+    if asked.keep_traces < 1:
+        options.error("--keep-traces is a number from 1")
+    return asked
+
+
 def environment_of(options: argparse.Namespace, python_path: str) -> dict[str, str]:
     """The script's environment: ours with the folder in front, and what was asked for."""
     server = {"server_port": options.port, "server_ip": options.ip, "keep_traces": options.keep_traces}
     server["trace_slow"] = options.trace_slow
     output = str(Path(options.output).absolute()) if options.output else None
-    asked = {"pid": os.getpid(), "server": server, "output": output, "stay": options.stay}
+    asked = {"pid": os.getpid(), "server": server, "output": output, "stay": options.stay, "sessions": run_sessions.new_list()}
     path = os.pathsep.join([str(AUTOSTART), *([python_path] if python_path else [])])
     return {**os.environ, "PYTHONPATH": path, VARIABLE: json.dumps(asked)}
 
 
 def _slow(text: str) -> float | bool:
     """``--trace-slow``."""
+    from tftracer.arguments import slow_factor  # with NumPy, which the command needs for nothing else
+
     if text == "off":
         return False
     try:

@@ -10,45 +10,179 @@ import contextlib
 import json
 import logging
 import os
-from typing import Any
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from tftracer import run_sessions
 from tftracer.capture.after_import import after_import
+from tftracer.run_sessions import ProcessSession
+
+if TYPE_CHECKING:
+    from tftracer.contract.live import LiveMessage
+    from tftracer.server import TracingServer
 
 log = logging.getLogger("tftracer")
 
 #: How ``tftracer run`` tells the script's processes what was asked for: JSON of TracingServer's options, and its own.
 VARIABLE = "TFTRACER_RUN"
+#: Sessions of other processes that are named at the end.
+MAX_NAMED = 20
 
 
 def watch_for_tensorflow() -> None:
     """Start tracing as soon as this process has imported TensorFlow. Nothing where ``tftracer run`` did not start it."""
     text = os.environ.get(VARIABLE)
     if text:
-        options = json.loads(text)
-        after_import("tensorflow", lambda: start(options))
+        ScriptProcess(json.loads(text)).watch()
 
 
-def start(options: dict[str, Any]) -> None:
-    """Watch this process. The one that was started by hand has its page at once, its children with their first step."""
-    from tftracer.inject import hook_inject
+class ScriptProcess:
+    """One process of the script. The first one has its page at once and tells the sessions of all at its end; the others have
+    their pages with their first step."""
 
-    first = os.getpid() == options["pid"]
-    server = hook_inject(**options["server"], start_web_server_on_start=first)
-    atexit.register(_end, server, options, first)
+    def __init__(self, options: dict[str, Any]) -> None:
+        self._options = options
+        self._is_first = os.getpid() == options["pid"]
+        self._server: TracingServer | None = None
+        self._ending = False
 
+    def watch(self) -> None:
+        if self._is_first:
+            atexit.register(self._tell_of_others)  # before all others: called after them
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forked)
+        after_import("tensorflow", self._start)
 
-def _end(server: Any, options: dict[str, Any], first: bool) -> None:
-    """Tell where the session is; with ``--stay`` keep the page until Ctrl-C."""
-    output = options.get("output")
-    if output and first:
+    def _start(self) -> None:
+        from tftracer.inject import hook_inject
+
+        log_to_stderr("" if self._is_first else f" ({process_name()})")
+        server = self._server = hook_inject(**self._options["server"], start_web_server_on_start=self._is_first)
+        if not self._is_first:
+            self._at_first_step(server)
+            end_with_multiprocessing(server)
+        atexit.register(self._end, server)
+
+    def _forked(self) -> None:
+        """In a forked child: what the parent records stays the parent's. The child is watched once it computes something."""
+        self._is_first = False
+        server, self._server = self._server, None
+        if server is None:
+            return  # TensorFlow is not imported yet
+        from tftracer.capture.after_fork import at_first_use
+        from tftracer.inject import leave_to_parent
+
+        with contextlib.suppress(Exception):
+            leave_to_parent(server)
+            at_first_use(self._start)
+
+    # ---------------------------------------------------------------------------------------------------- other processes
+
+    def _at_first_step(self, server: TracingServer) -> None:
+        """Then it has something to show: data loaders and the like get no page."""
+
+        def listen(message: LiveMessage) -> None:
+            if message["type"] == "run":
+                unsubscribe()
+                run_sessions.add(self._options["sessions"], ProcessSession(process_name(), server.session_file))
+                if not self._ending:
+                    threading.Thread(target=server.start_web_server, name="tftracer-first-step", daemon=True).start()
+
+        unsubscribe = server.recorder.subscribe(listen)
+
+    # -------------------------------------------------------------------------------------------------------------- the end
+
+    def _end(self, server: TracingServer) -> None:
+        """Tell where the session is; with ``--stay`` keep the page until Ctrl-C."""
+        if server is not self._server:
+            return  # of the process that this one was forked from
+        self._ending = True
+        if not self._is_first:
+            return
+        log_to_stderr("")  # again: the script may have configured logging meanwhile
+        server.recorder.flush()
+        saved = self._saved(server)
+        if server.has_runs:
+            path = saved or server.session_file
+            log.warning("tftracer: the session is in %s (open it with: tftracer %s)", path, path)
+        elif not self._others():
+            log.warning("tftracer: this process ran neither a session nor a compiled function: nothing was recorded")
+        if self._options["stay"]:
+            log.warning("tftracer: the script has ended; the page stays at %s until Ctrl-C", server.url)
+            with contextlib.suppress(KeyboardInterrupt):
+                server.join()
+
+    def _saved(self, server: TracingServer) -> str:
+        """The file that was asked for, ``""`` where there is none."""
+        output = str(self._options["output"] or "")
+        if not output:
+            return ""
         try:
             server.save_session(output)
         except Exception as error:
             log.warning("tftracer: the session could not be saved: %s", error)
-    path = output or server.session_file
-    if path and server.has_runs:
-        log.warning("tftracer: the session is in %s (open it with: tftracer %s)", path, path)
-    if options.get("stay") and first:
-        log.warning("tftracer: the script has ended; the page stays at %s until Ctrl-C", server.url)
-        with contextlib.suppress(KeyboardInterrupt):
-            server.join()
+            return ""
+        return output
+
+    def _others(self) -> list[ProcessSession]:
+        return run_sessions.read(self._options["sessions"])
+
+    def _tell_of_others(self) -> None:
+        if not self._is_first:
+            return  # forked
+        others = self._others()
+        run_sessions.delete(self._options["sessions"])
+        if not others:
+            return
+        log_to_stderr("")
+        log.warning("tftracer: sessions of the processes that the script started:")
+        for other in others[:MAX_NAMED]:
+            log.warning("tftracer:   %s: %s", other.process, other.file or "kept in memory only")
+        if len(others) > MAX_NAMED:
+            log.warning("tftracer:   and %d more (tftracer --recover lists them)", len(others) - MAX_NAMED)
+
+
+def process_name() -> str:
+    """ "worker.py, process 4711" """
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    name = spec.name if spec is not None else Path(sys.argv[0] if sys.argv else "").name
+    multiprocessing = sys.modules.get("multiprocessing")
+    if multiprocessing is not None and multiprocessing.parent_process() is not None:
+        name = multiprocessing.current_process().name
+    return f"{name or 'python'}, process {os.getpid()}"
+
+
+def end_with_multiprocessing(server: TracingServer) -> None:
+    """Processes that multiprocessing has forked end without calling what is registered with atexit."""
+    util = sys.modules.get("multiprocessing.util")
+    if util is None:
+        return
+
+    def register(server: TracingServer) -> None:
+        util.Finalize(None, server.close, exitpriority=0)
+
+    register(server)
+    util.register_after_fork(server, register)  # where TensorFlow was imported before the process has forgotten its parent's
+
+
+def log_to_stderr(process: str) -> None:
+    """What we tell goes to stderr, whatever the script does with its logging and its streams; ``process``: named in it."""
+    log.handlers[:] = [handler for handler in log.handlers if not isinstance(handler, _Stderr)]
+    log.addHandler(_Stderr(process))
+    log.setLevel(logging.WARNING)
+    log.propagate, log.disabled = False, False
+
+
+class _Stderr(logging.Handler):
+    def __init__(self, process: str) -> None:
+        super().__init__()
+        self._prefix = f"tftracer{process}: "
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(Exception):
+            stream = sys.__stderr__
+            if stream is not None:
+                stream.write(self._prefix + self.format(record).removeprefix("tftracer: ") + "\n")
+                stream.flush()

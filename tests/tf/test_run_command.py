@@ -1,4 +1,4 @@
-"""``tftracer run``: the script's output, exit code and children as without it, and its steps in the session's file."""
+"""``tftracer run``: its own options, Python's, what it prints and where, and the page that it keeps."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 import signal
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
-
-from tftracer.session.saved import open_session
+from traced_scripts import RUN, environment, outcome, run, run_both, runs_of, sessions, start
 
 pytestmark = pytest.mark.tf
 
@@ -25,63 +25,68 @@ for _ in range(5):
 """
 
 
-def environment(folder: Path) -> dict[str, str]:
-    return {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "TFTRACER_SPOOL_DIR": str(folder / "spool")}
-
-
-def started(folder: Path, *arguments: str, **variables: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tftracer", "run", *arguments]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, cwd=folder, env={**environment(folder), **variables}, text=True, **pipes)
-
-
-def run(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    job = started(folder, "--port", "0", *arguments, **variables)
-    output, errors = job.communicate()
-    return subprocess.CompletedProcess(arguments, job.returncode, output, errors)
-
-
 def script(folder: Path, text: str, name: str = "train.py") -> str:
     (folder / name).write_text(text, encoding="utf-8")
     return name
 
 
-def runs_of(path: Path) -> dict[str, int]:
-    return {run["title"]: run["steps"] for run in open_session(str(path)).runs()}
+def assert_opens(url: str) -> None:
+    """The page answers; its URL logs in with a cookie."""
+    with urllib.request.build_opener(urllib.request.HTTPCookieProcessor()).open(url) as page:
+        assert "tftracer" in page.read().decode()
 
 
-def test_arguments_exit_code_and_output_are_the_scripts_own(tmp_path: Path) -> None:
-    name = script(tmp_path, STEPS + "import sys, os\nprint(sys.argv, __name__, __file__, os.getcwd())\nsys.exit(7)\n")
-    plain = subprocess.run([sys.executable, name, "--a", "b"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    done = run(tmp_path, "--output", "s.tftrace", name, "--a", "b")
-    assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout) == (7, plain.stdout)
-    assert re.search(r"watch and trace this training at http://127\.0\.0\.1:\d+/", done.stderr)
-    assert f"the session is in {tmp_path / 's.tftrace'}" in done.stderr
-    assert runs_of(tmp_path / "s.tftrace") == {"step": 5}
+def test_code_on_the_command_line_that_ends_at_once(tmp_path: Path) -> None:
+    code = STEPS + "import os, sys, time\nprint(sys.argv, flush=True)\nos._exit(4)\n"
+    traced = run_both(tmp_path, "-c", code, "-c", "--x", cwd=tmp_path)
+    assert (traced.code, traced.output) == (4, "['-c', '-c', '--x']\n")
 
 
-def test_a_script_that_fails_shows_its_own_traceback(tmp_path: Path) -> None:
-    name = script(tmp_path, STEPS + "def broken():\n    raise ValueError('of the script')\nbroken()\n")
+def test_options_of_python_and_a_script_from_stdin(tmp_path: Path) -> None:
+    traced = run_both(tmp_path, "-O", "-W", "error", "-", "--", "a", cwd=tmp_path, typed="import sys; print(sys.argv, sys.flags)")
+    assert traced.output.startswith("['-', '--', 'a']")
+    assert "optimize=1" in traced.output
+
+
+def test_a_script_that_is_missing(tmp_path: Path) -> None:
+    traced = run_both(tmp_path, "nowhere.py", cwd=tmp_path)
+    assert traced.code == 2
+    assert "can't open file" in traced.errors
+    assert "tftracer:" not in traced.errors
+
+
+def test_wrong_options_are_refused_before_the_script_runs(tmp_path: Path) -> None:
+    name = script(tmp_path, "print('it runs')")
+    for wrong, words in (
+        (["--port", "70000"], "from 0 to 65535"),
+        (["--prot", "1"], "unrecognized"),
+        (["--keep-traces=0"], "from 1"),
+    ):
+        refused = run(tmp_path, *wrong, name)
+        assert (refused.code, refused.output) == (2, "")
+        assert words in refused.errors
+    assert "give the script to run" in run(tmp_path).errors
+
+
+def test_a_script_without_tensorflow_is_left_alone(tmp_path: Path) -> None:
+    done = run(tmp_path, script(tmp_path, "import sys\nprint('tftracer.server' in sys.modules)\n"))
+    assert done == (0, "False\n", "")
+
+
+def test_the_session_is_saved_where_it_was_asked_for(tmp_path: Path) -> None:
+    name = script(tmp_path, STEPS + "import sys\nsys.exit(7)\n")
     done = run(tmp_path, "--output", "s.tftrace", name)
-    assert done.returncode == 1
-    trace = done.stderr[done.stderr.index("Traceback") :]
-    assert "ValueError: of the script" in trace
-    assert "tftracer/" not in trace.split("ValueError")[0]
+    assert done.code == 7
+    assert f"the session is in {tmp_path / 's.tftrace'} " in done.errors
     assert runs_of(tmp_path / "s.tftrace") == {"step": 5}
 
 
-def test_a_module(tmp_path: Path) -> None:
-    (tmp_path / "pack").mkdir()
-    script(tmp_path, "", "pack/__init__.py")
-    script(tmp_path, STEPS + "import sys; print(__name__, __package__, sys.argv[1:])", "pack/train.py")
-    done = run(tmp_path, "--output", "s.tftrace", "-m", "pack.train", "--steps", "5")
-    assert (done.returncode, done.stdout) == (0, "__main__ pack ['--steps', '5']\n"), done.stderr
-    assert runs_of(tmp_path / "s.tftrace") == {"step": 5}
-
-
-def test_sessions_of_old_scripts_are_seen_too(tmp_path: Path) -> None:
+def test_sessions_of_old_scripts_and_a_tracer_of_the_scripts_own(tmp_path: Path) -> None:
     text = """
+import tftracer
+server = tftracer.hook_inject()
 import tensorflow.compat.v1 as tf
+assert tftracer.hook_inject() is server
 tf.disable_eager_execution()
 total = tf.reduce_sum(tf.ones((2, 2)), name="total")
 with tf.Session() as session:
@@ -89,22 +94,51 @@ with tf.Session() as session:
         session.run(total)
 """
     done = run(tmp_path, "--output", "s.tftrace", script(tmp_path, text))
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.errors
     assert runs_of(tmp_path / "s.tftrace") == {"total": 4}
+    assert len(sessions(tmp_path)) == 1
 
 
-def test_processes_that_the_script_starts_have_sessions_of_their_own(tmp_path: Path) -> None:
-    script(tmp_path, STEPS, "worker.py")
+def test_what_is_printed_goes_to_stderr_whatever_the_script_logs(tmp_path: Path) -> None:
+    text = """
+import logging.config, sys
+logging.basicConfig(stream=sys.stdout, level=logging.ERROR)
+sys.stderr = sys.stdout
+import tensorflow as tf
+logging.config.dictConfig({"version": 1, "root": {"level": "CRITICAL"}})
+print(tf.constant(1).numpy())
+"""
+    done = run(tmp_path, script(tmp_path, text))
+    assert (done.code, done.output) == (0, "1\n")
+    assert done.url
+    assert "tftracer: this process ran neither a session nor a compiled function: nothing was recorded" in done.errors
+
+
+def test_the_page_stays_until_ctrl_c_and_the_exit_code_is_the_scripts(tmp_path: Path) -> None:
+    job = start(tmp_path, [*RUN[:-2], "--port=0", "--stay", script(tmp_path, STEPS + "import sys\nsys.exit(3)\n")])
+    assert job.stderr is not None
+    errors = ""
+    while "the page stays at" not in errors:
+        errors += job.stderr.readline()
+    url = errors.split("the page stays at ")[1].split()[0]
+    assert_opens(url)
+    job.send_signal(signal.SIGINT)
+    assert outcome(job).code == 3
+
+
+def test_a_process_that_the_script_starts_has_a_page_from_its_first_step(tmp_path: Path) -> None:
+    script(tmp_path, STEPS + "input()\n", "worker.py")
     name = script(tmp_path, "import subprocess, sys\nsys.exit(subprocess.call([sys.executable, 'worker.py']))\n", "start.py")
-    done = run(tmp_path, name)
-    assert done.returncode == 0, done.stderr
-    (spool,) = (tmp_path / "spool").glob("*.tftrace")
-    assert runs_of(spool) == {"step": 5}
-
-
-def test_a_script_without_tensorflow_is_left_alone(tmp_path: Path) -> None:
-    done = run(tmp_path, script(tmp_path, "import sys\nprint('tftracer.server' in sys.modules)\n"))
-    assert (done.returncode, done.stdout, done.stderr) == (0, "False\n", "")
+    job = start(tmp_path, [*RUN, name])
+    assert job.stderr is not None
+    found = None
+    while not found:
+        found = re.search(r"^tftracer \(worker\.py, process \d+\): watch .* at (http\S+)$", job.stderr.readline().strip())
+    assert_opens(found[1])
+    ended = outcome(job, "enough\n")
+    assert ended.code == 0, ended.errors
+    assert re.search(r"^tftracer:   worker\.py, process \d+: /.*\.tftrace$", ended.errors, re.MULTILINE)
+    assert sessions(tmp_path) == [{"step": 5}]
 
 
 def test_another_sitecustomize_still_runs(tmp_path: Path) -> None:
@@ -113,24 +147,12 @@ def test_another_sitecustomize_still_runs(tmp_path: Path) -> None:
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     done = run(tmp_path, name, PYTHONPATH=path)
     twice = "the site of the user\n" * 2  # of the command, and of the script's process
-    assert done.stdout == f"{twice}{tmp_path / 'sitecustomize.py'}\n", done.stderr
-
-
-def test_ctrl_c_ends_it_as_it_would_end_the_script(tmp_path: Path) -> None:
-    name = script(tmp_path, STEPS + "print('ready', flush=True)\nwhile True:\n    step(tf.constant(1.0))\n")
-    job = started(tmp_path, "--port", "0", "--output", "s.tftrace", name)
-    assert job.stdout is not None
-    assert job.stdout.readline() == "ready\n"
-    job.send_signal(signal.SIGINT)
-    _, errors = job.communicate()
-    assert job.returncode in (-signal.SIGINT, 1), errors
-    assert "KeyboardInterrupt" in errors
-    assert runs_of(tmp_path / "s.tftrace")["step"] >= 5
+    assert done.output == f"{twice}{tmp_path / 'sitecustomize.py'}\n", done.errors
 
 
 def test_a_file_called_run_is_opened_as_a_session(tmp_path: Path) -> None:
     (tmp_path / "run").write_bytes(b"no session")
-    job = started(tmp_path, "--summary")
-    _, errors = job.communicate()
-    assert job.returncode == 1
-    assert "'run'" in errors
+    command = [sys.executable, "-m", "tftracer", "run", "--summary"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "'run'" in done.stderr

@@ -1,0 +1,76 @@
+"""Scripts run with ``tftracer run`` and without, at the same time, and what they leave."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from tftracer.session.saved import open_session
+
+SCRIPTS = Path(__file__).with_name("user_scripts")
+RUN = [sys.executable, "-m", "tftracer", "run", "--port", "0"]
+
+
+class Outcome(NamedTuple):
+    code: int
+    output: str
+    errors: str
+
+    @property
+    def url(self) -> str:
+        return re.findall(r"watch and trace this training at (http://127\.0\.0\.1:\d+/\?token=\S+)", self.errors)[0]
+
+    @property
+    def traceback(self) -> str:
+        """From its first line to the error's."""
+        lines = self.errors.splitlines()
+        first = lines.index("Traceback (most recent call last):")
+        last = next(number for number, line in enumerate(lines) if number > first and not line.startswith(" "))
+        return "\n".join(lines[first : last + 1])
+
+
+def environment(folder: Path, **variables: str) -> dict[str, str]:
+    """With folders of the test's own for sessions and temporary files."""
+    temporary = folder / "temporary"
+    temporary.mkdir(exist_ok=True)
+    own = {"TFTRACER_SPOOL_DIR": str(folder / "spool"), "TMPDIR": str(temporary), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **own, **variables}
+
+
+def start(folder: Path, command: list[str], cwd: Path | None = None, **variables: str) -> subprocess.Popen[str]:
+    environ = environment(folder, **variables)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=cwd or folder, env=environ, text=True, stdin=pipe, stdout=pipe, stderr=pipe)
+
+
+def outcome(process: subprocess.Popen[str], typed: str = "") -> Outcome:
+    """What became of it when it has ended."""
+    output, errors = process.communicate(typed)
+    return Outcome(process.returncode, output, errors)
+
+
+def run(folder: Path, *arguments: str, cwd: Path | None = None, typed: str = "", **variables: str) -> Outcome:
+    return outcome(start(folder, [*RUN, *arguments], cwd, **variables), typed)
+
+
+def run_both(folder: Path, *arguments: str, cwd: Path | None = SCRIPTS, typed: str = "") -> Outcome:
+    """The traced one, after a look whether it did as the plain one; ``typed`` is its input."""
+    plain = start(folder, [sys.executable, *arguments], cwd)
+    traced = run(folder, *arguments, cwd=cwd, typed=typed)
+    code, output, errors = outcome(plain, typed)
+    assert (traced.code, traced.output) == (code, output), errors + traced.errors
+    return traced
+
+
+def sessions(folder: Path) -> list[dict[str, int]]:
+    """What each process recorded, as run title -> steps."""
+    recorded = [runs_of(path) for path in (folder / "spool").glob("*.tftrace")]
+    return sorted((runs for runs in recorded if runs), key=str)
+
+
+def runs_of(path: Path) -> dict[str, int]:
+    return {run["title"]: run["steps"] for run in open_session(str(path)).runs()}

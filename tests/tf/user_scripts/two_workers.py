@@ -1,0 +1,43 @@
+"""MultiWorkerMirroredStrategy: two processes on this machine that train together."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+if "TF_CONFIG" not in os.environ:
+    workers = [f"127.0.0.1:{free_port()}" for _ in range(2)]
+    tasks = [{"cluster": {"worker": workers}, "task": {"type": "worker", "index": index}} for index in range(2)]
+    started = [
+        subprocess.Popen([sys.executable, __file__], env={**os.environ, "TF_CONFIG": json.dumps(task)}, stdout=subprocess.PIPE)
+        for task in tasks
+    ]
+    print([(process.communicate()[0], process.returncode) for process in started])
+    sys.exit()
+
+import tensorflow as tf  # noqa: E402 (the parent needs none)
+
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+with strategy.scope():
+    weights = tf.Variable(1.0)
+
+
+@tf.function
+def train_step():
+    def replica():
+        return tf.distribute.get_replica_context().all_reduce("sum", weights * 2.0)
+
+    return strategy.run(replica)
+
+
+for _ in range(8):
+    result = train_step()
+print(float(strategy.experimental_local_results(result)[0]))

@@ -1,0 +1,5 @@
+"""What the package computes."""
+
+
+def double(x):
+    return x * 2.0

@@ -1,0 +1,43 @@
+"""Calls a function when a forked child computes something with TensorFlow for the first time: most forks never do."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from tftracer.capture.session_calls import session_class
+
+log = logging.getLogger("tftracer")
+
+
+def at_first_use(then: Callable[[], None]) -> None:
+    """Call ``then`` once before the first call of a compiled function or of a session. Raises on an unknown TensorFlow."""
+    functions = importlib.import_module("tensorflow.python.eager.polymorphic_function.polymorphic_function")
+    concrete = importlib.import_module("tensorflow.python.eager.polymorphic_function.concrete_function")
+    calls = [(functions.Function, "__call__"), (concrete.ConcreteFunction, "_call_flat")]
+    calls += [(session_class(), "run"), (session_class(), "make_callable")]
+    originals = [(owner, name, vars(owner)[name]) for owner, name in calls if name in vars(owner)]
+
+    def start() -> None:
+        for owner, name, original in originals:
+            setattr(owner, name, original)
+        originals.clear()
+        try:
+            then()
+        except Exception as error:
+            log.warning("tftracer: this process is not traced: %s", error)
+
+    for owner, name, original in list(originals):
+        setattr(owner, name, _first(owner, name, original, start))
+
+
+def _first(owner: type, name: str, original: Callable[..., Any], start: Callable[[], None]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        start()
+        return getattr(owner, name)(*args, **kwargs)
+
+    return call
