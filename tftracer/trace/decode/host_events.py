@@ -10,8 +10,8 @@ import numpy as np
 
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.types import Int32, Int64
-from tftracer.trace.decode.xplane import Plane, Space, read_space, stats_of
-from tftracer.trace.decode.xspace import HOST, epoch_of
+from tftracer.trace.decode.xplane import HOST, Plane, Space, read_space, stats_of
+from tftracer.trace.decode.xspace import epoch_of
 from tftracer.trace.model import Trace
 
 _RUNS = re.compile(r"EagerKernelExecute|KernelAndDeviceFunc::Run")

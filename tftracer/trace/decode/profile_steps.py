@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from tftracer.trace.arrays.types import Bool, Int64
-from tftracer.trace.decode.xplane import Plane, Space, parse, planes_of, stats_of
-from tftracer.trace.decode.xspace import HOST
+from tftracer.trace.decode.launches import Launches
+from tftracer.trace.decode.xplane import HOST, Plane, Space, parse, planes_of, stats_of
 
 MAX_STEPS = 10_000
 _JIT = "PjitFunction("
@@ -89,7 +89,8 @@ def _not_nested(host: Plane, marks: Int64, numbers: Int64) -> Iterator[Step]:
 
 
 def _cut(message: Any, space: Space, steps: list[Step]) -> Iterator[tuple[Step, bytes]]:
-    launched = _launch_times(space)
+    host = space.plane(HOST)
+    launched = Launches.of(space).times(host) if host else {}
     for number, step in enumerate(steps):
         following = steps[number + 1].start if number + 1 < len(steps) else None
         part = type(message)(hostnames=message.hostnames, errors=message.errors, warnings=message.warnings)
@@ -97,15 +98,6 @@ def _cut(message: Any, space: Space, steps: list[Step]) -> Iterator[tuple[Step, 
             chosen = _chosen(plane, step, following, launched)
             _add_plane(part.planes.add(), plane, source, chosen)
         yield step, part.SerializeToString()
-
-
-def _launch_times(space: Space) -> dict[int, int]:
-    """Correlation id -> when the host launched it."""
-    host = space.plane(HOST)
-    if host is None:
-        return {}
-    stat = stats_of(host, np.arange(len(host.events.start)), ["correlation_id"])["correlation_id"]
-    return dict(zip(stat.number[stat.has].tolist(), host.events.start[stat.has].tolist()))
 
 
 def _chosen(plane: Plane, step: Step, following: int | None, launched: dict[int, int]) -> Bool:

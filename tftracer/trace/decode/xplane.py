@@ -28,6 +28,7 @@ BLOCK = 1 << 15  # events that are read together: what is made of them fits the 
 METADATA_ID, OFFSET_PS, DURATION_PS, EVENT_STATS = range(1, 5)  # field numbers of XEvent
 DOUBLE, UNSIGNED, SIGNED, TEXT, BYTES, REFERENCE = range(2, 8)  # of XStat, after its metadata_id
 
+HOST = "/host:CPU"  # the plane of the host
 #: A plane of our own behind the profiler's: the functions that the step ran, for its edges. Other readers pass it over.
 GRAPH_PLANE = "/tftracer:graph"
 

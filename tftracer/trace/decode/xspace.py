@@ -9,22 +9,22 @@ these, and no node.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 from google.protobuf.message import DecodeError
 
 from tftracer.trace.arrays.strings import StringTable
-from tftracer.trace.arrays.types import Bool, Int32, Int64
+from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.decode.device_names import parse_device
 from tftracer.trace.decode.function_graph import inlined, without_numbers
+from tftracer.trace.decode.launches import Launches
 from tftracer.trace.decode.node_kinds import node_kinds
-from tftracer.trace.decode.xplane import GRAPH_PLANE, Plane, Space, read_space, stats_of
+from tftracer.trace.decode.xplane import GRAPH_PLANE, HOST, Plane, Space, read_space, stats_of
 from tftracer.trace.model import UNKNOWN_TIME, Device, DeviceKind, NodeKind, Trace
 
-HOST = "/host:CPU"
 TF_DATA = "/host:CPU/tf.data"
 XLA_HOST = "/host:CPU/XLA"
 _TF_DATA_DEVICE = Device(TF_DATA, "tf.data", DeviceKind.CPU, parent=HOST)
@@ -89,7 +89,7 @@ def decode_xspace(raw: bytes, communication_ops: str = "") -> Trace:
     space = read_space(raw)
     nodes = _Nodes()
     nodes.labels.code("")
-    launches = _Launches.of(space)
+    launches = Launches.of(space)
     for plane in space.planes:
         if plane.name == HOST:
             _add_host(nodes, plane, launches)
@@ -185,7 +185,7 @@ def epoch_of(space: Space) -> int:
 # ----------------------------------------------------------------------------------------------------------------- the host
 
 
-def _add_host(nodes: _Nodes, plane: Plane, launches: _Launches) -> None:
+def _add_host(nodes: _Nodes, plane: Plane, launches: Launches) -> None:
     cpu = nodes.device(Device(HOST, "CPU", DeviceKind.CPU, parent=HOST))
     kinds = plane.events.kind
     ops = _Chosen(nodes, plane, _op_of)
@@ -248,7 +248,7 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _add_host_xla(nodes: _Nodes, plane: Plane, launches: _Launches) -> None:
+def _add_host_xla(nodes: _Nodes, plane: Plane, launches: Launches) -> None:
     """What XLA runs on the CPU: events that name their HLO op and launch nothing."""
     if "hlo_op" not in plane.stat_names.values():
         return
@@ -265,54 +265,7 @@ def _add_host_xla(nodes: _Nodes, plane: Plane, launches: _Launches) -> None:
 # -------------------------------------------------------------------------------------------------------------- the devices
 
 
-@dataclass
-class _Launches:
-    """The host's calls that put work on a device, by the correlation id that the work carries, too."""
-
-    rows: Int64  # events of the host's plane, ascending
-    correlation: Int64  # [rows]
-    device: dict[int, str]  # correlation id -> plane on which the work ran
-
-    @classmethod
-    def of(cls, space: Space) -> _Launches:
-        host = space.plane(HOST)
-        if host is None or "correlation_id" not in host.stat_names.values():
-            return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), {})
-        stat = stats_of(host, np.arange(len(host.events.start)), ["correlation_id"])["correlation_id"]
-        device: dict[int, str] = {}
-        for plane in space.planes:
-            if plane.name.startswith("/device:"):
-                stats = stats_of(plane, np.arange(len(plane.events.start)), ["correlation_id"])["correlation_id"]
-                device.update(dict.fromkeys(stats.number[stats.has].tolist(), plane.name))
-        rows = np.flatnonzero(stat.has)
-        return cls(rows, stat.number[rows], device)
-
-    def ops_of_devices(self, host: Plane, ops: Int64) -> Iterable[tuple[str, Int64]]:
-        """(device, which of ``ops`` launched work on it): a launch lies within its op, on the same thread."""
-        if not len(self.rows) or not len(ops):
-            return
-        events = host.events
-        order = ops[np.lexsort((events.start[ops], events.line[ops]))]
-        place = np.searchsorted(ops, order)
-        at = _last_before(events.line[order], events.start[order], events.line[self.rows], events.start[self.rows])
-        inside = at >= 0
-        inside[inside] = (events.start + events.duration)[order[at[inside]]] >= events.start[self.rows[inside]]
-        names = np.array([self.device.get(number, "") for number in self.correlation.tolist()])
-        for name in dict.fromkeys(names[inside].tolist()):
-            if name:
-                yield name, place[np.unique(at[inside & (names == name)])]
-
-
-def _last_before(line: Int32, start: Int64, of_line: Int32, at: Int64) -> Int64:
-    """For each moment the last of the sorted (line, start) that began on its line before it, -1 where there is none."""
-    low = int(min(start.min(), at.min()))
-    stride = int(max(start.max(), at.max())) - low + 1
-    key = line.astype(np.int64) * stride + (start - low)
-    found = np.searchsorted(key, of_line.astype(np.int64) * stride + (at - low), "right") - 1
-    return np.where((found >= 0) & (line[found] == of_line), found, -1)
-
-
-def _add_device(nodes: _Nodes, plane: Plane, launches: _Launches) -> None:
+def _add_device(nodes: _Nodes, plane: Plane, launches: Launches) -> None:
     streams = [_STREAM.fullmatch(line.name) for line in plane.lines]
     work = None if any(streams) else next((name for name in _WORK_LINES if name in [line.name for line in plane.lines]), None)
     for line, stream in zip(plane.lines, streams):
