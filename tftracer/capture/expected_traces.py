@@ -5,6 +5,7 @@ Runs on the watch's thread. Which step is next is found out by the training thre
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from statistics import median
 
@@ -38,6 +39,8 @@ class ExpectedTraces:
 
     def update(self, expected: Iterable[Expected]) -> None:
         """Request those that come soon."""
+        if "tensorflow" not in sys.modules:
+            return  # steps of a loop without it: there is nothing to trace them with
         for steps in expected:
             state = self._steps.runs.get(steps.run)
             if state and self._ahead_ns(steps, state) <= NEAR_NS and self._is_wanted(steps, state):

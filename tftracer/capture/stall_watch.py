@@ -212,9 +212,8 @@ class StallWatch:
         allowance.update()
         if allowance.used_up:
             self._say("stacks_left_out", "Some stacks of slow steps were left out: taking them had used 0.5% of a CPU core.")
-        reused = self._threads.refresh()
-        for thread in {*reused, *self._threads.ended(list(self._under_way))}:
-            self._forget(thread)
+        for thread, native_id in self._threads.refresh(list(self._under_way)):
+            self._forget(thread, native_id)
         self._reports.end_periods()
         if self._gc:
             self._gc_reports.report(self._gc)
@@ -237,8 +236,10 @@ class StallWatch:
             due.append(self._gaps.sampling.due_ns)
         return max(now_ns, min(due))
 
-    def _forget(self, thread: int) -> None:
+    def _forget(self, thread: int, native_id: int | None) -> None:
         """A thread has ended, or its number has gone to another."""
+        if self._host and native_id:
+            self._host.close_thread(native_id)
         self._steps.forget(thread)
         self._under_way.pop(thread, None)
         self._watched.pop(thread, None)

@@ -16,22 +16,14 @@ class WatchedThreads:
         self.native_ids: dict[int, int | None] = {}  # the kernel's numbers
         self.ours: frozenset[int] = frozenset()  # the tracer's own threads
 
-    def refresh(self) -> list[int]:
-        """Numbers that another thread has now."""
-        threads = [thread for thread in threading.enumerate() if thread.ident is not None]
-        reused = [
-            thread.ident
-            for thread in threads
-            if thread.ident is not None and self.native_ids.get(thread.ident, thread.native_id) != thread.native_id
-        ]
-        self.names = {thread.ident: thread.name for thread in threads if thread.ident is not None}
-        self.native_ids = {thread.ident: thread.native_id for thread in threads if thread.ident is not None}
-        own = {ident for ident, name in self.names.items() if name.startswith(OURS)}
-        self.ours = frozenset(own | {get_ident()})
-        return reused
-
-    def ended(self, idents: Iterable[int]) -> list[int]:
-        """Those of ``idents`` that no thread has any more."""
-        unknown = [ident for ident in idents if ident not in self.names]
+    def refresh(self, training: Iterable[int]) -> list[tuple[int, int | None]]:
+        """(number, kernel number) of those of ``training`` that have ended, also where another thread has the number now."""
+        before = self.native_ids
+        threads = {thread.ident: thread for thread in threading.enumerate() if thread.ident is not None}
+        self.names = {ident: thread.name for ident, thread in threads.items()}
+        self.native_ids = {ident: thread.native_id for ident, thread in threads.items()}
+        self.ours = frozenset({get_ident(), *(ident for ident, name in self.names.items() if name.startswith(OURS))})
+        unknown = [ident for ident in training if ident not in threads]
         alive = set(sys._current_frames()) if unknown else set()  # threads that Python did not start are not enumerated
-        return [ident for ident in unknown if ident not in alive]
+        reused = [ident for ident in training if before.get(ident) != self.native_ids.get(ident) and ident in before]
+        return [(ident, before.get(ident)) for ident in {*reused, *unknown} if ident in reused or ident not in alive]

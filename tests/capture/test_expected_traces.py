@@ -1,0 +1,112 @@
+"""Steps that are expected to be slow are claimed by their number, and only if the extra time allows."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from recording import LOSS, TRAIN, X, captured, recording, step, steps
+
+from tftracer.capture import trace_backlog
+from tftracer.capture.expected_traces import MAX_TRACES, ExpectedTraces
+from tftracer.capture.slow_steps import SlowSteps
+from tftracer.capture.stall_periods import Expected
+from tftracer.capture.trace_requests import Claim, TraceRequests
+from tftracer.session.recorded_steps import Capture, RunHandle, SessionFacts
+
+MS = 1_000_000
+
+
+@pytest.fixture
+def tensorflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is imported there is something to trace with."""
+    monkeypatch.setitem(sys.modules, "tensorflow", sys)
+
+
+def test_only_the_expected_step_of_the_run_is_claimed(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        queue, requests = recorder.queue, recorder.queue.requests
+        steps(recorder, 3)
+        run = queue.runs.site([TRAIN, LOSS], [X]).plain
+        requests.expect(run, range(5, 6))
+        assert requests.slow_path
+        assert queue.claim([LOSS], [X], None) is None  # another run
+        assert queue.claim([TRAIN, LOSS], [X], None) is None  # the fourth
+        step(recorder, 4)  # counted when the next one asks
+        claim = queue.claim([TRAIN, LOSS], [X], None)
+        assert isinstance(claim, Claim) and claim.asked_by == "slow"
+        requests.complete(claim)
+        assert not requests.slow_path and queue.claim([TRAIN, LOSS], [X], None) is None
+
+
+def test_a_step_that_has_passed_is_not_waited_for(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        steps(recorder, 9)
+        run = recorder.queue.runs.site([TRAIN, LOSS], [X]).plain
+        recorder.queue.requests.expect(run, range(5, 7))
+        assert recorder.queue.claim([TRAIN, LOSS], [X], None) is None and not recorder.queue.requests.slow_path
+
+
+def test_nobody_waits_for_the_disk_to_trace_an_expected_step(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        steps(recorder, 3)
+        waiting = [captured(recorder, b"x") for _ in range(trace_backlog.MAX_TRACES)]
+        recorder.queue.backlog.wait_s = 3600
+        run = recorder.queue.runs.site([TRAIN, LOSS], [X]).plain
+        recorder.queue.requests.expect(run, range(4, 5))
+        assert recorder.queue.claim([TRAIN, LOSS], [X], None) is None
+        for capture in waiting:
+            recorder.queue.release(capture)
+
+
+def training(steps: int, traced: int = 0, extra_ms: int = 0) -> tuple[SlowSteps, RunHandle]:
+    """Steps of 50 ms, some of them traced as expected ones, that take longer then."""
+    slow, run, now = SlowSteps(3.0), RunHandle("train", (), (), ""), 1_000_000_000
+    for number in range(steps):
+        capture = Capture(b"", "slow", "", False, SessionFacts()) if number < traced + 20 and number >= 20 else None
+        end = now + (50 + (extra_ms if capture else 0)) * MS
+        run.steps += 1
+        slow.step(run, 7, now, end, capture)
+        now = end + MS
+    return slow, run
+
+
+@pytest.mark.usefixtures("tensorflow")
+def test_an_expected_step_is_requested_when_it_is_near() -> None:
+    slow, run = training(290)
+    requests = TraceRequests()
+    traces = ExpectedTraces(requests, slow, lambda: None)
+    traces.update([Expected(run, 388, 388)])
+    assert not requests.is_expected([run])
+    run.steps = 387
+    traces.update([Expected(run, 388, 388)])
+    assert requests.is_expected([run])
+
+
+@pytest.mark.usefixtures("tensorflow")
+def test_traces_take_at_most_one_percent_of_the_time() -> None:
+    for extra_ms, wanted in ((1, True), (65, False)):
+        slow, run = training(600, traced=4, extra_ms=extra_ms)
+        requests = TraceRequests()
+        ExpectedTraces(requests, slow, lambda: None).update([Expected(run, 601, 601)])
+        assert requests.is_expected([run]) == wanted
+
+
+@pytest.mark.usefixtures("tensorflow")
+def test_a_few_slow_steps_are_traced_of_each_run() -> None:
+    slow, run = training(5000)
+    requests = TraceRequests()
+    traces = ExpectedTraces(requests, slow, lambda: None)
+    for _ in range(MAX_TRACES):
+        traces.caught(run)
+    traces.update([Expected(run, 5001, 5001)])
+    assert not requests.is_expected([run])
+
+
+def test_without_tensorflow_nothing_is_requested(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
+    slow, run = training(600)
+    requests = TraceRequests()
+    ExpectedTraces(requests, slow, lambda: None).update([Expected(run, 601, 601)])
+    assert not requests.is_expected([run])

@@ -1,0 +1,104 @@
+"""Stalls at equal distances, from the numbers of the steps alone."""
+
+from __future__ import annotations
+
+import random
+
+from tftracer.capture.stall_causes import UNKNOWN
+from tftracer.capture.stall_periods import StallPeriods
+from tftracer.session.recorded_stalls import Cause, Frame, Period, Stall
+from tftracer.session.recorded_steps import RunHandle
+
+CHECKPOINT = Cause("hook", "CheckpointSaverHook", Frame("train.py", 12, "main", "", False), 0.9)
+
+
+def stall(run: RunHandle, step: int, cause: Cause = UNKNOWN, inside: bool = True) -> Stall:
+    run.steps = max(run.steps, step)
+    return Stall(
+        run=run,
+        step=step,
+        inside=inside,
+        thread="MainThread",
+        start_ns=step * 10**9,
+        end_ns=step * 10**9 + 310_000_000,
+        expected_s=0.01,
+        cause=cause,
+        stacks=(),
+        other_stacks=(),
+        sampled_s=0.3,
+        gc_s=0.0,
+        host=None,
+        is_traced=False,
+        stacks_left_out=0,
+        samples_left_out=0,
+    )
+
+
+def periods_of(steps: list[int], cause: Cause = UNKNOWN, inside: bool = True) -> tuple[list[Period], StallPeriods, RunHandle]:
+    periods, run = StallPeriods(), RunHandle("train", (), (), "")
+    found = [period for step in steps if (period := periods.add(stall(run, step, cause, inside)))]
+    return found, periods, run
+
+
+def test_it_is_found_at_the_third_and_the_next_is_told() -> None:
+    found, periods, _ = periods_of([97, 194])
+    assert not found and not periods.expected()
+    (period,), periods, _ = periods_of([97, 194, 291])
+    assert (period.steps, period.occurrences, period.last_step, period.next_step) == (97, 3, 291, 388)
+    assert abs(period.median_s - 0.31) < 1e-9
+    (expected,) = periods.expected()
+    assert (expected.first, expected.last) == (388, 388)  # all distances were equal: one step is traced
+
+
+def test_distances_may_differ_a_little_and_more_steps_are_expected_then() -> None:
+    found, periods, _ = periods_of([100, 200, 301, 399, 500])
+    assert found[-1].steps == 100 and found[-1].occurrences == 5
+    (expected,) = periods.expected()
+    assert expected.first < 600 <= expected.last and expected.last - expected.first <= 4
+
+
+def test_other_stalls_in_between_do_not_hide_it() -> None:
+    periods, run = StallPeriods(), RunHandle("train", (), (), "")
+    found = []
+    for step in range(1, 1000):
+        if step % 97 == 0:
+            found.append(periods.add(stall(run, step, CHECKPOINT, inside=False)))
+        elif step in (130, 177, 560, 603):
+            assert periods.add(stall(run, step)) is None
+    assert found[-1] is not None and (found[-1].steps, found[-1].cause) == (97, CHECKPOINT)
+    assert not periods.expected()  # between steps: a trace would show nothing
+
+
+def test_one_that_does_not_come_again_is_taken_back_once() -> None:
+    _, periods, run = periods_of([97, 194, 291])
+    run.steps = 389
+    assert not periods.missed()
+    run.steps = 395
+    (over,) = periods.missed()
+    assert over.occurrences == 0 and over.steps == 97
+    assert not periods.missed() and not periods.expected()
+    assert not [period for step in (500, 700, 950) if (period := periods.add(stall(run, step)))]
+
+
+def test_one_that_changes_is_found_anew() -> None:
+    found, _, _ = periods_of([97, 194, 291, 341, 391, 441, 491])
+    assert [(period.steps, period.occurrences) for period in found if period.occurrences][-1] == (50, 4)
+    assert any(period.occurrences == 0 and period.steps == 97 for period in found)
+
+
+def test_stalls_at_random_are_seldom_called_regular() -> None:
+    """And then they are taken back."""
+    source, alarms, series = random.Random(3), 0, 200
+    for _ in range(series):
+        step, steps = 0, []
+        for _ in range(12):
+            step += 20 + int(source.expovariate(1 / 150))
+            steps.append(step)
+        found, _, _ = periods_of(steps)
+        alarms += any(period.occurrences >= 4 for period in found)
+    assert alarms <= series * 0.02
+
+
+def test_close_steps_are_uneven_and_not_regular() -> None:
+    found, _, _ = periods_of([50, 53, 56, 59, 62])
+    assert not found
