@@ -29,7 +29,7 @@ def evidence(*stacks: FoldedStack, inside: bool = False, **more: Any) -> Evidenc
 
 
 def host(**known: Any) -> HostChange:
-    nothing = dict.fromkeys(HostChange._fields)
+    nothing = dict.fromkeys(HostChange.__annotations__)
     return HostChange(**(nothing | {"seconds": 0.3, "cpus": 2} | known))
 
 
