@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tftracer.contract.basics import Column
 from tftracer.contract.standalone import Links, NodeTable, Records, Texts
 from tftracer.trace.analyses.node_details import MOST_LINKS
+from tftracer.trace.analyses.related_nodes import related_nodes
 from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.columns import column, narrow, strings
 from tftracer.trace.arrays.intervals import distinct
@@ -21,10 +22,9 @@ from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.arrays.window import Window
 from tftracer.trace.decode.labels import label_inputs, parse_input, parse_label, parse_received
 from tftracer.trace.decode.resources import Outputs, dtype_name
-from tftracer.trace.model import DeviceKind, NodeKind, Trace
+from tftracer.trace.model import NodeKind, Trace
 
 _LEAST = -(1 << 31)  # null in a column of i4
-_STREAMS = (DeviceKind.STREAM, DeviceKind.MEMCPY, DeviceKind.REPEAT)
 
 
 def node_table(answers: Answers) -> NodeTable:
@@ -197,7 +197,7 @@ def _links(answers: Answers) -> tuple[dict[str, Links], list[str]]:
         "inputs": (both[order], np.concatenate([graph.producer[data].astype(np.int64), named])[order]),
         "control_inputs": (graph.consumer[control], graph.producer[control]),
         "consumers": (graph.producer[consumers], graph.consumer[consumers]),
-        "related": _related(answers),
+        "related": related_nodes(trace, graph, np.arange(trace.n)),
     }
     return {name: _first_links(owner, node, trace.n) for name, (owner, node) in links.items()}, not_run
 
@@ -241,40 +241,3 @@ def _not_run(answers: Answers) -> tuple[Int64, Int64, list[str]]:
         readers += [node] * len(of_label[label])
         links += of_label[label]
     return np.array(readers, np.int64), np.array(links, np.int64), list(names)
-
-
-def _related(answers: Answers) -> tuple[Int64, Int64]:
-    """(node, what it is related to), sorted by node: launches and kernels of one name, the ends of a transfer."""
-    trace, graph = answers.trace, answers.graph
-    kinds = np.array([_STREAMS.index(d.kind) + 1 if d.kind in _STREAMS else 0 for d in trace.devices] or [0])
-    launches = np.array([d.kind is DeviceKind.GPU for d in trace.devices] or [False])
-    on_stream = np.flatnonzero(kinds[trace.device] > 0)
-    single = on_stream[kinds[trace.device[on_stream]] < 3]  # what stream:all repeats is no kernel of its own
-    launch = np.flatnonzero(launches[trace.device])
-    moved = graph.transfer
-    made, used = graph.producer[moved].astype(np.int64), graph.consumer[moved].astype(np.int64)
-    communicates = trace.kind == NodeKind.COMMUNICATION
-    pairs = [
-        _same_name(trace, on_stream, launch),
-        _same_name(trace, launch, single),
-        (used[communicates[used]], made[communicates[used]]),
-        (made[communicates[made]], used[communicates[made]]),
-    ]
-    node = np.concatenate([pair[0] for pair in pairs])
-    other = np.concatenate([pair[1] for pair in pairs])
-    order = np.argsort(node, kind="stable")
-    return node[order], other[order]
-
-
-def _same_name(trace: Trace, nodes: Int64, others: Int64) -> tuple[Int64, Int64]:
-    """All pairs of one name on one GPU, the others in time order."""
-    if not len(nodes) or not len(others):
-        return nodes[:0], others[:0]
-    parents = {parent: i for i, parent in enumerate(sorted({device.parent for device in trace.devices}))}
-    parent = np.array([parents[device.parent] for device in trace.devices] or [0])
-    key = parent[trace.device].astype(np.int64) * (len(trace.names) + 1) + trace.name
-    others = others[np.lexsort((trace.start[others], key[others]))]
-    low = np.searchsorted(key[others], key[nodes], "left")
-    counts = np.searchsorted(key[others], key[nodes], "right") - low
-    place = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-    return np.repeat(nodes, counts), others[np.repeat(low, counts) + place]

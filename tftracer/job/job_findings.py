@@ -10,7 +10,7 @@ from tftracer.contract.basics import Finding
 from tftracer.job.clocks import Clock
 from tftracer.job.collectives import MISSING, Collectives
 from tftracer.job.process_traces import ProcessTrace
-from tftracer.job.straggler import milliseconds
+from tftracer.trace.units import duration
 from tftracer.trace.verdict.finding import GRAVITY
 
 #: At most so many processes are listed by name, and so many messages of one finding.
@@ -62,9 +62,9 @@ def _known_clocks(known: Sequence[Clock], met: Collectives) -> Finding:
     lengths = (met.end - met.start)[met.end != MISSING]
     coarse = bool(len(lengths)) and error > 0.1 * float(lengths.min())
     if largest <= error:
-        message = f"The processes' clocks agree within {milliseconds(largest + error)}."
+        message = f"The processes' clocks agree within {duration(largest + error)}."
     else:
-        message = f"The processes' clocks differ by up to {milliseconds(largest)} (± {milliseconds(error)}). Times are aligned."
+        message = f"The processes' clocks differ by up to {duration(largest)} (± {duration(error)}). Times are aligned."
     if coarse:
         message += " Against the shortest collective this is not small: which process came first to it is uncertain."
     remedy = "Trace a few more steps of the job: they make the clock estimates more precise." if coarse else ""

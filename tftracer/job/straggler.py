@@ -20,6 +20,7 @@ from tftracer.job.process_traces import AlignedTrace
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.model import NodeKind
+from tftracer.trace.units import duration
 
 Cause = Literal["compute", "input", "communication", "none"]
 CAUSES: tuple[Cause, Cause, Cause] = ("compute", "input", "communication")
@@ -187,10 +188,6 @@ def _beyond(values: npt.NDArray[np.float64], q: int) -> float:
     return max(0.0, float(values[q] - np.median(others))) if len(others) else 0.0
 
 
-def milliseconds(ns: float) -> str:
-    return f"{ns / 1e6:.1f} ms" if ns < 1e8 else f"{ns / 1e9:.2f} s"
-
-
 WHY = {
     "compute": "it computed {} longer than the others",
     "input": "it spent {} longer waiting for input or outside session.run",
@@ -212,10 +209,10 @@ def _text(
         return f"{rank.title} cannot be compared: nothing in this step ties its clock to the others'."
     if cause == "none":
         return f"{rank.title} does not hold the others up."
-    why = WHY[cause].format(milliseconds(float(excess[CAUSES.index(cause)])))
+    why = WHY[cause].format(duration(float(excess[CAUSES.index(cause)])))
     if slower > waited_for:
-        return f"{rank.title}'s step took {milliseconds(slower)} longer than the others': {why}."
-    waited = f"{milliseconds(waited_for)} ({100 * waited_for / max(step, 1):.0f}% of the step)"
+        return f"{rank.title}'s step took {duration(slower)} longer than the others': {why}."
+    waited = f"{duration(waited_for)} ({100 * waited_for / max(step, 1):.0f}% of the step)"
     return f"{rank.title} came last to {came_last} of {met} collectives; the others waited {waited}: {why}."
 
 
@@ -234,7 +231,7 @@ def _suspect(process: str, seen: Sequence[Straggler], steps: int, title: str) ->
     costs = {cause: sum(max(s["waited_for_ns"], s["slower_by_ns"]) for s in causing if s["cause"] == cause) for cause in CAUSES}
     cause: Cause = max(CAUSES, key=lambda c: costs[c]) if causing else "none"
     often = f"{title} held the others up in {len(causing)} of {steps} traced steps"
-    text = f"{often}, {milliseconds(sum(costs.values()))} in all, mostly by {cause}." if causing else f"{often}."
+    text = f"{often}, {duration(sum(costs.values()))} in all, mostly by {cause}." if causing else f"{often}."
     return {
         "process": process,
         "waited_for_ns": sum(s["waited_for_ns"] for s in seen),

@@ -15,13 +15,12 @@ from tftracer.contract.job import JobTensor
 from tftracer.contract.trace import Link, Sentence, Transfer
 from tftracer.job.merged import Merged
 from tftracer.job.process_traces import ProcessTrace
-from tftracer.job.straggler import milliseconds
 from tftracer.trace.analyses import physical_devices
 from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.device_names import parse_device
-from tftracer.trace.units import byte_size
+from tftracer.trace.units import byte_size, duration
 
 MAX_TENSORS = 5000
 
@@ -86,7 +85,7 @@ def _sum(one: Link, other: Link) -> Link:
 
 def slow_link(link: Link, step: float) -> Sentence:
     """The sentence for a link that slows the step down. ``step``: length of the step in ns, summed over the processes."""
-    waited, sent = milliseconds(link["waited_ns"]), byte_size(link["bytes"])
+    waited, sent = duration(link["waited_ns"]), byte_size(link["bytes"])
     source, destination = parse_device(link["source"]).title, parse_device(link["destination"]).title
     return {
         "code": "link",

@@ -10,10 +10,11 @@ import numpy as np
 from tftracer.contract.trace import Neighbourhood, NodeDetail, NodeRef, Output
 from tftracer.errors import UnknownError
 from tftracer.trace.analyses.dependencies import Graph
+from tftracer.trace.analyses.related_nodes import related_nodes
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.labels import parse_input, parse_label, parse_received
 from tftracer.trace.decode.resources import dtype_name, message, shape_text
-from tftracer.trace.model import DeviceKind, NodeKind, Trace
+from tftracer.trace.model import Trace
 
 #: Links of each kind that a node's details list; a constant in a loop can have a million consumers.
 MOST_LINKS = 200
@@ -81,7 +82,7 @@ def node_detail(
         "bytes_moved": float(trace.bytes_moved[index]),
         "source": received.source if received else "",
         "destination": received.destination if received else "",
-        "related": related(trace, index, graph),
+        "related": _refs(trace, related_nodes(trace, graph, np.array([index]))[1]),
     }
 
 
@@ -153,29 +154,6 @@ def _consumers(trace: Trace, index: int, graph: Graph | None) -> list[NodeRef]:
 
 def _refs(trace: Trace, nodes: Any) -> list[NodeRef]:
     return [node_ref(trace, i) for i in list(dict.fromkeys(nodes[: 2 * MOST_LINKS].tolist()))[:MOST_LINKS]]
-
-
-def related(trace: Trace, index: int, graph: Graph | None = None) -> list[NodeRef]:
-    """The kernels of a launch, the launch of a kernel, the other end of a transfer."""
-    device = trace.devices[trace.device[index]]
-    nodes: Any = np.zeros(0, np.int64)
-    if device.kind in (DeviceKind.STREAM, DeviceKind.MEMCPY, DeviceKind.REPEAT):
-        nodes = _same_name(trace, index, {DeviceKind.GPU})
-    elif device.kind is DeviceKind.GPU:
-        nodes = _same_name(trace, index, {DeviceKind.STREAM, DeviceKind.MEMCPY})
-    if graph is not None and trace.kind[index] == NodeKind.COMMUNICATION:
-        before, after = graph.in_edges(index), graph.out_edges(index)
-        ends = graph.producer[before[graph.transfer[before]]], graph.consumer[after[graph.transfer[after]]]
-        nodes = np.concatenate([nodes, *ends])
-    return _refs(trace, nodes)
-
-
-def _same_name(trace: Trace, index: int, kinds: set[DeviceKind]) -> Int64:
-    """Nodes of this name on devices of these kinds that belong to the same GPU, in time order."""
-    parent = trace.devices[trace.device[index]].parent
-    devices = [i for i, device in enumerate(trace.devices) if device.kind in kinds and device.parent == parent]
-    nodes = np.flatnonzero((trace.name == trace.name[index]) & np.isin(trace.device, devices))
-    return nodes[np.argsort(trace.start[nodes], kind="stable")]
 
 
 def neighbourhood(trace: Trace, graph: Graph, index: int, depth: int = 2, limit: int = 200) -> Neighbourhood:
