@@ -8,7 +8,7 @@ venv = $(PYTHON) -m venv $(1) && { $(1)/bin/python -c "import pip; exit(int(pip.
 PORT ?= 9999
 RUNTIME := tornado msgpack protobuf numpy zstandard
 
-.PHONY: demo test test-unit test-tf215 test-tf221 test-e2e test-frontend test-horovod lint bench fuzz pictures docs frontend frontend-types clean envs chromium
+.PHONY: demo test test-unit test-tf215 test-tf221 test-versions test-e2e test-frontend test-horovod lint bench fuzz pictures docs frontend frontend-types clean envs chromium
 
 .DEFAULT_GOAL := help
 help:  ## this list
@@ -43,6 +43,12 @@ help:  ## this list
 	.envs/horovod/bin/pip $(PIP) -e .
 	touch $@
 
+.envs/tf212/.made .envs/tf218/.made: .envs/tf2%/.made: setup.py
+	$(call venv,.envs/tf2$*)
+	.envs/tf2$*/bin/pip $(PIP) "tensorflow-cpu==2.$*.*" pytest pytest-timeout hypothesis psutil
+	.envs/tf2$*/bin/pip $(PIP) -e .
+	touch $@
+
 # Not `npm ci`: it refuses a lock file that lacks the optional packages of platforms other than the one it was made on.
 frontend/node_modules/.made: frontend/package-lock.json
 	cd frontend && npm install --no-save --no-audit --no-fund --loglevel=error
@@ -75,6 +81,10 @@ test-tf215: .envs/tf215/.made .envs/view/.made  ## real training on TensorFlow 2
 
 test-tf221: .envs/tf221/.made .envs/view/.made  ## the same on TensorFlow 2.21
 	TF_CPP_MIN_LOG_LEVEL=2 .envs/tf221/bin/python $(PYTEST) tests/tf
+
+test-versions: .envs/tf212/.made .envs/tf218/.made  ## tf.function, Keras and tftracer run on TensorFlow 2.12 and 2.18
+	for version in 212 218; do TF_CPP_MIN_LOG_LEVEL=2 .envs/tf$$version/bin/python $(PYTEST) \
+	  tests/tf/test_every_way.py tests/tf/test_user_scripts.py tests/tf/test_run_command.py || exit 1; done
 
 test-e2e: .envs/view/.made .envs/tf221/.made chromium  ## real clicks in Chromium on real training
 	.envs/view/bin/python $(PYTEST) tests/e2e
