@@ -108,7 +108,7 @@ class ScriptProcess:
             path = saved or server.session_file
             log.warning("tftracer: the session is in %s (open it with: tftracer %s)", path, path)
         elif not self._others():
-            log.warning("tftracer: this process ran neither a session nor a compiled function: nothing was recorded")
+            log.warning("tftracer: no session.run and no call of a compiled function was seen: nothing was recorded")
         if self._options["stay"]:
             log.warning("tftracer: the script has ended; the page stays at %s until Ctrl-C", server.url)
             with contextlib.suppress(KeyboardInterrupt):

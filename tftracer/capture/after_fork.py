@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import logging
 from collections.abc import Callable
 from typing import Any
 
+from tftracer.capture.function_modules import concrete_functions, functions
 from tftracer.capture.session_calls import session_class
 
 log = logging.getLogger("tftracer")
@@ -15,9 +15,7 @@ log = logging.getLogger("tftracer")
 
 def at_first_use(then: Callable[[], None]) -> None:
     """Call ``then`` once before the first call of a compiled function or of a session. Raises on an unknown TensorFlow."""
-    functions = importlib.import_module("tensorflow.python.eager.polymorphic_function.polymorphic_function")
-    concrete = importlib.import_module("tensorflow.python.eager.polymorphic_function.concrete_function")
-    calls = [(functions.Function, "__call__"), (concrete.ConcreteFunction, "_call_flat")]
+    calls = [(functions().Function, "__call__"), (concrete_functions().ConcreteFunction, "_call_flat")]
     calls += [(session_class(), "run"), (session_class(), "make_callable")]
     originals = [(owner, name, vars(owner)[name]) for owner, name in calls if name in vars(owner)]
 

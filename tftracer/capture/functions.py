@@ -18,6 +18,7 @@ from threading import get_ident
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
+from tftracer.capture.function_modules import concrete_functions
 from tftracer.capture.profiler import Profile, Profiler
 
 #: More calls than these are not kept where nobody counts them.
@@ -86,7 +87,7 @@ class FunctionCalls:
     def watch(self) -> None:
         """Wrap TensorFlow's two methods. Raises AttributeError or ImportError on a TensorFlow that has others."""
         functions = importlib.import_module("tensorflow.python.eager.polymorphic_function.polymorphic_function")
-        concrete = importlib.import_module("tensorflow.python.eager.polymorphic_function.concrete_function")
+        concrete = concrete_functions()
         eagerly = importlib.import_module("tensorflow.python.eager.context").executing_eagerly
         self._wrap(concrete.ConcreteFunction, "_call_flat", self._flat(concrete.ConcreteFunction._call_flat, eagerly))
         self._wrap(functions.Function, "__call__", self._call(functions.Function.__call__, eagerly))

@@ -1,0 +1,21 @@
+"""Where TensorFlow keeps what its compiled functions are made of: it moved between versions."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_PACKAGE = "tensorflow.python.eager.polymorphic_function"
+
+
+def functions() -> Any:
+    """The module of ``Function``, what ``tf.function`` makes."""
+    return importlib.import_module(f"{_PACKAGE}.polymorphic_function")
+
+
+def concrete_functions() -> Any:
+    """The module of ``ConcreteFunction``. Raises ImportError on a TensorFlow that has it elsewhere."""
+    try:
+        return importlib.import_module(f"{_PACKAGE}.concrete_function")
+    except ImportError:
+        return importlib.import_module(f"{_PACKAGE}.monomorphic_function")  # TensorFlow 2.12
