@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import logging
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -19,7 +18,7 @@ import numpy as np
 import psutil
 import pytest
 from job_page import wait_for
-from web_client import Client
+from web_client import Client, a_path_of
 
 import tftracer
 from tftracer import TracingServer
@@ -324,8 +323,7 @@ def test_no_stranger_comes_in_by_the_jobs_routes(made: Any) -> None:
     client = client_of(server)
     assert server.job.pages.routes
     for pattern, _, _ in server.job.pages.routes:
-        path = pattern.replace("([^/]+)", "1").replace("(/api/.*)", "/api/session").replace("(/.*)?", "/x")
-        path = re.sub(r"\(([a-z-]+)(\|[a-z-]+)*\)", r"\1", path)
+        path = a_path_of(pattern)
         upgrade = {"Upgrade": "websocket", "Connection": "Upgrade"} if path.endswith(("/live", "/agents")) else {}
         for method in ("GET", "POST", "PUT", "DELETE"):
             strangers: list[dict[str, str | None]] = [

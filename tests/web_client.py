@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import logging
+import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +18,13 @@ from fake_source import FakeSource
 from tftracer.web.app import Options, WebServer
 
 TIMEOUT_S = 60
+
+
+def a_path_of(pattern: str) -> str:
+    """A path that the pattern of a route matches."""
+    path = re.sub(r"\(\?P<\w+>\[\^/\]\+\)", "1", pattern)
+    path = re.sub(r"\(\?P<\w+>([^|()]+)[^()]*\)", r"\1", path)  # the first alternative
+    return path.replace("(?:/.*)?", "/unknown").replace(".*", "session").replace(r"\.", ".")
 
 
 @dataclass

@@ -6,7 +6,6 @@ import asyncio
 import http.client
 import json
 import os
-import re
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import pytest
 from local_jobs import Jobs, Rank, free_port, wait_for
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
+from web_client import a_path_of
 
 from tftracer.errors import StorageError
 from tftracer.job import proxy
@@ -158,7 +158,7 @@ def test_half_a_session_does_not_look_like_a_whole_one(jobs: Jobs, monkeypatch: 
 def test_every_route_of_the_hub_refuses_a_stranger(jobs: Jobs) -> None:
     only = jobs.rank(0, 2)
     for pattern, _, _ in routes(JobServices(Hub("", ""))):
-        path = re.sub(r"\([^()]*\)", "1", pattern.replace("(/api/.*)", "/api/session").replace("(/.*)?", "/app.js"))
+        path = a_path_of(pattern)
         url = only.server.url.partition("?")[0] + path.lstrip("/")
         for headers in ({}, {"Authorization": "Bearer wrong"}):
             with pytest.raises(urllib.error.HTTPError) as refused:

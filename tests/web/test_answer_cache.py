@@ -23,7 +23,7 @@ from tftracer.engine.engine import ThreadEngine
 from tftracer.storage.trace_payload import Payload, TraceKey
 from tftracer.trace.model import TraceContext
 from tftracer.web.answer_cache import AnswerCache
-from tftracer.web.worker_threads import Workers
+from tftracer.web.worker_threads import WorkerThreads
 
 JSON = AnswerFormat(False, "")
 TRACE = TraceKey("session", 1, 0.0, 100)
@@ -78,13 +78,13 @@ def question(name: str) -> Question:
 
 
 @pytest.fixture
-def workers() -> Iterator[Workers]:
-    made = Workers("test", 2)
+def workers() -> Iterator[WorkerThreads]:
+    made = WorkerThreads("test", 2)
     yield made
     made.stop()
 
 
-def run(workers: Workers, look: Callable[[AnswerCache, FakeEngine], Any]) -> None:
+def run(workers: WorkerThreads, look: Callable[[AnswerCache, FakeEngine], Any]) -> None:
     async def main() -> None:
         engine = FakeEngine()
         await asyncio.wait_for(look(AnswerCache(FakeSource(), workers, engine), engine), WAIT_S)
@@ -92,7 +92,7 @@ def run(workers: Workers, look: Callable[[AnswerCache, FakeEngine], Any]) -> Non
     asyncio.run(main())
 
 
-def test_many_who_ask_at_once_are_answered_once(workers: Workers) -> None:
+def test_many_who_ask_at_once_are_answered_once(workers: WorkerThreads) -> None:
     async def look(answers: AnswerCache, engine: FakeEngine) -> None:
         counter = Counter()
         counter.may_end.set()
@@ -104,7 +104,7 @@ def test_many_who_ask_at_once_are_answered_once(workers: Workers) -> None:
     run(workers, look)
 
 
-def test_a_trace_is_read_once(workers: Workers) -> None:
+def test_a_trace_is_read_once(workers: WorkerThreads) -> None:
     async def main() -> None:
         source = FakeSource()
         answers = AnswerCache(source, workers)
@@ -114,7 +114,7 @@ def test_a_trace_is_read_once(workers: Workers) -> None:
     asyncio.run(main())
 
 
-def test_an_answer_that_failed_is_asked_for_anew(workers: Workers) -> None:
+def test_an_answer_that_failed_is_asked_for_anew(workers: WorkerThreads) -> None:
     async def look(answers: AnswerCache, engine: FakeEngine) -> None:
         def fail() -> dict[str, Any]:
             raise ValueError("on purpose")
@@ -129,7 +129,7 @@ def test_an_answer_that_failed_is_asked_for_anew(workers: Workers) -> None:
     run(workers, look)
 
 
-def test_one_trace_keeps_one_worker_busy(workers: Workers) -> None:
+def test_one_trace_keeps_one_worker_busy(workers: WorkerThreads) -> None:
     async def look(answers: AnswerCache, engine: FakeEngine) -> None:
         slow, other = Counter(), Counter()
         other.may_end.set()
@@ -145,7 +145,7 @@ def test_one_trace_keeps_one_worker_busy(workers: Workers) -> None:
     run(workers, look)
 
 
-def test_what_nobody_waits_for_is_not_begun(workers: Workers) -> None:
+def test_what_nobody_waits_for_is_not_begun(workers: WorkerThreads) -> None:
     async def look(answers: AnswerCache, engine: FakeEngine) -> None:
         slow, dropped, kept = Counter(), Counter(), Counter()
         dropped.may_end.set()

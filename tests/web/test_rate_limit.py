@@ -12,7 +12,7 @@ from web_client import serving
 
 from tftracer.web import rate_limit
 from tftracer.web.rate_limit import RateLimit, TokenBucket
-from tftracer.web.worker_threads import Workers
+from tftracer.web.worker_threads import WorkerThreads
 
 
 class Clock:
@@ -52,7 +52,7 @@ def waiting(monkeypatch: pytest.MonkeyPatch, active: bool) -> Iterator[tuple[Rat
 
     source = FakeSource()
     monkeypatch.setattr(source, "session", lambda: {"active": active})
-    workers = Workers("quick", 1)
+    workers = WorkerThreads("quick", 1)
     monkeypatch.setattr("tftracer.web.rate_limit.asyncio.sleep", sleep)
     yield RateLimit(source, workers), waits
     workers.stop()

@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from web_client import Answer, Client, serving
+from web_client import Answer, Client, a_path_of, serving
 
 from tftracer.errors import PortError
 from tftracer.web import app, pages
@@ -34,8 +34,7 @@ WEBSOCKET = {
 def paths() -> Iterator[tuple[str, type[Guarded]]]:
     """One path for each route."""
     for pattern, handler, _ in [*API, *PAGES]:
-        path = re.sub(r"\(\?P<\w+>\[\^/\]\+\)", "1", pattern).replace(r"\.", ".")
-        yield path.replace("(?:/.*)?", "/unknown"), handler
+        yield a_path_of(pattern), handler
 
 
 #: The form is what a stranger uses to stop being one; it takes nothing but the token.

@@ -9,11 +9,11 @@ from concurrent.futures import CancelledError
 
 import pytest
 
-from tftracer.web.worker_threads import Workers
+from tftracer.web.worker_threads import WorkerThreads
 
 
 def test_results_and_errors_come_back() -> None:
-    workers = Workers("test", 2)
+    workers = WorkerThreads("test", 2)
     assert workers.submit(divmod, 7, 2).result(60) == (3, 1)
     with pytest.raises(ZeroDivisionError):
         workers.submit(divmod, 7, 0).result(60)
@@ -21,7 +21,7 @@ def test_results_and_errors_come_back() -> None:
 
 
 def test_jobs_that_wait_when_it_stops_are_cancelled() -> None:
-    workers = Workers("test", 1)
+    workers = WorkerThreads("test", 1)
     begun, go_on = threading.Event(), threading.Event()
 
     def wait() -> bool:
@@ -41,7 +41,7 @@ def test_jobs_that_wait_when_it_stops_are_cancelled() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="threads have a priority of their own on Linux alone")
 def test_low_priority_is_the_threads_own() -> None:
     before = os.getpriority(os.PRIO_PROCESS, 0)
-    workers = Workers("test", 1, nice=5)
+    workers = WorkerThreads("test", 1, nice=5)
     nice = workers.submit(lambda: os.getpriority(os.PRIO_PROCESS, threading.get_native_id())).result(60)
     workers.stop()
     assert nice == 5

@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from tftracer.web.worker_threads import Workers
+from tftracer.web.worker_threads import WorkerThreads
 
 
 class DaemonExecutor(ThreadPoolExecutor):
@@ -19,7 +19,7 @@ class DaemonExecutor(ThreadPoolExecutor):
 
     def __init__(self, name: str, threads: int) -> None:
         super().__init__(1)
-        self._daemons = Workers(name, threads)
+        self._daemons = WorkerThreads(name, threads)
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
         return self._daemons.submit(partial(function, *arguments, **named))

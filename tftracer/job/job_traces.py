@@ -21,7 +21,7 @@ from tftracer.storage.tftrace import StoredPayload, compress, decompress
 from tftracer.trace.decode import formats
 from tftracer.trace.model import TraceContext
 from tftracer.trace.verdict.findings import findings_of
-from tftracer.web.worker_threads import Workers
+from tftracer.web.worker_threads import WorkerThreads
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class JobTraces:
         self._fetched: OrderedDict[tuple[str, int], tuple[bytes, int]] = OrderedDict()  # by process and its trace
         self._stored: dict[tuple[int, str], StoredPayload] = {}  # traces of a job that was opened from a file
         self._merging: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
-        self._workers: Workers | None = None
+        self._workers: WorkerThreads | None = None
 
     async def ask(self, trace_id: int, question: Callable[[JobAnswers], T]) -> T:
         """The answer to a question about a job's trace. UnsupportedError: no process has traced the step yet."""
@@ -167,7 +167,7 @@ class JobTraces:
     async def work(self, function: Callable[[], T]) -> T:
         """Runs it on the worker thread."""
         if self._workers is None:
-            self._workers = Workers("tftracer-job", 1, NICE)
+            self._workers = WorkerThreads("tftracer-job", 1, NICE)
         future: Future[T] = self._workers.submit(function)
         return await asyncio.wrap_future(future)
 

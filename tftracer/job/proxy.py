@@ -21,7 +21,7 @@ from tftracer.errors import UnknownError
 from tftracer.job.own_page import OwnPage
 from tftracer.job.protocol import PART_BYTES, Message, number, text
 from tftracer.job.source import JobSource
-from tftracer.web.worker_threads import Workers
+from tftracer.web.worker_threads import WorkerThreads
 
 THREADS = 4
 PARTS_IN_FLIGHT = 4
@@ -54,7 +54,7 @@ class Proxy:
         self._own_page = own_page
         self._send = send
         self._open: dict[int, OpenRequest] = {}
-        self._workers: Workers | None = None
+        self._workers: WorkerThreads | None = None
 
     def handle(self, message: Message) -> None:
         """A message of the hub."""
@@ -166,7 +166,7 @@ class Proxy:
 
     async def _work(self, function: Callable[[], Any]) -> Any:
         if self._workers is None:
-            self._workers = Workers("tftracer-proxy", THREADS)
+            self._workers = WorkerThreads("tftracer-proxy", THREADS)
         future: Future[Any] = self._workers.submit(function)
         return await asyncio.wrap_future(future)
 

@@ -73,26 +73,8 @@ class JobTraceHandler(HubHandler, ApiHandler):
         self.send_json(self.job.requests.take_back(self.number(trace, "trace")))
 
 
-class JobAnswerHandler(HubHandler, ApiHandler):
-    """The questions about a job's trace."""
-
-    QUESTIONS: dict[str, Callable[[JobAnswers], object]] = {
-        "timeline": lambda a: a.timeline(),
-        "verdict": lambda a: a.verdict(),
-        "breakdown": lambda a: a.answers.budget(),
-        "critical-path": lambda a: a.answers.critical_path(),
-        "scheduling": lambda a: a.answers.scheduling(),
-        "communication": lambda a: a.answers.communication(),
-        "ops": lambda a: a.answers.ops(),
-    }
-
-    async def get(self, trace: str, what: str) -> None:
-        question = self.QUESTIONS[what]
-        if what == "ops":
-            by = self.get_query_argument("by", "type")
-            question = lambda a: a.answers.ops(cast("Any", by))  # noqa: E731
-        packed = what == "timeline" or self.wants_msgpack()
-        await self.answer(trace, question, packed)
+class JobAnswerBase(HubHandler, ApiHandler):
+    """Answers about one traced step of the job."""
 
     async def answer(self, trace: str, question: Callable[[JobAnswers], object], packed: bool) -> None:
         encoding, trace_id = self.accepted_encoding(), self.number(trace, "trace")
@@ -103,20 +85,42 @@ class JobAnswerHandler(HubHandler, ApiHandler):
         await self.send_body(await self.unless_gone(self.job.traces.ask(trace_id, work)))
 
 
-class JobAnalysisHandler(JobAnswerHandler):
+class JobAnswerHandler(JobAnswerBase):
+    """The analyses that a job's trace has in common with that of one process."""
+
+    ANALYSES: dict[str, Callable[[JobAnswers], object]] = {
+        "timeline": lambda a: a.timeline(),
+        "verdict": lambda a: a.verdict(),
+        "breakdown": lambda a: a.answers.budget(),
+        "critical-path": lambda a: a.answers.critical_path(),
+        "scheduling": lambda a: a.answers.scheduling(),
+        "communication": lambda a: a.answers.communication(),
+        "ops": lambda a: a.answers.ops(),
+    }
+
+    async def get(self, trace: str, analysis: str) -> None:
+        question = self.ANALYSES[analysis]
+        if analysis == "ops":
+            by = self.get_query_argument("by", "type")
+            question = lambda a: a.answers.ops(cast("Any", by))  # noqa: E731
+        packed = analysis == "timeline" or self.wants_msgpack()
+        await self.answer(trace, question, packed)
+
+
+class JobAnalysisHandler(JobAnswerBase):
     """Which processes are slow: in this step, and over the job's latest traced steps."""
 
-    async def get(self, trace: str, what: str = "") -> None:
+    async def get(self, trace: str) -> None:
         traced = self.job.hub.trace(self.number(trace, "trace"))
         steps = await self.unless_gone(self.job.traces.latest(traced))
         stragglers = await self.job.traces.work(lambda: [step.stragglers() for step in steps])
         await self.answer(trace, lambda a: a.analysis(stragglers), self.wants_msgpack())
 
 
-class JobNodeHandler(JobAnswerHandler):
-    async def get(self, trace: str, what: str) -> None:
-        index = self.number(what, "node")
-        await self.answer(trace, lambda a: a.node(index), self.wants_msgpack())
+class JobNodeHandler(JobAnswerBase):
+    async def get(self, trace: str, index: str) -> None:
+        node = self.number(index, "node")
+        await self.answer(trace, lambda a: a.node(node), self.wants_msgpack())
 
 
 class JobFileHandler(HubHandler, Download):
@@ -147,8 +151,8 @@ class ProcessPageHandler(HubHandler, AppHandler):
         query = [(k, v) for k, v in parse_qsl(self.request.query, keep_blank_values=True) if k != "token"]
         return self.services.path + base + rest + ("?" + urlencode(query) if query else "")
 
-    def get(self, *arguments: str) -> None:
-        self.job.hub.connection(arguments[0])
+    def get(self, **named: str) -> None:
+        self.job.hub.connection(named["process"])
         base, rest = self._split()
         if "." not in rest.rpartition("/")[2]:
             self.services = replace(self.services, static=Static(self.services.path + base))
@@ -219,7 +223,7 @@ class ProcessFileHandler(ProcessApiHandler):
     async def data_received(self, chunk: bytes) -> None:
         try:
             if self._upload is None and self._problem is None:
-                self._upload = await self._asked.enter_async_context(self.ask(*self.path_args, streamed=True))
+                self._upload = await self._asked.enter_async_context(self.ask(**self.path_kwargs, streamed=True))
         except (TracerError, Refusal) as problem:
             self._problem = problem
         if self._upload is not None:
@@ -249,7 +253,7 @@ class ProcessLiveHandler(HubHandler, BrowserSocket):
 
     def open(self, *arguments: str, **named: str) -> None:
         super().open(*arguments, **named)
-        self._task = asyncio.ensure_future(self._forward(arguments[0]))
+        self._task = asyncio.ensure_future(self._forward(named["process"]))
 
     def on_close(self) -> None:
         super().on_close()
@@ -268,8 +272,8 @@ class ProcessLiveHandler(HubHandler, BrowserSocket):
 
 def routes(job: JobServices) -> list[Route]:
     """The hub's routes, to stand before those that answer for everything else."""
-    of_trace = r"/api/job/traces/([^/]+)"
-    of_process = r"/job/processes/([^/]+)"
+    of_trace = r"/api/job/traces/(?P<trace>[^/]+)"
+    of_process = r"/job/processes/(?P<process>[^/]+)"
     with_job = {"job": job}
     return [
         (r"/api/job", JobHandler, with_job),
@@ -277,13 +281,13 @@ def routes(job: JobServices) -> list[Route]:
         (r"/api/job/trace", JobTraceRequestHandler, with_job),
         (r"/api/job/file", JobFileHandler, with_job),
         (of_trace, JobTraceHandler, with_job),
-        (rf"{of_trace}/({'|'.join(JobAnswerHandler.QUESTIONS)})", JobAnswerHandler, with_job),
+        (rf"{of_trace}/(?P<analysis>{'|'.join(JobAnswerHandler.ANALYSES)})", JobAnswerHandler, with_job),
         (rf"{of_trace}/analysis", JobAnalysisHandler, with_job),
-        (rf"{of_trace}/nodes/([^/]+)", JobNodeHandler, with_job),
+        (rf"{of_trace}/nodes/(?P<index>[^/]+)", JobNodeHandler, with_job),
         (rf"{of_process}/api/live", ProcessLiveHandler, with_job),
         (rf"{of_process}/api/links", LinkHandler, {}),
         (rf"{of_process}/api/sign-out", SignOutHandler, {}),
-        (rf"{of_process}(/api/session/file)", ProcessFileHandler, with_job),
-        (rf"{of_process}(/api/.*)", ProcessApiHandler, with_job),
-        (rf"{of_process}(/.*)?", ProcessPageHandler, with_job),
+        (rf"{of_process}(?P<path>/api/session/file)", ProcessFileHandler, with_job),
+        (rf"{of_process}(?P<path>/api/.*)", ProcessApiHandler, with_job),
+        (rf"{of_process}(?:/.*)?", ProcessPageHandler, with_job),
     ]

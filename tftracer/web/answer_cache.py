@@ -21,7 +21,7 @@ from tftracer.engine.engine import Engine, ThreadEngine
 from tftracer.errors import TracerError
 from tftracer.session.source import SessionSource
 from tftracer.storage.trace_payload import Payload, TraceKey
-from tftracer.web.worker_threads import Workers
+from tftracer.web.worker_threads import WorkerThreads
 
 V = TypeVar("V")
 
@@ -60,7 +60,7 @@ class AnswerCache:
     def __init__(
         self,
         source: SessionSource,
-        workers: Workers,
+        workers: WorkerThreads,
         engine: Engine | None = None,
         instance: str = "",
     ) -> None:

@@ -41,7 +41,7 @@ from tftracer.web.rate_limit import RateLimit
 from tftracer.web.routes import API, PAGES, Route
 from tftracer.web.services import Services
 from tftracer.web.static_files import Static
-from tftracer.web.worker_threads import Workers
+from tftracer.web.worker_threads import WorkerThreads
 
 log = logging.getLogger("tftracer")
 
@@ -282,8 +282,8 @@ class Serving(threading.Thread):
 
     async def _serve(self) -> None:
         self._end = asyncio.Event()
-        quick = Workers("tftracer-quick", 2, NICE)
-        heavy = Workers("tftracer-analyses", 2, NICE if self._server.source.session()["live"] else 0)
+        quick = WorkerThreads("tftracer-quick", 2, NICE)
+        heavy = WorkerThreads("tftracer-analyses", 2, NICE if self._server.source.session()["live"] else 0)
         try:
             services = self._services(quick, heavy)
             http, admission = self._http(services), services.admission
@@ -299,7 +299,7 @@ class Serving(threading.Thread):
             quick.stop()
             heavy.stop()
 
-    def _services(self, quick: Workers, heavy: Workers) -> Services:
+    def _services(self, quick: WorkerThreads, heavy: WorkerThreads) -> Services:
         server, access = self._server, self._server.access()
         self.live = LiveFeed(server.source, quick, server.job.message)
         return Services(

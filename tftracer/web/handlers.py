@@ -117,7 +117,7 @@ class NoteHandler(ApiHandler):
 class LinkHandler(ApiHandler):
     """A link for a download, which a browser starts without the page's key."""
 
-    def post(self, *arguments: str) -> None:
+    def post(self, process: str = "") -> None:
         target = self.json().get("path")
         if not isinstance(target, str) or not target.startswith("/") or len(target) > MAX_PATH:
             raise Refusal(400, "bad_body", 'The body must be {"path": PATH}, the path of a download with its query.')
@@ -129,7 +129,7 @@ class LinkHandler(ApiHandler):
 class SignOutHandler(ApiHandler):
     """Signs out all browsers, including the one that asks. Scripts that send the token are not affected."""
 
-    def post(self, *arguments: str) -> None:
+    def post(self, process: str = "") -> None:
         self.services.access.logins.sign_out_all()
         self.services.links.clear()
         self.send_json(OK)

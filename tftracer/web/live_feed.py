@@ -17,7 +17,7 @@ from tftracer.contract.job import Job
 from tftracer.contract.live import Closing, LiveMessage, SnapshotMessage
 from tftracer.session.source import SessionSource
 from tftracer.web.live_outbox import PRIORITIES, MessageRate, Outbox
-from tftracer.web.worker_threads import Workers
+from tftracer.web.worker_threads import WorkerThreads
 
 TICK_S = 0.1
 SNAPSHOT_INTERVAL_S = 1.0  # between two that replace trace messages
@@ -39,7 +39,7 @@ class Browser(Protocol):
 class LiveFeed:
     """Sends the session's changes to all connected browsers."""
 
-    def __init__(self, source: SessionSource, workers: Workers, job: Callable[[], Job | None] = lambda: None) -> None:
+    def __init__(self, source: SessionSource, workers: WorkerThreads, job: Callable[[], Job | None] = lambda: None) -> None:
         self._source = source
         self._workers = workers
         self._job = job

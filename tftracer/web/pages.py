@@ -130,7 +130,7 @@ class AppHandler(PageHandler):
             self.refuse_stranger("This is not the token of this server. Was the script restarted?")
         self.lead_on(self.sign_in())
 
-    def get(self, *arguments: str) -> None:
+    def get(self, **named: str) -> None:
         name = self.inner_path().lstrip("/")
         file = self.services.static.file(name) if name and name != "index.html" else None
         if file is None and "." in name.rpartition("/")[2] and name != "index.html":

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from tftracer.session.source import SessionSource
-from tftracer.web.worker_threads import Workers
+from tftracer.web.worker_threads import WorkerThreads
 
 #: Opening a trace takes some ten answers.
 ANSWERS_PER_S, ANSWER_BURST = 10, 100
@@ -62,7 +62,7 @@ class TokenBucket:
 class RateLimit:
     """Of one server's answers and downloads. Nothing waits in a process that does not train: there, nobody is disturbed."""
 
-    def __init__(self, source: SessionSource, quick: Workers) -> None:
+    def __init__(self, source: SessionSource, quick: WorkerThreads) -> None:
         self._source = source
         self._quick = quick
         self._answers = TokenBucket(ANSWERS_PER_S, ANSWER_BURST)

@@ -15,7 +15,7 @@ from tftracer.web.live_feed import LiveFeed
 from tftracer.web.logins import OneTimeLinks
 from tftracer.web.rate_limit import RateLimit
 from tftracer.web.static_files import Static
-from tftracer.web.worker_threads import Workers
+from tftracer.web.worker_threads import WorkerThreads
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Services:
     source: SessionSource
     access: Access
     links: OneTimeLinks
-    workers: Workers  # for short work that takes a lock or reads the disk
+    workers: WorkerThreads  # for short work that takes a lock or reads the disk
     answers: AnswerCache
     live: LiveFeed
     sockets: set[WebSocketHandler]  # of browsers, while they are open

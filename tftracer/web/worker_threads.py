@@ -25,7 +25,7 @@ def lower_priority(nice: int) -> None:
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
 
 
-class Workers:
+class WorkerThreads:
     """A fixed number of threads that run submitted functions in order."""
 
     def __init__(self, name: str, threads: int, nice: int = 0) -> None:
