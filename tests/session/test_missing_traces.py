@@ -9,7 +9,7 @@ def test_it_counts_all_and_names_ranges_of_the_first() -> None:
     missing = MissingTraces()
     missing.add("loss", [7])
     assert missing.changed
-    assert missing.message() == "1 trace is missing, because the disk did not keep up or took no more: 'loss', step 7."
+    assert missing.message() == "1 trace is missing, because the disk or the profiler did not keep up: 'loss', step 7."
     assert not missing.changed
     missing.add("loss", [8, 9, 12])
     missing.add("eval", [1])

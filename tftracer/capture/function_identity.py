@@ -53,6 +53,14 @@ def _name(function: Any, concrete: Any) -> str:
 
 def _keras_name(python: Any) -> str:
     """ "fit: convnet" of the function that Keras made for a model's fit, "" for all others."""
+    phase, model = keras_step(python)
+    if not phase:
+        return ""
+    return f"{phase}: {getattr(model, 'name', None) or type(model).__name__}" if model is not None else phase
+
+
+def keras_step(python: Any) -> tuple[str, Any]:
+    """(phase, model) of a function that does a step of a Keras model: ("fit", the model); ("", None) for all others."""
     phase, model = "", None
     for holder in _closed_over(python, 0):
         qualified, name = str(getattr(holder, "__qualname__", "")), str(getattr(holder, "__name__", ""))
@@ -62,9 +70,7 @@ def _keras_name(python: Any) -> str:
         phase = phase or next((phase for method, phase in _PHASES.items() if f"{method}.<locals>" in qualified), "")
         if hasattr(holder, "fit") and hasattr(holder, "name"):
             model = model if model is not None else holder
-    if not phase:
-        return ""
-    return f"{phase}: {getattr(model, 'name', None) or type(model).__name__}" if model is not None else phase
+    return phase, model
 
 
 def _closed_over(python: Any, depth: int) -> Iterator[Any]:

@@ -1,6 +1,7 @@
 """Calls of compiled functions as steps of runs: counted, timed, and profiled when asked for.
 
-The training threads come to ``_ask`` and ``_settle_claim`` alone; all else runs on the writer's.
+The training threads come to ``_sites_of``, ``_site_of`` and ``settle`` alone, and only while traces are asked for; all else runs
+on the writer's.
 """
 
 from __future__ import annotations
@@ -10,51 +11,36 @@ import importlib
 import threading
 import weakref
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from tftracer.capture import profiler
 from tftracer.capture.function_identity import FunctionIdentity, identify
+from tftracer.capture.function_traces import FunctionTraces
 from tftracer.capture.functions import FunctionCall, FunctionCalls, NamedStep
-from tftracer.capture.profiler import Profile
-from tftracer.capture.run_registry import MAX_RUNS
-from tftracer.capture.slow_steps import FUNCTIONS
-from tftracer.capture.step_queue import StepQueue
-from tftracer.capture.thread_time import ThreadTime
-from tftracer.capture.trace_requests import Claim
-from tftracer.session.recorded_steps import Capture, RunHandle, SessionFacts
+from tftracer.capture.keras_steps import KerasSteps
+from tftracer.capture.run_registry import CallSite
+from tftracer.capture.step_queue import SETTLED_AT_ONCE, StepQueue
+from tftracer.capture.thread_time import ThreadTimes
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.decode.profile_steps import first_step
 from tftracer.trace.decode.xplane import with_graph
 
-#: A profile that takes longer to be collected is given up.
-COLLECT_S = 60.0
 #: So many signatures of one function, in so many calls for each, are retracing.
 RETRACED, CALLS_EACH = 4, 5
 MAX_FUNCTIONS = 1000  # whose definitions go with a trace
 
 
-class ProfiledStep(Capture):
-    """A profile on its way to the disk: collected by another thread, waited for by the one that stores it."""
+def graph_adder(concrete: Any) -> Callable[[bytes], bytes]:
+    """What adds the functions that a step ran to its profile, and leaves out what was recorded behind the step."""
 
-    def __init__(self, profile: Profile, asked_by: Any, concrete: Any, facts: SessionFacts) -> None:
-        super().__init__(b"", asked_by, "profile", False, facts)
-        self._profile = profile
-        self._concrete = concrete
-
-    @property
-    def content(self) -> bytes:
-        """The step's XSpace and the functions that it ran; ``b""`` where there is none."""
-        raw = self._profile.raw(COLLECT_S)
-        if not raw:
-            return b""
+    def with_functions(raw: bytes) -> bytes:
         raw = first_step(raw)
         with contextlib.suppress(Exception):  # the graph is an addition
-            raw = with_graph(raw, *function_library(self._concrete))
+            raw = with_graph(raw, *function_library(concrete))
         return raw
 
-    @property
-    def problem(self) -> str:
-        return self._profile.problem
+    return with_functions
 
 
 def function_library(concrete: Any) -> tuple[str, bytes]:
@@ -80,25 +66,28 @@ class FunctionRuns:
 
     def __init__(self, queue: StepQueue) -> None:
         self._queue = queue
-        requests = queue.requests
-        self.calls = FunctionCalls(requests, self._ask, self._settle_claim, queue.failed, queue.under_way)
-        self._handles: weakref.WeakKeyDictionary[Any, RunHandle] = weakref.WeakKeyDictionary()  # ConcreteFunction -> its run
-        self._of_function: weakref.WeakKeyDictionary[Any, list[RunHandle]] = weakref.WeakKeyDictionary()
+        self.traces = FunctionTraces(queue, self._sites_of, self._site_of, graph_adder)
+        self.calls = FunctionCalls(queue.requests, self.traces, queue.failed, queue.under_way)
+        self._sites: weakref.WeakKeyDictionary[Any, CallSite] = weakref.WeakKeyDictionary()  # ConcreteFunction -> its run
+        self._of_function: weakref.WeakKeyDictionary[Any, list[CallSite]] = weakref.WeakKeyDictionary()
         self._settling = threading.Lock()
         self._named: dict[str, NamedStep] = {}
-        self._counts: Counter[str] = Counter()  # calls by function name
-        self._time = ThreadTime(0)
+        self._counts: Counter[str] = Counter()  # calls by place
+        self._times = ThreadTimes()
+        self._lost = 0  # calls that were, as far as the queue knows
         self._signatures: dict[str, list[FunctionIdentity]] = {}
-        self._titles: Counter[str] = Counter()
+        self._undo: list[Callable[[], None]] = []
 
     def watch(self) -> None:
         """Raises what an unknown TensorFlow makes of it; nothing is watched then."""
         self.calls.watch()
-        profiler.install(self.calls.profiler)
+        KerasSteps(self.calls).watch()
+        self._undo = [profiler.install(self.traces.profiler), self.calls.stop]
         self._queue.sources.append(self.settle)
 
     def stop(self) -> None:
-        self.calls.stop()
+        for undo in self._undo:
+            undo()
 
     def named(self, name: str) -> NamedStep:
         """The same for the same name: steps of one name are one run."""
@@ -106,63 +95,47 @@ class FunctionRuns:
 
     # ---------------------------------------------------------------------------------------------- training threads
 
-    def _ask(self, function: Any) -> Claim | None:
-        if self._queue.off:
-            self.calls.off = True
-            return None
-        return self._queue.requests.claim(list(self._of_function.get(function, ())))
+    def _sites_of(self, function: Any) -> list[CallSite]:
+        return list(self._of_function.get(function, ()))
 
-    def _settle_claim(self, claim: Claim, done: bool) -> None:
-        if done:
-            self._queue.requests.complete(claim)
-        else:
-            self._queue.requests.restore(claim)
+    def _site_of(self, called: Any) -> CallSite | None:
+        return self._sites.get(called)
 
     # ---------------------------------------------------------------------------------------------- the writer's thread
 
     def settle(self) -> None:
-        """Hand the finished calls over as steps."""
-        if not self._settling.acquire(blocking=False):
-            return  # another thread is at it
-        try:
-            self._settle_all()
-        finally:
-            self._settling.release()
-
-    def _settle_all(self) -> None:
+        """Hand the finished calls over as steps, in their order."""
         events = self.calls.events
-        for _ in range(len(events)):
-            call = FunctionCall(*events.popleft())
-            capture = self._capture(call)
-            handle, start, end = self._handle(call), call.start_ns, call.end_ns
-            outside = self._time.outside_before(handle, FUNCTIONS, start, end, capture)
-            self._queue.add_settled((handle, start, end, outside, capture))
+        while events:
+            with self._settling:
+                for _ in range(min(len(events), SETTLED_AT_ONCE)):
+                    self._settle(FunctionCall(*events.popleft()))
+        lost, self._lost = self.calls.lost - self._lost, self.calls.lost
+        self._queue.lost += lost
 
-    def _capture(self, call: FunctionCall) -> Capture | None:
-        if call.profile is None:
-            return None
-        return self._queue.backlog.add(ProfiledStep(call.profile, call.asked_by or "user", call.concrete, self._queue.facts))
+    def _settle(self, call: FunctionCall) -> None:
+        site, start, end, trace = self._site(call), call.start_ns, call.end_ns, call.trace
+        site.steps += 1
+        self._counts.update(site.identity.fetches)
+        outside = self._times.outside_before(site.plain, call.thread, start, end, trace)
+        self._queue.add_settled((site.plain, start, end, outside, trace), call.thread)
 
-    def _handle(self, call: FunctionCall) -> RunHandle:
+    def _site(self, call: FunctionCall) -> CallSite:
         key = call.concrete if call.concrete is not None else call.function
-        handle = self._handles.get(key)
-        if handle is None:
-            handle = self._handles[key] = self._new_handle(call)
-            self._of_function.setdefault(call.function if call.function is not None else key, []).append(handle)
-        self._counts[handle.fetches[0]] += 1
-        return handle
+        site = self._sites.get(key)
+        if site is None:
+            site = self._sites[key] = self._new_site(call)
+            sites = self._of_function.setdefault(call.function, [])
+            if site not in sites[-1:]:
+                sites.append(site)
+        return site
 
-    def _new_handle(self, call: FunctionCall) -> RunHandle:
+    def _new_site(self, call: FunctionCall) -> CallSite:
         identity = identify(call.function, call.concrete)
         name = identity.title.partition(" (")[0]
         place = f"{name} at {identity.definition}" if identity.definition else name
         self._retracing(place, identity)
-        if sum(self._titles.values()) >= MAX_RUNS:
-            return self._queue.runs.rest()
-        self._titles[identity.title] += 1
-        number = self._titles[identity.title]
-        title = identity.title if number == 1 else f"{identity.title} ({number})"
-        return RunHandle(title, (place,), identity.arguments, "")
+        return self._queue.runs.add(identity.title, (place,), identity.arguments)
 
     def _retracing(self, place: str, identity: FunctionIdentity) -> None:
         """The commonest mistake: a function that is traced anew for each shape or Python value that it is given."""

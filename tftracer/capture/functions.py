@@ -8,91 +8,86 @@ threads: nothing of ours leaves them, and they call what they wrap in any case.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
-import threading
 from collections import deque
-from collections.abc import Callable, Iterator
-from threading import get_ident
+from collections.abc import Callable
 from time import perf_counter_ns
-from typing import Any, NamedTuple
+from types import TracebackType
+from typing import Any, NamedTuple, Protocol
 
-from tftracer.capture.function_modules import concrete_functions
-from tftracer.capture.profiler import Profile, Profiler
-
-#: More calls than these are not kept where nobody counts them.
-MAX_EVENTS = 1 << 16
-#: Of a call that was not profiled: (profile, who asked for it).
-NOTHING: tuple[Any, str] = (None, "")
+from tftracer.capture import function_modules
+from tftracer.capture.step_queue import MAX_EVENTS
+from tftracer.capture.thread_steps import ThreadStep, ThreadSteps
+from tftracer.session.recorded_steps import Traced
 
 
 class FunctionCall(NamedTuple):
     """One finished call."""
 
-    function: Any  # tf.function, a ConcreteFunction that was called by itself, or a NamedStep
+    function: Any  # tf.function, a ConcreteFunction that was called by itself, a NamedStep, or a KerasStep
     concrete: Any  # what was executed, None where the function ran eagerly
     start_ns: int  # perf_counter
     end_ns: int
-    profile: Profile | None
-    asked_by: str  # of a profiled call
+    thread: int
+    trace: Traced
 
 
 class NamedStep:
-    """What ``server.step("train")`` is a step of; one for each name."""
+    """What ``server.step("train")`` is a step of; one for each name. It is a run whatever functions it calls."""
 
     def __init__(self, name: str) -> None:
         self.__name__ = name
 
 
-def _always() -> bool:
-    return True
+class Tracing(Protocol):
+    """Decides which calls are traced, and traces them (function_traces.py)."""
+
+    def begin(self, function: Any) -> Any:
+        """Of a call about to begin: what ``end`` needs, None if it is not to be traced."""
+
+    def end(self, begun: Any, concrete: Any, done: bool, end_ns: int) -> Traced:
+        """``concrete``: the ConcreteFunction that it came to last; ``done``: it did not fail."""
 
 
-class _State(threading.local):
-    """What a thread is doing."""
+class Requests(Protocol):
+    """What an untraced call reads of the requests: it is set while traces are asked for, and when the tracer is off."""
 
-    depth = 0
-    concrete: Any = None
+    slow_path: bool
+    off: bool
 
 
 class FunctionCalls:
-    """Watches the compiled functions of this process.
-
-    ``ask(function)``, before each call while ``requests.slow_path`` is set: the request that it serves, or None.
-    ``settle(request, done)``, after it: whether there is a profile of it.
-    """
+    """Watches the compiled functions of this process."""
 
     def __init__(
         self,
-        requests: Any,
-        ask: Callable[[Any], Any],
-        settle: Callable[[Any, bool], None],
+        requests: Requests,
+        tracing: Tracing,
         failed: Callable[[str, BaseException], None],
         under_way: dict[int, int],
     ) -> None:
-        self.events: deque[tuple[Any, Any, int, int, Profile | None, str]] = deque(maxlen=MAX_EVENTS)
-        self.off = False
-        self.profiler = Profiler()
-        self._state = _State()
+        self.events: deque[tuple[Any, Any, int, int, int, Traced]] = deque()
+        self.lost = 0  # calls that found the queue full
+        self.under_way = under_way  # thread -> when its step began, or, negative, when its last one ended (StepQueue)
+        self._threads = ThreadSteps()
         self._requests = requests
-        self._ask = ask
-        self._settle = settle
+        self._tracing = tracing
         self._failed = failed
-        self._under_way = under_way  # thread -> when its step began, or, negative, when its last one ended (StepQueue)
         self._undo: list[Callable[[], None]] = []
 
     # --------------------------------------------------------------------------------------------- watching and not
 
     def watch(self) -> None:
         """Wrap TensorFlow's two methods. Raises AttributeError or ImportError on a TensorFlow that has others."""
-        functions = importlib.import_module("tensorflow.python.eager.polymorphic_function.polymorphic_function")
-        concrete = concrete_functions()
-        eagerly = importlib.import_module("tensorflow.python.eager.context").executing_eagerly
-        self._wrap(concrete.ConcreteFunction, "_call_flat", self._flat(concrete.ConcreteFunction._call_flat, eagerly))
-        self._wrap(functions.Function, "__call__", self._call(functions.Function.__call__, eagerly))
+        is_eager = eager_test(importlib.import_module("tensorflow.python.eager.context"))
+        function, concrete = function_modules.functions().Function, function_modules.concrete_functions().ConcreteFunction
+        call_flat, call = concrete._call_flat, function.__call__
+        self.wrap(concrete, "_call_flat", self._flat(call_flat, self._call(call_flat, is_eager)))
+        self.wrap(function, "__call__", self._call(call, is_eager))
 
-    def _wrap(self, owner: type, name: str, wrapper: Callable[..., Any]) -> None:
+    def wrap(self, owner: type, name: str, wrapper: Callable[..., Any]) -> None:
+        """Put ``wrapper`` in the place of a method until ``stop``."""
         original = getattr(owner, name)
         setattr(owner, name, functools.wraps(original)(wrapper))
 
@@ -103,105 +98,134 @@ class FunctionCalls:
         self._undo.append(undo)
 
     def stop(self) -> None:
-        """Wrappers that others have wrapped again stay, and pass everything on."""
-        self.off = True
+        """Wrappers that others have wrapped again stay, and pass everything on, for the tracer is off."""
         for undo in self._undo:
             undo()
         self._undo.clear()
 
     # --------------------------------------------------------------------------------------------------- the wrappers
 
-    def _call(self, original: Callable[..., Any], eagerly: Callable[[], bool]) -> Callable[..., Any]:
-        state, events, requests, under_way = self._state, self.events, self._requests, self._under_way
+    def _call(self, original: Callable[..., Any], is_eager: Callable[[], bool]) -> Callable[..., Any]:
+        threads, events, requests = self._threads, self.events, self._requests
+        under_way = self.under_way
+        now, most = perf_counter_ns, MAX_EVENTS  # locals: a global is one more place in memory to fetch after a long step
 
         def call(function: Any, *args: Any, **kwargs: Any) -> Any:
-            if state.depth or self.off:
+            here = threads.here
+            if here.start_ns:
                 return original(function, *args, **kwargs)
-            request = self._quietly(self._begin, function, eagerly) if requests.slow_path else None
-            state.depth, state.concrete = 1, None
-            thread = get_ident()
-            start = under_way[thread] = perf_counter_ns()
+            if requests.slow_path or len(events) >= most:
+                if not is_eager():  # it becomes a part of a graph
+                    return original(function, *args, **kwargs)
+                with self.step(function):
+                    return original(function, *args, **kwargs)
+            thread = here.thread
             try:
+                here.start_ns = under_way[thread] = start = now()
                 result = original(function, *args, **kwargs)
+                end = now()
+                if is_eager():
+                    events.append((function, here.concrete, start, end, thread, None))  # a FunctionCall, in half the time
             except BaseException:
-                state.depth = 0
-                under_way[thread] = -perf_counter_ns()
-                if request is not None:
-                    self._quietly(self._end, request, False)
+                end = now()
                 raise
-            end = perf_counter_ns()
-            under_way[thread] = -end
-            state.depth = 0
-            profile, asked_by = self._quietly(self._end, request, True) or NOTHING if request is not None else NOTHING
-            if eagerly():  # else it became a part of a graph
-                events.append((function, state.concrete, start, end, profile, asked_by))  # a FunctionCall, in half the time
+            finally:
+                under_way[thread] = -end
+                here.start_ns = 0
+                here.concrete = None
             return result
 
         return call
 
-    def _flat(self, original: Callable[..., Any], eagerly: Callable[[], bool]) -> Callable[..., Any]:
-        state = self._state
+    def _flat(self, original: Callable[..., Any], by_itself: Callable[..., Any]) -> Callable[..., Any]:
+        """``by_itself``: for a ConcreteFunction that is called without its tf.function."""
+        threads = self._threads
 
-        def call_flat(concrete: Any, *args: Any, **kwargs: Any) -> Any:
-            if state.depth:
-                state.concrete = concrete
-                return original(concrete, *args, **kwargs)
-            if self.off or not eagerly():
-                return original(concrete, *args, **kwargs)
-            return by_itself(concrete, *args, **kwargs)
+        def call_flat(concrete: Any, inputs: Any, captured_inputs: Any, *others: Any, **named: Any) -> Any:
+            here = threads.here
+            if not here.start_ns:
+                return by_itself(concrete, inputs, captured_inputs, *others, **named)
+            here.concrete = concrete
+            if others or named:  # of an older TensorFlow
+                return original(concrete, inputs, captured_inputs, *others, **named)
+            return original(concrete, inputs, captured_inputs)
 
-        by_itself = self._call(original, eagerly)  # a ConcreteFunction that is called without its tf.function
         return call_flat
 
-    @contextlib.contextmanager
-    def step(self, named: NamedStep) -> Iterator[None]:
-        """A step of the script's own: what is called in it is no step by itself."""
-        state = self._state
-        if state.depth or self.off:
-            yield
-            return
-        request = self._quietly(self._begin, named, _always) if self._requests.slow_path else None
-        state.depth = 1
-        done, thread = False, get_ident()
-        start = self._under_way[thread] = perf_counter_ns()
-        try:
-            yield
-            done = True
-        finally:
-            end = perf_counter_ns()
-            self._under_way[thread] = -end
-            state.depth = 0
-            profile, asked_by = self._quietly(self._end, request, done) or NOTHING if request is not None else NOTHING
-            if done:
-                self.events.append((named, None, start, end, profile, asked_by))
+    def step(self, function: Any) -> Step:
+        """A step of what is no compiled function, or one that may be traced."""
+        return Step(self, function)
 
-    def _quietly(self, action: Callable[..., Any], *arguments: Any) -> Any:
-        """What ``action`` returns; None if it fails, and functions are watched no more."""
+    def is_within_step(self) -> bool:
+        """Or the tracer is off."""
+        return bool(self._threads.here.start_ns) or self._requests.off
+
+    def begin_step(self, function: Any) -> tuple[ThreadStep | None, Any]:
+        """(what the thread is doing, what was begun of a trace); None within a step, and while the tracer is off."""
+        if self.is_within_step():
+            return None, None
+        here = self._threads.here
+        begun = self.quietly(self._tracing.begin, function) if self._requests.slow_path else None
+        return here, begun
+
+    def end_step(self, begun: Any, concrete: Any, done: bool, end_ns: int) -> Traced:
+        return self.quietly(self._tracing.end, begun, concrete, done, end_ns) if begun is not None else None
+
+    def record(self, function: Any, concrete: Any, start_ns: int, end_ns: int, thread: int, traced: Traced) -> None:
+        if len(self.events) < MAX_EVENTS:
+            self.events.append((function, concrete, start_ns, end_ns, thread, traced))
+        else:
+            self.lost += 1
+
+    def quietly(self, action: Callable[..., Any], *arguments: Any) -> Any:
+        """What ``action`` returns; None if it fails, and the tracer is off."""
         try:
             return action(*arguments)
         except Exception as error:
-            self.off = True
-            with contextlib.suppress(Exception):
-                self._failed("a compiled function", error)
+            self._failed("a compiled function", error)
             return None
 
-    def _begin(self, function: Any, eagerly: Callable[[], bool]) -> tuple[Any, Profile] | None:
-        """The request that this call serves, and its profile, which has begun; None if the call is not profiled."""
-        ticket = self._ask(function) if eagerly() else None
-        if ticket is None:
-            return None
-        profile = self.profiler.begin()
-        if profile is None:
-            self._settle(ticket, False)
-            return None
-        return ticket, profile
 
-    def _end(self, request: tuple[Any, Profile], done: bool) -> tuple[Profile | None, str]:
-        """(the profile, who asked for it) of a call that ended well."""
-        ticket, profile = request
+class Step:
+    """A context manager: what is done in it is one step, and nothing that is called in it is one by itself."""
+
+    __slots__ = ("_begun", "_calls", "_function", "_here")
+
+    def __init__(self, calls: FunctionCalls, function: Any) -> None:
+        self._calls = calls
+        self._function = function
+        self._here: ThreadStep | None = None  # while this is a step
+        self._begun: Any = None
+
+    def __enter__(self) -> None:
+        self._here, self._begun = here, _ = self._calls.begin_step(self._function)
+        if here is not None:
+            here.start_ns = self._calls.under_way[here.thread] = perf_counter_ns()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        end, here = perf_counter_ns(), self._here
+        if here is None:
+            return
+        start, concrete, done, self._here = here.start_ns, here.concrete, kind is None, None
+        self._calls.under_way[here.thread] = -end
+        here.start_ns, here.concrete = 0, None
+        traced = self._calls.end_step(self._begun, concrete, done, end)
         if done:
-            self.profiler.finish(profile)
-        else:
-            self.profiler.abandon(profile)
-        self._settle(ticket, done)
-        return profile, ticket.asked_by
+            signature = None if isinstance(self._function, NamedStep) else concrete
+            self._calls.record(self._function, signature, start, end, here.thread, traced)
+
+
+def eager_test(context: Any) -> Callable[[], bool]:
+    """Tells whether the calling thread runs eagerly, or builds a graph. ``context``: TensorFlow's module.
+
+    It reads where TensorFlow keeps it, for a third of what ``executing_eagerly`` takes. The context is not made here: scripts may
+    still want to configure it.
+    """
+
+    def is_eager() -> bool:
+        try:
+            return bool(context._context._thread_local_data.is_eager)
+        except AttributeError:  # there is none yet, or another TensorFlow keeps it elsewhere
+            return bool(context.executing_eagerly())
+
+    return is_eager

@@ -12,6 +12,7 @@ import importlib
 import logging
 import threading
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 log = logging.getLogger("tftracer")
@@ -82,8 +83,24 @@ class Profiler:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._current: Profile | None = None
-        self._recording = False  # from start() to the end of the call that is profiled
+        self.is_recording = False  # from start() to the end of the call that is profiled
+        self._given_up: Profile | None = None  # it was waited for in vain: nobody waits for it again
         self.last_refusal = ""
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether a profile can begin, as far as ours go. Waits for one that is being collected.
+
+        Not for one that is being recorded: the call that it is taken of may wait for the one that asks.
+        """
+        profile = self._current
+        if profile is None or profile.is_collected():
+            return True
+        if self.is_recording or profile is self._given_up:
+            return False
+        if profile.is_collected(timeout_s):
+            return True
+        self._given_up = profile
+        return False
 
     def begin(self) -> Profile | None:
         """A started profile, or None where one is under way already, ours or the script's; ``last_refusal`` says which."""
@@ -96,33 +113,35 @@ class Profiler:
             try:
                 profile.start()
             except Exception as error:  # AlreadyExistsError: of the script, of TensorBoard's callback, of a profiler server
-                self.last_refusal = f"another profile is being taken in this process ({error})"
+                self.last_refusal = f"the script, or another tool, is profiling this process ({error})"
                 return None
-            self._current, self._recording = profile, True
+            self._current, self.is_recording = profile, True
             return profile
 
-    def finish(self, profile: Profile) -> None:
-        """The call is over: collect on another thread."""
+    def finish(self, profile: Profile) -> bool:
+        """The call is over: collect on another thread. False if the profile has made way for the script's."""
         with self._lock:
-            self._recording = False
+            self.is_recording = False
             if profile.is_collected():
-                return  # it has made way for the script's profiler
+                return False
         threading.Thread(target=profile.collect, name="tftracer-profile", daemon=True).start()
+        return True
 
-    def abandon(self, profile: Profile) -> None:
-        """The call failed."""
+    def abandon(self, profile: Profile, why: str) -> None:
+        """The call is over, and nobody wants its profile."""
         with self._lock:
-            self._recording = False
-            if not profile.is_collected():
-                profile.drop("the step failed")
+            self.is_recording = False
+            if profile.is_collected():
+                return
+        threading.Thread(target=profile.drop, args=[why], name="tftracer-profile", daemon=True).start()
 
     def make_way(self) -> None:
         """The script is about to start its own profiler."""
         with self._lock:
-            profile, recording = self._current, self._recording
+            profile, is_recording = self._current, self.is_recording
             if profile is None or profile.is_collected():
                 return
-            if recording:
+            if is_recording:
                 profile.drop("the script started its own profiler during the step")
                 return
         profile.is_collected(YIELD_S)
@@ -136,21 +155,33 @@ def _bindings() -> Any:
 
 
 class YieldingBindings:
-    """Stands for the module of bindings that ``profiler_v2`` starts sessions with: ours makes way first."""
+    """Stands for the module of bindings that ``profiler_v2`` starts sessions with: ours make way first."""
 
-    def __init__(self, bindings: Any, profiler: Profiler) -> None:
+    def __init__(self, bindings: Any) -> None:
         self._bindings = bindings
-        self._profiler = profiler
+        self.profilers: list[Profiler] = []
 
     def __getattr__(self, name: str) -> Any:
         if name == "ProfilerSession":
-            with contextlib.suppress(Exception):
-                self._profiler.make_way()
+            for profiler in list(self.profilers):
+                with contextlib.suppress(Exception):
+                    profiler.make_way()
         return getattr(self._bindings, name)
 
 
-def install(profiler: Profiler) -> None:
-    """Let the script's profiler win from now on: what ``tf.profiler.experimental.start`` and TensorBoard's callback call."""
+def install(profiler: Profiler) -> Callable[[], None]:
+    """Let the script's profiler win from now on: what ``tf.profiler.experimental.start`` and TensorBoard's callback call.
+
+    Returns what ends that.
+    """
     api: Any = importlib.import_module("tensorflow.python.profiler.profiler_v2")
     if not isinstance(api._pywrap_profiler, YieldingBindings):
-        api._pywrap_profiler = YieldingBindings(api._pywrap_profiler, profiler)
+        api._pywrap_profiler = YieldingBindings(api._pywrap_profiler)
+    profilers = api._pywrap_profiler.profilers
+    profilers.append(profiler)
+
+    def uninstall() -> None:
+        with contextlib.suppress(ValueError):
+            profilers.remove(profiler)
+
+    return uninstall

@@ -72,10 +72,14 @@ class RunRegistry:
                 handle = site.variants.get(text) or self._new_variant(site, text)
         return handle
 
-    def rest(self) -> RunHandle:
-        """The run of all that came after ``MAX_RUNS``."""
+    def add(self, title: str, fetches: tuple[str, ...], feeds: tuple[str, ...]) -> CallSite:
+        """A new run that is no session's: of a compiled function."""
         with self._lock:
-            return self._rest().plain
+            if self._runs >= MAX_RUNS:
+                return self._rest()
+            site = CallSite(RunIdentity(fetches, feeds), self._numbered(title, fetches, feeds, ""))
+            self._sites["function", self._runs] = site
+            return site
 
     def _add(self, key: Hashable, fetches: Any, feeds: Any) -> CallSite:
         identity = run_identity.describe(fetches, feeds)
@@ -99,12 +103,14 @@ class RunRegistry:
         return handle
 
     def _new_run(self, identity: RunIdentity, options: str) -> RunHandle:
+        return self._numbered(identity.title(options), identity.fetches, identity.feeds, options)
+
+    def _numbered(self, title: str, fetches: tuple[str, ...], feeds: tuple[str, ...], options: str) -> RunHandle:
         self._runs += 1
-        title = identity.title(options)
         self._titles[title] += 1  # runs may differ in what a title leaves out, and are requested by it
         if self._titles[title] > 1:
             title += f" ({self._titles[title]})"
-        return RunHandle(title, identity.fetches, identity.feeds, options)
+        return RunHandle(title, fetches, feeds, options)
 
     def _rest(self) -> CallSite:
         rest = self._sites.get("rest")

@@ -173,14 +173,39 @@ class StepQueue:
         if site.has_debug_watches:
             self.refuse(DEBUG_WATCHES)
             return None
-        handles, is_numbered = self._handles(site, options), bool(site.requested_step) and self._is_next(site)
-        if not (is_numbered or self.requests.has_any(handles)):
+        return self._claim(self._next_of([site]), self._handles(site, options))
+
+    def claim_sites(self, sites: list[CallSite]) -> Claim | Missed | None:
+        """The same for a step of one of these sites; which one shows when it has run."""
+        return self._claim(self._next_of(sites), [site.plain for site in sites])
+
+    def is_expected(self, sites: list[CallSite]) -> bool:
+        """Whether a step of one of these sites may be slow; ``claim_sites`` decides."""
+        return self.requests.is_expected([site.plain for site in sites])
+
+    def is_requested(self, sites: list[CallSite]) -> bool:
+        """Whether a step of one of these sites may have to be traced; ``claim_sites`` decides."""
+        return self.requests.has_any([site.plain for site in sites]) or any(site.requested_step for site in sites)
+
+    def give_back(self, claim: Claim) -> None:
+        """The claimed step was not traced: its request stands again, one for a certain step while that can be the next."""
+        self.requests.restore(claim)
+        if claim.is_numbered:
+            self.settle()
+            site = next((site for site in self.runs.sites() if site.plain is claim.handle), None)
+            if site is not None and not site.requested_step:
+                site.requested_step = site.steps + 1
+                self.requests.count_numbered(1)
+
+    def _claim(self, numbered: CallSite | None, handles: list[RunHandle]) -> Claim | Missed | None:
+        """``numbered``: the site whose step of the requested number is about to begin."""
+        if numbered is None and not self.requests.has_any(handles):
             is_expected = self.requests.is_expected(handles) and not self.backlog.is_full()  # nobody waits for the disk for it
             return self.requests.claim(handles) if is_expected else None
         if not self.backlog.wait_for_room():
             return MISSED
-        if is_numbered and self._cancel(site):
-            return self.requests.claim_numbered(site.plain)
+        if numbered is not None and self._cancel(numbered):
+            return self.requests.claim_numbered(numbered.plain)
         return self.requests.claim(handles)
 
     def capture(self, metadata: Any, asked_by: AskedBy, options: Any, facts: SessionFacts) -> Capture:
@@ -221,6 +246,9 @@ class StepQueue:
         """All requests for certain steps."""
         for site in self.runs.sites():
             self._cancel(site)
+
+    def _next_of(self, sites: list[CallSite]) -> CallSite | None:
+        return next((site for site in sites if site.requested_step and self._is_next(site)), None)
 
     def _is_next(self, site: CallSite) -> bool:
         """Whether the step about to begin is the requested one; a request for one that has passed is cancelled."""

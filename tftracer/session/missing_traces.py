@@ -34,7 +34,7 @@ class MissingTraces:
             runs = [self._of_run(title) for title in list(self._counts)[:MAX_RUNS]]
         more = "; and of other runs" if len(self._counts) > MAX_RUNS else ""
         missing = "1 trace is" if total == 1 else f"{total:,} traces are"
-        return f"{missing} missing, because the disk did not keep up or took no more: {'; '.join(runs)}{more}."
+        return f"{missing} missing, because the disk or the profiler did not keep up: {'; '.join(runs)}{more}."
 
     def _of_run(self, title: str) -> str:
         ranges = self._steps[title]

@@ -67,7 +67,7 @@ class Capture:
 
 
 class Missed(Enum):
-    """Stands for the trace of a step that was to be traced and was not, because the disk did not keep up."""
+    """Stands for the trace of a step that was to be traced and was not: the disk, or TensorFlow's profiler, did not keep up."""
 
     MISSED = "missed"
 

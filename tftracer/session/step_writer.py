@@ -52,6 +52,7 @@ class StepWriter:
         self._guard = Guard(store.problems, steps.failed)
         self._unpublished: dict[int, list[tuple[float, float]]] = {}  # run id -> (start, duration) since the last update
         self._next_publish = self._next_flush = 0.0
+        self._reported: set[str] = set()  # codes of the steps' problems
         self._stopping = False
         self._flushes: deque[threading.Event] = deque()
         self.thread = threading.Thread(target=self._guard.run_thread, args=[self._run], name="tftracer-writer", daemon=True)
@@ -150,8 +151,12 @@ class StepWriter:
             gpus = steps.facts.gpus if active else facts["gpus"]
             self._store.set_facts(active=active, steps_lost=lost, place=launcher, rank=launcher["rank"], gpus=gpus)
         self._report_missing()
-        for code, message in steps.problems().items():
+        problems = steps.problems()
+        for code, message in problems.items():
             self._store.problems.add(code, message)
+        for code in self._reported - problems.keys():
+            self._store.problems.solve(code)
+        self._reported = set(problems)
         for failure in list(steps.failures):
             self._store.problems.add("switched_off", f"The tracer failed and is switched off ({failure}). Training goes on.")
 

@@ -1,0 +1,100 @@
+"""Whatever breaks in what watches compiled functions, they run as without it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from scripts import run_eager_script
+
+pytestmark = pytest.mark.tf
+
+
+def test_no_fault_of_the_tracer_reaches_a_function(tmp_path: Path) -> None:
+    """Each function of the modules that watch compiled functions fails in turn, but for the wrappers and their guard."""
+    run_eager_script(
+        """
+import gc, inspect, logging
+from tftracer.capture import function_identity, function_runs, function_traces, functions, profiler
+from tftracer.capture import step_queue, trace_requests
+logging.getLogger("tftracer").setLevel(logging.CRITICAL)
+@tf.function
+def step(x):
+    return x * 2.0
+step(tf.constant(1.0))
+model = network()
+data = batches(2)
+model.fit(data, verbose=0)
+runs()
+from tftracer.capture.step_queue import StepQueue
+from tftracer.session.recorded_steps import Capture
+entries = {"watch", "wrap", "_call", "_flat", "step", "begin_step", "end_step", "record", "_quietly", "eager_test"}
+entries |= {"named", "failed", "switch_off"}
+targets = []
+modules = (function_identity, function_runs, function_traces, functions, profiler, step_queue, trace_requests)
+for module in modules:
+    holders = [module, *(kind for _, kind in inspect.getmembers(module, inspect.isclass) if kind.__module__ == module.__name__)]
+    for holder in holders:
+        for name, function in list(vars(holder).items()):
+            ours = inspect.isfunction(function) and function.__module__ == module.__name__
+            if ours and not name.startswith("__") and name not in entries:
+                targets.append((holder, name, function))
+assert len(targets) > 60, targets
+called = set()
+def injected(name, kind):
+    def broken(*arguments, **named):
+        called.add(name)
+        if kind == "raise":
+            raise OSError("injected")
+        return object()
+    return broken
+def as_the_writer_does(queue):
+    # What fails there is not for the training to see.
+    try:
+        queue.settle()
+        for settled in queue.settled:
+            if isinstance(settled[4], Capture):
+                settled[4].content
+                queue.release(settled[4])
+    except Exception:
+        pass
+server.close()
+function_traces.COLLECT_S, original = 0.2, type(step).__call__
+for kind in ("raise", "garbage"):
+    for holder, name, function in targets:
+        queue = StepQueue()
+        queue.backlog.wait_s = 0.0
+        watching = function_runs.FunctionRuns(queue)
+        watching.watch()
+        step(tf.constant(1.0))
+        queue.settle()
+        places = [holder, *(module for module in modules if module is not holder and vars(module).get(name) is function)]
+        for place in places:
+            setattr(place, name, injected(name, kind))
+        try:
+            for _ in range(2):
+                queue.requests.trace_all = queue.requests.slow_path = True
+                assert step(tf.constant(3.0)) == 6.0, name
+                with watching.calls.step(watching.named("train")):
+                    assert step(tf.constant(1.0)) == 2.0, name
+                try:
+                    step(tf.constant("text"))
+                except (ValueError, TypeError):
+                    pass
+                else:
+                    raise AssertionError("the error of the script was swallowed")
+                as_the_writer_does(queue)
+        finally:
+            for place in places:
+                setattr(place, name, function)
+            watching.stop()
+        del queue, watching
+        gc.collect()  # a profile that was never collected ends with its object
+assert type(step).__call__ is original
+model.fit(data, verbose=0)
+missing = {"begin", "end", "claim_sites", "finish", "start", "collect", "abandon", "_site", "identify", "settle"} - called
+assert not missing, missing
+assert len(called) > 35, called
+""",
+        tmp_path,
+    )

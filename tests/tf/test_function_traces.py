@@ -1,0 +1,202 @@
+"""Traced steps of compiled functions: which are, what is in them, what keeps one from being traced."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from scripts import run_eager_script
+
+pytestmark = pytest.mark.tf
+
+
+def test_a_step_of_fit_is_traced_with_its_ops_and_edges(tmp_path: Path) -> None:
+    run_eager_script(
+        """
+from tftracer.trace.answers import Answers
+model = network()
+model.fit(batches(4), verbose=0)
+recorder.request_traces(the_run("fit: net")["id"], 1)
+model.fit(batches(10), verbose=0)
+steps, traced = runs()["fit: net"]
+assert (steps, traced) == (14, [5]), (steps, traced)
+(record,) = the_run("fit: net")["traces"]
+answers = Answers(recorder.trace_bytes(record["id"]), recorder.trace_context(record["id"]))
+trace = answers.trace
+assert trace.source == "xspace"
+assert any(op.endswith("MatMul") for op in trace.ops), list(trace.ops)
+assert {device.title for device in trace.devices} >= {"CPU", "tf.data"}, trace.devices
+assert trace.duration_ns <= record["duration_s"] * 1e9 + 1e6
+assert answers.graph.source == "function_graph"
+product = next(i for i in range(trace.n) if trace.ops[trace.op[i]].endswith("MatMul"))
+assert answers.node(product)["inputs"]
+""",
+        tmp_path,
+    )
+
+
+def test_the_scripts_own_profiler_wins(tmp_path: Path) -> None:
+    run_eager_script(
+        """
+import tempfile, glob
+@tf.function
+def step(x):
+    return x * 2.0
+for _ in range(3):
+    step(tf.constant(1.0))
+folder = tempfile.mkdtemp()
+tf.profiler.experimental.start(folder)
+recorder.request_traces(the_run("step")["id"], 1)
+step(tf.constant(1.0))  # cannot be traced: waits
+assert runs()["step"] == (4, []), runs()
+(problem,) = recorder.session()["problems"]
+assert problem["message"].startswith("Steps that are to be traced wait: the script, or another tool, is profiling"), problem
+tf.profiler.experimental.stop()
+assert glob.glob(folder + "/plugins/profile/*/*.xplane.pb")
+step(tf.constant(1.0))  # traced now
+tf.profiler.experimental.start(tempfile.mkdtemp())  # while ours is being collected, maybe
+tf.profiler.experimental.stop()
+assert runs()["step"] == (5, [5]), runs()
+assert recorder.session()["problems"] == []
+recorder.request_traces(the_run("step")["id"], 1)
+theirs = []
+@tf.function
+def starts_its_own(x):
+    tf.py_function(lambda: theirs.append(tf.profiler.experimental.start(folder + "/during")), [], [])
+    return x * 2.0
+recorder.request_traces(None, 1)
+starts_its_own(tf.constant(1.0))  # during a step of ours, which is dropped
+assert runs()["starts_its_own"] == (1, []) and recorder.session()["problems"], runs()
+tf.profiler.experimental.stop()
+assert glob.glob(folder + "/during/plugins/profile/*/*.xplane.pb")
+assert step(tf.constant(3.0)) == 6.0
+assert runs()["step"] == (6, [5, 6]), runs()
+assert recorder.session()["problems"] == []
+recorder.request_traces(None, 0)
+""",
+        tmp_path,
+    )
+
+
+def test_steps_one_after_another_are_all_traced(tmp_path: Path) -> None:
+    run_eager_script(
+        """
+@tf.function
+def step(x):
+    return x * 2.0
+for size in (1, 2):
+    step(tf.ones((size,)))
+recorder.request_traces(the_run("step (1)")["id"], 5)
+for _ in range(6):
+    assert step(tf.ones((2,)))[0] == 2.0  # another signature: the requests wait
+    assert step(tf.ones((1,)))[0] == 2.0
+assert runs() == {"step (1)": (7, [2, 3, 4, 5, 6]), "step (2)": (7, [])}, runs()
+assert the_run("step (1)")["pending_traces"] == 0
+recorder.set_trace_all(True)
+for _ in range(3):
+    step(tf.ones((2,)))
+recorder.set_trace_all(False)
+assert runs()["step (2)"] == (10, [8, 9, 10]), runs()
+""",
+        tmp_path,
+    )
+
+
+def test_a_profile_that_is_not_collected_in_time_is_told(tmp_path: Path) -> None:
+    run_eager_script(
+        """
+import threading
+from tftracer.capture.profiler import Profile
+@tf.function
+def step(x):
+    return x * 2.0
+step(tf.constant(1.0))
+recorder.request_traces(the_run("step")["id"], 2)
+go_on, collect = threading.Event(), Profile.collect
+def slowly(profile):
+    assert go_on.wait(60)
+    collect(profile)
+Profile.collect = slowly
+server.functions.traces.wait_s = 0.0
+for _ in range(3):
+    step(tf.constant(1.0))
+(profile,) = [thread for thread in threading.enumerate() if thread.name == "tftracer-profile"]
+go_on.set()
+profile.join()
+assert runs()["step"] == (4, [2]), runs()
+(problem,) = recorder.session()["problems"]
+assert problem["message"].startswith("2 traces are missing") and problem["message"].endswith("'step', steps 3-4."), problem
+step(tf.constant(1.0))
+assert runs()["step"] == (5, [2, 5]), runs()
+problems = ["missing_traces"]
+""",
+        tmp_path,
+    )
+
+
+def test_a_job_may_ask_for_one_certain_step(tmp_path: Path) -> None:
+    run_eager_script(
+        """
+@tf.function
+def step(x):
+    return x * 2.0
+for size in (1, 2):
+    step(tf.ones((size,)))
+assert recorder.steps_begun() == {"step (1)": 1, "step (2)": 1}, recorder.steps_begun()
+assert not recorder.request_trace_at("step (1)", 2)  # it may be under way
+assert recorder.request_trace_at("step (1)", 4)
+assert recorder.request_trace_at("step (2)", 3)
+for _ in range(5):
+    step(tf.ones((2,)))
+    step(tf.ones((1,)))
+assert runs() == {"step (1)": (6, [4]), "step (2)": (6, [3])}, runs()
+assert not recorder.queue.requests.slow_path
+""",
+        tmp_path,
+    )
+
+
+def test_a_step_that_fails_is_none_and_its_request_stands(tmp_path: Path) -> None:
+    run_eager_script(
+        """
+@tf.function
+def step(x):
+    tf.debugging.assert_positive(x)
+    return x * 2.0
+step(tf.constant(1.0))
+recorder.request_traces(the_run("step")["id"], 1)
+for _ in range(2):
+    try:
+        step(tf.constant(-1.0))
+    except tf.errors.InvalidArgumentError as error:
+        assert "assert" in str(error) or "Condition" in str(error)
+    else:
+        raise AssertionError("the script's own error was swallowed")
+assert runs()["step"] == (1, []), runs()
+step(tf.constant(1.0))
+assert runs()["step"] == (2, [2]), runs()
+""",
+        tmp_path,
+    )
+
+
+def test_a_function_called_from_threads(tmp_path: Path) -> None:
+    run_eager_script(
+        """
+import threading
+@tf.function
+def step(x):
+    return x * 2.0
+step(tf.constant(1.0))
+recorder.request_traces(the_run("step")["id"], 3)
+def work():
+    for _ in range(50):
+        assert step(tf.constant(1.0)) == 2.0
+threads = [threading.Thread(target=work) for _ in range(4)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+steps, traced = runs()["step"]
+assert steps == 201 and traced, (steps, traced)
+""",
+        tmp_path,
+    )

@@ -1,0 +1,134 @@
+"""Traces of compiled functions: which calls are profiled, and what becomes of a profile. Runs on the training threads.
+
+A process has one profiler, and what it recorded is collected by another thread, for some to some hundred milliseconds. So of
+steps that are to be traced one after another, the next waits until that is done, as a step of a session waits for the disk. While
+the script profiles itself, requests wait, and the page says so.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import Any
+
+from tftracer.capture.functions import NamedStep
+from tftracer.capture.profiler import Profile, Profiler
+from tftracer.capture.run_registry import CallSite
+from tftracer.capture.step_queue import StepQueue
+from tftracer.capture.trace_requests import Claim
+from tftracer.session.recorded_steps import MISSED, Capture, Missed, SessionFacts, Traced
+
+#: A profile that takes longer to be collected is given up.
+COLLECT_S = 60.0
+#: How long a step waits for the profile before it; then it runs untraced.
+WAIT_S = 5.0
+#: The problem of requests that wait for the script's own profiler.
+BUSY = "profiler_busy"
+
+
+class ProfiledStep(Capture):
+    """A profile on its way to the disk: collected by another thread, waited for by the one that stores it."""
+
+    def __init__(self, profile: Profile, asked_by: Any, facts: SessionFacts, with_graph: Callable[[bytes], bytes]) -> None:
+        super().__init__(b"", asked_by, "profile", False, facts)
+        self._profile = profile
+        self._with_graph = with_graph
+
+    @property
+    def content(self) -> bytes:
+        """The step's XSpace with its graph; ``b""`` where there is none."""
+        raw = self._profile.raw(COLLECT_S)
+        return self._with_graph(raw) if raw else b""
+
+    @property
+    def problem(self) -> str:
+        return self._profile.problem or f"Collecting a step's profile took longer than {COLLECT_S:.0f} s."
+
+
+class BegunTrace:
+    """A call that is being profiled."""
+
+    def __init__(self, function: Any, claim: Claim, profile: Profile, waited_ns: int) -> None:
+        self.function = function
+        self.claim = claim
+        self.profile = profile
+        self.waited_ns = waited_ns
+        self._marker: Any = None
+        if isinstance(function, NamedStep):  # calls of functions mark themselves
+            trace = importlib.import_module("tensorflow.python.profiler.trace").Trace
+            self._marker = trace(function.__name__, step_num=1)
+            self._marker.__enter__()
+
+    def run_key(self, concrete: Any) -> Any:
+        """What the run of this step is known by."""
+        return self.function if concrete is None or isinstance(self.function, NamedStep) else concrete
+
+    def end(self) -> None:
+        if self._marker is not None:
+            self._marker.__exit__(None, None, None)
+
+
+class FunctionTraces:
+    """``sites_of``: the runs that calls of a function were so far; ``site_of``: the run of a ConcreteFunction, None if it is new;
+    ``graph_of``: what adds a ConcreteFunction's graph to a profile."""
+
+    def __init__(
+        self,
+        queue: StepQueue,
+        sites_of: Callable[[Any], list[CallSite]],
+        site_of: Callable[[Any], CallSite | None],
+        graph_of: Callable[[Any], Callable[[bytes], bytes]],
+    ) -> None:
+        self.profiler = Profiler()
+        self.wait_s = WAIT_S
+        self._queue = queue
+        self._sites_of = sites_of
+        self._site_of = site_of
+        self._graph_of = graph_of
+
+    def begin(self, function: Any) -> BegunTrace | Missed | None:
+        """MISSED if the profile before, or the disk, keeps it from being traced."""
+        start, queue = perf_counter_ns(), self._queue
+        sites = self._sites_of(function)
+        is_requested = queue.is_requested(sites)
+        if not is_requested and not queue.is_expected(sites):
+            return None
+        if self.profiler.is_recording and not queue.requests.trace_all:
+            return None  # a step of another thread is being profiled; one of the next will be
+        if not self.profiler.wait(self.wait_s if is_requested else 0.0):
+            return MISSED if is_requested else None
+        claim = queue.claim_sites(sites)
+        if claim is None or isinstance(claim, Missed):
+            return claim
+        profile = self.profiler.begin()
+        if profile is None:
+            queue.other_problems[BUSY] = f"Steps that are to be traced wait: {self.profiler.last_refusal}."
+            queue.give_back(claim)
+            return None
+        return BegunTrace(function, claim, profile, perf_counter_ns() - start)
+
+    def end(self, begun: BegunTrace | Missed, concrete: Any, done: bool, end_ns: int) -> Traced:
+        if isinstance(begun, Missed):
+            return begun
+        capture = self._end(begun, concrete, done)
+        if capture is not None:
+            capture.before_ns, capture.after_ns = begun.waited_ns, perf_counter_ns() - end_ns
+        return capture
+
+    def _end(self, begun: BegunTrace, concrete: Any, done: bool) -> Capture | None:
+        begun.end()
+        claim, profile, queue = begun.claim, begun.profile, self._queue
+        site = self._site_of(begun.run_key(concrete))
+        is_asked_for = claim.handle is None or (site is not None and site.plain is claim.handle)
+        if not (done and is_asked_for):  # it failed, or came to another signature than was asked for
+            self.profiler.abandon(profile, "the step failed" if not done else "the step was another run's")
+            queue.give_back(claim)
+            return None
+        if not self.profiler.finish(profile):
+            queue.other_problems[BUSY] = f"Steps that are to be traced wait: {profile.problem}."
+            queue.give_back(claim)
+            return None
+        queue.other_problems.pop(BUSY, None)
+        queue.requests.complete(claim)
+        return queue.backlog.add(ProfiledStep(profile, claim.asked_by, queue.facts, self._graph_of(concrete)))
