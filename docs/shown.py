@@ -28,6 +28,8 @@ ROOT = Path(__file__).parents[1]
 SAMPLES = {
     "training.tftrace": "tests/data/versions/2-saved.tftrace",
     "ps_worker.pb": "tests/data/ps_worker0_tf2.21_cpu.pb",
+    "before.tftrace": "tests/data/versions/1-saved.tftrace",
+    "after.tftrace": "tests/data/versions/2-saved.tftrace",
     "first.pb": "tests/data/ps_transfers_whole_tf2.15_cpu.pb",
     "second.pb": "tests/data/ps_worker0_tf2.21_cpu.pb",
     "job/rank0.pb": "tests/data/horovod_rank0_tf2.15_cpu.pb",

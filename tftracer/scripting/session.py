@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tftracer.contract.session import Run, TraceRecord
 from tftracer.contract.session import Session as Facts
@@ -14,12 +14,16 @@ from tftracer.errors import TracerError, UnknownError
 from tftracer.export.tables import of_session
 from tftracer.export.tables.of_trace import TracePart
 from tftracer.export.tables.table import Part, Table
+from tftracer.scripting.compare import compare_sessions
 from tftracer.scripting.decoded import DecodedTraces
 from tftracer.scripting.download import downloaded, is_url
 from tftracer.scripting.job import Job, Place, places
 from tftracer.session.launcher import process_title
 from tftracer.session.saved import SavedSession, open_session
 from tftracer.trace.answers import By
+
+if TYPE_CHECKING:
+    from tftracer.comparison.comparison import Comparison
 
 
 def open(path: str | os.PathLike[str], token: str | None = None, certificate: str | None = None) -> Session:
@@ -136,6 +140,10 @@ class Session:
         """What the traces lack."""
         return self.table("findings")
 
+    def run_messages(self) -> list[Run]:
+        """The runs as GET /api/session answers them."""
+        return self.source.runs()
+
     def trace_ids(self) -> list[int]:
         """The numbers of all traces."""
         return [record["id"] for record in self._records()]
@@ -157,6 +165,14 @@ class Session:
         if name not in tables:
             raise UnknownError(f"There is no table {name!r}. There are {', '.join(tables)}.")
         return tables[name]()
+
+    def compare(self, *after: Session, before: Sequence[Session] = (), run: str | None = None) -> Comparison:
+        """Compare this session, and ``before``, with the sessions ``after`` a change: step times with a 95% interval, and ops.
+
+        ``run``: the title of the run to compare; without it, the one that took the most time of those that all have. Differences
+        are told from chance with several sessions a side: with one, the comparison says what it assumes.
+        """
+        return compare_sessions([self, *before], after, run)
 
     # --------------------------------------------------------------------------------------------------------- parts
 

@@ -1,0 +1,134 @@
+"""Rules, ops and warnings, on sessions given as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from tftracer.comparison import text
+from tftracer.comparison.comparison import Comparison, compare
+from tftracer.comparison.gate import Outcome, judge, parse_rule, worst
+from tftracer.comparison.junit import as_junit
+from tftracer.comparison.measured import Measured
+from tftracer.errors import FormatError
+
+SPREAD = (0.99, 1.01, 0.98, 1.02, 1.0, 1.0, 0.995, 1.005)
+
+
+def sessions(step: float, ops: Mapping[str, float] | None = None, count: int = 8, **more: Any) -> list[Measured]:
+    """That differ by 1% from each other."""
+    ops = ops or {}
+    return [
+        Measured(
+            f"s{i}",
+            1000,
+            {"step": step * SPREAD[i], "memory": 1e6},
+            ops={key: value * SPREAD[-i - 1] for key, value in ops.items()},
+            op_types={key: value * SPREAD[-i - 1] for key, value in ops.items()},
+            traces=1 if ops else 0,
+            **more,
+        )
+        for i in range(count)
+    ]
+
+
+def outcome(comparison: Comparison, rule: str) -> Outcome:
+    (found,) = judge(comparison, [parse_rule(rule)])
+    return found
+
+
+def test_pass_fail_and_inconclusive() -> None:
+    comparison = compare("train", sessions(3e6), sessions(3.15e6))
+    assert outcome(comparison, "step > 10%").state == "PASS"
+    assert outcome(comparison, "step > 2.5%").state == "FAIL"
+    undecided = outcome(comparison, "step > 5%")
+    assert undecided.state == "INCONCLUSIVE" and "sessions" in undecided.why
+    assert outcome(comparison, "memory > 0%").state == "PASS"
+
+
+def test_how_many_sessions_would_decide_is_said() -> None:
+    comparison = compare("train", sessions(3e6, count=2), sessions(3.15e6, count=2))
+    why = outcome(comparison, "step > 3%").why
+    number = int(why.split("About ")[1].split()[0])
+    more = compare("train", sessions(3e6) * 2, sessions(3.15e6) * 2)
+    assert 3 <= number <= 16 and outcome(more, "step > 3%").state == "FAIL"
+
+
+def test_one_session_a_side_decides_nothing() -> None:
+    comparison = compare("train", sessions(3e6, count=1), sessions(6e6, count=1))
+    assert outcome(comparison, "step > 5%").state == outcome(comparison, "step > 200%").state == "INCONCLUSIVE"
+    assert outcome(comparison, "memory > 5%").state == "PASS", "equal values are no difference"
+
+
+def test_what_a_side_does_not_tell_is_inconclusive() -> None:
+    comparison = compare("train", sessions(3e6), sessions(3e6))
+    for rule in ("p99 > 5%", "gap > 5%", "op MatMul > 5%", "bytes > 5%", "findings > 0"):
+        assert outcome(comparison, rule).state == "INCONCLUSIVE", rule
+
+
+def test_op_types_and_findings() -> None:
+    before = sessions(3e6, {"MatMul": 1e6, "Relu": 1e5})
+    after = sessions(3e6, {"MatMul": 1.5e6, "Relu": 1e5}, findings=frozenset({"no_gpu_events"}))
+    comparison = compare("train", before, after)
+    assert outcome(comparison, "op MatMul > 20%").state == "FAIL"
+    assert outcome(comparison, "op  Relu  > 20 %").state == "PASS"
+    assert outcome(comparison, "findings > 0").state == "FAIL" and outcome(comparison, "findings > 1").state == "PASS"
+    (change,) = comparison.ops.changes
+    assert change.separated and change.key == "MatMul" and change.delta_ns == pytest.approx(5e5)
+
+
+def test_small_changes_of_ops_are_below_the_floors() -> None:
+    before, after = {"short": 1e4, "long": 1e7, "gone": 1e6}, {"short": 2e4, "long": 1.05e7, "new": 1e6}
+    ops = compare("train", sessions(3e6, before), sessions(3e6, after)).ops
+    assert (ops.changes, ops.only_a, ops.only_b, ops.compared) == ([], ["gone"], ["new"], 2)
+
+
+def test_three_sessions_a_side_separate_no_op() -> None:
+    comparison = compare("train", sessions(3e6, {"MatMul": 1e6}, count=3), sessions(3e6, {"MatMul": 2e6}, count=3))
+    (change,) = comparison.ops.changes
+    assert not change.separated and not comparison.ops.told
+    assert "takes 4 sessions a side" in text.as_text(comparison)
+
+
+def test_chance_separates_few_ops_of_eight_sessions() -> None:
+    ops = compare("train", sessions(3e6, {str(i): 1e6 for i in range(59)}), sessions(3e6, {"1": 1e6})).ops
+    assert ops.told and ops.by_chance < 0.01
+
+
+def test_other_machines_are_a_warning() -> None:
+    a, b = sessions(3e6, facts={"host": "one", "TensorFlow": "2.15"}), sessions(3e6, facts={"host": "two", "TensorFlow": "2.15"})
+    (warning,) = compare("train", a, b).warnings
+    assert "host: one and two" in warning
+    assert compare("train", a, a).warnings == []
+    assert "One session a side" in compare("train", a[:1], a[:1]).warnings[0]
+
+
+@pytest.mark.parametrize(
+    "rule", ["", "step", "step > 5", "step < 5%", "speed > 5%", "findings > 5%", "op > 5%", "step > x%", "step > -1%"]
+)
+def test_what_is_no_rule(rule: str) -> None:
+    with pytest.raises(FormatError, match="is no rule"):
+        parse_rule(rule)
+
+
+def test_the_worst_decides() -> None:
+    made = {state: Outcome("step > 5%", state, "why") for state in ("PASS", "FAIL", "INCONCLUSIVE")}  # type: ignore[arg-type]
+    assert worst(list(made.values())) == "FAIL"
+    assert worst([made["PASS"], made["INCONCLUSIVE"]]) == "INCONCLUSIVE"
+    assert worst([made["PASS"]]) == worst([]) == "PASS"
+
+
+def test_junit() -> None:
+    outcomes = [
+        Outcome("step > 5%", "FAIL", "+7.0% (+6.0% to +8.0%)"),
+        Outcome("op <&\x00> > 5%", "INCONCLUSIVE", "A side has no trace."),
+        Outcome("findings > 0", "PASS", "no new findings"),
+    ]
+    suite = ElementTree.fromstring(as_junit(outcomes))
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
+    cases = suite.findall("testcase")
+    assert [case.get("name") for case in cases] == ["step > 5%", "op <&�> > 5%", "findings > 0"]
+    assert [child.tag for case in cases for child in case] == ["failure", "error", "system-out"]

@@ -1,0 +1,127 @@
+"""``tftracer compare`` and ``Session.compare``, on recorded sessions."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from threading import get_ident
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from recording import LOSS, RAW, TRAIN, X, captured, recording
+
+import tftracer
+from tftracer.errors import UnknownError
+from tftracer.scripting.compare import measure
+
+ROOT = Path(__file__).parents[2]
+SLOW_START_NS = 50_000_000
+
+
+def record(path: Path, step_ns: float, seed: int, steps: int = 500) -> Path:
+    """A session whose step takes about so long: the first tenth longer, two traced steps much longer, and those after them."""
+    rng = np.random.default_rng(seed)
+    level = step_ns * np.exp(rng.normal(0, 0.01))
+    with recording(path.parent / f"{path.name}.spool") as recorder:
+        at = 0
+        for number in range(1, steps + 1):
+            odd = number <= steps // 10 or number % 200 in (0, 1)
+            length = int(SLOW_START_NS if odd else level * np.exp(rng.normal(0, 0.05)))
+            capture = captured(recorder, RAW) if number % 200 == 0 else None
+            recorder.queue.add(((TRAIN, LOSS), (X,), None, at, at + length, get_ident(), capture))
+            at += length + 100_000
+            if number % 100 == 0:
+                assert recorder.flush()
+        assert recorder.flush()
+        recorder.save(str(path))
+    return path
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
+    folder = tmp_path_factory.mktemp("sessions")
+    kinds = {"a": 3.0e6, "same": 3.0e6, "longer": 3.3e6}
+    return {
+        kind: [record(folder / f"{kind}{i}.tftrace", step_ns, seed=10 * number + i) for i in range(4)]
+        for number, (kind, step_ns) in enumerate(kinds.items())
+    }
+
+
+def run(*arguments: object, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tftracer", *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, cwd=folder, check=False)
+
+
+def test_what_is_measured_of_a_session(files: dict[str, list[Path]]) -> None:
+    with tftracer.open(files["a"][0]) as session:
+        measured = measure(session, session.runs["title"][0])
+        assert measured.steps == 450 - 4 and measured.traces == 2
+        assert measured.values["p99"] < SLOW_START_NS and measured.values["step"] == pytest.approx(3e6, rel=0.1)
+        assert measured.values["gap"] == pytest.approx(100_000, abs=2000)
+        ops = session.ops("name", trace=int(session.traces["trace_id"][0]))
+        assert measured.ops == dict(zip(ops["key"].tolist(), ops["total_ns"].tolist()))
+        assert measured.values["memory"] == session.traces["memory_peak_bytes"][0]
+        assert measured.values["bytes"] == session.transfers(int(session.traces["trace_id"][0]))["bytes"].sum()
+
+
+def test_a_longer_step_is_found_and_an_equal_one_is_not(files: dict[str, list[Path]]) -> None:
+    opened = {kind: [tftracer.open(path) for path in paths] for kind, paths in files.items()}
+    first, *others = opened["a"]
+    longer = first.compare(*opened["longer"], before=others)
+    assert longer.shifts["step"].low > 0.05 and longer.shifts["step"].high < 0.15
+    assert not first.compare(*opened["same"], before=others).shifts["step"].differs
+    assert longer.ops.changes == [] and longer.new_findings == []
+    one = first.compare(opened["longer"][0])
+    assert one.shifts["step"].basis == "assumed" and "One session a side" in one.warnings[0]
+
+
+def test_the_gate_s_exit_codes(files: dict[str, list[Path]], tmp_path: Path) -> None:
+    before, longer = files["a"], files["longer"]
+    junit = tmp_path / "gate.xml"
+    failed = run("compare", "--fail-if", "step > 5%", "--fail-if", "bytes > 1%", "--junit", junit, *before, "--", *longer)
+    assert (failed.returncode, failed.stderr) == (4, "")
+    assert "FAIL         step > 5%" in failed.stdout and "PASS         bytes > 1%" in failed.stdout
+    assert ElementTree.fromstring(junit.read_text()).get("failures") == "1"
+    assert run("compare", *before, "--fail-if", "step > 5%", "--", *files["same"]).returncode == 0
+    undecided = run("compare", before[0], "--json", "--fail-if", "step > 10%", "--", longer[0])
+    answer = json.loads(undecided.stdout)
+    assert undecided.returncode == 5 and answer["rules"][0]["state"] == "INCONCLUSIVE"
+    assert answer["shifts"]["step"]["low"] < 0.1 < answer["shifts"]["step"]["high"]
+    assert run("compare", *before, "--", *longer).returncode == 0, "without a rule there is no gate"
+
+
+def test_wrong_usage_is_said(files: dict[str, list[Path]], tmp_path: Path) -> None:
+    before, after = files["a"][0], files["longer"][0]
+    for arguments, why in [
+        ((before, after), "BEFORE... -- AFTER..."),
+        ((before, "--"), "After --"),
+        ((before, "--", after, "--json"), "After --"),
+        ((before, "--fail-if", "speed > 5%", "--", after), "is no rule"),
+        ((before, "--", tmp_path / "nothing"), "nothing"),
+        ((before, "--run", "no such run", "--", after), "no such run"),
+    ]:
+        done = run("compare", *arguments)
+        assert done.returncode == 1 and why in done.stderr and "Traceback" not in done.stderr, arguments
+    assert run("compare", "--help").returncode == 0
+
+
+def test_sessions_without_a_run_in_common(files: dict[str, list[Path]]) -> None:
+    one, other = tftracer.open(files["a"][0]), tftracer.open(ROOT / "tests/data/versions/2-saved.tftrace")
+    with one, other, pytest.raises(UnknownError, match="no run in common"):
+        one.compare(other)
+
+
+def test_files_of_traces_alone_are_compared_by_their_ops() -> None:
+    file = ROOT / "tests/data/ps_worker0_tf2.21_cpu.pb"
+    done = run("compare", file, "--", file)
+    assert done.returncode == 0 and "takes 4 sessions a side" in done.stdout and "step time" not in done.stdout
+
+
+def test_a_file_called_compare_is_opened(tmp_path: Path) -> None:
+    (tmp_path / "compare").write_bytes(RAW)
+    assert "Budget" in run("compare", "--summary", folder=tmp_path).stdout

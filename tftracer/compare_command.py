@@ -1,0 +1,75 @@
+"""``tftracer compare A... -- B...``: sessions before and after a change, and a gate for CI."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tftracer.errors import FormatError, StorageError
+
+PASS, FAIL, INCONCLUSIVE = 0, 4, 5
+
+
+def parser() -> argparse.ArgumentParser:
+    from tftracer.comparison.gate import HELP
+
+    made = argparse.ArgumentParser(
+        prog="tftracer compare",
+        usage="tftracer compare [options] BEFORE... -- AFTER...",
+        description="Compares sessions before and after a change: step times with a 95%% interval, and the ops that differ in "
+        "all sessions. Record several sessions a side, in turns: sessions of the same code differ, too.",
+        epilog="exit codes: 0 all rules pass, 4 one fails, 5 none fails and one is inconclusive, 1 a file cannot be opened",
+    )
+    made.add_argument("files", nargs="+", metavar="FILE", help="any file that tftracer opens, or the URL of a live page")
+    made.add_argument("--run", help="title of the run to compare (the one that took the most time)")
+    made.add_argument("--by", choices=["name", "type", "scope"], default="name", help="how ops are grouped (name)")
+    made.add_argument(
+        "--fail-if", action="append", default=[], metavar="RULE", help=f"{HELP.replace('%', '%%')}; may be given several times"
+    )
+    made.add_argument("--json", action="store_true", help="print JSON")
+    made.add_argument("--junit", metavar="FILE", help="write the rules' outcomes as JUnit XML")
+    return made
+
+
+def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
+    """Returns the exit code."""
+    from tftracer.comparison import text
+    from tftracer.comparison.gate import judge, parse_rule, worst
+    from tftracer.scripting.compare import compare_sessions
+    from tftracer.scripting.session import open as open_session
+
+    before, after = _sides(list(arguments))
+    options = parser().parse_intermixed_args(before)
+    rules = [parse_rule(rule) for rule in options.fail_if]
+    sessions = [[open_session(file) for file in files] for files in (options.files, after)]
+    comparison = compare_sessions(sessions[0], sessions[1], options.run, options.by)
+    outcomes = judge(comparison, rules)
+    as_json = json.dumps(text.as_json(comparison, outcomes), indent=1) if options.json else ""
+    say(as_json or text.as_text(comparison, outcomes))
+    if options.junit:
+        _write_junit(options.junit, outcomes)
+    return {"PASS": PASS, "FAIL": FAIL, "INCONCLUSIVE": INCONCLUSIVE}[worst(outcomes)]
+
+
+def _sides(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """What stands before and after ``--``."""
+    if "--" not in arguments:
+        if {"-h", "--help"} & set(arguments):
+            return arguments, []
+        raise FormatError("Give the sessions before and after the change: tftracer compare BEFORE... -- AFTER...")
+    at = arguments.index("--")
+    after = arguments[at + 1 :]
+    if not after or any(file.startswith("-") for file in after):
+        raise FormatError("After -- come the sessions after the change, and nothing else: options stand before it.")
+    return arguments[:at], after
+
+
+def _write_junit(path: str, outcomes: Sequence[object]) -> None:
+    from tftracer.comparison.junit import as_junit
+
+    try:
+        Path(path).write_text(as_junit(outcomes), encoding="utf-8")  # type: ignore[arg-type]
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be written ({error.strerror or error}).") from error

@@ -1,0 +1,66 @@
+"""Two groups of sessions compared: values of their steps, ops, findings, and what else differs between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tftracer.comparison.measured import Measured
+from tftracer.comparison.ops import LEAST_SESSIONS, OpChanges, op_changes
+from tftracer.comparison.shift import ASSUMED_SPREAD, Shift, shift_of
+
+#: In the order in which they are shown.
+METRICS = ("step", "p99", "gap", "memory", "bytes")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """``shifts``: by metric, of those that both sides tell. ``warnings``: what weakens the comparison, in words."""
+
+    run: str
+    a: list[Measured]
+    b: list[Measured]
+    shifts: dict[str, Shift]
+    ops: OpChanges
+    new_findings: list[str]  # codes that traces of b have and none of a
+    warnings: list[str]
+
+    def op_type(self, name: str) -> Shift | None:
+        """Of an op type's time in a step; None where a side has no trace with it."""
+        before, after = ([each.op_types[name] for each in side if name in each.op_types] for side in (self.a, self.b))
+        return shift_of(f"op {name}", before, after)
+
+
+def compare(run: str, a: Sequence[Measured], b: Sequence[Measured]) -> Comparison:
+    """``a``: before, ``b``: after; one entry a session."""
+    shifts = {metric: shift for metric in METRICS if (shift := _shift(metric, a, b)) is not None}
+    traced_a, traced_b = ([each.ops for each in side if each.traces] for side in (a, b))
+    findings = [frozenset[str]().union(*(each.findings for each in side)) for side in (a, b)]
+    new = sorted(findings[1] - findings[0]) if traced_a and traced_b else []
+    return Comparison(run, list(a), list(b), shifts, op_changes(traced_a, traced_b), new, list(_warnings(a, b)))
+
+
+def _shift(metric: str, a: Sequence[Measured], b: Sequence[Measured]) -> Shift | None:
+    before, after = ([each.values[metric] for each in side if metric in each.values] for side in (a, b))
+    blocks = None
+    if len(before) == len(after) == 1 and all(metric in side[0].blocks for side in (a, b)):
+        blocks = (a[0].blocks[metric], b[0].blocks[metric])
+    return shift_of(metric, before, after, blocks)
+
+
+def _warnings(a: Sequence[Measured], b: Sequence[Measured]) -> Iterator[str]:
+    for name in sorted({name for each in (*a, *b) for name in each.facts}):
+        sides = [sorted({each.facts.get(name, "") for each in side} - {""}) for side in (a, b)]
+        if all(sides) and sides[0] != sides[1]:
+            both = " and ".join(", ".join(side) for side in sides)
+            yield f"The sides differ in {name}: {both}. That alone may explain a difference."
+    if len(a) == len(b) == 1:
+        yield (
+            "One session a side: how much sessions of the same code differ cannot be seen, and is taken to be "
+            f"{ASSUMED_SPREAD:.0%} (standard deviation). Record several sessions a side, in turns."
+        )
+    elif min(len(a), len(b)) < LEAST_SESSIONS:
+        yield f"With fewer than {LEAST_SESSIONS} sessions a side, ops cannot be told from chance."
+    few = [each.name for each in (*a, *b) if each.steps < 200]
+    if few:
+        yield f"Fewer than 200 steps count in {', '.join(few[:5])}{', ...' if len(few) > 5 else ''}."

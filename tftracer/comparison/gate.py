@@ -1,0 +1,96 @@
+"""Rules that a change has to pass: ``step > 5%``. PASS, FAIL, or INCONCLUSIVE with how many sessions would decide."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tftracer.comparison.comparison import METRICS, Comparison
+from tftracer.comparison.shift import Shift
+from tftracer.errors import FormatError
+
+State = Literal["PASS", "FAIL", "INCONCLUSIVE"]
+
+_RULE = re.compile(
+    r"\s*(step|p99|gap|memory|bytes|op\s+(?P<op>\S.*?)|findings)\s*>\s*(?P<number>\d+(\.\d+)?)\s*(?P<percent>%?)\s*"
+)
+HELP = "METRIC > NUMBER%, with METRIC step, p99, gap, memory, bytes or op TYPE; or findings > NUMBER"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``threshold``: a share, 0.05 for 5%; of findings their number."""
+
+    text: str
+    metric: str
+    op: str
+    threshold: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    rule: str
+    state: State
+    why: str
+
+
+def parse_rule(text: str) -> Rule:
+    """``FormatError`` says how rules are written."""
+    found = _RULE.fullmatch(text)
+    counts = found is not None and found[1] == "findings"
+    if found is None or bool(found["percent"]) == counts:
+        raise FormatError(f"{text!r} is no rule. Write {HELP}.")
+    number = float(found["number"])
+    return Rule(text.strip(), found[1].split()[0], found["op"] or "", number if counts else number / 100)
+
+
+def judge(comparison: Comparison, rules: Sequence[Rule]) -> list[Outcome]:
+    return [_outcome(comparison, rule) for rule in rules]
+
+
+def worst(outcomes: Sequence[Outcome]) -> State:
+    states = {outcome.state for outcome in outcomes}
+    return "FAIL" if "FAIL" in states else "INCONCLUSIVE" if "INCONCLUSIVE" in states else "PASS"
+
+
+def _outcome(comparison: Comparison, rule: Rule) -> Outcome:
+    if rule.metric == "findings":
+        return _of_findings(comparison, rule)
+    shift = comparison.op_type(rule.op) if rule.op else comparison.shifts.get(rule.metric)
+    if shift is None:
+        return Outcome(rule.text, "INCONCLUSIVE", _unknown(rule))
+    interval = f"{shift.shift:+.1%} ({shift.low:+.1%} to {shift.high:+.1%})"
+    if shift.basis == "sessions" and (shift.high < rule.threshold or shift.low == shift.high == rule.threshold):
+        return Outcome(rule.text, "PASS", interval)
+    if shift.basis == "sessions" and shift.low > rule.threshold:
+        return Outcome(rule.text, "FAIL", interval)
+    return Outcome(rule.text, "INCONCLUSIVE", f"{interval}. {_advice(shift, rule.threshold)}")
+
+
+def _of_findings(comparison: Comparison, rule: Rule) -> Outcome:
+    if not all(any(each.traces for each in side) for side in (comparison.a, comparison.b)):
+        return Outcome(rule.text, "INCONCLUSIVE", "A side has no trace: trace a few steps of each session.")
+    new = comparison.new_findings
+    why = f"{len(new)} new: {', '.join(new)}" if new else "no new findings"
+    return Outcome(rule.text, "FAIL" if len(new) > rule.threshold else "PASS", why)
+
+
+def _advice(shift: Shift, threshold: float) -> str:
+    sessions = shift.sessions_to_decide(threshold)
+    if shift.basis == "assumed":
+        return f"One session a side decides nothing; {sessions or 'many'} a side might, if sessions differ by {shift.spread:.0%}."
+    if sessions is None:
+        return "It is so close to the limit that more sessions hardly decide it."
+    if sessions <= min(shift.sessions_a, shift.sessions_b):
+        sessions = min(shift.sessions_a, shift.sessions_b) + 1
+    return f"About {sessions} sessions a side would decide it."
+
+
+def _unknown(rule: Rule) -> str:
+    if rule.op:
+        return f"A side has no trace with an op of type {rule.op}."
+    if rule.metric in METRICS[:3]:
+        return "A side has no steps that count."
+    return "A side's traces do not tell it: trace a few steps of each session."

@@ -1,0 +1,87 @@
+"""What is compared of one session: numbers of its steps and of its traces.
+
+Steps next to each other are alike, and two sessions of the same code differ by more than chance among their steps explains. So a
+session counts once: as the 25th percentile of its steps, which busy neighbours on the machine move least. Left out are the first
+10% of the steps, traced steps and those after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from tftracer.trace.arrays.types import Float64, Int64
+
+#: The share of steps that are left out as warming up.
+WARM_UP = 0.1
+#: Steps of a block, where one session a side has to do: steps of one block are alike, blocks hardly.
+BLOCK = 200
+
+
+@dataclass(frozen=True)
+class Steps:
+    """One row a step, in order."""
+
+    number: Int64
+    start_ns: Int64
+    duration_ns: Int64
+
+    def only(self, chosen: npt.NDArray[np.bool_]) -> Steps:
+        return Steps(self.number[chosen], self.start_ns[chosen], self.duration_ns[chosen])
+
+
+def usual_steps(steps: Steps, traced: Int64) -> Steps:
+    """Without the first 10%, traced steps and those after them. ``traced``: their numbers."""
+    last = int(steps.number.max(initial=0))
+    odd = np.isin(steps.number, traced) | np.isin(steps.number, traced + 1)
+    return steps.only((steps.number > WARM_UP * last) & ~odd)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One session. ``values``: ``step``, ``p99``, ``gap`` (ns), ``memory`` and ``bytes``, without those that it does not tell."""
+
+    name: str
+    steps: int  # usual ones
+    values: Mapping[str, float]
+    blocks: Mapping[str, Float64] = field(default_factory=dict)  # the same of blocks of steps
+    ops: Mapping[str, float] = field(default_factory=dict)  # ns in a step: the median of its traces
+    op_types: Mapping[str, float] = field(default_factory=dict)
+    findings: frozenset[str] = frozenset()  # codes
+    traces: int = 0
+    facts: Mapping[str, str] = field(default_factory=dict)  # what may explain a difference: host, TensorFlow, GPUs
+
+
+def step_values(usual: Steps) -> dict[str, float]:
+    """Nanoseconds. Empty without usual steps."""
+    if not len(usual.number):
+        return {}
+    values = {
+        "step": float(np.percentile(usual.duration_ns, 25)),
+        "p99": float(np.percentile(usual.duration_ns, 99)),
+    }
+    gaps = between(usual)
+    return {**values, "gap": float(np.median(gaps))} if len(gaps) else values
+
+
+def between(usual: Steps) -> Int64:
+    """Time from the end of a step to the start of the next one, where both are known."""
+    follows = np.diff(usual.number) == 1
+    gaps = usual.start_ns[1:] - usual.start_ns[:-1] - usual.duration_ns[:-1]
+    return np.asarray(np.maximum(gaps[follows], 0))
+
+
+def block_values(usual: Steps) -> dict[str, Float64]:
+    """[blocks] of each value."""
+    count = len(usual.number) // BLOCK
+    blocks = [step_values(usual.only(part)) for part in _parts(len(usual.number), count)]
+    return {name: np.array([block[name] for block in blocks if name in block]) for name in ("step", "p99", "gap")}
+
+
+def _parts(steps: int, count: int) -> npt.NDArray[np.bool_]:
+    """[count, steps] which steps each block has."""
+    block: npt.NDArray[np.int64] = np.arange(steps) // BLOCK
+    return np.array([block == number for number in range(count)], bool).reshape(count, steps)

@@ -1,0 +1,73 @@
+"""Which ops differ between two groups of sessions: those whose sessions' values do not overlap, and that matter.
+
+An op's value in a session is the median of its time in the traces. It is *separated* if every session of one group is above every
+one of the other, and the medians differ by more than ``FLOOR_NS`` and ``FLOOR_SHARE``. With n sessions a side chance separates
+an op once in C(2n, n) / 2 times; the floors leave out most of these.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+FLOOR_NS = 20_000.0
+FLOOR_SHARE = 0.1
+#: With fewer sessions a side chance separates too many.
+LEAST_SESSIONS = 4
+
+
+@dataclass(frozen=True)
+class OpChange:
+    """Medians of the sessions' values, in ns a step. ``separated``: as defined above."""
+
+    key: str
+    a_ns: float
+    b_ns: float
+    separated: bool
+
+    @property
+    def delta_ns(self) -> float:
+        return self.b_ns - self.a_ns
+
+
+@dataclass(frozen=True)
+class OpChanges:
+    """``changes``: the ops above the floors, the separated ones first. ``told``: whether separation tells anything."""
+
+    compared: int
+    changes: list[OpChange]
+    only_a: list[str]  # that no session of b has
+    only_b: list[str]
+    told: bool
+    by_chance: float  # ops that chance separates, floors aside
+
+
+def op_changes(a: Sequence[Mapping[str, float]], b: Sequence[Mapping[str, float]]) -> OpChanges:
+    """``a``, ``b``: of each session with traces, op -> ns. An op that a session does not have took no time in it."""
+    in_a, in_b = set().union(*a), set().union(*b)
+    shared = sorted(in_a & in_b)
+    changes = [change for key in shared if _matters(change := _change(key, a, b))]
+    told = min(len(a), len(b)) >= LEAST_SESSIONS
+    chance = 2 / math.comb(len(a) + len(b), len(a)) if told else 1.0
+    return OpChanges(
+        len(shared),
+        sorted(changes, key=lambda change: (not change.separated, -abs(change.delta_ns), change.key)),
+        sorted(in_a - in_b) if b else [],
+        sorted(in_b - in_a) if a else [],
+        told,
+        chance * len(shared),
+    )
+
+
+def _change(key: str, a: Sequence[Mapping[str, float]], b: Sequence[Mapping[str, float]]) -> OpChange:
+    first, second = [side.get(key, 0.0) for side in a], [side.get(key, 0.0) for side in b]
+    apart = min(second) > max(first) or max(second) < min(first)
+    enough = min(len(a), len(b)) >= LEAST_SESSIONS
+    return OpChange(key, float(np.median(first)), float(np.median(second)), apart and enough)
+
+
+def _matters(change: OpChange) -> bool:
+    return abs(change.delta_ns) > max(FLOOR_NS, FLOOR_SHARE * max(change.a_ns, change.b_ns))

@@ -1,0 +1,111 @@
+"""A comparison for a terminal, and as JSON."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from tftracer.comparison.comparison import Comparison
+from tftracer.comparison.gate import Outcome
+from tftracer.comparison.ops import FLOOR_NS, FLOOR_SHARE, LEAST_SESSIONS, OpChange
+from tftracer.comparison.shift import CONFIDENCE, Shift
+from tftracer.trace.units import byte_size, duration
+
+_TITLES = {
+    "step": "step time (p25)",
+    "p99": "step time (p99)",
+    "gap": "between steps",
+    "memory": "memory peak",
+    "bytes": "bytes received",
+}
+_SHOWN_OPS = 10
+_WIDTH = 60
+
+
+def as_text(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> str:
+    return "\n".join(_lines(comparison, outcomes))
+
+
+def as_json(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> dict[str, Any]:
+    """Plain values. Times in ns, shifts and intervals as shares."""
+    ops = asdict(comparison.ops)
+    ops["changes"] = [{**asdict(change), "delta_ns": change.delta_ns} for change in comparison.ops.changes]
+    return {
+        "run": comparison.run,
+        "a": [_side(each) for each in comparison.a],
+        "b": [_side(each) for each in comparison.b],
+        "confidence": CONFIDENCE,
+        "shifts": {metric: {**asdict(shift), "differs": shift.differs} for metric, shift in comparison.shifts.items()},
+        "ops": ops,
+        "new_findings": comparison.new_findings,
+        "warnings": comparison.warnings,
+        "rules": [asdict(outcome) for outcome in outcomes],
+    }
+
+
+def _side(each: Any) -> dict[str, Any]:
+    return {"name": each.name, "steps": each.steps, "traces": each.traces, "values": dict(each.values), **each.facts}
+
+
+def _lines(comparison: Comparison, outcomes: Sequence[Outcome]) -> Iterator[str]:
+    yield f"{comparison.run[:100]}: {_sessions(len(comparison.a))} before, {_sessions(len(comparison.b))} after"
+    yield ""
+    if not comparison.shifts:
+        yield "Neither steps nor traces can be compared: a side has none that count."
+    yield from (_shift_line(shift) for shift in comparison.shifts.values() if shift.a or shift.b)
+    yield from _op_lines(comparison)
+    if comparison.new_findings:
+        yield f"\nNew findings: {', '.join(comparison.new_findings)}"
+    yield from ("\n" + textwrap.fill(f"Note: {warning}", 110) for warning in comparison.warnings)
+    if outcomes:
+        yield ""
+        yield from (f"{outcome.state:12} {outcome.rule}: {outcome.why}" for outcome in outcomes)
+
+
+def _sessions(number: int) -> str:
+    return f"{number} session{'s' if number != 1 else ''}"
+
+
+def _shift_line(shift: Shift) -> str:
+    values = f"{_value(shift.metric, shift.a)} -> {_value(shift.metric, shift.b)}"
+    interval = f"{shift.shift:+.1%}  ({shift.low:+.1%} to {shift.high:+.1%})"
+    more, less = ("more", "less") if shift.metric in ("memory", "bytes") else ("longer", "shorter")
+    if shift.basis == "assumed":
+        return f"{_TITLES.get(shift.metric, shift.metric):16} {values:24} {interval:28} too few sessions to tell"
+    word = "no difference beyond chance" if not shift.differs else more if shift.low > 0 else less
+    return f"{_TITLES.get(shift.metric, shift.metric):16} {values:24} {interval:28} {word}"
+
+
+def _value(metric: str, value: float) -> str:
+    return byte_size(value) if metric in ("memory", "bytes") else duration(value)
+
+
+def _op_lines(comparison: Comparison) -> Iterator[str]:
+    ops, traced = comparison.ops, [sum(1 for each in side if each.traces) for side in (comparison.a, comparison.b)]
+    if not all(traced):
+        yield "\nOps are not compared: a side has no trace of this run."
+        return
+    floors = f"more than {duration(FLOOR_NS)} and {FLOOR_SHARE:.0%}"
+    separated = [change for change in ops.changes if change.separated]
+    if ops.told:
+        chance = f"{ops.by_chance:.2g} would by chance, floors aside"
+        yield f"\n{len(separated)} of {ops.compared} ops differ in all sessions, by {floors} ({chance}):"
+    else:
+        yield f"\nOps whose medians differ by {floors}; to tell them from chance takes {LEAST_SESSIONS} sessions a side:"
+        separated = ops.changes
+    yield from map(_op_line, separated[:_SHOWN_OPS])
+    if not separated and not ops.told:
+        yield "  none"
+    if len(separated) > _SHOWN_OPS:
+        yield f"  and {len(separated) - _SHOWN_OPS:,} more"
+    for side, keys in (("before", ops.only_a), ("after", ops.only_b)):
+        if keys:
+            more = f", and {len(keys) - 5:,} more" if len(keys) > 5 else ""
+            yield f"Only {side}: {', '.join(key[:_WIDTH] for key in keys[:5])}{more}"
+
+
+def _op_line(change: OpChange) -> str:
+    ratio = f"{change.delta_ns / change.a_ns:+.0%}" if change.a_ns else ""
+    return f"  {change.key[:_WIDTH]:{_WIDTH}} {duration(change.a_ns):>9} -> {duration(change.b_ns):>9}  {ratio}"
