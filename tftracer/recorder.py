@@ -35,6 +35,7 @@ class Recorder(LiveSession):
 
     def start(self) -> Recorder:
         super().start()
+        self.store.set_facts(slow_watch="on" if self._watch else "off")
         if self._watch and not self.closed:
             self._watch.start()
         return self

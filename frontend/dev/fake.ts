@@ -1,6 +1,7 @@
 /** A session without a server, for developing the page and for its tests. Not shipped. */
 import { ClientError, type Client, type SessionState } from "@/client/client";
 import type { Column, Finding, Job, Loaded, Run, Session, StepTimes, TraceRecord } from "@/client/messages";
+import { fakeDetail, fakeGaps, fakeRunStalls } from "./slow";
 import { emptyState, type LiveState } from "@/client/reduce";
 
 const START = 1_790_000_000;
@@ -24,6 +25,7 @@ export function fakeSession(change: Partial<Session> = {}): Session {
     live: true,
     file: "/tmp/tftracer/spool.tftrace",
     steps_lost: 0,
+    slow_watch: "on",
     hook_cost_s: 2.3e-6,
     problems: [],
     cut: "",
@@ -180,6 +182,8 @@ export class FakeClient implements Client {
   readonly calls: string[] = [];
   /** What the next call fails with. */
   failure: ClientError | null = null;
+  runStalls = fakeRunStalls();
+  gaps = fakeGaps();
   private readonly listeners = new Set<(state: SessionState) => void>();
 
   constructor(public state: SessionState = fakeState()) {}
@@ -196,14 +200,26 @@ export class FakeClient implements Client {
     return failure ? Promise.reject(failure) : Promise.resolve(value);
   }
 
+  /** What it knows of slow steps. */
+  answers(path: string): unknown {
+    if (/^runs\/\d+\/stalls$/.test(path)) return this.runStalls;
+    if (/^runs\/\d+\/gaps$/.test(path)) return this.gaps;
+    const stall = /^stalls\/(\d+)$/.exec(path);
+    return stall ? fakeDetail(Number(stall[1])) : null;
+  }
+
   private unknown(): Promise<never> {
     return Promise.reject(new ClientError(404, "unknown", "There is no trace 99: this one is made up."));
   }
 
   analysis = (): Promise<never> => this.unknown();
-  ask = (): Promise<never> => this.unknown();
+  ask = <T>(path: string): Promise<T> => {
+    const answer = this.answers(path);
+    return answer === null ? this.unknown() : Promise.resolve(answer as T);
+  };
   steps = (run: number): Promise<StepTimes> => this.done(`steps ${run}`, fakeSteps(run));
   requestTraces = (run: number, steps: number): Promise<void> => this.done(`trace ${run} ${steps}`, undefined);
+  sampleGaps = (run: number): Promise<void> => this.done(`gaps ${run}`, undefined);
   setTraceAll = (on: boolean): Promise<void> => this.done(`trace all ${on}`, undefined);
   setNote = (trace: number, note: string): Promise<TraceRecord> =>
     this.done(`note ${trace} ${note}`, fakeTrace(trace, { note }));

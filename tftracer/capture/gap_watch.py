@@ -45,6 +45,7 @@ class GapWatch:
             return
         if asked:
             self._records.profile_requested.clear()
+        self._records.run_profiled = run
         self._profiled.add(run)
         self.sampling = GapSampling(run, thread, asked, now_ns, self._steps.sums(thread), _between_ns(gc, thread))
 
@@ -58,6 +59,7 @@ class GapWatch:
     def end(self, now_ns: int, gc: GcPauses | None) -> None:
         """Hand the profile over. The steps that ended in its time are settled."""
         sampling, self.sampling = self.sampling, None
+        self._records.run_profiled = None
         if sampling is not None:
             thread = sampling.thread
             profile = sampling.profile(
@@ -66,7 +68,13 @@ class GapWatch:
             self._records.add(profile)
 
     def _run_to_sample(self, asked: bool) -> RunHandle | None:
-        """The run with the most time between its steps; unless the user asked, only one that is worth it and was not sampled."""
+        """The run that the page asked for, or the one with the most time between its steps.
+
+        Unless the user asked, only one that is worth it and was not sampled.
+        """
+        wanted = self._records.run_to_profile
+        if asked and wanted in self._steps.runs:
+            return wanted
         runs = [
             (state.sums.between_ns, run) for run, state in list(self._steps.runs.items()) if asked or self._is_wanted(run, state)
         ]

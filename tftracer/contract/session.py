@@ -48,6 +48,7 @@ class Session(TypedDict):
     live: bool  # False: reopened from a file
     file: str  # the spool or the file; "" if in memory only
     steps_lost: int  # steps that were not counted because the queue was full
+    slow_watch: Literal["", "on", "off"]  # whether slow steps are looked for; "": a file did not tell
     hook_cost_s: float | None  # what the tracer adds to an untraced step that leaves it cold caches
     problems: list[Problem]
     cut: str  # of a file that ends early: how, in words; "" where it was closed

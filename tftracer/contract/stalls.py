@@ -39,6 +39,7 @@ class Stall(TypedDict):
     duration_s: float
     expected_s: float | None  # the median of the run when it happened
     cause: StallCause
+    place: str  # whose line it was: "CheckpointSaverHook (basic_session_run_hooks.py:620)"; "" where no line is known
     text: str  # the cause in words
     evidence: list[str]  # what was measured, a sentence each
     uncertainty: str  # what the measurement cannot tell; "" if nothing
@@ -82,11 +83,12 @@ class Period(TypedDict):
     run_id: int
     every: int  # steps
     where: Place
-    times: int  # how many fit
+    place: str  # as of a stall
+    times: int  # how many were caught
     duration_s: float  # median
     cause: StallCause
     last_step: int
-    next_step: int  # expected to be slow
+    next_step: int | None  # expected to be slow; None: it did not come again
     text: str  # "Every 97th step: 310 ms before the step, CheckpointSaverHook (basic_session_run_hooks.py:620)"
 
 

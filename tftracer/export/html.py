@@ -183,6 +183,7 @@ def session_of(record: TraceRecord) -> SessionMessage:
         "live": False,
         "file": "",
         "steps_lost": 0,
+        "slow_watch": "",
         "hook_cost_s": None,
         "problems": [],
         "cut": "",

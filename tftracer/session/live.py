@@ -180,8 +180,11 @@ class LiveSession:
         return {"stall": stall, "stacks": stacks if origin else with_sources(stacks, self.session()["started_at"])}
 
     def gaps(self, run_id: int) -> GapProfile:
+        slow = self._steps.slow
         with self.store.lock:
-            return answers.gaps(self.store.model, run_id, self._steps.slow.profile_requested.is_set())
+            asked = slow.run_to_profile if slow.profile_requested.is_set() else None
+            sampled = {run.run_id for run in (asked, slow.run_profiled) if run}
+            return answers.gaps(self.store.model, run_id, run_id in sampled)
 
     def trace_record(self, trace_id: int) -> TraceRecord:
         return self.store.trace_record(trace_id)
@@ -220,9 +223,12 @@ class LiveSession:
         self._publisher.publish({"type": "run", "payload": self.store.run(run_id)})
 
     def sample_gaps(self, run_id: int) -> None:
-        """Sample the next 10 s between steps."""
+        """Sample the next 10 s between the run's steps."""
         if self.store.run(run_id)["origin"]:
             raise UnsupportedError(f"Run {run_id} was loaded from a file: there is no training in it to be sampled.")
+        if self.session()["slow_watch"] == "off":
+            raise UnsupportedError("Nothing is sampled: the watch over slow steps is off (trace_slow=False).")
+        self._steps.slow.run_to_profile = self.store.live_runs[run_id].handle
         self._steps.slow.profile_requested.set()
 
     def set_trace_all(self, on: bool) -> None:

@@ -81,6 +81,7 @@ SESSION_FIELDS: Fields = {
     "live": flag,
     "file": text,
     "steps_lost": count,
+    "slow_watch": one_of("", "on", "off"),
     "hook_cost_s": number,
     "problems": untrusted.problems,
     "cut": text,

@@ -175,6 +175,8 @@ class SlowRecords:
     def __init__(self) -> None:
         self.lost = 0  # records that were pushed out
         self.profile_requested = threading.Event()  # set: sample the next 10 s between steps (the page's button)
+        self.run_to_profile: RunHandle | None = None  # of whose steps; None: of the run with the most time between them
+        self.run_profiled: RunHandle | None = None  # while it is sampled
         self._records: deque[SlowRecord] = deque()
 
     def add(self, record: SlowRecord) -> None:

@@ -248,7 +248,7 @@ class SessionStore:
     def put_period(self, period: Period) -> int:
         """In the place of the one before; the bytes that it took."""
         with self.lock:
-            self.model.slow.periods[period["run_id"], period["where"]] = period
+            self.model.slow.put_period(period)
         return self.write(slow_records.period_part(period))
 
     def put_gaps(self, profile: GapProfile) -> None:

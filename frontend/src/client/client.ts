@@ -56,6 +56,8 @@ export interface Client {
 
   /** Trace the run's next `steps` steps; 0 takes the request back. */
   requestTraces(run: number, steps: number): Promise<void>;
+  /** Sample the time between the run's steps for ten seconds. */
+  sampleGaps(run: number): Promise<void>;
   setTraceAll(on: boolean): Promise<void>;
   setNote(trace: number, note: string): Promise<TraceRecord>;
   traceJob(request: JobTraceRequest): Promise<void>;

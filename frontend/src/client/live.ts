@@ -133,6 +133,10 @@ export class LiveClient implements Client {
     }
   }
 
+  async sampleGaps(run: number): Promise<void> {
+    await send("POST", `runs/${run}/gaps`, {});
+  }
+
   async requestTraces(run: number, steps: number): Promise<void> {
     if (steps > 0) await send("POST", `runs/${run}/trace`, { steps });
     else await send("DELETE", `runs/${run}/trace`);

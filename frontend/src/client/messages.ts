@@ -61,6 +61,7 @@ export interface Stall {
   duration_s: number;
   expected_s: number | null;
   cause: "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "unknown";
+  place: string;
   text: string;
   evidence: string[];
   uncertainty: string;
@@ -101,11 +102,12 @@ export interface Period {
   run_id: number;
   every: number;
   where: "inside" | "between";
+  place: string;
   times: number;
   duration_s: number;
   cause: "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "unknown";
   last_step: number;
-  next_step: number;
+  next_step: number | null;
   text: string;
 }
 
@@ -216,6 +218,7 @@ export interface Session {
   live: boolean;
   file: string;
   steps_lost: number;
+  slow_watch: "" | "on" | "off";
   hook_cost_s: number | null;
   problems: Problem[];
   cut: string;

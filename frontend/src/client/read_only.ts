@@ -4,6 +4,7 @@ import { ClientError, type Client } from "./client";
 type Action =
   | "steps"
   | "requestTraces"
+  | "sampleGaps"
   | "setTraceAll"
   | "setNote"
   | "traceJob"
@@ -23,6 +24,7 @@ export abstract class ReadOnlyClient implements Pick<Client, Action> {
 
   steps = (): Promise<never> => this.refuse("Step times");
   requestTraces = (): Promise<void> => this.refuse("Tracing");
+  sampleGaps = (): Promise<void> => this.refuse("Sampling");
   setTraceAll = (): Promise<void> => this.refuse("Tracing");
   setNote = (): Promise<never> => this.refuse("Notes");
   traceJob: Client["traceJob"] = () => this.refuse("Tracing");

@@ -4,7 +4,7 @@
  */
 import type uPlot from "uplot";
 import { formatCount, formatSeconds } from "@/format";
-import type { Change } from "./changes";
+import type { Mark, Stall, StepChange } from "@/client/messages";
 import type { Times } from "./times";
 
 export interface Look {
@@ -12,6 +12,8 @@ export interface Look {
   mean: string;
   band: string;
   mark: string;
+  stall: string;
+  event: string;
   grid: string;
   text: string;
   font: string;
@@ -22,7 +24,10 @@ export interface Marks {
   readonly kept: readonly number[];
   /** All steps that were traced. */
   readonly traced: ReadonlySet<number>;
-  readonly changes: readonly Change[];
+  readonly changes: readonly StepChange[];
+  readonly stalls: readonly Stall[];
+  /** Garbage collections, checkpoints, the machine's trouble. */
+  readonly events: readonly Mark[];
 }
 
 /**
@@ -37,6 +42,42 @@ export function chartData({ step, count, mean, min, max }: Times): uPlot.Aligned
 /** Of a traced step in CSS pixels, and of one whose trace was not kept. */
 const TICK = 14;
 const SHORT_TICK = 6;
+
+/** Above the plot, so that no mark hides a step: the middle of a row of signs in CSS pixels, from the plot's top upwards. */
+const STALL_ROW = 24;
+const EVENT_ROW = 9;
+const SIGN = 4;
+export const SIGNS_HEIGHT = 34;
+
+/** Each kind has a shape of its own; colour alone tells nothing. */
+function sign(u: uPlot, kind: Mark["kind"] | Stall["where"], step: number, row: number): void {
+  const { ctx, bbox } = u;
+  const x = u.valToPos(step, "x", true);
+  if (x < bbox.left || x > bbox.left + bbox.width) return;
+  const size = SIGN * devicePixelRatio;
+  const y = bbox.top - row * devicePixelRatio;
+  ctx.beginPath();
+  if (kind === "gc") ctx.arc(x, y, size * 0.8, 0, 2 * Math.PI);
+  else if (kind === "checkpoint") ctx.rect(x - size * 0.8, y - size * 0.8, size * 1.6, size * 1.6);
+  else {
+    const corners = kind === "host" ? [0, -1, 1, 0, 0, 1, -1, 0] : [-1, -0.8, 1, -0.8, 0, 1];
+    for (let i = 0; i < corners.length; i += 2) ctx.lineTo(x + corners[i]! * size, y + corners[i + 1]! * size);
+  }
+  ctx.closePath();
+  if (kind === "between") ctx.stroke();
+  else ctx.fill();
+}
+
+function drawSigns(u: uPlot, marks: Marks, look: Look): void {
+  const { ctx } = u;
+  ctx.save();
+  ctx.lineWidth = 1.3 * devicePixelRatio;
+  ctx.fillStyle = look.event;
+  for (const event of marks.events) if (event.step !== null) sign(u, event.kind, event.step, EVENT_ROW);
+  ctx.fillStyle = ctx.strokeStyle = look.stall;
+  for (const stall of marks.stalls) if (stall.step !== null) sign(u, stall.where, stall.step, STALL_ROW);
+  ctx.restore();
+}
 
 function drawMarks(u: uPlot, marks: Marks, look: Look): void {
   const { ctx, bbox } = u;
@@ -103,7 +144,7 @@ export function chartOptions(options: ChartOptions): uPlot.Options {
   return {
     width: options.width,
     height: options.height,
-    padding: [12, 28, 0, 0],
+    padding: [SIGNS_HEIGHT, 28, 0, 0],
     legend: { show: false },
     cursor: { y: false, drag: { x: true, y: false, setScale: false }, points: { size: 7 } },
     scales: { x: { time: false }, y: { range: () => [0, options.top()] } },
@@ -116,7 +157,12 @@ export function chartOptions(options: ChartOptions): uPlot.Options {
     ],
     bands: [{ series: [1, 2], fill: look.band }],
     hooks: {
-      draw: [(u) => drawMarks(u, options.marks(), look)],
+      draw: [
+        (u): void => {
+          drawMarks(u, options.marks(), look);
+          drawSigns(u, options.marks(), look);
+        },
+      ],
       setSelect: [
         (u) => {
           const { left, width } = u.select;
@@ -129,8 +175,23 @@ export function chartOptions(options: ChartOptions): uPlot.Options {
   };
 }
 
+function nearest<T>(
+  u: uPlot,
+  x: number,
+  all: readonly T[],
+  step: (one: T) => number | null,
+  reach: number,
+): T | undefined {
+  const far = (one: T): number => Math.abs(u.valToPos(step(one) ?? NaN, "x") - x);
+  return all.filter((one) => far(one) <= reach).sort((a, b) => far(a) - far(b))[0];
+}
+
 /** The traced step within reach of the mouse, in CSS pixels. */
 export function traceAt(u: uPlot, x: number, traces: readonly number[], reach = 8): number | undefined {
-  const near = traces.map((step) => ({ step, far: Math.abs(u.valToPos(step, "x") - x) })).filter((t) => t.far <= reach);
-  return near.sort((a, b) => a.far - b.far)[0]?.step;
+  return nearest(u, x, traces, (step) => step, reach);
+}
+
+/** The slow step whose sign is within reach of the mouse; `y` is negative above the plot. */
+export function stallAt(u: uPlot, x: number, y: number, stalls: readonly Stall[], reach = 6): Stall | undefined {
+  return Math.abs(y + STALL_ROW) <= reach + SIGN ? nearest(u, x, stalls, (stall) => stall.step, reach) : undefined;
 }

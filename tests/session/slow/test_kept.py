@@ -8,10 +8,11 @@ from typing import Any
 
 import msgpack
 import pytest
-from made_stalls import a_save, a_stall, put, record_slow_steps, run_of
+from made_stalls import LOAD, a_busy_second, a_period, a_save, a_stall, put, record_slow_steps, run_of
 from recording import RAW, recording, step
 
 from tftracer.errors import FormatError, UnknownError, UnsupportedError
+from tftracer.session.recorded_stalls import Cause
 from tftracer.session.saved import SavedSession, open_session
 from tftracer.session.slow.log import LONGEST, NEWEST
 from tftracer.storage.tftrace import RECORD_TYPES, header, record
@@ -85,6 +86,40 @@ def test_a_slow_step_links_its_trace(tmp_path: Path) -> None:
         assert [stall["trace_id"] for stall in stalls] == [trace["id"], None, None]
 
 
+def test_a_period_goes_on_ends_and_if_it_was_chance_is_forgotten(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        run = run_of(recorder)
+
+        def shown_after(**changes: Any) -> list[Any]:
+            put(recorder, a_period(run, **changes))
+            return [(p["times"], p["next_step"]) for p in recorder.run_stalls(run.run_id)["periods"]]
+
+        assert shown_after(occurrences=3) == [(3, 388)]
+        assert shown_after(occurrences=0) == []
+        assert shown_after(occurrences=3) == [(3, 388)]
+        assert shown_after(occurrences=4, last_step=388, next_step=485) == [(4, 485)]
+        assert shown_after(occurrences=5, last_step=485, next_step=582) == [(5, 582)]
+        assert shown_after(occurrences=0, last_step=485, next_step=582) == [(5, None)]
+        other = Cause("python", "", LOAD, 0.9)
+        assert shown_after(cause=other, steps=4, last_step=8, next_step=12) == [(3, 12), (5, None)]
+        spool = recorder.session()["file"]
+        live = recorder.run_stalls(run.run_id)
+    assert open_session(spool).run_stalls(1) == live
+
+
+def test_what_the_machine_did_around_a_short_stall_is_evidence_and_no_cause(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        run = run_of(recorder)
+        unknown = Cause("unknown", "", None, None)
+        stalls = [a_stall(run, number, cause=unknown, stacks=(), host=None) for number in (900, 9000)]
+        put(recorder, *stalls, a_busy_second())
+        during, later = recorder.run_stalls(run.run_id)["stalls"]
+        assert during["cause"] == "unknown" and during["evidence"][-1] == (
+            "In those seconds: The training's thread had no CPU for 88% of the time."
+        )
+        assert not any("In those seconds" in sentence for sentence in later["evidence"])
+
+
 def test_ten_thousand_take_bounded_memory_and_disk_and_are_all_counted(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
         run = run_of(recorder, 5)
@@ -106,6 +141,9 @@ def test_only_what_runs_can_be_sampled_again(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
         run = run_of(recorder)
         assert recorder.gaps(run.run_id)["state"] == "none" and "not sampled" in recorder.gaps(run.run_id)["text"]
+        with pytest.raises(UnsupportedError, match="trace_slow=False"):
+            recorder.sample_gaps(run.run_id)
+        recorder.store.set_facts(slow_watch="on")
         recorder.sample_gaps(run.run_id)
         assert recorder.queue.slow.profile_requested.is_set() and recorder.gaps(run.run_id)["state"] == "sampling"
         with pytest.raises(UnknownError):

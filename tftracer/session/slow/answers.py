@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -73,12 +74,18 @@ def gaps(model: SessionModel, run_id: int, sampling: bool) -> contract.GapProfil
 
 
 def _complete(model: SessionModel, run_id: int) -> list[contract.Stall]:
-    """A run's stalls with their traces and periods, as these are known now. Oldest first."""
+    """A run's stalls with their traces and periods, and what the machine did around them, as known now. Oldest first."""
     records = [trace.record for trace in model.traces_of(run_id)]
     traces = {record["step"]: record["id"] for record in records if record["step"] is not None}
     periods = model.slow.periods_of(run_id)
+    host = list(model.slow.marks.get("host", ()))
     return [
-        {**state.message, "trace_id": _trace_of(state.message, traces), "every": _period_of(state.message, periods)}
+        {
+            **state.message,
+            "trace_id": _trace_of(state.message, traces),
+            "every": _period_of(state.message, periods),
+            "evidence": [*state.message["evidence"], *_around(state.message, host)],
+        }
         for state in model.slow.of_run(run_id)
     ]
 
@@ -88,11 +95,19 @@ def _trace_of(stall: contract.Stall, traces: dict[int, int]) -> int | None:
     return traces.get(stall["step"]) if stall["step"] is not None and stall["where"] == "inside" else None
 
 
+def _around(stall: contract.Stall, host: Sequence[SlowMark]) -> list[str]:
+    """The machine's trouble in the second of a stall that was too short to be measured by itself: evidence, and no cause."""
+    if stall["cause"] != "unknown":
+        return []
+    at = bisect([mark.at for mark in host], stall["started_at"] + stall["duration_s"]) - 1
+    mark = host[at] if at >= 0 else None
+    return [f"In those seconds: {mark.text}."] if mark and mark.end >= stall["started_at"] else []
+
+
 def _period_of(stall: contract.Stall, periods: Iterable[contract.Period]) -> int | None:
     for period in periods:
-        distance = period["last_step"] - (stall["step"] or 0)
-        off = distance % period["every"]
-        if stall["step"] and stall["where"] == period["where"] and min(off, period["every"] - off) <= period["every"] // 50:
+        is_on_time = (period["last_step"] - (stall["step"] or 0)) % period["every"] == 0
+        if stall["step"] and stall["where"] == period["where"] and is_on_time:
             return period["every"]
     return None
 

@@ -15,10 +15,21 @@ from tftracer.storage.tftrace import StoredPayload
 NEWEST, LONGEST = 200, 100
 #: Kept of all runs together.
 MOST = 3000
+MOST_PERIODS = 200
+#: Stalls at equal distances that need not mean anything.
+CHANCE = 5
 #: Kept of each kind, the newest.
 MARKS = 1000
 #: Marks of a kind that follow each other so closely are one.
 JOINED_S = 1.5
+
+
+#: Run, place in the step, and the function without its line: a save may be seen in many lines.
+PeriodKey = tuple[int, contract.Place, str]
+
+
+def key_of(period: contract.Period) -> PeriodKey:
+    return period["run_id"], period["where"], period["place"].partition(":")[0]
 
 
 @dataclass(frozen=True)
@@ -47,7 +58,7 @@ _NONE = _Kept()
 class SlowLog:
     def __init__(self) -> None:
         self.stalls: dict[int, StallState] = {}  # by id, oldest first
-        self.periods: dict[tuple[int, contract.Place], contract.Period] = {}
+        self.periods: dict[PeriodKey, contract.Period] = {}
         self.gaps: dict[int, contract.GapProfile] = {}  # by run
         self.marks: dict[contract.MarkKind, deque[SlowMark]] = {}
         self._of_run: dict[int, _Kept] = {}
@@ -104,7 +115,7 @@ class SlowLog:
             message: contract.Stall = {**state.message, "id": self.next_id(), "run_id": new_id}
             self.add(replace(state, message=message))
         for period in other.periods_of(run_id):
-            self.periods[new_id, period["where"]] = {**period, "run_id": new_id}
+            self.put_period({**period, "run_id": new_id})
         if run_id in other.gaps:
             self.gaps[new_id] = {**other.gaps[run_id], "run_id": new_id}
 
@@ -116,6 +127,18 @@ class SlowLog:
         seconds = self.stalls[number].message["duration_s"] if number in self.stalls else 0.0
         heapq.heappush(kept.longest, (seconds, number))
         return heapq.heappop(kept.longest)[1] if len(kept.longest) > LONGEST else None
+
+    def put_period(self, period: contract.Period) -> None:
+        """In the place of an older one of the same code; the least frequent makes way where there are too many.
+
+        A few stalls at equal distances that ended were chance: they are no period.
+        """
+        if period["next_step"] is None and period["times"] < CHANCE:
+            self.periods.pop(key_of(period), None)
+            return
+        self.periods[key_of(period)] = period
+        if len(self.periods) > MOST_PERIODS:
+            del self.periods[min(self.periods, key=lambda key: self.periods[key]["times"])]
 
     def moved(self, stall_id: int, stacks: StoredPayload) -> None:
         """Its record lies elsewhere now."""
@@ -154,5 +177,5 @@ class SlowLog:
 
     def periods_of(self, run_id: int) -> list[contract.Period]:
         """What takes the most time of a step on average first."""
-        found = [period for (owner, _), period in self.periods.items() if owner == run_id]
+        found = [period for (owner, *_), period in self.periods.items() if owner == run_id]
         return sorted(found, key=lambda period: -period["duration_s"] / period["every"])

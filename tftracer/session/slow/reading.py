@@ -13,7 +13,7 @@ from tftracer.session.slow.log import SlowLog, StallState
 from tftracer.session.slow.messages import SlowMark
 from tftracer.storage.reader import unpack_map
 from tftracer.storage.tftrace import GAPS, MARKS, PERIOD, STALL, Record, StoredPayload
-from tftracer.storage.untrusted import count, items, number, one_of, seconds, table, text
+from tftracer.storage.untrusted import count, count_or_none, items, number, one_of, seconds, table, text
 
 Fields = dict[str, Callable[[Any], Any]]
 
@@ -82,6 +82,7 @@ STALL_FIELDS: Fields = {
     "duration_s": _long,
     "expected_s": _length_or_none,
     "cause": _CAUSE,
+    "place": _name,
     "text": _name,
     "evidence": _words,
     "uncertainty": _name,
@@ -98,8 +99,9 @@ PERIOD_FIELDS: Fields = {
     "times": count,
     "duration_s": _long,
     "cause": _CAUSE,
+    "place": _name,
     "last_step": count,
-    "next_step": count,
+    "next_step": count_or_none,
     "text": _name,
 }
 GAP_FIELDS: Fields = {
@@ -143,7 +145,7 @@ def _apply_stall(log: SlowLog, record: Record, run_id: int) -> None:
 def _apply_period(log: SlowLog, record: Record, run_id: int) -> None:
     period = cast(Period, {**_read(PERIOD_FIELDS, record.meta), "run_id": run_id})
     if period["every"]:
-        log.periods[run_id, period["where"]] = period
+        log.put_period(period)
 
 
 def _apply_gaps(log: SlowLog, record: Record, run_id: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from tftracer.contract.stalls import CodeLine
-from tftracer.session.recorded_stalls import Cause, Frame, HostChange, Period, Stall
+from tftracer.session.recorded_stalls import Cause, HostChange, Period, Stall
 from tftracer.trace.units import byte_size, duration, percent
 
 #: Shares of the measured time from which on something is named as evidence.
@@ -39,8 +39,10 @@ def lines_text(lines: list[CodeLine], most: int = 3) -> str:
     return ", ".join(f"{line_text(line)} {percent(line['share'])}" for line in lines[:most])
 
 
-def _frame_text(frame: Frame | None, owner: str = "") -> str:
-    return code_text(frame.file, frame.line, frame.function, owner or frame.owner) if frame else owner
+def place_of(cause: Cause) -> str:
+    """Whose line a stall was; "" where no line is known."""
+    frame = cause.frame
+    return code_text(frame.file, frame.line, frame.function, cause.name or frame.owner) if frame else cause.name
 
 
 # ------------------------------------------------------------------------------------------------------------------ stalls
@@ -48,7 +50,7 @@ def _frame_text(frame: Frame | None, owner: str = "") -> str:
 
 def cause_text(cause: Cause, gc_s: float) -> str:
     """What a stall was, in a sentence without a full stop."""
-    place = _frame_text(cause.frame, cause.name)
+    place = place_of(cause)
     at = f" at {place}" if place else ""
     if cause.kind == "gc":
         return f"Python's garbage collection, {duration(gc_s * 1e9)}"
@@ -127,7 +129,5 @@ def period_text(period: Period) -> str:
     """ "Every 97th step: 310 ms before the step, CheckpointSaverHook (basic_session_run_hooks.py:620)"."""
     place = "inside the step" if period.inside else "before the step"
     cause = period.cause
-    who = _frame_text(cause.frame, cause.name) or {"gc": "garbage collection", "machine": "no CPU", "disk": "a disk"}.get(
-        cause.kind, ""
-    )
+    who = place_of(cause) or {"gc": "garbage collection", "machine": "no CPU", "disk": "a disk"}.get(cause.kind, "")
     return f"Every {ordinal(period.steps)} step: {duration(period.median_s * 1e9)} {place}{', ' if who else ''}{who}"

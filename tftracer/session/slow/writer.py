@@ -6,10 +6,10 @@ import time
 from collections import deque
 from time import perf_counter
 
-from tftracer.contract.stalls import Place
 from tftracer.session.recorded_stalls import GapProfile, GcPause, HostSample, Period, SlowRecord, SlowRecords, Stall
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.session.slow import messages, records
+from tftracer.session.slow.log import PeriodKey, key_of
 from tftracer.session.slow.messages import SlowMark
 from tftracer.session.store import SessionStore
 
@@ -23,7 +23,7 @@ class SlowWriter:
         self._store = store
         self._waiting: deque[SlowRecord] = deque(maxlen=MAX_WAITING)
         self._marks: list[SlowMark] = []  # that are not in the file yet
-        self._periods: dict[tuple[int, Place], int] = {}  # bytes of the newest record of each
+        self._periods: dict[PeriodKey, int] = {}  # bytes of the newest record of each
 
     def take(self) -> None:
         """After the steps were counted."""
@@ -62,7 +62,13 @@ class SlowWriter:
 
     def _keep_period(self, period: Period) -> None:
         message, store = messages.period_message(period), self._store
-        key = (message["run_id"], message["where"])
+        key = key_of(message)
+        with store.lock:
+            known = store.model.slow.periods.get(key)
+        if known and known["every"] == message["every"]:  # it came again, or did not
+            message["times"] = known["times"] + 1 if period.occurrences else known["times"]
+        if not period.occurrences:
+            message["next_step"] = None
         older, self._periods[key] = self._periods.get(key, 0), store.put_period(message)
         if older:
             store.spool.release(older)

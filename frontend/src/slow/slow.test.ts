@@ -1,0 +1,155 @@
+/** Slow steps and the time between steps, as a reader sees them. */
+import { flushPromises, mount, type VueWrapper } from "@vue/test-utils";
+import { createMemoryHistory, createRouter } from "vue-router";
+import { describe, expect, it } from "vitest";
+import { FakeClient, fakeRun, fakeSession, fakeState, fakeTrace } from "../../dev/fake";
+import { fakeGaps, fakeRunStalls } from "../../dev/slow";
+import { createSession, sessionKey } from "@/state/session";
+import RunView from "@/views/RunView.vue";
+import SlowNotice from "./SlowNotice.vue";
+
+async function show(at: string, client = new FakeClient()): Promise<{ page: VueWrapper; client: FakeClient }> {
+  const empty = { render: () => null };
+  const router = createRouter({
+    history: createMemoryHistory(),
+    routes: [
+      { path: "/", name: "overview", component: empty },
+      { path: "/runs/:id", name: "run", component: RunView },
+      { path: "/traces/:id", name: "trace", component: empty },
+    ],
+  });
+  await router.push(at);
+  const page = mount(RunView, {
+    global: {
+      plugins: [router],
+      provide: { [sessionKey as symbol]: createSession(client) },
+      stubs: { StepChart: true },
+    },
+    attachTo: document.body,
+  });
+  await flushPromises();
+  return { page, client };
+}
+
+describe("slow steps on a run's page", () => {
+  it("says what comes regularly, and lists when, where, why, at which line, with the trace", async () => {
+    const { page } = await show("/runs/1");
+    expect(page.find("#slow-steps").text()).toContain("Every 97th step: 310 ms before the step, CheckpointSaverHook");
+    expect(page.find("#slow-steps").text()).toContain("expected at step 388");
+    const grid = page.find('[role="grid"][aria-label="Slow steps"]');
+    expect(grid.attributes("aria-rowcount")).toBe("4");
+    expect(grid.text()).toContain("load_batch() (train.py:88)");
+    expect(grid.find('a[href="/traces/2"]').attributes("aria-label")).toBe("Open the trace of step 150");
+    expect(page.find("#slow-steps").text()).toMatch(/p99 50\.2\sms, longest step 213\sms/);
+    page.unmount();
+  });
+
+  it("opens one with its cause, its stacks, and the same as a table", async () => {
+    const { page } = await show("/runs/1?stall=1");
+    const detail = page.find(".detail");
+    expect(detail.text()).toContain("Before step 97: 310");
+    expect(detail.text()).toContain("The evidence for this cause covers 83% of the time.");
+    const items = detail.findAll('[role="treeitem"]');
+    expect(items).toHaveLength(9);
+    expect(items.filter((item) => item.attributes("tabindex") === "0")).toHaveLength(1);
+    await items[1]!.trigger("focus");
+    await items[1]!.trigger("keydown", { key: "ArrowDown" });
+    expect(document.activeElement?.getAttribute("aria-label")).toMatch(/^load_batch \(train.py:10\): 250\sms, 78%/);
+    expect(detail.find(".words").text()).toContain("x = np.sort(load(path))");
+    await detail.findAll('[role="treeitem"]')[2]!.trigger("keydown", { key: "Enter" });
+    expect(detail.findAll('[role="treeitem"]')).toHaveLength(3);
+    await detail.findAll('[role="treeitem"]')[0]!.trigger("keydown", { key: "Escape" });
+    expect(detail.findAll('[role="treeitem"]')).toHaveLength(9);
+    expect(detail.text()).toContain("2 samples are not shown");
+    await detail
+      .findAll("button")
+      .find((b) => b.text() === "Show as table")!
+      .trigger("click");
+    await flushPromises();
+    expect(page.find('[role="grid"][aria-label="Lines of the stacks"]').text()).toContain("train.py:10");
+    page.unmount();
+  });
+
+  it("has the chart's marks as a table", async () => {
+    const { page } = await show("/runs/1?marks=1");
+    const grid = page.find('[role="grid"][aria-label="Marks on the step history"]');
+    expect(grid.text()).toContain("no CPU for 88%");
+    expect(grid.text()).toContain("Garbage collection of generation 2");
+    page.unmount();
+  });
+
+  it.each([
+    ["on", "took more than 3 times the median"],
+    ["off", "were not looked for"],
+    ["", "Not known"],
+  ] as const)("tells that there were none from that nobody looked (%s)", async (slow_watch, words) => {
+    const client = new FakeClient(fakeState({ session: fakeSession({ slow_watch }) }));
+    client.runStalls = fakeRunStalls({ stalls: [], count: 0, periods: [], marks: [] });
+    const { page } = await show("/runs/1", client);
+    expect(page.find("#slow-steps").text()).toContain(words);
+    page.unmount();
+  });
+
+  it("says that the step time drifts", async () => {
+    const client = new FakeClient();
+    const drift = { first_step: 1, last_step: 9000, first_s: 0.04, last_s: 0.05 };
+    client.runStalls = fakeRunStalls({ changes: [], drift });
+    const { page } = await show("/runs/1", client);
+    expect(page.text()).toMatch(/Drifts, 25%\s*slower\s*little by little from step 1 to 9,000/);
+    page.unmount();
+  });
+
+  it("shows names that try to be HTML as text", async () => {
+    const evil = "<img src=x onerror=alert(1)>";
+    const client = new FakeClient();
+    const line = { ...fakeGaps().lines[0]!, function: evil, file: evil, calls: evil };
+    client.gaps = fakeGaps({ lines: [line] });
+    const stall = { ...fakeRunStalls().stalls[0]!, text: evil, lines: [line] };
+    client.runStalls = fakeRunStalls({ stalls: [stall] });
+    const { page } = await show("/runs/1", client);
+    expect(page.find("img").exists()).toBe(false);
+    expect(page.text().split(evil).length).toBeGreaterThan(3);
+    page.unmount();
+  });
+});
+
+describe("the time between steps", () => {
+  it("stands by line and function, with what is doubtful, and can be sampled again", async () => {
+    const { page, client } = await show("/runs/1");
+    const section = page.find('[aria-labelledby="gaps-title"]');
+    expect(section.text()).toContain("30% of the time passed between steps; 10% of that is garbage collection");
+    expect(section.find('[aria-label="Lines between steps"]').text()).toContain("train.py:88");
+    expect(section.find('[aria-label="Lines on other threads"]').text()).toContain("augment");
+    await section.find("button.button:not(.quiet)").trigger("click");
+    expect(client.calls).toContain("gaps 1");
+    page.unmount();
+  });
+
+  it("says why there are no lines, and offers no sampling without training", async () => {
+    const client = new FakeClient(fakeState({ session: fakeSession({ live: false }) }));
+    client.gaps = fakeGaps({
+      state: "none",
+      sampled_at: null,
+      share: null,
+      lines: [],
+      other_lines: [],
+      text: "Not sampled.",
+    });
+    const { page } = await show("/runs/1", client);
+    const section = page.find('[aria-labelledby="gaps-title"]');
+    expect(section.text()).toContain("Not sampled.");
+    expect(section.text()).not.toContain("Sample for 10 s");
+    page.unmount();
+  });
+});
+
+describe("the overview's notice", () => {
+  it("is there for a run with slow steps alone", () => {
+    const slow_steps = { count: 3, longest_s: 0.31, last_at: 5, text: "Every 97th step: 310 ms", gaps_at: null };
+    const stubs = { RouterLink: { template: "<a><slot /></a>" } };
+    const notice = (run = fakeRun(1, { traces: [fakeTrace(1)] })): string =>
+      mount(SlowNotice, { props: { run }, global: { stubs } }).text();
+    expect(notice(fakeRun(1, { slow_steps }))).toMatch(/3 slow steps\s*up to 310\sms\.\s*Every 97th step/);
+    expect(notice()).toBe("");
+  });
+});

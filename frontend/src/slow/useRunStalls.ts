@@ -1,0 +1,32 @@
+/** A run's slow steps and the lines of the time between its steps, asked for again when the run's record says that there are more. */
+import type { GapProfile, Run, RunStalls } from "@/client/messages";
+import { useRepeated, type Repeated } from "@/state/repeated";
+import { useSession } from "@/state/session";
+
+const SOON_MS = 1_000;
+/** The usual step time and its changes, which need more steps to be worth another look. */
+const LATER_MS = 15_000;
+/** While the time between steps is sampled, which takes ten seconds. */
+const SAMPLING_MS = 2_000;
+
+export function useRunStalls(run: () => Run | undefined): Repeated<RunStalls> {
+  const { client } = useSession();
+  return useRepeated(
+    (ask) => client.ask<RunStalls>(`runs/${run()?.id ?? 0}/stalls`, ask),
+    [
+      { of: () => `${run()?.slow_steps.count} ${run()?.slow_steps.text} ${run()?.traces.length}`, pauseMs: SOON_MS },
+      { of: () => run()?.steps, pauseMs: LATER_MS },
+    ],
+  );
+}
+
+export function useGaps(run: () => Run | undefined): Repeated<GapProfile> {
+  const { client } = useSession();
+  return useRepeated(
+    (ask) => client.ask<GapProfile>(`runs/${run()?.id ?? 0}/gaps`, ask),
+    [
+      { of: () => run()?.slow_steps.gaps_at, pauseMs: SOON_MS },
+      { of: (gaps) => gaps?.state === "sampling" && run()?.steps, pauseMs: SAMPLING_MS },
+    ],
+  );
+}

@@ -1,0 +1,64 @@
+/** An answer that is asked for again while what it depends on changes: after a pause each time, and never in a hidden tab. */
+import { onBeforeUnmount, ref, shallowRef, watch, type Ref, type ShallowRef } from "vue";
+import type { Ask } from "@/client/client";
+
+export interface Repeated<T> {
+  /** The newest; an error leaves the one before it. */
+  readonly data: ShallowRef<T | null>;
+  readonly error: Ref<string>;
+  /** Ask now. */
+  readonly again: () => void;
+}
+
+/** When `of` changes, the answer is asked for again within `pauseMs`. */
+export interface Trigger<T> {
+  readonly of: (newest: T | null) => unknown;
+  readonly pauseMs: number;
+}
+
+export function useRepeated<T>(ask: (options: Ask) => Promise<T>, triggers: readonly Trigger<T>[]): Repeated<T> {
+  const data = shallowRef<T | null>(null);
+  const error = ref("");
+  const abort = new AbortController();
+  let timer: ReturnType<typeof setTimeout> | null = null;
+  let due = Infinity;
+
+  async function again(): Promise<void> {
+    stop();
+    try {
+      data.value = await ask({ signal: abort.signal });
+      error.value = "";
+    } catch (problem) {
+      if (!abort.signal.aborted) error.value = problem instanceof Error ? problem.message : String(problem);
+    }
+  }
+
+  function stop(): void {
+    if (timer) clearTimeout(timer);
+    timer = null;
+    due = Infinity;
+  }
+
+  function within(pauseMs: number): void {
+    const at = performance.now() + pauseMs;
+    if (document.hidden || at >= due) return;
+    stop();
+    due = at;
+    timer = setTimeout(() => void again(), pauseMs);
+  }
+
+  for (const { of, pauseMs } of triggers)
+    watch(
+      () => of(data.value),
+      () => within(pauseMs),
+    );
+  const visible = (): void => within(Math.max(...triggers.map((trigger) => trigger.pauseMs)));
+  document.addEventListener("visibilitychange", visible);
+  onBeforeUnmount(() => {
+    abort.abort();
+    stop();
+    document.removeEventListener("visibilitychange", visible);
+  });
+  void again();
+  return { data, error, again: () => void again() };
+}
