@@ -1,7 +1,19 @@
 /** The folders use each other one way, from top to bottom in this list; README.md says what each holds. */
 import { describe, expect, it } from "vitest";
 
-const ORDER = ["views", "workbench", "compare", "steps", "job", "components", "timeline", "state", "client", "styles"];
+const ORDER = [
+  "views",
+  "workbench",
+  "compare",
+  "slow",
+  "steps",
+  "job",
+  "components",
+  "timeline",
+  "state",
+  "client",
+  "styles",
+];
 /** Start the page and so use any folder, or may be used from any. `dev` stands beside src/ and is for tests. */
 const OUTSIDE = ["App.vue", "main.ts", "router.ts", "standalone.ts", "format.ts", "env.d.ts"];
 const FOR_ALL = ["format", "dev"];

@@ -5,8 +5,8 @@ import { describe, expect, it } from "vitest";
 import { FakeClient, fakeRun, fakeSession, fakeState, fakeTrace } from "../../dev/fake";
 import { fakeGaps, fakeRunStalls } from "../../dev/slow";
 import { createSession, sessionKey } from "@/state/session";
-import RunView from "@/views/RunView.vue";
-import SlowNotice from "./SlowNotice.vue";
+import SlowNotice from "@/slow/SlowNotice.vue";
+import RunView from "./RunView.vue";
 
 async function show(at: string, client = new FakeClient()): Promise<{ page: VueWrapper; client: FakeClient }> {
   const empty = { render: () => null };
