@@ -113,7 +113,7 @@ class DeviceBudget(TypedDict):
 
     device: str
     title: str
-    parts_ns: dict[str, float]  # BudgetPart -> ns
+    parts_ns: dict[str, float | None]  # BudgetPart -> ns; scheduling: None where no scheduling time is known
     busy_ns: float
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from tftracer.contract.trace import DeviceBudget
 from tftracer.trace.analyses.budget import PART_TITLES, PARTS
-from tftracer.trace.model import UNKNOWN_TIME
 from tftracer.trace.units import byte_size, duration
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ def summarize(answers: Answers) -> dict[str, Any]:
     trace, context = answers.trace, answers.context
     path = answers.critical_path()
     ops = answers.ops("type")
-    communication = answers.communication()
+    communication, budget = answers.communication(), answers.budget()
     return {
         "title": context.title,
         "step": context.step,
@@ -33,7 +32,7 @@ def summarize(answers: Answers) -> dict[str, Any]:
         "nodes": trace.n,
         "devices": [{"name": d.name, "title": d.title, "kind": d.kind.value} for d in trace.devices],
         "verdict": answers.verdict()["sentences"],
-        "budget": _budgets(answers),
+        "budget": {"whole": budget["whole"], "devices": budget["devices"]},
         "ops": {"total_ns": ops["total_ns"], "rows": ops["rows"][:TOP]},
         "longest_ops": answers.ops("name")["rows"][:TOP],
         "critical_path": {
@@ -51,18 +50,6 @@ def summarize(answers: Answers) -> dict[str, Any]:
         },
         "findings": answers.findings(),
     }
-
-
-def _budgets(answers: Answers) -> dict[str, Any]:
-    """The budgets; without any scheduling time, what waited to be scheduled is unknown (and part of ``idle``)."""
-    answer = answers.budget()
-    has_scheduling = bool((answers.trace.scheduled[answers.trace.counted] != UNKNOWN_TIME).any())
-
-    def budget(device: DeviceBudget) -> dict[str, Any]:
-        parts = device["parts_ns"]
-        return {**device, "parts_ns": parts if has_scheduling else {**parts, "scheduling": None}}
-
-    return {"whole": budget(answer["whole"]), "devices": [budget(device) for device in answer["devices"]]}
 
 
 def render(summary: dict[str, Any]) -> str:
@@ -100,9 +87,13 @@ def _budget(summary: dict[str, Any]) -> str:
     step = summary["step_ns"] or 1.0
     for part in used:
         mark = " (under compute)" if part == "hidden_communication" else ""
-        shares = [f"{duration(b['parts_ns'][part])} {b['parts_ns'][part] / step:4.0%}" for b in budgets]
+        shares = [_share(b["parts_ns"][part], step) for b in budgets]
         rows.append([PART_TITLES[part] + mark, *shares])
     return table(rows)
+
+
+def _share(ns: float | None, step: float) -> str:
+    return "unknown" if ns is None else f"{duration(ns)} {ns / step:4.0%}"
 
 
 def _ops(summary: dict[str, Any]) -> str:

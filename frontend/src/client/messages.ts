@@ -422,7 +422,7 @@ export type BudgetPart = "compute" | "exposed_communication" | "hidden_communica
 export interface DeviceBudget {
   device: string;
   title: string;
-  parts_ns: Record<string, number>;
+  parts_ns: Record<string, number | null>;
   busy_ns: number;
 }
 

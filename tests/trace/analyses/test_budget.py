@@ -12,7 +12,7 @@ from tftracer.trace.analyses.budget import PARTS, budget
 from tftracer.trace.model import NodeKind
 
 
-def naive(nodes: list[N], devices: set[str], gpu: bool) -> dict[str, int]:
+def naive(nodes: list[N], devices: set[str], gpu: bool) -> dict[str, int | None]:
     """Moment by moment: the first part that holds. Nodes on GPU are launches where ``gpu``."""
     step = max(n.end for n in nodes)
     parts = dict.fromkeys([*PARTS, "hidden_communication"], 0)
@@ -27,7 +27,7 @@ def naive(nodes: list[N], devices: set[str], gpu: bool) -> dict[str, int]:
         parts["hidden_communication"] += computes and communicates
         holds = [computes, communicates, NodeKind.COPY in kinds, NodeKind.INPUT in kinds, bool(launches), waits, True]
         parts[PARTS[holds.index(True)]] += 1
-    return parts
+    return {**parts, **({} if any(n.scheduled >= 0 for n in mine) else {"scheduling": None})}
 
 
 KINDS = st.sampled_from([NodeKind.COMPUTE, NodeKind.COMMUNICATION, NodeKind.COPY, NodeKind.INPUT, NodeKind.CONTROL])
@@ -59,7 +59,7 @@ def test_equal_to_a_walk_over_the_moments(nodes: list[N]) -> None:
 def test_adds_up_to_the_step(nodes: list[N]) -> None:
     answer = budget(make_trace(nodes), [])
     for part in [answer["whole"], *answer["devices"]]:
-        assert sum(part["parts_ns"][p] for p in PARTS) == answer["step_ns"] == max(n.end for n in nodes)
+        assert sum(part["parts_ns"][p] or 0 for p in PARTS) == answer["step_ns"] == max(n.end for n in nodes)
         assert part["parts_ns"]["hidden_communication"] <= part["parts_ns"]["compute"]
 
 

@@ -217,6 +217,14 @@ def test_many_tiny_ops(count: int, expected: list[str]) -> None:
     assert codes(nodes) == expected
 
 
+def test_the_evidence_for_tiny_ops_is_of_the_type_that_the_sentence_names() -> None:
+    nodes = [N(f"a{i}", "AddV2", i * 5_000, i * 5_000 + 3_000) for i in range(1_100)]
+    (found,) = sentences([*nodes, *(N(f"m{i}", "Mul", 5_500_000 + i * 20_000, 5_519_000 + i * 20_000) for i in range(9))])
+    assert found["code"] == "tiny_ops" and "the most frequent is AddV2 (1,100 times)" in found["text"]
+    assert found["evidence"]["op"] == "AddV2" and all(node < 1_100 for node in found["evidence"]["nodes"])
+    assert found["evidence"]["nodes"]
+
+
 @pytest.mark.parametrize(("pause", "first"), [(10 * MS, "tiny_ops"), (40 * MS, "idle_device")])
 def test_a_long_gap_is_not_the_tiny_ops_doing(pause: int, first: str) -> None:
     nodes = [N(f"a{i}", "AddV2", i * 5_000 + (i >= 600) * pause, i * 5_000 + 3_000 + (i >= 600) * pause) for i in range(1_200)]

@@ -177,7 +177,7 @@ class TracePart:
         answers = self.answers
         trace, budget = answers.trace, answers.budget()
         curves = memory.use(trace, answers.outputs, answers.graph, most=0).curves
-        parts = {f"{name}_ns": round(value) for name, value in budget["whole"]["parts_ns"].items()}
+        parts = {f"{name}_ns": None if value is None else round(value) for name, value in budget["whole"]["parts_ns"].items()}
         return {
             "origin_at": np.datetime64(self.times.origin_ns, "ns") if trace.n and trace.origin_ns else np.datetime64("NaT", "ns"),
             "source": trace.source,

@@ -4,11 +4,12 @@ Every moment of the step belongs to the first of these that holds at that moment
 
 1. ``compute``: an op or a kernel runs.
 2. ``exposed_communication``: a transfer or a collective runs, and no compute. (``hidden_communication``, communication that runs
-   under compute, is told beside: it is part of ``compute`` already.)
+   under compute, is given separately: it is part of ``compute`` already.)
 3. ``copies``: a copy between host and device, or on the device.
 4. ``input``: an op of the input pipeline runs, that is, mostly waits: IteratorGetNext, a queue's dequeue.
 5. ``launch_gap``: on a GPU, nothing of the above, while an op of it is being launched on the host.
-6. ``scheduling``: nothing of the above, but an op was scheduled and has not started.
+6. ``scheduling``: nothing of the above, but an op was scheduled and has not started. None, and part of ``idle``, where no op of
+   the device has a scheduling time.
 7. ``idle``: the rest.
 
 For the whole step, something runs where it runs on any device. Without kernels in the trace (no CUPTI) a GPU's launches
@@ -42,6 +43,7 @@ PART_TITLES = {
     "scheduling": "waiting to be scheduled",
     "idle": "idle",
 }
+LAYERS = ("compute", "communication", "copies", "input", "launches", "waiting")  # of an Activity
 PARTS = ("compute", "exposed_communication", "copies", "input", "launch_gap", "scheduling", "idle")
 
 
@@ -55,14 +57,15 @@ class Activity:
     input: Cover
     launches: Cover
     waiting: Cover  # scheduled and not started
+    has_scheduling: bool  # a scheduling time is known for some op
 
     @cached_property
     def busy(self) -> Cover:
         return self.compute | self.communication | self.copies | self.input
 
     @cached_property
-    def known_parts(self) -> dict[int, dict[str, float]]:
-        """What ``parts_of`` found, by the step's length: the verdict asks for the budget's again."""
+    def parts_by_step(self) -> dict[int, dict[str, float]]:
+        """What ``parts_of`` computed, by the step's length: the verdict asks for the budget's again."""
         return {}
 
 
@@ -84,6 +87,7 @@ def activity(trace: Trace, group: Group) -> Activity:
         input=cover((kind == NodeKind.INPUT) & ~launch),
         launches=cover(launch),
         waiting=Cover.of(scheduled[waited], start[waited]),
+        has_scheduling=bool((scheduled != UNKNOWN_TIME).any()),
     )
 
 
@@ -104,14 +108,18 @@ def together(parts: Sequence[Activity]) -> Activity:
     def union(name: str) -> Cover:
         return reduce(lambda a, b: a | b, (getattr(p, name) for p in parts), Cover.empty())
 
-    return Activity(*(union(name) for name in ("compute", "communication", "copies", "input", "launches", "waiting")))
+    compute, communication, copies, fed, launches, waiting = map(union, LAYERS)
+    return Activity(compute, communication, copies, fed, launches, waiting, any(p.has_scheduling for p in parts))
 
 
 def parts_of(activity: Activity, step_ns: int) -> dict[str, float]:
-    """Each part in nanoseconds; all but ``hidden_communication`` add up to ``step_ns``."""
-    if step_ns not in activity.known_parts:
-        activity.known_parts[step_ns] = _parts(activity, step_ns)
-    return dict(activity.known_parts[step_ns])
+    """Each part in nanoseconds; all but ``hidden_communication`` add up to ``step_ns``.
+
+    Without scheduling times ``scheduling`` is 0 here.
+    """
+    if step_ns not in activity.parts_by_step:
+        activity.parts_by_step[step_ns] = _parts(activity, step_ns)
+    return dict(activity.parts_by_step[step_ns])
 
 
 def _parts(activity: Activity, step_ns: int) -> dict[str, float]:
@@ -136,7 +144,10 @@ def _parts(activity: Activity, step_ns: int) -> dict[str, float]:
 
 def device_budget(name: str, title: str, activity: Activity, step_ns: int) -> DeviceBudget:
     busy = float((activity.busy & Cover.span(0, step_ns)).length)
-    return {"device": name, "title": title, "parts_ns": parts_of(activity, step_ns), "busy_ns": busy}
+    parts: dict[str, float | None] = {**parts_of(activity, step_ns)}
+    if not activity.has_scheduling:
+        parts["scheduling"] = None
+    return {"device": name, "title": title, "parts_ns": parts, "busy_ns": busy}
 
 
 @dataclass(frozen=True)

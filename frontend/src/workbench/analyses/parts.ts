@@ -27,6 +27,7 @@ export const HIDDEN: Part = {
   meaning: "communication that runs under compute, and costs the step nothing",
 };
 
-export function partNs(budget: DeviceBudget, key: BudgetPart): number {
-  return budget.parts_ns[key] ?? 0;
+/** Null: unknown (scheduling, in a trace without scheduling times). */
+export function partNs(budget: DeviceBudget, key: BudgetPart): number | null {
+  return budget.parts_ns[key] ?? null;
 }

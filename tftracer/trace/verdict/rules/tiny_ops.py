@@ -57,16 +57,16 @@ def _recorded(step: Step) -> Sentence | None:
         return None
     mean = float((trace.end - trace.start)[tiny].mean())
     codes = np.bincount(trace.op[tiny])
-    most = trace.ops[int(np.argmax(codes))]
+    most = int(np.argmax(codes))
     without = f" (not counting {duration(stray)} in a few ops and gaps of unusual length)" if stray > 0.1 * step.ns else ""
     return sentence(
         "tiny_ops",
         f"{count:,} ops of {duration(mean)} on average, and the gaps between ops, take {percent(share)} of the step{without}; "
-        f"the most frequent is {most} ({int(codes.max()):,} times).{_elementwise(step, tiny)}",
+        f"the most frequent is {trace.ops[most]} ({int(codes.max()):,} times).{_elementwise(step, tiny)}",
         _fewer_ops(step),
         (spent + between) / step.ns,
         {"ops": float(count), "mean_ns": mean, "ops_ns": spent, "between_ns": between, "left_out_ns": stray},
-        {"nodes": step.longest(tiny), "tab": "ops", "op": most},
+        {"nodes": step.longest(tiny & (trace.op == most)), "tab": "ops", "op": trace.ops[most]},
     )
 
 
