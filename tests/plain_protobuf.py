@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import lzma
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ DATA = Path(__file__).parent / "data/xspace"
 
 def content(name: str) -> bytes:
     data = (DATA / name).read_bytes()
-    return gzip.decompress(data) if name.endswith(".gz") else data
+    return gzip.decompress(data) if name.endswith(".gz") else lzma.decompress(data) if name.endswith(".xz") else data
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:

@@ -15,6 +15,8 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from tftracer.trace.decode.xplane import STEP_MARKER
+
 log = logging.getLogger("tftracer")
 
 #: 3: all ops. At 2 TensorFlow leaves out those that it has found to be cheap; 2.21 does so whatever is asked for.
@@ -31,10 +33,21 @@ class Profile:
         self._folder = f"ram://tftracer/{uuid.uuid4().hex}"  # TensorFlow's file system in memory
         self._collected = threading.Event()
         self._raw = b""
+        self._marker: Any = None
         self.problem = ""  # why there is no profile
 
     def start(self) -> None:
         self._session.start(self._folder, OPTIONS)
+        with contextlib.suppress(Exception):  # without it the step is told by the function that is called
+            self._marker = importlib.import_module("tensorflow.python.profiler.trace").Trace(STEP_MARKER)
+            self._marker.__enter__()
+
+    def end_step(self) -> None:
+        """On the thread that ran the step: what comes now is no part of it."""
+        marker, self._marker = self._marker, None
+        if marker is not None:
+            with contextlib.suppress(Exception):
+                marker.__exit__(None, None, None)
 
     def collect(self) -> None:
         """Stop recording and fetch what was recorded. On a thread of its own; never raises."""
@@ -120,6 +133,7 @@ class Profiler:
 
     def finish(self, profile: Profile) -> bool:
         """The call is over: collect on another thread. False if the profile has made way for the script's."""
+        profile.end_step()
         with self._lock:
             self.is_recording = False
             if profile.is_collected():
@@ -129,6 +143,7 @@ class Profiler:
 
     def abandon(self, profile: Profile, why: str) -> None:
         """The call is over, and nobody wants its profile."""
+        profile.end_step()
         with self._lock:
             self.is_recording = False
             if profile.is_collected():

@@ -6,7 +6,7 @@ from typing import Literal, TypedDict
 
 from tftracer.contract.basics import Column, Finding, Strings
 
-LaneKind = Literal["compute", "communication", "copy", "kernel", "launch", "sync", "input", "repeat", "other"]
+LaneKind = Literal["compute", "communication", "copy", "kernel", "launch", "sync", "input", "repeat", "outside", "other"]
 
 
 class Lane(TypedDict):
@@ -43,7 +43,7 @@ class Timeline(TypedDict):
     node: Column  # u4 [slices], index of the node in the trace
     name: Column  # u4 [slices], into names
     op: Column  # u2 or u4 [slices], into ops
-    kind: Column  # u1 [slices], NodeKind: 0 compute 1 communication 2 copy 3 launch 4 sync 5 input 6 control 7 repeat
+    kind: Column  # u1 [slices], NodeKind: 0 compute 1 communication 2 copy 3 launch 4 sync 5 input 6 control 7 repeat 8 outside
     critical: Column  # u1 [slices], 1: on the critical path
     names: Strings
     ops: Strings
@@ -268,6 +268,13 @@ class Output(TypedDict):
     allocator: str
 
 
+class Fact(TypedDict):
+    """Something that the source of a trace says of a node."""
+
+    name: str
+    value: str
+
+
 class NodeDetail(TypedDict):
     """Everything about one node, read from the raw bytes."""
 
@@ -301,6 +308,9 @@ class NodeDetail(TypedDict):
     source: str  # of a transfer
     destination: str
     related: list[NodeRef]  # the launch of a kernel, the kernels of a launch, the other end of a transfer
+    launched_ns: float | None  # when the host launched a kernel or copy; None where the source does not tell
+    facts: list[Fact]  # of a profile: what the profiler recorded beside, e.g. a kernel's grid, block and registers
+    hlo: str  # of an op of XLA's, as XLA prints it; "" where the profile does not hold it
 
 
 class Neighbourhood(TypedDict):

@@ -22,7 +22,7 @@ from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.arrays.window import Window
 from tftracer.trace.decode.labels import label_inputs, parse_input, parse_label, parse_received
 from tftracer.trace.decode.resources import Outputs, dtype_name
-from tftracer.trace.model import NodeKind, Trace
+from tftracer.trace.model import UNKNOWN_TIME, NodeKind, Trace
 
 _LEAST = -(1 << 31)  # null in a column of i4
 
@@ -58,6 +58,7 @@ def _fields(answers: Answers) -> Records:
             "op_start_ns": _numbers(trace.op_start, trace.op_start >= 0),
             "op_end_ns": _numbers(trace.op_end, trace.op_end >= 0),
             "scheduled_ns": _numbers(trace.scheduled, trace.scheduled >= 0),
+            "launched_ns": _launched(trace),
             "delay_ns": _numbers(trace.start - trace.scheduled, trace.scheduled >= 0),
             "share_of_type": column(_shares(trace).astype(np.float32)),
             "share_of_step": column((duration / max(trace.duration_ns, 1)).astype(np.float32)),
@@ -88,6 +89,11 @@ def _numbers(values: Int64, known: Bool | None = None) -> Column:
     if known is not None:
         return column(np.where(known, values, _LEAST).astype(np.int32) if small else np.where(known, values, np.nan))
     return column(values.astype(np.int32 if small else np.float64))
+
+
+def _launched(trace: Trace) -> Column:
+    times = np.full(trace.n, UNKNOWN_TIME, np.int64) if trace.launched_at is None else trace.launched_at
+    return _numbers(times, times >= 0)
 
 
 def _texts(codes: npt.NDArray[Any], texts: list[str] | StringTable) -> Texts:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tftracer.job.process_traces import AlignedTrace, Owners
+from tftracer.trace.analyses import physical_devices
 from tftracer.trace.arrays.intervals import concatenated
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Int32, Int64
-from tftracer.trace.model import UNKNOWN_TIME, Device, Trace
+from tftracer.trace.model import UNKNOWN_TIME, Device, NodeKind, Trace
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Merged:
 def merge(aligned: Sequence[AlignedTrace], owners: Owners) -> Merged:
     """One trace of all sources; its origin is the earliest start on the reference clock."""
     traces = [a.source.trace for a in aligned]
-    origin = min((int(a.start.min()) for a in aligned if len(a.start)), default=0)
+    origin = min((int(start.min()) for a in aligned if len(start := a.start[a.source.trace.kind != NodeKind.OUTSIDE])), default=0)
     first = np.cumsum([0, *(t.n for t in traces)])
     devices, groups = _devices(aligned, owners)
     names, name = _joined([t.names for t in traces], [t.name for t in traces])
@@ -67,10 +68,19 @@ def merge(aligned: Sequence[AlignedTrace], owners: Owners) -> Merged:
         offset=nothing,
         size=nothing,
         bytes_moved=concatenated([t.bytes_moved for t in traces]),
+        launch=_launches(traces, first),
         notes=sorted({note for t in traces for note in t.notes}),
         source="job",
     )
     return Merged(merged, [int(n) for n in first], groups)
+
+
+def _launches(traces: Sequence[Trace], first: Int64) -> Int64 | None:
+    """What profiles tell of them; None where there is no profile: then they are told by name."""
+    if all(trace.launch is None for trace in traces):
+        return None
+    each = [physical_devices.launch_of(trace).astype(np.int64) for trace in traces]
+    return concatenated([np.where(launch >= 0, launch + before, -1) for launch, before in zip(each, first)])
 
 
 def _devices(aligned: Sequence[AlignedTrace], owners: Owners) -> tuple[list[Device], dict[str, str]]:

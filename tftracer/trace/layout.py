@@ -104,7 +104,7 @@ def lay_out(trace: Trace, device_pattern: str = "") -> Layout:
                 rows=len(per_row),
                 slices=len(nodes),
                 busy_ns=busy,
-                collapsed=trace.devices[device].repeats,
+                collapsed=trace.devices[device].repeats or kind == "outside",
             )
         )
         orders.append(order)
@@ -125,7 +125,8 @@ def _chosen(devices: list[Device], pattern: str) -> list[int]:
 
 def _bands(trace: Trace, devices: list[int]) -> list[tuple[int, LaneKind, Int64]]:
     """(device, kind, its nodes) of each lane that has any."""
-    timed = trace.start >= 0
+    outside = trace.kind == NodeKind.OUTSIDE
+    timed = (trace.start >= 0) & ~outside
     communicates = trace.kind == NodeKind.COMMUNICATION
     launches = trace.kind == NodeKind.LAUNCH
     bands: list[tuple[int, LaneKind, Int64]] = []
@@ -134,14 +135,18 @@ def _bands(trace: Trace, devices: list[int]) -> list[tuple[int, LaneKind, Int64]
         kind = _KINDS[trace.devices[device].kind]
         if kind == "compute" and (here & launches).any():
             kind = "launch"
-        both: tuple[tuple[LaneKind, npt.NDArray[np.bool_]], ...]
-        both = ((kind, here & ~communicates), ("communication", here & communicates))
-        bands += [(device, of, np.flatnonzero(nodes)) for of, nodes in both if nodes.any()]
+        parts: tuple[tuple[LaneKind, npt.NDArray[np.bool_]], ...]
+        parts = (
+            (kind, here & ~communicates),
+            ("communication", here & communicates),
+            ("outside", outside & (trace.device == device)),
+        )
+        bands += [(device, of, np.flatnonzero(nodes)) for of, nodes in parts if nodes.any()]
     return bands
 
 
 def _title(device: Device, kind: LaneKind) -> str:
-    tail = {"communication": " communication", "launch": " launches"}.get(kind, "")
+    tail = {"communication": " communication", "launch": " launches", "outside": " outside the step"}.get(kind, "")
     return device.title + tail
 
 

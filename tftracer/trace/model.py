@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, TypedDict
+from typing import Literal, Protocol, TypedDict
 
 from tftracer.contract.basics import Finding
 from tftracer.trace.arrays.strings import StringTable
@@ -62,6 +62,7 @@ class NodeKind(enum.IntEnum):
     INPUT = 5  # the input pipeline: IteratorGetNext, queue dequeues, PyFunc feeding
     CONTROL = 6  # NoOp, Switch, Merge, Enter, Exit, NextIteration, _Source: no work of their own
     REPEAT = 7  # on a repeating device: drawn, never added up
+    OUTSIDE = 8  # no part of the step: other threads' work, or before or behind it; drawn, never added up
 
 
 @dataclass
@@ -81,6 +82,16 @@ class Messages:
     end: Int64
 
 
+class NodeSource(Protocol):
+    """What a source says of one node beyond the columns."""
+
+    def facts(self, node: int) -> list[tuple[str, str]]:
+        """(name, value), for people."""
+
+    def hlo(self, node: int) -> str:
+        """XLA's text of the op, "" for none."""
+
+
 @dataclass
 class Trace:
     """One traced step as columns. ``raw`` stays the truth: details are read from it at ``offset[i] : offset[i] + size[i]``."""
@@ -96,7 +107,7 @@ class Trace:
     op: Int32  # [n] codes into ops
     label: Int32  # [n] codes into labels
     kind: Int8  # [n] NodeKind
-    start: Int64  # [n] ns since origin: all_start
+    start: Int64  # [n] ns since origin: all_start; below 0 only what ran before the step (OUTSIDE)
     end: Int64  # [n] ns since origin: all_start + all_end_rel; never < start
     op_start: Int64  # [n] ns since origin, UNKNOWN_TIME where not filled
     op_end: Int64  # [n]
@@ -109,6 +120,12 @@ class Trace:
     cost_graph: Span | None = None
     notes: list[str] = field(default_factory=list)  # what the decoder could not read: codes of verdict/findings.py
     source: str = "run_metadata"  # run_metadata, xspace
+    launch: Int64 | None = None  # [n] the node that launched each, -1: none; None: the source does not tell (physical_devices.py)
+    launched_at: Int64 | None = (
+        None  # [n] ns since origin: when the host launched a kernel or copy; UNKNOWN_TIME elsewhere; 0 before 0
+    )
+    known_edges: tuple[Int64, ...] = ()  # (nodes, nodes that waited for them): what the source itself says of it
+    details: NodeSource | None = None  # what else the source says of a node
     load_graph: Callable[[], bytes] | None = None  # makes a GraphDef, for sources whose raw bytes hold none
     messages: dict[int, list[Messages]] = field(default_factory=dict)  # within the nodes of ``raw``, if the decoder kept them
 
@@ -118,13 +135,20 @@ class Trace:
 
     @property
     def duration_ns(self) -> int:
-        return max(int(self.end.max()), 0) if self.n else 0
+        """Of the step."""
+        return max(int(self.end.max(where=self.kind != NodeKind.OUTSIDE, initial=0)), 0)
 
     @property
     def counted(self) -> Bool:
         """[n] the nodes that stand for work of their own: nothing on repeating devices, nothing without a time."""
-        counted: Bool = (self.kind != NodeKind.REPEAT) & (self.start >= 0)
+        counted: Bool = (self.kind < NodeKind.REPEAT) & (self.start >= 0)
         return counted
+
+    @property
+    def drawn(self) -> Bool:
+        """[n] the nodes with a time."""
+        drawn: Bool = (self.start >= 0) | (self.kind == NodeKind.OUTSIDE)
+        return drawn
 
 
 class GpuFacts(TypedDict, total=False):

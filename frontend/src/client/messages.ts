@@ -321,14 +321,14 @@ export interface Loaded {
   damage: string;
 }
 
-export type LaneKind = "compute" | "communication" | "copy" | "kernel" | "launch" | "sync" | "input" | "repeat" | "other";
+export type LaneKind = "compute" | "communication" | "copy" | "kernel" | "launch" | "sync" | "input" | "repeat" | "outside" | "other";
 
 /** One horizontal band: rows first_row : first_row + rows. */
 export interface Lane {
   id: number;
   device: string;
   title: string;
-  kind: "compute" | "communication" | "copy" | "kernel" | "launch" | "sync" | "input" | "repeat" | "other";
+  kind: "compute" | "communication" | "copy" | "kernel" | "launch" | "sync" | "input" | "repeat" | "outside" | "other";
   group: string;
   first_row: number;
   rows: number;
@@ -574,6 +574,12 @@ export interface Output {
   allocator: string;
 }
 
+/** Something that the source of a trace says of a node. */
+export interface Fact {
+  name: string;
+  value: string;
+}
+
 /** Everything about one node, read from the raw bytes. */
 export interface NodeDetail {
   node: number;
@@ -606,6 +612,9 @@ export interface NodeDetail {
   source: string;
   destination: string;
   related: NodeRef[];
+  launched_ns: number | null;
+  facts: Fact[];
+  hlo: string;
 }
 
 /** The graph around one node (GET .../nodes/INDEX/graph?depth=2). */

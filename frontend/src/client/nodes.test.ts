@@ -57,6 +57,8 @@ describe("Nodes", () => {
         { slot: 0, shape: "[16]" },
         { slot: 1, shape: "[16]" },
       ],
+      facts: [],
+      hlo: "",
     });
   });
 

@@ -73,7 +73,9 @@ export class Nodes {
     for (let i = this.outputOffsets[node]; i < this.outputOffsets[node + 1]; i++) {
       outputs.push(this.outputs.row(i) as unknown as Output);
     }
-    return { node, ...this.fields.row(node), ...Object.fromEntries(links), outputs } as unknown as NodeDetail;
+    const notCarried = { facts: [], hlo: "" }; // of profiles: too much for a page
+    const fields = this.fields.row(node);
+    return { node, ...fields, ...Object.fromEntries(links), outputs, ...notCarried } as unknown as NodeDetail;
   }
 
   private ref(node: number): NodeRef {

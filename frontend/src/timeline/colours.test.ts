@@ -33,7 +33,7 @@ describe("colours", () => {
     ];
     expect(new Set(ops.map((op) => slotOf(op, Kind.COMPUTE))).size).toBe(ops.length);
     for (const scheme of SCHEMES) {
-      const colours = Array.from({ length: SLOTS - 8 }, (_, slot) => slotColour(slot, scheme));
+      const colours = Array.from({ length: SLOTS - KIND_NAMES.length }, (_, slot) => slotColour(slot, scheme));
       colours.forEach((colour, i) => {
         for (const other of colours.slice(0, i)) expect(apart([...colour], [...other])).toBeGreaterThan(16);
       });

@@ -2,7 +2,7 @@
  * Colours: steady by op type (an op has the same colour in every trace), apart in lightness as well as in hue so that
  * eyes that do not tell red from green tell them apart, and with a hue of its own for each kind that is not computing.
  */
-import { Kind, type StringTable } from "./model";
+import { Kind, KIND_NAMES, type StringTable } from "./model";
 
 export type Scheme = "light" | "dark";
 
@@ -51,6 +51,7 @@ const KINDS: Record<number, Lch> = {
   [Kind.INPUT]: [0.84, 0.16, 90],
   [Kind.CONTROL]: [0.72, 0.01, 260],
   [Kind.REPEAT]: [0.78, 0.015, 260],
+  [Kind.OUTSIDE]: [0.86, 0.005, 260],
 };
 
 /** Families of ops (`familyOf`) that take most of the time of most traces: each has a colour to itself. */
@@ -88,7 +89,7 @@ export function familyOf(op: string): string {
     .replace(/V\d+$/, "");
 }
 
-export const SLOTS = COMPUTE.length + 8;
+export const SLOTS = COMPUTE.length + KIND_NAMES.length;
 /** Coverage of a pixel comes in this many steps. */
 export const LEVELS = 16;
 

@@ -14,5 +14,6 @@ export const KIND_COLOURS: Record<LaneKind, string> = {
   sync: of(Kind.SYNC),
   input: of(Kind.INPUT),
   repeat: of(Kind.REPEAT),
+  outside: of(Kind.OUTSIDE),
   other: of(Kind.CONTROL),
 };

@@ -1,6 +1,6 @@
 /** What the colours mean in this trace: op types (and the kinds that have a hue of their own) by the time they take. */
 import { slotOf } from "./colours";
-import { Kind, KIND_NAMES, type TimelineModel } from "./model";
+import { isCounted, KIND_NAMES, type TimelineModel } from "./model";
 
 export interface LegendEntry {
   /** An op type; for a kind its name. */
@@ -16,7 +16,7 @@ export function legendOf(model: TimelineModel, most: number): LegendEntry[] {
   const totals = new Float64Array(model.ops.length);
   const kinds = new Uint8Array(model.ops.length);
   for (let i = 0; i < model.count; i++) {
-    if (model.kind[i] === Kind.REPEAT) continue;
+    if (!isCounted(model.kind[i])) continue;
     totals[model.op[i]] += model.duration[i];
     kinds[model.op[i]] = model.kind[i];
   }

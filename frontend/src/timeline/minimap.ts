@@ -35,7 +35,7 @@ export function paintMinimap(
 /** The rows in the lanes' order; evenly chosen where there are more of them than lines. */
 function sampledRows(layout: Layout, lines: number): number[] {
   const rows = layout.bands
-    .filter(({ lane }) => lane.kind !== "repeat")
+    .filter(({ lane }) => lane.kind !== "repeat" && lane.kind !== "outside")
     .flatMap(({ lane }) => Array.from({ length: lane.rows }, (_, r) => lane.first_row + r));
   if (rows.length <= lines) return rows;
   return Array.from({ length: lines }, (_, k) => rows[Math.floor((k * rows.length) / lines)]);

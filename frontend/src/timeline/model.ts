@@ -15,9 +15,23 @@ export const Kind = {
   INPUT: 5,
   CONTROL: 6,
   REPEAT: 7,
+  OUTSIDE: 8,
 } as const;
 
-export const KIND_NAMES = ["compute", "communication", "copy", "launch", "sync", "input", "control", "repeat"] as const;
+export const KIND_NAMES = [
+  "compute",
+  "communication",
+  "copy",
+  "launch",
+  "sync",
+  "input",
+  "control",
+  "repeat",
+  "outside the step",
+] as const;
+
+/** Slices of these kinds are drawn, and are no part of any sum. */
+export const isCounted = (kind: number): boolean => kind < Kind.REPEAT;
 
 function asFloat64(column: Column): Float64Array {
   const values = typedArray(column);
@@ -124,6 +138,17 @@ export class TimelineModel {
     this.durationNs = Math.max(1, message.duration_ns);
     this.laneOfRow = new Uint32Array(this.rows);
     this.lanes.forEach((lane, index) => this.laneOfRow.fill(index, lane.first_row, lane.first_row + lane.rows));
+  }
+
+  /** How far what is drawn reaches before and behind the step: work of other threads. */
+  get reach(): [before: number, behind: number] {
+    let [first, last] = [0, this.durationNs];
+    for (let row = 0; row < this.rows; row++) {
+      if (this.rowOffsets[row] === this.rowOffsets[row + 1]) continue;
+      first = Math.min(first, this.start[this.rowOffsets[row]]);
+      last = Math.max(last, this.end(this.rowOffsets[row + 1] - 1));
+    }
+    return [-first, last - this.durationNs];
   }
 
   end(slice: number): number {

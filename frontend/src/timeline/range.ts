@@ -1,6 +1,6 @@
 /** What is in a range of time: counts and times by op type and by lane, clipped to the range. */
 import { Shade } from "./colours";
-import { Kind, type TimelineModel } from "./model";
+import { isCounted, type TimelineModel } from "./model";
 
 export interface RangeRow {
   key: string;
@@ -42,7 +42,7 @@ export function rangeStatistics(
       for (let i = model.firstEndingAfter(r, startNs); i < model.rowOffsets[r + 1]; i++) {
         if (model.start[i] >= endNs) break;
         if (shade[i] === Shade.HIDDEN) continue;
-        if (model.kind[i] === Kind.REPEAT) {
+        if (!isCounted(model.kind[i])) {
           repeats++;
           continue;
         }

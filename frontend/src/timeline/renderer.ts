@@ -9,6 +9,7 @@ import { Labels, LevelIndex, RowPainter } from "./lod";
 import type { TimelineModel } from "./model";
 import { gaps } from "./range";
 import { ticks, type Tick } from "./ruler";
+import { drawStepEnds } from "./stepEnds";
 import { TextFitter } from "./text";
 import { formatNs } from "@/format";
 import type { Viewport } from "./viewport";
@@ -87,6 +88,7 @@ export class Renderer {
     this.stretch(strips, layout.stickyHeight(viewport.height), ratio);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.drawLabels(viewport, layout, ratio);
+    drawStepEnds(context, viewport, this.theme);
     this.drawRange(viewport, overlay);
     this.drawDependencies(viewport, layout, overlay);
     this.drawSelection(viewport, layout, overlay.selected);

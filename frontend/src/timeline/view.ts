@@ -71,7 +71,7 @@ export class TimelineView extends CanvasView {
     super(canvas);
     const { theme, shade, choices, selected, dependencies, range, idle } = look;
     this.overlay = { selected, dependencies, range, idle, cursor: null };
-    this.viewport = new Viewport(model.durationNs);
+    this.viewport = new Viewport(model.durationNs, ...model.reach);
     this.renderer = new Renderer(canvas, model, theme, shade);
     this.layout = new Layout(model.lanes, choices, false);
     this.keys = new HeldKeys((zoom, pan) => this.move(zoom, pan));

@@ -15,22 +15,36 @@ export class Viewport {
   height = 1;
   contentHeight = 1;
 
-  constructor(public durationNs: number) {}
+  /** The step is 0..durationNs; `before` and `behind` it lies other work, which can be zoomed out to. */
+  constructor(
+    public durationNs: number,
+    private readonly before = 0,
+    private readonly behind = 0,
+  ) {}
 
   get t1(): number {
     return this.t0 + this.width * this.nsPerPx;
   }
 
+  /** Whether anything is drawn beside the step. */
+  get reachesBeyond(): boolean {
+    return this.before > 0 || this.behind > 0;
+  }
+
   get fitted(): boolean {
-    return this.nsPerPx >= this.widest * 0.999;
+    return this.nsPerPx >= this.stepWide * 0.999;
   }
 
   get maximalScroll(): number {
     return Math.max(0, this.contentHeight - this.height);
   }
 
-  private get widest(): number {
+  private get stepWide(): number {
     return (this.durationNs * (1 + 2 * FIT_MARGIN)) / Math.max(1, this.width);
+  }
+
+  private get widest(): number {
+    return this.stepWide + (this.before + this.behind) / Math.max(1, this.width);
   }
 
   /** Keeps the times in view when the window changes its size. */
@@ -45,7 +59,7 @@ export class Viewport {
   }
 
   fit(): void {
-    this.nsPerPx = this.widest;
+    this.nsPerPx = this.stepWide;
     this.t0 = -this.durationNs * FIT_MARGIN;
   }
 
@@ -99,8 +113,9 @@ export class Viewport {
   private clamp(): void {
     this.nsPerPx = Math.min(this.widest, Math.max(CLOSEST_NS_PER_PX, this.nsPerPx));
     const margin = Math.min(this.durationNs, this.width * this.nsPerPx) * FIT_MARGIN;
-    const last = this.durationNs + margin - this.width * this.nsPerPx;
-    this.t0 = Math.max(-margin, Math.min(this.t0, Math.max(-margin, last)));
+    const first = -this.before - margin;
+    const last = this.durationNs + this.behind + margin - this.width * this.nsPerPx;
+    this.t0 = Math.max(first, Math.min(this.t0, Math.max(first, last)));
     this.scrollY = Math.max(0, Math.min(this.scrollY, this.maximalScroll));
   }
 }

@@ -72,8 +72,61 @@ def test_branches_and_bodies_find_their_executions_whatever_their_numbers() -> N
     found = edges(lib, "start", "if/then/_3/if/Mul", "loop/body/_17/add", "loop/body/_17/neg", "loop/cond/_16/less")
     assert found["if/then/_3/if/Mul"] == ["start"]
     assert found["loop/body/_17/neg"] == ["loop/body/_17/add"]
-    assert found["loop/cond/_16/less"] == ["start"]
+    # a loop's variable is what the loop was given, or what its body returned in the turn before
+    assert found["loop/cond/_16/less"] == ["start", "loop/body/_17/neg"]
+    assert found["loop/body/_17/add"] == ["start", "loop/body/_17/neg"]
     assert "if/else/_4/if/Sub" not in found
+
+
+def test_what_reads_a_branch_or_a_loop_reads_what_it_returned() -> None:
+    lib = library(
+        root={
+            "nodes": [
+                ("start", "Const", [], {}),
+                ("if", "If", ["start:output:0", "start:output:0"], {"then_branch": "yes", "else_branch": "no"}),
+                ("loop", "While", ["if:output:0"], {"body": "no", "cond": "yes"}),
+                ("use", "Exp", ["loop:output:0"], {}),
+            ]
+        },
+        yes={"args": ["v"], "nodes": [("mul", "Mul", ["v"], {})], "ret": {"o": "mul:z:0"}},
+        no={"args": ["v"], "nodes": [("sub", "Sub", ["v"], {})], "ret": {"o": "sub:z:0"}},
+    )
+    assert edges(lib, "start", "if/then/_3/mul", "loop/body/_9/sub", "use") == {
+        "start": [],
+        "if/then/_3/mul": ["start"],
+        "loop/body/_9/sub": ["if/then/_3/mul", "loop/body/_9/sub"],
+        "use": ["if/then/_3/mul", "loop/body/_9/sub"],
+    }
+
+
+def test_results_of_calls_within_calls() -> None:
+    call = {"f": "outer"}
+    lib = library(
+        root={"nodes": [("call", "PartitionedCall", [], call), ("use", "Exp", ["call:output:0"], {})]},
+        outer={"nodes": [("deep", "PartitionedCall", [], {"f": "inner"})], "ret": {"o": "deep:output:0"}},
+        inner={"nodes": [("made", "Const", [], {})], "ret": {"o": "made:output:0"}},
+    )
+    assert edges(lib, "call/deep/made", "use") == {"use": ["call/deep/made"], "call/deep/made": []}
+
+
+def test_ops_of_the_optimizer_stand_for_those_that_they_replaced() -> None:
+    lib = library(
+        root={
+            "nodes": [
+                ("a", "Const", [], {}),
+                ("scope/add_1", "AddV2", ["a:output:0"], {}),
+                ("exp", "Exp", ["scope/add_1:z:0"], {}),
+                ("tanh", "Tanh", ["exp:y:0"], {}),
+            ]
+        }
+    )
+    rewritten, leaf = "scope/ArithmeticOptimizer/AddOpsRewrite_add_1", "scope/ArithmeticOptimizer/AddOpsRewrite_Leaf_0_add_1"
+    assert edges(lib, "a", rewritten, leaf, "tanh/unary_ops_composition") == {
+        "a": [],
+        leaf: ["a"],
+        rewritten: ["a", leaf],
+        "tanh/unary_ops_composition": [rewritten],
+    }
 
 
 def test_what_was_fused_away_is_passed_on_the_way_to_what_ran() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tftracer.errors import FormatError
 from tftracer.trace.decode import xplane
+from tftracer.trace.decode.xplane_stats import having, stats_of
 
 FILES = ["convnet_tf2.15.xplane.pb", "convnet_tf2.21.xplane.pb", "eager_tf2.21.xplane.pb"]
 FILES += ["xla_cpu_tf2.21.xplane.pb.gz", "gpu_v100_excerpt.xplane.pb.gz", "gpu_mi300_excerpt.xplane.pb.gz"]
@@ -27,28 +28,49 @@ def test_events_and_their_stats_as_another_reader_has_them(name: str) -> None:
         ]
         assert plane.events.start.tolist() == [event.start_ns for event in plain.events]
         assert plane.events.duration.tolist() == [event.duration_ns for event in plain.events]
-        stats = xplane.stats_of(plane, np.arange(len(plain.events)), STATS)
+        stats = stats_of(plane, np.arange(len(plain.events)), STATS)
         for stat_name, stat in stats.items():
             expected = [event.stats.get(stat_name) for event in plain.events]
             assert stat.has.tolist() == [value is not None for value in expected]
             for row in np.flatnonzero(stat.has).tolist():
                 value = expected[row]
-                same = (
-                    stat.text(plane, row) == value if isinstance(value, str) else (int(stat.number[row]) - value) % (1 << 64) == 0
-                )
+                same = stat.text(row) == value if isinstance(value, str) else (int(stat.number[row]) - value) % (1 << 64) == 0
                 assert same, (stat_name, row)
 
 
 def test_events_written_in_another_order_or_without_numbers() -> None:
-    space = xplane.space_class()()
-    line = space.planes.add(name=b"/host:CPU").lines.add(timestamp_ns=5)
+    space = xplane.plane_messages()["Space"]()
+    line = xplane.plane_messages()["Line"](timestamp_ns=5)
     line.events.append(b"\x18\xd0\x0f\x10\xe8\x07\x08\x03")  # duration 2000, offset 1000, metadata 3
     line.events.append(b"")
     line.events.append(b"\x08\x01\x22\x00")  # an empty stat
+    space.planes.add(name=b"/host:CPU", lines=[line.SerializeToString()])
     events = xplane.read_space(space.SerializeToString()).planes[0].events
     assert events.kind.tolist() == [3, 0, 1]
     assert events.start.tolist() == [6, 5, 5]
     assert events.duration.tolist() == [2, 0, 0]
+
+
+def test_events_with_other_fields_among_them() -> None:
+    """Fields that lie between events: what the profiler writes one after the other, others may not."""
+    line = xplane.plane_messages()["Line"](id=7)
+    line.events.append(b"\x08\x01")
+    raw = line.SerializeToString() + b"\x18\x02" + line.SerializeToString()  # timestamp_ns in the middle
+    space = xplane.plane_messages()["Space"]()
+    space.planes.add(name=b"/host:CPU", lines=[raw])
+    events = xplane.read_space(space.SerializeToString()).planes[0].events
+    assert events.kind.tolist() == [1, 1]
+    assert events.start.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_events_that_have_a_stat(name: str) -> None:
+    raw = plain_protobuf.content(name)
+    for plane, plain in zip(xplane.read_space(raw).planes, plain_protobuf.planes(raw)):
+        for stat in STATS:
+            rows, values = having(plane, stat)
+            assert rows.tolist() == [row for row, event in enumerate(plain.events) if stat in event.stats]
+            assert values.has.all()
 
 
 def test_a_graph_travels_behind_the_profile() -> None:
@@ -76,6 +98,6 @@ def test_damaged_profiles_raise_nothing_but_format_errors(noise: bytes, at: int)
     try:
         space = xplane.read_space(bytes(raw))
         for plane in space.planes:
-            xplane.stats_of(plane, np.arange(len(plane.events.start)), ["id", "shape"])
+            stats_of(plane, np.arange(len(plane.events.start)), ["id", "shape"])
     except FormatError:
         pass

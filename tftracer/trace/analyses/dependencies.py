@@ -8,7 +8,7 @@ of its inputs, the latest. No edge leads back in time, so the graph has no cycle
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -67,7 +67,21 @@ def _grouped(ends: Int32, n: int) -> tuple[Int64, Int64]:
 
 
 def dependencies(trace: Trace) -> Graph:
-    """The true edges, from the partition graphs, else from the labels' inputs; ``source`` says which."""
+    """The true edges, from the partition graphs, else from the labels' inputs; ``source`` says which. With those that the source
+    itself tells between executions (the stages of tf.data in a profile), which ``source`` leaves out.
+    """
+    graph = _of_graphs(trace)
+    if not trace.known_edges:
+        return graph
+    writer, reader = trace.known_edges
+    kept = trace.counted[writer] & trace.counted[reader]
+    writer, reader = writer[kept], reader[kept]
+    slot = np.concatenate([graph.slot, np.zeros(len(writer), np.int32)])
+    both = np.concatenate([graph.producer, writer]), np.concatenate([graph.consumer, reader])
+    return replace(_graph(trace, *both, slot, graph.source), source=graph.source)
+
+
+def _of_graphs(trace: Trace) -> Graph:
     static = static_graph(trace)
     if not len(static.producer):
         return _graph(trace, *(np.zeros(0, np.int64),) * 3, static.source)

@@ -83,6 +83,9 @@ def node_detail(
         "source": received.source if received else "",
         "destination": received.destination if received else "",
         "related": _refs(trace, related_nodes(trace, graph, np.array([index]))[1]),
+        "launched_ns": None if trace.launched_at is None else _time(trace.launched_at, index),
+        "facts": [{"name": name, "value": value} for name, value in trace.details.facts(index)] if trace.details else [],
+        "hlo": trace.details.hlo(index) if trace.details else "",
     }
 
 

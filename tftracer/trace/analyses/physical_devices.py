@@ -107,9 +107,11 @@ def on_stream_codes(trace: Trace) -> Bool:
 def launch_of(trace: Trace) -> Int32:
     """[n] the node on the host that launched each kernel or copy, -1 where none is known.
 
-    A kernel carries its op's name (up to a ``:``); of several executions of one op it is the last that began before the
-    kernel did. O(k log n) for k kernels; a Python turn for each distinct name on a stream.
+    A profile tells it. Else a kernel carries its op's name (up to a ``:``); of several executions of one op it is the last that
+    began before the kernel did. O(k log n) for k kernels; a Python turn for each distinct name on a stream.
     """
+    if trace.launch is not None:
+        return np.where(trace.counted, trace.launch, -1).astype(np.int32)
     result = np.full(trace.n, -1, np.int32)
     kernels = np.flatnonzero(on_stream(trace))
     hosts = np.flatnonzero(trace.counted & _on_gpu_host(trace))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tftracer.trace.analyses import physical_devices
 from tftracer.trace.analyses.dependencies import Graph
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.model import DeviceKind, NodeKind, Trace
@@ -16,11 +17,7 @@ def related_nodes(trace: Trace, graph: Graph | None, of: Int64) -> tuple[Int64, 
     """(node, what it is related to) for the nodes ``of``, sorted by node: launch and kernels in time order, then transfers."""
     wanted = np.zeros(trace.n, np.bool_)
     wanted[of] = True
-    launches = _runs_on(trace, (DeviceKind.GPU,))
-    pairs = [
-        _same_name(trace, wanted & _runs_on(trace, _ON_STREAMS), launches),
-        _same_name(trace, wanted & launches, _runs_on(trace, _KERNELS)),
-    ]
+    pairs = _launched(trace, wanted) if trace.launch is not None else _of_one_name(trace, wanted)
     if graph is not None:
         made, used = graph.producer[graph.transfer].astype(np.int64), graph.consumer[graph.transfer].astype(np.int64)
         ends = wanted & (trace.kind == NodeKind.COMMUNICATION)
@@ -29,6 +26,24 @@ def related_nodes(trace: Trace, graph: Graph | None, of: Int64) -> tuple[Int64, 
     other = np.concatenate([pair[1] for pair in pairs])
     order = np.argsort(node, kind="stable")
     return node[order], other[order]
+
+
+def _launched(trace: Trace, wanted: Bool) -> list[tuple[Int64, Int64]]:
+    """As the source tells it."""
+    launch = physical_devices.launch_of(trace).astype(np.int64)
+    launched = np.flatnonzero(launch >= 0)
+    by_launch = launched[np.argsort(trace.start[launched], kind="stable")]
+    of_launch = by_launch[wanted[launch[by_launch]]]
+    launched = launched[wanted[launched]]
+    return [(launched, launch[launched]), (launch[of_launch], of_launch)]
+
+
+def _of_one_name(trace: Trace, wanted: Bool) -> list[tuple[Int64, Int64]]:
+    launches = _runs_on(trace, (DeviceKind.GPU,))
+    return [
+        _same_name(trace, wanted & _runs_on(trace, _ON_STREAMS), launches),
+        _same_name(trace, wanted & launches, _runs_on(trace, _KERNELS)),
+    ]
 
 
 def _runs_on(trace: Trace, kinds: tuple[DeviceKind, ...]) -> Bool:

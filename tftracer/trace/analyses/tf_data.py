@@ -15,7 +15,7 @@ import numpy as np
 
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.types import Bool, Int64
-from tftracer.trace.decode.xspace import TF_DATA
+from tftracer.trace.decode.profile_host import TF_DATA
 from tftracer.trace.model import Trace
 
 Path = tuple[str, ...]

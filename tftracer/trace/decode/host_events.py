@@ -10,7 +10,8 @@ import numpy as np
 
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.types import Int32, Int64
-from tftracer.trace.decode.xplane import HOST, Plane, Space, read_space, stats_of
+from tftracer.trace.decode.xplane import HOST, Plane, Space, decoded, read_space
+from tftracer.trace.decode.xplane_stats import having, stats_of
 from tftracer.trace.decode.xspace import epoch_of
 from tftracer.trace.model import Trace
 
@@ -48,7 +49,7 @@ class HostEvents:
         plane = space.plane(HOST) if space else None
         if space is None or plane is None:
             return None
-        names = {kind: metadata.name.decode("utf-8", "replace") for kind, metadata in plane.metadata.items()}
+        names = {kind: decoded(metadata.name) for kind, metadata in plane.metadata.items()}
         start = plane.events.start - (trace.origin_ns - epoch_of(space))
         return cls(plane, names, start, start + plane.events.duration, _programs(space))
 
@@ -72,20 +73,19 @@ class HostEvents:
         result: dict[str, dict[str, str]] = {}
         for place, kind in enumerate(self.plane.events.kind[rows].tolist()):
             told = result.setdefault(self.names[kind], {})
-            told.update({n: s.text(self.plane, place) or str(int(s.number[place])) for n, s in columns.items() if s.has[place]})
+            told.update({n: s.text(place) or str(int(s.number[place])) for n, s in columns.items() if s.has[place]})
         return result
 
     def function_calls(self) -> list[FunctionCall]:
         """The outermost calls, in the order of time."""
-        rows = np.arange(len(self.start))
-        stats = stats_of(self.plane, rows, ["tf_function_call", "tracing_count"])
-        how, counts = stats["tf_function_call"], stats["tracing_count"]
+        rows, how = having(self.plane, "tf_function_call")
+        counts = stats_of(self.plane, rows, ["tracing_count"])["tracing_count"]
         calls: list[FunctionCall] = []
-        marked = np.flatnonzero(how.has)
-        for row in marked[np.argsort(self.start[marked], kind="stable")].tolist():
+        for place in np.argsort(self.start[rows], kind="stable").tolist():
+            row = int(rows[place])
             if not calls or self.start[row] >= calls[-1].end:
-                traced = how.text(self.plane, row).startswith("traced")
-                calls.append(self._call(row, traced, int(counts.number[row]) if counts.has[row] else 0))
+                traced = how.text(place).startswith("traced")
+                calls.append(self._call(row, traced, int(counts.number[place]) if counts.has[place] else 0))
         return calls
 
     def _call(self, row: int, was_traced: bool, times_traced: int) -> FunctionCall:

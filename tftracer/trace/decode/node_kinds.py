@@ -31,7 +31,7 @@ INPUT = re.compile(
     r"|ReadFile|Reader\w*|Unstage|Parse(Single)?(Sequence)?Example\w*|Decode(Jpeg|Png|Image|Bmp|Gif|Raw|CSV)\w*"
     r"|DecodeAndCropJpeg|Infeed\w*"
 )
-COPY = re.compile(r"(MEMCPY|MEMSET)\w*", re.IGNORECASE)
+COPY = re.compile(r"(MEMCPY|MEMSET)\w*|__amd_rocclr_(copy|fill)\w*(\.kd)?", re.IGNORECASE)
 
 
 def node_kinds(

@@ -1,7 +1,7 @@
 """The steps of a profile, and the profile of each.
 
-Steps are told by markers (``step_num`` of ``tf.profiler.experimental.Trace`` and ``jax.profiler.StepTraceAnnotation``), else by
-calls of compiled functions; a profile with neither is one step.
+Steps are told by markers (our own; else ``step_num`` of ``tf.profiler.experimental.Trace`` and
+``jax.profiler.StepTraceAnnotation``), else by calls of compiled functions; a profile with neither is one step.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from tftracer.trace.arrays.types import Bool, Int64
-from tftracer.trace.decode.launches import Launches
-from tftracer.trace.decode.xplane import HOST, Plane, Space, parse, planes_of, stats_of
+from tftracer.trace.decode.profile_nodes import of_kinds
+from tftracer.trace.decode.xplane import HOST, STEP_MARKER, Plane, Space, parse, plane_messages, planes_of
+from tftracer.trace.decode.xplane_stats import having
 
 MAX_STEPS = 10_000
 _JIT = "PjitFunction("
@@ -28,6 +29,8 @@ class Step:
     number: int  # 0: the profile does not tell
     start: int  # ns
     end: int
+    line: int = -1  # of the host's: the thread that ran it; -1: the profile marks no steps
+    lasting: bool = False  # its work goes on behind its end: JAX returns before it is done
 
 
 def steps(raw: bytes) -> Iterator[tuple[Step, bytes]]:
@@ -59,38 +62,45 @@ def steps_of(space: Space) -> list[Step]:
 
 
 def _outermost(host: Plane) -> list[Step]:
-    rows = np.arange(len(host.events.start))
-    stats = stats_of(host, rows, ["step_num", "tf_function_call"])
-    for has in (stats["step_num"].has, stats["tf_function_call"].has, _jit_calls(host)):
-        marks = np.flatnonzero(has)
+    jit = _jit_calls(host)
+    numbered, number = having(host, "step_num")
+    own = of_kinds(host, STEP_MARKER.encode())
+    for marks in (own, numbered, having(host, "tf_function_call")[0], jit):
         if len(marks):
-            return list(_not_nested(host, marks, stats["step_num"].number))
+            numbers = dict(zip(numbered.tolist(), number.number.tolist()))
+            return list(_not_nested(host, _of_busiest_thread(host, marks), numbers, bool(len(jit))))
     return []
 
 
-def _jit_calls(host: Plane) -> Bool:
+def _of_busiest_thread(host: Plane, marks: Int64) -> Int64:
+    """Steps are those of one thread: what others call meanwhile is other work."""
+    line = host.events.line[marks]
+    busiest: Int64 = marks[line == np.bincount(line).argmax()]
+    return busiest
+
+
+def _jit_calls(host: Plane) -> Int64:
     kinds = [number for number, metadata in host.metadata.items() if metadata.name.startswith(_JIT.encode())]
-    return np.isin(host.events.kind, kinds)
+    return np.flatnonzero(np.isin(host.events.kind, kinds)) if kinds else np.zeros(0, np.int64)
 
 
-def _not_nested(host: Plane, marks: Int64, numbers: Int64) -> Iterator[Step]:
+def _not_nested(host: Plane, marks: Int64, numbers: dict[int, int], lasting: bool) -> Iterator[Step]:
     events, behind = host.events, -1
     for row in marks[np.argsort(events.start[marks], kind="stable")].tolist():
         start, end = int(events.start[row]), int(events.start[row] + events.duration[row])
         if start < behind:
             continue
         behind = max(end, start + 1)
-        name = host.metadata[int(events.kind[row])].name.decode("utf-8", "replace")
+        name = host.kind_name(int(events.kind[row]))
         title = name[len(_JIT) :].rstrip(")") if name.startswith(_JIT) else name
-        yield Step(title, max(int(numbers[row]), 0), start, behind)
+        yield Step(title, max(numbers.get(row, 0), 0), start, behind, int(events.line[row]), lasting)
 
 
 # ---------------------------------------------------------------------------------------------------------------- cutting
 
 
 def _cut(message: Any, space: Space, steps: list[Step]) -> Iterator[tuple[Step, bytes]]:
-    host = space.plane(HOST)
-    launched = Launches.of(space).times(host) if host else {}
+    launched = _launch_times(space)
     for number, step in enumerate(steps):
         following = steps[number + 1].start if number + 1 < len(steps) else None
         part = type(message)(hostnames=message.hostnames, errors=message.errors, warnings=message.warnings)
@@ -100,15 +110,24 @@ def _cut(message: Any, space: Space, steps: list[Step]) -> Iterator[tuple[Step, 
         yield step, part.SerializeToString()
 
 
+def _launch_times(space: Space) -> dict[int, int]:
+    """Correlation id -> when the host launched it."""
+    host = space.plane(HOST)
+    if host is None:
+        return {}
+    rows, stat = having(host, "correlation_id")
+    return dict(zip(stat.number.tolist(), host.events.start[rows].tolist()))
+
+
 def _chosen(plane: Plane, step: Step, following: int | None, launched: dict[int, int]) -> Bool:
     """[events] those of one step: on the host what overlaps it, on a device what was launched in it, or began before the next."""
     events = plane.events
     if not plane.name.startswith("/device:"):
         return (events.start < step.end) & (events.start + events.duration >= step.start)
-    stat = stats_of(plane, np.arange(len(events.start)), ["correlation_id"])["correlation_id"]
+    rows, stat = having(plane, "correlation_id")
     times = events.start.copy()
-    for row in np.flatnonzero(stat.has).tolist():
-        times[row] = launched.get(int(stat.number[row]), times[row])
+    for row, number in zip(rows.tolist(), stat.number.tolist()):
+        times[row] = launched.get(number, times[row])
     return (times >= step.start) & (times < (following if following is not None else np.iinfo(np.int64).max))
 
 
@@ -118,9 +137,11 @@ def _add_plane(target: Any, plane: Plane, source: Any, chosen: Bool) -> None:
     target.stats.extend(source.stats)
     used = set(plane.events.kind[chosen].tolist())
     target.event_metadata.extend(entry for entry in source.event_metadata if entry.id in used or not len(chosen))
-    for line, of in zip(plane.lines, source.lines):
+    for line, raw in zip(plane.lines, source.lines):
         rows = np.flatnonzero(chosen[line.first : line.last]).tolist()
         if rows:
+            of = plane_messages()["Line"].FromString(raw)
             events = of.events
-            added = target.lines.add(id=of.id, name=of.name, display_name=of.display_name, timestamp_ns=of.timestamp_ns)
-            added.events.extend(events[row] for row in rows)
+            part = type(of)(id=of.id, name=of.name, display_name=of.display_name, timestamp_ns=of.timestamp_ns)
+            part.events.extend(events[row] for row in rows)
+            target.lines.append(part.SerializeToString())

@@ -156,7 +156,7 @@ def _clocks(trace: Trace) -> Iterator[Finding]:
 def _times(trace: Trace, scheduling_expected: bool) -> Iterator[Finding]:
     if not trace.n:
         return
-    unknown = int(np.count_nonzero((trace.start < 0) & (trace.kind != NodeKind.REPEAT)))
+    unknown = int(np.count_nonzero(~trace.drawn & (trace.kind != NodeKind.REPEAT)))
     if unknown:
         severity, message, remedy = NOTES["bad_times"]
         yield finding("bad_times", severity, f"{message} ({unknown:,} nodes.)", remedy)

@@ -19,7 +19,7 @@ from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.host_events import FunctionCall, HostEvents
 from tftracer.trace.decode.labels import parse_received
-from tftracer.trace.decode.xspace import XLA_HOST
+from tftracer.trace.decode.profile_xla import XLA_HOST
 from tftracer.trace.model import NodeKind, Trace, TraceContext
 
 MAX_EVIDENCE = 50

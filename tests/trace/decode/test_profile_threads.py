@@ -1,0 +1,47 @@
+"""What other threads did beside a profiled step is drawn, and counted nowhere."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import plain_protobuf
+import pytest
+
+from tftracer.trace.answers import Answers
+from tftracer.trace.model import NodeKind, TraceContext
+
+TWO_THREADS = ["two_threads_tf2.15.xplane.pb.xz", "two_threads_tf2.21.xplane.pb.xz"]
+#: What the other thread runs, and the step does not (record.py).
+ELSEWHERE = {"Relu", "Cumsum"}
+
+
+@pytest.mark.parametrize("name", TWO_THREADS)
+def test_ops_of_another_threads_calls_are_no_part_of_the_step(name: str) -> None:
+    """Four products and four Relus a call there, and an eager op; three products in the step."""
+    answers = Answers(plain_protobuf.content(name), TraceContext())
+    trace = answers.trace
+    kinds = Counter((trace.ops[trace.op[i]], int(trace.kind[i]) == NodeKind.OUTSIDE) for i in range(trace.n))
+    assert all(kinds[op, True] > 0 and kinds[op, False] == 0 for op in ELSEWHERE)
+    assert (kinds["_MklMatMul", False], kinds["Tanh", False], kinds["Tanh", True]) == (3, 3, 0)
+    assert kinds["_MklMatMul", True] == kinds["Relu", True]
+    assert not {row["key"] for row in answers.ops("type")["rows"]} & ELSEWHERE
+    assert {step["op"] for step in answers.critical_path()["steps"]}.isdisjoint(ELSEWHERE)
+    assert answers.verdict()["step_ns"] == answers.budget()["step_ns"] == trace.duration_ns
+    (lane,) = [lane for lane in answers.timeline()["lanes"] if lane["kind"] == "outside"]
+    assert lane["slices"] == sum(count for (_, outside), count in kinds.items() if outside)
+    assert sum(lane["slices"] for lane in answers.timeline()["lanes"]) == trace.n
+
+
+def test_what_ran_behind_the_call_is_drawn_and_counted_nowhere() -> None:
+    """Keras looks at the next batch when the step is over: two eager ops."""
+    answers = Answers(plain_protobuf.content("convnet_tf2.21.xplane.pb"), TraceContext())
+    trace = answers.trace
+    behind = [i for i in range(trace.n) if trace.kind[i] == NodeKind.OUTSIDE]
+    assert {trace.ops[trace.op[i]] for i in behind} == {"OptionalHasValue", "OptionalGetValue"}
+    assert trace.duration_ns == max(int(trace.end[i]) for i in range(trace.n) if i not in behind)
+    assert all(int(trace.start[i]) > trace.duration_ns for i in behind)
+    assert not {row["key"] for row in answers.ops("type")["rows"]} & {"OptionalHasValue", "OptionalGetValue"}
+    assert answers.budget()["whole"]["busy_ns"] <= trace.duration_ns
+    (lane,) = [lane for lane in answers.timeline()["lanes"] if lane["kind"] == "outside"]
+    assert (lane["title"], lane["slices"], lane["collapsed"]) == ("CPU outside the step", 2, True)
+    assert answers.node(behind[0])["slack_ns"] == -1.0

@@ -1,0 +1,183 @@
+"""XLA's modules in a profile (the plane ``/host:metadata``): which of the framework's ops an HLO op comes from, and its text.
+
+Modules are parsed when one of their ops is asked for. One that cannot be read counts as missing.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from tftracer.trace.decode.private_messages import BYTES, INT, Schema, message_classes
+from tftracer.trace.decode.xplane import Space, decoded
+
+PLANE = "/host:metadata"
+#: Lines of a fused computation that a text shows.
+MAX_LINES = 400
+
+#: Parts of hlo.proto and xla_data.proto.
+_SCHEMA: Schema = {
+    "HloProto": [("module", 1, "Module", False)],
+    "Module": [("name", 1, BYTES, False), ("computations", 3, "Computation", True)],
+    "Computation": [
+        ("name", 1, BYTES, False),
+        ("instructions", 2, "Instruction", True),
+        ("id", 5, INT, False),
+        ("root", 6, INT, False),
+    ],
+    "Instruction": [
+        ("name", 1, BYTES, False),
+        ("opcode", 2, BYTES, False),
+        ("shape", 3, "Shape", False),
+        ("metadata", 7, "OpMetadata", False),
+        ("fusion_kind", 11, BYTES, False),
+        ("custom_call_target", 28, BYTES, False),
+        ("id", 35, INT, False),
+        ("operands", 36, INT, True),
+        ("called", 38, INT, True),
+    ],
+    "Shape": [("element_type", 2, INT, False), ("dimensions", 3, INT, True), ("tuple", 4, "Shape", True)],
+    "OpMetadata": [
+        ("op_type", 1, BYTES, False),
+        ("op_name", 2, BYTES, False),
+        ("source_file", 3, BYTES, False),
+        ("source_line", 4, INT, False),
+    ],
+}
+_TYPES = [
+    "?",
+    "pred",
+    "s8",
+    "s16",
+    "s32",
+    "s64",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "f16",
+    "f32",
+    "f64",
+    "tuple",
+    "opaque",
+    "c64",
+    "bf16",
+]
+_TYPES += ["token", "c128", "f8e5m2", "f8e4m3fn", "s4", "u4"]
+_TUPLE = 13
+_NUMBERED = re.compile(r"\.\d+$")
+
+
+@functools.lru_cache(maxsize=1)
+def hlo_messages() -> dict[str, Any]:
+    return message_classes("tftracer.hlo", _SCHEMA)
+
+
+@dataclass
+class Module:
+    """One compiled program."""
+
+    name: str
+    instructions: dict[str, Any] = field(default_factory=dict)  # by name
+    by_id: dict[int, Any] = field(default_factory=dict)
+    computations: dict[int, Any] = field(default_factory=dict)
+
+    def op_name(self, hlo_op: str) -> str:
+        """The framework's op that an HLO op comes from, ``model/dense/MatMul``; "" where the module does not tell."""
+        instruction = self.instructions.get(hlo_op)
+        return decoded(instruction.metadata.op_name) if instruction is not None else ""
+
+    def text(self, hlo_op: str) -> str:
+        """An HLO op with the computations that it calls, as XLA prints them; "" for one that is not in the module."""
+        instruction = self.instructions.get(hlo_op)
+        if instruction is None:
+            return ""
+        lines = [self._line(instruction)]
+        for number in instruction.called:
+            computation = self.computations.get(number)
+            if computation is not None:
+                lines += ["", f"%{decoded(computation.name)} {{", *self._body(computation), "}"]
+        return "\n".join(lines[:MAX_LINES] + ["..."] * (len(lines) > MAX_LINES))
+
+    def _body(self, computation: Any) -> Iterator[str]:
+        for instruction in computation.instructions:
+            root = "ROOT " if instruction.id == computation.root else ""
+            yield f"  {root}{self._line(instruction)}"
+
+    def _line(self, instruction: Any) -> str:
+        operands = ", ".join(
+            f"%{decoded(one.name)}" for number in instruction.operands if (one := self.by_id.get(number)) is not None
+        )
+        text = f"%{decoded(instruction.name)} = {shape_text(instruction.shape)} {decoded(instruction.opcode)}({operands})"
+        metadata = instruction.metadata
+        extras = {
+            "kind": decoded(instruction.fusion_kind),
+            "custom_call_target": decoded(instruction.custom_call_target),
+            "calls": ", ".join(
+                f"%{decoded(one.name)}" for number in instruction.called if (one := self.computations.get(number))
+            ),
+            "op_name": decoded(metadata.op_name),
+            "source": f"{decoded(metadata.source_file)}:{metadata.source_line}" if metadata.source_file else "",
+        }
+        return text + "".join(f", {name}={value}" for name, value in extras.items() if value)
+
+
+def hlo_kind(hlo_op: str) -> str:
+    """`fusion` of `fusion.12`."""
+    return _NUMBERED.sub("", hlo_op)
+
+
+def shape_text(shape: Any, depth: int = 0) -> str:
+    """``f32[32,10]``, ``(f32[2], s32[])``."""
+    if shape.element_type == _TUPLE and depth < 4:
+        return "(" + ", ".join(shape_text(part, depth + 1) for part in shape.tuple) + ")"
+    name = _TYPES[shape.element_type] if 0 <= shape.element_type < len(_TYPES) else "?"
+    return f"{name}[{','.join(map(str, shape.dimensions))}]"
+
+
+class Modules:
+    """The modules of a profile, by the number of the program or, where an event has none, by name."""
+
+    def __init__(self, space: Space) -> None:
+        plane = space.plane(PLANE)
+        self._raw: dict[int, bytes] = {}
+        self._ids: dict[str, int] = {}
+        self._parsed: dict[int, Module] = {}
+        for number, metadata in plane.metadata.items() if plane else ():
+            contents = [stat.bytes_value for stat in metadata.stats if stat.bytes_value]
+            if contents:
+                self._raw[number] = contents[0]
+                self._ids[decoded(metadata.name).rpartition("(")[0]] = number
+
+    def module(self, program: int, name: str) -> Module | None:
+        number = program if program in self._raw else self._ids.get(name)
+        if number is None:
+            return None
+        if number not in self._parsed:
+            self._parsed[number] = _module(self._raw[number])
+        return self._parsed[number]
+
+    def name_of(self, program: int, module: str, hlo_op: str, op_name: str = "") -> str:
+        """A node's name: the HLO op in the scope of the framework's op that it comes from, else in that of its module."""
+        known = self.module(program, module)
+        scope = (known.op_name(hlo_op) if known else "") or op_name or module
+        return f"{scope}/{hlo_op}" if scope else hlo_op
+
+
+def _module(raw: bytes) -> Module:
+    try:
+        proto = hlo_messages()["HloProto"].FromString(raw).module
+    except DecodeError:
+        return Module("")
+    module = Module(decoded(proto.name))
+    for computation in proto.computations:
+        module.computations[computation.id] = computation
+        for instruction in computation.instructions:
+            module.instructions.setdefault(decoded(instruction.name), instruction)
+            module.by_id[instruction.id] = instruction
+    return module

@@ -1,0 +1,41 @@
+"""Classes of protobuf messages from a table of their fields, in a pool of their own, which cannot clash with TensorFlow's.
+
+A table holds the fields that are read, and no others; what is not in it is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Union
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+_FIELD = descriptor_pb2.FieldDescriptorProto
+INT, UINT, REAL, BYTES = _FIELD.TYPE_INT64, _FIELD.TYPE_UINT64, _FIELD.TYPE_DOUBLE, _FIELD.TYPE_BYTES
+#: message -> its fields: (name, number, type or message, repeated). Maps are what they are on the wire, lists of entries.
+Schema = Mapping[str, Sequence[tuple[str, int, Union[int, str], bool]]]
+
+
+def message_classes(package: str, schema: Schema) -> dict[str, Any]:
+    """The class of each message of the table."""
+    file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto3")
+    for name, columns in schema.items():
+        message = file.message_type.add(name=name)
+        for column, number, kind, repeated in columns:
+            label = _FIELD.LABEL_REPEATED if repeated else _FIELD.LABEL_OPTIONAL
+            added = message.field.add(name=column, number=number, label=label)
+            if isinstance(kind, str):
+                added.type, added.type_name = _FIELD.TYPE_MESSAGE, f".{package}.{kind}"
+            else:
+                added.type = kind  # type: ignore[assignment]
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(file.SerializeToString())
+    return {name: _class_of(pool, f"{package}.{name}") for name in schema}
+
+
+def _class_of(pool: Any, name: str) -> Any:
+    descriptor = pool.FindMessageTypeByName(name)
+    factory: Any = message_factory
+    if hasattr(factory, "GetMessageClass"):
+        return factory.GetMessageClass(descriptor)
+    return factory.MessageFactory(pool).GetPrototype(descriptor)  # protobuf 3.20

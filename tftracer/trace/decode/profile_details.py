@@ -1,0 +1,85 @@
+"""All that a profile says of one node: the stats of its event, and an HLO op's text. Read again from the bytes when asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from tftracer.trace.arrays.types import Int32, Int64
+from tftracer.trace.decode.hlo import Modules
+from tftracer.trace.decode.wire import LEN, fields
+from tftracer.trace.decode.xplane import EVENT_STATS, Plane, Space, plane_messages, read_space, value_of
+
+#: How the profiler writes what belongs together: ``regs:32 static_shared:0 grid:16,1,1 block:512,1,1 occ_pct:100``.
+_PACKED = ("kernel_details", "memcpy_details")
+_PART = re.compile(r"(\w+):(\S*)")
+_WORDS = {
+    "regs": "registers a thread",
+    "registers_per_thread": "registers a thread",
+    "static_shared": "static shared memory, bytes",
+    "static_shared_memory_usage": "static shared memory, bytes",
+    "dynamic_shared": "dynamic shared memory, bytes",
+    "dynamic_shared_memory_usage": "dynamic shared memory, bytes",
+    "shm": "shared memory, bytes",
+    "group_mem": "shared memory, bytes",
+    "private_mem": "private memory, bytes",
+    "grid": "grid",
+    "block": "block",
+    "occ_pct": "occupancy, %",
+    "size": "bytes",
+    "dest": "destination",
+    "async": "asynchronous",
+}
+#: Numbers by which the profiler joins events, and what the node tells already.
+_HIDDEN = frozenset(("_c", "_ct", "_p", "_pt", "_r", "device_ordinal", "run_id"))
+MAX_TEXT = 2_000
+
+
+@dataclass
+class ProfileDetails:
+    """``plane``, ``row``: of each node, which plane of the space its event is of, and which event of it."""
+
+    raw: bytes
+    plane: Int32
+    row: Int64
+
+    @cached_property
+    def _space(self) -> Space:
+        return read_space(self.raw)
+
+    @cached_property
+    def _modules(self) -> Modules:
+        return Modules(self._space)
+
+    def facts(self, node: int) -> list[tuple[str, str]]:
+        """(name, value) of the stats of a node's event."""
+        plane = self._space.planes[int(self.plane[node])]
+        return [fact for name, text in self._stats(plane, int(self.row[node])).items() for fact in _told(name, text)]
+
+    def hlo(self, node: int) -> str:
+        """The text of the HLO op that a node ran, "" for others."""
+        stats = self._stats(self._space.planes[int(self.plane[node])], int(self.row[node]))
+        program = stats.get("program_id", "")
+        module = self._modules.module(int(program) if program.isdigit() else -1, stats.get("hlo_module", ""))
+        return module.text(stats.get("hlo_op", "")) if module is not None else ""
+
+    def _stats(self, plane: Plane, row: int) -> dict[str, str]:
+        events = plane.events
+        kind = plane.stats_of_kind(int(events.kind[row])) if int(events.kind[row]) in plane.metadata else {}
+        found = {name: str(value) for name, value in kind.items()}
+        raw = events.raw[int(events.stats[row]) : int(events.end[row])]
+        for one in fields(raw, 0, len(raw)):
+            if one.number == EVENT_STATS and one.wire == LEN:
+                stat = plane_messages()["Stat"].FromString(raw[one.offset : one.offset + one.size])
+                found[plane.stat_names.get(stat.metadata_id, "")] = str(value_of(stat, plane.stat_names))[:MAX_TEXT]
+        return found
+
+
+def _told(name: str, text: str) -> Iterator[tuple[str, str]]:
+    if name in _PACKED:
+        for key, value in _PART.findall(text):
+            yield _WORDS.get(key, key.replace("_", " ")), value
+    elif name and name not in _HIDDEN:
+        yield name.replace("_", " "), text

@@ -1,0 +1,185 @@
+"""What a profile's devices did: kernels and copies on a GPU's streams, joined to the host's calls that launched them.
+
+A launch on the host and what it puts on a device carry the same correlation id. Ops within which work was launched are
+launches; lines of a device that say again what its streams hold become repeating devices.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tftracer.trace.arrays.strings import Hasher
+from tftracer.trace.arrays.types import Bool, Int64
+from tftracer.trace.decode.device_names import parse_device
+from tftracer.trace.decode.hlo import Modules, hlo_kind
+from tftracer.trace.decode.profile_nodes import Nodes, innermost
+from tftracer.trace.decode.profile_steps import Step
+from tftracer.trace.decode.xplane import HOST, Plane, Space
+from tftracer.trace.decode.xplane_stats import Stat, alike, having, stats_of
+from tftracer.trace.model import UNKNOWN_TIME, Device, DeviceKind
+
+_STREAM = re.compile(r"Stream #(\d+)(?:\((.*)\))?")
+_SIZE = re.compile(r"(?:^|\s)size:(\d+)")
+#: On a device without streams (a TPU), the line that holds its work; the others repeat it.
+_WORK_LINES = ("XLA Ops", "TensorFlow Ops")
+_STATS = ("tf_op", "annotation", "hlo_op", "hlo_module", "name", "memcpy_details", "kernel_details")
+
+
+def is_device(plane: Plane) -> bool:
+    return plane.name.startswith("/device:")
+
+
+@dataclass
+class Launches:
+    """The host's calls that put work on a device, by their correlation ids."""
+
+    host: Plane | None
+    rows: Int64  # events of the host's plane, by correlation id
+    correlation: Int64  # ascending
+    of_plane: dict[int, tuple[Int64, Int64]]  # place of a device's plane -> (its events that were launched, the launches)
+
+    @classmethod
+    def of(cls, space: Space) -> Launches:
+        host = space.plane(HOST)
+        rows, stat = having(host, "correlation_id") if host else (np.zeros(0, np.int64), None)
+        correlation = stat.number if stat else rows
+        order = np.argsort(correlation, kind="stable")
+        launches = cls(host, rows[order], correlation[order], {})
+        for place, plane in enumerate(space.planes):
+            if is_device(plane) and len(rows):
+                launches.of_plane[place] = launches._joined(plane)
+        return launches
+
+    def _joined(self, plane: Plane) -> tuple[Int64, Int64]:
+        rows, stat = having(plane, "correlation_id")
+        at = np.minimum(np.searchsorted(self.correlation, stat.number), len(self.correlation) - 1)
+        known = self.correlation[at] == stat.number
+        return rows[known], self.rows[at[known]]
+
+    def by_device(self, space: Space) -> list[tuple[str, Int64]]:
+        """(device, the host's events that put work on it)."""
+        return [
+            (space.planes[place].name, np.unique(launches)) for place, (_, launches) in self.of_plane.items() if len(launches)
+        ]
+
+
+@dataclass
+class DeviceNodes:
+    """What is known of the devices' nodes from their launches."""
+
+    nodes: list[Int64] = field(default_factory=list)
+    launches: list[Int64] = field(default_factory=list)  # the host's events
+
+    def add(self, rows: Int64, nodes: Int64, joined: tuple[Int64, Int64]) -> None:
+        """rows: ascending. joined: events of the device's plane, and the events of the host's that launched them."""
+        events, launches = joined
+        at = np.minimum(np.searchsorted(rows, events), max(len(rows) - 1, 0))
+        here = rows[at] == events if len(rows) else np.zeros(len(events), np.bool_)
+        self.nodes.append(nodes[at[here]])
+        self.launches.append(launches[here])
+
+    def columns(self, n: int, host: Plane | None, op_rows: Int64, op_nodes: Int64) -> tuple[Int64, Int64]:
+        """([n] the node that launched each, -1: none known; [n] when that was, as the profile has it, or UNKNOWN_TIME)."""
+        launch, moment = np.full(n, -1, np.int64), np.full(n, UNKNOWN_TIME, np.int64)
+        nodes, rows = (np.concatenate([np.zeros(0, np.int64), *parts]) for parts in (self.nodes, self.launches))
+        if host is not None and len(nodes):
+            within = innermost(host, op_rows, rows)
+            moment[nodes] = host.events.start[rows]
+            launch[nodes[within >= 0]] = op_nodes[within[within >= 0]]
+        return launch, moment
+
+
+def add_device(
+    nodes: Nodes, plane: Plane, place: int, launches: Launches, modules: Modules, step: Step | None, found: DeviceNodes
+) -> None:
+    """``place``: the plane's in the space."""
+    joined = launches.of_plane.get(place, (np.zeros(0, np.int64), np.zeros(0, np.int64)))
+    outside = _outside(plane, launches.host, joined, step)
+    streams = [_STREAM.fullmatch(line.name) for line in plane.lines]
+    work = None if any(streams) else next((name for name in _WORK_LINES if name in [line.name for line in plane.lines]), None)
+    for line, stream in zip(plane.lines, streams):
+        rows = np.arange(line.first, line.last)
+        if len(rows):
+            device = _stream(plane, stream) if stream else _other_line(plane, line.name, line.name == work)
+            new = _add_work(nodes, plane, place, rows, nodes.device(device), modules, outside[rows])
+            if not device.repeats:
+                found.add(rows, new, joined)
+
+
+def _outside(plane: Plane, host: Plane | None, joined: tuple[Int64, Int64], step: Step | None) -> Bool:
+    """[events] what was launched before or behind the step; without a known launch, what ran then."""
+    events = plane.events
+    if step is None or host is None:
+        return np.zeros(len(events), np.bool_)
+    moment, until = events.start.copy(), events.until
+    moment[joined[0]] = until[joined[0]] = host.events.start[joined[1]]
+    before: Bool = until < step.start
+    result: Bool = before if step.lasting else before | (moment >= step.end)
+    return result
+
+
+def _stream(plane: Plane, stream: re.Match[str]) -> Device:
+    detail = f"<{stream.group(2)}>" if stream.group(2) else ""
+    return parse_device(f"{plane.name}/stream:{stream.group(1)}{detail}")
+
+
+def _other_line(plane: Plane, name: str, is_work: bool) -> Device:
+    unit = plane.name.rsplit("/device:", 1)[-1]
+    kind = parse_device(plane.name).kind if is_work else DeviceKind.REPEAT
+    return Device(f"{plane.name}/{name}", f"{unit} {name}", kind, parent=plane.name, repeats=not is_work)
+
+
+def _add_work(nodes: Nodes, plane: Plane, place: int, rows: Int64, device: int, modules: Modules, outside: Bool) -> Int64:
+    """Kernels and copies of one line: named after the op that launched them, or their HLO op, or themselves."""
+    stats = stats_of(plane, rows, [*_STATS, "program_id"])
+    hasher = Hasher.random()
+    keys = [stats[name].keys(hasher) for name in _STATS]
+    group, first = alike(plane.events.kind[rows].view(np.uint64), stats["program_id"].number.view(np.uint64), *keys)
+    texts = [_Work.of(plane, int(rows[row]), stats, row, modules) for row in first.tolist()]
+    return nodes.add(
+        plane,
+        place,
+        rows,
+        device=device,
+        name=nodes.names.each([one.name for one in texts])[group],
+        op=nodes.ops.each([one.op for one in texts])[group],
+        label=nodes.labels.each([one.label for one in texts])[group],
+        bytes=np.array([one.bytes for one in texts], np.int64)[group],
+        outside=outside,
+    )
+
+
+@dataclass
+class _Work:
+    """What the stats of a kernel or a copy say of it."""
+
+    name: str
+    op: str
+    label: str
+    bytes: int
+
+    @classmethod
+    def of(cls, plane: Plane, event: int, stats: dict[str, Stat], row: int, modules: Modules) -> _Work:
+        tf_op, annotation, hlo_op, module, op_name, copy, kernel = (stats[name].text(row) for name in _STATS)
+        own = plane.kind_name(int(plane.events.kind[event]))
+        size = _SIZE.search(copy)
+        if hlo_op:
+            program = int(stats["program_id"].number[row])
+            name, op = modules.name_of(program, module, hlo_op, op_name), hlo_kind(hlo_op)
+        else:
+            name, op = _named(tf_op or annotation.split("#", 1)[0], own)
+        return cls(name, op, f"{own} {copy or kernel}".strip(), int(size.group(1)) if size else 0)
+
+
+def _named(tf_op: str, own: str) -> tuple[str, str]:
+    """(node, op type) of a kernel."""
+    if own.lower().startswith(("memcpy", "memset")):
+        return (tf_op.rsplit(":", 1)[0] or own), own
+    name, _, op = tf_op.rpartition(":")
+    if name and op:
+        return name, op
+    name, _, op = own.rpartition(":")
+    return (name, op) if name and op and "::" not in own else (own, re.split(r"[<(]", own, maxsplit=1)[0].removeprefix("void "))

@@ -1,0 +1,37 @@
+"""The graph of a profiled step, from what tftracer puts beside the profile: the functions that the step ran."""
+
+from __future__ import annotations
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from tftracer.trace.decode.descriptors import message_class
+from tftracer.trace.decode.function_graph import inlined, without_numbers
+from tftracer.trace.decode.profile_host import TF_DATA
+from tftracer.trace.decode.xplane import Plane, decoded
+from tftracer.trace.model import DeviceKind, Trace
+
+
+def graph_of(plane: Plane, trace: Trace) -> bytes:
+    """The GraphDef of what ran, under the names and devices of the trace; b"" if what the plane holds makes no sense."""
+    graphs = []
+    for metadata in plane.metadata.values():
+        try:
+            library = message_class("FunctionDefLibrary").FromString(metadata.content)
+        except DecodeError:
+            continue
+        graphs.append(inlined(library, decoded(metadata.name), executed(trace)).SerializeToString())
+    return b"".join(graphs)  # protobuf reads messages behind each other as one
+
+
+def executed(trace: Trace) -> dict[str, tuple[str, str]]:
+    """``without_numbers(name)`` -> (name, device) of the host's ops and launches."""
+    kinds = (DeviceKind.CPU, DeviceKind.GPU)
+    hosts = [code for code, device in enumerate(trace.devices) if device.kind in kinds and device.name != TF_DATA]
+    rows = np.flatnonzero(np.isin(trace.device, hosts) & trace.counted)
+    pairs = np.unique(trace.device[rows].astype(np.int64) << 32 | trace.name[rows])
+    found: dict[str, tuple[str, str]] = {}
+    for pair in pairs.tolist():
+        name = trace.names[pair & 0xFFFFFFFF]
+        found.setdefault(without_numbers(name), (name, trace.devices[pair >> 32].name))
+    return found

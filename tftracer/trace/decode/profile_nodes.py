@@ -1,0 +1,167 @@
+"""The nodes of a profile as they are put together, part by part, with the event that each comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tftracer.trace.arrays.strings import StringTable
+from tftracer.trace.arrays.types import Bool, Int64
+from tftracer.trace.decode.xplane import Plane, decoded
+from tftracer.trace.model import Device
+
+#: (node, op type) that an event of a kind stands for, by the kind's name and display name; None for no node.
+Named = Callable[[str, str], "tuple[str, str] | None"]
+#: Ids of kinds of events up to this are looked up in a table; the profiler numbers them from 1.
+_SMALL = 1 << 22
+
+
+@dataclass
+class Codes:
+    """Strings, numbered in the order in which they come."""
+
+    codes: dict[str, int] = field(default_factory=dict)
+
+    def code(self, text: str) -> int:
+        return self.codes.setdefault(text, len(self.codes))
+
+    def each(self, texts: list[str]) -> Int64:
+        return np.array([self.code(text) for text in texts], np.int64)
+
+    def table(self) -> StringTable:
+        return StringTable.of(list(self.codes))
+
+
+@dataclass
+class Nodes:
+    """The columns as they grow."""
+
+    devices: dict[str, Device] = field(default_factory=dict)
+    names: Codes = field(default_factory=Codes)
+    ops: Codes = field(default_factory=Codes)
+    labels: Codes = field(default_factory=lambda: Codes({"": 0}))
+    parts: list[dict[str, Int64]] = field(default_factory=list)
+    n: int = 0
+
+    def device(self, device: Device) -> int:
+        self.devices.setdefault(device.name, device)
+        return list(self.devices).index(device.name)
+
+    def add(self, plane: Plane, place: int, rows: Int64, **columns: Int64 | Bool | int) -> Int64:
+        """The numbers of the nodes of these events.
+
+        place: the plane's in the space. columns, each [rows] or one for all: device, name, op, label, bytes, outside; start and
+        end, where they are not the event's. What is left out is 0.
+        """
+        events = plane.events
+        threads = np.array([line.id & 0xFFFFFFFFFFFF for line in plane.lines] or [0], np.int64)
+        given = {"start": events.start[rows], "end": events.until[rows], "thread": threads[events.line[rows]], **columns}
+        part = {name: np.broadcast_to(np.asarray(given.get(name, 0), np.int64), len(rows)) for name in COLUMNS}
+        self.parts.append({**part, "plane": np.full(len(rows), place), "row": rows})
+        self.n += len(rows)
+        return np.arange(self.n - len(rows), self.n)
+
+    def column(self, name: str) -> Int64:
+        return np.concatenate([np.zeros(0, np.int64), *(part[name] for part in self.parts)])
+
+
+COLUMNS = ("device", "name", "op", "label", "bytes", "outside", "start", "end", "thread")
+
+
+class Kinds:
+    """What the events of a plane stand for: asked once a kind, not once an event."""
+
+    def __init__(self, nodes: Nodes, plane: Plane, named: Named) -> None:
+        ids, names, ops = [-1], [0], [0]
+        for number, metadata in plane.metadata.items():
+            pair = named(decoded(metadata.name), decoded(metadata.display_name))
+            if pair:
+                ids.append(number)
+                names.append(nodes.names.code(pair[0]))
+                ops.append(nodes.ops.code(pair[1]))
+        self.names, self.ops = np.array(names, np.int64), np.array(ops, np.int64)
+        self._which = kind_table(plane, ids[1:])
+
+    def rows(self) -> Int64:
+        return np.flatnonzero(self._which)
+
+    def name(self, rows: Int64) -> Int64:
+        return self.names[self._which[rows]]
+
+    def op(self, rows: Int64) -> Int64:
+        return self.ops[self._which[rows]]
+
+
+def kind_table(plane: Plane, ids: list[int]) -> Int64:
+    """[events] the place in ``ids`` of each event's kind, from 1; 0 for other kinds."""
+    kinds = plane.events.kind
+    if len(kinds) and int(kinds.min()) >= 0 and int(kinds.max()) < _SMALL:
+        table = np.zeros(int(kinds.max()) + 1, np.int64)
+        for place, number in enumerate(ids, 1):
+            if 0 <= number < len(table):
+                table[number] = place
+        return table[kinds]
+    order = np.argsort(np.array(ids, np.int64), kind="stable") if ids else np.zeros(0, np.int64)
+    values = np.array(ids, np.int64)[order]
+    at = np.minimum(np.searchsorted(values, kinds), max(len(values) - 1, 0))
+    return np.where(values[at] == kinds, order[at] + 1, 0) if len(values) else np.zeros(len(kinds), np.int64)
+
+
+def of_kinds(plane: Plane, *names: bytes) -> Int64:
+    """The events of the kinds of these names, ascending."""
+    return np.flatnonzero(kind_table(plane, plane.kinds(*names)))
+
+
+def innermost(plane: Plane, outer: Int64, rows: Int64) -> Int64:
+    """[rows] which of the events ``outer`` began last on the same line before each began, if it had not ended; -1 for none."""
+    found = _last_before(plane, outer, rows)
+    return np.where((found >= 0) & _reaches(plane, outer, found, rows), found, -1)
+
+
+def outermost(plane: Plane, outer: Int64, rows: Int64) -> Int64:
+    """[rows] which of the events ``outer`` holds each event, of several the outermost; -1 for none."""
+    events = plane.events
+    order = outer[np.lexsort((-events.duration[outer], events.start[outer], events.line[outer]))]
+    reached = _running_end(plane, order)
+    top = order[
+        np.append(True, (events.line[order[1:]] != events.line[order[:-1]]) | (events.start[order[1:]] >= reached[:-1]))[
+            : len(order)
+        ]
+    ]
+    found = innermost(plane, top, rows)
+    place = np.searchsorted(outer, top)
+    return np.where(found >= 0, place[np.maximum(found, 0)], -1) if len(top) else found
+
+
+def _running_end(plane: Plane, order: Int64) -> Int64:
+    """The latest end so far on each line; ``order`` is by line and start."""
+    events = plane.events
+    until, line = events.until[order], events.line[order].astype(np.int64)
+    if not len(order):
+        return until
+    low, stride = int(until.min()), int(until.max() - until.min()) + 1
+    reached: Int64 = np.maximum.accumulate(until - low + line * stride) - line * stride + low
+    return reached
+
+
+def _reaches(plane: Plane, outer: Int64, found: Int64, rows: Int64) -> Bool:
+    if not len(outer):
+        return np.zeros(len(rows), np.bool_)
+    result: Bool = plane.events.until[outer[np.maximum(found, 0)]] >= plane.events.start[rows]
+    return result
+
+
+def _last_before(plane: Plane, outer: Int64, rows: Int64) -> Int64:
+    """[rows] the place in ``outer`` of the last that began at the same time or before on the same line; -1 for none."""
+    events = plane.events
+    if not len(outer) or not len(rows):
+        return np.full(len(rows), -1, np.int64)
+    low = min(int(events.start[outer].min()), int(events.start[rows].min()))
+    stride = max(int(events.start[outer].max()), int(events.start[rows].max())) - low + 1
+    key = events.line[outer].astype(np.int64) * stride + (events.start[outer] - low)
+    order = np.argsort(key, kind="stable")
+    at = np.searchsorted(key[order], events.line[rows].astype(np.int64) * stride + (events.start[rows] - low), "right") - 1
+    last = order[np.maximum(at, 0)]
+    return np.where((at >= 0) & (events.line[outer[last]] == events.line[rows]), last, -1)

@@ -1,0 +1,125 @@
+"""Which ops of a profile's host the traced step ran, and which ran beside it.
+
+TensorFlow's executor says for each turn (``ExecutorState::Process``) which run of a function it works for, by a step id; calls of
+functions (``FunctionRun``) give these ids out. The step's own are those of calls on its thread, and of calls within its turns.
+Calls that tf.data makes are the input pipeline's. What lies before or behind the step, and what runs for other calls, is other
+work: of another thread that trains, evaluates, or saves.
+"""
+
+from __future__ import annotations
+
+import enum
+from functools import cached_property
+
+import numpy as np
+
+from tftracer.trace.arrays.types import Bool, Int8, Int64
+from tftracer.trace.decode.profile_nodes import of_kinds, outermost
+from tftracer.trace.decode.profile_steps import Step
+from tftracer.trace.decode.xplane import Plane
+from tftracer.trace.decode.xplane_stats import Stat, stats_of
+
+_TURN, _REMOTE = b"ExecutorState::Process", b"RemoteCallOp"
+_CALLS = (b"FunctionRun", b"InstantiatedCapturedFunction::Run", b"InstantiatedCapturedFunction::RunWithBorrowedArgs")
+_NO_ID = -1  # of runs that nobody gave an id
+_INPUT_THREADS = "tf_data"
+_INPUT_FUNCTIONS = "tf_data_private_threadpool"  # threads that run the functions of map, filter and the like, and nothing else
+_ROUNDS = 8  # calls within calls within calls
+
+
+class Owner(enum.IntEnum):
+    """Whose an op is."""
+
+    STEP = 0
+    INPUT = 1  # the input pipeline's: functions that tf.data runs, for this step or for later ones
+    OTHER = 2
+
+
+class Owners:
+    """Of the events of a host's plane. ``step``: None where the profile marks none: then nothing is other work."""
+
+    def __init__(self, host: Plane, stages: Int64, step: Step | None) -> None:
+        self._host, self._stages, self._step = host, stages, step
+        self._turns = of_kinds(host, _TURN)
+        self._calls = of_kinds(host, *_CALLS)
+
+    def of(self, rows: Int64, ids: Stat | None = None) -> Int8:
+        """[rows] Owner values. ``ids``: the step ids of the events, where they carry them themselves."""
+        owner = np.zeros(len(rows), np.int8)
+        own, of_input = self._own_and_input
+        ran_for = self._turn_of(rows) if len(own) or len(of_input) else np.zeros(len(rows), np.int64)
+        if ids is not None:
+            ran_for = np.where(ids.has, ids.number, ran_for)
+        ran_for = np.where(ran_for == _NO_ID, 0, ran_for)
+        staged = (outermost(self._host, self._stages, rows) >= 0) | self._named(_INPUT_FUNCTIONS)[self._host.events.line[rows]]
+        owner[np.isin(ran_for, of_input) | (staged & ~np.isin(ran_for, own))] = Owner.INPUT
+        if self._step is not None and len(own):
+            strange = (ran_for != 0) & ~np.isin(ran_for, own) & (owner == Owner.STEP)
+            owner[strange] = self._calls_remotely
+            eager = (ran_for == 0) & (self._host.events.line[rows] != self._step.line) & self._is_eager(rows)
+            owner[eager & (owner == Owner.STEP)] = Owner.OTHER
+        owner[self.apart(rows)] = Owner.OTHER
+        return owner
+
+    def apart(self, rows: Int64) -> Bool:
+        """[rows] what lies before or behind the step."""
+        if self._step is None:
+            return np.zeros(len(rows), np.bool_)
+        events = self._host.events
+        before = events.until[rows] < self._step.start
+        result: Bool = before if self._step.lasting else before | (events.start[rows] >= self._step.end)
+        return result
+
+    def _named(self, prefix: str) -> Bool:
+        """[lines]"""
+        return np.array([line.name.startswith(prefix) for line in self._host.lines] or [False])
+
+    def _is_eager(self, rows: Int64) -> Bool:
+        kinds = [number for number, one in self._host.metadata.items() if one.name.startswith(b"EagerLocalExecute: ")]
+        return np.isin(self._host.events.kind[rows], kinds)
+
+    def _turn_of(self, rows: Int64) -> Int64:
+        """[rows] the step id of the turn that holds each event, 0 for none."""
+        turn = outermost(self._host, self._turns, rows)
+        return np.append(self._turn_ids, 0)[turn]
+
+    @cached_property
+    def _calls_remotely(self) -> Owner:
+        """Whose the runs are that nobody in the profile has called: a RemoteCall gives its function an id of its own."""
+        remote = self._turn_of(of_kinds(self._host, _REMOTE))
+        if not len(remote):
+            return Owner.OTHER
+        return Owner.INPUT if np.isin(remote, self._own_and_input[1]).all() else Owner.STEP
+
+    @cached_property
+    def _turn_ids(self) -> Int64:
+        return _ids(self._host, self._turns)
+
+    @cached_property
+    def _own_and_input(self) -> tuple[Int64, Int64]:
+        """Ids of the step's calls, and of the input pipeline's."""
+        calls, line = self._calls, self._host.events.line[self._calls]
+        of_input = self._named(_INPUT_THREADS)[line] | (outermost(self._host, self._stages, calls) >= 0)
+        mine = np.zeros(len(calls), np.bool_)
+        if self._step is not None:
+            mine = (line == self._step.line) & ~self.apart(calls)
+        if not (mine | of_input).any():
+            return calls[:0], calls[:0]
+        ids, within = _ids(self._host, calls), self._turn_of(calls)
+        own = _called_within(ids, within, mine)
+        return own, np.setdiff1d(_called_within(ids, within, of_input & ~mine), own)
+
+
+def _called_within(ids: Int64, within: Int64, first: Bool) -> Int64:
+    """The ids of some calls, and of the calls that their turns make."""
+    chosen = first
+    for _ in range(_ROUNDS):
+        more = chosen | np.isin(within, ids[chosen])
+        if (more == chosen).all():
+            break
+        chosen = more
+    return np.unique(ids[chosen])
+
+
+def _ids(host: Plane, rows: Int64) -> Int64:
+    return stats_of(host, rows, ["id"])["id"].number

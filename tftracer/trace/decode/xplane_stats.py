@@ -1,0 +1,131 @@
+"""The stats of a profile's events: named numbers and texts, read by NumPy for the events that are asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tftracer.trace.arrays.strings import Hasher, distinct
+from tftracer.trace.arrays.types import Bool, Int64, UInt64
+from tftracer.trace.arrays.window import Window
+from tftracer.trace.decode.wire import LEN, VARINT, varint, walk
+from tftracer.trace.decode.xplane import DOUBLE, EVENT_STATS, METADATA_ID, REFERENCE, Events, Plane, blocks, decoded
+
+_SEARCHED = 1 << 22  # bytes that are searched together
+
+
+@dataclass
+class Stat:
+    """One named stat of some events, [rows] each."""
+
+    plane: Plane
+    has: Bool
+    number: Int64  # an integer, or a double's bits; of a reference, the id of the stat's metadata whose name is the text
+    referring: Bool
+    offset: Int64  # of a text in the events' raw bytes
+    size: Int64
+
+    @classmethod
+    def missing(cls, plane: Plane, n: int) -> Stat:
+        number, offset, size = (np.zeros(n, np.int64) for _ in range(3))
+        return cls(plane, np.zeros(n, np.bool_), number, np.zeros(n, np.bool_), offset, size)
+
+    def text(self, row: int) -> str:
+        if self.referring[row]:
+            return self.plane.stat_names.get(int(self.number[row]), "")
+        return decoded(self.plane.events.raw[self.offset[row] : self.offset[row] + self.size[row]])
+
+    def real(self) -> npt.NDArray[np.float64]:
+        return self.number.view(np.float64)
+
+    def keys(self, hasher: Hasher) -> UInt64:
+        """[rows] the same for the same text, 0 for those that have none."""
+        keys = np.zeros(len(self.has), np.uint64)
+        direct = np.flatnonzero(self.has & ~self.referring)
+        if len(direct):
+            window = Window(self.plane.events.raw, 0, len(self.plane.events.raw))
+            keys[direct] = hasher.spans(window, self.offset[direct], self.size[direct])
+        keys[self.referring] = self.number[self.referring].view(np.uint64)
+        return keys
+
+    def only(self, rows: Bool | Int64) -> Stat:
+        return Stat(self.plane, self.has[rows], self.number[rows], self.referring[rows], self.offset[rows], self.size[rows])
+
+
+def alike(*keys: UInt64) -> tuple[Int64, Int64]:
+    """(the group of each row, the first row of each group): rows whose keys are all the same are one group."""
+    mixed = np.zeros(len(keys[0]), np.uint64)
+    for key in keys:
+        mixed *= np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+        mixed += key * np.uint64(0xD6E8FEB86659FD93)
+    codes, first = distinct(mixed)
+    return codes.astype(np.int64), first
+
+
+def texts(stat: Stat) -> tuple[Int64, list[str]]:
+    """(which of the texts each row has, the distinct texts); "" for rows that have none."""
+    if not len(stat.has):
+        return np.zeros(0, np.int64), []
+    group, first = alike(stat.keys(Hasher.random()))
+    return group, [stat.text(row) for row in first.tolist()]
+
+
+def stats_of(plane: Plane, rows: Int64, names: Sequence[str]) -> dict[str, Stat]:
+    """The named stats of the events ``rows`` (ascending)."""
+    found = {name: Stat.missing(plane, len(rows)) for name in names}
+    ids = {number: found[name] for number, name in plane.stat_names.items() if name in found}
+    if not ids or not len(rows):
+        return found
+    events = plane.events
+    for block, window, low, high in blocks(events.raw, events.stats[rows], events.end[rows]):
+        for one in walk(window, low, high):
+            which = np.flatnonzero((one.number == EVENT_STATS) & (one.wire == LEN))
+            if len(which):
+                stat = one.offset[which]
+                _read_stats(window, stat, stat + one.size[which], one.row[which] + block.start, ids)
+    return found
+
+
+def _read_stats(window: Window, start: Int64, end: Int64, owner: Int64, ids: dict[int, Stat]) -> None:
+    named, kind, value, offset, size = (np.zeros(len(start), np.int64) for _ in range(5))
+    for one in walk(window, start, end):
+        which = (one.number == METADATA_ID) & (one.wire == VARINT)
+        named[one.row[which]] = one.value[which]
+        which = (one.number >= DOUBLE) & (one.number <= REFERENCE)
+        row = one.row[which]
+        kind[row], value[row], offset[row] = one.number[which], one.value[which], one.offset[which] + window.low
+        size[row] = np.where(one.wire[which] == LEN, one.size[which], 0)
+    for number, stat in ids.items():
+        rows = np.flatnonzero(named == number)
+        of = owner[rows]
+        stat.has[of], stat.number[of], stat.referring[of] = True, value[rows], kind[rows] == REFERENCE
+        stat.offset[of], stat.size[of] = offset[rows], size[rows]
+
+
+def having(plane: Plane, name: str) -> tuple[Int64, Stat]:
+    """(the events that have a stat, ascending; the stat of each)."""
+    ids = [number for number, one in plane.stat_names.items() if one == name]
+    rows = np.unique(np.concatenate([np.zeros(0, np.int64), *(_mentioning(plane.events, number) for number in ids)]))
+    stat = stats_of(plane, rows, [name])[name]
+    return rows[stat.has], stat.only(stat.has)
+
+
+def _mentioning(events: Events, number: int) -> Int64:
+    """The events with the bytes of a metadata_id of this number in their stats: all that have the stat, and few others."""
+    wanted = np.frombuffer(bytes([METADATA_ID << 3 | VARINT]) + varint(number & (1 << 64) - 1), np.uint8)
+    text = np.frombuffer(events.raw, np.uint8)
+    found = []
+    for low in range(0, max(len(text) - len(wanted) + 1, 0), _SEARCHED):
+        high = min(low + _SEARCHED, len(text) - len(wanted) + 1)
+        there = text[low:high] == wanted[0]
+        for place in range(1, len(wanted)):
+            there &= text[low + place : high + place] == wanted[place]
+        found.append(np.flatnonzero(there) + low)
+    places = np.concatenate([np.zeros(0, np.int64), *found])
+    row = np.searchsorted(events.begin, places, "right") - 1
+    within = (row >= 0) & (places >= events.stats[row]) & (places < events.end[row]) if len(events) else np.zeros(len(row), bool)
+    return np.unique(row[within])
