@@ -20,7 +20,6 @@ class CpuAllowance:
         self._credit_s = BURST_S
         self._at, self._cpu = clock(), cpu_clock()
         self.used_up = False  # now: no sampling until some credit has come back
-        self.was_used_up = False  # at some time
         self.exceeded = False  # without any sampling, too: the watch must end
 
     def update(self) -> None:
@@ -29,7 +28,7 @@ class CpuAllowance:
         self._credit_s = min(BURST_S, self._credit_s + (at - self._at) * SHARE - (cpu - self._cpu))
         self._at, self._cpu = at, cpu
         if self._credit_s <= 0:
-            self.used_up = self.was_used_up = True
+            self.used_up = True
         elif self._credit_s > BURST_S / 4:
             self.used_up = False
         self.exceeded = self._credit_s < -BURST_S

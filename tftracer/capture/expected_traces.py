@@ -18,7 +18,7 @@ from tftracer.session.recorded_steps import RunHandle
 EXTRA = 0.01
 #: Steps are counted afresh when an expected one is so near, and it is requested when it is nearer than that: every step that
 #: begins after the request is asked for its number, which takes some microseconds.
-NEAR_NS, REQUEST_NS = 400_000_000, 60_000_000
+NEAR_NS, REQUEST_NS = 400_000_000, 100_000_000
 ASKING_NS = 15_000
 #: Slow steps that are traced of each run: a few tell what more would tell.
 MAX_TRACES = 5

@@ -24,6 +24,8 @@ CALLBACKS = [
     ("keras.callbacks", "Callback"),  # before
     ("tf_keras.src.callbacks", "Callback"),
 ]
+#: These only call others.
+NOBODY = frozenset(["CallbackList"])
 OURS = str(Path(__file__).parents[1])
 
 
@@ -63,7 +65,8 @@ def owner_of(code: CodeType) -> str:
         root = getattr(sys.modules.get(module), base, None)
         for owner in _subclasses(root) if isinstance(root, type) else ():
             if _code_of(vars(owner).get(name)) is code:
-                return "" if owner.__module__.partition(".")[0] == "tftracer" else owner.__name__
+                is_ours = owner.__module__.partition(".")[0] == "tftracer"
+                return "" if is_ours or owner.__name__ in NOBODY else owner.__name__
     return ""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import CodeType, FrameType
 
+from tftracer.capture import gc_pauses
 from tftracer.capture.frame_names import FrameNames
 from tftracer.session.recorded_stalls import FoldedStack
 
@@ -18,6 +19,8 @@ Stack = tuple[tuple[CodeType, int], ...]
 
 
 def stack_of(frame: FrameType | None) -> Stack:
+    while frame is not None and frame.f_code.co_filename == gc_pauses.__file__:
+        frame = frame.f_back  # a collection has just ended, and tells us so
     lines: list[tuple[CodeType, int]] = []
     while frame is not None and len(lines) < MAX_FRAMES:
         lines.append((frame.f_code, frame.f_lineno or 0))

@@ -65,7 +65,9 @@ class StallReports:
     def _stall(self, slow: SlowStep, watched: WatchedStep | None, gc: GcPauses | None) -> Stall:
         stacks, others = watched.folded(self._names, self._threads.names) if watched else ((), ())
         thread = watched.thread if watched else slow.thread
-        gc_s = gc.seconds(None if thread == FUNCTIONS else thread, slow.start_ns, slow.end_ns) if gc else 0.0
+        # Inside a step TensorFlow's threads may call Python functions, which wait for a collection on any thread.
+        collecting = None if slow.inside or thread == FUNCTIONS else thread
+        gc_s = gc.seconds(collecting, slow.start_ns, slow.end_ns) if gc else 0.0
         host = watched.host if watched else None
         took, expected, limit = slow.end_ns - slow.start_ns, slow.expected_ns * 1e-9, slow.limit_ns * 1e-9
         evidence = Evidence(slow.inside, took * 1e-9, expected, limit, stacks, others, gc_s, host)

@@ -152,17 +152,21 @@ class StallWatch:
 
     def _tick(self, allowance: CpuAllowance) -> None:
         now = perf_counter_ns()
-        self._close_ended(now)
+        has_ended = self._close_ended(now)
         self._open_overdue(now)
         if self._stacks:  # before anything that lets go of the GIL: a thread that held it may be at the guilty line still
             self._part("stacks", self._sample, now, allowance.used_up)
+        if has_ended:
+            self._queue.settle()  # at once, so that the next of its kind can be told ahead
         self._report()
         if now >= self._next_second_ns:
             self._next_second_ns = now + SECOND_NS
             self._each_second(now, allowance)
         self._due_ns = self._next_due(now)
 
-    def _close_ended(self, now_ns: int) -> None:
+    def _close_ended(self, now_ns: int) -> bool:
+        """Whether any has ended that was watched."""
+        has_ended = False
         for thread, watched in list(self._watched.items()):
             mark = self._under_way.get(thread)
             if watched.is_over(mark, now_ns):
@@ -171,6 +175,8 @@ class StallWatch:
                     self._given_up[thread] = mark
                 self._part("host", watched.end, self._host)
                 self._reports.ended(watched)
+                has_ended = True
+        return has_ended
 
     def _open_overdue(self, now_ns: int) -> None:
         for thread, mark in list(self._under_way.items()):
@@ -210,8 +216,6 @@ class StallWatch:
 
     def _each_second(self, now_ns: int, allowance: CpuAllowance) -> None:
         allowance.update()
-        if allowance.used_up:
-            self._say("stacks_left_out", "Some stacks of slow steps were left out: taking them had used 0.5% of a CPU core.")
         for thread, native_id in self._threads.refresh(list(self._under_way)):
             self._forget(thread, native_id)
         self._reports.end_periods()

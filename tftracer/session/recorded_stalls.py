@@ -68,7 +68,7 @@ class Cause(NamedTuple):
     ==============  ================================================================================================
     kind            evidence
     ==============  ================================================================================================
-    gc              Python's garbage collections on its thread make up half of what it took too long (``gc.callbacks``)
+    gc              Python's garbage collections make up half of what it took too long (``gc.callbacks``)
     machine         its thread waited for a CPU for half of that time, or other processes had the CPUs
     disk            its thread waited for a disk in half of the samples
     hook            half of the samples are in a method of another hook; ``name`` is its class
@@ -100,7 +100,7 @@ class Stall(NamedTuple):
     stacks: tuple[FoldedStack, ...]  # of the training thread, the most seconds first; () where it was too short or stacks are off
     other_stacks: tuple[FoldedStack, ...]  # of the other Python threads, where they ran Python of the user's
     sampled_s: float  # of its time that the stacks stand for; sampling begins some 30 ms late
-    gc_s: float  # garbage collections on its thread
+    gc_s: float  # garbage collections meanwhile: inside a step on any thread, between steps on its own
     host: HostChange | None  # over the sampled part
     is_traced: bool  # there is a trace of this step
     stacks_left_out: int  # more distinct stacks than are kept
