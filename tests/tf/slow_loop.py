@@ -160,7 +160,6 @@ def described(stall: Stall) -> dict[str, Any]:
         "file": os.path.basename(frame.file) if frame else "",  # noqa: PTH119
         "stacks": [[f"{frame.function}:{frame.line}" for frame in stack.frames[-4:]] for stack in stall.stacks[:3]],
         "others": [[frame.function for frame in stack.frames[-4:]] for stack in stall.other_stacks[:3]],
-        "host": stall.host._asdict() if stall.host else None,
         "samples": [[stack.samples, stack.waiting_samples, stack.disk_samples] for stack in stall.stacks[:3]],
         "traced": stall.is_traced,
     }
