@@ -65,6 +65,14 @@ def train(layers: int) -> None:
     step = tf.train.MomentumOptimizer(0.01, 0.9).minimize(loss, global_step=tf.train.get_or_create_global_step())
     server = TracingServer(server_port=0, spool_dir=tempfile.mkdtemp(), keep_traces=1000)
     print(server.url, flush=True)
+    stop = ends_with_input()
+    with tf.train.MonitoredTrainingSession(hooks=[server.hook]) as session:
+        while not stop.wait(0.02):  # two cores are shared with a browser
+            session.run(step)
+
+
+def ends_with_input() -> threading.Event:
+    """Set when the standard input closes."""
     stop = threading.Event()
 
     def listen() -> None:
@@ -72,14 +80,12 @@ def train(layers: int) -> None:
         stop.set()
 
     threading.Thread(target=listen, daemon=True).start()
-    with tf.train.MonitoredTrainingSession(hooks=[server.hook]) as session:
-        while not stop.wait(0.02):  # two cores are shared with a browser
-            session.run(step)
+    return stop
 
 
 @contextmanager
-def training(layers: int) -> Iterator[str]:
-    command = [str(TRAINING), __file__, "--train", str(layers)]
+def training(*command: str) -> Iterator[str]:
+    """A training that says its URL first and ends with its standard input."""
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
@@ -125,7 +131,7 @@ def measure(layers: int, folder: Path) -> None:
     from bench_page import browser
 
     raw = folder / f"{layers}.pb"
-    with training(layers) as url:
+    with training(str(TRAINING), __file__, "--train", str(layers)) as url:
         with browser() as opened:
             page = opened.new_page(viewport={"width": 1400, "height": 860})
             page.add_init_script(OPENS)

@@ -18,11 +18,13 @@ bench() {  # bench ENVIRONMENT SCRIPT [ARGUMENT...]
 bench tf221 make_traces.py
 bench tf221 bench_hook.py
 bench tf221 bench_functions.py
+bench tf221 bench_fit.py
 bench view bench_decode.py
 bench view bench_analyses.py
 bench tf215 bench_exports.py
 bench view bench_page.py
 bench view bench_live_page.py
+bench view bench_live_profile.py
 bench tf221 bench_training.py
 bench tf221 bench_flood.py
 bench tf221 bench_gil.py

@@ -149,6 +149,19 @@ class TracingServer:
             self._hook = make_hook(self.recorder)
         return self._hook
 
+    @property
+    def callback(self) -> Any:
+        """A Keras callback for ``fit(callbacks=[server.callback])``: traces say of which epoch their step was.
+
+        Steps of Keras are listed, timed and traced without it. It has no methods for batches, so Keras 3 runs as without it.
+
+        Raises:
+            MissingTensorFlowError: TensorFlow cannot be imported.
+        """
+        from tftracer.capture.keras_callback import make_callback
+
+        return make_callback(self.functions.set_note)
+
     def record_all_sessions(self) -> None:
         """Records every call of every TensorFlow session from now on, so that :attr:`hook` is not needed (:func:`hook_inject`).
 

@@ -16,22 +16,24 @@ def test_no_fault_of_the_tracer_reaches_a_function(tmp_path: Path) -> None:
         """
 import gc, inspect, logging
 from tftracer.capture import function_identity, function_runs, function_traces, functions, profiler
-from tftracer.capture import step_queue, trace_requests
+from tftracer.capture import keras_steps, step_queue, trace_requests
 logging.getLogger("tftracer").setLevel(logging.CRITICAL)
 @tf.function
 def step(x):
     return x * 2.0
 step(tf.constant(1.0))
 model = network()
+eager = network(run_eagerly=True)
+x, y = np.ones((4, 8), np.float32), np.ones((4, 1), np.float32)
 data = batches(2)
 model.fit(data, verbose=0)
 runs()
 from tftracer.capture.step_queue import StepQueue
 from tftracer.session.recorded_steps import Capture
-entries = {"watch", "wrap", "_call", "_flat", "step", "begin_step", "end_step", "record", "_quietly", "eager_test"}
-entries |= {"named", "failed", "switch_off"}
+entries = {"watch", "wrap", "_call", "_flat", "step", "begin_step", "end_step", "record", "quietly", "eager_test"}
+entries |= {"named", "failed", "switch_off", "is_within_step", "_run"}
 targets = []
-modules = (function_identity, function_runs, function_traces, functions, profiler, step_queue, trace_requests)
+modules = (function_identity, function_runs, function_traces, functions, profiler, keras_steps, step_queue, trace_requests)
 for module in modules:
     holders = [module, *(kind for _, kind in inspect.getmembers(module, inspect.isclass) if kind.__module__ == module.__name__)]
     for holder in holders:
@@ -77,6 +79,7 @@ for kind in ("raise", "garbage"):
                 assert step(tf.constant(3.0)) == 6.0, name
                 with watching.calls.step(watching.named("train")):
                     assert step(tf.constant(1.0)) == 2.0, name
+                assert np.isfinite(eager.train_on_batch(x, y)), name
                 try:
                     step(tf.constant("text"))
                 except (ValueError, TypeError):

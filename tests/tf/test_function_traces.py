@@ -156,6 +156,32 @@ assert not recorder.queue.requests.slow_path
     )
 
 
+def test_the_callback_notes_the_epoch_and_leaves_keras_as_it_is(tmp_path: Path) -> None:
+    run_eager_script(
+        """
+callback = server.callback
+assert isinstance(callback, tf.keras.callbacks.Callback)
+for name in ("train", "test", "predict"):
+    for method in (f"on_{name}_batch_begin", f"on_{name}_batch_end", "on_batch_end"):
+        assert method not in vars(type(callback)), method  # Keras 3 would wait for it at each batch
+def modes(callbacks):
+    made = tf.keras.callbacks.CallbackList(callbacks, model=model)
+    return {name: value for name, value in vars(made).items() if name.startswith(("_async", "_should_call"))}
+for options in ({}, {"run_eagerly": True}):
+    model = network(**options)
+    assert modes([callback]) == modes([]) != {}, modes([callback])
+    recorder.set_trace_all(True)
+    model.fit(batches(1), epochs=3, verbose=0, callbacks=[callback])
+    model.fit(batches(1), verbose=0)
+    recorder.set_trace_all(False)
+    run = the_run("fit: net (2)" if options else "fit: net")
+    assert [trace["note"] for trace in run["traces"]] == ["epoch 1", "epoch 2", "epoch 3", ""], run
+assert len(runs()) == 2, runs()
+""",
+        tmp_path,
+    )
+
+
 def test_a_step_that_fails_is_none_and_its_request_stands(tmp_path: Path) -> None:
     run_eager_script(
         """

@@ -89,6 +89,10 @@ class FunctionRuns:
         for undo in self._undo:
             undo()
 
+    def set_note(self, note: str) -> None:
+        """It goes with the traces of all steps from now on."""
+        self.traces.note = note
+
     def named(self, name: str) -> NamedStep:
         """The same for the same name: steps of one name are one run."""
         return self._named.setdefault(name, NamedStep(name))
@@ -131,7 +135,7 @@ class FunctionRuns:
         return site
 
     def _new_site(self, call: FunctionCall) -> CallSite:
-        identity = identify(call.function, call.concrete)
+        identity = identify(call.function, call.function if call.concrete is None else call.concrete)
         name = identity.title.partition(" (")[0]
         place = f"{name} at {identity.definition}" if identity.definition else name
         self._retracing(place, identity)

@@ -82,6 +82,7 @@ class FunctionTraces:
     ) -> None:
         self.profiler = Profiler()
         self.wait_s = WAIT_S
+        self.note = ""  # of the traces of steps that end now
         self._queue = queue
         self._sites_of = sites_of
         self._site_of = site_of
@@ -113,6 +114,7 @@ class FunctionTraces:
             return begun
         capture = self._end(begun, concrete, done)
         if capture is not None:
+            capture.note = self.note
             capture.before_ns, capture.after_ns = begun.waited_ns, perf_counter_ns() - end_ns
         return capture
 
@@ -131,4 +133,6 @@ class FunctionTraces:
             return None
         queue.other_problems.pop(BUSY, None)
         queue.requests.complete(claim)
-        return queue.backlog.add(ProfiledStep(profile, claim.asked_by, queue.facts, self._graph_of(concrete)))
+        return queue.backlog.add(
+            ProfiledStep(profile, claim.asked_by, queue.facts, self._graph_of(begun.function if concrete is None else concrete))
+        )

@@ -50,6 +50,7 @@ class Capture:
     facts: SessionFacts
     before_ns: int = 0  # what the tracer took of its thread's time just before the step, waiting for the disk
     after_ns: int = 0  # and just after it
+    note: str = ""  # "epoch 3"
 
     @property
     def size(self) -> int:

@@ -147,7 +147,7 @@ class TraceWriter:
             "asked_by": trace.capture.asked_by,
             "findings": [],
             "headline": "",
-            "note": "",
+            "note": trace.capture.note,
             "state": "pending",
         }
 
