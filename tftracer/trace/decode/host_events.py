@@ -10,6 +10,7 @@ import numpy as np
 
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.types import Int32, Int64
+from tftracer.trace.decode.profile_steps import steps_of
 from tftracer.trace.decode.xplane import HOST, Plane, Space, decoded, read_space
 from tftracer.trace.decode.xplane_stats import having, stats_of
 from tftracer.trace.decode.xspace import epoch_of
@@ -41,6 +42,7 @@ class HostEvents:
     start: Int64
     end: Int64
     programs: dict[str, int]  # compiled by XLA so far: module -> how many
+    marks_steps: bool  # the profile tells where its step begins and ends
 
     @classmethod
     def of(cls, trace: Trace) -> HostEvents | None:
@@ -51,7 +53,7 @@ class HostEvents:
             return None
         names = {kind: decoded(metadata.name) for kind, metadata in plane.metadata.items()}
         start = plane.events.start - (trace.origin_ns - epoch_of(space))
-        return cls(plane, names, start, start + plane.events.duration, _programs(space))
+        return cls(plane, names, start, start + plane.events.duration, _programs(space), steps_of(space)[0].line >= 0)
 
     def rows(self, pattern: re.Pattern[str]) -> Int64:
         """The events whose name begins with the pattern, ascending."""

@@ -20,7 +20,9 @@ from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.host_events import FunctionCall, HostEvents
 from tftracer.trace.decode.labels import parse_received
 from tftracer.trace.decode.profile_xla import XLA_HOST
-from tftracer.trace.model import NodeKind, Trace, TraceContext
+from tftracer.trace.model import DeviceKind, NodeKind, Trace, TraceContext
+from tftracer.trace.units import duration
+from tftracer.trace.verdict.gpu_gaps import Gaps, gaps_of
 
 MAX_EVIDENCE = 50
 GAP_NS = 100_000  # the executor's own work between two ops takes no longer; a longer gap has another reason
@@ -97,6 +99,25 @@ class Step:
         """The step, from the beginning of these calls, before the first op, to their end."""
         starts, ends = [call.start for call in self.calls], [call.end for call in self.calls]
         return Cover.span(min([0, *starts]), max([self.ns, *ends]))
+
+    @cached_property
+    def gaps(self) -> list[Gaps]:
+        """Of the GPUs of the process whose launches have times; those that run no kernel left out."""
+        since = 0 if self.has_steps else None
+        found = [gaps_of(self.trace, group, since) for group in self.activities.groups if group.kind is DeviceKind.GPU]
+        return [gaps for gaps in found if gaps is not None and len(gaps.kernels)]
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether the trace is one step, and no profile that marks none."""
+        return self.host is None or self.host.marks_steps
+
+    def whole_of(self, gaps: Gaps) -> int:
+        """What shares of a GPU's gaps are of: the step; without steps, the time from the GPU's first work to its last."""
+        return self.called.length if self.has_steps else max(gaps.span.length, 1)
+
+    def of_whole(self, gaps: Gaps) -> str:
+        return "" if self.has_steps else f" of the {duration(gaps.span.length)} in which it works"
 
     @cached_property
     def whole_functions(self) -> Bool:

@@ -23,6 +23,7 @@ RULES: tuple[Rule, ...] = (
     communication.communication_bound,
     communication.other_process,
     gpu.launch_bound,
+    gpu.small_kernels,
     ops.one_op,
     tiny_ops.tiny_ops,
     gpu.copies,

@@ -1,6 +1,8 @@
-"""A GPU that has nothing to run: while the host launches its ops, or during copies between host and device."""
+"""A GPU that has nothing to run: before its ops are launched, between small kernels, during copies between host and device."""
 
 from __future__ import annotations
+
+import re
 
 import numpy as np
 
@@ -10,14 +12,41 @@ from tftracer.trace.analyses.physical_devices import Group
 from tftracer.trace.arrays.types import Bool
 from tftracer.trace.model import DeviceKind, NodeKind
 from tftracer.trace.units import byte_size, duration, percent
-from tftracer.trace.verdict.step import Step, evidence_of, sentence
+from tftracer.trace.verdict.gpu_gaps import Gaps
+from tftracer.trace.verdict.step import MAX_EVIDENCE, Step, evidence_of, mask, sentence
 
 LAUNCH_SHARE = 0.20  # of the step in which a GPU waits for launches
 ONE_LAUNCH_SHARE = 0.50  # of that gap: a single launch
 COPIES_SHARE = 0.15  # of the step in which copies run and nothing else does
+WAY_SHARE = 0.80  # of the copies' time that goes one way, for it to be named
+MEANWHILE_SHARE = 0.50  # of the gaps in which the host does one thing, for it to be named
+GAPS_SHARE = 0.20  # of the step in which a GPU runs nothing between kernels that were launched
+SMALL_COUNT = 200
+SMALL_NS = 10_000  # a kernel shorter than this takes less time than launching it
+
+WAYS = {
+    "to the device": re.compile(r"H(ost)?(2|to)D", re.IGNORECASE),
+    "to the host": re.compile(r"D(evice)?(2|to)H", re.IGNORECASE),
+    "on the device": re.compile(r"D(2|to)D", re.IGNORECASE),
+}
+HOST_AHEAD = (
+    "Give each kernel more work, so that the host stays ahead: larger batches; XLA (jit_compile=True, tf.config.optimizer.set_jit) "
+    "or fused ops; several steps in one call (steps_per_execution)."
+)
+LOOK_AT_HOST = "See on the timeline what the host's threads do in that gap, and move it out of the step, or beside the GPU's work."
+KEEP_ON_DEVICE = (
+    "Keep the data on the device: look for ops without a GPU kernel between ops that have one (log_device_placement), feed less, "
+    "copy the next batch while this one is computed (tf.data.experimental.prefetch_to_device)."
+)
+ADVICE_TO_HOST = (
+    "Fetch less, and more rarely: metrics, prints and .numpy() in the loop copy to the host, as do ops without a GPU kernel "
+    "(log_device_placement)."
+)
 
 
 def launch_bound(step: Step) -> Sentence | None:
+    if step.gaps:
+        return _starved(step)
     devices = zip(step.activities.groups, step.activities.each)
     gaps = [((a.launches - a.busy).length, g) for g, a in devices if len(a.launches)]
     gap, group = max(gaps, key=lambda pair: pair[0], default=(0, None))
@@ -37,11 +66,84 @@ def launch_bound(step: Step) -> Sentence | None:
         "launch_bound",
         f"{group.title} has nothing to run for {duration(gap)} ({percent(share)}) while the host launches its "
         f"{int(launches.sum()):,} ops; {ran}.",
-        "Give each kernel more work, so that the host stays ahead: larger batches; XLA (tf.config.optimizer.set_jit) or fused "
-        "ops; several steps in one call.",
+        HOST_AHEAD,
         share,
         {"launch_gap_ns": float(gap), "kernels": float(count), **({"mean_kernel_ns": mean} if count else {})},
         {**evidence_of(step, nodes, "budget"), "lane": group.key},
+    )
+
+
+def _starved(step: Step) -> Sentence | None:
+    """By the times of launches: the GPU is idle, and what it runs next is not launched yet."""
+    gaps = max(step.gaps, key=lambda each: int(each.starved.sum()))
+    gap, whole = int(gaps.starved.sum()), step.whole_of(gaps)
+    share = gap / whole
+    if share < LAUNCH_SHARE:
+        return None
+    order = np.argsort(-gaps.starved, kind="stable")
+    nodes = [int(node) for node in gaps.before[order[:MAX_EVIDENCE]]]
+    longest = int(gaps.starved[order[0]])
+    count = len(gaps.kernels)
+    median = float(np.median((step.trace.end - step.trace.start)[gaps.kernels])) if count else 0.0
+    where = f"most of it in one gap of {duration(longest)}," if longest >= ONE_LAUNCH_SHARE * gap else f"up to {duration(longest)}"
+    return sentence(
+        "launch_bound",
+        f"{gaps.group.title} has nothing to run for {duration(gap)} ({percent(share)}{step.of_whole(gaps)}) because the host has not "
+        f"launched its next kernel yet: {where} before {step.describe(nodes[0])}. {_meanwhile(step, gaps)}",
+        HOST_AHEAD if longest < ONE_LAUNCH_SHARE * gap else LOOK_AT_HOST,
+        share,
+        {"launch_gap_ns": float(gap), "longest_gap_ns": float(longest), "kernels": float(count), "median_kernel_ns": median},
+        {**evidence_of(step, nodes, "budget"), "lane": gaps.group.key},
+    )
+
+
+def _meanwhile(step: Step, gaps: Gaps) -> str:
+    """What the host does in these gaps, where one thing fills half of them."""
+    starving, host = gaps.starving, step.activity
+    waits = step.cover(step.waits_for_input)
+    launches = step.cover(_launches(step, gaps.group))
+    done = {
+        "The host waits for its input for": waits,
+        "The host runs Python functions for": step.cover(step.python_functions) - waits,
+        "The host computes on the CPU for": step.cover(_on_cpu(step)) - waits,
+        "The host launches ops for": launches - waits,
+        "The host communicates for": host.communication - waits,
+    }
+    text, most = max(((text, (cover & starving).length) for text, cover in done.items()), key=lambda pair: pair[1])
+    if most >= MEANWHILE_SHARE * starving.length:
+        return f"{text} {duration(most)} of that time."
+    return "The trace does not show what the host does meanwhile."
+
+
+def _on_cpu(step: Step) -> Bool:
+    """[n] what computes on the host."""
+    cpu = np.array([device.kind is DeviceKind.CPU for device in step.trace.devices])
+    chosen: Bool = step.of_process & cpu[step.trace.device] & (step.trace.kind == NodeKind.COMPUTE)
+    return chosen
+
+
+def small_kernels(step: Step) -> Sentence | None:
+    """Kernels so short that the time which the GPU needs from one to the next weighs as much."""
+    if not step.gaps:
+        return None
+    gaps = max(step.gaps, key=lambda each: int(each.queued.sum()))
+    between, whole, kernels = int(gaps.queued.sum()), step.whole_of(gaps), gaps.kernels
+    share = between / whole
+    if share < GAPS_SHARE or len(kernels) < SMALL_COUNT:
+        return None
+    median = float(np.median((step.trace.end - step.trace.start)[kernels]))
+    if median >= SMALL_NS:
+        return None
+    each = float(np.median(gaps.queued[gaps.queued > 0]))
+    return sentence(
+        "small_kernels",
+        f"{gaps.group.title} runs {len(kernels):,} kernels of {duration(median)} (median), and does nothing for {duration(between)} "
+        f"({percent(share)}{step.of_whole(gaps)}) between them, though the next was launched: {duration(each)} each time (median).",
+        "Fewer and larger kernels: XLA (jit_compile=True, tf.config.optimizer.set_jit) fuses elementwise ops; larger batches; fused "
+        "layers and optimizers. The profiler itself makes such gaps somewhat longer.",
+        share,
+        {"between_ns": float(between), "kernels": float(len(kernels)), "median_kernel_ns": median, "median_gap_ns": each},
+        {**evidence_of(step, step.longest(mask(step.trace, kernels)), "budget"), "lane": gaps.group.key},
     )
 
 
@@ -84,20 +186,32 @@ def _one_launch(step: Step, group: Group, nodes: list[int], gap: int, longest: i
 def copies(step: Step) -> Sentence | None:
     """Copies between host and device, or on the device, while nothing computes."""
     exposed = step.activity.copies - step.activity.compute - step.activity.communication
-    share = exposed.length / step.ns
+    whole = step.whole_of(step.gaps[0]) if len(step.gaps) == 1 else step.ns
+    share = exposed.length / whole
     if share < COPIES_SHARE:
         return None
     chosen = step.of_process & (step.trace.kind == NodeKind.COPY)
     nodes, count = step.longest(chosen), int(chosen.sum())
     moved = float(step.trace.bytes_moved[chosen].sum(dtype=np.float64))  # 0: the source has no sizes
     size = f", {byte_size(moved)}" if moved else ""
+    hidden = (step.activity.copies & step.activity.compute).length
+    beside = f" Another {duration(hidden)} of copies run beside kernels." if hidden else ""
+    lengths = {way: step.cover(chosen & _goes(step, pattern)).length for way, pattern in WAYS.items()}
+    way, longest = max(lengths.items(), key=lambda pair: pair[1])
+    goes = f", most of their time {way}" if longest >= WAY_SHARE * sum(lengths.values()) > 0 else ""
     return sentence(
         "copies",
         f"Copies between host and device take {duration(exposed.length)} ({percent(share)}) in which nothing computes "
-        f"({count:,} {'copies' if count > 1 else 'copy'}{size}); the longest is {step.describe(nodes[0])}.",
-        "Keep the data on the device: look for ops without a GPU kernel between ops that have one (log_device_placement), feed "
-        "less, prefetch to the device (tf.data.experimental.prefetch_to_device).",
+        f"({count:,} {'copies' if count > 1 else 'copy'}{size}{goes}); the longest is {step.describe(nodes[0])}.{beside}",
+        ADVICE_TO_HOST if goes and way == "to the host" else KEEP_ON_DEVICE,
         share,
         {"exposed_ns": float(exposed.length), "copies": float(count), **({"bytes": moved} if moved else {})},
         evidence_of(step, nodes, "budget"),
     )
+
+
+def _goes(step: Step, pattern: re.Pattern[str]) -> Bool:
+    """[n] the copies of one direction."""
+    which = np.array([pattern.search(op) is not None for op in step.trace.ops] or [False])
+    chosen: Bool = which[step.trace.op]
+    return chosen
