@@ -101,7 +101,9 @@ class Stages:
         """What ``path`` waits for: the first stage beneath it that does something and whose inputs were seen to be quick."""
         inputs = self.inputs(path)
         only = inputs[0] if len(inputs) == 1 else None
-        if only is None or not (_PASSES_ON.match(path[-1]) or not len(self.nodes[only])):
+        quick = self._longest_input(path)
+        is_it = quick is not None and quick < INPUTS_SHARE * ran.length and not _PASSES_ON.match(path[-1])
+        if only is None or is_it:
             return Holding(path, True, ran, self._longest_input(path))
         busiest = self._busiest_input(only, ran)
         return self._recorded(*busiest) if busiest is not None else self._begun_before(only, ran)

@@ -22,7 +22,7 @@ class Gaps:
 
     group: Group
     kernels: Int64  # the kernels of the GPU
-    span: Cover  # from its first kernel or copy to the end of the last
+    span: Cover  # from its first kernel to the end of the last
     before: Int64  # the node that ends each gap
     starved: Int64  # it was not launched yet
     queued: Int64  # it was launched, and had not begun
@@ -33,21 +33,24 @@ class Gaps:
         return Cover.of(self.begin, self.begin + self.starved)
 
 
-def gaps_of(trace: Trace, group: Group, since: int | None) -> Gaps | None:
-    """``since``: the step's beginning, if the time before the GPU's first work counts, too. None without times of launches."""
-    work = np.flatnonzero(physical_devices.members(trace, group) & physical_devices.on_stream(trace))
-    if trace.launched_at is None or not len(work) or not (trace.launched_at[work] != UNKNOWN_TIME).any():
+def gaps_of(trace: Trace, group: Group, is_step: bool) -> Gaps | None:
+    """None without kernels, or times of launches. ``is_step``: the time before the GPU's first work counts, too."""
+    there = physical_devices.members(trace, group) & physical_devices.on_stream(trace)
+    kernels = np.flatnonzero(there & physical_devices.kernels(trace))
+    if trace.launched_at is None or not (trace.launched_at[kernels] != UNKNOWN_TIME).any():
         return None
+    span = Cover.span(int(trace.start[kernels].min()), int(trace.end[kernels].max()))
+    work = np.flatnonzero(there if is_step else there & (trace.start >= span.start[0]) & (trace.start < span.end[0]))
     work = work[np.argsort(trace.start[work], kind="stable")]
     start, launched = trace.start[work], trace.launched_at[work]
-    free = np.maximum.accumulate(np.concatenate([[start[0] if since is None else since], trace.end[work][:-1]]))
+    free = np.maximum.accumulate(np.concatenate([[0 if is_step else start[0]], trace.end[work][:-1]]))
     known: Bool = (launched != UNKNOWN_TIME) & (start > free)
     free, start, launched, work_there = free[known], start[known], launched[known], work[known]
     ready = np.clip(launched, free, start)
     return Gaps(
         group,
-        np.flatnonzero(physical_devices.members(trace, group) & physical_devices.kernels(trace)),
-        Cover.span(int(trace.start[work].min()), int(trace.end[work].max())),
+        kernels,
+        span,
         work_there,
         ready - free,
         start - ready,

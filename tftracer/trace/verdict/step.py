@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from tftracer.trace.verdict.gpu_gaps import Gaps, gaps_of
 MAX_EVIDENCE = 50
 GAP_NS = 100_000  # the executor's own work between two ops takes no longer; a longer gap has another reason
 _ASKING = re.compile(r"IteratorGetNext\w*::DoCompute")
+_FUNCTION_OPS = re.compile(r"__inference_.*|(Stateful)?PartitionedCall|RemoteCall|_?Xla(Launch|Run)(V2)?")
 PYTHON_OPS = frozenset(("PyFunc", "PyFuncStateless", "EagerPyFunc"))
 
 
@@ -102,18 +103,25 @@ class Step:
 
     @cached_property
     def gaps(self) -> list[Gaps]:
-        """Of the GPUs of the process whose launches have times; those that run no kernel left out."""
-        since = 0 if self.has_steps else None
-        found = [gaps_of(self.trace, group, since) for group in self.activities.groups if group.kind is DeviceKind.GPU]
-        return [gaps for gaps in found if gaps is not None and len(gaps.kernels)]
+        """Of the GPUs that run kernels and whose launches have times."""
+        gpus = [group for group in self.activities.groups if group.kind is DeviceKind.GPU]
+        found = [gaps_of(self.trace, group, self.has_steps) for group in gpus]
+        return [gaps for gaps in found if gaps is not None]
 
     @property
     def has_steps(self) -> bool:
         """Whether the trace is one step, and no profile that marks none."""
         return self.host is None or self.host.marks_steps
 
+    @cached_property
+    def judged(self) -> Cover:
+        """The step; of a profile that marks none, the times from each GPU's first kernel to its last."""
+        if self.has_steps or not self.gaps:
+            return self.called
+        return reduce(lambda a, b: a | b, (gaps.span for gaps in self.gaps))
+
     def whole_of(self, gaps: Gaps) -> int:
-        """What shares of a GPU's gaps are of: the step; without steps, the time from the GPU's first work to its last."""
+        """What shares of a GPU's gaps are of: the step; without steps, the time from the GPU's first kernel to its last."""
         return self.called.length if self.has_steps else max(gaps.span.length, 1)
 
     def of_whole(self, gaps: Gaps) -> str:
@@ -121,8 +129,8 @@ class Step:
 
     @cached_property
     def whole_functions(self) -> Bool:
-        """[n] executions of functions that XLA compiled: one node for all that runs in it."""
-        whole = np.array([op.startswith("__inference_") for op in self.trace.ops] or [False])
+        """[n] executions of functions, some compiled by XLA: one node for all that runs in it."""
+        whole = np.array([_FUNCTION_OPS.fullmatch(op) is not None for op in self.trace.ops] or [False])
         chosen: Bool = self.of_process & whole[self.trace.op]
         return chosen
 

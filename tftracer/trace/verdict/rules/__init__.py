@@ -10,7 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tftracer.contract.trace import Sentence
-from tftracer.trace.verdict.rules import communication, functions, gpu, idle, input_pipeline, ops, python_time, tiny_ops
+from tftracer.trace.verdict.rules import (
+    communication,
+    copies,
+    functions,
+    idle,
+    input_pipeline,
+    launches,
+    ops,
+    python_time,
+    tiny_ops,
+)
 from tftracer.trace.verdict.step import Step
 
 Rule = Callable[[Step], "Sentence | None"]
@@ -22,11 +32,11 @@ RULES: tuple[Rule, ...] = (
     input_pipeline.input_pipeline,
     communication.communication_bound,
     communication.other_process,
-    gpu.launch_bound,
-    gpu.small_kernels,
+    launches.launch_bound,
+    launches.small_kernels,
     ops.one_op,
     tiny_ops.tiny_ops,
-    gpu.copies,
+    copies.copies,
     python_time.python_function,
     ops.memory_saving,
     idle.scheduling_delay,

@@ -7,6 +7,7 @@ from tftracer.trace.analyses.budget import parts_of
 from tftracer.trace.analyses.physical_devices import Group
 from tftracer.trace.model import DeviceKind
 from tftracer.trace.units import duration, percent
+from tftracer.trace.verdict.gpu_gaps import Gaps
 from tftracer.trace.verdict.step import GAP_NS, Step, sentence
 
 IDLE_SHARE = 0.50  # of the step in which a device that has work does nothing
@@ -18,22 +19,49 @@ def idle_device(step: Step) -> Sentence | None:
     worst: tuple[float, Group] | None = None
     for group, activity in zip(step.activities.groups, step.activities.each):
         idle = parts_of(activity, step.trace.duration_ns)["idle"]
-        relevant = group.kind is DeviceKind.GPU or len(step.activities.groups) == 1
-        if relevant and len(activity.busy) and (worst is None or idle > worst[0]):
+        if _is_meant(step, group) and len(activity.busy) and (worst is None or idle > worst[0]):
             worst = (idle, group)
     if worst is None or worst[0] < IDLE_SHARE * step.ns:
         return None
     idle, group = worst
+    gaps = next((gaps for gaps in step.gaps if gaps.group == group), None)
+    whole = "the step" if step.has_steps else "this profile, which marks no steps"
     return sentence(
         "idle_device",
-        f"Nothing is recorded on {group.title} for {duration(idle)} ({percent(idle / step.ns)}) of the step. The trace does not "
-        "show why.",
+        f"Nothing is recorded on {group.title} for {duration(idle)} ({percent(idle / step.ns)}) of {whole}. "
+        + (_of_gpu(gaps, step.has_steps) if gaps else _of_host(step)),
         "See on the timeline what runs before its work begins and after it ends; give it more to do at a time (larger batches), "
         "or place the ops that run elsewhere on it.",
         idle / step.ns,
         {"idle_ns": idle},
         {"nodes": [], "lane": group.key, "tab": "budget"},
     )
+
+
+def _is_meant(step: Step, group: Group) -> bool:
+    """A GPU, one that runs kernels if any does; or the only device."""
+    if group.kind is not DeviceKind.GPU:
+        return len(step.activities.groups) == 1
+    working = [gaps.group for gaps in step.gaps]
+    return not working or group in working
+
+
+def _of_gpu(gaps: Gaps, is_step: bool) -> str:
+    starved, queued = float(gaps.starved.sum()), float(gaps.queued.sum())
+    shown = f"for {duration(starved)} the host had not launched its next kernel yet, for {duration(queued)} it had."
+    if is_step:
+        return f"Of that, {shown}"
+    span = gaps.span.length
+    return (
+        f"From its first kernel to its last {duration(span)} pass; between kernels it is idle for "
+        f"{percent((starved + queued) / span)} of them: {shown}"
+    )
+
+
+def _of_host(step: Step) -> str:
+    if step.host is not None and step.host.programs and not step.shows_xla:
+        return "XLA has compiled functions here, and the profile shows nothing of what XLA runs."
+    return "The trace does not show why."
 
 
 def scheduling_delay(step: Step) -> Sentence | None:

@@ -11,6 +11,7 @@ from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.step import Step, evidence_of, mask, sentence
 
 INPUT_SHARE = 0.20  # of the step in which nothing but input ops runs
+AT_WORK_SHARE = 0.50  # of the wait in which tf.data must be at work
 STAGE_PYTHON_SHARE = 0.50  # of the wait in which a Python function of tf.data runs
 
 #: What a stage tells of itself: its parallel calls, its buffer, and whether TensorFlow sets them.
@@ -59,9 +60,13 @@ def input_pipeline(step: Step) -> Sentence | None:
     if share < INPUT_SHARE:
         return None
     numbers = {"waited_ns": float(alone.length), "ops": float(chosen.sum())}
-    holding = step.stages.holding(alone) if step.stages.nodes else None
-    if holding is not None:
-        return _stage(step, holding, alone, numbers)
+    if len(step.stages.roots):
+        at_work = step.cover(mask(step.trace, step.stages.roots)) & alone
+        if at_work.length < AT_WORK_SHARE * alone.length:
+            return _no_thread(step, alone, at_work, numbers)
+        holding = step.stages.holding(at_work)
+        if holding is not None:
+            return _stage(step, holding, alone, numbers)
     nodes = step.longest(chosen)
     return sentence(
         "input_bound",
@@ -70,6 +75,23 @@ def input_pipeline(step: Step) -> Sentence | None:
         WORK_AHEAD,
         share,
         numbers,
+        evidence_of(step, nodes, "budget"),
+    )
+
+
+def _no_thread(step: Step, alone: Cover, at_work: Cover, numbers: dict[str, float]) -> Sentence:
+    """The op asks for input in a thread of its own, which did not run."""
+    share = alone.length / step.ns
+    nodes = step.longest(step.waits_for_input)
+    return sentence(
+        "scheduling_delay",
+        f"The step waits {duration(alone.length)} ({percent(share)}) for {step.describe(nodes[0])}, but tf.data is at work for "
+        f"only {duration(at_work.length)} of that: for the rest, the thread that asks it for the batch does not run. The trace "
+        "does not show why.",
+        "See whether other processes or threads keep the cores busy (top), or whether too few cores are allowed (container "
+        "limits, taskset).",
+        share,
+        {**numbers, "at_work_ns": float(at_work.length)},
         evidence_of(step, nodes, "budget"),
     )
 

@@ -1,8 +1,6 @@
-"""A GPU that has nothing to run: before its ops are launched, between small kernels, during copies between host and device."""
+"""A GPU that has nothing to run: before its ops are launched, and between small kernels."""
 
 from __future__ import annotations
-
-import re
 
 import numpy as np
 
@@ -11,36 +9,23 @@ from tftracer.trace.analyses import physical_devices
 from tftracer.trace.analyses.physical_devices import Group
 from tftracer.trace.arrays.types import Bool
 from tftracer.trace.model import DeviceKind, NodeKind
-from tftracer.trace.units import byte_size, duration, percent
+from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.gpu_gaps import Gaps
 from tftracer.trace.verdict.step import MAX_EVIDENCE, Step, evidence_of, mask, sentence
 
 LAUNCH_SHARE = 0.20  # of the step in which a GPU waits for launches
 ONE_LAUNCH_SHARE = 0.50  # of that gap: a single launch
-COPIES_SHARE = 0.15  # of the step in which copies run and nothing else does
-WAY_SHARE = 0.80  # of the copies' time that goes one way, for it to be named
 MEANWHILE_SHARE = 0.50  # of the gaps in which the host does one thing, for it to be named
 GAPS_SHARE = 0.20  # of the step in which a GPU runs nothing between kernels that were launched
 SMALL_COUNT = 200
 SMALL_NS = 10_000  # a kernel shorter than this takes less time than launching it
 
-WAYS = {
-    "to the device": re.compile(r"H(ost)?(2|to)D", re.IGNORECASE),
-    "to the host": re.compile(r"D(evice)?(2|to)H", re.IGNORECASE),
-    "on the device": re.compile(r"D(2|to)D", re.IGNORECASE),
-}
 HOST_AHEAD = (
-    "Give each kernel more work, so that the host stays ahead: larger batches; XLA (jit_compile=True, tf.config.optimizer.set_jit) "
-    "or fused ops; several steps in one call (steps_per_execution)."
+    "Give each kernel more work, so that the host stays ahead: larger batches; XLA (jit_compile=True, "
+    "tf.config.optimizer.set_jit) or fused ops; several steps in one call (steps_per_execution)."
 )
-LOOK_AT_HOST = "See on the timeline what the host's threads do in that gap, and move it out of the step, or beside the GPU's work."
-KEEP_ON_DEVICE = (
-    "Keep the data on the device: look for ops without a GPU kernel between ops that have one (log_device_placement), feed less, "
-    "copy the next batch while this one is computed (tf.data.experimental.prefetch_to_device)."
-)
-ADVICE_TO_HOST = (
-    "Fetch less, and more rarely: metrics, prints and .numpy() in the loop copy to the host, as do ops without a GPU kernel "
-    "(log_device_placement)."
+LOOK_AT_HOST = (
+    "See on the timeline what the host's threads do in that gap, and move it out of the step, or beside the GPU's work."
 )
 
 
@@ -85,11 +70,13 @@ def _starved(step: Step) -> Sentence | None:
     longest = int(gaps.starved[order[0]])
     count = len(gaps.kernels)
     median = float(np.median((step.trace.end - step.trace.start)[gaps.kernels])) if count else 0.0
-    where = f"most of it in one gap of {duration(longest)}," if longest >= ONE_LAUNCH_SHARE * gap else f"up to {duration(longest)}"
+    where = (
+        f"most of it in one gap of {duration(longest)}," if longest >= ONE_LAUNCH_SHARE * gap else f"up to {duration(longest)}"
+    )
     return sentence(
         "launch_bound",
-        f"{gaps.group.title} has nothing to run for {duration(gap)} ({percent(share)}{step.of_whole(gaps)}) because the host has not "
-        f"launched its next kernel yet: {where} before {step.describe(nodes[0])}. {_meanwhile(step, gaps)}",
+        f"{gaps.group.title} has nothing to run for {duration(gap)} ({percent(share)}{step.of_whole(gaps)}) because the host "
+        f"has not launched its next kernel yet: {where} before {step.describe(nodes[0])}. {_meanwhile(step, gaps)}",
         HOST_AHEAD if longest < ONE_LAUNCH_SHARE * gap else LOOK_AT_HOST,
         share,
         {"launch_gap_ns": float(gap), "longest_gap_ns": float(longest), "kernels": float(count), "median_kernel_ns": median},
@@ -137,10 +124,11 @@ def small_kernels(step: Step) -> Sentence | None:
     each = float(np.median(gaps.queued[gaps.queued > 0]))
     return sentence(
         "small_kernels",
-        f"{gaps.group.title} runs {len(kernels):,} kernels of {duration(median)} (median), and does nothing for {duration(between)} "
-        f"({percent(share)}{step.of_whole(gaps)}) between them, though the next was launched: {duration(each)} each time (median).",
-        "Fewer and larger kernels: XLA (jit_compile=True, tf.config.optimizer.set_jit) fuses elementwise ops; larger batches; fused "
-        "layers and optimizers. The profiler itself makes such gaps somewhat longer.",
+        f"{gaps.group.title} runs {len(kernels):,} kernels of {duration(median)} (median), and does nothing for "
+        f"{duration(between)} ({percent(share)}{step.of_whole(gaps)}) between them, though the next was launched: "
+        f"{duration(each)} each time (median).",
+        "Fewer and larger kernels: XLA (jit_compile=True, tf.config.optimizer.set_jit) fuses elementwise ops; larger batches; "
+        "fused layers and optimizers. The profiler itself makes such gaps somewhat longer.",
         share,
         {"between_ns": float(between), "kernels": float(len(kernels)), "median_kernel_ns": median, "median_gap_ns": each},
         {**evidence_of(step, step.longest(mask(step.trace, kernels)), "budget"), "lane": gaps.group.key},
@@ -181,37 +169,3 @@ def _one_launch(step: Step, group: Group, nodes: list[int], gap: int, longest: i
         {"launch_gap_ns": float(gap), "launch_ns": float(longest)},
         {**evidence_of(step, nodes, "budget"), "lane": group.key},
     )
-
-
-def copies(step: Step) -> Sentence | None:
-    """Copies between host and device, or on the device, while nothing computes."""
-    exposed = step.activity.copies - step.activity.compute - step.activity.communication
-    whole = step.whole_of(step.gaps[0]) if len(step.gaps) == 1 else step.ns
-    share = exposed.length / whole
-    if share < COPIES_SHARE:
-        return None
-    chosen = step.of_process & (step.trace.kind == NodeKind.COPY)
-    nodes, count = step.longest(chosen), int(chosen.sum())
-    moved = float(step.trace.bytes_moved[chosen].sum(dtype=np.float64))  # 0: the source has no sizes
-    size = f", {byte_size(moved)}" if moved else ""
-    hidden = (step.activity.copies & step.activity.compute).length
-    beside = f" Another {duration(hidden)} of copies run beside kernels." if hidden else ""
-    lengths = {way: step.cover(chosen & _goes(step, pattern)).length for way, pattern in WAYS.items()}
-    way, longest = max(lengths.items(), key=lambda pair: pair[1])
-    goes = f", most of their time {way}" if longest >= WAY_SHARE * sum(lengths.values()) > 0 else ""
-    return sentence(
-        "copies",
-        f"Copies between host and device take {duration(exposed.length)} ({percent(share)}) in which nothing computes "
-        f"({count:,} {'copies' if count > 1 else 'copy'}{size}{goes}); the longest is {step.describe(nodes[0])}.{beside}",
-        ADVICE_TO_HOST if goes and way == "to the host" else KEEP_ON_DEVICE,
-        share,
-        {"exposed_ns": float(exposed.length), "copies": float(count), **({"bytes": moved} if moved else {})},
-        evidence_of(step, nodes, "budget"),
-    )
-
-
-def _goes(step: Step, pattern: re.Pattern[str]) -> Bool:
-    """[n] the copies of one direction."""
-    which = np.array([pattern.search(op) is not None for op in step.trace.ops] or [False])
-    chosen: Bool = which[step.trace.op]
-    return chosen

@@ -1,0 +1,63 @@
+"""Copies between host and device, or on the device, while nothing computes."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from tftracer.contract.trace import Sentence
+from tftracer.trace.arrays.types import Bool
+from tftracer.trace.model import NodeKind
+from tftracer.trace.units import byte_size, duration, percent
+from tftracer.trace.verdict.step import Step, evidence_of, sentence
+
+COPIES_SHARE = 0.15  # of the step in which copies run and nothing else does
+WAY_SHARE = 0.80  # of the copies' time that goes one way, for it to be named
+
+WAYS = {
+    "to the device": re.compile(r"H(ost)?(2|to)D", re.IGNORECASE),
+    "to the host": re.compile(r"D(evice)?(2|to)H", re.IGNORECASE),
+    "on the device": re.compile(r"D(2|to)D", re.IGNORECASE),
+}
+KEEP_ON_DEVICE = (
+    "Keep the data on the device: look for ops without a GPU kernel between ops that have one (log_device_placement), feed less, "
+    "copy the next batch while this one is computed (tf.data.experimental.prefetch_to_device)."
+)
+ADVICE_TO_HOST = (
+    "Fetch less, and more rarely: metrics, prints and .numpy() in the loop copy to the host, as do ops without a GPU kernel "
+    "(log_device_placement)."
+)
+
+
+def copies(step: Step) -> Sentence | None:
+    """Copies between host and device, or on the device, while nothing computes."""
+    exposed = (step.activity.copies - step.activity.compute - step.activity.communication) & step.judged
+    share = exposed.length / step.judged.length
+    if share < COPIES_SHARE:
+        return None
+    chosen = step.of_process & (step.trace.kind == NodeKind.COPY)
+    nodes, count = step.longest(chosen), int(chosen.sum())
+    moved = float(step.trace.bytes_moved[chosen].sum(dtype=np.float64))  # 0: the source has no sizes
+    size = f", {byte_size(moved)}" if moved else ""
+    hidden = (step.activity.copies & step.activity.compute & step.judged).length
+    beside = f" Another {duration(hidden)} of copies run beside kernels." if hidden else ""
+    lengths = {way: step.cover(chosen & _goes(step, pattern)).length for way, pattern in WAYS.items()}
+    way, longest = max(lengths.items(), key=lambda pair: pair[1])
+    goes = f", most of their time {way}" if longest >= WAY_SHARE * sum(lengths.values()) > 0 else ""
+    return sentence(
+        "copies",
+        f"Copies between host and device take {duration(exposed.length)} ({percent(share)}) in which nothing computes "
+        f"({count:,} {'copies' if count > 1 else 'copy'}{size}{goes}); the longest is {step.describe(nodes[0])}.{beside}",
+        ADVICE_TO_HOST if goes and way == "to the host" else KEEP_ON_DEVICE,
+        share,
+        {"exposed_ns": float(exposed.length), "copies": float(count), **({"bytes": moved} if moved else {})},
+        evidence_of(step, nodes, "budget"),
+    )
+
+
+def _goes(step: Step, pattern: re.Pattern[str]) -> Bool:
+    """[n] the copies of one direction."""
+    which = np.array([pattern.search(op) is not None for op in step.trace.ops] or [False])
+    chosen: Bool = which[step.trace.op]
+    return chosen
