@@ -157,12 +157,12 @@ retraced = tf.function(layers)
 def shapes(steps):
     for _ in range(steps):
         retraced(tf.ones((next(sizes), 64)))
-check(verdicts(shapes), "retraced", "layers was traced anew in this call", "times so far", least=4)
+check(verdicts(shapes), "retraced", "layers was traced anew in this call", "argument 1 changed from", least=4)
 scaled = tf.function(lambda x, factor: layers(x) * factor)
 def numbers(steps):
     for _ in range(steps):
         scaled(tf.ones((32, 64)), float(next(sizes)))
-check(verdicts(numbers), "retraced", "was traced anew in this call", least=4)
+check(verdicts(numbers), "retraced", "traced anew in this call", "a Python value among its arguments changed", least=4)
 compiled = tf.function(layers, jit_compile=True, input_signature=[tf.TensorSpec((None, 64))])
 def programs(steps):
     for _ in range(steps):

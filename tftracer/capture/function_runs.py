@@ -75,7 +75,7 @@ class FunctionRuns:
         self._counts: Counter[str] = Counter()  # calls by place
         self._times = ThreadTimes()
         self._lost = 0  # calls that were, as far as the queue knows
-        self._signatures: dict[str, list[FunctionIdentity]] = {}
+        self._signatures: dict[str, tuple[int, FunctionIdentity | None]] = {}  # how many at a place, and the last
         self._undo: list[Callable[[], None]] = []
 
     def watch(self) -> None:
@@ -138,20 +138,26 @@ class FunctionRuns:
         identity = identify(call.function, call.function if call.concrete is None else call.concrete)
         name = identity.title.partition(" (")[0]
         place = f"{name} at {identity.definition}" if identity.definition else name
-        self._retracing(place, identity)
-        return self._queue.runs.add(identity.title, (place,), identity.arguments)
+        difference = self._difference(place, identity)
+        site = self._queue.runs.add(identity.title, (place,), identity.arguments)
+        if site.plain.fetches == (place,):  # and not the one that stands for all runs beyond the limit
+            site.plain.changed = difference
+        return site
 
-    def _retracing(self, place: str, identity: FunctionIdentity) -> None:
-        """The commonest mistake: a function that is traced anew for each shape or Python value that it is given."""
-        signatures = self._signatures.setdefault(place, [])
-        if len(signatures) < 100:
-            signatures.append(identity)
-        count = len(signatures)
-        if count >= RETRACED and self._counts[place] < CALLS_EACH * count:
+    def _difference(self, place: str, identity: FunctionIdentity) -> str:
+        """How a function's new signature differs from the one before, "" for its first.
+
+        The commonest mistake is a function that is traced anew for each shape or Python value that it is given.
+        """
+        count, before = self._signatures.get(place, (0, None))
+        self._signatures[place] = (count + 1, identity)
+        difference = changed(before, identity) if before is not None else ""
+        if count + 1 >= RETRACED and self._counts[place] < CALLS_EACH * (count + 1):
             self._queue.other_problems[f"retracing:{place}"] = (
-                f"{place} was traced {count} times in {self._counts[place] + 1} calls: {changed(*signatures[-2:])}. Each tracing "
+                f"{place} was traced {count + 1} times in {self._counts[place] + 1} calls: {difference}. Each tracing "
                 "builds the graph again. Pass tensors of one shape and type, or give the function an input_signature."
             )
+        return difference
 
 
 def changed(before: FunctionIdentity, after: FunctionIdentity) -> str:

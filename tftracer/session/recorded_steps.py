@@ -24,6 +24,7 @@ class RunHandle:
     steps: int = 0  # that were handed to the session
     requested: int = 0  # steps still to be traced
     refusal: str = ""  # why no step of it is traced
+    changed: str = ""  # of a compiled function: how its signature differs from the one that was traced before
     last_thread: int = 0  # that ran its last step, and what had passed on it outside session.run by then (step_queue.ThreadTime)
     outside_ns: int = 0
 

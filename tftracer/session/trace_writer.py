@@ -162,6 +162,7 @@ class TraceWriter:
             between_steps_s=trace.between_steps_s,
             before_step_s=trace.before_step_s,
             feeds=len(handle.feeds),
+            retraced=handle.changed,
             other_traced=len(others),
             fastest_traced_s=min(others, default=None),
             gpus=capture.facts.gpus,

@@ -173,7 +173,7 @@ class TraceContext:
     between_steps_s: float | None = None  # median time that passes between two steps of the run, outside session.run
     before_step_s: float | None = None  # the same just before this step
     feeds: int | None = None  # tensors that each step of the run is fed
-    retraced: str = ""  # how this step's call of its function differed from the call before, where it was traced anew
+    retraced: str = ""  # how the signature of the step's function differs from the one that was traced before
     other_traced: int = 0  # how many other steps of the run are traced,
     fastest_traced_s: float | None = None  # and the shortest of their wall times
     gpus: int | None = None  # GPUs that TensorFlow sees

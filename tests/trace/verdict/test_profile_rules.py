@@ -67,7 +67,7 @@ def test_a_call_that_traced_its_function() -> None:
     assert "input_signature" in found["advice"]
     changed = "argument 1 changed from x: float32[35,64] to x: float32[36,64]"
     found = first("retraced_tf2.21.xplane.pb.gz", TraceContext(retraced=changed))
-    assert found["text"].endswith(f" Since the call before {changed}.")
+    assert found["text"].endswith(f" Compared with its last tracing, {changed}.")
 
 
 def test_calls_that_trace_nothing_are_not_blamed() -> None:

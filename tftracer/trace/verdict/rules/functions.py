@@ -50,7 +50,7 @@ def retraced(step: Step) -> Sentence | None:
 
 def _what_changed(step: Step) -> str:
     changed = step.context.retraced
-    return f" Since the call before {changed}." if changed else " Which argument changed is not known."
+    return f" Compared with its last tracing, {changed}." if changed else " Which argument changed is not known."
 
 
 def compiled(step: Step) -> Sentence | None:
