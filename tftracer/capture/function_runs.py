@@ -16,7 +16,7 @@ from typing import Any
 
 from tftracer.capture import profiler
 from tftracer.capture.function_identity import FunctionIdentity, identify
-from tftracer.capture.function_traces import FunctionTraces
+from tftracer.capture.function_traces import RETRACED, FunctionTraces
 from tftracer.capture.functions import FunctionCall, FunctionCalls, NamedStep
 from tftracer.capture.keras_steps import KerasSteps
 from tftracer.capture.run_registry import CallSite
@@ -26,8 +26,8 @@ from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.decode.profile_steps import first_step
 from tftracer.trace.decode.xplane import with_graph
 
-#: So many signatures of one function, in so many calls for each, are retracing.
-RETRACED, CALLS_EACH = 4, 5
+#: So many signatures of one function (RETRACED), in so many calls for each, are retracing.
+CALLS_EACH = 5
 MAX_FUNCTIONS = 1000  # whose definitions go with a trace
 
 

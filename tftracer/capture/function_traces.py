@@ -23,6 +23,8 @@ from tftracer.session.recorded_steps import MISSED, Capture, Missed, SessionFact
 COLLECT_S = 60.0
 #: How long a step waits for the profile before it; then it runs untraced.
 WAIT_S = 5.0
+#: A function with so many signatures that is called with another one is being retraced.
+RETRACED = 4
 #: The problem of requests that wait for the script's own profiler.
 BUSY = "profiler_busy"
 
@@ -123,6 +125,8 @@ class FunctionTraces:
         claim, profile, queue = begun.claim, begun.profile, self._queue
         site = self._site_of(begun.run_key(concrete))
         is_asked_for = claim.handle is None or (site is not None and site.plain is claim.handle)
+        if site is None and len(self._sites_of(begun.function)) >= RETRACED:
+            is_asked_for = True  # its runs have one step each: none would ever be traced
         if not (done and is_asked_for):  # it failed, or came to another signature than was asked for
             self.profiler.abandon(profile, "the step failed" if not done else "the step was another run's")
             queue.give_back(claim)
