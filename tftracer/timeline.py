@@ -288,7 +288,7 @@ class Timeline:
         if not graphs or len(metadata.step_stats.dev_stats) > 1:
             return self._ask()
         answers = Answers(_without_graphs(metadata), self._context)
-        return answers if without_edges or chrome.told_by_labels(answers.trace) else self._ask()
+        return answers if without_edges or chrome.labels_hold_all_edges(answers.trace) else self._ask()
 
     def _fresh(self, device_pattern: str) -> Answers:
         try:
@@ -307,11 +307,11 @@ _STATS, _COST, _GRAPHS = 1, 2, 3
 
 def _serialized(metadata: Any) -> bytes:
     """As SerializeToString, whose buffer doubles as it fills: part by part that is half the time, for there is less to move."""
-    known = {field.number: value for field, value in metadata.ListFields()}
-    if not known.keys() <= {_STATS, _COST, _GRAPHS} or _may_have_unknown_fields(metadata):
+    fields = {field.number: value for field, value in metadata.ListFields()}
+    if not fields.keys() <= {_STATS, _COST, _GRAPHS} or _may_have_unknown_fields(metadata):
         return bytes(metadata.SerializeToString())
     parts: list[bytes] = []
-    for number, value in known.items():
+    for number, value in fields.items():
         for message in value if number == _GRAPHS else [value]:
             parts += _field(number, message.SerializeToString())
     return b"".join(parts)
@@ -366,13 +366,13 @@ def _equal(table: StringTable, text: str) -> Mask:
 
 def _found(table: StringTable, pattern: str) -> Mask:
     """Plain text first, as the originals had it; a pattern that is found nowhere as text is a regular expression."""
-    found = _containing(table, pattern)
-    if found.any():
-        return found
+    as_text = _containing(table, pattern)
+    if as_text.any():
+        return as_text
     try:
         return Pattern(pattern).search_all(table)
     except PatternError:
-        return found
+        return as_text
 
 
 def _write(path: Path, body: bytes) -> None:

@@ -68,8 +68,8 @@ def environment() -> dict[str, str]:
 
 def package_folder(package: str) -> str:
     """The directory that a package is imported from."""
-    found = importlib.util.find_spec(package)
-    places = list(found.submodule_search_locations or []) if found else []
+    spec = importlib.util.find_spec(package)
+    places = list(spec.submodule_search_locations or []) if spec else []
     return str(Path(places[0]).absolute().parents[package.count(".")]) if places else ""
 
 

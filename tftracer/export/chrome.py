@@ -1,12 +1,12 @@
 """Chrome's trace event JSON, for chrome://tracing and Perfetto.
 
-A process for each device, a thread for each row of a lane. Times are microseconds with three decimals since the first trace's
-begin, which ``otherData.origin_ns`` tells: as microseconds since the epoch, doubles would be 256 ns apart. Numbers of processes
-and of flows are made of the file's identity, so that the files of several ranks can be put into one list. Flows run along the
-data edges of the graph, counters are the allocators' live bytes. Differences from TensorFlow's own Timeline are listed in
-docs/exports.rst.
+A process for each device, a thread for each row of a lane. Times are microseconds with three decimals, relative to the start of
+the first trace, which is ``otherData.origin_ns``: as microseconds since the epoch, doubles would be 256 ns apart. Numbers of
+processes and flows are derived from the file's identity, so that the events of several ranks' files can be joined in one list.
+Flows follow the data edges of the graph; counters are the allocators' live bytes. docs/exports.rst lists the differences from
+TensorFlow's own Timeline.
 
-Text is built in bulk, without a Python object for an event: NumPy gathers it from the strings' bytes (text.py, slices.py).
+NumPy builds the text in bulk, without a Python object for each event (text.py, slices.py).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from tftracer.trace.decode.labels import label_inputs
 from tftracer.trace.model import Trace
 from tftracer.version import __version__
 
-_BITE = 1 << 11  # events, in about 1 ms
+_BATCH = 1 << 11  # events, in about 1 ms
 
 
 @dataclass(frozen=True)
 class _File:
-    """What the traces of one file share."""
+    """What the traces of one file have in common."""
 
     origin_ns: int  # time 0
     identity: str  # differs from one set of traces to another
@@ -56,7 +56,7 @@ def process_id(device: str, identity: str) -> int:
 def write_chrome_trace(
     answers: Answers, file: IO[bytes], *, show_dataflow: bool = True, show_memory: bool = False, title: str = ""
 ) -> None:
-    """Write one trace as a JSON object. ``title``: what the names of its processes begin with (default: the rank, if known)."""
+    """Write one trace as a JSON object. ``title``: a prefix for the names of its processes (default: the rank, if known)."""
     write_chrome_traces([(title, answers)], file, show_dataflow=show_dataflow, show_memory=show_memory)
 
 
@@ -95,7 +95,7 @@ def _meta(name: str, pid: int, tid: int, args: dict[str, object]) -> str:
 
 
 class _Trace:
-    """Writes one of the file's traces. ``flows``: the id of the next flow, a number, for Perfetto takes no other."""
+    """Writes one of the file's traces. ``flows``: the id of the next flow; Perfetto accepts only numbers."""
 
     def __init__(self, answers: Answers, of_file: _File, title: str, flows: int) -> None:
         self._answers = answers
@@ -105,7 +105,7 @@ class _Trace:
         self._shift = answers.trace.origin_ns - of_file.origin_ns if answers.trace.n else 0
 
     def events(self, show_dataflow: bool, show_memory: bool) -> Iterator[str]:
-        """The events in parts, each event behind a comma and a line feed."""
+        """The events in parts. A comma and a line feed precede each event."""
         yield "".join(f",\n{event}" for event in self._metadata())
         yield from self._slices()
         if show_dataflow:
@@ -114,7 +114,7 @@ class _Trace:
             yield from self._counters()
 
     def _metadata(self) -> Iterator[str]:
-        """Perfetto shows of a name that begins with a slash what follows the last one, so titles are short."""
+        """Titles are short: of a name that begins with a slash, Perfetto shows what follows the last slash."""
         titles = {device.name: device.title for device in self._answers.trace.devices}
         for order, device in enumerate(self._tracks.devices):
             pid = process_id(device, self._identity)
@@ -126,7 +126,7 @@ class _Trace:
             yield _meta("thread_sort_index", pid, row.tid, {"sort_index": row.tid})
 
     def _places(self) -> list[str]:
-        """What stands before the time of an event on each row."""
+        """The text before the time of an event, for each row."""
         return [f'"pid":{process_id(row.device, self._identity)},"tid":{row.tid},"ts":' for row in self._tracks.rows]
 
     def _slices(self) -> Iterator[str]:
@@ -139,7 +139,7 @@ class _Trace:
     def _flows(self) -> Iterator[str]:
         """An arrow for each data edge between two rows, from inside the producer's slice to the consumer's start.
 
-        A slice that has no length can hold no end of an arrow, and an arrow does not run back in time.
+        A slice without length cannot hold the end of an arrow, and arrows do not run back in time.
         """
         trace, tracks = self._answers.trace, self._tracks
         start, end = trace.start + self._shift, trace.end + self._shift
@@ -156,8 +156,8 @@ class _Trace:
             "}",
             *(f'",{place}' for place in self._places()),
         ]
-        sheet = Sheet([], words, _BITE * 64)
-        for part in batches(len(made), _BITE):
+        sheet = Sheet([], words, _BATCH * 64)
+        for part in batches(len(made), _BATCH):
             sheet.begin()
             a, b = made[part.start : part.stop], used[part.start : part.stop]
             number = sheet.numbers(np.arange(part.start, part.stop) + self.flows)
@@ -182,16 +182,16 @@ class _Trace:
 
 def data_edges(answers: Answers) -> tuple[Int64, Int64]:
     """(producers, consumers) of the graph's data edges."""
-    if told_by_labels(answers.trace):
+    if labels_hold_all_edges(answers.trace):
         return _edges_of_labels(answers)
     graph = answers.graph
     data = ~graph.control
     return graph.producer[data].astype(np.int64), graph.consumer[data].astype(np.int64)
 
 
-def told_by_labels(trace: Trace) -> bool:
-    """In a step without loops, on one device, each name runs once and reads what its label names: the same edges as the
-    partition graph's, in a tenth of the time that reading that one takes.
+def labels_hold_all_edges(trace: Trace) -> bool:
+    """Whether the ops' labels give all data edges: in a step on one device without loops, each name runs once and reads what its
+    label names. That takes a tenth of the time that it takes to read the partition graph.
     """
     merges = {"Merge", "RefMerge", "_XlaMerge"}
     single = len(trace.devices) <= 1 and len(trace.names) >= trace.n and len(trace.labels) >= trace.n
@@ -199,7 +199,7 @@ def told_by_labels(trace: Trace) -> bool:
 
 
 def _edges_of_labels(answers: Answers) -> tuple[Int64, Int64]:
-    """Each label and each name is of one node here."""
+    """Here each label and each name belongs to one node."""
     trace = answers.trace
     by_name, by_label = np.zeros(trace.n, np.int64), np.zeros(trace.n, np.int64)
     by_name[trace.name] = by_label[trace.label] = np.arange(trace.n)

@@ -158,12 +158,12 @@ def _shape_codes(outputs: Outputs, shapes: dict[str, int]) -> Int64:
     if not n:
         return codes
     offset, size = _shape_spans(outputs)
-    found = np.flatnonzero(offset >= 0)
+    regular = np.flatnonzero(offset >= 0)
     low = int(outputs.offset.min())
     window = Window(outputs.raw, low, int((outputs.offset + outputs.size).max()))
-    kind, first = coded(Hasher.random().spans(window, offset[found] - low, size[found]))
-    texts = [outputs.shape_of(int(i)) for i in found[first]]
-    codes[found] = np.array([shapes.setdefault(text, len(shapes)) for text in texts] or [0], np.int64)[kind]
+    kind, first = coded(Hasher.random().spans(window, offset[regular] - low, size[regular]))
+    texts = [outputs.shape_of(int(i)) for i in regular[first]]
+    codes[regular] = np.array([shapes.setdefault(text, len(shapes)) for text in texts] or [0], np.int64)[kind]
     for i in np.flatnonzero(offset < 0).tolist():
         codes[i] = shapes.setdefault(outputs.shape_of(i), len(shapes))
     return codes

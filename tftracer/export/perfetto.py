@@ -1,9 +1,9 @@
-"""Perfetto's own trace format: a track for each device, under it one for each row, slices with their flows, counters.
+"""Perfetto's own trace format: a track for each device, with one for each row under it; slices with their flows; counters.
 
-The wire format is written directly (field numbers from perfetto_trace.proto; the tests read it back with Perfetto's own
-generated classes). All numbers of a packet have a fixed width - a varint may be padded - so that the packets of thousands of
-slices are one NumPy matrix of bytes. Times are nanoseconds since the epoch. The sequence number and the flows are functions of
-the trace, the tracks of the devices' names and the rank: the files of several traces can simply be concatenated.
+The wire format is written directly (field numbers from perfetto_trace.proto; the tests read it with Perfetto's own generated
+classes). All numbers of a packet have a fixed width, because a varint may be padded: the packets of thousands of slices are one
+NumPy matrix of bytes. Times are nanoseconds since the epoch. The sequence number and the flows are derived from the trace, the
+tracks from the devices' names and the rank, so that files of several traces can be concatenated.
 """
 
 from __future__ import annotations
@@ -77,17 +77,17 @@ def _uuid(device: str, row: str = "") -> int:
     return _hash(f"{device}\0{row}") | 1
 
 
-# --------------------------------------------------------------------------------------------------------- what is constant
+# ---------------------------------------------------------------------------------------- clock, strings, tracks
 
 
 def _clock(sequence: int) -> bytes:
-    """The trace's clock is the epoch's, said at the same moment in every file: where files are joined, it may not run back."""
+    """The trace's clock is the time since the epoch. Every file says so for one moment: in joined files it may not run back."""
     clocks = [message_field(1, number_field(1, clock), number_field(2, 1)) for clock in (_BOOTTIME, _REALTIME)]
     return _packet(sequence, number_field(8, 1), message_field(6, *clocks))
 
 
 def _interned(trace: Trace, sequence: int) -> bytes:
-    """Names once: of op types, categories, annotations; node names, then labels, are the annotations' values."""
+    """Each name once: op types, categories and annotations. Node names, then labels, are the values of annotations."""
     names = [op or "unknown" for op in trace.ops]
     values = _strings(29, trace.names, 1) + _strings(29, trace.labels, 1 + len(trace.names))
     body = message_field(
@@ -129,7 +129,7 @@ def _descriptors(tracks: Tracks, sequence: int, rank: str) -> Iterator[bytes]:
 
 
 class _Flows:
-    """The data edges between rows, as the packets' outgoing and incoming flows."""
+    """The data edges between rows, as the outgoing and incoming flows of packets."""
 
     def __init__(self, answers: Answers, tracks: Tracks, sequence: int) -> None:
         trace, graph = answers.trace, answers.graph
@@ -148,7 +148,7 @@ class _Flows:
         self._offsets = np.searchsorted(node[order], np.arange(trace.n + 1))
 
     def of(self, nodes: Int64) -> tuple[Bytes, Int64]:
-        """The ten-byte fields of these nodes one after the other, and how many each has."""
+        """(the ten-byte fields of these nodes, joined; how many each node has)."""
         low, counts = self._offsets[nodes], self._offsets[nodes + 1] - self._offsets[nodes]
         first = np.cumsum(counts) - counts
         index = np.repeat(low - first, counts) + np.arange(int(counts.sum()))
@@ -193,7 +193,7 @@ def _begin(trace: Trace, node: Int64, track: Int64, flows: Int64, sequence: int)
 
 
 def _event(times: Int64, kind: int, track: Int64, fields: Bytes, flows: Int64, sequence: int) -> Bytes:
-    """TracePackets with a TrackEvent each, without the flows, which follow: the lengths count them."""
+    """TracePackets, each with a TrackEvent, up to the flows that follow; the lengths include those."""
     n = len(times)
     inner = np.concatenate([_same(b"\x48" + bytes([kind]) + b"\x58", n), _padded(track, 9), fields], axis=1)
     head = np.concatenate(

@@ -1,5 +1,6 @@
-"""The slices of Chrome's JSON: ``,"name":OP,"args":{"name":...,"op":...,"input0":...}}`` behind the row and the times of each,
-the same fields as TensorFlow's.
+"""The slices of Chrome's JSON, with the same fields as TensorFlow's.
+
+After the row and the times of each follows ``,"name":OP,"args":{"name":...,"op":...,"input0":...}}``.
 """
 
 from __future__ import annotations
@@ -20,18 +21,20 @@ from tftracer.trace.model import DeviceKind, Trace
 
 _KERNELS = (DeviceKind.STREAM, DeviceKind.MEMCPY, DeviceKind.REPEAT)
 _LABELS, _NAMES = range(2)  # tables of the sheet
-_FIXED = 7  # pieces of every slice: row, start, key, duration, op, name, op again with what follows it
+_FIXED = 7  # pieces of every slice: row, start, key, duration, op, name, op again with the text after it
 _FIRST = (',"input0":"', ',"label":"', "}}")
 _INPUTS, _WHOLE, _NOTHING = range(3)
-_BITE = 1 << 11  # slices, in less than 1 ms
+_BATCH = 1 << 11  # slices, in less than 1 ms
 
 
 def slices(answers: Answers, nodes: Int64, rows: list[str], row: Int64, start: Int64, duration: Int64) -> Iterator[str]:
-    """The slices of these nodes, some thousand at a time. ``rows``: what a slice on each row begins with, ``row`` which of them
-    each has, ``start`` and ``duration`` in nanoseconds.
+    """The slices of these nodes, some thousand at a time.
+
+    ``rows``: the text that a slice on each row begins with. ``row``: [nodes] the index of each node's row. ``start`` and
+    ``duration``: [nodes] nanoseconds.
     """
     writer = _Writer.of(answers, rows)
-    for part in batches(len(nodes), _BITE):
+    for part in batches(len(nodes), _BATCH):
         at = slice(part.start, part.stop)
         yield writer.text(nodes[at], row[at], start[at], duration[at])
 
@@ -40,13 +43,14 @@ def slices(answers: Answers, nodes: Int64, rows: list[str], row: Int64, start: I
 class _Writer:
     trace: Trace
     inputs: _Inputs
-    kernel: Int64  # [n] which kernel's text each node has, -1 for none; empty if there is no kernel
+    kernel: Int64  # [n] index of each kernel's text, -1 for other nodes; empty if there is no kernel
     sheet: Sheet
-    duration: int  # the numbers of words: before a duration,
-    head: int  # of each op: before the name,
-    follows: int  # and behind it, in three forms,
-    behind: int  # behind each input, the last one the end,
-    kernels: int  # of kernels
+    # The index of the first word of each group in the sheet:
+    duration: int  # before a duration
+    head: int  # of each op: before the name
+    follows: int  # of each op: after the name, in three forms
+    behind: int  # after each input; the last one ends the slice
+    kernels: int  # of each kernel
     nothing: int
 
     @classmethod
@@ -60,7 +64,7 @@ class _Writer:
         follows = [f'","op":"{op}"{what}' for op in ops for what in _FIRST]
         behind = [*(f'","input{i}":"' for i in range(1, inputs.most)), '"}}']
         groups = [rows, [',"dur":'], heads, follows, behind, kernels, [""]]
-        sheet = Sheet([labels, names], [word for group in groups for word in group], _BITE * 64)
+        sheet = Sheet([labels, names], [word for group in groups for word in group], _BATCH * 64)
         return cls(trace, inputs, kernel, sheet, *np.cumsum([len(group) for group in groups[:-1]]).tolist())
 
     def text(self, nodes: Int64, row: Int64, start: Int64, duration: Int64) -> str:
@@ -79,7 +83,7 @@ class _Writer:
         return sheet.text(*self._with_inputs([*columns, sheet.words(follows)], label, counts))
 
     def _with_inputs(self, columns: list[Pieces], label: Int32, counts: Int64) -> Pieces:
-        """The columns of each slice, then each of its inputs and a word behind it."""
+        """The columns of each slice, then each of its inputs, followed by a word."""
         pieces = _FIXED + 2 * counts
         base = np.cumsum(pieces) - pieces
         at, size = np.empty((2, int(pieces.sum())), np.int64)
@@ -97,7 +101,7 @@ class _Writer:
 
 @dataclass
 class _Inputs:
-    """What each label shows: its inputs, itself if it is of another form, or nothing."""
+    """What is shown of each label: its inputs, or the whole label if it has another form, or nothing."""
 
     kind: Int64  # [labels] index into _FIRST
     counts: Int64  # [labels] of the spans that each shows
@@ -110,11 +114,11 @@ class _Inputs:
         return int(self.counts.max(initial=1))
 
     @classmethod
-    def of(cls, labels: StringTable, found: Listed) -> _Inputs:
-        whole = np.flatnonzero(~found.lists & (np.diff(labels.offsets) > 0))
-        label = np.concatenate([found.label, whole])
-        first = np.concatenate([found.first, labels.offsets[:-1][whole]])
-        last = np.concatenate([found.last, labels.offsets[1:][whole]])
+    def of(cls, labels: StringTable, listed: Listed) -> _Inputs:
+        whole = np.flatnonzero(~listed.lists & (np.diff(labels.offsets) > 0))
+        label = np.concatenate([listed.label, whole])
+        first = np.concatenate([listed.first, labels.offsets[:-1][whole]])
+        last = np.concatenate([listed.last, labels.offsets[1:][whole]])
         if len(whole):
             order = np.argsort(label, kind="stable")
             first, last = first[order], last[order]
@@ -128,7 +132,7 @@ class _Inputs:
 
 
 def _kernels(trace: Trace) -> tuple[Int64, list[str]]:
-    """([n] which text each node has, -1 for those that are no kernel or copy; the texts); nothing without streams."""
+    """([n] index of each kernel's or copy's text, -1 for other nodes; the texts). Both are empty without streams."""
     streams = np.array([device.kind in _KERNELS for device in trace.devices], np.bool_)
     nodes = np.flatnonzero(streams[trace.device]) if streams.any() else np.zeros(0, np.int64)
     if not len(nodes):
@@ -144,5 +148,5 @@ def _kernels(trace: Trace) -> tuple[Int64, list[str]]:
 def _kernel(name: str, label: str) -> str:
     name, op = kernel_name(label, name)
     args = {"name": name, "op": op or "unknown", "label": label}
-    title, said = (json.dumps(value, ensure_ascii=False) for value in (args["op"], args))
-    return f',"name":{title},"args":{said}}}'
+    title, arguments = (json.dumps(value, ensure_ascii=False) for value in (args["op"], args))
+    return f',"name":{title},"args":{arguments}}}'

@@ -1,6 +1,6 @@
-"""Text for exports of many lines, put together by NumPy from pieces: strings out of tables, words, and numbers as digits.
+"""Builds the text of exports of many lines with NumPy, from pieces: strings of tables, words, and numbers as digits.
 
-A ``Sheet`` holds the bytes of all pieces, one behind the other; lines are where their pieces begin and how long they are.
+A ``Sheet`` holds the bytes of all pieces, one after another. A line is a list of pieces, each with its offset and its size.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SPACE, _ZERO, _POINT = 0x20, 0x30, 0x2E
 
 
 def escaped(table: StringTable) -> StringTable:
-    """Every string as it stands between the quotes of JSON, in UTF-8. Names of ops need no escape: they stay as they are."""
+    """Every string as JSON has it between quotes, in UTF-8. Names of ops need no escapes and are returned as they are."""
     data = bytes(table.data)
     if data.isascii() and b'"' not in data and b"\\" not in data and not (np.frombuffer(data, np.uint8) < _SPACE).any():
         return table
@@ -32,7 +32,7 @@ def escaped(table: StringTable) -> StringTable:
 
 
 class Pieces(NamedTuple):
-    """Where pieces of text lie in a sheet."""
+    """The offsets and sizes of pieces of text in a sheet."""
 
     at: Int64
     size: Int64
@@ -44,7 +44,7 @@ class _Rows(NamedTuple):
 
 
 class Sheet:
-    """Tables and words, and behind them room for the numbers of some thousand lines."""
+    """Tables and words, followed by space for the numbers of some thousand lines."""
 
     def __init__(self, tables: Sequence[StringTable], words: Sequence[str], room: int) -> None:
         encoded = StringTable.of(words)
@@ -57,7 +57,7 @@ class Sheet:
             self._bytes[begin : begin + len(table.data)] = np.frombuffer(table.data, np.uint8)
 
     def begin(self) -> None:
-        """Room for numbers again: those of the lines before are forgotten."""
+        """Frees the space for numbers: those of earlier lines are overwritten."""
         self._free = self._room
 
     def strings(self, table: int, codes: Codes) -> Pieces:
@@ -74,7 +74,7 @@ class Sheet:
         return self.strings(-1, numbers)
 
     def numbers(self, values: Int64) -> Pieces:
-        """Whole numbers that are not below zero."""
+        """Whole numbers, none of them negative."""
         wide, size = _width(values)
         rows = self._rows(len(values), wide)
         _fill(rows.cells, values)
@@ -91,17 +91,17 @@ class Sheet:
         return Pieces(rows.end - 4 - size, size + 4)
 
     def _rows(self, n: int, width: int) -> _Rows:
-        """Some of the room for numbers."""
+        """A part of the space for numbers."""
         begin = self._free
         self._free += n * width
         return _Rows(self._bytes[begin : self._free].reshape(n, width), begin + np.arange(1, n + 1) * width)
 
     def text(self, at: Int64, size: Int64) -> str:
-        """The pieces one after the other."""
+        """The pieces, joined."""
         return str(gathered(self._bytes, at, size).data, "utf-8")
 
     def lines(self, columns: Sequence[Pieces]) -> str:
-        """Lines that all have a piece of each column."""
+        """Lines that have one piece of each column."""
         at, size = (np.stack([column[i] for column in columns], axis=1).reshape(-1) for i in (0, 1))
         return self.text(at, size)
 
@@ -118,14 +118,14 @@ def _width(values: Int64) -> tuple[int, Int64]:
 
 @functools.lru_cache(maxsize=1)
 def _fours() -> npt.NDArray[np.uint32]:
-    """The four digits of 0 to 9999, each as a word."""
+    """The four digits of each number from 0 to 9999, as a 32-bit word."""
     places = np.array([1000, 100, 10, 1], np.uint16)
     digits = np.arange(10_000, dtype=np.uint16)[:, None] // places % 10 + _ZERO
     return np.ascontiguousarray(digits, np.uint8).view(np.uint32).reshape(-1)
 
 
 def _fill(cells: Bytes, values: Int64) -> None:
-    """The last digits of each in its row, zeros in front."""
+    """Writes the last digits of each number into its row, with leading zeros."""
     end = cells.shape[1]
     while end > 0:
         low = int(values[0]) if len(values) else 0

@@ -1,4 +1,4 @@
-"""Sessions and run metadata that tensorflow-tracer 1.1.0 and tfvis pickled; read by ``pickles``, which executes nothing."""
+"""Sessions and RunMetadata pickled by tensorflow-tracer 1.1.0 and tfvis, read by ``safe_pickle``, which executes nothing."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _MAX_NAMES = 1000
 
 
 def looks_like_pickle(head: bytes) -> bool:
-    """Protocol 2 and later open with PROTO; older ones with the class they name."""
+    """Protocols from 2 begin with PROTO, older ones with the name of a class."""
     return (head[:1] == b"\x80" and len(head) > 1 and head[1] <= 5) or head.startswith((b"ctensorflow.", b"ccopy", b"ctftracer."))
 
 
 def read(data: bytes) -> Imported:
-    """A session of tensorflow-tracer, or one RunMetadata as its ``Timeline`` and tfvis's pickled it.
+    """A session of tensorflow-tracer, or RunMetadata as its ``Timeline`` and tfvis's pickled it, one or a list.
 
-    ``UnsafePickleError`` when the pickle names anything else, ``FormatError`` when it is broken.
+    Raises UnsafePickleError if the pickle names any other class, FormatError if it is damaged.
     """
     value = PickleReader(data).read()
     if isinstance(value, Stub) and value.path == RUN_METADATA:
@@ -38,7 +38,7 @@ def read(data: bytes) -> Imported:
 
 
 def _list_of(values: Sequence[Any]) -> Imported:
-    """RunMetadata that a script collected, one a step. A memo may name one of them many times: it is taken once."""
+    """RunMetadata that a script collected, one for each step. One that the pickle refers to several times is taken once."""
     if len(values) > _MAX_TRACES:
         raise FormatError(f"the pickle holds more than {_MAX_TRACES} traces")
     distinct = {id(value): value for value in values}
@@ -47,9 +47,9 @@ def _list_of(values: Sequence[Any]) -> Imported:
 
 
 def pickled(raw: bytes) -> bytes:
-    """The pickle of a RunMetadata as TensorFlow itself would write it (protocol 4); needs no TensorFlow.
+    """A serialized RunMetadata as a pickle, as TensorFlow would write it (protocol 4). Needs no TensorFlow.
 
-    It opens with ``pickle.load`` where TensorFlow is installed, with the original tensorflow-tracer, and with ``read``.
+    ``pickle.load`` opens it where TensorFlow is installed; so do the original tensorflow-tracer and ``read``.
     """
     name = RUN_METADATA.rpartition(".")
     parts = [b"\x80\x04"]
@@ -60,7 +60,7 @@ def pickled(raw: bytes) -> bytes:
 
 def _serialized(stub: Any) -> bytes:
     if not isinstance(stub, Stub) or stub.path != RUN_METADATA:
-        raise FormatError("a trace of the session is no RunMetadata")
+        raise FormatError("a trace of the session is not a RunMetadata")
     if stub.state is None:
         return b""
     raw = stub.state.get("serialized", stub.state.get(b"serialized"))
@@ -86,7 +86,7 @@ def _index(value: Any) -> int:
 
 
 class _Session:
-    """A pickled TracingSource, taken apart. Values may be shared through the memo: each is looked at once."""
+    """A pickled TracingSource. Values may be shared through the memo: each is converted once."""
 
     def __init__(self, state: dict[Any, Any]) -> None:
         self._state = state
@@ -116,7 +116,7 @@ class _Session:
         )
 
     def _traces(self, records: list[Any], metadata: list[Any]) -> list[ImportedTrace]:
-        """The original replaces a trace that it dropped by None."""
+        """The original replaced traces that it dropped by None."""
         self._traces_seen += len(metadata)
         if self._traces_seen > _MAX_TRACES:
             raise FormatError(f"the session claims more than {_MAX_TRACES} traces")
@@ -140,7 +140,7 @@ _NAMED = re.compile(r"<tf\.[A-Za-z_.]{1,40} '([^']{1,500})'")
 
 
 def _names(text: Any) -> list[str]:
-    """The names in ``repr(fetches)`` or ``repr(feed_dict)``; the values that the original put there are left behind."""
+    """The names in ``repr(fetches)`` or ``repr(feed_dict)``, without the fed values."""
     if not isinstance(text, str) or text == "None":
         return []
     names = list(dict.fromkeys(_NAMED.findall(text)))[:_MAX_NAMES]
@@ -148,6 +148,7 @@ def _names(text: Any) -> list[str]:
 
 
 def seconds_of(value: Any) -> float | None:
+    """A timedelta; None if it is invalid."""
     if not isinstance(value, Stub) or value.path != TIMEDELTA:
         return None
     if not all(isinstance(part, int) for part in value.args) or len(value.args) > 3:
@@ -159,7 +160,7 @@ def seconds_of(value: Any) -> float | None:
 
 
 def epoch_seconds(value: Any) -> float | None:
-    """A naive datetime, as the clock of the recording machine showed it: taken as local time."""
+    """A datetime without a time zone, by the recording machine's clock; taken as local time. None if it is invalid."""
     if not isinstance(value, Stub) or value.path != DATETIME or not value.args:
         return None
     state = value.args[0].encode("latin1", "replace") if isinstance(value.args[0], str) else value.args[0]
@@ -175,7 +176,7 @@ def epoch_seconds(value: Any) -> float | None:
 
 
 def _merged(runs: list[ImportedRun]) -> list[ImportedRun]:
-    """One run for each fetches, feed names and options: the original made a new one for each set of feed values."""
+    """One run for the same fetches, feed names and options. The original made a new run for each set of feed values."""
     merged: dict[tuple[str, ...], ImportedRun] = {}
     for run in runs:
         key = (*run.fetches, "|", *run.feeds, "|", run.options)

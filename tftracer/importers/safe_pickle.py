@@ -1,10 +1,10 @@
-"""Reads pickles without unpickling: for the files of tensorflow-tracer and tfvis, which anyone may have written.
+"""Reads the pickles of tensorflow-tracer and tfvis without executing anything in them: anyone may have written the file.
 
-``pickle.loads`` runs whatever a stranger wrote into the file, and even with a restricted ``find_class`` it can be made to
-allocate gigabytes or to recurse until the process dies. So the opcodes are read here by a small machine that imports
-nothing and calls nothing: a class is a name, an instance is a ``Stub`` of name, arguments and state. It knows the five
-classes that such files name, and three names by which old pickle protocols spell a plain object and a byte string.
-Time is linear in the size of the file; memory is at most 1 GB and four times the file.
+``pickle.loads`` executes what the file says. Even with a restricted ``find_class``, a file can make it allocate gigabytes or
+recurse until the process dies. This reader interprets the opcodes itself; it imports nothing and calls nothing. A class becomes
+a ``Name``, an instance a ``Stub`` with the class's name, the arguments and the state. It accepts the five classes that such
+files name, and the three names with which old pickle protocols write a plain object and a byte string.
+Time is linear in the size of the file. Memory is at most 1 GB plus four times the file.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ DATETIME = "datetime.datetime"
 TIMEDELTA = "datetime.timedelta"
 RUN_METADATA = "tensorflow.core.protobuf.config_pb2.RunMetadata"
 
-#: All that a session or a RunMetadata pickle has a reason to name.
+#: All classes that a pickled session or RunMetadata names.
 KNOWN_CLASSES = frozenset({SOURCE, ORDERED_DICT, DATETIME, TIMEDELTA, RUN_METADATA})
 
-#: How protocols 0 to 2 spell "a plain new object" and "a byte string": understood, never called.
+#: How protocols 0 to 2 write a plain new object and a byte string. They are recognized and never called.
 _RECONSTRUCTOR = "copyreg._reconstructor"
 _OBJECT = "builtins.object"
 _ENCODE = "_codecs.encode"
-_SPELLINGS = {
+_ALIASES = {
     "copyreg._reconstructor": _RECONSTRUCTOR,
     "copy_reg._reconstructor": _RECONSTRUCTOR,
     "builtins.object": _OBJECT,
@@ -38,9 +38,9 @@ _SPELLINGS = {
     "_codecs.encode": _ENCODE,
 }
 
-_MAX_MARKS = 100  # nested opcodes '(': a session's go to six
+_MAX_MARKS = 100  # nested opcodes '('; a session nests six
 _MAX_OPCODES = 10_000_000  # of at most 100 bytes each in memory; a session has about 60 a run
-MAX_KEY = 1 << 31  # larger integers are no keys of a session, and could be made to collide
+MAX_KEY = 1 << 31  # a session has no larger integers as keys; a hostile file could make those collide
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Name:
 
 
 class Stub:
-    """What would have been an instance."""
+    """Stands for an instance of a class."""
 
     __slots__ = ("args", "items", "path", "state")
 
@@ -63,7 +63,7 @@ class Stub:
 
 
 class PickleReader:
-    """One pickle's opcodes, from a buffer that is wholly in memory."""
+    """Interprets the opcodes of one pickle, which is in memory as a whole."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -74,7 +74,7 @@ class PickleReader:
         self._copied = 0
 
     def read(self) -> Any:
-        """The pickled value. ``UnsafePickleError`` for a foreign class, ``FormatError`` for what is no such pickle."""
+        """The pickled value. Raises UnsafePickleError for any other class, FormatError if it is not such a pickle."""
         try:
             for _ in range(_MAX_OPCODES):
                 opcode = self._take(1)
@@ -145,7 +145,7 @@ class PickleReader:
     def _append(self, values: list[Any]) -> None:
         target = self._stack[-1]
         if not isinstance(target, list):
-            raise TypeError("append to what is no list")
+            raise TypeError("append to something other than a list")
         target.extend(values)
 
     def _set_items(self, values: list[Any]) -> None:
@@ -153,7 +153,7 @@ class PickleReader:
         if isinstance(target, Stub) and target.path == ORDERED_DICT:
             target = target.items
         if not isinstance(target, dict) or len(values) % 2:
-            raise TypeError("items for what is no dictionary")
+            raise TypeError("items for something other than a dictionary")
         for key, value in zip(values[::2], values[1::2]):
             target[_key(key)] = value
 
@@ -165,12 +165,12 @@ class PickleReader:
 
     def _name(self, module: Any, name: Any) -> None:
         if not isinstance(module, str) or not isinstance(name, str):
-            raise TypeError("a class name that is no string")
+            raise TypeError("a class name that is not a string")
         path = f"{module}.{name}"
         if path in KNOWN_CLASSES:
             self._push(Name(path))
-        elif path in _SPELLINGS:
-            self._push(Name(_SPELLINGS[path]))
+        elif path in _ALIASES:
+            self._push(Name(_ALIASES[path]))
         else:
             raise UnsafePickleError(
                 f"refused: the pickle names {path[:200]!r}, which no tensorflow-tracer or tfvis file has a reason to name. "
@@ -189,17 +189,17 @@ class PickleReader:
         """REDUCE and NEWOBJ: a name and its arguments become a stub."""
         args, made = self._stack.pop(), self._stack.pop()
         if not isinstance(made, Name) or not isinstance(args, tuple):
-            raise TypeError("a call of what is no class")
+            raise TypeError("a call of something other than a class")
         size = len(args[0]) if args and isinstance(args[0], (str, list)) else 0
         self._copied += size
-        if self._copied > len(self._data):  # what is written once may be copied once: a memo must not multiply it
-            raise FormatError("the pickle copies its own values again and again: no session does")
+        if self._copied > len(self._data):  # a memo could multiply what is written once
+            raise FormatError("the pickle copies its own values repeatedly, which no session does")
         self._push(_instance(made.path, args))
 
     def _build(self) -> None:
         state, target = self._stack.pop(), self._stack[-1]
         if not isinstance(target, Stub) or target.path not in (SOURCE, RUN_METADATA) or not isinstance(state, dict):
-            raise TypeError("a state for what has none")
+            raise TypeError("a state for something without one")
         target.state = state
 
     # ---------------------------------------------------------------------------------------------------------- memo
@@ -221,7 +221,7 @@ def _instance(path: str, args: tuple[Any, ...]) -> Any:
     if path == _ENCODE:
         text, encoding = args if len(args) == 2 else (args[0], "latin1")
         if encoding not in ("latin1", "latin-1"):
-            raise ValueError("byte strings are spelled in latin1")
+            raise ValueError("byte strings are written in latin1")
         return text.encode("latin1")
     if path == _RECONSTRUCTOR:
         made, base, state = args
@@ -237,7 +237,7 @@ def _instance(path: str, args: tuple[Any, ...]) -> Any:
 
 
 def _decimal(line: bytes) -> Any:
-    """INT and LONG in text: at most 20 digits, for the time that long ones take grows with their square."""
+    """INT and LONG as text, at most 20 digits: the time for longer ones grows with the square of their length."""
     text = line.rstrip(b"L")
     if len(text) > 20:
         raise ValueError("an integer of more than 20 digits")
@@ -255,7 +255,7 @@ _ESCAPES = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"\\": b"\\", b"'": b"'", b'"
 
 
 def _quoted(line: bytes) -> bytes:
-    """The STRING of Python 2: a literal in quotes, with escapes."""
+    """Python 2's STRING: a literal in quotes, with escapes."""
     if len(line) < 2 or line[:1] != line[-1:] or line[:1] not in (b"'", b'"'):
         raise ValueError("a string without quotes")
     return _ESCAPE.sub(_unescaped, line[1:-1])
@@ -274,7 +274,7 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogatepass")
 
 
-_TEXT_LIMIT = 1 << 31  # protocol 0 has its byte strings on one line
+_TEXT_LIMIT = 1 << 31  # protocol 0 writes a byte string on one line
 
 _OPCODES: dict[bytes, Callable[[PickleReader], Any]] = {
     b"\x80": lambda r: r._take(1),  # PROTO

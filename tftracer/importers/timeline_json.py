@@ -1,8 +1,8 @@
-"""Chrome's trace JSON as TensorFlow's ``timeline.Timeline`` and ``ProfilerHook`` write it, made into a RunMetadata again.
+"""Converts Chrome's trace JSON, as TensorFlow's ``timeline.Timeline`` and ``ProfilerHook`` write it, to a RunMetadata.
 
-TensorFlow writes a process for each device (``... Compute``), a slice for each op with its name, op type and inputs in
-``args``, and a thread for each row; that is enough for a StepStats. Our own export reads the same way, and so does any
-trace of complete events (``"ph": "X"``). Memory, scheduling times and the graph are not in the format: findings say so.
+TensorFlow writes a process for each device (``... Compute``), a thread for each row, and a slice for each op, with its name, op
+type and inputs in ``args``: enough for a StepStats. The same reader opens our own export and any other trace of complete events
+(``"ph": "X"``). The format has no memory, no scheduling times and no graph; a finding says so.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def looks_like_json(head: bytes) -> bool:
 
 
 def read(text: str) -> Imported:
-    """The slices of the trace as one RunMetadata. ``FormatError`` when it is no JSON, or none that holds slices."""
+    """The slices of the trace as one RunMetadata. Raises FormatError if it is not JSON or has no slices."""
     slices = _Slices()
     cut = False
     try:
@@ -40,7 +40,7 @@ def read(text: str) -> Imported:
         cut = True
     if not slices.by_process:
         raise FormatError(
-            'the JSON holds no slices ("ph": "X"): it is no Timeline of TensorFlow. Write one with '
+            'the JSON holds no slices ("ph": "X"): it is not a Timeline of TensorFlow. Write one with '
             "timeline.Timeline(run_metadata.step_stats).generate_chrome_trace_format(), or keep the RunMetadata itself"
         )
     trace = ImportedTrace(_run_metadata(slices), findings=_findings(slices, cut))
@@ -55,13 +55,13 @@ class _Cut(Exception):
 
 
 def _whole(text: str) -> int:
-    if len(text) > 20:  # the time that long ones take grows with their square
+    if len(text) > 20:  # the time for longer ones grows with the square of their length
         raise FormatError("the JSON holds a number of more than 20 digits")
     return int(text)
 
 
 def _constant(text: str) -> None:
-    raise FormatError(f"the JSON holds {text}, which is no number")
+    raise FormatError(f"the JSON holds {text}, which is not a number")
 
 
 _DECODER = json.JSONDecoder(parse_int=_whole, parse_constant=_constant)
@@ -73,9 +73,9 @@ def _value(text: str, at: int) -> tuple[Any, int]:
     except json.JSONDecodeError as error:
         if error.pos >= len(text.rstrip()) - 1 or error.msg.startswith("Unterminated"):
             raise _Cut from error
-        raise FormatError(f"this is no JSON: {error.msg} in line {error.lineno}") from error
+        raise FormatError(f"this is not JSON: {error.msg} in line {error.lineno}") from error
     except RecursionError as error:
-        raise FormatError("the JSON nests too deep") from error
+        raise FormatError("the JSON is nested too deeply") from error
 
 
 def _skip(text: str, at: int) -> int:
@@ -84,7 +84,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _events(text: str, about: dict[str, Any]) -> Iterator[Any]:
-    """The events one by one, so that no more than one of them is in memory; what stands before them goes to ``about``."""
+    """The events one by one, so that only one of them is in memory. Fields before the list go to ``about``."""
     at = _skip(text, 0)
     at = at if text[at : at + 1] == "[" else _list_of_events(text, at, about)
     at = _skip(text, at + 1)
@@ -100,7 +100,7 @@ def _events(text: str, about: dict[str, Any]) -> Iterator[Any]:
 
 
 def _list_of_events(text: str, at: int, about: dict[str, Any]) -> int:
-    """Where the list under ``traceEvents`` begins in the object at ``at``; what stands before it goes to ``about``."""
+    """Where the list ``traceEvents`` of the object at ``at`` begins. Fields before it go to ``about``."""
     at = _skip(text, at + 1)
     while at < len(text) and text[at] == '"':
         key, at = _value(text, at)
@@ -112,7 +112,7 @@ def _list_of_events(text: str, at: int, about: dict[str, Any]) -> int:
             return at
         about[key], at = _value(text, at)
         at = _skip(text, at)
-    raise FormatError('the JSON has no list "traceEvents": it is no trace')
+    raise FormatError('the JSON has no list "traceEvents": it is not a trace')
 
 
 # ---------------------------------------------------------------------------------------------------------------- slices
@@ -137,7 +137,7 @@ class _Slices:
             self._slice(event, pid)
         elif phase == "M" and event.get("name") == "process_name":
             args = _args(event)
-            self.names[pid] = _string(args.get("device")) or _string(args.get("name"))  # "device": as our own export has it
+            self.names[pid] = _string(args.get("device")) or _string(args.get("name"))  # our own export writes "device"
         elif phase in ("O", "C"):
             self.memory = True
 
@@ -149,7 +149,7 @@ class _Slices:
 
     @property
     def origin_ns(self) -> int:
-        """What our own export says that its times are relative to."""
+        """The time in our own export that its times are relative to; 0 in other files."""
         other = self.about.get("otherData")
         origin = _string(other.get("origin_ns")) if isinstance(other, dict) else ""
         return int(origin) if origin.isascii() and origin.isdigit() and len(origin) < 20 else 0
@@ -201,7 +201,7 @@ def _fill(node: Any, event: dict[str, Any], kernels: bool, origin_ns: int) -> No
 
 
 def nanoseconds(micros: Any) -> int:
-    """Floats are whole nanoseconds in thousandths: rounded, for 0.1 is none in binary."""
+    """From microseconds. A float is rounded to whole nanoseconds, because thousandths are not exact in binary."""
     return micros * 1000 if isinstance(micros, int) else int(micros) * 1000 + round((micros - int(micros)) * 1000)
 
 
@@ -220,7 +220,7 @@ def _inputs(args: dict[str, Any]) -> list[str]:
 
 
 def _encodable(text: str) -> str:
-    """JSON may hold half a surrogate pair, which no protobuf string may."""
+    """JSON may hold half of a surrogate pair, which a protobuf string may not."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -232,9 +232,9 @@ def _findings(slices: _Slices, cut: bool) -> list[Finding]:
         {
             "code": "timeline_json",
             "severity": "info",
-            "message": "This trace was a Timeline JSON, which carries no scheduling times, no memory, no graph and no cost: "
-            "those answers are empty, and dependencies are those that the ops' inputs name.",
-            "remedy": "Keep the RunMetadata itself (Timeline.save, or a .tftrace session) to see all of it.",
+            "message": "This trace was a Timeline JSON, which has no scheduling times, no memory, no graph and no cost: "
+            "those answers are empty, and dependencies come from the names of the ops' inputs.",
+            "remedy": "Keep the RunMetadata itself (Timeline.save, or a .tftrace session) to see them.",
         }
     ]
     if cut:
@@ -242,7 +242,7 @@ def _findings(slices: _Slices, cut: bool) -> list[Finding]:
             {
                 "code": "file_cut",
                 "severity": "warning",
-                "message": "The JSON ends in the middle of its events: what came before was read.",
+                "message": "The JSON ends in the middle of its events. Those before the end were read.",
                 "remedy": "Copy or write the file again.",
             }
         )

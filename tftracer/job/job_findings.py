@@ -48,17 +48,17 @@ def clock_findings(titles: Sequence[str], clocks: Sequence[Clock], shared: Seque
     if len(clocks) < 2:
         return []
     unknown = [title for title, clock in zip(titles, clocks) if not np.isfinite(clock.sigma_ns)]
-    known = [clock for clock in clocks[1:] if np.isfinite(clock.sigma_ns)]
+    comparable = [clock for clock in clocks[1:] if np.isfinite(clock.sigma_ns)]
     findings = [_unknown_clocks(unknown)] if unknown else []
-    one_clock = len({*shared}) == 1 and not any(clock.offset_ns for clock in known)
-    if known and not one_clock:
-        findings.append(_known_clocks(known, met))
+    one_clock = len({*shared}) == 1 and not any(clock.offset_ns for clock in comparable)
+    if comparable and not one_clock:
+        findings.append(_known_clocks(comparable, met))
     return findings
 
 
-def _known_clocks(known: Sequence[Clock], met: Collectives) -> Finding:
-    largest = max(abs(clock.offset_ns) for clock in known)
-    error = 2 * max(clock.sigma_ns for clock in known)
+def _known_clocks(comparable: Sequence[Clock], met: Collectives) -> Finding:
+    largest = max(abs(clock.offset_ns) for clock in comparable)
+    error = 2 * max(clock.sigma_ns for clock in comparable)
     lengths = (met.end - met.start)[met.end != MISSING]
     coarse = bool(len(lengths)) and error > 0.1 * float(lengths.min())
     if largest <= error:

@@ -46,10 +46,10 @@ def _answer(connection: DuckDBPyConnection, sql: str) -> Result:
     import duckdb
 
     try:
-        found = connection.execute(sql)
-        if found.description is None:
+        cursor = connection.execute(sql)
+        if cursor.description is None:
             return Result([], [])
-        return Result([column[0] for column in found.description], found.fetchall())
+        return Result([column[0] for column in cursor.description], cursor.fetchall())
     except duckdb.Error as error:
         raise FormatError(f"{error}\nThe tables: {', '.join(TABLES)}. docs/tables lists their columns.") from error
 

@@ -1,8 +1,8 @@
-"""Whether this process can record GPU kernels, as far as it can be seen from outside.
+"""Whether this process can record GPU kernels, as far as that can be seen from outside of TensorFlow.
 
-TensorFlow records them through NVIDIA's CUPTI library, which it loads when a step is first traced with FULL_TRACE. What goes
-wrong there it writes to its log alone. So this looks at the libraries that the process has loaded, at the driver's files and at
-the folders of the loader. Nothing is imported, loaded or initialized. Takes a few milliseconds: not for a training thread.
+TensorFlow records them with NVIDIA's CUPTI library, which it loads when a step is first traced with FULL_TRACE. It reports
+failures only in its log. This module therefore looks at the libraries that the process has loaded, at the driver's files and at
+the loader's folders. It imports, loads and initializes nothing. It takes a few milliseconds: not for a training thread.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CUDA_FOLDERS = (
     "/usr/lib/aarch64-linux-gnu",
 )
 
-#: Bits of a process's effective capabilities; either allows profiling that the driver restricts.
+#: Bits of a process's effective capabilities; either of them allows profiling where the driver restricts it.
 CAP_SYS_ADMIN, CAP_PERFMON = 21, 38
 
 
@@ -33,7 +33,7 @@ def gpu_facts(
     environ: Mapping[str, str] = os.environ,
     cuda_folders: tuple[str, ...] = CUDA_FOLDERS,
 ) -> GpuFacts:
-    """Unknown facts are left out: TensorFlow's before it is imported, those of libraries where there is no /proc."""
+    """Unknown facts are left out: those of TensorFlow before it is imported, those of libraries where there is no /proc."""
     facts = _of_build(getattr(modules.get("tensorflow.python.platform.build_info"), "build_info", None))
     if "CUDA_VISIBLE_DEVICES" in environ:
         facts["visible_devices"] = environ["CUDA_VISIBLE_DEVICES"]
@@ -61,7 +61,7 @@ def _of_build(build: Mapping[str, Any] | None) -> GpuFacts:
 
 
 def _libcupti_file(facts: GpuFacts, folders: list[Path]) -> str:
-    """One of TensorFlow's CUDA version (it loads no other), "" if there is none."""
+    """A libcupti of TensorFlow's CUDA version, the only one that it loads; "" if there is none."""
     major = facts.get("cuda_version", "").partition(".")[0]
     names = f"libcupti.so.{major}*" if major else "libcupti.so*"
     return next((str(path) for folder in folders for path in sorted(folder.glob(names))), "")
@@ -83,7 +83,7 @@ def _library_folders(modules: Mapping[str, Any], environ: Mapping[str, str], cud
 
 
 def _restricted(proc: Path) -> bool | None:
-    """Whether only administrators may profile, and this process has no such rights; None: not known."""
+    """Whether only administrators may profile and this process lacks the right; None if unknown."""
     try:
         parameters = (proc / "driver/nvidia/params").read_text(encoding="utf-8", errors="replace")
         status = (proc / "self/status").read_text(encoding="utf-8", errors="replace")

@@ -26,11 +26,11 @@ VARIABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] =
         ("PMI_SIZE", "MV2_COMM_WORLD_SIZE"),
         ("MPI_LOCALRANKID", "PMI_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_RANK"),
     ),
-    "pmix": (("PMIX_RANK",), (), ()),  # Open MPI and SLURM say the rest by variables of their own
+    "pmix": (("PMIX_RANK",), (), ()),  # Open MPI and SLURM set the rest in variables of their own
     "slurm": (("SLURM_PROCID",), ("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS"), ("SLURM_LOCALID",)),
 }
 HOROVOD_MODULES = ("horovod.tensorflow", "horovod.tensorflow.keras", "horovod.keras", "horovod.torch")
-#: Any of these in a process's ``TF_CONFIG`` task makes the process the chief.
+#: A process whose task in ``TF_CONFIG`` has one of these types is the chief.
 CHIEFS = ("chief", "master")
 
 
@@ -40,7 +40,7 @@ def no_launcher() -> LauncherInfo:
 
 
 def detect_launcher(environ: Environment | None = None, modules: Mapping[str, Any] | None = None) -> LauncherInfo:
-    """What is known of this process: from Horovod once it is initialized, else ``TF_CONFIG``, else the launcher's variables.
+    """From Horovod once it is initialized, else from ``TF_CONFIG``, else from the launcher's variables.
 
     Invalid values (a rank that is not a number, a ``TF_CONFIG`` that is not JSON) are treated as missing.
     """
@@ -58,7 +58,7 @@ def detect_launcher(environ: Environment | None = None, modules: Mapping[str, An
 
 
 def _fill_in(info: LauncherInfo, other: LauncherInfo) -> None:
-    """Adds what another launcher's variables say: PMIx under SLURM has no size. If the ranks differ, so may the sizes."""
+    """Adds what another launcher's variables say: PMIx under SLURM gives no size. If the ranks differ, the sizes may, too."""
     if info["local_rank"] is None:
         info["local_rank"] = other["local_rank"]
     if info["size"] is None and info["rank"] == other["rank"]:
@@ -80,13 +80,13 @@ def is_chief(info: LauncherInfo) -> bool:
 
 
 def _from_horovod(modules: Mapping[str, Any]) -> LauncherInfo | None:
-    """From an imported and initialised Horovod; ``rank()`` and its siblings are local look-ups, no collectives."""
+    """From an imported and initialized Horovod. ``rank()`` and the like are local look-ups, not collectives."""
     for name in HOROVOD_MODULES:
         horovod = modules.get(name)
         try:
             if horovod is not None and horovod.is_initialized():
                 return _info("horovod", int(horovod.rank()), int(horovod.size()), int(horovod.local_rank()))
-        except Exception:  # a Horovod half imported, or of an unknown version: the environment decides
+        except Exception:  # half imported, or an unknown version: the environment is used
             continue
     return None
 
@@ -113,7 +113,7 @@ def _from_tf_config(environ: Environment) -> LauncherInfo | None:
 
 
 def tf_config(environ: Environment) -> tuple[dict[str, list[str]], str, int]:
-    """``(cluster, role, task)`` of ``TF_CONFIG``: job name -> addresses; ``({}, "", 0)`` where it says nothing usable."""
+    """``(cluster, role, task)`` of ``TF_CONFIG``: job name -> addresses; ``({}, "", 0)`` if it is missing or invalid."""
     try:
         config = json.loads(environ.get("TF_CONFIG", "") or "{}")
         task = config.get("task") or {}
@@ -121,8 +121,8 @@ def tf_config(environ: Environment) -> tuple[dict[str, list[str]], str, int]:
         cluster = {str(job): _addresses(addresses) for job, addresses in (config.get("cluster") or {}).items()}
     except (ValueError, TypeError, AttributeError):
         return {}, "", 0
-    known = re.fullmatch(r"[A-Za-z_]\w{0,63}", role) and 0 <= index < 1 << 31
-    return (cluster, role, index) if known and cluster else ({}, "", 0)
+    is_task = re.fullmatch(r"[A-Za-z_]\w{0,63}", role) and 0 <= index < 1 << 31
+    return (cluster, role, index) if is_task and cluster else ({}, "", 0)
 
 
 def _addresses(addresses: Any) -> list[str]:

@@ -171,8 +171,8 @@ def _read_contents(given: Any) -> dict[str, Any]:
     names = ("nodes", "devices", "findings", "headline", "state")
     contents = _read({name: TRACE_FIELDS[name] for name in names}, given)
     if contents["state"] != "broken":
-        known = contents["nodes"] or contents["findings"] or contents["headline"]
-        contents["state"] = "ready" if known else "pending"
+        is_read = contents["nodes"] or contents["findings"] or contents["headline"]
+        contents["state"] = "ready" if is_read else "pending"
     unread = any(finding["code"] in UNREAD for finding in contents["findings"])
     if contents["state"] != "ready" or unread:
         contents["nodes"] = None

@@ -49,16 +49,16 @@ def _points(history: History) -> tuple[Doubles, Doubles]:
     return step[::size], np.array([np.median(mean[at : at + size]) for at in starts], float)
 
 
-def _splits(times: Doubles, found: int) -> list[int]:
+def _splits(times: Doubles, splits_before: int) -> list[int]:
     """Positions where the level changes."""
-    if len(times) < 2 * FEWEST or found >= MOST_CHANGES:
+    if len(times) < 2 * FEWEST or splits_before >= MOST_CHANGES:
         return []
     at, deviations = _best_split(times)
     before, after = float(np.median(times[:at])), float(np.median(times[at:]))
     if deviations < BEYOND_CHANCE or abs(after - before) < LEAST_CHANGE * before:
         return []
-    left = _splits(times[:at], found + 1)
-    right = _splits(times[at:], found + 1 + len(left))
+    left = _splits(times[:at], splits_before + 1)
+    right = _splits(times[at:], splits_before + 1 + len(left))
     return [*left, at, *(at + position for position in right)]
 
 

@@ -215,15 +215,15 @@ class TraceFileHandler(TraceHandlerBase, Download):
     async def get(self, trace: str) -> None:
         file_format = self.get_query_argument("format", "run_metadata")
         if file_format != "run_metadata" and file_format not in EXPORTS:
-            known = ", ".join(["run_metadata", *EXPORTS])
-            raise Refusal(400, "bad_query", f"format must be one of {known}; not {file_format[:50]!r}.")
-        found = await self.find_trace(trace)
-        record = await self.quickly(self.services.source.trace_record, found.id)
-        name = file_name("trace", found.id, *(("step", record["step"]) if record["step"] is not None else ()))
+            formats = ", ".join(["run_metadata", *EXPORTS])
+            raise Refusal(400, "bad_query", f"format must be one of {formats}; not {file_format[:50]!r}.")
+        key = await self.find_trace(trace)
+        record = await self.quickly(self.services.source.trace_record, key.id)
+        name = file_name("trace", key.id, *(("step", record["step"]) if record["step"] is not None else ()))
         if file_format == "run_metadata":
-            raw = await self.quickly(self.services.source.trace_bytes, found.id)
+            raw = await self.quickly(self.services.source.trace_bytes, key.id)
             await self.send_file(name + suffix_of(raw), BINARY, slices(raw))
         else:
             export = EXPORTS[file_format]
-            file = await self.unless_gone(self.services.answers.export(found, file_format, record))
+            file = await self.unless_gone(self.services.answers.export(key, file_format, record))
             await self.send_file(name + export.suffix, export.content_type, pieces(file))

@@ -64,13 +64,13 @@ class Static:
     def file(self, name: str) -> File | None:
         """None if there is no such file. A file that a build has changed is read again."""
         try:
-            found = (self._root / name).resolve()
-            if self._root not in found.parents or not found.is_file():
+            path = (self._root / name).resolve()
+            if self._root not in path.parents or not path.is_file():
                 return None
-            state = found.stat()
+            state = path.stat()
             key = (name, state.st_mtime_ns, state.st_size)
             if key not in self._files:
-                self._files[key] = self._make(name, found.read_bytes())
+                self._files[key] = self._make(name, path.read_bytes())
             return self._files[key]
         except (OSError, ValueError):  # a NUL, a name too long
             return None

@@ -94,9 +94,9 @@ class AnalysisHandler(AnswerHandler):
 
     async def get(self, trace: str, index: str = "") -> None:
         question = self.question(index)
-        found = await self.find_trace(trace)
-        if not self.is_cached(f"{found.tag} {question.key}"):
-            await self.send_answer(self.services.answers.ask(found, question, self.format()))
+        key = await self.find_trace(trace)
+        if not self.is_cached(f"{key.tag} {question.key}"):
+            await self.send_answer(self.services.answers.ask(key, question, self.format()))
 
     def question(self, index: str) -> Question:
         arguments: dict[str, Any] = {name: self.argument(name, index) for name in self.analysis.parameters}

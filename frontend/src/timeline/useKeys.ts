@@ -1,4 +1,4 @@
-/** The keys of the trace view. They work wherever nothing else takes them: not in fields, nor with Ctrl, Meta. */
+/** The keys of the trace view. They work everywhere but in fields, and without Ctrl and Meta. */
 import { onBeforeUnmount, onMounted } from "vue";
 import type { TimelineModel } from "./model";
 import { acrossRows, alongRow, firstInView } from "./neighbours";
@@ -13,33 +13,33 @@ export interface KeyTargets {
   nextMatch: (forward: boolean) => void;
 }
 
-/** What the help lists; the code below and this table change together. */
+/** What the help lists. Change this table together with the code below. */
 export const KEYS: readonly (readonly [keys: readonly string[], does: string])[] = [
   [["W", "S"], "Zoom in, zoom out"],
   [["A", "D", "←", "→"], "Pan left, pan right"],
   [["↑", "↓"], "Scroll the lanes"],
   [["F"], "Fit the whole step"],
   [["Z"], "Zoom to the range, or to the selected op"],
-  [["[", "]"], "Select the op before, the op after, on the same row"],
-  [["Alt ↑", "Alt ↓"], "Select the nearest op on the row above, below"],
+  [["[", "]"], "Select the previous op, the next op on the same row"],
+  [["Alt ↑", "Alt ↓"], "Select the nearest op on the row above, on the row below"],
   [["/"], "Search"],
   [["N", "Shift N"], "Next match, previous match"],
   [["Esc"], "Clear the range, then the selection"],
-  [["?"], "This list"],
+  [["?"], "Show this list"],
 ];
 
 export const MOUSE: readonly (readonly [gesture: string, does: string])[] = [
   ["Ctrl wheel, pinch", "Zoom at the pointer"],
-  ["Wheel", "Scroll the lanes; zoom where all of them are in view"],
+  ["Wheel", "Scroll the lanes; zoom if all of them are in view"],
   ["Shift wheel", "Pan"],
   ["Drag", "Pan and scroll"],
-  ["Shift drag, drag on the ruler", "Select a range and read what is in it"],
-  ["Click", "Select an op: details and dependencies"],
+  ["Shift drag, drag on the ruler", "Select a range and show its statistics"],
+  ["Click", "Select an op and show its details and dependencies"],
   ["Double click", "Zoom to the op"],
 ];
 
 const FIELDS = "input, textarea, select, [contenteditable=true], dialog";
-/** These own the arrow keys where they have the focus. */
+/** Elements that use the arrow keys while they have the focus. */
 const ARROW_OWNERS =
   '[role="grid"], [role="tablist"], [role="separator"], [role="listitem"], [role="menu"], summary, .canvas';
 
@@ -66,7 +66,7 @@ export function useKeys(state: TraceState, targets: KeyTargets): void {
     else if (state.node.value !== null) state.node.value = null;
   }
 
-  /** True where the key did something. */
+  /** True if the key did something. */
   function act(event: KeyboardEvent, view: TimelineView, shade: Uint8Array): boolean {
     const { model, layout } = view;
     switch (event.key) {

@@ -77,11 +77,11 @@ def _holds(first: Array, count: Array, numbers: Sequence[int]) -> Array:
 
 def trace_part(record: TraceRecord, read_facts: Callable[[], dict[str, Any]]) -> Part:
     """One row. ``read_facts`` decodes the trace: it is called for columns that the record does not tell (``TracePart.facts``)."""
-    known: dict[str, Any] = {"trace_id": record["id"], "devices": ", ".join(record["devices"])}
+    values: dict[str, Any] = {"trace_id": record["id"], "devices": ", ".join(record["devices"])}
     names = ("run_id", "step", "bytes", "nodes", "asked_by", "state", "headline", "note")
-    known.update((name, record[name]) for name in names)  # type: ignore[literal-required]
-    known["duration_ns"], known["median_ns"] = nanoseconds([record["duration_s"], record["median_s"]])
-    known["start_at"] = moments([record["started_at"]])[0]
+    values.update((name, record[name]) for name in names)  # type: ignore[literal-required]
+    values["duration_ns"], values["median_ns"] = nanoseconds([record["duration_s"], record["median_s"]])
+    values["start_at"] = moments([record["started_at"]])[0]
     facts: dict[str, Any] = {}
 
     def fact(field: Field) -> Any:
@@ -90,7 +90,7 @@ def trace_part(record: TraceRecord, read_facts: Callable[[], dict[str, Any]]) ->
         return facts.get(field.name, _UNKNOWN[field.type])
 
     columns: dict[str, Callable[[], Values]] = {field.name: lambda field=field: [fact(field)] for field in TRACES}  # type: ignore[misc]
-    columns.update((name, lambda value=value: [value]) for name, value in known.items())  # type: ignore[misc]
+    columns.update((name, lambda value=value: [value]) for name, value in values.items())  # type: ignore[misc]
     return Part(1, columns)
 
 

@@ -196,12 +196,12 @@ def trace_columns(record: TraceRecord, rows: int) -> Columns:
     }
 
 
-def _named(found: ops.OpTable) -> Values:
+def _named(table: ops.OpTable) -> Values:
     """The keys; an empty one is shown as on the page."""
-    if not found.unnamed:
-        return Coded(found.key, found.keys)
-    texts = Coded(found.key, found.keys).decoded()
-    texts[texts == ""] = found.unnamed
+    if not table.unnamed:
+        return Coded(table.key, table.keys)
+    texts = Coded(table.key, table.keys).decoded()
+    texts[texts == ""] = table.unnamed
     return texts
 
 

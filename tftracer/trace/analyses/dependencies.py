@@ -136,10 +136,10 @@ def _latest(trace: Trace, entity: Int64, producer: Int64, reader: Int64) -> Int6
     if len(timed) == int(entity.max(initial=-1)) + 1:  # a step without loops
         writer = _only(entity[timed], timed)[producer]
         return np.where((ready[writer] <= moment) | (trace.start[writer] < moment), writer, -1)
-    found = _last_at(entity, ready, producer, moment)
-    late = np.flatnonzero(found < 0)
-    found[late] = _last_at(entity, trace.start, producer[late], moment[late] - 1)
-    return found
+    candidate = _last_at(entity, ready, producer, moment)
+    late = np.flatnonzero(candidate < 0)
+    candidate[late] = _last_at(entity, trace.start, producer[late], moment[late] - 1)
+    return candidate
 
 
 def _last_at(entity: Int64, time: Int64, wanted: Int64, moment: Int64) -> Int64:

@@ -54,13 +54,13 @@ class Stages:
         members = _on_tf_data(trace)
         rows = np.flatnonzero(members)
         paths = {code: path_of(trace.names[code]) for code in np.unique(trace.name[rows]).tolist()}
-        found: dict[Path, list[Int64]] = {}
+        rows_of: dict[Path, list[Int64]] = {}
         for code, path in paths.items():
             for depth in range(1, len(path) + 1):
-                found.setdefault(path[:depth], [])
+                rows_of.setdefault(path[:depth], [])
             if path:
-                found[path].append(rows[trace.name[rows] == code])
-        nodes = {path: np.sort(np.concatenate(parts)) if parts else np.zeros(0, np.int64) for path, parts in found.items()}
+                rows_of[path].append(rows[trace.name[rows] == code])
+        nodes = {path: np.sort(np.concatenate(parts)) if parts else np.zeros(0, np.int64) for path, parts in rows_of.items()}
         return cls(trace, members, nodes)
 
     @cached_property

@@ -98,8 +98,8 @@ def _previous(trace: Trace, of_process: Bool) -> tuple[Int64, Int64]:
     before = turns(trace.start[holds], ends)[1]
     later = np.flatnonzero(before >= 0)
     started = np.flatnonzero(of_process & asynchronous)
-    ended, found = _ended_last(trace, holds, started)
-    return np.concatenate([holds[later], started[found]]), np.concatenate([holds[before[later]], ended[found]])
+    ended, waited = _ended_last(trace, holds, started)
+    return np.concatenate([holds[later], started[waited]]), np.concatenate([holds[before[later]], ended[waited]])
 
 
 def _asynchronous(trace: Trace) -> Bool:

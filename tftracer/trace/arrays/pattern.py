@@ -160,15 +160,15 @@ class _Search:
         return after
 
     def _advance_one(self, state: int, classes: Codes) -> int:
-        known: dict[int, int] = {}
+        transitions: dict[int, int] = {}
         for at in range(0, len(classes), _PORTION):
             for code in classes[at : at + _PORTION].tolist():
                 cell = state + code
-                after = known.get(cell, _UNKNOWN)
+                after = transitions.get(cell, _UNKNOWN)
                 if after == _UNKNOWN:
                     if self._table[cell] == _UNKNOWN:
                         self._transition(cell)
-                    after = known[cell] = int(self._table[cell])
+                    after = transitions[cell] = int(self._table[cell])
                 state = after
             if state == _FOUND:
                 break
@@ -274,14 +274,14 @@ def _contains(chars: CharSet, codes: Int64, ignore_case: bool) -> Mask:
     if ignore_case:
         texts = [chr(code) for code in codes.tolist()]
         variants += [_single(text.lower() for text in texts), _single(text.upper() for text in texts)]
-    found = np.zeros(len(codes), np.bool_)
+    matches = np.zeros(len(codes), np.bool_)
     for variant in variants:
         for low, high in chars.ranges:
-            found |= (variant >= low) & (variant <= high)
+            matches |= (variant >= low) & (variant <= high)
     for category in chars.categories:
         of = np.array([_CATEGORIES[category.lower()](chr(code)) for code in codes.tolist()], np.bool_)
-        found |= of if category.islower() else ~of
-    return ~found if chars.negated else found
+        matches |= of if category.islower() else ~of
+    return ~matches if chars.negated else matches
 
 
 def _single(texts: Any) -> Int64:

@@ -74,8 +74,8 @@ class HostEvents:
         columns = stats_of(self.plane, rows, stats)
         result: dict[str, dict[str, str]] = {}
         for place, kind in enumerate(self.plane.events.kind[rows].tolist()):
-            told = result.setdefault(self.names[kind], {})
-            told.update({n: s.text(place) or str(int(s.number[place])) for n, s in columns.items() if s.has[place]})
+            values = {n: s.text(place) or str(int(s.number[place])) for n, s in columns.items() if s.has[place]}
+            result.setdefault(self.names[kind], {}).update(values)
         return result
 
     def function_calls(self) -> list[FunctionCall]:

@@ -37,11 +37,11 @@ def steps(raw: bytes) -> Iterator[tuple[Step, bytes]]:
     """Each step of a serialized XSpace, with an XSpace of its own; a single one keeps its bytes. FormatError for what is none."""
     message = parse(raw)
     space = planes_of(message)
-    found = steps_of(space)
-    if len(found) == 1:
-        yield found[0], raw
+    all_steps = steps_of(space)
+    if len(all_steps) == 1:
+        yield all_steps[0], raw
     else:
-        yield from _cut(message, space, found)
+        yield from _cut(message, space, all_steps)
 
 
 def first_step(raw: bytes) -> bytes:
@@ -52,13 +52,13 @@ def first_step(raw: bytes) -> bytes:
 def steps_of(space: Space) -> list[Step]:
     """In the order of time; none overlaps the next. One step for the whole profile where nothing marks them."""
     host = space.plane(HOST)
-    found = _outermost(host) if host else []
-    if not found:
+    marked = _outermost(host) if host else []
+    if not marked:
         events = [plane.events for plane in space.planes if len(plane.events.start)]
         start = min((int(one.start.min()) for one in events), default=0)
         end = max((int((one.start + one.duration).max()) for one in events), default=0)
         return [Step("profile", 0, start, end)]
-    return found[:MAX_STEPS]
+    return marked[:MAX_STEPS]
 
 
 def _outermost(host: Plane) -> list[Step]:

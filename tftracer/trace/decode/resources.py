@@ -50,17 +50,17 @@ class Outputs:
         low = int(self.offset[output])
         return shape_text(message("NodeOutput", self.raw[low : low + int(self.size[output])]).tensor_description)
 
-    def described(self, output: int, known: dict[bytes, tuple[str, str]]) -> tuple[str, str]:
-        """(shape, dtype). ``known`` keeps what outputs are described as, by their bytes up to the sizes and addresses."""
+    def described(self, output: int, descriptions: dict[bytes, tuple[str, str]]) -> tuple[str, str]:
+        """(shape, dtype). ``descriptions`` keeps what outputs are described as, by their bytes up to the sizes and addresses."""
         low = int(self.offset[output])
         shape = _leading_shape(self.raw[low : low + int(self.size[output])])
         key = shape + int(self.dtype[output]).to_bytes(8, "little", signed=True) if shape else b""
-        if key not in known:
+        if key not in descriptions:
             description = (self.shape_of(output), self.dtype_of(output))
             if not key:
                 return description
-            known[key] = description
-        return known[key]
+            descriptions[key] = description
+        return descriptions[key]
 
 
 def _leading_shape(output: bytes) -> bytes:
