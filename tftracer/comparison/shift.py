@@ -52,8 +52,13 @@ class Shift:
     def sessions_to_decide(self, threshold: float) -> int | None:
         """Sessions a side with which the interval would probably leave ``threshold`` out, None if even many would not do."""
         distance = abs(math.log1p(self.shift) - math.log1p(threshold))
-        enough = (n for n in range(2, MOST_SESSIONS + 1) if _half_width(self.spread, n) < distance)
-        return next(enough, None)
+        too_few, enough = 1, MOST_SESSIONS
+        if _half_width(self.spread, enough) >= distance:
+            return None
+        while enough - too_few > 1:
+            middle = (too_few + enough) // 2
+            too_few, enough = (too_few, middle) if _half_width(self.spread, middle) < distance else (middle, enough)
+        return enough
 
 
 def _half_width(spread: float, sessions: int) -> float:

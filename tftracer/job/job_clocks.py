@@ -36,8 +36,8 @@ class JobClocks:
         owners = Owners.of([source])
         still = Clock(source.trace.origin_ns)
         (aligned,) = align([source], owners, [self.clocks.get(title, still) for title in owners.titles])
-        timed = source.trace.start >= 0
-        origin = int(aligned.start[timed].min()) if timed.any() else source.trace.origin_ns
+        timed, in_step = source.trace.drawn, source.trace.counted
+        origin = int(aligned.start[in_step].min()) if in_step.any() else source.trace.origin_ns
         start, end = ((aligned.start, source.trace.start), (aligned.end, source.trace.end))
         return Times(origin, *(np.where(timed, moved - origin, own) for moved, own in (start, end)))
 

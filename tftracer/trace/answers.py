@@ -118,6 +118,11 @@ class Answers:
         return self._resources[1]
 
     @property
+    def used(self) -> memory.Use:
+        """Every buffer of the step, the largest first."""
+        return self._once("used", lambda: memory.use(self.trace, self.outputs, self.graph, most=len(self.outputs.node)))
+
+    @property
     def _resources(self) -> tuple[resources.Outputs, resources.MemoryStats]:
         return self._once("resources", lambda: resources.decode_resources(self.trace))
 

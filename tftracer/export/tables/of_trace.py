@@ -14,7 +14,7 @@ import numpy as np
 
 from tftracer.contract.session import TraceRecord
 from tftracer.export.tables.table import Coded, Part, Values
-from tftracer.trace.analyses import memory, ops
+from tftracer.trace.analyses import ops
 from tftracer.trace.analyses.communication import transfers
 from tftracer.trace.answers import Answers, By
 from tftracer.trace.arrays.types import Float64, Int64
@@ -65,8 +65,8 @@ class TracePart:
             "name": lambda: Coded(trace.name, trace.names),
             "op": lambda: Coded(trace.op, trace.ops),
             "kind": lambda: Coded(trace.kind, _KINDS),
-            "start_ns": lambda: np.ma.masked_array(self.times.start, trace.start < 0),
-            "dur_ns": lambda: np.ma.masked_array(self.times.end - self.times.start, trace.start < 0),
+            "start_ns": lambda: np.ma.masked_array(self.times.start, ~trace.drawn),
+            "dur_ns": lambda: np.ma.masked_array(self.times.end - self.times.start, ~trace.drawn),
             "self_ns": self._self_ns,
             "delay_ns": self._delay_ns,
             "thread": lambda: np.ma.masked_equal(trace.thread, 0),
@@ -83,7 +83,7 @@ class TracePart:
 
     def _delay_ns(self) -> Values:
         trace = self.answers.trace
-        unknown = (trace.scheduled == UNKNOWN_TIME) | (trace.start < 0)
+        unknown = (trace.scheduled == UNKNOWN_TIME) | ~trace.drawn
         return np.ma.masked_array(np.maximum(trace.start - trace.scheduled, 0), unknown)
 
     # ----------------------------------------------------------------------------------------------------------- ops
@@ -110,10 +110,10 @@ class TracePart:
 
     def tensors(self) -> Part:
         answers, trace = self.answers, self.answers.trace
-        used = memory.use(trace, answers.outputs, answers.graph, most=_ALL)
+        used, outputs = answers.used, answers.outputs
         lives, buffers, shown = used.lives, used.buffers, used.largest
         output = lives.output[buffers.first[shown]]
-        node = answers.outputs.node[output]
+        node = outputs.node[output]
         shift = (self.times.start - trace.start)[node]
         place, places = buffers.place[shown], lives.places
         shapes: list[tuple[str, str]] = []  # both columns, once
@@ -122,7 +122,7 @@ class TracePart:
             def read() -> Values:
                 known: dict[bytes, tuple[str, str]] = {}
                 if not shapes:
-                    shapes.extend(answers.outputs.described(number, known) for number in output.tolist())
+                    shapes.extend(outputs.described(number, known) for number in output.tolist())
                 return [shape[which] for shape in shapes]
 
             return read
@@ -130,7 +130,7 @@ class TracePart:
         columns: Columns = {
             "node": lambda: node,
             "name": lambda: Coded(trace.name[node], trace.names),
-            "output": lambda: answers.outputs.slot[output],
+            "output": lambda: outputs.slot[output],
             "op": lambda: Coded(trace.op[node], trace.ops),
             "device": lambda: Coded(place, [trace.devices[device].name for device, _ in places]),
             "allocator": lambda: Coded(place, [allocator for _, allocator in places]),
@@ -176,7 +176,7 @@ class TracePart:
         """The fields of the table of traces that come out of the trace itself."""
         answers = self.answers
         trace, budget = answers.trace, answers.budget()
-        curves = memory.use(trace, answers.outputs, answers.graph, most=0).curves
+        curves = answers.used.curves
         parts = {f"{name}_ns": None if value is None else round(value) for name, value in budget["whole"]["parts_ns"].items()}
         return {
             "origin_at": np.datetime64(self.times.origin_ns, "ns") if trace.n and trace.origin_ns else np.datetime64("NaT", "ns"),

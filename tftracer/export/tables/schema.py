@@ -127,14 +127,22 @@ SLICES = (
     Field("device", "text", "as TensorFlow names it"),
     Field("name", "text", "the node's name"),
     Field("op", "text", "op type; empty where the trace does not tell"),
-    Field("kind", "text", "compute, communication, copy, launch, sync, input, control or repeat (counted elsewhere)"),
+    Field(
+        "kind",
+        "text",
+        "compute, communication, copy, launch, sync, input, control, repeat (counted elsewhere) or outside (no part of the step)",
+    ),
     _maybe("start_ns", "int", "start, since the trace's origin"),
     _maybe("dur_ns", "int", "length"),
     Field("self_ns", "float", "length, shared with what ran on the device at the same time"),
     _maybe("delay_ns", "int", "from scheduled to start"),
     _maybe("thread", "int", "thread number, where TensorFlow records one"),
     Field("bytes_moved", "int", "of a transfer or copy, 0 for others"),
-    Field("counted", "bool", "whether it counts in the statistics: not if another slice says the same, or without a time"),
+    Field(
+        "counted",
+        "bool",
+        "whether it counts in the statistics: not if another slice says the same, without a time, or outside the step",
+    ),
     Field("critical", "bool", "whether it is on the critical path"),
 )
 OPS = (
