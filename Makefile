@@ -111,7 +111,7 @@ fuzz: .envs/view/.made  ## a million hostile inputs for every reader
 
 pictures: test-e2e  ## what the README shows, from the browser tests' screenshots
 	mkdir -p docs/pictures
-	for name in overview trace memory compare run; do cp tests/out/$$name.png docs/pictures/; done
+	for name in overview trace memory compare run slow-steps; do cp tests/out/$$name.png docs/pictures/; done
 	cp tests/out/trace-dark.png docs/pictures/dark.png
 	cp tests/out/job-trace.png docs/pictures/job.png
 

@@ -45,7 +45,8 @@ class TracingServer:
             free one is taken; 0 takes any free port.
         server_ip: address to listen on (default: ``"127.0.0.1"``, this machine alone).
         keep_traces: how many traces by *Trace every step* or by the script itself are kept for each run; the oldest make room
-            (default: 5). Traces that were asked for (*Trace*, :meth:`trace_next`) are all kept until they take 4 GiB of disk.
+            for the newest, and the slowest stay (default: 5). Traces that were asked for (*Trace*, :meth:`trace_next`) are all
+            kept until they take 4 GiB of disk.
         start_web_server_on_start: False leaves it to :meth:`start_web_server`.
         token: the secret that opens the page; by default the environment variable ``TFTRACER_TOKEN``, or a new one.
         certfile, keyfile: a certificate and its key (PEM), to serve https.

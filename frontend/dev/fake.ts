@@ -154,6 +154,8 @@ export const fakeJob: Job = {
     mean_s: 0.0421 + i * 0.001,
     last_seen_at: START + 600 - (i === 3 ? 120 : 0),
     traces: 2,
+    slow_steps: i === 2 ? 3 : 0,
+    slow_text: i === 2 ? "Every 97th step: 310 ms before the step, CheckpointSaverHook" : "",
     problem: i === 3 ? "Nothing was heard of it for two minutes; is its host up?" : "",
   })),
   traces: [
@@ -205,6 +207,7 @@ export class FakeClient implements Client {
     if (/^runs\/\d+\/stalls$/.test(path)) return this.runStalls;
     if (/^runs\/\d+\/gaps$/.test(path)) return this.gaps;
     const stall = /^stalls\/(\d+)$/.exec(path);
+    if (path === "../job/processes/p2/api/stalls") return { ...this.runStalls, count: 3 };
     return stall ? fakeDetail(Number(stall[1])) : null;
   }
 

@@ -23,6 +23,8 @@ class Process(TypedDict):
     mean_s: float | None
     last_seen_at: float
     traces: int
+    slow_steps: int | None  # that were caught; None: it does not tell
+    slow_text: str  # the first thing to know of them; "" where there are none
     problem: str
 
 

@@ -44,7 +44,17 @@ def totals(session: Session, runs: list[Run], steps_per_s: float | None) -> Mess
         "steps_per_s": steps_per_s,
         "mean_s": step_time_s / steps if steps else None,
         "traces": sum(len(run["traces"]) for run in runs),
+        **_slow(runs),
         "problem": problem[:500],
+    }
+
+
+def _slow(runs: list[Run]) -> Message:
+    """How many slow steps there were, and what is said of those of the run that had the most."""
+    most = max((run["slow_steps"] for run in runs), key=lambda slow: slow["count"], default=None)
+    return {
+        "slow_steps": sum(run["slow_steps"]["count"] for run in runs),
+        "slow_text": most["text"][:300] if most else "",
     }
 
 

@@ -274,6 +274,8 @@ def _totals(fields: Message) -> dict[str, Any]:
         "mean_s": seconds(fields, "mean_s"),
         "last_seen_at": time.time(),
         "traces": number(fields, "traces"),
+        "slow_steps": number(fields, "slow_steps") if "slow_steps" in fields else None,
+        "slow_text": text(fields, "slow_text", 300),
         "problem": text(fields, "problem"),
     }
 

@@ -116,6 +116,8 @@ class SessionModel:
             trace.context,
             step=record["step"],
             feeds=len(run.feeds),
+            between_lines=self.slow.between_lines(run.id),
+            before_lines=self.slow.before_lines(run.id, record["step"]),
             other_traced=len(others),
             fastest_traced_s=min(others, default=None),
             title=run.title,

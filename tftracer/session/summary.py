@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tftracer.contract.session import Run, Session, TraceRecord
+from tftracer.session.slow import summary as slow_summary
 from tftracer.session.source import SessionSource
 from tftracer.trace import summary as trace_summary
 from tftracer.trace.answers import Answers
@@ -31,12 +32,13 @@ def summarize(source: SessionSource) -> dict[str, Any]:
     if chosen is not None:
         answers = Answers(source.trace_bytes(chosen), source.trace_context(chosen), trace_id=chosen)
         detail = trace_summary.summarize(answers)
-    return {"session": _chosen(session, _SESSION), "runs": [_run(run) for run in runs], "trace": chosen, **detail}
+    return {"session": _chosen(session, _SESSION), "runs": [_run(source, run) for run in runs], "trace": chosen, **detail}
 
 
 def render(summary: dict[str, Any]) -> str:
     """The summary for a terminal, without colours; ends in a line break."""
-    parts = [_head(summary["session"]), _runs(summary["runs"]), *map(_traces, summary["runs"])]
+    parts = [_head(summary["session"]), _runs(summary["runs"])]
+    parts += [*map(slow_summary.render, summary["runs"]), *map(_traces, summary["runs"])]
     if summary["trace"] is None:
         parts.append("No step was traced: press Trace on the live page to see what a step consists of.")
     else:
@@ -56,8 +58,9 @@ def _chosen(message: Session | Run | TraceRecord, names: tuple[str, ...]) -> dic
     return {name: value for name, value in message.items() if name in names}
 
 
-def _run(run: Run) -> dict[str, Any]:
-    return {**_chosen(run, _RUN), "traces": [_trace(trace) for trace in run["traces"]]}
+def _run(source: SessionSource, run: Run) -> dict[str, Any]:
+    slow = slow_summary.slow_steps(source, run["id"])
+    return {**_chosen(run, _RUN), "slow_steps": slow, "traces": [_trace(trace) for trace in run["traces"]]}
 
 
 def _trace(trace: TraceRecord) -> dict[str, Any]:

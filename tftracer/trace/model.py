@@ -172,6 +172,8 @@ class TraceContext:
     median_s: float | None = None  # the run's median untraced step
     between_steps_s: float | None = None  # median time that passes between two steps of the run, outside session.run
     before_step_s: float | None = None  # the same just before this step
+    between_lines: str = ""  # the lines of Python in that time, with their shares, as they were sampled; "": not known
+    before_lines: str = ""  # those just before this step, if that was a slow one
     feeds: int | None = None  # tensors that each step of the run is fed
     retraced: str = ""  # how the signature of the step's function differs from the one that was traced before
     other_traced: int = 0  # how many other steps of the run are traced,

@@ -666,6 +666,8 @@ export interface Process {
   mean_s: number | null;
   last_seen_at: number;
   traces: number;
+  slow_steps: number | null;
+  slow_text: string;
   problem: string;
 }
 

@@ -52,7 +52,7 @@ export function stallColumns(): TableColumn<Stall>[] {
     { key: "where", title: "Where", width: "112px", value: (s) => PLACES[s.where] },
     secondsColumn("duration", "Took", (s) => s.duration_s, "88px"),
     secondsColumn("expected", "Usual", (s) => s.expected_s, "88px"),
-    { key: "cause", title: "Cause", width: "minmax(110px, 170px)", value: (s) => CAUSES[s.cause] },
+    { key: "cause", title: "Cause", width: "minmax(110px, 210px)", value: (s) => CAUSES[s.cause] },
     {
       key: "line",
       title: "Line",

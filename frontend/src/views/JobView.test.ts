@@ -36,6 +36,19 @@ describe("the steps traced together", () => {
 });
 
 describe("the job's page", () => {
+  it("lists the slow steps by rank, each with a link to the rank's page", async () => {
+    const client = new FakeClient(fakeState({ job: fakeJob }));
+    const provide = { [sessionKey as symbol]: createSession(client) };
+    const page = mount(JobView, { global: { ...global, provide } });
+    await flushPromises();
+    const section = page.find('[aria-labelledby="job-slow-title"]');
+    expect(section.text()).toContain("3 slow steps in 1 process");
+    expect(section.text()).toMatch(/rank 2\s*3: Every 97th step/);
+    expect(section.find('[role="grid"]').text()).toContain("CheckpointSaverHook (basic_session_run_hooks.py:620)");
+    expect(section.find('a[href="/job/processes/p2/runs/1?stall=1"]').text()).toBe("rank 2");
+    page.unmount();
+  });
+
   it("asks the ticked ranks alone, and never those that are gone", async () => {
     const client = new FakeClient(fakeState({ job: fakeJob }));
     const provide = { [sessionKey as symbol]: createSession(client) };

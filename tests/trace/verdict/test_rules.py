@@ -95,6 +95,23 @@ def test_a_pause_before_this_step_alone() -> None:
     assert only["share"] == pytest.approx(350 / 360)
 
 
+@pytest.mark.parametrize(
+    ("usual_s", "between", "before", "said"),
+    [
+        (0.005, "load() (train.py:31) 62%", "", "Sampled between steps: load() (train.py:31) 62%."),
+        (0.005, "load() (train.py:31) 62%", "save() (x.py:2) 90%", "Sampled between steps: load() (train.py:31) 62%."),
+        (0.0001, "load() (train.py:31) 62%", "save() (x.py:2) 90%", "Sampled before this step: save() (x.py:2) 90%."),
+        (0.005, "", "", "No lines of code are known for it."),
+    ],
+)
+def test_time_outside_names_its_lines_or_says_that_it_has_none(usual_s: float, between: str, before: str, said: str) -> None:
+    context = TraceContext(
+        step_s=0.010, median_s=0.010, between_steps_s=usual_s, before_step_s=0.350, between_lines=between, before_lines=before
+    )
+    (only,) = sentences(matmuls(0, 10 * MS), context)
+    assert said in only["text"] and ("does not show" in only["text"]) == (not between)
+
+
 def test_a_short_pause_between_short_steps_is_pythons_own() -> None:
     assert codes(matmuls(0, MS), TraceContext(median_s=0.0005, between_steps_s=0.0008)) == ["balanced"]
 

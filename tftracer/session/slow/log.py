@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from tftracer.contract import stalls as contract
 from tftracer.errors import UnknownError
 from tftracer.session.slow.messages import SlowMark
+from tftracer.session.slow.texts import lines_text
 from tftracer.storage.tftrace import StoredPayload
 
 #: Kept of each run: the newest, and beside them the longest.
@@ -174,6 +175,18 @@ class SlowLog:
             "text": periods[0]["text"] if periods else last["text"] if last else "",
             "gaps_at": gaps["sampled_at"] if gaps else None,
         }
+
+    def between_lines(self, run_id: int) -> str:
+        """The lines of the time between the run's steps, in words; "" where they are not known."""
+        gaps = self.gaps.get(run_id)
+        return lines_text(gaps["lines"]) if gaps else ""
+
+    def before_lines(self, run_id: int, step: int | None) -> str:
+        """Those of the time before one step, where that was a slow one."""
+        for state in self.of_run(run_id):
+            if step is not None and state.message["step"] == step and state.message["where"] == "between":
+                return lines_text(state.message["lines"])
+        return ""
 
     def periods_of(self, run_id: int) -> list[contract.Period]:
         """What takes the most time of a step on average first."""

@@ -12,7 +12,7 @@ PYTHON_SHARE = 0.15  # of the step in which a Python function runs and nothing e
 
 
 def between_steps(step: Step) -> Sentence | None:
-    """What passes outside of steps. The trace does not show what the script does there, so no cause is named."""
+    """What passes outside of steps. The trace does not show what the script does there; sampled lines may."""
     context = step.context
     usual, before = context.between_steps_s, context.before_step_s
     inside = step.trace.duration_ns / 1e9
@@ -25,7 +25,7 @@ def between_steps(step: Step) -> Sentence | None:
     passed = _before_every_step(step, numbers, share) if usual_share else _before_this_step(step, numbers, share)
     return sentence(
         "between_steps",
-        f"{passed} The trace does not show what the script does then: maybe {_activities(step)}.",
+        f"{passed} {_lines(step, bool(usual_share))}",
         "Time the parts of the training loop (time.perf_counter). If it prepares batches, make them with tf.data (parallel map, "
         "prefetch), or prepare the next ones in a thread while the step runs. Write checkpoints and logs less often.",
         share,
@@ -54,6 +54,16 @@ def _before_this_step(step: Step, numbers: dict[str, float], share: float) -> st
         f"Before this step {duration(numbers['before_step_ns'])} passed outside {step.call}{usual}, {percent(share)} of the time "
         "from the end of the previous step to the end of this one."
     )
+
+
+def _lines(step: Step, usually: bool) -> str:
+    """The lines of that time, as the watch over slow steps sampled them; or that there are none."""
+    before, between = step.context.before_lines, step.context.between_lines
+    lines = between or before if usually else before or between
+    if lines:
+        when = "before this step" if lines == before else "between steps"
+        return f"Sampled {when}: {lines}."
+    return f"No lines of code are known for it. The trace does not show what the script does then: maybe {_activities(step)}."
 
 
 def _activities(step: Step) -> str:

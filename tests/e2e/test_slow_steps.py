@@ -1,0 +1,147 @@
+"""Every 97th step of a real training is slow: found, explained, traced and shown, with nobody asking for it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from job_page import wait_for
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+from rig import RETRIES, ROOT, TENSORFLOW, Process, bearer, picture, sign_in, start_viewer
+from test_accessibility import serious
+
+EVERY = re.compile(r"Every 97th step: 1\d\d ms inside the step, read_batch\(\) \(train.py:\d+\)")
+
+
+class Training:
+    """Of stalling.py, until it is ended; its server's answers."""
+
+    def __init__(self, folder: Path) -> None:
+        shutil.copy(ROOT / "tests/e2e/stalling.py", folder / "train.py")
+        self.folder = folder
+        self.process = Process([str(TENSORFLOW), "train.py"], folder, TFTRACER_SPOOL_DIR="spool")
+        self.url = self.process.word("URL")
+        self.base = self.url.partition("/?")[0]
+
+    def ask(self, context: BrowserContext, path: str) -> Any:
+        return context.request.get(f"{self.base}/api/{path}", headers=bearer(self.url), max_retries=RETRIES).json()
+
+    def traced_stalls(self, context: BrowserContext) -> list[Any]:
+        """Slow reads that come regularly and were traced ahead."""
+        stalls = self.ask(context, "runs/1/stalls")["stalls"]
+        return [stall for stall in stalls if stall["every"] == 97 and stall["trace_id"] and "read_batch" in stall["place"]]
+
+
+@pytest.fixture(scope="module")
+def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
+    training = Training(tmp_path_factory.mktemp("stalling"))
+    yield training
+    training.process.kill()
+
+
+@pytest.fixture
+def run_page(context: BrowserContext, page: Page, training: Training) -> Page:
+    """The run's page, once a slow step was expected and traced."""
+    wait_for(lambda: training.traced_stalls(context))
+    sign_in(context, training.url)
+    page.goto(f"{training.base}/runs/1")
+    return page
+
+
+def test_the_overview_says_so(context: BrowserContext, page: Page, training: Training) -> None:
+    wait_for(lambda: EVERY.search(training.ask(context, "session")["runs"][0]["slow_steps"]["text"]))
+    sign_in(context, training.url)
+    page.goto(training.base)
+    expect(page.get_by_text(re.compile("Every 97th step"))).to_be_visible()
+    page.get_by_role("link", name=re.compile(r"^[\d,]+ slow steps?$")).click()
+    expect(page.get_by_role("heading", name="Slow steps", exact=True)).to_be_visible()
+
+
+def test_a_slow_step_is_listed_with_its_cause_its_line_its_trace_and_its_stacks(run_page: Page) -> None:
+    page = run_page
+    section = page.locator("#slow-steps")
+    expect(section.get_by_text(EVERY)).to_be_visible()
+    table = section.get_by_role("grid", name="Slow steps")
+    section.get_by_role("searchbox").fill("read_batch graph")
+    row = table.get_by_role("row").filter(has=page.get_by_role("link", name=re.compile("Open the trace"))).first
+    expect(row).to_contain_text("Python function in the graph")
+    row.get_by_text("read_batch").click()
+    tree = page.get_by_role("tree", name=re.compile("Stacks of Step"))
+    named = tree.get_by_role("treeitem", name=re.compile(r"^read_batch \(train.py:\d+\)"))
+    expect(named.first).to_be_visible()
+    named.first.hover()
+    expect(section.get_by_text("time.sleep(STALL_S)")).to_be_visible()
+    tree.get_by_role("treeitem").first.focus()
+    page.keyboard.press("ArrowDown")
+    expect(tree.get_by_role("treeitem").nth(1)).to_be_focused()
+    page.set_viewport_size({"width": 1440, "height": 1330})
+    picture(page, "slow-steps")  # without the table of lines, which has the paths of a machine
+    section.get_by_role("button", name="Show as table").click()
+    expect(section.get_by_role("grid", name="Lines of the stacks")).to_contain_text("read_batch")
+    section.get_by_role("link", name="Open its trace").click()
+    expect(page).to_have_url(re.compile(r"/traces/\d+"))
+    expect(page.get_by_text(re.compile("A Python function runs in the graph")).first).to_be_visible()
+
+
+def test_the_time_between_steps_is_sampled_again(run_page: Page) -> None:
+    section = run_page.locator("section", has=run_page.get_by_role("heading", name="Between steps"))
+    expect(section.get_by_role("grid", name="Lines between steps")).to_contain_text("train.py")
+    before = section.get_by_text(re.compile("sampled at")).inner_text()
+    section.get_by_role("button", name=re.compile("^Sample again")).click()
+    expect(section.get_by_role("button", name=re.compile("Sampling for 10 s"))).to_be_disabled()
+    expect(section.get_by_text(before, exact=True)).to_have_count(0)
+    expect(section.get_by_role("button", name=re.compile("^Sample again"))).to_be_enabled()
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 1440), ("light", 420)])
+def test_axe_finds_nothing_serious(browser: Browser, training: Training, scheme: Any, width: int) -> None:
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, bypass_csp=True, color_scheme=scheme, reduced_motion="reduce"
+    )
+    wait_for(lambda: training.traced_stalls(context))
+    sign_in(context, training.url)
+    page = context.new_page()
+    page.goto(f"{training.base}/runs/1?stall={training.traced_stalls(context)[0]['id']}&stacks=1&marks=1")
+    expect(page.get_by_role("grid", name="Lines of the stacks")).to_be_visible()
+    assert serious(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    picture(page, f"slow-steps-{scheme}-{width}", full=True)
+    page.goto(training.base)
+    expect(page.get_by_text(re.compile("Every 97th step"))).to_be_visible()
+    assert serious(page) == []
+    context.close()
+
+
+def test_the_file_shows_the_same_without_source_lines(context: BrowserContext, training: Training, tmp_path: Path) -> None:
+    """The last test: it ends the training."""
+    wait_for(lambda: training.traced_stalls(context))
+    training.process.end_training()
+    spool = training.folder / training.process.word("ENDED")
+    training.process.child.wait()
+    shutil.copy(spool, tmp_path / "session.tftrace")
+    done = subprocess.run(
+        [sys.executable, "-m", "tftracer", str(tmp_path / "session.tftrace"), "--summary"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert EVERY.search(" ".join(done.stdout.split()))
+    viewer, url = start_viewer(tmp_path, tmp_path / "session.tftrace")
+    try:
+        base = url.partition("/?")[0]
+        stalls = context.request.get(f"{base}/api/runs/1/stalls", headers=bearer(url)).json()["stalls"]
+        (first, *_) = [stall for stall in stalls if "read_batch" in stall["place"]]
+        sign_in(context, url)
+        page = context.new_page()
+        page.goto(f"{base}/runs/1?stall={first['id']}")
+        expect(page.get_by_role("treeitem", name=re.compile("^read_batch")).first).to_be_visible()
+        expect(page.get_by_text("time.sleep(STALL_S)")).to_have_count(0)
+        expect(page.get_by_role("button", name=re.compile("Sample"))).to_have_count(0)
+    finally:
+        viewer.kill()

@@ -1,0 +1,53 @@
+"""Slow steps in the summary, and their lines in the verdict."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from made_stalls import a_stall, put, record_slow_steps, run_of
+from recording import RAW, recording, step
+
+from tftracer.session.saved import open_session
+from tftracer.session.summary import render, summarize
+from tftracer.trace.answers import Answers
+
+SAID = """
+Slow steps of train, loss (feeding x): 4
+  Every 97th step: 310 ms before the step, CheckpointSaverHook
+    (basic_session_run_hooks.py:620). Caught 3 times.
+    step 50, before it: 300 ms, usually 2 ms. Python code at load_batch()
+      (train.py:88)
+"""
+
+
+def test_the_summary_lists_slow_steps_periods_and_lines(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        record_slow_steps(recorder)
+        spool = recorder.session()["file"]
+    summary = summarize(open_session(spool))
+    said = " ".join(render(summary).split())
+    assert " ".join(SAID.split()) in said
+    assert "Between steps: 30% of the time. load_batch() (train.py:88) 83%, CheckpointSaverHook" in said
+    slow = json.loads(json.dumps(summary))["runs"][0]["slow_steps"]
+    assert slow["count"] == 4 == len(slow["longest"]) and slow["periods"][0]["every"] == 97
+    assert slow["between_steps"]["lines"][0]["function"] == "load_batch"
+
+
+def test_a_run_without_them_has_no_such_part(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        run_of(recorder, 5)
+        assert "Slow steps" not in render(summarize(recorder)) and "Between" not in render(summarize(recorder))
+
+
+def test_a_trace_s_verdict_names_the_lines_before_its_step(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        run = run_of(recorder, 20)
+        step(recorder, 500, raw=RAW)  # a second after the one before it
+        put(recorder, a_stall(run, 21))
+        (trace,) = recorder.run(run.run_id)["traces"]
+        context = recorder.trace_context(trace["id"])
+        assert context.before_lines.startswith("load_batch() (train.py:88) 83%") and context.between_lines == ""
+        sentences = Answers(recorder.trace_bytes(trace["id"]), context).verdict()["sentences"]
+        (outside,) = (sentence for sentence in sentences if sentence["code"] == "between_steps")
+        assert "Sampled before this step: load_batch() (train.py:88) 83%" in outside["text"]

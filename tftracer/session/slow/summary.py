@@ -1,0 +1,56 @@
+"""A run's slow steps and the time between its steps, for ``tftracer FILE --summary``."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+from tftracer.contract.stalls import Stall
+from tftracer.session.slow.texts import lines_text
+from tftracer.session.source import SessionSource
+from tftracer.trace.summary import WIDTH, shortened
+from tftracer.trace.units import duration, percent
+
+#: Slow steps in the text, and in the JSON: the longest.
+SHOWN, LISTED = 5, 100
+
+
+def slow_steps(source: SessionSource, run_id: int) -> dict[str, Any]:
+    """JSON-serializable: how many slow steps, the periods, the longest ones, and the lines of the time between steps."""
+    found, gaps = source.run_stalls(run_id), source.gaps(run_id)
+    longest = sorted(found["stalls"], key=lambda stall: -stall["duration_s"])[:LISTED]
+    known = gaps if gaps["state"] == "ready" else None
+    return {"count": found["count"], "periods": found["periods"], "longest": longest, "between_steps": known}
+
+
+def render(run: dict[str, Any]) -> str:
+    """Of a run with its ``slow_steps``; "" where there is nothing to say."""
+    slow = run["slow_steps"]
+    if not slow["count"] and not slow["between_steps"]:
+        return ""
+    title = shortened(run["title"], WIDTH - 24)
+    head = f"Slow steps of {title}: {slow['count']:,}" if slow["count"] else f"Between the steps of {title}"
+    return "\n".join([head, *_lines(slow)])
+
+
+def _lines(slow: dict[str, Any]) -> Iterator[str]:
+    for period in slow["periods"]:
+        yield _filled(f"{period['text']}. Caught {period['times']:,} times.")
+    for stall in slow["longest"][:SHOWN]:
+        yield _filled(_stall(stall), "    ")
+    gaps = slow["between_steps"]
+    if gaps:
+        share = f"{percent(gaps['share'])} of the time. " if gaps["share"] is not None else ""
+        yield _filled(f"Between steps: {share}{lines_text(gaps['lines'], 5) or gaps['text']}")
+
+
+def _stall(stall: Stall) -> str:
+    usual = f", usually {duration(stall['expected_s'] * 1e9)}" if stall["expected_s"] is not None else ""
+    step = f"step {stall['step']:,}" if stall["step"] is not None else "a step"
+    place = "inside" if stall["where"] == "inside" else "before it"
+    return f"{step}, {place}: {duration(stall['duration_s'] * 1e9)}{usual}. {stall['text']}"
+
+
+def _filled(text: str, indent: str = "  ") -> str:
+    return textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")
