@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from tftracer.capture.stall_watch import StallWatch
@@ -37,15 +38,20 @@ class Recorder(LiveSession):
         super().start()
         self.store.set_facts(slow_watch="on" if self._watch else "off")
         if self._watch and not self.closed:
-            self._watch.start()
+            try:
+                self._watch.start()
+            except Exception as error:  # no thread could be started, for one
+                self.add_problem("slow_steps", f"Slow steps are not looked for: {type(error).__name__}: {error}.")
         return self
 
     def close(self) -> None:
         if self._watch:
-            self._watch.stop()  # what it has found is written with the rest
+            with contextlib.suppress(Exception):  # the session must end all the same
+                self._watch.stop()  # what it has found is written with the rest
         super().close()
 
     def after_fork(self) -> None:
         if self._watch:
-            self._watch.after_fork()
+            with contextlib.suppress(Exception):
+                self._watch.after_fork()
         super().after_fork()

@@ -35,7 +35,9 @@ from tftracer.recorder import Recorder
 
 ENTRIES = {"begin", "after_create_session", "before_run", "after_run", "end"}
 MODES = ("raise", "garbage", "hang")
-STEPS = 20
+STEPS = 30
+#: Before this step the steps so far are counted; before that one the training stalls, and is watched.
+COUNTED, STALLED = 25, 27
 PAGES: list[socket.socket] = []  # that look on
 
 
@@ -62,7 +64,7 @@ def train(hooks: list[Any], between: Callable[[int], None] = lambda step: None) 
 
 def traced_run(folder: str, during: Callable[[], Any] = lambda: None, after: Callable[[], Any] = lambda: None) -> list[float]:
     """A run with a request, global tracing, and a step that asks for its own trace; keeps one trace, so that others make way."""
-    recorder = Recorder(keep_traces=1, spool_dir=folder)
+    recorder = Recorder(keep_traces=1, spool_dir=folder, slow_factor=3.0)
     try:
         during()
         started(recorder)
@@ -77,10 +79,12 @@ def traced_run(folder: str, during: Callable[[], Any] = lambda: None, after: Cal
 
 
 def train_under(hook: Any, recorder: Recorder, after: Callable[[], Any]) -> list[float]:
-    """The losses of a training with the hook, two steps of which are traced as all are."""
+    """The losses of a training with the hook, two steps of which are traced as all are, and one of which comes late."""
 
     def between(step: int) -> None:
         recorder.queue.requests.trace_all = recorder.queue.requests.slow_path = step in (8, 9)
+        if step in (COUNTED, STALLED):
+            time.sleep(0.15)
 
     losses = train([hook], between)
     recorder.queue.arrived.set()

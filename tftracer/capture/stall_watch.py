@@ -39,6 +39,8 @@ from tftracer.capture.watched_threads import WatchedThreads
 
 TICK_NS = 20_000_000
 SECOND_NS = 1_000_000_000
+#: Whatever is late, other threads run meanwhile.
+LEAST_NS = 200_000
 #: At the end, that the thread may take to notice.
 JOIN_S = 2.0
 
@@ -140,9 +142,7 @@ class StallWatch:
         allowance = CpuAllowance()
         self._due_ns = perf_counter_ns()
         while not (self._stopping or self._queue.off):
-            delay = self._due_ns - perf_counter_ns()
-            if delay > 0:
-                time.sleep(delay * 1e-9)
+            time.sleep(max(self._due_ns - perf_counter_ns(), LEAST_NS) * 1e-9)
             self._tick(allowance)
             if allowance.exceeded:
                 self._say("slow_steps", "Slow steps are not looked for any more: looking for them took over 0.5% of a CPU core.")
