@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tftracer.capture.cpu_allowance import BURST_S, SHARE, CpuAllowance
+from tftracer.capture.cpu_allowance import BURST_S, RARE_TICK_S, SHARE, TICK_S, CpuAllowance
 from tftracer.capture.switch_interval import SHORT_S, SwitchInterval
 
 
@@ -97,3 +97,20 @@ def test_it_is_exceeded_when_leaving_samples_out_is_not_enough() -> None:
         clocks.pass_by(1, 0.01)
         allowance.update()
     assert allowance.exceeded
+
+
+def test_looks_that_cost_much_become_rare() -> None:
+    clocks = Clocks()
+    allowance = CpuAllowance(lambda: clocks.wall, lambda: clocks.cpu)
+    clocks.pass_by(1, 0.002)  # 50 looks of 40 µs
+    allowance.update(50)
+    assert allowance.tick_s == TICK_S
+    clocks.pass_by(1, 0.006)
+    allowance.update(50)
+    assert allowance.tick_s == pytest.approx(0.048) and not allowance.used_up
+    clocks.pass_by(1, 0.05)
+    allowance.update(50)
+    assert allowance.tick_s == RARE_TICK_S
+    clocks.pass_by(1, 0.02)
+    allowance.update()  # stacks were sampled: that tells nothing of looks
+    assert allowance.tick_s == RARE_TICK_S

@@ -53,10 +53,9 @@ def _machine(stall: Evidence) -> Cause | None:
     host = stall.host
     if host is None:
         return None
-    waited = host.run_queue_s or 0.0
-    if host.steal_s and host.cpus:
-        waited += host.steal_s / host.cpus
-    if waited < HALF * (stall.took_s - stall.expected_s) or stall.took_s - waited > stall.limit_s:
+    stolen = host.steal_s / host.cpus if host.steal_s and host.cpus else 0.0
+    waited, ran = (host.run_queue_s or 0.0) + stolen, max(0.0, (host.on_cpu_s or 0.0) - stolen)
+    if waited < HALF * (stall.took_s - stall.expected_s) or max(ran, stall.took_s - waited) > stall.limit_s:
         return None
     return Cause("machine", "", users_frame(stall.stacks), _share(waited, stall.took_s))
 

@@ -61,6 +61,10 @@ class StallPeriods:
         kind.cause = stall.cause
         return self._update(stall.run, stall.inside, kind)
 
+    @property
+    def has_any(self) -> bool:
+        return any(kind.period for kind in self._kinds.values())
+
     def missed(self) -> list[Period]:
         """Periods whose next stall did not come: each is taken back, once."""
         over = []

@@ -47,6 +47,10 @@ class StallReports:
         if period is not None:
             self._records.add(period)
 
+    @property
+    def has_periods(self) -> bool:
+        return self._periods.has_any
+
     def request_traces(self) -> None:
         """Of steps that are expected to be slow."""
         self._traces.update(self._periods.expected())

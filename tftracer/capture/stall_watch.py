@@ -29,7 +29,7 @@ from tftracer.capture.frame_names import FrameNames
 from tftracer.capture.gap_watch import GapWatch
 from tftracer.capture.gc_pauses import GcPauses
 from tftracer.capture.host_signals import HostSignals
-from tftracer.capture.slow_steps import SlowSteps
+from tftracer.capture.slow_steps import NEVER, WATCH_NS, SlowSteps
 from tftracer.capture.stall_reports import StallReports
 from tftracer.capture.step_queue import StepQueue
 from tftracer.capture.switch_interval import SwitchInterval
@@ -37,7 +37,6 @@ from tftracer.capture.watch_reports import GcReports, HostReports
 from tftracer.capture.watched_step import WatchedStep
 from tftracer.capture.watched_threads import WatchedThreads
 
-TICK_NS = 20_000_000
 SECOND_NS = 1_000_000_000
 #: Whatever is late, other threads run meanwhile.
 LEAST_NS = 200_000
@@ -65,7 +64,8 @@ class StallWatch:
         self._interval = SwitchInterval()
         self._watched: dict[int, WatchedStep] = {}  # by thread
         self._given_up: dict[int, int] = {}  # thread -> the mark that is watched no more
-        self._due_ns = self._next_second_ns = 0
+        self._due_ns = self._next_second_ns = self._tick_ns = 0
+        self._looks, self._has_sampled = 0, False  # in this second
         self._stopping = False
         self._pid = os.getpid()
         self._thread: threading.Thread | None = None
@@ -100,6 +100,11 @@ class StallWatch:
         self._thread = None
         self._queue.slow_steps = None
         self._release()
+
+    @property
+    def pending(self) -> int:
+        """Slow steps that are found and not reported yet."""
+        return len(self._steps.found)
 
     def _finish(self) -> None:
         """Report what came since the last round."""
@@ -152,6 +157,11 @@ class StallWatch:
 
     def _tick(self, allowance: CpuAllowance) -> None:
         now = perf_counter_ns()
+        self._tick_ns = int(allowance.tick_s * SECOND_NS)
+        if self._is_quiet(now):
+            self._looks += 1
+            self._due_ns = now + self._tick_ns
+            return
         has_ended = self._close_ended(now)
         self._open_overdue(now)
         if self._stacks:  # before anything that lets go of the GIL: a thread that held it may be at the guilty line still
@@ -163,6 +173,18 @@ class StallWatch:
             self._next_second_ns = now + SECOND_NS
             self._each_second(now, allowance)
         self._due_ns = self._next_due(now)
+
+    def _is_quiet(self, now_ns: int) -> bool:
+        """Whether there is nothing to do: as it is nearly always, so it is to be found out with little work."""
+        at_work = self._watched or self._gaps.sampling or self._steps.found or self._reports.has_periods
+        if at_work or now_ns >= self._next_second_ns:
+            return False
+        marks = list(self._under_way.items())
+        return all(age < WATCH_NS or age <= self._usual_ns(*mark) for mark in marks if (age := now_ns - abs(mark[1])))
+
+    def _usual_ns(self, thread: int, mark: int) -> int:
+        """How long what is under way on a thread may take before it is watched; one that was given up may for ever."""
+        return NEVER if self._given_up.get(thread) == mark else self._steps.watch_after_ns(thread, mark > 0)
 
     def _close_ended(self, now_ns: int) -> bool:
         """Whether any has ended that was watched."""
@@ -180,9 +202,7 @@ class StallWatch:
 
     def _open_overdue(self, now_ns: int) -> None:
         for thread, mark in list(self._under_way.items()):
-            if now_ns - abs(mark) <= self._steps.watch_after_ns(thread, mark > 0):
-                continue
-            if thread not in self._watched and self._given_up.get(thread) != mark:
+            if now_ns - abs(mark) > self._usual_ns(thread, mark) and thread not in self._watched:
                 self._watched[thread] = WatchedStep(thread, self._threads.native_ids.get(thread), mark, self._due_ns)
 
     def _sample(self, now_ns: int, is_used_up: bool) -> None:
@@ -194,6 +214,7 @@ class StallWatch:
             if gaps:
                 gaps.leave_out(now_ns)
         elif due or gaps:
+            self._has_sampled = True
             frames = sys._current_frames()
             for watched in due:
                 watched.sample(frames, now_ns, self._threads.ours, self._host)
@@ -215,7 +236,8 @@ class StallWatch:
         self._reports.request_traces()
 
     def _each_second(self, now_ns: int, allowance: CpuAllowance) -> None:
-        allowance.update()
+        allowance.update(0 if self._has_sampled else self._looks)
+        self._looks, self._has_sampled = 0, False
         for thread, native_id in self._threads.refresh(list(self._under_way)):
             self._forget(thread, native_id)
         self._reports.end_periods()
@@ -235,7 +257,7 @@ class StallWatch:
             self._gaps.begin(now_ns, self._under_way, self._gc)
 
     def _next_due(self, now_ns: int) -> int:
-        due = [now_ns + TICK_NS, *(watched.due_ns for watched in self._watched.values())]
+        due = [now_ns + self._tick_ns, *(watched.due_ns for watched in self._watched.values())]
         if self._gaps.sampling:
             due.append(self._gaps.sampling.due_ns)
         return max(now_ns, min(due))

@@ -1,0 +1,304 @@
+"""What the watch over slow steps costs a training, and how far its lines can be trusted.
+
+    python benchmarks/bench_stalls.py [--pairs N] [--py-spy PATH] [--only training|idle|memory|lines]
+
+training: steps of one session in short blocks that come in pairs, in either order at random, with the watch and without; the
+median of the pairs' ratios with the interval that holds it with 95% certainty, for each block's median and its p99.
+idle: CPU that the watch uses while nothing is slow. memory: over a million steps, 10,000 of them slow.
+lines: 10 s of the time between steps, in parts whose lengths are measured; what the profile says of them, and py-spy beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import gc
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from tftracer.capture.function_runs import FunctionRuns
+from tftracer.capture.stall_watch import StallWatch
+from tftracer.capture.step_queue import StepQueue
+from tftracer.recorder import Recorder
+from tftracer.session.recorded_stalls import GapProfile, Stall
+from tftracer.session.recorded_steps import RunHandle
+
+BLOCK, SETTLING = 150, 5
+MS = 1_000_000
+
+
+def interval(values: list[float]) -> str:
+    """The median, and the order statistics that hold it with 95% certainty."""
+    ordered, count = sorted(values), len(values)
+    reach = round(0.98 * count**0.5)
+    low, high = ordered[max(0, count // 2 - reach)], ordered[min(count - 1, count // 2 + reach)]
+    return f"{statistics.median(ordered) - 1:+.2%} ({low - 1:+.2%} to {high - 1:+.2%})"
+
+
+# ------------------------------------------------------------------------------------------------------------- training
+
+
+def training(pairs: int) -> None:
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    import tensorflow
+
+    from tftracer.capture.hook import make_hook
+
+    tf = tensorflow.compat.v1
+    tf.disable_eager_execution()
+    recorder = Recorder(spool_dir=tempfile.mkdtemp()).start()
+    hidden = inputs = tf.placeholder(tf.float32, [None, 128])
+    for layer in range(20):
+        hidden = tf.tanh(tf.matmul(hidden, tf.get_variable(f"w{layer}", [128, 128])))
+    train = tf.train.GradientDescentOptimizer(0.01).minimize(tf.reduce_mean(hidden), tf.train.get_or_create_global_step())
+    feed = {inputs: np.ones((64, 128), np.float32)}
+    ratios: dict[str, list[float]] = {"median": [], "p99": []}
+    with tf.train.MonitoredSession(hooks=[make_hook(recorder)]) as session:
+
+        def block() -> dict[str, float]:
+            times = []
+            for _ in range(BLOCK):
+                start = perf_counter()
+                session.run(train, feed)
+                times.append(perf_counter() - start)
+            kept = sorted(times[SETTLING:])
+            return {"median": statistics.median(kept), "p99": kept[round(0.99 * len(kept)) - 1]}
+
+        def watched() -> dict[str, float]:
+            watch = StallWatch(recorder.queue, 3.0)
+            watch.start()
+            try:
+                return block()
+            finally:
+                watch.stop()
+
+        block()
+        for _ in range(pairs):
+            order = [watched, block] if random.random() < 0.5 else [block, watched]
+            found = {run: run() for run in order}
+            for name, values in ratios.items():
+                values.append(found[watched][name] / found[block][name])
+    for name, values in ratios.items():
+        print(f"a step's {name}, with the watch against without, {pairs} pairs of {BLOCK} steps: {interval(values)}")
+    recorder.close()
+
+
+# ----------------------------------------------------------------------------------------------------------------- idle
+
+
+class Loop:
+    """Named steps under the watch."""
+
+    def __init__(self) -> None:
+        self.queue = StepQueue()
+        self.watch = StallWatch(self.queue, 3.0)
+        self._functions = FunctionRuns(self.queue)
+        self.queue.sources.append(self._functions.settle)
+        self._run = self._functions.named("train")
+        self.watch.start()
+
+    def step(self, inside) -> None:
+        with self._functions.calls.step(self._run):
+            inside()
+
+
+def idle(seconds: float = 10.0) -> None:
+    loop = Loop()
+    thread = next(thread for thread in threading.enumerate() if thread.name == "tftracer-watch")
+    schedstat = Path(f"/proc/self/task/{thread.native_id}/schedstat")
+    values, start, before, steps = np.random.default_rng(0).random((300, 300)), perf_counter(), 0, 0
+    while perf_counter() - start < seconds:
+        loop.step(lambda: values @ values)
+        steps += 1
+        if steps == 30:
+            loop.queue.settle()
+            begun, before = perf_counter(), int(schedstat.read_text().split()[0])
+    used, passed = int(schedstat.read_text().split()[0]) - before, perf_counter() - begun
+    loop.watch.stop()
+    cpu_ns, ticks = used / passed, 50
+    print(f"idle: {cpu_ns / 1e9:.2%} of a core, {cpu_ns / ticks / 1e3:.0f} µs a tick; {steps / seconds:.0f} steps a second")
+
+
+# --------------------------------------------------------------------------------------------------------------- memory
+
+
+def resident_mb() -> float:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def memory(steps: int = 1_000_000, each: int = 100) -> None:
+    loop, run, now, stalls, after_warm_up = Loop(), RunHandle("train", (), (), ""), 10**9, 0, 0.0
+    gc.collect()
+    for number in range(1, steps + 1):
+        took = 300 * MS if number % each == 0 else 5 * MS
+        loop.queue.add_settled((run, now, now + took, None, None), 7)
+        now += took + MS
+        if number % 2000 == 0:
+            loop.queue.settled.clear()
+            while loop.watch.pending:  # the watch reports what was found
+                time.sleep(0.001)
+            stalls += sum(isinstance(record, Stall) for record in loop.queue.slow.take())
+        if number == steps // 10:
+            after_warm_up = resident_mb()
+    early = f"{after_warm_up:.1f} MB after {steps // 10:,} steps"
+    print(f"memory: {early}, {resident_mb():.1f} MB after {steps:,} with {stalls:,} stalls")
+    loop.watch.stop()
+
+
+# ---------------------------------------------------------------------------------------------------------------- lines
+
+TEXT = json.dumps([{"id": number, "box": [number * 0.1] * 3, "name": f"item{number}"} for number in range(1500)])
+FLOATS = [random.random() for _ in range(20_000)]
+POOL = np.random.default_rng(0).integers(0, 255, (256, 64, 64, 3), dtype=np.uint8)
+OBJECTS = [(number, [number]) for number in range(300_000)]
+LOCK = threading.Lock()
+
+
+def augment() -> None:
+    images = POOL[np.random.default_rng(1).permutation(256)[:64]][:, :, ::-1].astype(np.float32)
+    images += np.random.default_rng(2).normal(0, 4, images.shape)
+    np.clip(images, 0, 255)
+
+
+def decode_json() -> None:
+    json.loads(TEXT)
+
+
+def throttle() -> None:
+    time.sleep(0.003)
+
+
+def wait_lock() -> None:
+    with LOCK:
+        pass
+
+
+def sort_all() -> None:
+    sorted(FLOATS)
+
+
+def python_loop() -> None:
+    total = 0
+    for number in range(40_000):
+        total += number * number
+
+
+def dump_log() -> None:
+    json.dumps([1.5] * 6000)
+
+
+def tidy() -> None:
+    gc.collect()
+
+
+PARTS = [augment, decode_json, throttle, wait_lock, sort_all, python_loop, dump_log]
+
+
+def hold_lock() -> None:
+    while True:
+        with LOCK:
+            time.sleep(0.004)
+        time.sleep(0.004)
+
+
+def lines(py_spy: str | None) -> None:
+    threading.Thread(target=hold_lock, daemon=True).start()
+    gc.disable()
+    loop = Loop()
+    truth: collections.Counter[str] = collections.Counter()
+    spy, report = None, Path(tempfile.mkdtemp()) / "raw.txt"
+    step, asked, end = 0, False, 0.0
+    while not end or perf_counter() < end:
+        start = perf_counter()
+        for part in PARTS:
+            begin = perf_counter()
+            part()
+            truth[part.__name__] += perf_counter() - begin
+        if step % 40 == 0:
+            begin = perf_counter()
+            tidy()
+            truth["gc"] += perf_counter() - begin
+        truth["(whole)"] += perf_counter() - start
+        loop.step(lambda: time.sleep(0.004))
+        step += 1
+        if step == 30:
+            loop.queue.settle()
+            loop.queue.slow.profile_requested.set()
+            asked = True
+        if asked and sys.getswitchinterval() < 0.001 and not end:
+            truth.clear()
+            end = perf_counter() + 9.9
+            if py_spy:
+                command = [py_spy, "record", "-p", str(os.getpid()), "-d", "9", "-r", "100", "-f", "raw", "-o", str(report)]
+                spy = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    loop.watch.stop()
+    gc.enable()
+    profile = next(record for record in loop.queue.slow.take() if isinstance(record, GapProfile))
+    told: collections.Counter[str] = collections.Counter({"gc": profile.gc_s})
+    for stack in profile.stacks:
+        told[part_of([frame.function for frame in stack.frames])] += stack.seconds
+    if spy:
+        spy.wait()
+    others = spied(report) if report.exists() else None
+    show(truth, told, others, profile)
+
+
+def part_of(functions: list[str]) -> str:
+    if "tidy" in functions:
+        return "gc"
+    return next((part.__name__ for part in PARTS if part.__name__ in functions), "(other)")
+
+
+def spied(report: Path) -> collections.Counter[str]:
+    """py-spy's samples between steps."""
+    found: collections.Counter[str] = collections.Counter()
+    for line in report.read_text().splitlines():
+        stack, _, count = line.rpartition(" ")
+        functions = [frame.partition(" (")[0] for frame in stack.split(";")]
+        if "lines" in functions and "step" not in functions:
+            found[part_of(functions)] += int(count)
+    return found
+
+
+def show(
+    truth: collections.Counter[str], told: collections.Counter[str], spy: collections.Counter[str] | None, profile: GapProfile
+) -> None:
+    whole = truth.pop("(whole)")
+    truth["(other)"] = whole - sum(truth.values())
+    print(f"lines: {profile.samples} samples, {profile.late_samples} late; clocks say {profile.between_s:.2f} s between steps")
+    sources = {"truth": truth, "profile": told} | ({"py-spy": spy} if spy else {})
+    print(f"{'part':14}" + "".join(f"{name:>10}" for name in sources))
+    shares = {name: {part: counts[part] / sum(counts.values()) for part in truth} for name, counts in sources.items()}
+    for part in truth:
+        print(f"{part:14}" + "".join(f"{shares[name][part]:10.1%}" for name in sources))
+    for name in list(sources)[1:]:
+        wrong = sum(abs(shares[name][part] - shares["truth"][part]) for part in truth) / 2
+        print(f"{name}: {wrong:.1%} of the time on the wrong part")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=60)
+    parser.add_argument("--py-spy", help="the program, to compare with")
+    parser.add_argument("--only", choices=["training", "idle", "memory", "lines"])
+    options = parser.parse_args()
+    print("load average", *(f"{load:.1f}" for load in os.getloadavg()))
+    parts = {"lines": lambda: lines(options.py_spy), "idle": idle, "memory": memory, "training": lambda: training(options.pairs)}
+    for name, measure in parts.items():
+        if options.only in (None, name):
+            measure()
+
+
+if __name__ == "__main__":
+    main()
