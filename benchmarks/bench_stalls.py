@@ -126,8 +126,7 @@ def idle(seconds: float = 10.0) -> None:
             begun, before = perf_counter(), int(schedstat.read_text().split()[0])
     used, passed = int(schedstat.read_text().split()[0]) - before, perf_counter() - begun
     loop.watch.stop()
-    cpu_ns, ticks = used / passed, 50
-    print(f"idle: {cpu_ns / 1e9:.2%} of a core, {cpu_ns / ticks / 1e3:.0f} µs a tick; {steps / seconds:.0f} steps a second")
+    print(f"idle: {used / passed / 1e9:.2%} of a core; {steps / seconds:.0f} steps a second")
 
 
 # --------------------------------------------------------------------------------------------------------------- memory
