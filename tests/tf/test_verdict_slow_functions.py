@@ -30,9 +30,16 @@ def verdicts(train, wanted=4, at_a_time=4):
         traced = [trace for run in recorder.runs() for trace in run["traces"] if trace["id"] not in before]
     answers = [Answers(recorder.trace_bytes(trace["id"]), recorder.trace_context(trace["id"])) for trace in traced]
     return sorted(((one.trace.duration_ns, one.verdict()["sentences"][0]) for one in answers), key=lambda pair: pair[0])
-def check(found, code, *words, least=3):
-    named = [first for _, first in found if first["code"] == code and all(word in first["text"] for word in words)]
-    assert len(named) >= least, (code, words, found)
+def check(train, code, *words, wanted=4):
+    '''The first sentence of most steps has the code. Some name the cause: others began when it was at work already.'''
+    for _ in range(5):
+        found = verdicts(train, wanted)
+        firsts = [first for _, first in found if first["code"] == code]
+        named = [first for first in firsts if all(word in first["text"] for word in words)]
+        if named:
+            break
+    assert named and 2 * len(firsts) > len(found), found
+    assert all(first in named for first in firsts if "that holds it up is" in first["text"]), found
 def function(body):
     step = tf.function(body)
     def train(steps):
@@ -77,11 +84,11 @@ def generated(steps):
 model = network(jit_compile=False)
 def fit(make):
     return lambda steps: model.fit(make(2 * steps), verbose=0)
-check(verdicts(fit(lambda steps: data(steps).map(in_python).prefetch(2))), "input_bound", "Map (Root > Prefetch > Map)")
-check(verdicts(fit(lambda steps: data(steps).map(in_tensorflow).prefetch(2))), "input_bound", "Map (Root > Prefetch > Map)")
+check(fit(lambda steps: data(steps).map(in_python).prefetch(2)), "input_bound", "Map (Root > Prefetch > Map)")
+check(fit(lambda steps: data(steps).map(in_tensorflow).prefetch(2)), "input_bound", "Map (Root > Prefetch > Map)")
 parallel = lambda steps: data(steps).map(in_python, num_parallel_calls=2).shuffle(2).prefetch(1)
-check(verdicts(fit(parallel)), "input_bound", "ParallelMap", "Shuffle > ParallelMap", least=2)
-check(verdicts(fit(generated)), "input_bound", "FlatMap")
+check(fit(parallel), "input_bound", "ParallelMap", "Shuffle > ParallelMap")
+check(fit(generated), "input_bound", "FlatMap")
 """
         + ANY_PROBLEMS,
         tmp_path,
@@ -96,12 +103,12 @@ def with_python(x):
     return layers(tf.ensure_shape(tf.py_function(slow, [tf.tanh(x)], tf.float32), (32, 64)))
 def with_numpy(x):
     return layers(tf.ensure_shape(tf.numpy_function(slow, [tf.tanh(x)], tf.float32), (32, 64)))
-check(verdicts(function(with_python)), "python_function", "EagerPyFunc")
-check(verdicts(function(with_numpy)), "python_function", "PyFunc")
+check(function(with_python), "python_function", "EagerPyFunc")
+check(function(with_numpy), "python_function", "PyFunc")
 large = tf.Variable(tf.random.normal((1500, 1500)))
 def with_huge_matmul(x):
     return layers(x) + tf.matmul(large, large, name="huge")[0, 0]
-check(verdicts(function(with_huge_matmul)), "one_op", "huge (", "MatMul")
+check(function(with_huge_matmul), "one_op", "huge (", "MatMul")
 wide = [tf.Variable(tf.random.normal((512, 512)) * 0.05) for _ in range(16)]
 def balanced(x):
     y = tf.random.uniform((512, 512))
@@ -140,7 +147,7 @@ for body in in_a_row, in_a_loop:
         found = verdicts(train, at_a_time=10)  # the first call behind a request comes late
         if any(first["code"] == "tiny_ops" for _, first in found):
             break
-    check(found, "tiny_ops", least=1)
+    assert any(first["code"] == "tiny_ops" for _, first in found), found
 """
         + ANY_PROBLEMS,
         tmp_path,
@@ -157,17 +164,17 @@ retraced = tf.function(layers)
 def shapes(steps):
     for _ in range(steps):
         retraced(tf.ones((next(sizes), 64)))
-check(verdicts(shapes), "retraced", "layers was traced anew in this call", "argument 1 changed from", least=4)
+check(shapes, "retraced", "layers was traced anew in this call", "argument 1 changed from")
 scaled = tf.function(lambda x, factor: layers(x) * factor)
 def numbers(steps):
     for _ in range(steps):
         scaled(tf.ones((32, 64)), float(next(sizes)))
-check(verdicts(numbers), "retraced", "traced anew in this call", "a Python value among its arguments changed", least=4)
+check(numbers, "retraced", "traced anew in this call", "a Python value among its arguments changed")
 compiled = tf.function(layers, jit_compile=True, input_signature=[tf.TensorSpec((None, 64))])
 def programs(steps):
     for _ in range(steps):
         compiled(tf.ones((next(sizes), 64)))
-check(verdicts(programs), "compiling", "programs of layers")
+check(programs, "compiling", "programs of layers")
 assert sum(problem["code"].startswith("retracing") for problem in recorder.session()["problems"]) == 2
 """
         + ANY_PROBLEMS,

@@ -43,7 +43,10 @@ class Holding:
 
 @dataclass(frozen=True)
 class Stages:
-    """All stages of a trace. ``nodes``: path -> its executions (ascending), none for one that is known by its inputs alone."""
+    """All stages of a trace, with what they do outside of the step: it tells what lies beneath what.
+
+    ``nodes``: path -> its executions (ascending), none for one that is known by its inputs alone.
+    """
 
     trace: Trace
     members: Bool  # [n] all nodes of tf.data: stages, and the ops of its functions
@@ -65,8 +68,8 @@ class Stages:
 
     @cached_property
     def roots(self) -> Int64:
-        """The executions of the outermost stages."""
-        parts = [rows for path, rows in self.nodes.items() if len(path) == 1]
+        """The executions of the outermost stages in the step."""
+        parts = [rows[self.trace.counted[rows]] for path, rows in self.nodes.items() if len(path) == 1]
         return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
     @cached_property
@@ -124,8 +127,7 @@ def _on_tf_data(trace: Trace) -> Bool:
     codes = [code for code, device in enumerate(trace.devices) if device.name == TF_DATA]
     if not codes:
         return np.zeros(trace.n, bool)
-    result: Bool = np.isin(trace.device, codes) & trace.counted
-    return result
+    return np.isin(trace.device, codes)
 
 
 def path_of(name: str) -> Path:
