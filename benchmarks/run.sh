@@ -21,6 +21,7 @@ bench tf221 bench_functions.py
 bench tf221 bench_fit.py
 bench tf221 bench_stalls.py
 bench view bench_decode.py
+bench view bench_profiles.py
 bench view bench_analyses.py
 bench tf215 bench_exports.py
 bench view bench_page.py

@@ -18,6 +18,7 @@ from tftracer.contract.basics import Finding
 from tftracer.errors import UnknownError
 from tftracer.trace import layout
 from tftracer.trace.analyses import (
+    allocations,
     budget,
     communication,
     cost_graph,
@@ -174,6 +175,10 @@ class Answers:
         """``at_ns``: list what was alive then instead of at the peak."""
 
         def compute() -> messages.Memory:
+            source = self.trace.details
+            recorded = source.allocations() if source is not None else None
+            if source is not None and recorded is not None and len(recorded.time):
+                return allocations.memory_of_allocations(self.trace, recorded, source.origin, self.findings(), at_ns)
             return memory.memory(self.trace, self.outputs, self.held, self.graph, self.findings(), at_ns)
 
         with self._lock:

@@ -135,6 +135,8 @@ def _bands(trace: Trace, devices: list[int]) -> list[tuple[int, LaneKind, Int64]
         kind = _KINDS[trace.devices[device].kind]
         if kind == "compute" and (here & launches).any():
             kind = "launch"
+        elif kind == "compute" and (trace.kind[here] == NodeKind.INPUT).all() and here.any():
+            kind = "input"
         parts: tuple[tuple[LaneKind, npt.NDArray[np.bool_]], ...]
         parts = (
             (kind, here & ~communicates),

@@ -82,6 +82,23 @@ class Messages:
     end: Int64
 
 
+@dataclass
+class Allocations:
+    """What allocators did, one entry an allocation or a freeing, in the order of time."""
+
+    time: Int64  # ns, as the profile has it
+    is_freed: Bool
+    allocator: Int64  # codes into allocators
+    in_use: Int64  # the allocator's bytes behind the event, with what it held before the profile
+    bytes: Int64
+    address: Int64
+    op: Int64  # codes into ops
+    dtype: Int64
+    node: Int64  # the op that was running on the thread, -1: none
+    allocators: list[str]
+    ops: list[str]  # names, as the allocator was told
+
+
 class NodeSource(Protocol):
     """What a source says of one node beyond the columns."""
 
@@ -90,6 +107,11 @@ class NodeSource(Protocol):
 
     def hlo(self, node: int) -> str:
         """XLA's text of the op, "" for none."""
+
+    origin: int  # the source's time at the trace's time 0
+
+    def allocations(self) -> Allocations | None:
+        """What it says of memory; None for nothing."""
 
 
 @dataclass

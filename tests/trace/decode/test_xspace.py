@@ -12,6 +12,7 @@ from plain_protobuf import Event
 from tftracer.trace.analyses.physical_devices import launch_of, on_stream
 from tftracer.trace.answers import Answers
 from tftracer.trace.decode.formats import decode, is_xspace
+from tftracer.trace.decode.profile_steps import steps
 from tftracer.trace.decode.xspace import decode_xspace
 from tftracer.trace.model import DeviceKind, NodeKind, Trace, TraceContext
 
@@ -145,6 +146,17 @@ def test_an_asynchronous_op_lasts_until_it_is_done() -> None:
     assert int(trace.kind[row]) == NodeKind.INPUT
 
 
+def test_a_kernel_of_a_step_ends_when_its_event_does() -> None:
+    """Of one step of several, where launches tell what belongs to it."""
+    (_, raw), *_ = steps(plain_protobuf.content(GPU[1]))
+    trace = decode_xspace(raw)
+    (plane,) = [plane for plane in plain_protobuf.planes(raw) if plane.name == "/device:GPU:0"]
+    found = Counter((trace.end - trace.start).tolist())
+    assert found == Counter(event.duration_ns for event in plane.events)
+    assert trace.launched_at is not None
+    assert all(0 <= at <= start for at, start in zip(trace.launched_at.tolist(), trace.start.tolist()) if start)
+
+
 def test_what_xla_runs_on_the_cpu() -> None:
     """A device for each module; an HLO op is named after the framework's op that it comes from."""
     name = "xla_cpu_tf2.21.xplane.pb.gz"
@@ -222,6 +234,32 @@ def test_kernels_of_another_maker_are_named_after_their_hlo() -> None:
     assert (facts["grid"], facts["block"], facts["hlo module"]) == ("1024,1,1", "256,1,1", "jit_forward_3d_conv")
 
 
+def union(events: list[Event]) -> set[int]:
+    """The microseconds in which any of the events ran, for steps of some hundred milliseconds."""
+    return {t for event in events for t in range(event.start_ns // 1000, -(-(event.start_ns + event.duration_ns) // 1000))}
+
+
+def test_lanes_and_budget_of_a_v100_as_plain_reading_has_them() -> None:
+    """Each lane's slices and busy time; on the GPU what its streams computed, what they copied beside it, and the rest."""
+    name = "gpu_v100_excerpt.xplane.pb.gz"
+    answers = Answers(plain_protobuf.content(name), TraceContext())
+    lines = planes_of(name)["/device:GPU:4"].lines
+    lanes = {lane["title"]: lane for lane in answers.timeline()["lanes"]}
+    streams = {line: events for line, events in lines.items() if line.startswith("Stream")}
+    assert len(streams) == 4
+    for line, events in streams.items():
+        lane = lanes[f"GPU:4 stream {line[len('Stream #') :].replace('(', ' (')}"]
+        assert lane["slices"] == len(events)
+        assert lane["busy_ns"] == pytest.approx(len(union(events)) * 1000, abs=2000 * len(events))
+    (gpu,) = [device for device in answers.budget()["devices"] if "GPU:4" in device["device"]]
+    computed = union(streams["Stream #134(Compute)"])
+    copied = union([event for line, events in streams.items() if "Memcpy" in line for event in events]) - computed
+    assert gpu["parts_ns"]["compute"] == pytest.approx(len(computed) * 1000, abs=2000 * 665)
+    assert gpu["parts_ns"]["copies"] == pytest.approx(len(copied) * 1000, abs=2000 * 94)
+    parts = [ns for part, ns in gpu["parts_ns"].items() if part != "hidden_communication" and ns is not None]
+    assert sum(parts) == answers.budget()["step_ns"]
+
+
 def test_kernel_details_are_readable() -> None:
     answers = Answers(plain_protobuf.content("gpu_v100_excerpt.xplane.pb.gz"), TraceContext())
     trace = answers.trace
@@ -239,7 +277,7 @@ def test_every_analysis_answers(name: str) -> None:
     assert step > 0
     assert sum(part or 0 for part in answers.budget()["whole"]["parts_ns"].values()) >= step * 0.99
     assert sum(row["count"] for row in answers.ops("type")["rows"]) > 0
-    assert answers.memory()["tensors"] == []
+    assert len(answers.memory()["tensors"]) == answers.memory()["tensors_total"]
     assert answers.scheduling()["known"] == 0
     for answer in (answers.timeline, answers.critical_path, answers.communication, answers.cost):
         assert isinstance(answer()["findings"], list)

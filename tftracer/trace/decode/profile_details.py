@@ -7,10 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from tftracer.trace.arrays.types import Int32, Int64
 from tftracer.trace.decode.hlo import Modules
+from tftracer.trace.decode.profile_allocations import allocations_of
 from tftracer.trace.decode.wire import LEN, fields
-from tftracer.trace.decode.xplane import EVENT_STATS, Plane, Space, plane_messages, read_space, value_of
+from tftracer.trace.decode.xplane import EVENT_STATS, HOST, Plane, Space, plane_messages, read_space, value_of
+from tftracer.trace.model import Allocations
 
 #: How the profiler writes what belongs together: ``regs:32 static_shared:0 grid:16,1,1 block:512,1,1 occ_pct:100``.
 _PACKED = ("kernel_details", "memcpy_details")
@@ -44,6 +48,7 @@ class ProfileDetails:
     raw: bytes
     plane: Int32
     row: Int64
+    origin: int  # the profile's time at the trace's time 0
 
     @cached_property
     def _space(self) -> Space:
@@ -64,6 +69,15 @@ class ProfileDetails:
         program = stats.get("program_id", "")
         module = self._modules.module(int(program) if program.isdigit() else -1, stats.get("hlo_module", ""))
         return module.text(stats.get("hlo_op", "")) if module is not None else ""
+
+    def allocations(self) -> Allocations | None:
+        """All of the profile's; None where it has no host."""
+        for place, plane in enumerate(self._space.planes):
+            if plane.name == HOST:
+                nodes = np.flatnonzero(self.plane == place)
+                by_row = nodes[np.argsort(self.row[nodes], kind="stable")]
+                return allocations_of(plane, self.row[by_row], by_row)
+        return None
 
     def _stats(self, plane: Plane, row: int) -> dict[str, str]:
         events = plane.events

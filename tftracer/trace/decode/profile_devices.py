@@ -61,9 +61,7 @@ class Launches:
 
     def by_device(self, space: Space) -> list[tuple[str, Int64]]:
         """(device, the host's events that put work on it)."""
-        return [
-            (space.planes[place].name, np.unique(launches)) for place, (_, launches) in self.of_plane.items() if len(launches)
-        ]
+        return [(space.planes[place].name, launches) for place, (_, launches) in self.of_plane.items() if len(launches)]
 
 
 @dataclass
@@ -114,7 +112,7 @@ def _outside(plane: Plane, host: Plane | None, joined: tuple[Int64, Int64], step
     events = plane.events
     if step is None or host is None:
         return np.zeros(len(events), np.bool_)
-    moment, until = events.start.copy(), events.until
+    moment, until = events.start.copy(), events.until.copy()
     moment[joined[0]] = until[joined[0]] = host.events.start[joined[1]]
     before: Bool = until < step.start
     result: Bool = before if step.lasting else before | (moment >= step.end)

@@ -23,9 +23,9 @@ INPUT = Device(TF_DATA, "tf.data", DeviceKind.CPU, parent=HOST)
 EAGER = "EagerLocalExecute: "
 _STAGE = "Iterator::"
 _FUNCTION = ("__inference_", "__forward_", "__backward_")  # calls of compiled functions: their ops are nodes of their own
-_STARTED, _DONE = b"ExecutorState::ProcessAsync::Start", b"ExecutorState::ProcessAsync::Done"
-_NEXT = b"IteratorGetNextOp::DoCompute"  # what an asynchronous IteratorGetNext runs on a thread of tf.data's
-_CONSUMED, _PRODUCED = b"PrefetchConsume", b"PrefetchProduce"
+_STARTED, _DONE = "ExecutorState::ProcessAsync::Start", "ExecutorState::ProcessAsync::Done"
+_NEXT = "IteratorGetNextOp::DoCompute"  # what an asynchronous IteratorGetNext runs on a thread of tf.data's
+_CONSUMED, _PRODUCED = "PrefetchConsume", "PrefetchProduce"
 
 
 @dataclass
@@ -68,7 +68,7 @@ def add_host(
     device = np.full(len(rows), nodes.device(CPU), np.int64)
     for name, launches in launches_of:
         within = innermost(plane, rows, launches)
-        device[np.unique(within[within >= 0])] = nodes.device(parse_device(name))
+        device[within[within >= 0]] = nodes.device(parse_device(name))
     if (owner == Owner.INPUT).any():
         device[owner == Owner.INPUT] = nodes.device(INPUT)
     added = nodes.add(plane, place, rows, device=device, name=ops.name(rows), op=ops.op(rows), outside=owner == Owner.OTHER)
@@ -172,7 +172,7 @@ def _stage_waits(plane: Plane, rows: Int64, nodes: Int64) -> list[tuple[Int64, I
     return waits
 
 
-def _elements(plane: Plane, kind: bytes) -> tuple[Int64, Int64]:
+def _elements(plane: Plane, kind: str) -> tuple[Int64, Int64]:
     rows = of_kinds(plane, kind)
     stat = stats_of(plane, rows, ["element_id"])["element_id"]
     return rows[stat.has], stat.number[stat.has]
@@ -197,9 +197,8 @@ def _op_waits(plane: Plane, rows: Int64, nodes: Int64, ops: HostNodes, asynchron
     within = innermost(plane, ops.op_rows, rows[top])
     direct = np.flatnonzero(within >= 0)
     waits = [(nodes[top[direct]], ops.op_nodes[within[direct]])]
-    parts, ids = having(plane, "id")
-    asked = np.isin(parts, of_kinds(plane, _NEXT))
-    parts, step_id = parts[asked], ids.number[asked]
+    parts = of_kinds(plane, _NEXT)
+    step_id = stats_of(plane, parts, ["id"])["id"].number
     holder = outermost(plane, parts, rows[top])
     pairs = []
     for place in np.flatnonzero(holder >= 0).tolist():

@@ -9,7 +9,7 @@ import numpy as np
 
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Bool, Int64
-from tftracer.trace.decode.xplane import Plane, decoded
+from tftracer.trace.decode.xplane import Plane
 from tftracer.trace.model import Device
 
 #: (node, op type) that an event of a kind stands for, by the kind's name and display name; None for no node.
@@ -75,8 +75,8 @@ class Kinds:
 
     def __init__(self, nodes: Nodes, plane: Plane, named: Named) -> None:
         ids, names, ops = [-1], [0], [0]
-        for number, metadata in plane.metadata.items():
-            pair = named(decoded(metadata.name), decoded(metadata.display_name))
+        for number, (name, display_name) in plane.kind_names.items():
+            pair = named(name, display_name)
             if pair:
                 ids.append(number)
                 names.append(nodes.names.code(pair[0]))
@@ -109,9 +109,10 @@ def kind_table(plane: Plane, ids: list[int]) -> Int64:
     return np.where(values[at] == kinds, order[at] + 1, 0) if len(values) else np.zeros(len(kinds), np.int64)
 
 
-def of_kinds(plane: Plane, *names: bytes) -> Int64:
+def of_kinds(plane: Plane, *names: str) -> Int64:
     """The events of the kinds of these names, ascending."""
-    return np.flatnonzero(kind_table(plane, plane.kinds(*names)))
+    kinds = plane.kinds(*names)
+    return np.flatnonzero(kind_table(plane, kinds)) if kinds else np.zeros(0, np.int64)
 
 
 def innermost(plane: Plane, outer: Int64, rows: Int64) -> Int64:

@@ -64,7 +64,7 @@ def steps_of(space: Space) -> list[Step]:
 def _outermost(host: Plane) -> list[Step]:
     jit = _jit_calls(host)
     numbered, number = having(host, "step_num")
-    own = of_kinds(host, STEP_MARKER.encode())
+    own = of_kinds(host, STEP_MARKER)
     for marks in (own, numbered, having(host, "tf_function_call")[0], jit):
         if len(marks):
             numbers = dict(zip(numbered.tolist(), number.number.tolist()))
@@ -80,8 +80,7 @@ def _of_busiest_thread(host: Plane, marks: Int64) -> Int64:
 
 
 def _jit_calls(host: Plane) -> Int64:
-    kinds = [number for number, metadata in host.metadata.items() if metadata.name.startswith(_JIT.encode())]
-    return np.flatnonzero(np.isin(host.events.kind, kinds)) if kinds else np.zeros(0, np.int64)
+    return of_kinds(host, *(name for name, _ in host.kind_names.values() if name.startswith(_JIT)))
 
 
 def _not_nested(host: Plane, marks: Int64, numbers: dict[int, int], lasting: bool) -> Iterator[Step]:

@@ -19,8 +19,8 @@ from tftracer.trace.decode.profile_steps import Step
 from tftracer.trace.decode.xplane import Plane
 from tftracer.trace.decode.xplane_stats import Stat, stats_of
 
-_TURN, _REMOTE = b"ExecutorState::Process", b"RemoteCallOp"
-_CALLS = (b"FunctionRun", b"InstantiatedCapturedFunction::Run", b"InstantiatedCapturedFunction::RunWithBorrowedArgs")
+_TURN, _REMOTE = "ExecutorState::Process", "RemoteCallOp"
+_CALLS = ("FunctionRun", "InstantiatedCapturedFunction::Run", "InstantiatedCapturedFunction::RunWithBorrowedArgs")
 _NO_ID = -1  # of runs that nobody gave an id
 _INPUT_THREADS = "tf_data"
 _INPUT_FUNCTIONS = "tf_data_private_threadpool"  # threads that run the functions of map, filter and the like, and nothing else
@@ -75,7 +75,7 @@ class Owners:
         return np.array([line.name.startswith(prefix) for line in self._host.lines] or [False])
 
     def _is_eager(self, rows: Int64) -> Bool:
-        kinds = [number for number, one in self._host.metadata.items() if one.name.startswith(b"EagerLocalExecute: ")]
+        kinds = [number for number, (name, _) in self._host.kind_names.items() if name.startswith("EagerLocalExecute: ")]
         return np.isin(self._host.events.kind[rows], kinds)
 
     def _turn_of(self, rows: Int64) -> Int64:

@@ -107,7 +107,7 @@ class Events:
     def __len__(self) -> int:
         return len(self.start)
 
-    @property
+    @functools.cached_property
     def until(self) -> Int64:
         return self.start + self.duration
 
@@ -125,13 +125,24 @@ class Plane:
         """What the metadata of an event says of all events of its kind."""
         return {self.stat_names.get(one.metadata_id, ""): value_of(one, self.stat_names) for one in self.metadata[kind].stats}
 
-    def kind_name(self, kind: int) -> str:
-        metadata = self.metadata.get(kind)
-        return decoded(metadata.name) if metadata is not None else ""
+    @functools.cached_property
+    def kind_names(self) -> dict[int, tuple[str, str]]:
+        """(name, display name) of each kind of event."""
+        return {number: (decoded(metadata.name), decoded(metadata.display_name)) for number, metadata in self.metadata.items()}
 
-    def kinds(self, *names: bytes) -> list[int]:
+    @functools.cached_property
+    def _kinds(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for number, (name, _) in self.kind_names.items():
+            found.setdefault(name, []).append(number)
+        return found
+
+    def kind_name(self, kind: int) -> str:
+        return self.kind_names.get(kind, ("", ""))[0]
+
+    def kinds(self, *names: str) -> list[int]:
         """The ids of the kinds of events of these names."""
-        return [number for number, metadata in self.metadata.items() if metadata.name in names]
+        return [number for name in names for number in self._kinds.get(name, ())]
 
 
 @dataclass
@@ -249,12 +260,11 @@ def _events(lines: list[Line], raw: bytes, spans: list[tuple[Int64, Int64]], tim
     kind, start, duration, stats = (np.empty(len(begin), np.int64) for _ in range(4))
     for rows, window, low, high in blocks(raw, begin, end):
         three, at = _three_numbers(window, low, high)
-        kind[rows], start[rows], duration[rows] = three
-        stats[rows] = at + window.low
-    start //= 1000
-    start += timestamps[line] if len(lines) else 0
-    np.maximum(duration, 0, out=duration)
-    duration //= 1000
+        kind[rows], offset_ps, duration_ps = three
+        np.floor_divide(offset_ps, 1000, out=start[rows])
+        start[rows] += timestamps[line[rows]]
+        np.floor_divide(np.maximum(duration_ps, 0), 1000, out=duration[rows])
+        np.add(at, window.low, out=stats[rows])
     return Events(line, kind, start, duration, raw, begin, end, stats)
 
 

@@ -109,7 +109,8 @@ def _read_stats(window: Window, start: Int64, end: Int64, owner: Int64, ids: dic
 def having(plane: Plane, name: str) -> tuple[Int64, Stat]:
     """(the events that have a stat, ascending; the stat of each)."""
     ids = [number for number, one in plane.stat_names.items() if one == name]
-    rows = np.unique(np.concatenate([np.zeros(0, np.int64), *(_mentioning(plane.events, number) for number in ids)]))
+    each = [_mentioning(plane.events, number) for number in ids]
+    rows = each[0] if len(each) == 1 else np.unique(np.concatenate([np.zeros(0, np.int64), *each]))
     stat = stats_of(plane, rows, [name])[name]
     return rows[stat.has], stat.only(stat.has)
 
@@ -126,6 +127,11 @@ def _mentioning(events: Events, number: int) -> Int64:
             there &= text[low + place : high + place] == wanted[place]
         found.append(np.flatnonzero(there) + low)
     places = np.concatenate([np.zeros(0, np.int64), *found])
+    tag = np.uint8(EVENT_STATS << 3 | LEN)
+    places = places[places > 3]
+    places = places[(text[places - 2] == tag) | (text[places - 3] == tag) | (text[places - 4] == tag)]  # by the stat's length
     row = np.searchsorted(events.begin, places, "right") - 1
     within = (row >= 0) & (places >= events.stats[row]) & (places < events.end[row]) if len(events) else np.zeros(len(row), bool)
-    return np.unique(row[within])
+    row = row[within]
+    once: Int64 = row[np.append(True, row[1:] != row[:-1])[: len(row)]]  # they ascend
+    return once

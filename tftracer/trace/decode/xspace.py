@@ -97,7 +97,7 @@ def _trace(raw: bytes, space: Space, nodes: Nodes, communication_ops: str) -> Tr
         size=np.zeros(n, np.int64),
         bytes_moved=nodes.column("bytes"),
         source="xspace",
-        details=ProfileDetails(raw, nodes.column("plane").astype(np.int32), nodes.column("row")),
+        details=ProfileDetails(raw, nodes.column("plane").astype(np.int32), nodes.column("row"), origin),
     )
 
 
