@@ -17,7 +17,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="tftracer query",
         description="Answers one SQL statement over the tables of sessions: session, runs, steps, traces, slices, ops, tensors, "
-        "transfers, findings, sentences. Needs DuckDB: pip install tftracer[tables].",
+        "transfers, findings, sentences, stalls. Needs DuckDB: pip install tftracer[tables].",
     )
     made.add_argument(
         "files", nargs="+", metavar="FILE", help="any file that tftracer opens, a live page's URL, or an exported folder"

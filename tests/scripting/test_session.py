@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from job_page import wait_for
 from local_jobs import Jobs, jobs
+from made_stalls import record_slow_steps
 from recording import RAW, recording, steps
 from web_client import certificate, serving
 
@@ -299,6 +300,22 @@ def test_recorded_steps_are_there_before_the_session_ends(tmp_path: Path) -> Non
             assert session.steps()["traced"].tolist() == [number == 4 for number in range(1, 21)]
             assert (session.steps()["mean_ns"] == 1_000_000).all()
             assert session.traces["step"].tolist() == [4]
+
+
+def test_stalls_are_the_slow_steps_of_the_page(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        run = record_slow_steps(recorder)
+        path = tmp_path / "slow.tftrace"
+        recorder.save(str(path))
+    with tftracer.open(path) as session:
+        expected = session.source.run_stalls(run.run_id)["stalls"]
+        found = list(session.stalls().rows())
+        assert [row["step"] for row in found] == [stall["step"] for stall in expected] == [50, 97, 194, 291]
+        for row, stall in zip(found, expected):
+            assert (row["stall_id"], row["duration_ns"]) == (stall["id"], round(stall["duration_s"] * 1e9))
+            assert (row["inside"], row["code"]) == (stall["where"] == "inside", stall["place"])
+            for name in ("run_id", "cause", "text", "uncertainty", "samples", "trace_id", "every"):
+                assert row[name] == stall[name], name  # type: ignore[literal-required]
 
 
 def test_tables_survive_without_their_session() -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PART_ROWS = 1 << 20
 MANIFESTS = "manifests"
 #: Tables that are no trace's.
-_WHOLE = ("session", "runs", "steps")
+_WHOLE = ("session", "runs", "steps", "stalls")
 
 Columns = dict[str, Array]
 

@@ -135,6 +135,10 @@ class Session:
         """What the verdict says of each trace."""
         return self._of_traces("sentences", trace, TracePart.sentences)
 
+    def stalls(self) -> Table:
+        """Steps, and times between steps, that took far longer than usual: the longest and the newest of each run."""
+        return Table("stalls", lambda: iter([of_session.stalls_part(self.source.all_stalls()["stalls"])]))
+
     @property
     def findings(self) -> Table:
         """What the traces lack."""
@@ -161,6 +165,7 @@ class Session:
             "transfers": lambda: self.transfers(trace),
             "findings": lambda: Table("findings", lambda: map(of_session.findings_part, self._records(trace))),
             "sentences": lambda: self.sentences(trace),
+            "stalls": self.stalls,
         }
         if name not in tables:
             raise UnknownError(f"There is no table {name!r}. There are {', '.join(tables)}.")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tftracer.contract.session import Run, Session, TraceRecord
+from tftracer.contract.stalls import Stall
 from tftracer.export.tables.of_trace import trace_columns
 from tftracer.export.tables.schema import TRACES, Field
 from tftracer.export.tables.table import Array, Part, Values, moments, nanoseconds
@@ -92,6 +93,20 @@ def trace_part(record: TraceRecord, read_facts: Callable[[], dict[str, Any]]) ->
     columns: dict[str, Callable[[], Values]] = {field.name: lambda field=field: [fact(field)] for field in TRACES}  # type: ignore[misc]
     columns.update((name, lambda value=value: [value]) for name, value in values.items())  # type: ignore[misc]
     return Part(1, columns)
+
+
+def stalls_part(stalls: Sequence[Stall]) -> Part:
+    columns: dict[str, Callable[[], Values]] = {
+        "stall_id": lambda: [stall["id"] for stall in stalls],
+        "inside": lambda: [stall["where"] == "inside" for stall in stalls],
+        "start_at": lambda: moments([stall["started_at"] for stall in stalls]),
+        "duration_ns": lambda: np.array(nanoseconds([stall["duration_s"] for stall in stalls]), np.int64),
+        "expected_ns": lambda: nanoseconds([stall["expected_s"] for stall in stalls]),
+        "code": lambda: [stall["place"] for stall in stalls],
+    }
+    for name in ("run_id", "step", "cause", "text", "uncertainty", "samples", "trace_id", "every"):
+        columns[name] = lambda name=name: [stall[name] for stall in stalls]  # type: ignore[misc,literal-required]
+    return Part(len(stalls), columns)
 
 
 def findings_part(record: TraceRecord) -> Part:

@@ -200,6 +200,22 @@ SENTENCES = (
     Field("advice", "text", "what to try"),
     Field("share", "float", "of the step, 0 to 1"),
 )
+STALLS = (
+    Field("stall_id", "int", "the slow step's number in its session"),
+    Field("run_id", "int", "the number of its run"),
+    _maybe("step", "int", "the slow step, or the one that the time passed before"),
+    Field("inside", "bool", "whether the time passed inside the step; else between it and the step before"),
+    Field("start_at", "time", "when it began"),
+    Field("duration_ns", "int", "how long it took"),
+    _maybe("expected_ns", "int", "the run's median then"),
+    Field("cause", "text", "gc, machine, disk, hook, callback, py_function, wait, python or unknown"),
+    Field("code", "text", "whose line it was; empty where no line is known"),
+    Field("text", "text", "the cause in words"),
+    Field("uncertainty", "text", "what the measurement cannot tell"),
+    Field("samples", "int", "samples of the stack"),
+    _maybe("trace_id", "int", "the trace of that very step"),
+    _maybe("every", "int", "it comes again after so many steps"),
+)
 
 #: By name, in the order in which they are written.
 TABLES: dict[str, tuple[Field, ...]] = {
@@ -213,4 +229,5 @@ TABLES: dict[str, tuple[Field, ...]] = {
     "transfers": TRANSFERS,
     "findings": FINDINGS,
     "sentences": SENTENCES,
+    "stalls": STALLS,
 }
