@@ -121,8 +121,8 @@ def gil(path: Path) -> dict[str, Any]:
 
 def measured(what: str, path: Path) -> dict[str, Any]:
     command = [sys.executable, __file__, what, str(path)]
-    found: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    return found
+    result: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return result
 
 
 def main() -> None:
@@ -143,10 +143,10 @@ def main() -> None:
             f"{path.name:22} {t['nodes']:9,} {c:9.2f} {decode:9.2f} {layout:9.2f} {(decode + layout) / c:7.2f}"
             f" {1e3 * t['first'][0]:9.2f} {first:13.2f} {memory:9.2f}"
         )
-    found = measured("gil", TRACES[-1])
+    result = measured("gil", TRACES[-1])
     print(
-        f"A Python loop beside the largest keeps {found['beside']:.0%} of its speed ({found['apart']:.0%} beside another "
-        f"process that does the same); the decoding then takes {found['took']:.1f} s."
+        f"A Python loop beside the largest keeps {result['beside']:.0%} of its speed ({result['apart']:.0%} beside another "
+        f"process that does the same); the decoding then takes {result['took']:.1f} s."
     )
 
 

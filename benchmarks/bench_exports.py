@@ -101,10 +101,10 @@ def calls(which: str, path: Path) -> dict[str, Callable[[], str]]:
 def serve(which: str, path: Path) -> None:
     """One round for each line that comes."""
     answers, sys.stdout = sys.stdout, sys.stderr  # whoever prints does not answer
-    known = calls(which, path)
-    print(json.dumps(list(known)), file=answers, flush=True)
+    functions = calls(which, path)
+    print(json.dumps(list(functions)), file=answers, flush=True)
     for name in sys.stdin:
-        print(json.dumps(once(known[name.strip()])), file=answers, flush=True)
+        print(json.dumps(once(functions[name.strip()])), file=answers, flush=True)
 
 
 @contextlib.contextmanager
@@ -138,13 +138,13 @@ def started(which: str, path: Path) -> Iterator[dict[str, Callable[[], Once]]]:
 
 
 def measured(path: Path, rounds: int) -> dict[str, Measured]:
-    found: dict[str, list[Once]] = {}
+    rounds_of: dict[str, list[Once]] = {}
     with started("ours", path) as ours, started("original", path) as original:
         for number in range(rounds):
             for name, measure in {**ours, **original}.items():
                 if number == 0 or path == SMALL or name not in original:  # of the large step it takes long enough
-                    found.setdefault(name, []).append(measure())
-    return {name: Measured.of(took) for name, took in found.items()}
+                    rounds_of.setdefault(name, []).append(measure())
+    return {name: Measured.of(took) for name, took in rounds_of.items()}
 
 
 def main() -> None:
@@ -160,14 +160,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for path in (SMALL, large(Path(folder) / "large.pb")):
             nodes = 8009 if path == SMALL else 8009 * COPIES
-            found = measured(path, options.rounds)
+            results = measured(path, options.rounds)
             print(f"{nodes:,} nodes")
             print(f"  {'':<26} {'best':>9}    {'CPU':>9}    {'first':>9}")
-            for name, (wall, cpu, first, size) in found.items():
+            for name, (wall, cpu, first, size) in results.items():
                 times = "".join(f"{seconds * 1000:>9.1f} ms " for seconds in (wall, cpu, first))
                 print(f"  {name:<26} {times} {size / 1e6:>7.2f} MB")
             for ours, theirs in (("ours, Chrome JSON", "TensorFlow, Chrome JSON"), ("ours, visualize", "original, visualize")):
-                shares = [f"1/{found[theirs][i] / found[ours][i]:.1f}" for i in range(3)]
+                shares = [f"1/{results[theirs][i] / results[ours][i]:.1f}" for i in range(3)]
                 print(f"  {ours} / {theirs}: {shares[0]} (CPU {shares[1]}, first call {shares[2]})")
 
 

@@ -91,8 +91,8 @@ def interval(ratios: list[float]) -> tuple[float, float, float]:
 def in_environment(name: str, pairs: int, steps: int) -> dict[str, Any]:
     command = [f".envs/{name}/bin/python", __file__, "--measure", "--pairs", str(pairs), "--steps", str(steps)]
     settings = {"TF_CPP_MIN_LOG_LEVEL": "2", "TFTRACER_SPOOL_DIR": tempfile.mkdtemp()}
-    found = {**environment(ours=True), **settings}
-    done = subprocess.run(command, cwd=ROOT, env=found, stdout=subprocess.PIPE, check=True, text=True)
+    variables = {**environment(ours=True), **settings}
+    done = subprocess.run(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, check=True, text=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -107,10 +107,11 @@ def main() -> None:
         return
     print(f"fit's median step while it is watched, against itself: {options.pairs} pairs of {options.steps} steps")
     for title, name in ENVIRONMENTS.items():
-        found = in_environment(name, options.pairs, options.steps)
-        median, low, high = (100 * (value - 1) for value in interval(found["ratios"]))
+        variables = in_environment(name, options.pairs, options.steps)
+        median, low, high = (100 * (value - 1) for value in interval(variables["ratios"]))
         print(
-            f"{title}: {median:+.2f}% (95%: {low:+.2f} to {high:+.2f}); a step takes {1e3 * found['step_s']:.1f} ms", flush=True
+            f"{title}: {median:+.2f}% (95%: {low:+.2f} to {high:+.2f}); a step takes {1e3 * variables['step_s']:.1f} ms",
+            flush=True,
         )
 
 

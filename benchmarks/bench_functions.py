@@ -84,9 +84,9 @@ def measure(calls: int) -> dict[str, dict[str, list[float]]]:
     server = tftracer.hook_inject(start_web_server_on_start=False)
     for switch in switches:
         switch.stand_around()
-    found = {str(layers): of_size(layers, calls or count) for layers, count in SIZES.items()}
+    results = {str(layers): of_size(layers, calls or count) for layers, count in SIZES.items()}
     server.close()
-    return found
+    return results
 
 
 def of_size(layers: int, calls: int) -> dict[str, list[float]]:

@@ -108,8 +108,8 @@ def quick(times: list[float]) -> float:
 def in_environment(name: str, layers: int, steps: int) -> dict[str, list[float]]:
     command = [f".envs/{name}/bin/python", __file__, "--which", name, "--layers", str(layers), "--steps", str(steps)]
     settings = {"TF_CPP_MIN_LOG_LEVEL": "2", "TFTRACER_SPOOL_DIR": tempfile.mkdtemp()}
-    found = {**environment(ours=name != "original"), **settings}
-    done = subprocess.run(command, cwd=ROOT, env=found, stdout=subprocess.PIPE, check=True, text=True)
+    variables = {**environment(ours=name != "original"), **settings}
+    done = subprocess.run(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, check=True, text=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -127,9 +127,11 @@ def main() -> None:
     for layers in LAYERS:
         medians = {}
         for title, name in ENVIRONMENTS.items():
-            found = in_environment(name, layers, options.steps or max(800, 60_000 // layers))
-            medians[name] = statistics.median(found["inside"])
-            shown = [f"{statistics.median(f):7.2f} ({min(f):.2f}, {max(f):.2f})" for f in (found["inside"], found["added"])]
+            variables = in_environment(name, layers, options.steps or max(800, 60_000 // layers))
+            medians[name] = statistics.median(variables["inside"])
+            shown = [
+                f"{statistics.median(f):7.2f} ({min(f):.2f}, {max(f):.2f})" for f in (variables["inside"], variables["added"])
+            ]
             print(f"{layers:12} {title:20} {shown[0]:28} {shown[1]}", flush=True)
         print(f"{'':12} original / ours on 2.15, within the calls: {medians['original'] / medians['tf215']:.1f}")
 

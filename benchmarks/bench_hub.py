@@ -115,8 +115,8 @@ class Simulated:
             if message["t"] == "pace":
                 self.interval_s = message["interval_s"]
             elif message["t"] == "prepare":
-                known = {"run_title": "train", "begun": self.steps + 1, "steps_per_s": 10.0, "servers": ""}
-                await self.send("steps", job_trace=message["job_trace"], **known)
+                medians = {"run_title": "train", "begun": self.steps + 1, "steps_per_s": 10.0, "servers": ""}
+                await self.send("steps", job_trace=message["job_trace"], **medians)
             elif message["t"] == "trace":
                 self.asked.append(time.perf_counter())
                 await self.send("armed", job_trace=message["job_trace"])
@@ -169,9 +169,9 @@ async def bench(process: subprocess.Popen[str], count: int) -> None:
         """A step's median and mean with beats over those without: the median of all pairs of blocks."""
         medians, means = [], []
         for _ in range(PAIRS):
-            found = {speak: await block(speak) for speak in random.sample([True, False], 2)}
-            medians.append(found[True][0] / found[False][0])
-            means.append(found[True][1] / found[False][1])
+            blocks = {speak: await block(speak) for speak in random.sample([True, False], 2)}
+            medians.append(blocks[True][0] / blocks[False][0])
+            means.append(blocks[True][1] / blocks[False][1])
         Simulated.speak.set()
         return statistics.median(medians), statistics.median(means)
 
@@ -185,26 +185,26 @@ async def bench(process: subprocess.Popen[str], count: int) -> None:
     Simulated.speak.set()
     asked: list[float] = []
     simulated = [Simulated(i + 1, url, asked) for i in range(count)]
-    known: dict[str, float] = {}
-    tasks = [asyncio.ensure_future(page(url, known, count + 1))]
+    results: dict[str, float] = {}
+    tasks = [asyncio.ensure_future(page(url, results, count + 1))]
     for first in range(0, count, 50):
         await asyncio.gather(*(one.join() for one in simulated[first : first + 50]))
     joined = time.perf_counter()
     for one in simulated:
         tasks += [asyncio.ensure_future(one.hear()), asyncio.ensure_future(one.beat())]
-    while "all" not in known:
+    while "all" not in results:
         await asyncio.sleep(0.01)
     await asyncio.sleep(18)  # the pace of 1,000 is everybody's now
-    updates = known["updates"]
+    updates = results["updates"]
     cost = await burnt()
-    updated = known["updates"] - updates
+    updated = results["updates"] - updates
     median, mean = await beside()
     begin = time.perf_counter()
     await asyncio.to_thread(ask_all, url)
     while len(asked) < count:
         await asyncio.sleep(0.01)
     print(f"{count} simulated processes on one hub, a page looking on")
-    print(f"  shown after the last had joined: {max(0.0, known['all'] - joined):.2f} s (at most 1 s)")
+    print(f"  shown after the last had joined: {max(0.0, results['all'] - joined):.2f} s (at most 1 s)")
     print(f"  updates of the page: {updated / MEASURE_S:.1f} a second")
     print(f"  the hub's own cost: {100 * cost:.1f} % of a core (at most 5 %)")
     print(f"  trace on all reached the last after: {max(asked) - begin:.2f} s (at most 1 s)")

@@ -112,10 +112,10 @@ def once(page: Any, url: str, api: Api) -> tuple[int, float, float]:
     page.goto(url.partition("?")[0])
     page.locator("button", has_text="Trace next step").first.wait_for()
     page.wait_for_timeout(1500)  # a reader who finds the button takes longer
-    found = page.evaluate(PRESSES)
-    record = json.loads(api.read(f"traces/{found['trace']}"))
+    presses = page.evaluate(PRESSES)
+    record = json.loads(api.read(f"traces/{presses['trace']}"))
     ended = (record["started_at"] + record["duration_s"]) * 1e3
-    return found["trace"], found["clicked"] - ended, found["painted"] - ended
+    return presses["trace"], presses["clicked"] - ended, presses["painted"] - ended
 
 
 def nodes_of(trace: int, api: Api) -> int:
@@ -137,12 +137,12 @@ def measure(layers: int, folder: Path) -> None:
             page.add_init_script(OPENS)
             page.goto(url)
             api = Api(url)
-            found = [once(page, url, api) for _ in range(TIMES)]
-            nodes = nodes_of(found[-1][0], api)
-            raw.write_bytes(api.read(f"traces/{found[-1][0]}/file?format=run_metadata"))
+            times = [once(page, url, api) for _ in range(TIMES)]
+            nodes = nodes_of(times[-1][0], api)
+            raw.write_bytes(api.read(f"traces/{times[-1][0]}/file?format=run_metadata"))
         beside = original_ms(nodes, raw, folder)
     alone = original_ms(nodes, raw, folder)
-    clicked, painted = (sorted(one[i] for one in found) for i in (1, 2))
+    clicked, painted = (sorted(one[i] for one in times) for i in (1, 2))
     middle = statistics.median(painted)
     print(
         f"{nodes:>8,} {statistics.median(clicked):>10.0f} ms {middle:>8.0f} ms ({painted[0]:.0f} to {painted[-1]:.0f}) "

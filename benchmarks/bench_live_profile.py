@@ -48,9 +48,9 @@ def measure(environment: str) -> None:
         page.goto(url)
         page.locator("button", has_text="Trace next step").first.wait_for(timeout=300_000)  # ResNet50 takes its time to be built
         api = Api(url)
-        found = [once(page, url, api) for _ in range(TIMES)]
-        nodes = nodes_of(found[-1][0], api)
-    clicked, painted = (sorted(one[i] for one in found) for i in (1, 2))
+        times = [once(page, url, api) for _ in range(TIMES)]
+        nodes = nodes_of(times[-1][0], api)
+    clicked, painted = (sorted(one[i] for one in times) for i in (1, 2))
     print(
         f"{environment}: {nodes:,} nodes; row there after {statistics.median(clicked):.0f} ms, painted after "
         f"{statistics.median(painted):.0f} ms ({painted[0]:.0f} to {painted[-1]:.0f} of {TIMES})",

@@ -37,12 +37,12 @@ def resident_mb() -> float:
 
 def row(what: str, done: int, server: Any = None) -> None:
     gc.collect()
-    said = ""
+    line = ""
     if server:
         server.recorder.flush()
         spool = Path(server.recorder.session()["file"])
-        said = f"spool {spool.stat().st_size / 1e6 if spool.is_file() else 0.0:8.1f} MB, lost {server.recorder.queue.lost:,}"
-    print(f"{what:28s} {done:>10,} {resident_mb():10.1f} MB   {said}", flush=True)
+        line = f"spool {spool.stat().st_size / 1e6 if spool.is_file() else 0.0:8.1f} MB, lost {server.recorder.queue.lost:,}"
+    print(f"{what:28s} {done:>10,} {resident_mb():10.1f} MB   {line}", flush=True)
 
 
 @contextmanager

@@ -161,8 +161,8 @@ def frames(page: Page, canvas: str, key: str) -> list[float]:
     page.evaluate(FRAMES)
     for step in steps:
         step()
-    found: list[float] = page.evaluate(FRAMES_END)
-    return found
+    spans: list[float] = page.evaluate(FRAMES_END)
+    return spans
 
 
 def ours(nodes: int) -> Result:
@@ -186,8 +186,8 @@ def originals(nodes: int, source: Path, folder: Path) -> Result:
     made = folder / f"original_{nodes}.html"
     script = ROOT / "benchmarks/original/page.py"
     command = [str(ORIGINAL), str(script), "visualize", str(source), str(made)]
-    said = subprocess.run(command, check=True, capture_output=True, text=True, env=environment(ours=False)).stdout
-    server_s = float(said.split("seconds ")[1].split()[0])
+    output = subprocess.run(command, check=True, capture_output=True, text=True, env=environment(ours=False)).stdout
+    server_s = float(output.split("seconds ")[1].split()[0])
     with browser() as opened:
         page = opened.new_page(viewport={"width": 1400, "height": 860})
         page.set_default_timeout(TIMEOUT_S * 1000)

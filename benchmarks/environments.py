@@ -10,5 +10,5 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def environment(*, ours: bool) -> dict[str, str]:
     """The environment of a process that imports this tree's ``tftracer``, or whichever its interpreter has installed."""
-    found = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    return {**found, "PYTHONPATH": str(ROOT)} if ours else found
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return {**variables, "PYTHONPATH": str(ROOT)} if ours else variables

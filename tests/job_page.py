@@ -65,15 +65,15 @@ class JobPage:
         """A trace on all, as soon as nobody is waited for any more. On a busy machine a request may be late: then another."""
 
         def look() -> Any:
-            found = self.settled(json.loads(self.ask("api/job/trace", request))["id"])
-            late = [why for why in found["missing"].values() if any(words in why for words in LATE)]
-            return None if late else found
+            trace = self.settled(json.loads(self.ask("api/job/trace", request))["id"])
+            late = [why for why in trace["missing"].values() if any(words in why for words in LATE)]
+            return None if late else trace
 
         return wait_for(look, "a trace on all that nobody was late for")
 
     def settled(self, trace_id: int) -> Any:
         def look() -> Any:
-            found = self.get(f"api/job/traces/{trace_id}")
-            return found if found["state"] != "pending" else None
+            trace = self.get(f"api/job/traces/{trace_id}")
+            return trace if trace["state"] != "pending" else None
 
         return wait_for(look, "the trace on all")

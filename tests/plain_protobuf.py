@@ -44,10 +44,10 @@ def fields(data: bytes) -> Iterator[tuple[int, Any]]:
 
 
 def _all(data: bytes) -> dict[int, list[Any]]:
-    found: dict[int, list[Any]] = {}
+    values: dict[int, list[Any]] = {}
     for number, value in fields(data):
-        found.setdefault(number, []).append(value)
-    return found
+        values.setdefault(number, []).append(value)
+    return values
 
 
 @dataclass

@@ -46,11 +46,11 @@ def viewing(*arguments: object) -> Iterator[tuple[subprocess.Popen[str], str]]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
-        found = re.search(r"http://\S+", line)
-        if found is None:
+        match = re.search(r"http://\S+", line)
+        if match is None:
             process.kill()
             raise AssertionError(f"no URL in {line!r} {process.communicate()[1]}")
-        yield process, found.group()
+        yield process, match.group()
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
         assert process.returncode == 0, said

@@ -82,16 +82,16 @@ def test_the_source_distribution_has_all_that_the_repository_has(tmp_path: Path)
     assert done.returncode == 0, done.stderr
     (archive,) = target.iterdir()
     with tarfile.open(archive) as packed:
-        found = {member.name.partition("/")[2] for member in packed if member.isfile()}
-    assert expected - found == set()
+        members = {member.name.partition("/")[2] for member in packed if member.isfile()}
+    assert expected - members == set()
     assert {
         "docs/index.rst",
         "CHANGELOG.rst",
         "frontend/package.json",
         "frontend/src/main.ts",
         "frontend/vite.config.ts",
-    } <= found
-    assert {name.partition("/")[0] for name in found - expected} <= {"PKG-INFO", "setup.cfg", "tftracer.egg-info"}
+    } <= members
+    assert {name.partition("/")[0] for name in members - expected} <= {"PKG-INFO", "setup.cfg", "tftracer.egg-info"}
 
 
 def test_the_page_is_small() -> None:

@@ -28,11 +28,11 @@ def metadata(name: str) -> Any:
 
 
 def cases() -> list[tuple[str, str | None, str | None, str | None]]:
-    found = []
+    result = []
     for key in RECORDED:
         name, op, device, exclude = (None if part == "None" else part for part in key.split("|"))
-        found.append((name or "", op, device, exclude))
-    return found
+        result.append((name or "", op, device, exclude))
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -109,8 +109,8 @@ def test_chrome_json_of_a_message_is_that_of_its_bytes(name: str, options: dict[
         if not graphs:
             del message.partition_graphs[:]
             message.ClearField("cost_graph")
-        found = Timeline(message).to_chrome_trace(**options)
-        assert found == Timeline(message.SerializeToString()).to_chrome_trace(**options)
+        exported = Timeline(message).to_chrome_trace(**options)
+        assert exported == Timeline(message.SerializeToString()).to_chrome_trace(**options)
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in DATA.glob("*.pb")))

@@ -401,8 +401,8 @@ def test_it_finds_the_package_wherever_it_is(tmp_path: Path) -> None:
         "print(engine.helper.is_usable(), engine.helper.unusable)\nengine.close()\n",
         encoding="utf-8",
     )
-    said = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert said.stdout.split()[0] == "True", said
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.split()[0] == "True", done
 
 
 def test_a_frame_that_is_none_is_refused() -> None:

@@ -53,7 +53,7 @@ def nanoseconds(micros: float) -> int:
 
 def as_tensorflow_reads(path: Path) -> list[tuple[str, str, str, int, int, tuple[str, ...]]]:
     """(device, name, op, start, duration in whole µs, inputs) by the rules of timeline.py: one node at a time, with its regex."""
-    found = []
+    slices = []
     for device in message_class("RunMetadata").FromString(path.read_bytes()).step_stats.dev_stats:
         for node in device.node_stats:
             match = re.match(r"(.*) = (.*)\((.*)\)", node.timeline_label)
@@ -61,23 +61,23 @@ def as_tensorflow_reads(path: Path) -> list[tuple[str, str, str, int, int, tuple
             if node.node_name == "RecvTensor":
                 op, inputs = "RecvTensor", ""
             given_ = tuple(inputs.split(", ")) if inputs else ()
-            found.append((device.device, node.node_name, op, node.all_start_micros, node.all_end_rel_micros, given_))
-    return sorted(found)
+            slices.append((device.device, node.node_name, op, node.all_start_micros, node.all_end_rel_micros, given_))
+    return sorted(slices)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_every_op_time_and_device_of_tensorflow_s_timeline(path: Path) -> None:
     trace = written(answers_of(path))
     names, origin = devices(trace), int(trace["otherData"]["origin_ns"])
-    found = []
+    slices = []
     for event in phase(trace, "X"):
         args = event["args"]
         inputs = tuple(args[f"input{i}"] for i in range(sum(key.startswith("input") for key in args)))
         start = origin + nanoseconds(event["ts"])
         end = start + nanoseconds(event["dur"])
-        found.append((names[event["pid"]], args["name"], args["op"], start // 1000, end // 1000 - start // 1000, inputs))
+        slices.append((names[event["pid"]], args["name"], args["op"], start // 1000, end // 1000 - start // 1000, inputs))
         assert event["name"] == args["op"]
-    assert sorted(found) == as_tensorflow_reads(path)
+    assert sorted(slices) == as_tensorflow_reads(path)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -171,9 +171,9 @@ def test_names_that_need_escapes() -> None:
     """In JSON a name stays a name, whatever is in it."""
     names = ['quote"', "back\\slash", "new\nline", "</script>", "ünïcödé", "\x00\x1f", "tab\t"]
     trace = make_trace([N(name, "Op", i * 10_000, i * 10_000 + 5_000, inputs=("a",)) for i, name in enumerate(names)])
-    found = written(Answers(None, TraceContext(), trace=trace))
-    assert [event["args"]["name"] for event in phase(found, "X")] == names
-    assert [event["args"]["input0"] for event in phase(found, "X")] == ["a"] * len(names)
+    exported = written(Answers(None, TraceContext(), trace=trace))
+    assert [event["args"]["name"] for event in phase(exported, "X")] == names
+    assert [event["args"]["input0"] for event in phase(exported, "X")] == ["a"] * len(names)
 
 
 # ------------------------------------------------------------------------------------------- as an obvious version writes it
@@ -227,8 +227,8 @@ def inputs_of(label: str) -> dict[str, str]:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_written_in_bulk_as_one_by_one(path: Path) -> None:
     answers = answers_of(path)
-    found = written(answers)["traceEvents"]
-    assert [event for event in found if event["ph"] in "Xsf"] == one_by_one(answers)
+    events = written(answers)["traceEvents"]
+    assert [event for event in events if event["ph"] in "Xsf"] == one_by_one(answers)
 
 
 odd_texts = st.one_of(
@@ -259,8 +259,8 @@ def odd_nodes(draw: st.DrawFn) -> N:
 @given(st.lists(odd_nodes(), max_size=12), st.sampled_from([0, 999, 1_700_000_000_000_000_000]))
 def test_odd_names_labels_and_times_in_bulk_as_one_by_one(nodes: list[N], origin_ns: int) -> None:
     answers = Answers(None, TraceContext(), trace=replace(make_trace(nodes), origin_ns=origin_ns))
-    found = written(answers)["traceEvents"]
-    assert [event for event in found if event["ph"] in "Xsf"] == one_by_one(answers)
+    events = written(answers)["traceEvents"]
+    assert [event for event in events if event["ph"] in "Xsf"] == one_by_one(answers)
 
 
 def test_more_events_than_are_written_at_once() -> None:
@@ -269,8 +269,8 @@ def test_more_events_than_are_written_at_once() -> None:
     nodes += [N(f"own/{i}", "Mul", 250 * i, 250 * i + 300, WORKER, inputs=[f"own/{i - 1}"]) for i in range(5_000)]
     nodes += [N(name, "Mul", 0, 10, label="shared = Mul(x)") for name in ("shared", "other")]
     answers = Answers(None, TraceContext(), trace=make_trace(nodes))
-    found = written(answers)["traceEvents"]
-    assert [event for event in found if event["ph"] in "Xsf"] == one_by_one(answers)
+    events = written(answers)["traceEvents"]
+    assert [event for event in events if event["ph"] in "Xsf"] == one_by_one(answers)
 
 
 @settings(max_examples=200, deadline=None)
@@ -286,16 +286,16 @@ def test_kernels_and_copies() -> None:
         N("MatMul:MatMul", "MatMul", 3_000, 9_000, STREAM, label="sgemm_128 regs:8"),
         N("x:MEMCPYHtoD", "MEMCPYHtoD", 1_000, 2_000, H2D, NodeKind.COPY, label="MEMCPYHtoD 4096 bytes", bytes_moved=4096),
     ]
-    found = written(Answers(None, TraceContext(), trace=make_trace(nodes)))
-    args = [event["args"] for event in phase(found, "X")]
+    exported = written(Answers(None, TraceContext(), trace=make_trace(nodes)))
+    args = [event["args"] for event in phase(exported, "X")]
     assert {"name": "MatMul", "op": "MatMul", "label": "sgemm_128 regs:8"} in args
     assert {"name": "x", "op": "MEMCPYHtoD", "label": "MEMCPYHtoD 4096 bytes"} in args
 
 
 def test_what_is_missing_is_in_the_file() -> None:
-    found = written(Answers((DATA / "foreign" / "step.pb").read_bytes(), TraceContext(device_pattern="no such")))
-    assert "devices_hidden" in [finding["code"] for finding in found["otherData"]["findings"]]
-    assert not phase(found, "X")
+    exported = written(Answers((DATA / "foreign" / "step.pb").read_bytes(), TraceContext(device_pattern="no such")))
+    assert "devices_hidden" in [finding["code"] for finding in exported["otherData"]["findings"]]
+    assert not phase(exported, "X")
 
 
 def test_what_we_write_we_can_open() -> None:

@@ -49,8 +49,8 @@ def test_the_page_carries_all_answers() -> None:
         "ops?by=type": answers.ops("type"),
     }
     for name, answer in asked.items():
-        found = msgpack.unpackb(data["answers"][name], raw=False)
-        assert found == answer, name
+        carried = msgpack.unpackb(data["answers"][name], raw=False)
+        assert carried == answer, name
     assert {"ops?by=name", "ops?by=scope", "memory", "critical-path"} <= data["answers"].keys()
     answers.on_critical_path()
     assert msgpack.unpackb(data["answers"]["timeline"]) == {**answers.timeline(), "trace_id": data["trace"]["id"]}
@@ -153,13 +153,13 @@ def assert_equal_to_node_detail(answers: Answers) -> None:
     chosen = np.unique(np.linspace(0, answers.trace.n - 1, 150).astype(int))
     for node in chosen.tolist():
         detail: dict[str, Any] = dict(answers.node(node))
-        found = nodes.detail(node)
+        shown = nodes.detail(node)
         assert (detail.pop("facts"), detail.pop("hlo")) == ([], "")  # of profiles, which the page does not carry
         for name in ("share_of_type", "share_of_step", "slack_ns"):  # of four bytes
-            assert found.pop(name) == pytest.approx(detail.pop(name), rel=1e-6)
-        for each in (found, detail):
+            assert shown.pop(name) == pytest.approx(detail.pop(name), rel=1e-6)
+        for each in (shown, detail):
             each["related"] = sorted(each["related"], key=lambda link: link["node"])
-        assert found == detail
+        assert shown == detail
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -189,13 +189,13 @@ def test_the_columns_of_long_lists_and_of_inputs_that_did_not_run() -> None:
 def test_long_lists_are_cut_and_say_so() -> None:
     answers = answers_of(DATA / "dense500_tf2.15_cpu.pb")
     data = Page(page_of(answers)).data()
-    found = {name: msgpack.unpackb(body, raw=False) for name, body in data["answers"].items()}
+    carried = {name: msgpack.unpackb(body, raw=False) for name, body in data["answers"].items()}
     for by in ("name", "scope"):
-        wanted, rows = answers.ops(by), found[f"ops?by={by}"]["rows"]
+        wanted, rows = answers.ops(by), carried[f"ops?by={by}"]["rows"]
         assert rows == wanted["rows"][: len(rows)]
-        assert found[f"ops?by={by}"]["left_out"] + len(rows) == wanted["left_out"] + len(wanted["rows"])
-    path, steps = answers.critical_path(), found["critical-path"]["steps"]
+        assert carried[f"ops?by={by}"]["left_out"] + len(rows) == wanted["left_out"] + len(wanted["rows"])
+    path, steps = answers.critical_path(), carried["critical-path"]["steps"]
     assert steps == path["steps"][-len(steps) :]
-    assert found["critical-path"]["left_out"] + len(steps) == path["left_out"] + len(path["steps"])
-    memory, tensors = answers.memory(), found["memory"]["tensors"]
-    assert tensors == memory["tensors"][: len(tensors)] and found["memory"]["tensors_total"] == memory["tensors_total"]
+    assert carried["critical-path"]["left_out"] + len(steps) == path["left_out"] + len(path["steps"])
+    memory, tensors = answers.memory(), carried["memory"]["tensors"]
+    assert tensors == memory["tensors"][: len(tensors)] and carried["memory"]["tensors_total"] == memory["tensors_total"]

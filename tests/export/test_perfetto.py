@@ -54,10 +54,10 @@ class Read:
             if event.type == Event.TYPE_SLICE_BEGIN:
                 assert event.track_uuid not in open_, "a slice begins before the one before it has ended"
                 node, label = (values[note.string_value_iid].decode() for note in event.debug_annotations)
-                found = {"op": events[event.name_iid], "name": node, "label": label, "start": packet.timestamp}
-                open_[event.track_uuid] = {**found, "track": event.track_uuid}
-                self.out.update(dict.fromkeys(event.flow_ids, found))
-                self.into.update(dict.fromkeys(event.terminating_flow_ids, found))
+                slice_read = {"op": events[event.name_iid], "name": node, "label": label, "start": packet.timestamp}
+                open_[event.track_uuid] = {**slice_read, "track": event.track_uuid}
+                self.out.update(dict.fromkeys(event.flow_ids, slice_read))
+                self.into.update(dict.fromkeys(event.terminating_flow_ids, slice_read))
             elif event.type == Event.TYPE_SLICE_END:
                 self.slices.append({**open_.pop(event.track_uuid), "end": packet.timestamp})
             elif event.type == Event.TYPE_COUNTER:
@@ -77,8 +77,8 @@ def test_every_op_on_its_device_to_the_nanosecond(path: Path) -> None:
             start = node.all_start_nanos or node.all_start_micros * 1000
             end = start + (node.all_end_rel_nanos or node.all_end_rel_micros * 1000)
             expected.append((device.device, node.node_name, node.timeline_label, start, end))
-    found = [(read.device(s["track"]), s["name"], s["label"], s["start"], s["end"]) for s in read.slices]
-    assert sorted(found) == sorted(expected)
+    slices = [(read.device(s["track"]), s["name"], s["label"], s["start"], s["end"]) for s in read.slices]
+    assert sorted(slices) == sorted(expected)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

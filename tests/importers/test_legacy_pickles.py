@@ -67,8 +67,8 @@ def test_a_naive_date_is_local_time() -> None:
 def test_run_metadata_of_any_protocol(path: Path) -> None:
     imported = open_pickle(path)
     assert imported.kind == "RunMetadata pickle"
-    found = names(imported.runs[0].traces[0].raw)
-    assert ("sum" if "python2" in path.name else "loss") in found
+    node_names = names(imported.runs[0].traces[0].raw)
+    assert ("sum" if "python2" in path.name else "loss") in node_names
     if "python2" in path.name:
         assert imported.runs[0].traces[0].raw == STEP
 

@@ -118,8 +118,8 @@ def test_step_stats_alone() -> None:
     """As ``run_metadata.step_stats`` is kept: serialized or in text."""
     stats = parsed(STEP).step_stats
     for data in (stats.SerializeToString(), text_format.MessageToString(stats).encode()):
-        found = only(open_bytes(data))
-        assert found.step_stats == stats and not found.partition_graphs
+        trace = only(open_bytes(data))
+        assert trace.step_stats == stats and not trace.partition_graphs
     text = b"# of a step\ndev_stats { device: 'a' node_stats { node_name: 'b' } }"
     assert ops(only(open_bytes(text))) == [("a", "b", 0, 0)]
 
@@ -160,11 +160,11 @@ def test_profiler_hook_s_timeline(name: str) -> None:
     events = json.loads((FOREIGN / name).read_text())["traceEvents"]
     slices = [event for event in events if event["ph"] == "X"]
     imported = open_any(FOREIGN / name)
-    found = only(imported)
+    trace = only(imported)
     expected = [(event["args"]["name"], event["ts"], event["dur"]) for event in slices]
-    assert sorted(entry[1:] for entry in ops(found)) == sorted(expected)
+    assert sorted(entry[1:] for entry in ops(trace)) == sorted(expected)
     assert "timeline_json" in codes(imported)
-    labels = {node.timeline_label for node in found.step_stats.dev_stats[0].node_stats}
+    labels = {node.timeline_label for node in trace.step_stats.dev_stats[0].node_stats}
     assert labels == {label_of(event["args"]) for event in slices}
     assert any(", " in label for label in labels)
 
@@ -175,11 +175,11 @@ def label_of(args: dict[str, str]) -> str:
 
 
 def test_a_gpu_timeline_of_tensorflow_1() -> None:
-    found = only(open_any(DATA / "gpu_timeline_tf1.json"))
-    counts = {device.device: len(device.node_stats) for device in found.step_stats.dev_stats}
+    trace = only(open_any(DATA / "gpu_timeline_tf1.json"))
+    counts = {device.device: len(device.node_stats) for device in trace.step_stats.dev_stats}
     assert counts["/gpu:0/stream:all"] == 38
     assert counts["/job:localhost/replica:0/task:0/gpu:0"] == 80
-    kernels = next(device for device in found.step_stats.dev_stats if device.device == "/gpu:0/stream:12")
+    kernels = next(device for device in trace.step_stats.dev_stats if device.device == "/gpu:0/stream:12")
     assert all(":" in node.node_name for node in kernels.node_stats)
 
 
@@ -210,8 +210,8 @@ def test_other_shapes_of_the_json(text: str) -> None:
 
 
 def test_fractions_of_a_microsecond_are_nanoseconds() -> None:
-    found = only(open_bytes(json.dumps([slice_(ts=1_700_000_000_000_000.25, dur=0.5)]).encode()))
-    node = found.step_stats.dev_stats[0].node_stats[0]
+    trace = only(open_bytes(json.dumps([slice_(ts=1_700_000_000_000_000.25, dur=0.5)]).encode()))
+    node = trace.step_stats.dev_stats[0].node_stats[0]
     assert (node.all_start_nanos, node.all_end_rel_nanos) == (1_700_000_000_000_000_250, 500)
 
 
@@ -242,8 +242,8 @@ def test_json_that_is_no_timeline(text: str, why: str) -> None:
 
 
 def test_half_a_surrogate_pair_in_a_name() -> None:
-    found = only(open_bytes(b'[{"ph":"X","ts":1,"dur":1,"pid":1,"name":"a\\ud800b"}]'))
-    assert ops(found)[0][1] == "a?b"
+    trace = only(open_bytes(b'[{"ph":"X","ts":1,"dur":1,"pid":1,"name":"a\\ud800b"}]'))
+    assert ops(trace)[0][1] == "a?b"
 
 
 # ------------------------------------------------------------------------------------------------------------ event files

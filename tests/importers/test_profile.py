@@ -71,8 +71,8 @@ def test_the_newest_profile_of_a_folder_of_logs(tmp_path: Path) -> None:
             file = folder / f"{host}.xplane.pb"
             file.write_bytes(b"")
             os.utime(file, (1000 - age, 1000 - age))
-    found = profile.newest_profile(tmp_path)
-    assert [(path.parent.name, path.name) for path in found] == [("2026_01_02", "a.xplane.pb"), ("2026_01_02", "b.xplane.pb")]
+    newest = profile.newest_profile(tmp_path)
+    assert [(path.parent.name, path.name) for path in newest] == [("2026_01_02", "a.xplane.pb"), ("2026_01_02", "b.xplane.pb")]
 
 
 def test_a_folder_without_a_profile_says_what_was_looked_for(tmp_path: Path) -> None:

@@ -127,8 +127,8 @@ def test_a_rank_that_becomes_known_later_is_sent_again(jobs: Jobs, monkeypatch: 
     session = rank.recorder.session()
     moved = {**session, "place": {**session["place"], "rank": 5}}
     monkeypatch.setattr(rank.recorder, "session", lambda: moved)
-    told: Message = wait_for(lambda: running.next("beat").get("process"), "the new place")
-    assert told["place"]["rank"] == 5 and told["title"] == "rank 5"
+    process: Message = wait_for(lambda: running.next("beat").get("process"), "the new place")
+    assert process["place"]["rank"] == 5 and process["title"] == "rank 5"
     wait_for(lambda: "process" not in running.next("beat"), "plain sums")
     monkeypatch.undo()
     running.close()

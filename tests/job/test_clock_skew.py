@@ -45,13 +45,13 @@ def timed_by_another_clock(raw: bytes, later_ns: int, skewed: bool) -> bytes:
 
 def traced(first: Rank, second: Rank, skewed: bool) -> list[Any]:
     """Steps traced on both, ten seconds apart by the clocks."""
-    found = []
+    offsets = []
     for step in range(STEPS):
         first.raw = timed_by_another_clock(raw_of(0), step * APART_NS, False)
         second.raw = timed_by_another_clock(raw_of(1), step * APART_NS, skewed)
-        found.append(first.trace())
-        assert len(found[-1]["ready"]) == 2
-    return found
+        offsets.append(first.trace())
+        assert len(offsets[-1]["ready"]) == 2
+    return offsets
 
 
 def starts(timeline: Timeline) -> Float64:

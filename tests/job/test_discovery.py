@@ -156,8 +156,8 @@ HUB = Target("127.0.0.1", 9999, "secret")
 def test_word_is_left_for_the_users_eyes_alone_and_taken_back(tmp_path: Path) -> None:
     path = publish_hub("job", HUB, tmp_path / "hubs")
     assert path.stat().st_mode & 0o777 == 0o600 and path.parent.stat().st_mode & 0o777 == 0o700
-    found = read_hub("job", tmp_path / "hubs")
-    assert found is not None and (found.host, found.port, found.token, found.source) == ("127.0.0.1", 9999, "secret", "file")
+    entry = read_hub("job", tmp_path / "hubs")
+    assert entry is not None and (entry.host, entry.port, entry.token, entry.source) == ("127.0.0.1", 9999, "secret", "file")
     assert read_hub("another", tmp_path / "hubs") is None
     withdraw_hub("job", 1234, tmp_path / "hubs")
     assert path.exists()

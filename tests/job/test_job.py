@@ -35,8 +35,8 @@ def test_the_processes_of_a_job_find_each_other(jobs: Jobs) -> None:
     job = first.joined(3)
     assert job["is_hub"] and [p["title"] for p in job["processes"]] == ["rank 0", "rank 1", "rank 2"]
     assert [p["place"]["launcher"] for p in job["processes"]] == ["horovod"] * 3
-    known = wait_for(lambda: all(p["steps"] > 0 and p["mean_s"] for p in first.job()["processes"]), "beats")
-    assert known and first.job()["name"].startswith("horovod-")
+    beats = wait_for(lambda: all(p["steps"] > 0 and p["mean_s"] for p in first.job()["processes"]), "beats")
+    assert beats and first.job()["name"].startswith("horovod-")
     elsewhere = wait_for(lambda: others[0].known_job(), "the hub's address")
     assert not elsewhere["is_hub"] and elsewhere["hub"] == first.job()["hub"]
 
@@ -114,9 +114,9 @@ def test_a_session_is_loaded_into_a_process_through_the_hub(jobs: Jobs) -> None:
     first, second = jobs.start(2)
     url = next(p["url"] for p in first.job()["processes"] if p["title"] == "rank 1")
     body = large_session(first, url)
-    known = len(second.recorder.runs())
+    run_count = len(second.recorder.runs())
     assert upload(first, url, body)[0] == 200
-    assert len(second.recorder.runs()) > known and len(first.recorder.runs()) == known
+    assert len(second.recorder.runs()) > run_count and len(first.recorder.runs()) == run_count
     status, answer = upload(first, url, b"no session at all" * PART_BYTES)
     assert status == 400 and answer["error"]["code"] == "bad_file"
     assert first.refusal(f"{url}api/session/file", {"x": 1})[0] == 415
@@ -191,13 +191,13 @@ def test_what_each_ranks_trace_lacks_is_said_when_it_is_known(jobs: Jobs) -> Non
     for rank in (first, second):
         wait_for(lambda rank=rank: rank.recorder.runs()[0]["traces"][-1]["nodes"], "the trace's summary")
     (own,) = [f for f in first.recorder.runs()[0]["traces"][-1]["findings"] if f["code"] == "no_partition_graph"]
-    said = f"All processes: {own['message']}"
+    message = f"All processes: {own['message']}"
 
     def told() -> bool:
-        found = first.packed(f"api/job/traces/{number}/timeline")["findings"]
-        return said in [f["message"] for f in found]
+        findings = first.packed(f"api/job/traces/{number}/timeline")["findings"]
+        return message in [f["message"] for f in findings]
 
-    wait_for(told, said)
+    wait_for(told, message)
 
 
 def test_a_part_that_could_not_be_had_is_asked_for_again_when_its_process_is_back(jobs: Jobs) -> None:
@@ -228,9 +228,9 @@ def test_a_second_request_waits_for_the_first(jobs: Jobs) -> None:
     wait_for(lambda: second.recorder.queue.requests.slow_path and first.recorder.queue.requests.slow_path, "the request")
     first.train()
     second.train()
-    found = [first.settled(number) for number in asked]
-    assert [(traced["state"], len(traced["ready"])) for traced in found] == [("ready", 2)] * 3
-    steps = [traced["step"] for traced in found]
+    traces = [first.settled(number) for number in asked]
+    assert [(traced["state"], len(traced["ready"])) for traced in traces] == [("ready", 2)] * 3
+    steps = [traced["step"] for traced in traces]
     assert steps == sorted(set(steps)), "each has a step of its own, in the order of asking"
 
 

@@ -118,9 +118,9 @@ def test_one_machines_clock_is_no_news() -> None:
 def test_a_link_that_holds_the_step_up_is_said_in_words() -> None:
     trace = recorded("ps_worker0_tf2.21_cpu.pb")
     waits = {"source": trace.devices[0].name, "destination": trace.devices[-1].name, "waited_ns": 3.5e8, "bytes": 41234}
-    said = slow_link({**waits, "messages": 1, "wire_ns": 1.0, "mean_bandwidth": 0.0, "longest": 7}, 1e9)  # type: ignore[typeddict-item]
-    assert "waited 350 ms for 41.2 kB from" in said["text"] and "/job:" not in said["text"]
-    assert said["evidence"]["nodes"] == [7]
+    text = slow_link({**waits, "messages": 1, "wire_ns": 1.0, "mean_bandwidth": 0.0, "longest": 7}, 1e9)  # type: ignore[typeddict-item]
+    assert "waited 350 ms for 41.2 kB from" in text["text"] and "/job:" not in text["text"]
+    assert text["evidence"]["nodes"] == [7]
 
 
 def test_a_node_leads_back_to_its_rank() -> None:
@@ -137,8 +137,8 @@ def test_a_node_leads_back_to_its_rank() -> None:
 
 
 def test_what_is_missing_is_said() -> None:
-    found = JobAnswers(ranks(rank_nodes()), "", 1, missing={"rank 1": "it was lost."}).findings()
-    assert [f["code"] for f in found] == ["missing_ranks"] and "rank 1: it was lost." in found[0]["message"]
+    findings = JobAnswers(ranks(rank_nodes()), "", 1, missing={"rank 1": "it was lost."}).findings()
+    assert [f["code"] for f in findings] == ["missing_ranks"] and "rank 1: it was lost." in findings[0]["message"]
 
 
 def test_what_the_parts_lack_is_said_once_with_whose_it_is() -> None:
@@ -148,14 +148,17 @@ def test_what_the_parts_lack_is_said_once_with_whose_it_is() -> None:
     clocks = finding("clocks_apart", "warning", "The lanes are shifted.", "Trace on all.")
     lacks = [[slow, one], [slow, cut, clocks], [slow, other]]
     answers = JobAnswers([replace(p, findings=f) for p, f in zip(parts, lacks)], "", 1, shared_clocks=dict.fromkeys(RANKS, "m"))
-    found = answers.findings()
-    assert [(f["code"], f["severity"], f["message"], f["remedy"]) for f in found] == [
+    findings = answers.findings()
+    assert [(f["code"], f["severity"], f["message"], f["remedy"]) for f in findings] == [
         ("truncated", "error", "rank 1: Cut off.", "Less."),
         ("unrecorded_transfers", "warning", "rank 0: 1 are lost. rank 2: 2 are lost.", "Again."),
         ("no_scheduled", "info", "All processes: No delays.", "Later."),
     ]
-    assert answers.timeline()["findings"] == answers.analysis()["findings"] == answers.answers.budget()["findings"] == found
-    assert [f["code"] for f in answers.answers.critical_path()["findings"]] == [*(f["code"] for f in found), "no_partition_graph"]
+    assert answers.timeline()["findings"] == answers.analysis()["findings"] == answers.answers.budget()["findings"] == findings
+    assert [f["code"] for f in answers.answers.critical_path()["findings"]] == [
+        *(f["code"] for f in findings),
+        "no_partition_graph",
+    ]
 
 
 def test_many_processes_are_named_in_short() -> None:
@@ -188,10 +191,10 @@ def test_a_clock_that_nothing_ties_accuses_nobody() -> None:
     others = ranks(*renamed)
     hour = [replace(p, process=f"q{i}", title=f"rank {i + 2}") for i, p in enumerate(others)]
     hour = [replace(p, trace=replace(p.trace, origin_ns=p.trace.origin_ns + 3600 * 1000 * MS)) for p in hour]
-    found = JobAnswers([*ranks(rank_nodes(), rank_nodes(compute_ns=9 * MS)), *hour], "", 1).stragglers()
-    causes = {s["process"]: s["cause"] for s in found}
+    stragglers = JobAnswers([*ranks(rank_nodes(), rank_nodes(compute_ns=9 * MS)), *hour], "", 1).stragglers()
+    causes = {s["process"]: s["cause"] for s in stragglers}
     assert causes == {"p0": "none", "p1": "compute", "q0": "none", "q1": "none"}
-    assert "ties its clock to the others'" in next(s["text"] for s in found if s["process"] == "q1")
+    assert "ties its clock to the others'" in next(s["text"] for s in stragglers if s["process"] == "q1")
 
 
 def replace_name(node: N) -> N:

@@ -31,16 +31,16 @@ SECOND = {
 
 def blocks(page: Path, language: str) -> list[str]:
     """The code blocks of a page, without their margin."""
-    found = re.findall(rf"^\.\. code-block:: {language}\n\n((?:(?: .*)?\n)+)", page.read_text(), re.MULTILINE)
-    return [textwrap.dedent(block).strip() for block in found]
+    texts = re.findall(rf"^\.\. code-block:: {language}\n\n((?:(?: .*)?\n)+)", page.read_text(), re.MULTILINE)
+    return [textwrap.dedent(block).strip() for block in texts]
 
 
 def settings(line: str) -> dict[str, str]:
     """The TFTRACER variables that a shell line sets, in any of the launchers' ways: ``A=b``, ``-genv A b``."""
     words = shlex.split(line.replace('"', " ").replace("$(openssl rand -hex 16)", "0123"))
-    found = dict(word.split("=", 1) for word in words if word.startswith("TFTRACER_") and "=" in word)
-    found.update((name, value) for flag, name, value in zip(words, words[1:], words[2:]) if flag == "-genv")
-    return found
+    variables = dict(word.split("=", 1) for word in words if word.startswith("TFTRACER_") and "=" in word)
+    variables.update((name, value) for flag, name, value in zip(words, words[1:], words[2:]) if flag == "-genv")
+    return variables
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -66,12 +66,12 @@ def test_what_a_page_names_is_there(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_lines_of_python_are_right(page: Path) -> None:
-    known = set(inspect.signature(TracingServer).parameters)
+    parameters = set(inspect.signature(TracingServer).parameters)
     for block in blocks(page, "python"):
         complete = block + "\n    pass" if block.endswith(":") else block
         calls = [node for node in ast.walk(ast.parse(complete)) if isinstance(node, ast.Call)]
         made = [call for call in calls if ast.unparse(call.func) in ("tftracer.TracingServer", "tftracer.hook_inject")]
-        assert {keyword.arg for call in made for keyword in call.keywords} <= known
+        assert {keyword.arg for call in made for keyword in call.keywords} <= parameters
         assert made or "server.hook" in block
 
 

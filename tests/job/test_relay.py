@@ -105,12 +105,12 @@ def reorder() -> Attack:
 
 def reflect() -> Attack:
     """Sends the agent its own message in place of the hub's."""
-    said: list[bytes] = []
+    lines: list[bytes] = []
 
     def attack(hub: bool, number: int, data: bytes) -> list[bytes]:
         if not hub and number > 0:
-            said.append(data)
-        return said[-1:] if hub and number == 2 and said else [data]
+            lines.append(data)
+        return lines[-1:] if hub and number == 2 and lines else [data]
 
     return attack
 

@@ -109,10 +109,10 @@ def test_an_old_connection_that_closes_late_does_not_affect_the_new_one() -> Non
     async def play() -> list[dict[str, str]]:
         hub = Hub("p0", "job")
         requests = StepRequests(hub)
-        said = {"id": "p0", "title": "rank 0"}
-        old = hub.join(said, Silent())
+        process = {"id": "p0", "title": "rank 0"}
+        old = hub.join(process, Silent())
         before = hub.trace(requests.start(None, "")["id"])
-        assert old is not None and hub.join(said, Silent())
+        assert old is not None and hub.join(process, Silent())
         requests.reconnected(old)
         after = hub.trace(requests.start(None, "")["id"])
         requests.gone(old)

@@ -67,14 +67,14 @@ def messages_after(*happens: dict[str, Any]) -> list[tuple[int, int, int]]:
 
 
 def test_a_trace_is_told_when_it_is_stored_and_when_it_is_summed_up() -> None:
-    found = messages_after(wanted(1, 6), stored(7, 6), stored(7, 6, nodes=3), stored(7, 6, nodes=3))
-    assert found == [(1, 6, 0), (1, 6, 3)]
+    messages = messages_after(wanted(1, 6), stored(7, 6), stored(7, 6, nodes=3), stored(7, 6, nodes=3))
+    assert messages == [(1, 6, 0), (1, 6, 3)]
     assert messages_after(wanted(1, 6), stored(7, 6, nodes=3), stored(7, 6, nodes=3)) == [(1, 6, 3)]
 
 
 def test_the_summary_of_a_step_is_not_taken_for_the_next_step() -> None:
-    found = messages_after(wanted(1, 6), stored(7, 6), wanted(2, 7), stored(7, 6, nodes=3), stored(8, 7))
-    assert found == [(1, 6, 0), (1, 6, 3), (2, 7, 0)]
+    messages = messages_after(wanted(1, 6), stored(7, 6), wanted(2, 7), stored(7, 6, nodes=3), stored(8, 7))
+    assert messages == [(1, 6, 0), (1, 6, 3), (2, 7, 0)]
     assert messages_after(stored(7, 6), wanted(1, 7), stored(7, 6, nodes=3), stored(8, 7)) == [(1, 7, 0)], "the user's own trace"
 
 

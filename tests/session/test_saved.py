@@ -51,15 +51,15 @@ def test_there_is_a_sample_of_every_version() -> None:
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_files_of_every_version_open_for_ever(path: Path, tmp_path: Path) -> None:
-    known = json.loads((DATA / f"{path.stem.split('-')[0]}.json").read_text())
-    known["session"].pop("cut", None)  # a spool was not closed, a saved file was
+    expected = json.loads((DATA / f"{path.stem.split('-')[0]}.json").read_text())
+    expected["session"].pop("cut", None)  # a spool was not closed, a saved file was
     session = open_session(path)
     assert bool(session.session()["cut"]) == (path.stem == "2-spool")
-    found = shown(session)
-    for name, part in known.items():  # a later version may show more
-        assert part_of(part, found[name]), name
+    session_shown = shown(session)
+    for name, part in expected.items():  # a later version may show more
+        assert part_of(part, session_shown[name]), name
     session.save(str(tmp_path / "again.tftrace"))
-    assert shown(open_session(tmp_path / "again.tftrace")) == found
+    assert shown(open_session(tmp_path / "again.tftrace")) == session_shown
 
 
 def part_of(known: Any, found: Any) -> bool:
@@ -136,9 +136,9 @@ def test_a_live_session_finds_it_out_of_what_it_loads(tmp_path: Path) -> None:
 def test_a_reopened_session_finds_it_out_of_what_it_loads(tmp_path: Path) -> None:
     killed = killed_before_analysis(tmp_path)
     session = open_session(SAMPLES[0])
-    known = {trace["id"] for run in session.runs() for trace in run["traces"]}
+    trace_ids = {trace["id"] for run in session.runs() for trace in run["traces"]}
     session.load(str(killed))
-    (added,) = {trace["id"] for run in session.runs() for trace in run["traces"]} - known
+    (added,) = {trace["id"] for run in session.runs() for trace in run["traces"]} - trace_ids
     wait_for(lambda: session.trace_record(added)["nodes"])
     assert session.trace_record(added)["headline"]
 

@@ -70,10 +70,10 @@ def test_percentiles_are_right_to_two_percent(durations: list[float], share: flo
     sketch = Sketch()
     sketch.add(np.array(durations))
     sketch.add(np.zeros(0))
-    found = sketch.percentile(share)
+    estimate = sketch.percentile(share)
     exact = float(np.quantile(durations, share, method="lower"))
-    assert found is not None and exact * 0.98 <= found <= exact * 1.02
-    assert sketch.min_s <= found <= sketch.max_s
+    assert estimate is not None and exact * 0.98 <= estimate <= exact * 1.02
+    assert sketch.min_s <= estimate <= sketch.max_s
 
 
 def test_an_empty_sketch_knows_nothing() -> None:

@@ -33,8 +33,8 @@ def test_a_trace_that_was_asked_for_is_announced_before_it_is_summed_up(tmp_path
     with recording(tmp_path) as recorder:
         recorder.subscribe(heard.append)
         steps(recorder, 3, {2: RAW, 3: RAW})
-    told = [message["payload"] for message in heard if message["type"] == "trace"]
-    assert [(trace["id"], trace["state"] == "ready") for trace in told] == [(1, False), (2, False), (1, True), (2, True)]
+    published = [message["payload"] for message in heard if message["type"] == "trace"]
+    assert [(trace["id"], trace["state"] == "ready") for trace in published] == [(1, False), (2, False), (1, True), (2, True)]
 
 
 def test_a_trace_that_made_way_is_not_summed_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,8 +44,8 @@ def test_a_trace_that_made_way_is_not_summed_up(tmp_path: Path, monkeypatch: pyt
         recorder.subscribe(heard.append)
         steps(recorder, 3, {2: RAW, 3: RAW})
         assert recorder.session()["problems"] == []
-    told = [message["payload"] for message in heard if message["type"] == "trace"]
-    assert [(trace["id"], trace["state"] == "ready") for trace in told] == [(1, False), (2, False), (2, True)]
+    published = [message["payload"] for message in heard if message["type"] == "trace"]
+    assert [(trace["id"], trace["state"] == "ready") for trace in published] == [(1, False), (2, False), (2, True)]
 
 
 def test_a_closed_session_records_no_more(tmp_path: Path) -> None:

@@ -136,13 +136,13 @@ def test_what_a_recorder_keeps() -> None:
 
 def test_several_threads_get_one_answer() -> None:
     answers = of_file("estimator_tf2.15_cpu.pb")
-    found: list[Any] = []
-    threads = [threading.Thread(target=lambda: found.append(answers.verdict())) for _ in range(8)]
+    results: list[Any] = []
+    threads = [threading.Thread(target=lambda: results.append(answers.verdict())) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 8 and all(each is found[0] for each in found)
+    assert len(results) == 8 and all(each is results[0] for each in results)
 
 
 def test_a_decoded_trace_will_do() -> None:

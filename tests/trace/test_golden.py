@@ -32,10 +32,10 @@ def equal(found: Any, expected: Any) -> bool:
 def test_summaries(case: str) -> None:
     answers = answers_of(case)
     expected = json.loads((GOLDEN / f"{case}.json").read_text(encoding="utf-8"))
-    found = json.loads(json.dumps(summary_of(answers)))
+    summary = json.loads(json.dumps(summary_of(answers)))
     for key in expected:
-        assert equal(found[key], expected[key]), key
-    assert sorted(found) == sorted(expected)
+        assert equal(summary[key], expected[key]), key
+    assert sorted(summary) == sorted(expected)
     assert render(summarize(answers)) == (GOLDEN / f"{case}.txt").read_text(encoding="utf-8")
 
 

@@ -233,8 +233,8 @@ def test_an_answer_is_kept_by_the_browser_and_asked_about(client: Client, source
 
 
 def test_the_verdict_becomes_the_headline(client: Client, source: FakeSource) -> None:
-    said = client.get("/api/traces/1/verdict").json["sentences"][0]["text"]
-    assert source.traces[0]["headline"] == said
+    headline = client.get("/api/traces/1/verdict").json["sentences"][0]["text"]
+    assert source.traces[0]["headline"] == headline
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,9 @@ large enough to matter.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from tftracer.contract.stalls import Drift, StepChange
 from tftracer.session.step_history import Doubles, History
-
-Integers = npt.NDArray[np.int64]
 
 #: Points that are compared; longer histories are thinned to medians.
 POINTS = 400

@@ -44,8 +44,8 @@ def main():
         server.save_session(HERE / f"{VERSION}-saved.tftrace")
         data = Path(spool).read_bytes()
         (HERE / f"{VERSION}-spool.tftrace").write_bytes(data)
-    known = shown(open_session(HERE / f"{VERSION}-spool.tftrace"))
-    (HERE / f"{VERSION}.json").write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n")
+    expected = shown(open_session(HERE / f"{VERSION}-spool.tftrace"))
+    (HERE / f"{VERSION}.json").write_text(json.dumps(expected, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ def edges(graph: Graph) -> list[tuple[int, int]]:
 
 def obvious_edges(trace: Trace) -> list[tuple[int, int]]:
     """For each execution and each input of its label: the last execution of that name that had ended, or had started."""
-    found = set()
+    pairs = set()
     for i in range(trace.n):
         for text in set(parse_label(trace.labels[trace.label[i]]).inputs):
             name = parse_input(text).name
@@ -32,10 +32,10 @@ def obvious_edges(trace: Trace) -> list[tuple[int, int]]:
             ended = [j for j in mine if trace.end[j] <= trace.start[i]]
             started = [j for j in mine if trace.start[j] < trace.start[i]]
             if ended:
-                found.add((max(ended, key=lambda j: (trace.end[j], j)), i))
+                pairs.add((max(ended, key=lambda j: (trace.end[j], j)), i))
             elif started:
-                found.add((max(started, key=lambda j: (trace.start[j], j)), i))
-    return sorted(found)
+                pairs.add((max(started, key=lambda j: (trace.start[j], j)), i))
+    return sorted(pairs)
 
 
 node = st.builds(

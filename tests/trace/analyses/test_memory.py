@@ -86,8 +86,8 @@ def test_buffers_and_curve_equal_a_walk_over_the_moments(case: tuple) -> None:
     nodes, edges, rows, source = case
     trace, made = make_trace(nodes), outputs(rows)
     lives = lifetimes(trace, made, with_slots(edges, source))  # type: ignore[arg-type]
-    found = buffers(lives, made.ptr[lives.output])
-    times, live = curve(found.alloc, found.free, found.bytes)
+    made_buffers = buffers(lives, made.ptr[lives.output])
+    times, live = curve(made_buffers.alloc, made_buffers.free, made_buffers.bytes)
     for t in range(trace.duration_ns):
         at = np.searchsorted(times, t, "right") - 1
         assert (live[at] if at >= 0 else 0) == naive_live(lives, made.ptr[lives.output], t)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from traces import CPU, GPU, STREAM, STREAM_ALL, N, make_trace
 
-from tftracer.trace.analyses.ops import op_statistics, scope_of, self_times
+from tftracer.trace.analyses.ops import op_statistics, self_times
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.model import NodeKind
 
@@ -41,9 +41,9 @@ def test_sums_equal_plain_ones(nodes: list[N]) -> None:
         for depth in range(n.name.count("/")):
             totals["scope"]["/".join(n.name.split("/")[: depth + 1])] += n.end - n.start
     for by, expected in totals.items():
-        found = rows(nodes, by)
-        assert {key: row["total_ns"] for key, row in found.items()} == expected
-        values = [row["total_ns"] for row in found.values()]
+        table = rows(nodes, by)
+        assert {key: row["total_ns"] for key, row in table.items()} == expected
+        values = [row["total_ns"] for row in table.values()]
         assert values == sorted(values, reverse=True)  # type: ignore[type-var]
 
 
@@ -57,11 +57,11 @@ def test_self_times_of_a_device_add_up_to_its_busy_time(nodes: list[N]) -> None:
 
 
 def test_a_call_counts_only_where_nothing_else_runs() -> None:
-    found = rows([N("w", "While", 0, 100), N("m", "MatMul", 10, 70), N("a", "Add", 40, 60)], "type")
-    assert found["While"]["self_ns"] == pytest.approx(40)
-    assert found["MatMul"]["self_ns"] == pytest.approx(50)
-    assert found["Add"]["self_ns"] == pytest.approx(10)
-    assert found["While"]["total_ns"] == 100
+    table = rows([N("w", "While", 0, 100), N("m", "MatMul", 10, 70), N("a", "Add", 40, 60)], "type")
+    assert table["While"]["self_ns"] == pytest.approx(40)
+    assert table["MatMul"]["self_ns"] == pytest.approx(50)
+    assert table["Add"]["self_ns"] == pytest.approx(10)
+    assert table["While"]["total_ns"] == 100
 
 
 def test_kernels_count_under_the_op_that_launched_them() -> None:
@@ -91,18 +91,14 @@ def test_an_op_counts_once_however_many_kernels_it_launches() -> None:
 
 
 def test_a_delay_that_is_not_known_is_not_0() -> None:
-    found = rows([N("a", "A", 5, 6, scheduled=5), N("b/c", "B", 5, 6)], "type")
-    assert found["A"]["delay_ns"] == 0 and found["B"]["delay_ns"] is None
+    table = rows([N("a", "A", 5, 6, scheduled=5), N("b/c", "B", 5, 6)], "type")
+    assert table["A"]["delay_ns"] == 0 and table["B"]["delay_ns"] is None
     assert rows([N("b/c", "B", 5, 6)], "scope")["b"]["delay_ns"] is None
 
 
 def test_a_node_without_a_time_counts_nothing() -> None:
     row = rows([N("a", "A", 0, 10), N("b", "A", -1, -1), N("c", "C", -1, -1)], "type")
     assert list(row) == ["A"] and (row["A"]["count"], row["A"]["mean_ns"]) == (1, 10)
-
-
-def test_scopes() -> None:
-    assert [scope_of(n) for n in ("a/b/c", "a", "")] == ["a/b", "", ""]
 
 
 def test_an_empty_trace_has_no_rows() -> None:

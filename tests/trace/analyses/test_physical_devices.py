@@ -29,8 +29,8 @@ def test_streams_of_one_of_two_gpus_are_on_their_own() -> None:
 
 
 def test_processes() -> None:
-    found = processes(on(PS, WORKER, WORKER_GPU, STREAM))
-    assert [(p.title, p.codes) for p in found] == [("ps/0", [0]), ("worker/0", [1, 2, 3])]
+    groups = processes(on(PS, WORKER, WORKER_GPU, STREAM))
+    assert [(p.title, p.codes) for p in groups] == [("ps/0", [0]), ("worker/0", [1, 2, 3])]
     assert [p.title for p in processes(on(CPU, GPU, STREAM))] == ["this process"]
     assert [p.title for p in processes(on(STREAM))] == ["this process"]
 

@@ -45,6 +45,6 @@ def test_without_scheduling_times_delays_are_unknown_not_0() -> None:
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=40), st.integers(1, 10))
 def test_the_longest_are_those_of_a_whole_sort(delays: list[int], rows: int) -> None:
     with mock.patch.object(scheduling_, "MAX_ROWS", rows):
-        found = scheduling(make_trace([N("a", "A", d, d + 1, scheduled=0) for d in delays]), [])["rows"]
+        delayed = scheduling(make_trace([N("a", "A", d, d + 1, scheduled=0) for d in delays]), [])["rows"]
     expected = sorted(range(len(delays)), key=lambda i: (-delays[i], i))[:rows]
-    assert [row["node"] for row in found] == expected
+    assert [row["node"] for row in delayed] == expected

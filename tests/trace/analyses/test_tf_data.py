@@ -22,15 +22,15 @@ def stage(path: str, start: float, end: float) -> N:
 
 
 def holding(nodes: Sequence[N], wait: float = 50) -> Holding:
-    found = Stages.of(make_trace([stage("", 0, wait), *nodes])).holding(Cover.span(0, int(wait * MS)))
-    assert found is not None
-    return found
+    holder = Stages.of(make_trace([stage("", 0, wait), *nodes])).holding(Cover.span(0, int(wait * MS)))
+    assert holder is not None
+    return holder
 
 
 def test_a_stage_that_runs_while_the_step_waits() -> None:
-    found = holding([stage("::Prefetch", 0, 50), stage("::Prefetch::Map", 1, 49), stage("::Prefetch::Map::Repeat", 1, 2)])
-    assert (found.path, found.began_before, found.cover.length) == (("Root", "Prefetch", "Map"), False, 48 * MS)
-    assert found.inputs_ns == MS
+    holder = holding([stage("::Prefetch", 0, 50), stage("::Prefetch::Map", 1, 49), stage("::Prefetch::Map::Repeat", 1, 2)])
+    assert (holder.path, holder.began_before, holder.cover.length) == (("Root", "Prefetch", "Map"), False, 48 * MS)
+    assert holder.inputs_ns == MS
 
 
 def test_the_lowest_of_the_stages_that_run() -> None:
@@ -51,25 +51,25 @@ def test_inputs_that_are_read_in_turn_count_together() -> None:
 def test_a_stage_that_was_at_work_before_the_profile_began(behind: str) -> None:
     """Of its execution nothing is recorded, and its next one is cut off: it is known by what it reads."""
     path = f"::Prefetch{behind}::ParallelMapV2"
-    found = holding([stage("::Prefetch", 0, 50), stage(f"{path}::Repeat", 49, 49.1)])
-    assert (found.path[-1], found.began_before, found.inputs_ns) == ("ParallelMapV2", True, 100_000)
+    holder = holding([stage("::Prefetch", 0, 50), stage(f"{path}::Repeat", 49, 49.1)])
+    assert (holder.path[-1], holder.began_before, holder.inputs_ns) == ("ParallelMapV2", True, 100_000)
 
 
 def test_what_reads_a_slow_stage_in_parallel_is_not_blamed() -> None:
-    found = holding(
+    holder = holding(
         [stage("::ParallelMapV2", 0, 50), stage("::ParallelMapV2::Map", 0, 48), stage("::ParallelMapV2::Map::Repeat", 0, 1)]
     )
-    assert found.path[-1] == "Map" and not found.began_before
+    assert holder.path[-1] == "Map" and not holder.began_before
 
 
 def test_a_parallel_stage_whose_inputs_come_quickly_works_itself() -> None:
-    found = holding([stage("::ParallelMapV2", 0, 50), stage("::ParallelMapV2::Repeat", 20, 20.1)])
-    assert found.path[-1] == "ParallelMapV2" and not found.began_before
+    holder = holding([stage("::ParallelMapV2", 0, 50), stage("::ParallelMapV2::Repeat", 20, 20.1)])
+    assert holder.path[-1] == "ParallelMapV2" and not holder.began_before
 
 
 def test_nothing_is_known_of_what_lies_beneath() -> None:
-    found = holding([stage("::Prefetch", 0, 50)])
-    assert (found.path, found.began_before, found.inputs_ns) == (("Root", "Prefetch"), True, None)
+    holder = holding([stage("::Prefetch", 0, 50)])
+    assert (holder.path, holder.began_before, holder.inputs_ns) == (("Root", "Prefetch"), True, None)
 
 
 def test_a_trace_without_tf_data() -> None:
@@ -87,9 +87,9 @@ def test_paths() -> None:
 def profile(name: str) -> tuple[Trace, Holding, Stages]:
     trace = decode_xspace(plain_protobuf.content(f"{name}.xplane.pb.gz"))
     stages = Stages.of(trace)
-    found = stages.holding(Cover.of(trace.start[stages.roots], trace.end[stages.roots]))
-    assert found is not None
-    return trace, found, stages
+    holder = stages.holding(Cover.of(trace.start[stages.roots], trace.end[stages.roots]))
+    assert holder is not None
+    return trace, holder, stages
 
 
 @pytest.mark.parametrize(
@@ -101,8 +101,8 @@ def profile(name: str) -> tuple[Trace, Holding, Stages]:
     ],
 )
 def test_real_steps_that_wait_for_a_map(name: str, path: str, began_before: bool) -> None:
-    _, found, _ = profile(name)
-    assert (" ".join(found.path), found.began_before) == (path, began_before)
+    _, holder, _ = profile(name)
+    assert (" ".join(holder.path), holder.began_before) == (path, began_before)
 
 
 def test_the_ops_of_a_map_are_those_of_its_threads() -> None:

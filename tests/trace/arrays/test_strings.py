@@ -19,11 +19,11 @@ def test_equal_strings_have_one_code_in_the_order_of_their_first(values: list[by
     size = np.array([len(value) for value in values], np.int64)
     offset = np.cumsum(size) - size
     codes, first = distinct(Hasher.random().spans(Window(raw, 0, len(raw)), offset, size))
-    known = list(dict.fromkeys(values))
-    assert codes.tolist() == [known.index(value) for value in values]
-    assert first.tolist() == [values.index(value) for value in known]
+    distinct_values = list(dict.fromkeys(values))
+    assert codes.tolist() == [distinct_values.index(value) for value in values]
+    assert first.tolist() == [values.index(value) for value in distinct_values]
     held = table(raw, offset[first], size[first])
-    assert [held.data[low:high] for low, high in zip(held.offsets[:-1], held.offsets[1:])] == known
+    assert [held.data[low:high] for low, high in zip(held.offsets[:-1], held.offsets[1:])] == distinct_values
 
 
 def test_many_of_few_and_many_of_many() -> None:

@@ -69,13 +69,13 @@ def test_branches_and_bodies_find_their_executions_whatever_their_numbers() -> N
         body={"args": ["i"], "nodes": [("add", "Add", ["i"], {}), ("neg", "Neg", ["add:z:0"], {})], "ret": {"o": "neg:y:0"}},
         cond={"args": ["i"], "nodes": [("less", "Less", ["i"], {})], "ret": {"o": "less:z:0"}},
     )
-    found = edges(lib, "start", "if/then/_3/if/Mul", "loop/body/_17/add", "loop/body/_17/neg", "loop/cond/_16/less")
-    assert found["if/then/_3/if/Mul"] == ["start"]
-    assert found["loop/body/_17/neg"] == ["loop/body/_17/add"]
+    graph_edges = edges(lib, "start", "if/then/_3/if/Mul", "loop/body/_17/add", "loop/body/_17/neg", "loop/cond/_16/less")
+    assert graph_edges["if/then/_3/if/Mul"] == ["start"]
+    assert graph_edges["loop/body/_17/neg"] == ["loop/body/_17/add"]
     # a loop's variable is what the loop was given, or what its body returned in the turn before
-    assert found["loop/cond/_16/less"] == ["start", "loop/body/_17/neg"]
-    assert found["loop/body/_17/add"] == ["start", "loop/body/_17/neg"]
-    assert "if/else/_4/if/Sub" not in found
+    assert graph_edges["loop/cond/_16/less"] == ["start", "loop/body/_17/neg"]
+    assert graph_edges["loop/body/_17/add"] == ["start", "loop/body/_17/neg"]
+    assert "if/else/_4/if/Sub" not in graph_edges
 
 
 def test_what_reads_a_branch_or_a_loop_reads_what_it_returned() -> None:

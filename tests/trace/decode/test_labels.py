@@ -79,9 +79,9 @@ def test_all_labels_at_once_read_as_one_by_one(labels: list[str]) -> None:
     data = bytes(table.data)
     offset, size = op_spans(table)
     ops = [data[o : o + s].decode() for o, s in zip(offset.tolist(), size.tolist())]
-    found = label_inputs(table)
+    inputs = label_inputs(table)
     read: list[list[tuple[str, int, bool]]] = [[] for _ in labels]
-    for label, at, length, slot, control in zip(*(column.tolist() for column in found)):
+    for label, at, length, slot, control in zip(*(column.tolist() for column in inputs)):
         read[label].append((data[at : at + length].decode(), slot, control))
     for i, text in enumerate(labels):
         label = parse_label(text)
@@ -92,9 +92,9 @@ def test_all_labels_at_once_read_as_one_by_one(labels: list[str]) -> None:
 
 @given(st.text(st.sampled_from("a =()"), max_size=16))
 def test_a_label_is_read_as_tensorflow_reads_it(text: str) -> None:
-    found = re.match(r"(.*) = (.*?)\((.*)\)", text, re.DOTALL)
+    match = re.match(r"(.*) = (.*?)\((.*)\)", text, re.DOTALL)
     label = parse_label(text)
-    assert (label.name, label.op, ", ".join(label.inputs)) == (found.groups() if found else ("", "", ""))
+    assert (label.name, label.op, ", ".join(label.inputs)) == (match.groups() if match else ("", "", ""))
 
 
 def test_a_label_of_a_million_equal_signs_is_read_in_one_pass() -> None:

@@ -28,11 +28,11 @@ def test_the_chain_is_what_reading_field_by_field_gives(parts: list[tuple[bytes,
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(node_spans, "SMALL", 0)
         patch.setattr(node_spans, "BLOCK", 64)
-        found = node_spans.node_spans(raw, low, high)
-    spans = list(zip(np.concatenate([[], *found.starts]).tolist(), np.concatenate([[], *found.ends]).tolist()))
+        spans_read = node_spans.node_spans(raw, low, high)
+    spans = list(zip(np.concatenate([[], *spans_read.starts]).tolist(), np.concatenate([[], *spans_read.ends]).tolist()))
     assert spans == wanted
-    assert found.others == [field for field in fields if field.number != 2]
-    assert found.nodes == len(wanted)
+    assert spans_read.others == [field for field in fields if field.number != 2]
+    assert spans_read.nodes == len(wanted)
 
 
 def test_more_nodes_than_bytes_can_hold_are_refused() -> None:

@@ -31,14 +31,14 @@ def texts(codes: Any, table: StringTable) -> list[str]:
 @REAL
 def test_outputs_read_as_protobuf_reads_them(path: Path) -> None:
     raw = path.read_bytes()
-    found = decode_outputs(decode_run_metadata(raw))
-    columns = (found.node, found.slot, found.requested_bytes, found.allocated_bytes, found.ptr, found.allocation_id)
-    rows = list(zip(*(c.tolist() for c in columns), texts(found.allocator, found.allocators), found.dtype.tolist()))
+    outputs = decode_outputs(decode_run_metadata(raw))
+    columns = (outputs.node, outputs.slot, outputs.requested_bytes, outputs.allocated_bytes, outputs.ptr)
+    rows = list(zip(*(c.tolist() for c in columns), texts(outputs.allocator, outputs.allocators), outputs.dtype.tolist()))
     want = []
     for i, node in enumerate(nodes_of(raw)):
         for output in node.output:
             tensor, memory = output.tensor_description, output.tensor_description.allocation_description
-            sizes = (memory.requested_bytes, memory.allocated_bytes, memory.ptr, memory.allocation_id)
+            sizes = (memory.requested_bytes, memory.allocated_bytes, memory.ptr)
             want.append((i, output.slot, *sizes, memory.allocator_name, tensor.dtype))
     assert rows == want
 
@@ -55,16 +55,16 @@ def test_memory_reads_as_protobuf_reads_it(path: Path) -> None:
 def test_shapes_and_types() -> None:
     raw = (DATA / "ps_worker0_tf2.21_cpu.pb").read_bytes()
     trace = decode_run_metadata(raw)
-    found = decode_outputs(trace)
+    outputs = decode_outputs(trace)
     node = next(i for i in range(trace.n) if trace.names[trace.name[i]] == "MatMul_17")
-    output = int(np.flatnonzero(found.node == node)[0])
-    assert (found.shape_of(output), found.dtype_of(output)) == ("[8, 64]", "float32")
-    known: dict[bytes, tuple[str, str]] = {}
-    assert [found.described(output, known) for _ in range(2)] == [("[8, 64]", "float32")] * 2
-    assert len(known) == 1
-    received = int(np.flatnonzero(trace.op[found.node] == list(trace.ops).index("RecvTensor"))[0])
-    assert (found.shape_of(received), found.dtype_of(received)) == ("", "")
-    assert found.described(received, known) == ("", "")
+    output = int(np.flatnonzero(outputs.node == node)[0])
+    assert (outputs.shape_of(output), outputs.dtype_of(output)) == ("[8, 64]", "float32")
+    descriptions: dict[bytes, tuple[str, str]] = {}
+    assert [outputs.described(output, descriptions) for _ in range(2)] == [("[8, 64]", "float32")] * 2
+    assert len(descriptions) == 1
+    received = int(np.flatnonzero(trace.op[outputs.node] == list(trace.ops).index("RecvTensor"))[0])
+    assert (outputs.shape_of(received), outputs.dtype_of(received)) == ("", "")
+    assert outputs.described(received, descriptions) == ("", "")
 
 
 @settings(max_examples=50, deadline=None)

@@ -38,13 +38,13 @@ def test_many_messages_at_once_read_as_one_by_one(parts: list[messages.Field]) -
     one = [(f.number, f.wire, f.offset, f.size) for f in wire.fields(raw, 0, len(raw)) if f.wire != wire.GROUP]
     window = wire.Window(b"\n" + raw + raw, 1, 1 + 2 * len(raw))
     start = np.array([0, len(raw)])
-    found: list[list[tuple[int, int, int, int]]] = [[], []]
+    read: list[list[tuple[int, int, int, int]]] = [[], []]
     for fields in wire.walk(window, start, start + len(raw)):
         for row, number, kind, _, offset, size in zip(*(column.tolist() for column in fields)):
             if kind != wire.GROUP:
-                found[row].append((number, kind, offset - int(start[row]), size))
+                read[row].append((number, kind, offset - int(start[row]), size))
     placed = [(n, w, o if w in (wire.VARINT, wire.LEN) else -1, s) for n, w, o, s in one]
-    for rows in found:
+    for rows in read:
         assert [(n, w, o if w in (wire.VARINT, wire.LEN) else -1, s) for n, w, o, s in rows] == placed
 
 

@@ -50,18 +50,18 @@ def plain_ops(name: str) -> Counter[Op]:
     """All ops of the host's threads; asynchronous ones from their start to the event that ended them."""
     events = planes_of(name)["/host:CPU"].events if "/host:CPU" in planes_of(name) else []
     ended = {event.stats["_c"]: event.start_ns + event.duration_ns for event in events if event.name == DONE}
-    found: Counter[Op] = Counter()
+    counts: Counter[Op] = Counter()
     for event in events:
         thread, op = event.thread & 0xFFFFFFFFFFFF, op_of(event)
         if op:
-            found[(*op, thread, event.start_ns, event.duration_ns)] += 1
+            counts[(*op, thread, event.start_ns, event.duration_ns)] += 1
         elif event.name == STARTED:
             kind = str(event.stats["name"]), str(event.stats["kernel_type"])
             end = ended.get(event.stats["_p"], event.start_ns + event.duration_ns)
             own = [other for other in events if other.name == ":".join(kind) and event.start_ns <= other.start_ns <= end]
             if not own:  # collectives and the ops of a GPU have events of their own, too
-                found[(*kind, thread, event.start_ns, end - event.start_ns)] += 1
-    return found
+                counts[(*kind, thread, event.start_ns, end - event.start_ns)] += 1
+    return counts
 
 
 def decoded_ops(trace: Trace, origin: int) -> Counter[Op]:

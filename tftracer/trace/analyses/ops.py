@@ -280,11 +280,6 @@ def _only_device(trace: Trace, work: Work, code: Int32, groups: int) -> Int64:
     return some
 
 
-def scope_of(name: str) -> str:
-    """``a/b`` of ``a/b/c``, "" of ``c``."""
-    return name.rsplit("/", 1)[0] if "/" in name else ""
-
-
 def _by_scope(trace: Trace, work: Work, most: int) -> OpTable:
     scopes = scopes_of(trace.names, work.name)
     sums = _added_up(_sums(work, scopes.scope, scopes.own), scopes, work)

@@ -33,7 +33,6 @@ class Outputs:
     requested_bytes: Int64
     allocated_bytes: Int64
     ptr: Int64  # address, 0 where not said
-    allocation_id: Int64
     allocator: Int32  # codes into allocators
     dtype: Int32  # tensorflow.DataType
     allocators: StringTable
@@ -145,18 +144,18 @@ class _Outputs:
         slot, dtype = np.zeros(n, np.int64), np.zeros(n, np.int64)
         tensors = _take(window, outputs, {1: slot}, 3)
         described = _take(window, tensors, {1: dtype}, 4, own=False)
-        numbers = {number: np.zeros(n, np.int64) for number in (1, 2, 4, 6)}
+        numbers = {number: np.zeros(n, np.int64) for number in (1, 2, 6)}
         spans = {3: (np.zeros(n, np.int64), np.zeros(n, np.int64))}
         _take(window, described, numbers, 0, own=False, spans=spans)
         self.names.append(_hashed(self.hasher, window, *spans[3]))
         span = [outputs.start + window.low, outputs.end - outputs.start]
-        self.parts.append([outputs.row + first, slot, numbers[1], numbers[2], numbers[6], numbers[4], dtype, *span])
+        self.parts.append([outputs.row + first, slot, numbers[1], numbers[2], numbers[6], dtype, *span])
 
     def columns(self, raw: bytes) -> Outputs:
-        node, slot, requested, allocated, ptr, allocation, dtype, offset, size = _columns(self.parts, 9)
+        node, slot, requested, allocated, ptr, dtype, offset, size = _columns(self.parts, 8)
         allocator, allocators = _coded(raw, self.names)
         code = dtype.astype(np.int32)
-        return Outputs(node, slot, requested, allocated, ptr, allocation, allocator, code, allocators, raw, offset, size)
+        return Outputs(node, slot, requested, allocated, ptr, allocator, code, allocators, raw, offset, size)
 
 
 def _windows(trace: Trace) -> Iterator[tuple[Window, int, Int64, Int64]]:
