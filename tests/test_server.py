@@ -129,12 +129,22 @@ def test_a_problem_that_is_over_is_not_shown_any_more(made: Any, monkeypatch: py
         ({"base_url": 3}, TypeError),
         ({"spool_dir": 3}, TypeError),
         ({"certfile": 3}, TypeError),
+        ({"trace_slow": "much"}, TypeError),
+        ({"trace_slow": 0.5}, ValueError),
     ],
     ids=str,
 )
 def test_misuse_raises(made: Any, options: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         made(**options)
+
+
+@pytest.mark.parametrize(("trace_slow", "threads"), [(True, 1), (5, 1), (False, 0)])
+def test_slow_steps_are_watched_unless_told_otherwise(made: Any, trace_slow: bool | float, threads: int) -> None:
+    before = threading.enumerate()
+    made(trace_slow=trace_slow)
+    begun = [thread.name for thread in threading.enumerate() if thread not in before]
+    assert begun.count("tftracer-watch") == threads
 
 
 def test_the_names_of_the_original_are_there(made: Any) -> None:

@@ -56,7 +56,7 @@ class TracingServer:
         base_url: path prefix (``"/tracer"``) or public URL (``"https://host/tracer"``) behind a reverse proxy.
         hub: ``"host:port"`` or URL of the job's page, if the launcher does not provide it (see docs/launching.rst).
         trace_slow: watch for slow steps: which they were, what held them up, and a trace of those that come regularly (see
-            docs/slow-steps.rst). A step is slow when it, or the time before it, takes 3 times the median and 20 ms more; a number
+            docs/slow_steps.rst). A step is slow when it, or the time before it, takes 3 times the median and 20 ms more; a number
             from 1.5 to 1000 takes the place of the 3, False turns the watch off.
 
     Other keyword arguments are ignored with a warning, as tensorflow-tracer ignored them.
