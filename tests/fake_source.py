@@ -55,6 +55,7 @@ def a_run(run_id: int, traces: list[TraceRecord]) -> Run:
         "fetches": ["train_op"],
         "feeds": ["x"],
         "options": "",
+        "definition": "",
         "steps": 3,
         "mean_s": 0.02,
         "p50_s": 0.02,

@@ -79,6 +79,7 @@ export function fakeRun(id: number, change: Partial<Run> = {}): Run {
     fetches,
     feeds: ["images", "labels"],
     options: "",
+    definition: "",
     steps: 12_345,
     origin: "",
     mean_s: 0.0421,

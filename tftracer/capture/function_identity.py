@@ -22,6 +22,7 @@ class FunctionIdentity(NamedTuple):
     title: str  # "fit: convnet", "train_step (32,28,28,1)"
     definition: str  # "train.py:12"
     arguments: tuple[str, ...]  # "x: float32[32,28,28,1]"
+    origin: str  # what it is where it has no definition in the script, too: "Keras, 8 batches a step"
 
 
 def identify(function: Any, concrete: Any) -> FunctionIdentity:
@@ -32,7 +33,8 @@ def identify(function: Any, concrete: Any) -> FunctionIdentity:
     shapes = [text.partition("[")[2].rstrip("]") for text in arguments if "[" in text and not text.endswith("[]")]
     shown = " ".join(f"({shape})" for shape in shapes[:MAX_SHOWN]) + (" ..." if len(shapes) > MAX_SHOWN else "")
     title = name if ":" in name or not shown else f"{name} {shown}"
-    return FunctionIdentity(title, _definition(python), arguments)
+    definition = _definition(python)
+    return FunctionIdentity(title, definition, arguments, _keras_origin(python) or definition or _origin(function))
 
 
 def _python_function(function: Any) -> Any:
@@ -57,6 +59,24 @@ def _keras_name(python: Any) -> str:
     if not phase:
         return ""
     return f"{phase}: {getattr(model, 'name', None) or type(model).__name__}" if model is not None else phase
+
+
+def _keras_origin(python: Any) -> str:
+    """ "Keras", and how many batches a step of ``fit`` takes; "" of what is not Keras's."""
+    phase, model = keras_step(python)
+    if not phase:
+        return ""
+    with contextlib.suppress(Exception):
+        batches = int(model._compile_config.config["steps_per_execution"] or 1)
+        if batches > 1 and phase in ("fit", "evaluate", "predict"):
+            return f"Keras, {batches} batches a step"
+    return "Keras"
+
+
+def _origin(function: Any) -> str:
+    with contextlib.suppress(Exception):
+        return str(function.origin)  # of a named step
+    return "tf.function"
 
 
 def keras_step(python: Any) -> tuple[str, Any]:

@@ -120,6 +120,7 @@ class FunctionRuns:
     def _settle(self, call: FunctionCall) -> None:
         site, start, end, trace = self._site(call), call.start_ns, call.end_ns, call.trace
         site.steps += 1
+        self._queue.last_function_ns = end
         self._counts.update(site.identity.fetches)
         outside = self._times.outside_before(site.plain, call.thread, start, end, trace)
         self._queue.add_settled((site.plain, start, end, outside, trace), call.thread)
@@ -139,7 +140,7 @@ class FunctionRuns:
         name = identity.title.partition(" (")[0]
         place = f"{name} at {identity.definition}" if identity.definition else name
         difference = self._difference(place, identity)
-        site = self._queue.runs.add(identity.title, (place,), identity.arguments)
+        site = self._queue.runs.add(identity.title, (place,), identity.arguments, identity.origin)
         if site.plain.fetches == (place,):  # and not the one that stands for all runs beyond the limit
             site.plain.changed = difference
         return site

@@ -36,6 +36,8 @@ class FunctionCall(NamedTuple):
 class NamedStep:
     """What ``server.step("train")`` is a step of; one for each name. It is a run whatever functions it calls."""
 
+    origin = "server.step"  # what the page says of it
+
     def __init__(self, name: str) -> None:
         self.__name__ = name
 

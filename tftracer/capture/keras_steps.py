@@ -20,6 +20,8 @@ from tftracer.capture.functions import FunctionCalls, NamedStep
 class KerasStep(NamedStep):
     """What a model's ``fit`` does at each batch, or its ``evaluate`` or ``predict``."""
 
+    origin = "Keras, run eagerly"
+
 
 class KerasSteps:
     """Runs on the training threads; ``run`` is what stands in the place of ``Strategy.run``."""

@@ -72,12 +72,13 @@ class RunRegistry:
                 handle = site.variants.get(text) or self._new_variant(site, text)
         return handle
 
-    def add(self, title: str, fetches: tuple[str, ...], feeds: tuple[str, ...]) -> CallSite:
+    def add(self, title: str, fetches: tuple[str, ...], feeds: tuple[str, ...], definition: str) -> CallSite:
         """A new run that is no session's: of a compiled function."""
         with self._lock:
             if self._runs >= MAX_RUNS:
                 return self._rest()
             site = CallSite(RunIdentity(fetches, feeds), self._numbered(title, fetches, feeds, ""))
+            site.plain.definition = definition
             self._sites["function", self._runs] = site
             return site
 

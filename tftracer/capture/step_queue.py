@@ -13,6 +13,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
+from time import perf_counter_ns
 from typing import Any, Optional
 
 from tftracer.capture.run_identity import DEBUG_WATCHES, REFUSALS
@@ -31,6 +32,8 @@ log = logging.getLogger("tftracer")
 MAX_EVENTS = 1 << 16
 #: Steps that are counted under the lock at once: a training thread may wait for it.
 SETTLED_AT_ONCE = 200
+#: So long after its last step a script that calls functions is taken to train still.
+ACTIVE_NS = 10 * 10**9
 
 _numbers = itertools.count()
 
@@ -70,6 +73,7 @@ class StepQueue:
         self.slow = SlowRecords()
         #: Thread -> when its step began (perf_counter nanoseconds), or, negative, when its last one ended.
         self.under_way: dict[int, int] = {}
+        self.last_function_ns = 0  # when the last step of a function ended that was settled
         self.slow_steps: SlowSteps | None = None  # looks at each settled step
         self.other_problems: dict[str, str] = {}  # code -> what the page is to say
         self._refused: set[str] = set()  # why steps that were to be traced were not: keys of REFUSALS
@@ -281,12 +285,18 @@ class StepQueue:
         self.arrived.set()
 
     def active(self) -> bool:
-        """Whether a session is open: not closed, not gone, whichever way its loop ended."""
+        """Whether a session is open (not closed, not gone, whichever way its loop ended), or a function runs or just did."""
         for ref in list(self.open_sessions):  # one by one, for others may be opened meanwhile
             if not is_open(ref()):
                 with contextlib.suppress(ValueError):  # another thread that looked, too, was first
                     self.open_sessions.remove(ref)
-        return bool(self.open_sessions)
+        return bool(self.open_sessions) or self._runs_functions()
+
+    def _runs_functions(self) -> bool:
+        if not self.last_function_ns:
+            return False
+        recent = perf_counter_ns() - self.last_function_ns < ACTIVE_NS
+        return recent or any(mark > 0 for mark in list(self.under_way.values()))
 
 
 def is_open(session: Any) -> bool:

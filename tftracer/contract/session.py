@@ -43,7 +43,7 @@ class Session(TypedDict):
     gpus: int | None
     started_at: float
     ended_at: float | None
-    active: bool  # a hooked session is open now
+    active: bool  # a hooked session is open, or a compiled function ran in the last seconds
     trace_all: bool
     live: bool  # False: reopened from a file
     file: str  # the spool or the file; "" if in memory only
@@ -104,6 +104,7 @@ class Run(RunStatistics):
     fetches: list[str]
     feeds: list[str]
     options: str
+    definition: str  # of a compiled function: "train.py:12", "Keras, 8 batches a step"; "" of a session.run
     pending_traces: int
     slow_steps: SlowSteps
     traces: list[TraceRecord]

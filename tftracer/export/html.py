@@ -148,6 +148,7 @@ def session_of(record: TraceRecord) -> SessionMessage:
         "fetches": [],
         "feeds": [],
         "options": "",
+        "definition": "",
         "steps": 1,
         "mean_s": record["duration_s"],
         "p50_s": record["duration_s"],

@@ -62,6 +62,7 @@ class RunState:
     traces: dict[int, None] = field(default_factory=dict)  # ids, oldest first
     origin: str = ""  # the file that it was loaded from, "" for the session's own
     history: list[Record] = field(default_factory=list)  # HISTORY, then the STEPS after it: of reopened sessions
+    definition: str = ""
 
 
 class SessionModel:
@@ -99,6 +100,7 @@ class SessionModel:
             "fetches": list(run.fetches),
             "feeds": list(run.feeds),
             "options": run.options,
+            "definition": run.definition,
             "pending_traces": pending,
             "slow_steps": self.slow.slow_steps(run.id),
             "traces": [self.traces[trace_id].record.copy() for trace_id in run.traces],

@@ -234,6 +234,7 @@ def _apply_run(model: SessionModel, record: Record) -> None:
         return
     fetches, feeds = texts(given.get("fetches")), texts(given.get("feeds"))
     run = RunState(run_id, text(given.get("title"), 1000), fetches, feeds, text(given.get("options")))
+    run.definition = text(given.get("definition"), 1000)
     run.statistics, run.origin = read_statistics(given.get("stats")), text(given.get("origin"), 300)
     model.add_run(run)
 

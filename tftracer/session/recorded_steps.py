@@ -20,6 +20,7 @@ class RunHandle:
     fetches: tuple[str, ...]
     feeds: tuple[str, ...]
     options: str
+    definition: str = ""  # of a function: where it is defined
     run_id: int = 0
     steps: int = 0  # that were handed to the session
     requested: int = 0  # steps still to be traced

@@ -28,7 +28,7 @@ def session_part(facts: Session) -> NewRecord:
 
 
 def run_part(run: RunState) -> NewRecord:
-    names = ("id", "origin", "title", "fetches", "feeds", "options")
+    names = ("id", "origin", "title", "fetches", "feeds", "options", "definition")
     return NewRecord(RUN, {**{name: getattr(run, name) for name in names}, "stats": run.statistics})
 
 

@@ -79,7 +79,8 @@ class SessionStore:
                 handle.run_id = self.model.next_run_id()
                 run = self.live_runs[handle.run_id] = LiveRun(handle)
                 fetches, feeds = list(handle.fetches), list(handle.feeds)
-                self.model.add_run(RunState(handle.run_id, handle.title, fetches, feeds, handle.options))
+                definition, options = handle.definition, handle.options
+                self.model.add_run(RunState(handle.run_id, handle.title, fetches, feeds, options, definition=definition))
             return run
 
     def run(self, run_id: int) -> Run:

@@ -281,6 +281,7 @@ export interface Run {
   fetches: string[];
   feeds: string[];
   options: string;
+  definition: string;
   pending_traces: number;
   slow_steps: SlowSteps;
   traces: TraceRecord[];

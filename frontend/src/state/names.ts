@@ -7,8 +7,9 @@ export function tensorName(name: string): string {
   return name.replace(/:0$/, "");
 }
 
-/** A run's heading: its fetches, which tell runs apart; feeds and options stand below. */
+/** A run's heading: a function's title, or what a session.run fetches, which tells runs apart; the rest stands below. */
 export function runName(run: Run): string {
+  if (run.definition) return run.title;
   const names = run.fetches.map(tensorName);
   const [first] = names;
   return first !== undefined && run.title.startsWith(first.slice(0, 12)) ? names.join(", ") : run.title;

@@ -17,8 +17,12 @@ function ofOpen(state: SessionState): Status {
   if (session.ended_at !== null)
     return { word: "Ended", tone: "plain", hint: "The script has ended; all it recorded is here" };
   if (session.active)
-    return { word: "Training", tone: "good", hint: "A hooked session is open: steps appear as they are made" };
-  return { word: "Idle", tone: "plain", hint: "Connected; no hooked session is open at the moment" };
+    return { word: "Training", tone: "good", hint: "The script trains: steps appear as they are made" };
+  return {
+    word: "Idle",
+    tone: "plain",
+    hint: "Connected; no session is open, and no compiled function was called in the last seconds",
+  };
 }
 
 export function statusOf(state: SessionState): Status {

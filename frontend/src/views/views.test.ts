@@ -51,6 +51,19 @@ function button(page: VueWrapper, text: string): ReturnType<VueWrapper["find"]> 
 }
 
 describe("the overview", () => {
+  it("says of a compiled function where it is defined, and names it by its title", async () => {
+    const run = fakeRun(1, {
+      title: "distributed_step (8,8)",
+      fetches: ["distributed_step at train.py:29"],
+      feeds: [],
+      definition: "train.py:29",
+    });
+    const { page } = await show("/", fakeState({ runs: [run] }));
+    expect(page.find("h3").text()).toBe("distributed_step (8,8)");
+    expect(page.text()).toContain("train.py:29");
+    expect(page.text()).not.toContain("no feeds");
+  });
+
   it("calls unknown what a file of one trace does not tell, and says while a trace is analyzed", async () => {
     const foreign = fakeRun(1, { steps: 0, fetches: [], feeds: [], title: "Run metadata", recent_s: [] });
     const { page } = await show(
