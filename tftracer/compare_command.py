@@ -18,7 +18,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="tftracer compare",
         usage="tftracer compare [options] BEFORE... -- AFTER...",
-        description="Compares sessions before and after a change: step times with a 95%% interval, and the ops that differ in "
+        description="Compares sessions before and after a change: step times with a 95% interval, and the ops that differ in "
         "all sessions. Record several sessions a side, in turns: sessions of the same code differ, too.",
         epilog="exit codes: 0 all rules pass, 4 one fails, 5 none fails and one is inconclusive, 1 a file cannot be opened",
     )
