@@ -11,51 +11,68 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from job_page import wait_for
+from job_page import JobPage, wait_for
 from playwright.sync_api import Browser, BrowserContext, Page, expect
-from rig import RETRIES, ROOT, TENSORFLOW, Process, bearer, picture, sign_in, start_viewer
+from rig import ROOT, TENSORFLOW, Process, picture, sign_in, start_viewer
 from test_accessibility import serious
+from tracepage import LONG
 
-EVERY = re.compile(r"Every 97th step: 1\d\d ms inside the step, read_batch\(\) \(train.py:\d+\)")
+EVERY = re.compile(r"Every 97th step: \d\d\d ms inside the step, read_batch\(\) \(train.py:\d+\)")
 
 
-class Training:
+class Training(JobPage):
     """Of stalling.py, until it is ended; its server's answers."""
 
     def __init__(self, folder: Path) -> None:
         shutil.copy(ROOT / "tests/e2e/stalling.py", folder / "train.py")
-        self.folder = folder
         self.process = Process([str(TENSORFLOW), "train.py"], folder, TFTRACER_SPOOL_DIR="spool")
         self.url = self.process.word("URL")
         self.base = self.url.partition("/?")[0]
+        super().__init__(self.url)
 
-    def ask(self, context: BrowserContext, path: str) -> Any:
-        return context.request.get(f"{self.base}/api/{path}", headers=bearer(self.url), max_retries=RETRIES).json()
+    def regular_stalls(self) -> list[Any]:
+        """Slow reads that came regularly and were traced ahead."""
+        return regular(self.get("api/runs/1/stalls"))
 
-    def traced_stalls(self, context: BrowserContext) -> list[Any]:
-        """Slow reads that come regularly and were traced ahead."""
-        stalls = self.ask(context, "runs/1/stalls")["stalls"]
-        return [stall for stall in stalls if stall["every"] == 97 and stall["trace_id"] and "read_batch" in stall["place"]]
+
+def regular(answer: Any) -> list[Any]:
+    return [stall for stall in answer["stalls"] if stall["every"] == 97 and stall["trace_id"] and "read_batch" in stall["place"]]
 
 
 @pytest.fixture(scope="module")
 def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
+    """Once a slow step was expected and traced."""
     training = Training(tmp_path_factory.mktemp("stalling"))
-    yield training
-    training.process.kill()
+    try:
+        wait_for(training.regular_stalls, "a slow step that was traced ahead")
+        yield training
+    finally:
+        training.process.kill()
+
+
+@pytest.fixture(scope="module")
+def file(training: Training, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The session as it was then: while it goes on, newer slow steps take the place of older ones."""
+    path = tmp_path_factory.mktemp("file") / "session.tftrace"
+    path.write_bytes(training.ask("api/session/file"))
+    return path
+
+
+@pytest.fixture(scope="module")
+def viewer(file: Path) -> Iterator[str]:
+    viewer, url = start_viewer(file.parent, file)
+    yield url
+    viewer.kill()
 
 
 @pytest.fixture
 def run_page(context: BrowserContext, page: Page, training: Training) -> Page:
-    """The run's page, once a slow step was expected and traced."""
-    wait_for(lambda: training.traced_stalls(context))
     sign_in(context, training.url)
     page.goto(f"{training.base}/runs/1")
     return page
 
 
 def test_the_overview_says_so(context: BrowserContext, page: Page, training: Training) -> None:
-    wait_for(lambda: EVERY.search(training.ask(context, "session")["runs"][0]["slow_steps"]["text"]))
     sign_in(context, training.url)
     page.goto(training.base)
     expect(page.get_by_text(re.compile("Every 97th step"))).to_be_visible()
@@ -100,48 +117,34 @@ def test_the_time_between_steps_is_sampled_again(run_page: Page) -> None:
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 1440), ("light", 420)])
-def test_axe_finds_nothing_serious(browser: Browser, training: Training, scheme: Any, width: int) -> None:
+def test_axe_finds_nothing_serious(browser: Browser, viewer: str, scheme: Any, width: int) -> None:
     context = browser.new_context(
         viewport={"width": width, "height": 900}, bypass_csp=True, color_scheme=scheme, reduced_motion="reduce"
     )
-    wait_for(lambda: training.traced_stalls(context))
-    sign_in(context, training.url)
-    page = context.new_page()
-    page.goto(f"{training.base}/runs/1?stall={training.traced_stalls(context)[0]['id']}&stacks=1&marks=1")
+    context.set_default_timeout(LONG)
+    sign_in(context, viewer)
+    page, base = context.new_page(), viewer.partition("/?")[0]
+    page.goto(f"{base}/runs/1?stall={regular(JobPage(viewer).get('api/runs/1/stalls'))[0]['id']}&stacks=1&marks=1")
     expect(page.get_by_role("grid", name="Lines of the stacks")).to_be_visible()
+    expect(page.locator(".uplot canvas").first).to_be_visible()
     assert serious(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     picture(page, f"slow-steps-{scheme}-{width}", full=True)
-    page.goto(training.base)
+    page.goto(base)
     expect(page.get_by_text(re.compile("Every 97th step"))).to_be_visible()
     assert serious(page) == []
     context.close()
 
 
-def test_the_file_shows_the_same_without_source_lines(context: BrowserContext, training: Training, tmp_path: Path) -> None:
-    """The last test: it ends the training."""
-    wait_for(lambda: training.traced_stalls(context))
-    training.process.end_training()
-    spool = training.folder / training.process.word("ENDED")
-    training.process.child.wait()
-    shutil.copy(spool, tmp_path / "session.tftrace")
-    done = subprocess.run(
-        [sys.executable, "-m", "tftracer", str(tmp_path / "session.tftrace"), "--summary"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+def test_the_file_shows_the_same_without_source_lines(context: BrowserContext, page: Page, viewer: str) -> None:
+    (first, *_) = regular(JobPage(viewer).get("api/runs/1/stalls"))
+    sign_in(context, viewer)
+    page.goto(f"{viewer.partition('/?')[0]}/runs/1?stall={first['id']}")
+    expect(page.get_by_role("treeitem", name=re.compile("^read_batch")).first).to_be_visible()
+    expect(page.get_by_text("time.sleep(STALL_S)")).to_have_count(0)
+    expect(page.get_by_role("button", name=re.compile("Sample"))).to_have_count(0)
+
+
+def test_the_summary_says_it(file: Path) -> None:
+    done = subprocess.run([sys.executable, "-m", "tftracer", file, "--summary"], capture_output=True, text=True, check=True)
     assert EVERY.search(" ".join(done.stdout.split()))
-    viewer, url = start_viewer(tmp_path, tmp_path / "session.tftrace")
-    try:
-        base = url.partition("/?")[0]
-        stalls = context.request.get(f"{base}/api/runs/1/stalls", headers=bearer(url)).json()["stalls"]
-        (first, *_) = [stall for stall in stalls if "read_batch" in stall["place"]]
-        sign_in(context, url)
-        page = context.new_page()
-        page.goto(f"{base}/runs/1?stall={first['id']}")
-        expect(page.get_by_role("treeitem", name=re.compile("^read_batch")).first).to_be_visible()
-        expect(page.get_by_text("time.sleep(STALL_S)")).to_have_count(0)
-        expect(page.get_by_role("button", name=re.compile("Sample"))).to_have_count(0)
-    finally:
-        viewer.kill()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import msgpack
+
 from tftracer.errors import TracerError
 from tftracer.importers import legacy_pickles, open_any, tfevents, timeline_json
 from tftracer.importers import run_metadata as run_metadata_files
@@ -60,10 +62,14 @@ def text(data: bytes) -> None:
 
 
 def session(data: bytes) -> None:
-    """From a session file's bytes to everything that the page shows of its traces."""
+    """From a session file's bytes to everything that the page shows of its slow steps and traces."""
     session = SavedSession(read_model(Reader(InMemory(data)), "memory"))
     session.analyze_pending()
+    for stall in session.all_stalls()["stalls"]:
+        session.stall(stall["id"])
     for run in session.runs():
+        session.run_stalls(run["id"])
+        session.gaps(run["id"])
         for trace in run["traces"]:
             show(Answers(session.trace_bytes(trace["id"]), session.trace_context(trace["id"])))
 
@@ -90,12 +96,20 @@ def context(data: bytes) -> None:
 CONTEXT = ("communication_ops", "device_pattern", "cupti", "trace_level", "title")
 
 
+#: Of a slow step: two samples of one line.
+FRAME = {"file": "train.py", "line": 1, "function": "main", "kind": "script"}
+STACKS = bytes(msgpack.packb({"frames": [FRAME], "parent": [-1, 0], "frame": [0, 0], "seconds": [0.0, 0.1], "samples": [0, 2]}))
+
+
 def session_of(texts: dict[str, str]) -> bytes:
     """A small session with one trace."""
     step = (DATA / "foreign" / "step.pb").read_bytes()
     run = {"id": 1, "title": texts.get("title", "train_op"), "fetches": ["train_op"]}
     records = [
         session_file.record("run", run),
+        session_file.record("stall", {"id": 1, "run_id": 1, "step": 3, "text": texts.get("title", "")}, STACKS),
+        session_file.record("period", {"run_id": 1, "every": 97, "times": 3, "next_step": 100}),
+        session_file.record("marks", {"marks": [{"kind": "gc", "at": 1.0, "duration_s": 0.1}]}),
         session_file.record("trace", {"id": 1, "run_id": 1, "step": 3, "context": texts}, step),
     ]
     return session_file.header() + b"".join(records)
