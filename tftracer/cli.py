@@ -154,7 +154,7 @@ def serve(source: SavedSession, options: argparse.Namespace) -> int:
     from tftracer.job.membership import saved_job_pages
     from tftracer.web.app import Options, WebServer
 
-    server = WebServer(source, Options(options.port, options.ip, options.token), saved_job_pages(options.session_file))
+    server = WebServer(source, Options(options.port, options.ip, options.token), saved_job_pages(options.session_file, source))
     server.start()
     threading.Thread(target=check_traces, args=[source], daemon=True).start()
     try:

@@ -21,7 +21,7 @@ from tftracer.web.app import Options, WebServer
 class Viewer:
     def __init__(self, path: Path) -> None:
         self.source = open_session(str(path))
-        pages = saved_job_pages(str(path))
+        pages = saved_job_pages(str(path), self.source)
         self.found = bool(pages.routes)
         self.web = WebServer(self.source, Options(0), pages)
         self.web.start()

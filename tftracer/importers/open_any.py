@@ -55,7 +55,7 @@ def open_any(path: str | os.PathLike[str]) -> Imported:
 def _open_folder(folder: Path) -> Imported:
     """The newest profile in a folder of logs; the steps of several hosts are told apart by the hosts' names."""
     files = profile.newest_profile(folder)
-    hosts = [file.name.removesuffix(".xplane.pb") if len(files) > 1 else "" for file in files]
+    hosts = [profile.host_of(file) if len(files) > 1 else "" for file in files]
     parts = [profile.read(_unpacked(_content(file)), host) for file, host in zip(files, hosts)]
     return Imported("profile", [run for part in parts for run in part.runs])
 

@@ -23,6 +23,11 @@ def newest_profile(folder: Path) -> list[Path]:
     return max(profiles, key=lambda files: max(path.stat().st_mtime for path in files))
 
 
+def host_of(file: Path) -> str:
+    """The host that a file of a profile is named after."""
+    return file.name.removesuffix(".xplane.pb")
+
+
 def read(raw: bytes, host: str = "") -> Imported:
     """The steps of one profile, each a trace. ``host``: put before the titles, where a profile has several hosts."""
     runs: dict[str, ImportedRun] = {}

@@ -17,8 +17,10 @@ from tftracer.job.hub import Hub
 from tftracer.job.hub_addresses import HubAddresses, digest_of_file
 from tftracer.job.job_services import JobServices
 from tftracer.job.own_page import OwnPage
+from tftracer.job.profile_job import load_hosts
 from tftracer.job.routes import routes
 from tftracer.job.saved_job import load_job
+from tftracer.session.saved import SavedSession
 from tftracer.web.app import JobPages
 
 if TYPE_CHECKING:
@@ -109,11 +111,13 @@ class JobMembership:
             self._publish({"type": "job", "payload": message})
 
 
-def saved_job_pages(path: str) -> JobPages:
-    """What shows the job that a session file holds, in a viewer's server; without routes if it holds none."""
+def saved_job_pages(path: str, source: SavedSession) -> JobPages:
+    """What shows the job that a session file holds, or the hosts of a folder's profile, in a viewer's server; without routes if
+    there is none.
+    """
     job = JobServices(Hub("", ""))
     try:
-        has_job = load_job(job, path)
+        has_job = load_hosts(job, source, path) or load_job(job, path)
     except TracerError:  # a format that holds no jobs
         has_job = False
     return JobPages(routes(job), job.job_message) if has_job else JobPages()
