@@ -108,3 +108,9 @@ def test_a_profile_that_leaves_out_cheap_ops_says_so() -> None:
 
 def findings(name: str) -> set[str]:
     return {finding["code"] for finding in Answers(plain_protobuf.content(name), TraceContext()).findings()}
+
+
+@pytest.mark.parametrize("version", ["2.15", "2.21"])
+def test_a_trace_of_our_own_is_named_after_the_function_that_was_called(version: str) -> None:
+    (run,) = profile.read(plain_protobuf.content(f"two_threads_tf{version}.xplane.pb.xz")).runs
+    assert (run.title, len(run.traces)) == ("step", 1)

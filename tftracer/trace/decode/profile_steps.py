@@ -7,7 +7,7 @@ Steps are told by markers (our own; else ``step_num`` of ``tf.profiler.experimen
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -65,11 +65,22 @@ def _outermost(host: Plane) -> list[Step]:
     jit = _jit_calls(host)
     numbered, number = having(host, "step_num")
     own = of_kinds(host, STEP_MARKER)
-    for marks in (own, numbered, having(host, "tf_function_call")[0], jit):
+    if len(own):
+        return [
+            _named_after_its_call(host, step) for step in _not_nested(host, _of_busiest_thread(host, own), {}, bool(len(jit)))
+        ]
+    for marks in (numbered, having(host, "tf_function_call")[0], jit):
         if len(marks):
             numbers = dict(zip(numbered.tolist(), number.number.tolist()))
             return list(_not_nested(host, _of_busiest_thread(host, marks), numbers, bool(len(jit))))
     return []
+
+
+def _named_after_its_call(host: Plane, step: Step) -> Step:
+    """Our own marker says when the step was, and not what it is called."""
+    calls, events = having(host, "tf_function_call")[0], host.events
+    within = calls[(events.line[calls] == step.line) & (events.start[calls] >= step.start) & (events.start[calls] < step.end)]
+    return replace(step, title=host.kind_name(int(events.kind[within[0]])) if len(within) else "traced step")
 
 
 def _of_busiest_thread(host: Plane, marks: Int64) -> Int64:
