@@ -20,6 +20,7 @@ bench tf221 bench_hook.py
 bench tf221 bench_functions.py
 bench tf221 bench_fit.py
 bench tf221 bench_stalls.py
+bench tf221 bench_retracing.py
 bench view bench_decode.py
 bench view bench_profiles.py
 bench view bench_analyses.py

@@ -181,6 +181,31 @@ problems = [problem["code"]]
     )
 
 
+def test_a_function_that_is_traced_at_each_call_fills_no_table(tmp_path: Path) -> None:
+    run_eager_script(
+        """
+import gc
+from tftracer.capture import run_registry
+run_registry.MAX_RUNS, calls = 20, 150
+def traced_anew():
+    step = tf.function(lambda value: tf.constant(value))
+    for value in range(calls):
+        step(value)
+    assert runs()["everything after the first 20 runs"] == (calls - 20, []), runs()
+    return server.functions.table_sizes()
+while_it_lives = traced_anew()
+assert while_it_lives["runs"] == 21 and while_it_lives["signatures"] <= 100, while_it_lives
+gc.collect()
+afterwards = server.functions.table_sizes()
+assert afterwards["functions"] == 0 and afterwards["concrete functions"] <= 1, (while_it_lives, afterwards)
+assert len(runs()) == 21
+problems = [problem["code"] for problem in recorder.session()["problems"]]
+assert len(problems) == 1, problems
+""",
+        tmp_path,
+    )
+
+
 def test_functions_that_keep_their_signature_are_not_blamed(tmp_path: Path) -> None:
     run_eager_script(
         """

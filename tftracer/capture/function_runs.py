@@ -97,6 +97,15 @@ class FunctionRuns:
         """The same for the same name: steps of one name are one run."""
         return self._named.setdefault(name, NamedStep(name))
 
+    def table_sizes(self) -> dict[str, int]:
+        """Of all that grows with the functions: none may grow with their calls."""
+        return {
+            "functions": len(self._of_function),
+            "concrete functions": len(self._sites),
+            "runs": len(self._queue.runs.sites()),
+            "signatures": sum(map(len, self._signatures.values())),
+        }
+
     # ---------------------------------------------------------------------------------------------- training threads
 
     def _sites_of(self, function: Any) -> list[CallSite]:

@@ -7,7 +7,6 @@ the script profiles itself, requests wait, and the page says so.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
@@ -56,19 +55,10 @@ class BegunTrace:
         self.claim = claim
         self.profile = profile
         self.waited_ns = waited_ns
-        self._marker: Any = None
-        if isinstance(function, NamedStep):  # calls of functions mark themselves
-            trace = importlib.import_module("tensorflow.python.profiler.trace").Trace
-            self._marker = trace(function.__name__, step_num=1)
-            self._marker.__enter__()
 
     def run_key(self, concrete: Any) -> Any:
         """What the run of this step is known by."""
         return self.function if concrete is None or isinstance(self.function, NamedStep) else concrete
-
-    def end(self) -> None:
-        if self._marker is not None:
-            self._marker.__exit__(None, None, None)
 
 
 class FunctionTraces:
@@ -121,7 +111,6 @@ class FunctionTraces:
         return capture
 
     def _end(self, begun: BegunTrace, concrete: Any, done: bool) -> Capture | None:
-        begun.end()
         claim, profile, queue = begun.claim, begun.profile, self._queue
         site = self._site_of(begun.run_key(concrete))
         is_asked_for = claim.handle is None or (site is not None and site.plain is claim.handle)
