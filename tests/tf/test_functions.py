@@ -187,18 +187,26 @@ def test_a_function_that_is_traced_at_each_call_fills_no_table(tmp_path: Path) -
 import gc
 from tftracer.capture import run_registry
 run_registry.MAX_RUNS, calls = 20, 150
+def made():
+    return tf.function(lambda value: tf.constant(value))
 def traced_anew():
-    step = tf.function(lambda value: tf.constant(value))
+    step = made()
     for value in range(calls):
         step(value)
     assert runs()["everything after the first 20 runs"] == (calls - 20, []), runs()
     return server.functions.table_sizes()
 while_it_lives = traced_anew()
-assert while_it_lives["runs"] == 21 and while_it_lives["signatures"] <= 100, while_it_lives
+assert while_it_lives["runs"] == 21 and while_it_lives["places"] == 1, while_it_lives
 gc.collect()
 afterwards = server.functions.table_sizes()
 assert afterwards["functions"] == 0 and afterwards["concrete functions"] <= 1, (while_it_lives, afterwards)
-assert len(runs()) == 21
+assert len(runs()) == 21 and afterwards["runs by identity"] == 20, afterwards
+for _ in range(5):
+    made()(calls)
+    runs()
+    gc.collect()
+assert runs()["<lambda>"] == (6, []), runs()  # a function that is made anew goes on with the run of one that is gone
+assert runs()["everything after the first 20 runs"] == (calls - 20, []), runs()
 problems = [problem["code"] for problem in recorder.session()["problems"]]
 assert len(problems) == 1, problems
 """,

@@ -70,6 +70,7 @@ class FunctionRuns:
         self.calls = FunctionCalls(queue.requests, self.traces, queue.failed, queue.under_way)
         self._sites: weakref.WeakKeyDictionary[Any, CallSite] = weakref.WeakKeyDictionary()  # ConcreteFunction -> its run
         self._of_function: weakref.WeakKeyDictionary[Any, list[CallSite]] = weakref.WeakKeyDictionary()
+        self._known: dict[FunctionIdentity, list[tuple[weakref.ref[Any], CallSite]]] = {}
         self._settling = threading.Lock()
         self._named: dict[str, NamedStep] = {}
         self._counts: Counter[str] = Counter()  # calls by place
@@ -103,7 +104,8 @@ class FunctionRuns:
             "functions": len(self._of_function),
             "concrete functions": len(self._sites),
             "runs": len(self._queue.runs.sites()),
-            "signatures": sum(map(len, self._signatures.values())),
+            "runs by identity": sum(map(len, self._known.values())),
+            "places": len(self._signatures),
         }
 
     # ---------------------------------------------------------------------------------------------- training threads
@@ -138,20 +140,33 @@ class FunctionRuns:
         key = call.concrete if call.concrete is not None else call.function
         site = self._sites.get(key)
         if site is None:
-            site = self._sites[key] = self._new_site(call)
+            site = self._sites[key] = self._new_site(call, key)
             sites = self._of_function.setdefault(call.function, [])
             if site not in sites[-1:]:
                 sites.append(site)
         return site
 
-    def _new_site(self, call: FunctionCall) -> CallSite:
+    def _new_site(self, call: FunctionCall, key: Any) -> CallSite:
         identity = identify(call.function, call.function if call.concrete is None else call.concrete)
         name = identity.title.partition(" (")[0]
         place = f"{name} at {identity.definition}" if identity.definition else name
         difference = self._difference(place, identity)
+        return self._ended_site(key, identity) or self._added_site(key, identity, place, difference)
+
+    def _ended_site(self, key: Any, identity: FunctionIdentity) -> CallSite | None:
+        """The run of a function that is gone: one like it, made anew, goes on with it."""
+        known = self._known.get(identity, [])
+        for position, (called, site) in enumerate(known):
+            if called() is None:
+                known[position] = (weakref.ref(key), site)
+                return site
+        return None
+
+    def _added_site(self, key: Any, identity: FunctionIdentity, place: str, difference: str) -> CallSite:
         site = self._queue.runs.add(identity.title, (place,), identity.arguments, identity.origin)
         if site.plain.fetches == (place,):  # and not the one that stands for all runs beyond the limit
             site.plain.changed = difference
+            self._known.setdefault(identity, []).append((weakref.ref(key), site))
         return site
 
     def _difference(self, place: str, identity: FunctionIdentity) -> str:
@@ -162,7 +177,8 @@ class FunctionRuns:
         count, before = self._signatures.get(place, (0, None))
         self._signatures[place] = (count + 1, identity)
         difference = changed(before, identity) if before is not None else ""
-        if count + 1 >= RETRACED and self._counts[place] < CALLS_EACH * (count + 1):
+        # Calls of runs beyond the limit are not counted by place: nothing is said of them.
+        if count + 1 >= RETRACED and count <= self._counts[place] < CALLS_EACH * (count + 1):
             self._queue.other_problems[f"retracing:{place}"] = (
                 f"{place} was traced {count + 1} times in {self._counts[place] + 1} calls: {difference}. Each tracing "
                 "builds the graph again. Pass tensors of one shape and type, or give the function an input_signature."
