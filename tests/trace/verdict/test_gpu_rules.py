@@ -122,4 +122,4 @@ def test_an_mi300_that_the_host_has_launched_nothing_on() -> None:
     assert found["code"] == "launch_bound" and "one gap of 43.2 ms, before kernel/loop_transpose_fusion" in found["text"]
     found = second.verdict()["sentences"][0]
     assert found["code"] == "idle_device"
-    assert "for 261 µs the host had not launched its next kernel yet, for 549 µs it had." in found["text"]
+    assert "for 261 µs the host had not launched its next kernel yet, for 549 µs it had, and the kernel waited." in found["text"]

@@ -48,7 +48,10 @@ def _is_meant(step: Step, group: Group) -> bool:
 
 def _of_gpu(gaps: Gaps, is_step: bool) -> str:
     starved, queued = float(gaps.starved.sum()), float(gaps.queued.sum())
-    shown = f"for {duration(starved)} the host had not launched its next kernel yet, for {duration(queued)} it had."
+    shown = (
+        f"for {duration(starved)} the host had not launched its next kernel yet, for {duration(queued)} it had, and the kernel "
+        "waited."
+    )
     if is_step:
         return f"Of that, {shown}"
     span = gaps.span.length
