@@ -114,6 +114,7 @@ pictures: test-e2e  ## what the README shows, from the browser tests' screenshot
 	for name in overview trace memory compare run slow-steps; do cp tests/out/$$name.png docs/pictures/; done
 	cp tests/out/trace-dark.png docs/pictures/dark.png
 	cp tests/out/job-trace.png docs/pictures/job.png
+	cp tests/out/keras.png docs/pictures/keras.png
 
 docs: .envs/view/.made  ## docs/_build/index.html
 	.envs/view/bin/python -m sphinx -W -q -b html docs docs/_build

@@ -8,6 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from traced_scripts import run as run_traced
+from traced_scripts import sessions
+
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
 
@@ -25,6 +29,17 @@ def run_example(tmp_path: Path, name: str, *arguments: str) -> subprocess.Comple
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Traceback" not in done.stderr, done.stderr
     return done
+
+
+@pytest.mark.parametrize(
+    ("name", "amount", "run", "steps"),
+    [("keras_fit.py", ["--epochs", "2"], "fit: convnet", 40), ("custom_loop.py", ["--steps", "30"], "train_step", 30)],
+)
+def test_scripts_that_know_nothing_of_tftracer(tmp_path: Path, name: str, amount: list[str], run: str, steps: int) -> None:
+    traced = run_traced(tmp_path, str(EXAMPLES / name), *amount)
+    assert traced.code == 0, traced.errors
+    (recorded,) = sessions(tmp_path)
+    assert sum(count for title, count in recorded.items() if title.startswith(run)) == steps, recorded
 
 
 def url_of(done: subprocess.CompletedProcess[str]) -> list[str]:
