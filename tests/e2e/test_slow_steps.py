@@ -32,7 +32,7 @@ class Training(JobPage):
 
     def regular_stalls(self) -> list[Any]:
         """Slow reads that came regularly and were traced ahead."""
-        return regular(self.get("api/runs/1/stalls"))
+        return regular(self.get("api/runs/1/stalls")) if self.get("api/session")["runs"] else []
 
 
 def regular(answer: Any) -> list[Any]:
