@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tftracer.capture.slow_steps import FUNCTIONS, NEVER, SlowStep, SlowSteps
+from tftracer.capture.slow_steps import NEVER, SlowStep, SlowSteps
 from tftracer.session.recorded_steps import Capture, RunHandle, SessionFacts, Traced
 
 MS = 1_000_000
 THREAD = 7
 
 
-def run_of(inside_ms: Iterable[float], gaps_ms: Iterable[float] | None = None, thread: int = THREAD) -> SlowSteps:
+def run_of(inside_ms: Iterable[float], gaps_ms: Iterable[float] | None = None) -> SlowSteps:
     """The steps of a loop; each gap comes before its step."""
     slow, run, now = SlowSteps(3.0), RunHandle("train", (), (), ""), 1_000_000_000
     inside = list(inside_ms)
@@ -21,7 +21,7 @@ def run_of(inside_ms: Iterable[float], gaps_ms: Iterable[float] | None = None, t
         start = now + int(gap * MS)
         now = start + int(took * MS)
         run.steps += 1
-        slow.step(run, thread, start, now, None)
+        slow.step(run, THREAD, start, now, None)
     return slow
 
 
@@ -87,8 +87,6 @@ def test_a_watch_begins_where_a_step_becomes_slow() -> None:
     assert slow.watch_after_ns(THREAD, inside=True) == 150 * MS
     assert slow.watch_after_ns(THREAD, inside=False) == 30 * MS
     assert slow.watch_after_ns(8, inside=True) == NEVER
-    of_functions = run_of([50.0] * 40, thread=FUNCTIONS)
-    assert of_functions.watch_after_ns(8, inside=True) == 150 * MS  # their threads are not told apart
 
 
 def test_a_thread_that_has_ended_leaves_no_gap_to_one_of_the_same_number() -> None:

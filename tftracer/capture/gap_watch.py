@@ -11,7 +11,7 @@ from types import FrameType
 from tftracer.capture.frame_names import FrameNames
 from tftracer.capture.gap_profile import GapSampling
 from tftracer.capture.gc_pauses import GcPauses
-from tftracer.capture.slow_steps import FUNCTIONS, RunState, SlowSteps
+from tftracer.capture.slow_steps import RunState, SlowSteps
 from tftracer.capture.watched_threads import WatchedThreads
 from tftracer.session.recorded_stalls import SlowRecords
 from tftracer.session.recorded_steps import RunHandle
@@ -92,12 +92,9 @@ class GapWatch:
         )
 
     def _thread_of(self, run: RunHandle, under_way: Mapping[int, int]) -> int | None:
-        """The thread that runs its steps; of functions the one whose last step was the latest."""
+        """The thread that ran its last step."""
         thread = self._steps.runs[run].thread
-        if thread != FUNCTIONS:
-            return thread if thread in under_way else None
-        marks = list(under_way.items())
-        return max(marks, key=lambda mark: abs(mark[1]))[0] if marks else None
+        return thread if thread in under_way else None
 
 
 def _between_ns(gc: GcPauses | None, thread: int) -> int:

@@ -24,8 +24,6 @@ WATCH_NS = 30_000_000
 #: Slow steps that wait for the watch.
 MAX_FOUND = 1000
 MAX_THREADS = 1000
-#: Stands for the threads that call functions: they are not told apart.
-FUNCTIONS = -1
 NEVER = 1 << 62
 
 
@@ -35,7 +33,7 @@ class SlowStep(NamedTuple):
     run: RunHandle
     step: int
     inside: bool
-    thread: int  # FUNCTIONS: not known which
+    thread: int
     mark: int  # what ``StepQueue.under_way`` held for its thread meanwhile
     start_ns: int
     end_ns: int
@@ -114,7 +112,6 @@ class ThreadState(Times):
     sums: Sums = NONE_YET
     end_ns: int = 0  # of its last step
     after_ns: int = 0  # that the tracer took after it
-    was_traced: bool = False
 
 
 @dataclass(eq=False)
@@ -147,13 +144,13 @@ class SlowSteps:
 
     def watch_after_ns(self, thread: int, inside: bool) -> int:
         """How long a step of this thread, or a time between two, may last before it is looked at."""
-        state = self._threads.get(thread) or self._threads.get(FUNCTIONS)
+        state = self._threads.get(thread)
         if state is None:
             return NEVER
         return (state.inside if inside else state.between).watch_ns()
 
     def sums(self, thread: int) -> Sums:
-        state = self._threads.get(thread) or self._threads.get(FUNCTIONS)
+        state = self._threads.get(thread)
         return state.sums if state else NONE_YET
 
     def forget(self, thread: int) -> None:
@@ -168,8 +165,7 @@ class SlowSteps:
             return
         before_ns = trace.before_ns if isinstance(trace, Capture) else 0
         gap = start_ns - before_ns - of_thread.end_ns - of_thread.after_ns
-        # A profile's start and end are not measured: they lie in the gaps around a traced call.
-        if gap < 0 or (thread == FUNCTIONS and (of_thread.was_traced or isinstance(trace, Capture))):
+        if gap < 0:
             return
         of_run.sums, of_thread.sums = plus_gap(of_run.sums, gap), plus_gap(of_thread.sums, gap)
         typical = of_run.between
@@ -195,7 +191,7 @@ class SlowSteps:
         if not is_traced:
             typical.add(took)
             of_thread.inside.add(took)
-        of_thread.end_ns, of_thread.was_traced = end_ns, is_traced
+        of_thread.end_ns = end_ns
         of_thread.after_ns = trace.after_ns if isinstance(trace, Capture) else 0
 
     def _found(

@@ -7,7 +7,7 @@ from __future__ import annotations
 from tftracer.capture.expected_traces import ExpectedTraces
 from tftracer.capture.frame_names import FrameNames
 from tftracer.capture.gc_pauses import GcPauses
-from tftracer.capture.slow_steps import FUNCTIONS, SlowStep
+from tftracer.capture.slow_steps import SlowStep
 from tftracer.capture.stall_causes import Evidence, cause_of
 from tftracer.capture.stall_periods import StallPeriods
 from tftracer.capture.watched_step import WatchedStep
@@ -70,7 +70,7 @@ class StallReports:
         stacks, others = watched.folded(self._names, self._threads.names) if watched else ((), ())
         thread = watched.thread if watched else slow.thread
         # Inside a step TensorFlow's threads may call Python functions, which wait for a collection on any thread.
-        collecting = None if slow.inside or thread == FUNCTIONS else thread
+        collecting = None if slow.inside else thread
         gc_s = gc.seconds(collecting, slow.start_ns, slow.end_ns) if gc else 0.0
         host = watched.host if watched else None
         took, expected, limit = slow.end_ns - slow.start_ns, slow.expected_ns * 1e-9, slow.limit_ns * 1e-9

@@ -18,7 +18,7 @@ from typing import Any, Optional
 
 from tftracer.capture.run_identity import DEBUG_WATCHES, REFUSALS
 from tftracer.capture.run_registry import CallSite, RunRegistry
-from tftracer.capture.slow_steps import FUNCTIONS, SlowSteps
+from tftracer.capture.slow_steps import SlowSteps
 from tftracer.capture.thread_time import ThreadTimes
 from tftracer.capture.trace_backlog import TraceBacklog
 from tftracer.capture.trace_requests import Claim, TraceRequests
@@ -147,7 +147,7 @@ class StepQueue:
         site.has_debug_watches = run.refusal == REFUSALS[DEBUG_WATCHES]
         self.add_settled((run, start, end, self._times.outside_before(run, thread, start, end, trace), trace), thread)
 
-    def add_settled(self, step: Settled, thread: int = FUNCTIONS) -> None:
+    def add_settled(self, step: Settled, thread: int) -> None:
         if len(self.settled) >= MAX_EVENTS:
             self.lost += 1
             return

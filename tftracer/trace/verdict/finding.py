@@ -25,7 +25,8 @@ NOTES: dict[str, tuple[Severity, str, str]] = {
         "warning",
         "TensorFlow's profiler recorded only the ops that take long: after a function's first steps it leaves out those that it "
         "has found to be cheap (some microseconds). Their time shows as idle.",
-        "Ask for host_tracer_level=3 where TensorFlow heeds it (2.15 does, 2.21 does not), or trace one of the first steps.",
+        "Trace one of the function's first steps, which are recorded whole. TensorFlow 2.15 records all ops, since the tracer "
+        "asks for them; 2.21 cannot.",
     ),
     "profiler_errors": (
         "warning",
