@@ -117,11 +117,14 @@ KINDS: list[tuple[Callable[[], None], str]] = [
 
 
 def check(stall: Stall, function: str, kind: str) -> None:
-    frame = stall.cause.frame
-    assert frame is not None and (frame.function, frame.file) == (function, __file__), stall
     assert stall.cause.kind == kind, stall
-    assert (stall.end_ns - stall.start_ns) * 1e-9 >= STALL_S and stall.stacks[0].frames[0].file != ""
-    assert stall.thread == "MainThread" and stall.sampled_s > 0
+    assert (stall.end_ns - stall.start_ns) * 1e-9 >= STALL_S and stall.thread == "MainThread"
+    frame = stall.cause.frame
+    if kind == "gc" and frame is None:  # a collection can keep the watch from looking until it is over
+        assert stall.gc_s > 0.5 * (stall.end_ns - stall.start_ns) * 1e-9
+        return
+    assert frame is not None and (frame.function, frame.file) == (function, __file__), stall
+    assert stall.stacks[0].frames[0].file != "" and stall.sampled_s > 0
 
 
 def test_each_kind_is_caught_at_its_first_occurrence_inside_and_between(loop: Loop) -> None:
