@@ -176,13 +176,13 @@ class TracePart:
         """The fields of the table of traces that come out of the trace itself."""
         answers = self.answers
         trace, budget = answers.trace, answers.budget()
-        curves = answers.used.curves
+        curves = answers.memory()["curves"]
         parts = {f"{name}_ns": None if value is None else round(value) for name, value in budget["whole"]["parts_ns"].items()}
         return {
             "origin_at": np.datetime64(self.times.origin_ns, "ns") if trace.n and trace.origin_ns else np.datetime64("NaT", "ns"),
             "source": trace.source,
             "length_ns": trace.duration_ns if trace.n else None,
-            "memory_peak_bytes": curves[0].peak_bytes if curves else None,
+            "memory_peak_bytes": round(curves[0]["peak_bytes"]) if curves else None,
             **parts,
         }
 
