@@ -55,7 +55,9 @@ def test_the_machine_is_blamed_only_if_the_step_had_been_quick_without_it() -> N
     assert cause_of(evidence(stack(MAIN, LOAD), host=hogs, took_s=0.4)).kind == "python"  # 0.12 s of its own is slow as well
     busy_itself = host(run_queue_s=0.28, on_cpu_s=0.12)
     assert cause_of(evidence(stack(MAIN, LOAD), host=busy_itself)).kind == "python"
-    assert cause_of(evidence(stack(MAIN, LOAD), host=host(steal_s=0.58))).kind == "machine"
+    assert cause_of(evidence(stack(MAIN, LOAD), host=host(steal_s=0.58, on_cpu_s=0.3))).kind == "machine"
+    asleep = host(steal_s=0.58, on_cpu_s=0.0)  # nothing was taken from a thread that slept
+    assert cause_of(evidence(stack(MAIN, LOAD, waiting=1.0), host=asleep)).kind == "wait"
     assert cause_of(evidence(stack(MAIN, LOAD), host=host())).kind == "python"
 
 

@@ -29,7 +29,8 @@ class Outcome(NamedTuple):
         """From its first line to the error's."""
         lines = self.errors.splitlines()
         first = lines.index("Traceback (most recent call last):")
-        last = next(number for number, line in enumerate(lines) if number > first and not line.startswith(" "))
+        # An interrupt at a function's first line has an empty line under it.
+        last = next(number for number, line in enumerate(lines) if number > first and line and not line.startswith(" "))
         return "\n".join(lines[first : last + 1])
 
 

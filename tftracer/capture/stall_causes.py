@@ -53,8 +53,10 @@ def _machine(stall: Evidence) -> Cause | None:
     host = stall.host
     if host is None:
         return None
-    stolen = host.steal_s / host.cpus if host.steal_s and host.cpus else 0.0
-    waited, ran = (host.run_queue_s or 0.0) + stolen, max(0.0, (host.on_cpu_s or 0.0) - stolen)
+    on_cpu = host.on_cpu_s or 0.0
+    # Of a thread that sleeps the hypervisor takes nothing: the kernel counts stolen time as the thread's own.
+    stolen = min(host.steal_s / host.cpus, on_cpu) if host.steal_s and host.cpus else 0.0
+    waited, ran = (host.run_queue_s or 0.0) + stolen, on_cpu - stolen
     if waited < HALF * (stall.took_s - stall.expected_s) or max(ran, stall.took_s - waited) > stall.limit_s:
         return None
     return Cause("machine", "", users_frame(stall.stacks), _share(waited, stall.took_s))
