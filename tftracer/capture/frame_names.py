@@ -32,8 +32,8 @@ OURS = str(Path(__file__).parents[1])
 def library_folders() -> tuple[str, ...]:
     """Folders of what the user has not written: Python's own modules, installed packages, tftracer."""
     paths = sysconfig.get_paths()
-    found = {paths.get(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")} | {OURS}
-    return tuple(sorted(path for path in found if path))
+    folders = {paths.get(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")} | {OURS}
+    return tuple(sorted(path for path in folders if path))
 
 
 class FrameNames:
@@ -44,12 +44,12 @@ class FrameNames:
         self._of_code: dict[CodeType, tuple[str, bool]] = {}  # -> owner, is_library
 
     def frame(self, code: CodeType, line: int) -> Frame:
-        known = self._of_code.get(code)
-        if known is None:
+        described = self._of_code.get(code)
+        if described is None:
             if len(self._of_code) >= MAX_CODES:
                 self._of_code.clear()
-            known = self._of_code[code] = (owner_of(code), self.is_library(code.co_filename))
-        return Frame(code.co_filename, line, code.co_name, *known)
+            described = self._of_code[code] = (owner_of(code), self.is_library(code.co_filename))
+        return Frame(code.co_filename, line, code.co_name, *described)
 
     def is_library(self, file: str) -> bool:
         if file.startswith("<"):  # <frozen importlib>, <__array_function__ internals>; but what was typed or a notebook's cell

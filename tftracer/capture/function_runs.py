@@ -155,10 +155,10 @@ class FunctionRuns:
 
     def _ended_site(self, key: Any, identity: FunctionIdentity) -> CallSite | None:
         """The run of a function that is gone: one like it, made anew, goes on with it."""
-        known = self._known.get(identity, [])
-        for position, (called, site) in enumerate(known):
+        alike = self._known.get(identity, [])
+        for position, (called, site) in enumerate(alike):
             if called() is None:
-                known[position] = (weakref.ref(key), site)
+                alike[position] = (weakref.ref(key), site)
                 return site
         return None
 

@@ -185,10 +185,10 @@ def _wrapped_callable_call(original: Callable[..., Any], calls: SessionCalls) ->
 
     @functools.wraps(original)
     def call_it(self: Any, *args: Any, **kwargs: Any) -> Any:
-        known = self.__dict__.get(_OPTIONS)
-        if known is None:
+        call_options = self.__dict__.get(_OPTIONS)
+        if call_options is None:
             return original(self, *args, **kwargs)
-        callable_options, fetches, feeds, options = known
+        callable_options, fetches, feeds, options = call_options
         session, metadata = self._session, kwargs.get("run_metadata")
         call, values = calls.begin(session, fetches, feeds, options, metadata)
         tracing = None if values.options is options else _tracing_callable(self, callable_options, values.options)

@@ -96,10 +96,10 @@ def _disk(stall: Evidence) -> Cause | None:
 def _line(stall: Evidence) -> Cause | None:
     """The user's function that most samples are in. Inside a step that TensorFlow runs, its threads work: no line tells."""
     stacks = [stack for stack in stall.stacks if not (stall.inside and _is_tensorflows(stack))]
-    found = _largest(stacks, lambda stack: _function(_nearest(stack)), sum(stack.seconds for stack in stall.stacks))
-    if found is None or found[1] < HALF:
+    largest = _largest(stacks, lambda stack: _function(_nearest(stack)), sum(stack.seconds for stack in stall.stacks))
+    if largest is None or largest[1] < HALF:
         return None
-    function, share = found
+    function, share = largest
     of_function = [stack for stack in stacks if _function(_nearest(stack)) == function]
     samples, waiting = sum(stack.samples for stack in of_function), sum(stack.waiting_samples for stack in of_function)
     return Cause("wait" if waiting >= HALF * samples else "python", "", users_frame(of_function), share)

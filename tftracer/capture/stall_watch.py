@@ -228,11 +228,11 @@ class StallWatch:
             self._interval.restore()
 
     def _report(self) -> None:
-        found = self._steps.found
-        if found:
+        slow_steps = self._steps.found
+        if slow_steps:
             self._close_ended(perf_counter_ns())  # they have ended meanwhile
-        while found:
-            self._reports.report(found.popleft(), self._gc)
+        while slow_steps:
+            self._reports.report(slow_steps.popleft(), self._gc)
         self._reports.request_traces()
 
     def _each_second(self, now_ns: int, allowance: CpuAllowance) -> None:

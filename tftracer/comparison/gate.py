@@ -38,12 +38,12 @@ class Outcome:
 
 def parse_rule(text: str) -> Rule:
     """``FormatError`` says how rules are written."""
-    found = _RULE.fullmatch(text)
-    counts = found is not None and found[1] == "findings"
-    if found is None or bool(found["percent"]) == counts:
+    rule = _RULE.fullmatch(text)
+    counts = rule is not None and rule[1] == "findings"
+    if rule is None or bool(rule["percent"]) == counts:
         raise FormatError(f"{text!r} is no rule. Write {HELP}.")
-    number = float(found["number"])
-    return Rule(text.strip(), found[1].split()[0], found["op"] or "", number if counts else number / 100)
+    number = float(rule["number"])
+    return Rule(text.strip(), rule[1].split()[0], rule["op"] or "", number if counts else number / 100)
 
 
 def judge(comparison: Comparison, rules: Sequence[Rule]) -> list[Outcome]:

@@ -205,8 +205,8 @@ def _edges_of_labels(answers: Answers) -> tuple[Int64, Int64]:
     by_name[trace.name] = by_label[trace.label] = np.arange(trace.n)
     inputs = label_inputs(trace.labels, answers.listed)
     name = codes_in(trace.names, bytes(trace.labels.data), inputs.offset, inputs.size)
-    known = (name >= 0) & ~inputs.control
-    edge = distinct(by_label[inputs.label[known]] * max(trace.n, 1) + by_name[name[known]])
+    is_named = (name >= 0) & ~inputs.control
+    edge = distinct(by_label[inputs.label[is_named]] * max(trace.n, 1) + by_name[name[is_named]])
     used, producer = edge // max(trace.n, 1), edge % max(trace.n, 1)
     kept = producer != used
     return producer[kept], used[kept]

@@ -38,13 +38,13 @@ def load_hosts(job: JobServices, source: SavedSession, path: str) -> bool:
 
 def _steps(source: SavedSession, hosts: list[str]) -> dict[Step, dict[str, TraceRecord]]:
     """Step -> process -> its trace."""
-    found: dict[Step, dict[str, TraceRecord]] = {}
+    records: dict[Step, dict[str, TraceRecord]] = {}
     for run in source.runs():
         host, _, title = run["title"].partition(": ")
         for place, record in enumerate(run["traces"], 1):
             if host in hosts:
-                found.setdefault((title, record["step"] or place), {})[str(hosts.index(host) + 1)] = record
-    return found
+                records.setdefault((title, record["step"] or place), {})[str(hosts.index(host) + 1)] = record
+    return records
 
 
 def _add_step(

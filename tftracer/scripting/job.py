@@ -82,9 +82,9 @@ def job_of(sessions: Sequence[SavedSession]) -> Job:
     ]
     steps: dict[tuple[str, int | None], list[tuple[int, int]]] = defaultdict(list)
     for position, session in enumerate(sessions):
-        found = [(run["title"], record) for run in session.runs() for record in run["traces"]]
-        for title, record in found:
-            if record["step"] is not None or len(found) == 1:
+        titled = [(run["title"], record) for run in session.runs() for record in run["traces"]]
+        for title, record in titled:
+            if record["step"] is not None or len(titled) == 1:
                 steps[title, record["step"]].append((position, record["id"]))
     return Job(processes, [step for step in steps.values() if len(step) > 1])
 

@@ -232,11 +232,11 @@ class Session:
 
     def _run(self, run: int | str) -> Run:
         if isinstance(run, str):
-            found = [each for each in self.source.runs() if each["title"] == run]
-            if not found:
+            matching = [each for each in self.source.runs() if each["title"] == run]
+            if not matching:
                 titles = ", ".join(repr(each["title"][:80]) for each in self.source.runs()[:10])
                 raise UnknownError(f"There is no run {run[:80]!r}. The runs: {titles or 'none'}.")
-            return found[0]
+            return matching[0]
         return self.source.run(run)
 
     # --------------------------------------------------------------------------------------------------------- closing

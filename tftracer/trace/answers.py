@@ -222,8 +222,8 @@ def timeline(
     order = laid_out.order
     start = trace.start[order]
     duration = trace.end[order] - start
-    known = trace.scheduled[order] != UNKNOWN_TIME
-    delay = np.where(known, start - trace.scheduled[order], -1)
+    is_scheduled = trace.scheduled[order] != UNKNOWN_TIME
+    delay = np.where(is_scheduled, start - trace.scheduled[order], -1)
     wide = duration.max(initial=0) >= 1 << 32
     return {
         "trace_id": trace_id,

@@ -90,21 +90,21 @@ class TracePart:
 
     def ops(self, by: By) -> Part:
         trace = self.answers.trace
-        found = ops.op_table(trace, by, self.answers.work, _ALL)
+        table = ops.op_table(trace, by, self.answers.work, _ALL)
         columns: Columns = {
-            "key": lambda: _named(found),
-            "op": lambda: Coded(found.op, trace.ops),
-            "device": lambda: Coded(found.device, [device.name for device in trace.devices]),
-            "count": lambda: found.count,
-            "total_ns": lambda: _whole(found.total_ns),
-            "self_ns": lambda: found.self_ns,
-            "max_ns": lambda: _whole(found.max_ns),
-            "host_ns": lambda: _whole(found.total_ns - found.device_ns),
-            "device_ns": lambda: _whole(found.device_ns),
-            "delay_ns": lambda: np.ma.masked_array(_whole(found.delay_ns), found.delay_ns == UNKNOWN_TIME),
-            "longest_node": lambda: found.node,
+            "key": lambda: _named(table),
+            "op": lambda: Coded(table.op, trace.ops),
+            "device": lambda: Coded(table.device, [device.name for device in trace.devices]),
+            "count": lambda: table.count,
+            "total_ns": lambda: _whole(table.total_ns),
+            "self_ns": lambda: table.self_ns,
+            "max_ns": lambda: _whole(table.max_ns),
+            "host_ns": lambda: _whole(table.total_ns - table.device_ns),
+            "device_ns": lambda: _whole(table.device_ns),
+            "delay_ns": lambda: np.ma.masked_array(_whole(table.delay_ns), table.delay_ns == UNKNOWN_TIME),
+            "longest_node": lambda: table.node,
         }
-        return self._part(len(found.key), columns)
+        return self._part(len(table.key), columns)
 
     # ------------------------------------------------------------------------------------------------------- tensors
 
@@ -120,9 +120,9 @@ class TracePart:
 
         def described(which: int) -> Callable[[], Values]:
             def read() -> Values:
-                known: dict[bytes, tuple[str, str]] = {}
+                seen: dict[bytes, tuple[str, str]] = {}
                 if not shapes:
-                    shapes.extend(outputs.described(number, known) for number in output.tolist())
+                    shapes.extend(outputs.described(number, seen) for number in output.tolist())
                 return [shape[which] for shape in shapes]
 
             return read
@@ -147,16 +147,16 @@ class TracePart:
 
     def transfers(self) -> Part:
         trace, times = self.answers.trace, self.times
-        found = transfers(trace)
-        duration = times.end[found.node] - times.start[found.node]
+        moved = transfers(trace)
+        duration = times.end[moved.node] - times.start[moved.node]
         order = np.argsort(-duration, kind="stable")
-        node, link, label = found.node[order], found.link[order], trace.label[found.node[order]]
+        node, link, label = moved.node[order], moved.link[order], trace.label[moved.node[order]]
         columns: Columns = {
             "node": lambda: node,
-            "tensor": lambda: [found.tensors[code].tensor for code in label.tolist()],
+            "tensor": lambda: [moved.tensors[code].tensor for code in label.tolist()],
             "op": lambda: Coded(trace.op[node], trace.ops),
-            "source": lambda: Coded(link, [source for source, _ in found.links]),
-            "destination": lambda: Coded(link, [destination for _, destination in found.links]),
+            "source": lambda: Coded(link, [source for source, _ in moved.links]),
+            "destination": lambda: Coded(link, [destination for _, destination in moved.links]),
             "bytes": lambda: trace.bytes_moved[node],
             "start_ns": lambda: times.start[node],
             "dur_ns": lambda: duration[order],
@@ -164,11 +164,11 @@ class TracePart:
         return self._part(len(node), columns)
 
     def sentences(self) -> Part:
-        found = self.answers.verdict()["sentences"]
-        columns: Columns = {"place": lambda: np.arange(1, len(found) + 1)}
+        verdict = self.answers.verdict()["sentences"]
+        columns: Columns = {"place": lambda: np.arange(1, len(verdict) + 1)}
         for name in ("code", "text", "advice", "share"):
-            columns[name] = lambda name=name: [sentence[name] for sentence in found]  # type: ignore[misc,literal-required]
-        return self._part(len(found), columns)
+            columns[name] = lambda name=name: [sentence[name] for sentence in verdict]  # type: ignore[misc,literal-required]
+        return self._part(len(verdict), columns)
 
     # -------------------------------------------------------------------------------------------------------- traces
 

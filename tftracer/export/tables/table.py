@@ -114,9 +114,9 @@ def _series(pandas: Any, column: Array) -> Any:
     if column.dtype == object:
         return pandas.Categorical(column)
     if isinstance(column, np.ma.MaskedArray):
-        known = "Int64" if column.dtype.kind == "i" else "Float64"
+        dtype = "Int64" if column.dtype.kind == "i" else "Float64"
         return (
-            pandas.array(column.filled(0), dtype=known) if not column.mask.any() else pandas.array(column.tolist(), dtype=known)
+            pandas.array(column.filled(0), dtype=dtype) if not column.mask.any() else pandas.array(column.tolist(), dtype=dtype)
         )
     return column
 
@@ -138,9 +138,9 @@ def _masked(values: Values, dtype: Any) -> Array:
     if isinstance(values, (np.ndarray, Coded)):
         column: Array = np.ma.asarray(values).astype(dtype)
         return column
-    known = [value is not None for value in values]
-    filled = np.array([value if is_known else 0 for value, is_known in zip(values, known)], dtype)
-    return np.ma.masked_array(filled, ~np.array(known, bool))
+    has_value = [value is not None for value in values]
+    filled = np.array([value if is_known else 0 for value, is_known in zip(values, has_value)], dtype)
+    return np.ma.masked_array(filled, ~np.array(has_value, bool))
 
 
 def joined(field: Field, parts: Sequence[Array]) -> Array:
@@ -161,6 +161,6 @@ def nanoseconds(seconds: Sequence[float | None]) -> list[int | None]:
 def moments(seconds: Sequence[float | None] | Array) -> Array:
     """``datetime64[ns]`` of epoch seconds, to the microsecond (a double holds no more); NaT where not known, or 0."""
     given = np.array([np.nan if value is None else value for value in seconds], np.float64)
-    known = (given > 0) & (given < 9e9)
-    micro = np.where(known, np.rint(np.where(known, given, 0) * 1e6), 0).astype(np.int64)
-    return np.where(known, (micro * 1000).astype("datetime64[ns]"), np.datetime64("NaT", "ns"))
+    is_valid = (given > 0) & (given < 9e9)
+    micro = np.where(is_valid, np.rint(np.where(is_valid, given, 0) * 1e6), 0).astype(np.int64)
+    return np.where(is_valid, (micro * 1000).astype("datetime64[ns]"), np.datetime64("NaT", "ns"))

@@ -67,10 +67,10 @@ def one_stall(model: SessionModel, stall_id: int) -> contract.Stall:
 
 def gaps(model: SessionModel, run_id: int, sampling: bool) -> contract.GapProfile:
     model.run(run_id)
-    known = model.slow.gaps.get(run_id)
+    profile = model.slow.gaps.get(run_id)
     if sampling:
-        return {**(known or no_gaps(run_id, "sampling", "")), "state": "sampling"}
-    return known or no_gaps(run_id, "none", NEVER_SAMPLED)
+        return {**(profile or no_gaps(run_id, "sampling", "")), "state": "sampling"}
+    return profile or no_gaps(run_id, "none", NEVER_SAMPLED)
 
 
 def _complete(model: SessionModel, run_id: int) -> list[contract.Stall]:

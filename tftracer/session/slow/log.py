@@ -190,5 +190,5 @@ class SlowLog:
 
     def periods_of(self, run_id: int) -> list[contract.Period]:
         """What takes the most time of a step on average first."""
-        found = [period for (owner, *_), period in self.periods.items() if owner == run_id]
-        return sorted(found, key=lambda period: -period["duration_s"] / period["every"])
+        of_run = [period for (owner, *_), period in self.periods.items() if owner == run_id]
+        return sorted(of_run, key=lambda period: -period["duration_s"] / period["every"])

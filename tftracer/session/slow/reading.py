@@ -57,8 +57,8 @@ def _lines(given: Any) -> list[CodeLine]:
 
 
 def _read(fields: Fields, given: Any) -> dict[str, Any]:
-    known = table(given)
-    return {name: read(known.get(name)) for name, read in fields.items()}
+    values = table(given)
+    return {name: read(values.get(name)) for name, read in fields.items()}
 
 
 LINE: Fields = {

@@ -18,10 +18,10 @@ SHOWN, LISTED = 5, 100
 
 def slow_steps(source: SessionSource, run_id: int) -> dict[str, Any]:
     """JSON-serializable: how many slow steps, the periods, the longest ones, and the lines of the time between steps."""
-    found, gaps = source.run_stalls(run_id), source.gaps(run_id)
-    longest = sorted(found["stalls"], key=lambda stall: -stall["duration_s"])[:LISTED]
-    known = gaps if gaps["state"] == "ready" else None
-    return {"count": found["count"], "periods": found["periods"], "longest": longest, "between_steps": known}
+    slow, gaps = source.run_stalls(run_id), source.gaps(run_id)
+    longest = sorted(slow["stalls"], key=lambda stall: -stall["duration_s"])[:LISTED]
+    between = gaps if gaps["state"] == "ready" else None
+    return {"count": slow["count"], "periods": slow["periods"], "longest": longest, "between_steps": between}
 
 
 def render(run: dict[str, Any]) -> str:

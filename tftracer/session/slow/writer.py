@@ -64,9 +64,9 @@ class SlowWriter:
         message, store = messages.period_message(period), self._store
         key = key_of(message)
         with store.lock:
-            known = store.model.slow.periods.get(key)
-        if known and known["every"] == message["every"]:  # it came again, or did not
-            message["times"] = known["times"] + 1 if period.occurrences else known["times"]
+            earlier = store.model.slow.periods.get(key)
+        if earlier and earlier["every"] == message["every"]:  # it came again, or did not
+            message["times"] = earlier["times"] + 1 if period.occurrences else earlier["times"]
         if not period.occurrences:
             message["next_step"] = None
         older, self._periods[key] = self._periods.get(key, 0), store.put_period(message)

@@ -118,8 +118,8 @@ def launch_of(trace: Trace) -> Int32:
     if not len(kernels) or not len(hosts):
         return result
     code = _base_codes(trace, kernels, hosts)
-    known = code >= 0
-    kernels, code = kernels[known], code[known]
+    has_device = code >= 0
+    kernels, code = kernels[has_device], code[has_device]
     order = np.lexsort((trace.start[hosts], trace.name[hosts]))
     hosts = hosts[order]
     stride = trace.duration_ns + 1

@@ -121,9 +121,9 @@ def _lies_in(text: str, place: str, taken: set[str]) -> bool:
 
 def _replaced(name: str) -> tuple[str, bool]:
     """(the op that an op of the optimizer's stands for, whether it is one of several)."""
-    found = _OPTIMIZED.fullmatch(name)
-    if found:
-        return found["scope"] + found["name"], bool(found["leaf"])
+    optimized = _OPTIMIZED.fullmatch(name)
+    if optimized:
+        return optimized["scope"] + optimized["name"], bool(optimized["leaf"])
     return name.removesuffix(_COMPOSED), False
 
 

@@ -164,8 +164,8 @@ class Modules:
 
     def name_of(self, program: int, module: str, hlo_op: str, op_name: str = "") -> str:
         """A node's name: the HLO op in the scope of the framework's op that it comes from, else in that of its module."""
-        known = self.module(program, module)
-        scope = (known.op_name(hlo_op) if known else "") or op_name or module
+        hlo_module = self.module(program, module)
+        scope = (hlo_module.op_name(hlo_op) if hlo_module else "") or op_name or module
         return f"{scope}/{hlo_op}" if scope else hlo_op
 
 

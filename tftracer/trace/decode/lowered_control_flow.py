@@ -26,11 +26,11 @@ def lowered(
     its variable or result in ``read_by``.
     """
     parts: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
-    found: dict[str, tuple[str, list[str]]] = {}
+    lowered: dict[str, tuple[str, list[str]]] = {}
     for name in names:
         inlined, of = _INPUT.fullmatch(name), _LOWERED.fullmatch(name)
         if inlined and ops.get(inlined["place"]):
-            found[name] = ("Identity", [])
+            lowered[name] = ("Identity", [])
         elif of and (place := _branch_or_loop(of["path"], ops)):
             parts[place, of["path"][len(place) + 1 :]].append((int(of["number"]), name))
     for (place, part), numbered in parts.items():
@@ -38,8 +38,8 @@ def lowered(
         of_kind = _of_branch if ops[place].endswith("If") else _of_loop
         reads = of_kind(place, part, each, parts, read_by, variable, result)
         op = _op(part, ops[place].endswith("If"))
-        found.update((name, (op, one)) for name, one in zip(each, reads))
-    return found
+        lowered.update((name, (op, one)) for name, one in zip(each, reads))
+    return lowered
 
 
 def _branch_or_loop(path: str, ops: Mapping[str, str]) -> str:
@@ -86,10 +86,10 @@ def _of_loop(
 
 
 def _numbered(place: str, kind: str, read_by: Mapping[str, list[str]]) -> list[list[str]]:
-    found: list[list[str]] = []
-    while (reads := read_by.get(f"{place}{kind}{len(found)}")) is not None:
-        found.append(reads)
-    return found
+    numbered: list[list[str]] = []
+    while (reads := read_by.get(f"{place}{kind}{len(numbered)}")) is not None:
+        numbered.append(reads)
+    return numbered
 
 
 def _one_each(reads: list[list[str]], each: list[str]) -> list[list[str]]:

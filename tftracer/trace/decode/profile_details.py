@@ -82,13 +82,13 @@ class ProfileDetails:
     def _stats(self, plane: Plane, row: int) -> dict[str, str]:
         events = plane.events
         kind = plane.stats_of_kind(int(events.kind[row])) if int(events.kind[row]) in plane.metadata else {}
-        found = {name: str(value) for name, value in kind.items()}
+        stats = {name: str(value) for name, value in kind.items()}
         raw = events.raw[int(events.stats[row]) : int(events.end[row])]
         for one in fields(raw, 0, len(raw)):
             if one.number == EVENT_STATS and one.wire == LEN:
                 stat = plane_messages()["Stat"].FromString(raw[one.offset : one.offset + one.size])
-                found[plane.stat_names.get(stat.metadata_id, "")] = str(value_of(stat, plane.stat_names))[:MAX_TEXT]
-        return found
+                stats[plane.stat_names.get(stat.metadata_id, "")] = str(value_of(stat, plane.stat_names))[:MAX_TEXT]
+        return stats
 
 
 def _told(name: str, text: str) -> Iterator[tuple[str, str]]:

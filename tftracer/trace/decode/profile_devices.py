@@ -56,8 +56,8 @@ class Launches:
     def _joined(self, plane: Plane) -> tuple[Int64, Int64]:
         rows, stat = having(plane, "correlation_id")
         at = np.minimum(np.searchsorted(self.correlation, stat.number), len(self.correlation) - 1)
-        known = self.correlation[at] == stat.number
-        return rows[known], self.rows[at[known]]
+        is_same = self.correlation[at] == stat.number
+        return rows[is_same], self.rows[at[is_same]]
 
     def by_device(self, space: Space) -> list[tuple[str, Int64]]:
         """(device, the host's events that put work on it)."""

@@ -30,8 +30,8 @@ def executed(trace: Trace) -> dict[str, tuple[str, str]]:
     hosts = [code for code, device in enumerate(trace.devices) if device.kind in kinds and device.name != TF_DATA]
     rows = np.flatnonzero(np.isin(trace.device, hosts) & trace.counted)
     pairs = np.unique(trace.device[rows].astype(np.int64) << 32 | trace.name[rows])
-    found: dict[str, tuple[str, str]] = {}
+    named: dict[str, tuple[str, str]] = {}
     for pair in pairs.tolist():
         name = trace.names[pair & 0xFFFFFFFF]
-        found.setdefault(without_numbers(name), (name, trace.devices[pair >> 32].name))
-    return found
+        named.setdefault(without_numbers(name), (name, trace.devices[pair >> 32].name))
+    return named

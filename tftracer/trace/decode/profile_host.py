@@ -72,15 +72,15 @@ def add_host(
     if (owner == Owner.INPUT).any():
         device[owner == Owner.INPUT] = nodes.device(INPUT)
     added = nodes.add(plane, place, rows, device=device, name=ops.name(rows), op=ops.op(rows), outside=owner == Owner.OTHER)
-    found = HostNodes(rows, added, ops.name(rows))
-    asynchronous = _add_asynchronous(nodes, plane, place, owners, found)
+    host_nodes = HostNodes(rows, added, ops.name(rows))
+    asynchronous = _add_asynchronous(nodes, plane, place, owners, host_nodes)
     if len(staged):
         path, stage, apart = stages.name(staged), stages.op(staged), owners.apart(staged)
         stage_nodes = nodes.add(plane, place, staged, device=nodes.device(INPUT), name=path, op=stage, outside=apart)
-        found.waits += _stage_waits(plane, staged, stage_nodes)
-        found.waits += _op_waits(plane, staged, stage_nodes, found, asynchronous)
+        host_nodes.waits += _stage_waits(plane, staged, stage_nodes)
+        host_nodes.waits += _op_waits(plane, staged, stage_nodes, host_nodes, asynchronous)
     add_host_xla(nodes, plane, place, owners, modules, having(plane, "correlation_id")[0])
-    return found
+    return host_nodes
 
 
 # ------------------------------------------------------------------------------------------------------ asynchronous ops
@@ -129,8 +129,8 @@ def _recorded_otherwise(plane: Plane, started: Int64, end: Int64, name: Int64, o
     stride = max(int(start[known].max()), int(end.max())) - low + 1
     keys = (ops.op_names * stride + (start[known] - low))[order]
     at = np.searchsorted(keys, name * stride + (start[started] - low))
-    found: Bool = np.append(keys, np.iinfo(np.int64).max)[at] <= name * stride + (end - low)
-    return found
+    is_recorded: Bool = np.append(keys, np.iinfo(np.int64).max)[at] <= name * stride + (end - low)
+    return is_recorded
 
 
 def _done(plane: Plane, produced: Stat) -> Int64:

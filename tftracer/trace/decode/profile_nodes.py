@@ -117,8 +117,8 @@ def of_kinds(plane: Plane, *names: str) -> Int64:
 
 def innermost(plane: Plane, outer: Int64, rows: Int64) -> Int64:
     """[rows] which of the events ``outer`` began last on the same line before each began, if it had not ended; -1 for none."""
-    found = _last_before(plane, outer, rows)
-    return np.where((found >= 0) & _reaches(plane, outer, found, rows), found, -1)
+    latest = _last_before(plane, outer, rows)
+    return np.where((latest >= 0) & _reaches(plane, outer, latest, rows), latest, -1)
 
 
 def outermost(plane: Plane, outer: Int64, rows: Int64) -> Int64:
@@ -131,9 +131,9 @@ def outermost(plane: Plane, outer: Int64, rows: Int64) -> Int64:
             : len(order)
         ]
     ]
-    found = innermost(plane, top, rows)
+    within = innermost(plane, top, rows)
     place = np.searchsorted(outer, top)
-    return np.where(found >= 0, place[np.maximum(found, 0)], -1) if len(top) else found
+    return np.where(within >= 0, place[np.maximum(within, 0)], -1) if len(top) else within
 
 
 def _running_end(plane: Plane, order: Int64) -> Int64:

@@ -132,10 +132,10 @@ class Plane:
 
     @functools.cached_property
     def _kinds(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
+        ids: dict[str, list[int]] = {}
         for number, (name, _) in self.kind_names.items():
-            found.setdefault(name, []).append(number)
-        return found
+            ids.setdefault(name, []).append(number)
+        return ids
 
     def kind_name(self, kind: int) -> str:
         return self.kind_names.get(kind, ("", ""))[0]

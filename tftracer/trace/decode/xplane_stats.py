@@ -76,10 +76,10 @@ def texts(stat: Stat) -> tuple[Int64, list[str]]:
 
 def stats_of(plane: Plane, rows: Int64, names: Sequence[str]) -> dict[str, Stat]:
     """The named stats of the events ``rows`` (ascending)."""
-    found = {name: Stat.missing(plane, len(rows)) for name in names}
-    ids = {number: found[name] for number, name in plane.stat_names.items() if name in found}
+    stats = {name: Stat.missing(plane, len(rows)) for name in names}
+    ids = {number: stats[name] for number, name in plane.stat_names.items() if name in stats}
     if not ids or not len(rows):
-        return found
+        return stats
     events = plane.events
     for block, window, low, high in blocks(events.raw, events.stats[rows], events.end[rows]):
         for one in walk(window, low, high):
@@ -87,7 +87,7 @@ def stats_of(plane: Plane, rows: Int64, names: Sequence[str]) -> dict[str, Stat]
             if len(which):
                 stat = one.offset[which]
                 _read_stats(window, stat, stat + one.size[which], one.row[which] + block.start, ids)
-    return found
+    return stats
 
 
 def _read_stats(window: Window, start: Int64, end: Int64, owner: Int64, ids: dict[int, Stat]) -> None:
@@ -119,14 +119,14 @@ def _mentioning(events: Events, number: int) -> Int64:
     """The events with the bytes of a metadata_id of this number in their stats: all that have the stat, and few others."""
     wanted = np.frombuffer(bytes([METADATA_ID << 3 | VARINT]) + varint(number & (1 << 64) - 1), np.uint8)
     text = np.frombuffer(events.raw, np.uint8)
-    found = []
+    candidates = []
     for low in range(0, max(len(text) - len(wanted) + 1, 0), _SEARCHED):
         high = min(low + _SEARCHED, len(text) - len(wanted) + 1)
         there = text[low:high] == wanted[0]
         for place in range(1, len(wanted)):
             there &= text[low + place : high + place] == wanted[place]
-        found.append(np.flatnonzero(there) + low)
-    places = np.concatenate([np.zeros(0, np.int64), *found])
+        candidates.append(np.flatnonzero(there) + low)
+    places = np.concatenate([np.zeros(0, np.int64), *candidates])
     tag = np.uint8(EVENT_STATS << 3 | LEN)
     places = places[places > 3]
     places = places[(text[places - 2] == tag) | (text[places - 3] == tag) | (text[places - 4] == tag)]  # by the stat's length

@@ -44,8 +44,8 @@ def gaps_of(trace: Trace, group: Group, is_step: bool) -> Gaps | None:
     work = work[np.argsort(trace.start[work], kind="stable")]
     start, launched = trace.start[work], trace.launched_at[work]
     free = np.maximum.accumulate(np.concatenate([[0 if is_step else start[0]], trace.end[work][:-1]]))
-    known: Bool = (launched != UNKNOWN_TIME) & (start > free)
-    free, start, launched, work_there = free[known], start[known], launched[known], work[known]
+    is_launched: Bool = (launched != UNKNOWN_TIME) & (start > free)
+    free, start, launched, work_there = free[is_launched], start[is_launched], launched[is_launched], work[is_launched]
     ready = np.clip(launched, free, start)
     return Gaps(
         group,

@@ -102,8 +102,10 @@ def _stage(step: Step, holding: Holding, alone: Cover, numbers: dict[str, float]
     ran = (holding.cover & alone).length
     python = step.cover(step.stages.ops & step.python_ops) & alone
     in_python = python.length >= STAGE_PYTHON_SHARE * alone.length
-    told = _began_before(holding, settings) if holding.began_before else _recorded(holding, settings.get(holding.path, {}), ran)
-    text = f"The step waits {duration(alone.length)} ({percent(share)}) for tf.data. {told}"
+    explanation = (
+        _began_before(holding, settings) if holding.began_before else _recorded(holding, settings.get(holding.path, {}), ran)
+    )
+    text = f"The step waits {duration(alone.length)} ({percent(share)}) for tf.data. {explanation}"
     if in_python:
         text += f" A Python function of tf.data runs for {duration(python.length)} of that time."
     if holding.path[1:2] and not any(name == "Prefetch" for name in holding.path):
@@ -121,8 +123,8 @@ def _stage(step: Step, holding: Holding, alone: Cover, numbers: dict[str, float]
 
 
 def _settings(step: Step) -> dict[Path, dict[str, str]]:
-    told = step.host.settings(re.compile(STAGE), SETTINGS) if step.host is not None else {}
-    return {path_of(name): settings for name, settings in told.items()}
+    recorded = step.host.settings(re.compile(STAGE), SETTINGS) if step.host is not None else {}
+    return {path_of(name): settings for name, settings in recorded.items()}
 
 
 def _recorded(holding: Holding, settings: dict[str, str], ran: int) -> str:
