@@ -23,8 +23,9 @@ The path is NumPy and one Python turn for each of its nodes; slack is one turn f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 
@@ -207,25 +208,27 @@ def waits(trace: Trace, path: Path) -> Int64:
 
 
 def _steps(trace: Trace, path: Path) -> list[PathStep]:
-    shown = range(len(path.node))[path.shown]
-    node, wait, why = path.node, waits(trace, path), path.reason
+    node, wait, why = path.node[path.shown], waits(trace, path)[path.shown], path.reason[path.shown]
     steps: list[PathStep] = []
-    for batch in batches(len(shown)):
-        steps.extend(_step(trace, int(node[shown[i]]), float(wait[shown[i]]), int(why[shown[i]])) for i in batch)
+    for batch in batches(len(node)):
+        some = slice(batch.start, batch.stop)
+        steps.extend(_some_steps(trace, node[some], wait[some], why[some]))
     return steps
 
 
-def _step(trace: Trace, node: int, wait: float, why: int) -> PathStep:
-    return {
-        "node": node,
-        "name": trace.names[trace.name[node]],
-        "op": trace.ops[trace.op[node]],
-        "device": trace.devices[trace.device[node]].name,
-        "start_ns": float(trace.start[node]),
-        "end_ns": float(trace.end[node]),
-        "wait_ns": wait,
-        "reason": REASONS[why],
-    }
+def _some_steps(trace: Trace, node: Int64, wait: Int64, why: Int8) -> Iterator[PathStep]:
+    columns = (
+        node.tolist(),
+        trace.names.texts(trace.name[node]),
+        trace.ops.texts(trace.op[node]),
+        [trace.devices[code].name for code in trace.device[node].tolist()],
+        trace.start[node].astype(np.float64).tolist(),
+        trace.end[node].astype(np.float64).tolist(),
+        wait.astype(np.float64).tolist(),
+        [REASONS[code] for code in why.tolist()],
+    )
+    names = ("node", "name", "op", "device", "start_ns", "end_ns", "wait_ns", "reason")
+    return (cast(PathStep, dict(zip(names, row))) for row in zip(*columns))
 
 
 def _by_op(trace: Trace, nodes: Int64, reached: Int64) -> list[OpRow]:
