@@ -24,7 +24,7 @@ from tftracer.session.recorded_stalls import Period, SlowRecord, Stall
 STALL_S = 0.25
 WARM_UP, APART = 40, 4
 #: Of the checkpoint: so that writing it takes much longer than a step.
-BIG = 8_000_000
+BIG = 32_000_000
 GARBAGE = [(number, [number]) for number in range(300_000)]
 VALUES = np.random.default_rng(0).random(60_000)
 LIST = VALUES.tolist()
