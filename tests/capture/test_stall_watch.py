@@ -145,12 +145,18 @@ def test_regular_stalls_and_what_the_host_did_are_told(loop: Loop) -> None:
     loop.warm_up(39)
     steps = []
     for _ in range(3):
-        steps.append(loop.step(collects))
+        steps.append(loop.step(sleeps))
         loop.warm_up(39)
+    loop.step(collects)
     for step in steps:
         loop.stall(step, inside=True)
-    periods = [record for record in loop.records if isinstance(record, Period)]
-    assert [(period.steps, period.occurrences, period.next_step) for period in periods] == [(40, 3, 160)]
+
+    def periods() -> list[Period]:
+        loop.records += loop.queue.slow.take()
+        return [record for record in loop.records if isinstance(record, Period)]
+
+    wait_for(periods)
+    assert [(period.steps, period.occurrences, period.next_step) for period in periods()] == [(40, 3, 160)]
     pauses = [record for record in loop.records if isinstance(record, GcPause)]
     assert pauses and all(pause.end_ns - pause.start_ns >= 1_000_000 for pause in pauses)
     assert any(pause.inside and pause.thread == "MainThread" for pause in pauses)
