@@ -157,7 +157,13 @@ def test_regular_stalls_and_what_the_host_did_are_told(loop: Loop) -> None:
 
     wait_for(periods)
     assert [(period.steps, period.occurrences, period.next_step) for period in periods()] == [(40, 3, 160)]
-    pauses = [record for record in loop.records if isinstance(record, GcPause)]
+
+    def found_pauses() -> list[GcPause]:
+        loop.records += loop.queue.slow.take()
+        return [record for record in loop.records if isinstance(record, GcPause)]
+
+    wait_for(lambda: any(pause.inside for pause in found_pauses()))
+    pauses = found_pauses()
     assert pauses and all(pause.end_ns - pause.start_ns >= 1_000_000 for pause in pauses)
     assert any(pause.inside and pause.thread == "MainThread" for pause in pauses)
 
