@@ -69,6 +69,13 @@ def test_other_stalls_in_between_do_not_hide_it() -> None:
     assert not periods.expected()  # between steps: a trace would show nothing
 
 
+def test_a_garbage_collection_is_of_one_kind_wherever_it_strikes() -> None:
+    periods, run = StallPeriods(), RunHandle("train", (), (), "")
+    lines = [Frame("train.py", 12, "main", "", False), None, Frame("data.py", 3, "load", "", False)]
+    found = [periods.add(stall(run, 40 * number, Cause("gc", "", line, 0.9))) for number, line in enumerate(lines, 1)]
+    assert found[-1] is not None and (found[-1].steps, found[-1].occurrences) == (40, 3)
+
+
 def test_one_that_does_not_come_again_is_taken_back_once() -> None:
     _, periods, run = periods_of([97, 194, 291])
     run.steps = 389

@@ -145,9 +145,8 @@ def test_regular_stalls_and_what_the_host_did_are_told(loop: Loop) -> None:
     loop.warm_up(39)
     steps = []
     for _ in range(3):
-        steps.append(loop.step(sleeps))
+        steps.append(loop.step(collects))
         loop.warm_up(39)
-    loop.step(collects)
     for step in steps:
         loop.stall(step, inside=True)
 
@@ -194,14 +193,14 @@ def test_the_time_between_steps_is_sampled_when_asked(loop: Loop) -> None:
     loop.queue.settle()
     loop.queue.slow.profile_requested.set()
 
-    wait_for(lambda: loop.queue.slow.run_profiled)  # it has begun
-    for _ in range(5):
+    wait_for(lambda: loop.queue.slow.run_profiled)  # it has begun, in the time before the first of these
+    for _ in range(6):
         sleeps()
         loop.step(lambda: time.sleep(0.02))
     loop.watch.stop()  # it hands over what it has
     assert not loop.queue.slow.profile_requested.is_set()
     (profile,) = [record for record in loop.queue.slow.take() if isinstance(record, GapProfile)]
-    assert profile.asked_by_user and profile.steps >= 4 and profile.between_s > profile.inside_s > 0
+    assert profile.asked_by_user and profile.steps >= 5 and profile.between_s > profile.inside_s > 0
     assert profile.run.title == "train" and profile.samples > 10
     stack = profile.stacks[0]
     assert [frame.function for frame in stack.frames].count("sleeps") == 1

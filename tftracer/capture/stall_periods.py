@@ -111,5 +111,7 @@ class StallPeriods:
 
 def _kind_of(cause: Cause) -> object:
     """What stalls of one kind share. Their line may differ from one to the next."""
+    if cause.kind == "gc":  # which strikes any line, or holds the GIL for so long that none is seen
+        return cause.kind
     place = (cause.frame.file, cause.frame.function) if cause.frame else None
     return (cause.name, place) if cause.kind in ("hook", "callback") else place
