@@ -79,12 +79,13 @@ def _complete(model: SessionModel, run_id: int) -> list[contract.Stall]:
     traces = {record["step"]: record["id"] for record in records if record["step"] is not None}
     periods = model.slow.periods_of(run_id)
     host = list(model.slow.marks.get("host", ()))
+    host_at = [mark.at for mark in host]
     return [
         {
             **state.message,
             "trace_id": _trace_of(state.message, traces),
             "every": _period_of(state.message, periods),
-            "evidence": [*state.message["evidence"], *_around(state.message, host)],
+            "evidence": [*state.message["evidence"], *_around(state.message, host, host_at)],
         }
         for state in model.slow.of_run(run_id)
     ]
@@ -95,11 +96,14 @@ def _trace_of(stall: contract.Stall, traces: dict[int, int]) -> int | None:
     return traces.get(stall["step"]) if stall["step"] is not None and stall["where"] == "inside" else None
 
 
-def _around(stall: contract.Stall, host: Sequence[SlowMark]) -> list[str]:
-    """The machine's trouble in the second of a stall that was too short to be measured by itself: evidence, and no cause."""
+def _around(stall: contract.Stall, host: Sequence[SlowMark], host_at: Sequence[float]) -> list[str]:
+    """The machine's trouble in the second of a stall that was too short to be measured by itself: evidence, and no cause.
+
+    ``host_at``: when each of the marks began.
+    """
     if stall["cause"] != "unknown":
         return []
-    at = bisect([mark.at for mark in host], stall["started_at"] + stall["duration_s"]) - 1
+    at = bisect(host_at, stall["started_at"] + stall["duration_s"]) - 1
     mark = host[at] if at >= 0 else None
     return [f"In those seconds: {mark.text}."] if mark and mark.end >= stall["started_at"] else []
 
