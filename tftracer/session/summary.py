@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tftracer.contract.session import Run, Session, TraceRecord
+from tftracer.contract.stalls import GapProfile, StallList
 from tftracer.session.slow import summary as slow_summary
 from tftracer.session.source import SessionSource
 from tftracer.trace import summary as trace_summary
@@ -26,13 +27,14 @@ def summarize(source: SessionSource) -> dict[str, Any]:
 
     That is the newest trace of the run that took the most time. ``trace`` is None and ``verdict`` empty where there is none.
     """
-    session, runs = source.session(), source.runs()
+    session, runs, slow = source.session(), source.runs(), source.all_stalls()
     chosen = _most_telling(runs)
     detail: dict[str, Any] = {"verdict": []}
     if chosen is not None:
         answers = Answers(source.trace_bytes(chosen), source.trace_context(chosen), trace_id=chosen)
         detail = trace_summary.summarize(answers)
-    return {"session": _chosen(session, _SESSION), "runs": [_run(source, run) for run in runs], "trace": chosen, **detail}
+    summaries = [_run(run, slow, source.gaps(run["id"])) for run in runs]
+    return {"session": _chosen(session, _SESSION), "runs": summaries, "trace": chosen, **detail}
 
 
 def render(summary: dict[str, Any]) -> str:
@@ -58,9 +60,10 @@ def _chosen(message: Session | Run | TraceRecord, names: tuple[str, ...]) -> dic
     return {name: value for name, value in message.items() if name in names}
 
 
-def _run(source: SessionSource, run: Run) -> dict[str, Any]:
-    slow = slow_summary.slow_steps(source, run["id"])
-    return {**_chosen(run, _RUN), "slow_steps": slow, "traces": [_trace(trace) for trace in run["traces"]]}
+def _run(run: Run, slow: StallList, gaps: GapProfile) -> dict[str, Any]:
+    """``slow``: of all runs."""
+    slow_steps = slow_summary.slow_steps(run, slow, gaps)
+    return {**_chosen(run, _RUN), "slow_steps": slow_steps, "traces": [_trace(trace) for trace in run["traces"]]}
 
 
 def _trace(trace: TraceRecord) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from tftracer.contract import stalls as contract
@@ -31,6 +32,11 @@ PeriodKey = tuple[int, contract.Place, str]
 
 def key_of(period: contract.Period) -> PeriodKey:
     return period["run_id"], period["where"], period["place"].partition(":")[0]
+
+
+def by_cost(periods: Iterable[contract.Period]) -> list[contract.Period]:
+    """What takes the most time of a step on average first."""
+    return sorted(periods, key=lambda period: -period["duration_s"] / period["every"])
 
 
 @dataclass(frozen=True)
@@ -190,5 +196,4 @@ class SlowLog:
 
     def periods_of(self, run_id: int) -> list[contract.Period]:
         """What takes the most time of a step on average first."""
-        of_run = [period for (owner, *_), period in self.periods.items() if owner == run_id]
-        return sorted(of_run, key=lambda period: -period["duration_s"] / period["every"])
+        return by_cost(period for (owner, *_), period in self.periods.items() if owner == run_id)

@@ -6,9 +6,10 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from tftracer.contract.stalls import Stall
+from tftracer.contract.session import Run
+from tftracer.contract.stalls import GapProfile, Stall, StallList
+from tftracer.session.slow.log import by_cost
 from tftracer.session.slow.texts import lines_text
-from tftracer.session.source import SessionSource
 from tftracer.trace.summary import WIDTH, shortened
 from tftracer.trace.units import duration, percent
 
@@ -16,12 +17,18 @@ from tftracer.trace.units import duration, percent
 SHOWN, LISTED = 5, 100
 
 
-def slow_steps(source: SessionSource, run_id: int) -> dict[str, Any]:
-    """JSON-serializable: how many slow steps, the periods, the longest ones, and the lines of the time between steps."""
-    slow, gaps = source.run_stalls(run_id), source.gaps(run_id)
-    longest = sorted(slow["stalls"], key=lambda stall: -stall["duration_s"])[:LISTED]
-    between = gaps if gaps["state"] == "ready" else None
-    return {"count": slow["count"], "periods": slow["periods"], "longest": longest, "between_steps": between}
+def slow_steps(run: Run, slow: StallList, gaps: GapProfile) -> dict[str, Any]:
+    """JSON-serializable: how many slow steps, the periods, the longest ones, and the lines of the time between steps.
+
+    ``slow``: of all runs.
+    """
+    stalls = [stall for stall in slow["stalls"] if stall["run_id"] == run["id"]]
+    return {
+        "count": run["slow_steps"]["count"],
+        "periods": by_cost(period for period in slow["periods"] if period["run_id"] == run["id"]),
+        "longest": sorted(stalls, key=lambda stall: (-stall["duration_s"], stall["id"]))[:LISTED],
+        "between_steps": gaps if gaps["state"] == "ready" else None,
+    }
 
 
 def render(run: dict[str, Any]) -> str:
