@@ -13,6 +13,7 @@ from typing import Any, cast
 from tftracer.contract.session import RunStatistics, Session, TraceRecord
 from tftracer.session.model import RECENT_STEPS, RunState, SessionModel, TraceState
 from tftracer.session.slow import reading as slow_reading
+from tftracer.session.slow.log import SlowLog
 from tftracer.storage import untrusted
 from tftracer.storage.reader import Reader
 from tftracer.storage.tftrace import (
@@ -31,7 +32,20 @@ from tftracer.storage.tftrace import (
     Record,
     StoredPayload,
 )
-from tftracer.storage.untrusted import count, count_or_none, findings, flag, number, one_of, seconds, text, texts
+from tftracer.storage.untrusted import (
+    Fields,
+    count,
+    count_or_none,
+    fields_of,
+    findings,
+    flag,
+    number,
+    one_of,
+    positive_or_none,
+    seconds,
+    text,
+    texts,
+)
 from tftracer.trace.contents import UNREAD
 from tftracer.trace.model import TraceContext
 
@@ -39,7 +53,7 @@ from tftracer.trace.model import TraceContext
 MAX_RUNS = 100_000
 MAX_TRACES = 1_000_000
 
-Fields = dict[str, Callable[[Any], Any]]
+Applier = Callable[[SessionModel, Record], None]
 
 
 def _short(given: Any) -> str:
@@ -48,10 +62,6 @@ def _short(given: Any) -> str:
 
 def _recent(given: Any) -> list[float]:
     return [seconds(value) for value in untrusted.items(given)[-RECENT_STEPS:]]
-
-
-def _positive(given: Any) -> int | None:
-    return count(given) or None
 
 
 def _positive_number(given: Any) -> float | None:
@@ -107,7 +117,7 @@ STATISTICS_FIELDS: Fields = {
 TRACE_FIELDS: Fields = {
     "id": count,
     "run_id": count,
-    "step": _positive,
+    "step": positive_or_none,
     "started_at": seconds,
     "duration_s": _positive_number,
     "median_s": number,
@@ -139,13 +149,8 @@ CONTEXT_FIELDS: Fields = {
 }
 
 
-def _read(fields: Fields, given: Any) -> dict[str, Any]:
-    table = untrusted.table(given)
-    return {name: read(table.get(name)) for name, read in fields.items()}
-
-
 def read_facts(given: Any) -> Session:
-    return cast(Session, _read(SESSION_FIELDS, given))
+    return cast(Session, fields_of(given, SESSION_FIELDS))
 
 
 def new_facts() -> Session:
@@ -154,11 +159,11 @@ def new_facts() -> Session:
 
 
 def read_statistics(given: Any) -> RunStatistics:
-    return cast(RunStatistics, _read(STATISTICS_FIELDS, given))
+    return cast(RunStatistics, fields_of(given, STATISTICS_FIELDS))
 
 
 def read_trace_record(given: Any) -> TraceRecord:
-    return cast(TraceRecord, {**_read(TRACE_FIELDS, given), **_read_contents(given)})
+    return cast(TraceRecord, {**fields_of(given, TRACE_FIELDS), **_read_contents(given)})
 
 
 def with_sizes(record: TraceRecord, payload: StoredPayload) -> TraceRecord:
@@ -169,7 +174,7 @@ def with_sizes(record: TraceRecord, payload: StoredPayload) -> TraceRecord:
 def _read_contents(given: Any) -> dict[str, Any]:
     """What a trace's record says of its contents. Version 1 said "ready" of traces that nobody had analyzed, and 0 nodes."""
     names = ("nodes", "devices", "findings", "headline", "state")
-    contents = _read({name: TRACE_FIELDS[name] for name in names}, given)
+    contents = fields_of(given, {name: TRACE_FIELDS[name] for name in names})
     if contents["state"] != "broken":
         is_read = contents["nodes"] or contents["findings"] or contents["headline"]
         contents["state"] = "ready" if is_read else "pending"
@@ -180,7 +185,7 @@ def _read_contents(given: Any) -> dict[str, Any]:
 
 
 def read_context(given: Any) -> TraceContext:
-    return TraceContext(**_read(CONTEXT_FIELDS, given))
+    return TraceContext(**fields_of(given, CONTEXT_FIELDS))
 
 
 # --------------------------------------------------------------------------------------------------------------- records
@@ -260,7 +265,7 @@ def _apply_trace(model: SessionModel, record: Record) -> None:
     run, facts = _run_of(model, record), with_sizes(read_trace_record(record.meta), record.payload)
     if run is None or not facts["id"] or facts["id"] in model.traces or len(model.traces) >= MAX_TRACES:
         return
-    model.add_trace(TraceState(facts, read_context(record.meta.get("context")), record.payload, record.end - record.start))
+    model.add_trace(TraceState(facts, read_context(record.meta.get("context")), record.payload, record.size))
 
 
 def _apply_trace_facts(model: SessionModel, record: Record) -> None:
@@ -276,17 +281,20 @@ def _apply_trace_removed(model: SessionModel, record: Record) -> None:
     model.remove_trace(count(record.meta.get("id")))
 
 
-def _apply_slow(model: SessionModel, record: Record) -> None:
-    run = _run_of(model, record)
-    if run:
-        slow_reading.apply(model.slow, record, run.id)
+def _applied_to_run(apply_slow: Callable[[SlowLog, Record, int], None]) -> Applier:
+    def apply_to_run(model: SessionModel, record: Record) -> None:
+        run = _run_of(model, record)
+        if run:
+            apply_slow(model.slow, record, run.id)
+
+    return apply_to_run
 
 
 def _apply_marks(model: SessionModel, record: Record) -> None:
-    slow_reading.apply(model.slow, record, 0)
+    slow_reading.apply_marks(model.slow, record)
 
 
-_APPLIERS: dict[str, Callable[[SessionModel, Record], None]] = {
+_APPLIERS: dict[str, Applier] = {
     SESSION: _apply_session,
     RUN: _apply_run,
     STEPS: _apply_steps,
@@ -294,8 +302,8 @@ _APPLIERS: dict[str, Callable[[SessionModel, Record], None]] = {
     TRACE: _apply_trace,
     TRACE_FACTS: _apply_trace_facts,
     TRACE_REMOVED: _apply_trace_removed,
-    STALL: _apply_slow,
-    PERIOD: _apply_slow,
-    GAPS: _apply_slow,
+    STALL: _applied_to_run(slow_reading.apply_stall),
+    PERIOD: _applied_to_run(slow_reading.apply_period),
+    GAPS: _applied_to_run(slow_reading.apply_gaps),
     MARKS: _apply_marks,
 }

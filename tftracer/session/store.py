@@ -162,7 +162,7 @@ class SessionStore:
         with self.spool.lock:  # so that a rewrite sees both or none
             written = self._append(part)
             with self.lock:
-                self.model.add_trace(TraceState(record, context, written.payload, written.end - written.start))
+                self.model.add_trace(TraceState(record, context, written.payload, written.size))
         self._publish({"type": "trace", "payload": record})
 
     def add_new_trace(self, record: TraceRecord, context: TraceContext, part: NewRecord) -> None:
@@ -237,7 +237,7 @@ class SessionStore:
         with self.spool.lock:  # so that a rewrite sees both or none
             try:
                 written = self._append(part)
-                state = StallState(message, number, written.payload, written.end - written.start)
+                state = StallState(message, number, written.payload, written.size)
             except StorageError:
                 self.spool.write_later(part)
                 state = StallState(message, number, NOWHERE)
@@ -265,7 +265,7 @@ class SessionStore:
             record = self._append(part)
         except StorageError:
             return 0
-        return record.end - record.start
+        return record.size
 
     def _write_or_defer(self, part: NewRecord) -> None:
         """What cannot be written now is written before what comes later."""

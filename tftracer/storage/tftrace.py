@@ -109,6 +109,11 @@ class Record:
     start: int  # where the record begins in its file
     end: int
 
+    @property
+    def size(self) -> int:
+        """Bytes, those of the payload included."""
+        return self.end - self.start
+
 
 def compress(raw: bytes) -> bytes:
     return zstandard.ZstdCompressor(level=_LEVEL).compress(raw)

@@ -18,6 +18,15 @@ MAX_TEXT = 10_000
 MAX_ITEMS = 10_000
 _LARGEST = 1 << 53  # what JSON's numbers hold exactly
 
+#: How each field of a message is read.
+Fields = dict[str, Callable[[Any], Any]]
+
+
+def fields_of(value: Any, fields: Fields) -> dict[str, Any]:
+    """A message's fields, every one of them; keys that it does not have are left out."""
+    given = table(value)
+    return {name: read(given.get(name)) for name, read in fields.items()}
+
 
 def text(value: Any, limit: int = MAX_TEXT) -> str:
     """Text that has a UTF-8 form: half a surrogate pair, which JSON and file names may hold, becomes "?"."""
@@ -50,6 +59,10 @@ def count(value: Any, default: int = 0) -> int:
 
 def count_or_none(value: Any) -> int | None:
     return value if type(value) is int and 0 <= value <= _LARGEST else None
+
+
+def positive_or_none(value: Any) -> int | None:
+    return count(value) or None
 
 
 def one_of(*texts: str) -> Callable[[Any], str]:

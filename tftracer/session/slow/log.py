@@ -152,15 +152,14 @@ class SlowLog:
         if stall_id in self.stalls:
             self.stalls[stall_id] = replace(self.stalls[stall_id], stacks=stacks)
 
-    def add_mark(self, mark: SlowMark) -> bool:
-        """False: it was joined to the one before."""
+    def add_mark(self, mark: SlowMark) -> None:
+        """One that follows another of the same trouble at once is joined to it."""
         marks = self.marks.setdefault(mark.kind, deque(maxlen=MARKS))
         last = marks[-1] if marks else None
         if mark.kind == "host" and last and 0 <= mark.at - last.end < JOINED_S and mark.text.split(" for ")[0] in last.text:
             marks[-1] = last._replace(duration_s=mark.end - last.at)
-            return False
-        marks.append(mark)
-        return True
+        else:
+            marks.append(mark)
 
     def all_marks(self) -> list[SlowMark]:
         """In order of time."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, cast
 
 from tftracer.contract.stalls import CodeLine, GapProfile, Period, Stall, StallStacks
@@ -12,10 +11,20 @@ from tftracer.session.slow.log import MARKS as MAX_MARKS
 from tftracer.session.slow.log import SlowLog, StallState
 from tftracer.session.slow.messages import SlowMark
 from tftracer.storage.reader import unpack_map
-from tftracer.storage.tftrace import GAPS, MARKS, PERIOD, STALL, Record, StoredPayload
-from tftracer.storage.untrusted import count, count_or_none, items, number, one_of, seconds, table, text
-
-Fields = dict[str, Callable[[Any], Any]]
+from tftracer.storage.tftrace import Record, StoredPayload
+from tftracer.storage.untrusted import (
+    Fields,
+    count,
+    count_or_none,
+    fields_of,
+    items,
+    number,
+    one_of,
+    positive_or_none,
+    seconds,
+    table,
+    text,
+)
 
 #: Bytes of a stall's stacks, unpacked: MAX_NODES nodes whose frames have long paths stay far below.
 MAX_STACKS = 8 << 20
@@ -40,10 +49,6 @@ def _length_or_none(given: Any) -> float | None:
     return None if value is None else max(value, 0.0)
 
 
-def _positive(given: Any) -> int | None:
-    return count(given) or None
-
-
 def _name(given: Any) -> str:
     return text(given, 1000)
 
@@ -53,12 +58,7 @@ def _words(given: Any) -> list[str]:
 
 
 def _lines(given: Any) -> list[CodeLine]:
-    return [cast(CodeLine, _read(LINE, item)) for item in items(given)[:MAX_LINES] if isinstance(item, dict)]
-
-
-def _read(fields: Fields, given: Any) -> dict[str, Any]:
-    values = table(given)
-    return {name: read(values.get(name)) for name, read in fields.items()}
+    return [cast(CodeLine, fields_of(item, LINE)) for item in items(given)[:MAX_LINES] if isinstance(item, dict)]
 
 
 LINE: Fields = {
@@ -76,7 +76,7 @@ _CAUSE = one_of("unknown", "gc", "machine", "disk", "hook", "callback", "py_func
 STALL_FIELDS: Fields = {
     "id": count,
     "run_id": count,
-    "step": _positive,
+    "step": positive_or_none,
     "where": _PLACE,
     "started_at": seconds,
     "duration_s": _long,
@@ -131,41 +131,29 @@ FRAME: Fields = {
 # ----------------------------------------------------------------------------------------------------------------- records
 
 
-def apply(log: SlowLog, record: Record, run_id: int) -> None:
-    """Take over what a record says of a run that exists; ``run_id``: its number, 0 for marks."""
-    _APPLIERS[record.type](log, record, run_id)
-
-
-def _apply_stall(log: SlowLog, record: Record, run_id: int) -> None:
-    message = cast(Stall, {**_read(STALL_FIELDS, record.meta), "run_id": run_id})
+def apply_stall(log: SlowLog, record: Record, run_id: int) -> None:
+    """``run_id``, here and below: of a run that exists."""
+    message = cast(Stall, {**fields_of(record.meta, STALL_FIELDS), "run_id": run_id})
     if message["id"] and message["id"] not in log.stalls:
-        log.add(StallState(message, count(record.meta.get("number")), record.payload, record.end - record.start))
+        log.add(StallState(message, count(record.meta.get("number")), record.payload, record.size))
 
 
-def _apply_period(log: SlowLog, record: Record, run_id: int) -> None:
-    period = cast(Period, {**_read(PERIOD_FIELDS, record.meta), "run_id": run_id})
+def apply_period(log: SlowLog, record: Record, run_id: int) -> None:
+    period = cast(Period, {**fields_of(record.meta, PERIOD_FIELDS), "run_id": run_id})
     if period["every"]:
         log.put_period(period)
 
 
-def _apply_gaps(log: SlowLog, record: Record, run_id: int) -> None:
-    log.gaps[run_id] = cast(GapProfile, {**_read(GAP_FIELDS, record.meta), "run_id": run_id})
+def apply_gaps(log: SlowLog, record: Record, run_id: int) -> None:
+    log.gaps[run_id] = cast(GapProfile, {**fields_of(record.meta, GAP_FIELDS), "run_id": run_id})
 
 
-def _apply_marks(log: SlowLog, record: Record, run_id: int) -> None:
+def apply_marks(log: SlowLog, record: Record) -> None:
     for given in items(record.meta.get("marks"))[: 3 * MAX_MARKS]:
         mark = table(given)
         if mark.get("kind") in ("gc", "checkpoint", "host"):
             length = _length_or_none(mark.get("duration_s"))
             log.add_mark(SlowMark(mark["kind"], seconds(mark.get("at")), length, _name(mark.get("text"))))
-
-
-_APPLIERS: dict[str, Callable[[SlowLog, Record, int], None]] = {
-    STALL: _apply_stall,
-    PERIOD: _apply_period,
-    GAPS: _apply_gaps,
-    MARKS: _apply_marks,
-}
 
 
 # ------------------------------------------------------------------------------------------------------------------ stacks
@@ -176,7 +164,7 @@ def read_stacks(payload: StoredPayload) -> StallStacks:
     if payload.raw_size > MAX_STACKS:
         raise FormatError("A slow step's stacks are larger than any that tftracer writes; the file is damaged.")
     given = unpack_map(payload.raw()) if payload.size else {}
-    frames = [_read(FRAME, item) for item in items(given.get("frames"))[:MAX_NODES]]
+    frames = [fields_of(item, FRAME) for item in items(given.get("frames"))[:MAX_NODES]]
     nodes = zip(*(items(given.get(name)) for name in ("parent", "frame", "seconds", "samples")))
     stacks: Any = {"frames": frames, "parent": [], "frame": [], "seconds": [], "samples": []}
     for position, (parent, frame, length, samples) in enumerate(nodes):
