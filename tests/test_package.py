@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import shutil
 import subprocess
 import sys
@@ -22,8 +23,15 @@ def in_a_new_interpreter(code: str) -> str:
 
 
 def test_the_package_asks_for_no_tensorflow_and_nothing_heavy() -> None:
-    names = {requirement.split(">")[0].split("=")[0].strip().lower() for requirement in metadata.requires("tftracer") or []}
+    requirements = metadata.requires("tftracer") or []
+    names = {re.match(r"[\w-]+", requirement)[0].lower() for requirement in requirements if "extra ==" not in requirement}
     assert names == {"tornado", "msgpack", "protobuf", "numpy", "zstandard"}
+
+
+def test_the_extra_for_tables_is_duckdb_alone() -> None:
+    of_the_extra = [line for line in metadata.requires("tftracer") or [] if "extra ==" in line and "tables" in line]
+    extras = [re.match(r"[\w-]+", line)[0] for line in of_the_extra]
+    assert extras == ["duckdb"]
 
 
 def test_importing_it_imports_neither_tensorflow_nor_tornado() -> None:
