@@ -70,8 +70,8 @@ def _ops(comparisons: list[Comparison]) -> str:
     """How many ops were separated, the changed one apart."""
     separated = [[change.key for change in comparison.ops.changes if change.separated] for comparison in comparisons]
     others = np.mean([sum(key != INJECTED for key in keys) for keys in separated])
-    found = np.mean([INJECTED in keys for keys in separated])
-    return f"{others:.2f} other ops of {comparisons[0].ops.compared} separated, {INJECTED!r} in {found:.0%}"
+    injected_share = np.mean([INJECTED in keys for keys in separated])
+    return f"{others:.2f} other ops of {comparisons[0].ops.compared} separated, {INJECTED!r} in {injected_share:.0%}"
 
 
 if __name__ == "__main__":

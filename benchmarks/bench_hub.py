@@ -127,7 +127,7 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-async def page(url: str, known: dict[str, float], wanted: int) -> None:
+async def page(url: str, times: dict[str, float], wanted: int) -> None:
     """The hub's page: notes when it shows all."""
     connection = await websocket_connect(
         HTTPRequest(url.replace("http", "ws", 1) + "api/live", headers={"Authorization": f"Bearer {TOKEN}"}),
@@ -136,9 +136,9 @@ async def page(url: str, known: dict[str, float], wanted: int) -> None:
     while (data := await connection.read_message()) is not None:
         message = json.loads(data)
         if message["type"] == "job" or message["type"] == "job_changes":
-            known["updates"] = known.get("updates", 0) + 1
+            times["updates"] = times.get("updates", 0) + 1
             if len(message["payload"]["processes"]) >= wanted:
-                known.setdefault("all", time.perf_counter())
+                times.setdefault("all", time.perf_counter())
 
 
 def ask_all(url: str) -> None:

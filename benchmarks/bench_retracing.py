@@ -33,20 +33,20 @@ def measure(functions: int, traced: bool) -> list[float]:
         import tftracer
 
         tftracer.hook_inject(start_web_server_on_start=False)
-    found = []
+    resident = []
     for number in range(functions):
         tf.function(lambda x: x * 2.0 + 1.0)(tf.constant(1.0))
         if (number + 1) % (functions // READINGS) == 0:
             gc.collect()
-            found.append(resident_mb())
-    return found
+            resident.append(resident_mb())
+    return resident
 
 
 def in_environment(functions: int, traced: bool) -> list[float]:
     command = [".envs/tf221/bin/python", __file__, "--functions", str(functions), "--measure", "traced" if traced else "plain"]
     settings = {"TF_CPP_MIN_LOG_LEVEL": "3", "TFTRACER_SPOOL_DIR": tempfile.mkdtemp()}
-    found = {**environment(ours=True), **settings}
-    done = subprocess.run(command, cwd=ROOT, env=found, stdout=subprocess.PIPE, check=True, text=True)
+    variables = {**environment(ours=True), **settings}
+    done = subprocess.run(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, check=True, text=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -86,9 +86,9 @@ def training(pairs: int) -> None:
         block()
         for _ in range(pairs):
             order = [watched, block] if random.random() < 0.5 else [block, watched]
-            found = {run: run() for run in order}
+            results = {run: run() for run in order}
             for name, values in ratios.items():
-                values.append(found[watched][name] / found[block][name])
+                values.append(results[watched][name] / results[block][name])
     for name, values in ratios.items():
         print(f"a step's {name}, with the watch against without, {pairs} pairs of {BLOCK} steps: {interval(values)}")
     recorder.close()
@@ -244,13 +244,13 @@ def lines(py_spy: str | None) -> None:
     loop.watch.stop()
     gc.enable()
     profile = next(record for record in loop.queue.slow.take() if isinstance(record, GapProfile))
-    told: collections.Counter[str] = collections.Counter({"gc": profile.gc_s})
+    by_profile: collections.Counter[str] = collections.Counter({"gc": profile.gc_s})
     for stack in profile.stacks:
-        told[part_of([frame.function for frame in stack.frames])] += stack.seconds
+        by_profile[part_of([frame.function for frame in stack.frames])] += stack.seconds
     if spy:
         spy.wait()
     others = spied(report) if report.exists() else None
-    show(truth, told, others, profile)
+    show(truth, by_profile, others, profile)
 
 
 def part_of(functions: list[str]) -> str:
@@ -261,22 +261,25 @@ def part_of(functions: list[str]) -> str:
 
 def spied(report: Path) -> collections.Counter[str]:
     """py-spy's samples between steps."""
-    found: collections.Counter[str] = collections.Counter()
+    samples: collections.Counter[str] = collections.Counter()
     for line in report.read_text().splitlines():
         stack, _, count = line.rpartition(" ")
         functions = [frame.partition(" (")[0] for frame in stack.split(";")]
         if "lines" in functions and "step" not in functions:
-            found[part_of(functions)] += int(count)
-    return found
+            samples[part_of(functions)] += int(count)
+    return samples
 
 
 def show(
-    truth: collections.Counter[str], told: collections.Counter[str], spy: collections.Counter[str] | None, profile: GapProfile
+    truth: collections.Counter[str],
+    by_profile: collections.Counter[str],
+    spy: collections.Counter[str] | None,
+    profile: GapProfile,
 ) -> None:
     whole = truth.pop("(whole)")
     truth["(other)"] = whole - sum(truth.values())
     print(f"lines: {profile.samples} samples, {profile.late_samples} late; clocks say {profile.between_s:.2f} s between steps")
-    sources = {"truth": truth, "profile": told} | ({"py-spy": spy} if spy else {})
+    sources = {"truth": truth, "profile": by_profile} | ({"py-spy": spy} if spy else {})
     print(f"{'part':14}" + "".join(f"{name:>10}" for name in sources))
     shares = {name: {part: counts[part] / sum(counts.values()) for part in truth} for name, counts in sources.items()}
     for part in truth:

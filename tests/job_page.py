@@ -17,11 +17,11 @@ LATE = ("had begun before the request came", "did not answer in time")
 PATIENCE_S = 240.0
 
 
-def wait_for(found: Callable[[], Any], what: object = "") -> Any:
+def wait_for(look: Callable[[], Any], what: object = "") -> Any:
     """What ``found`` returns, as soon as it is true; ``what``, or what it returns, is said if it never is."""
     end = time.monotonic() + PATIENCE_S
-    while not (value := found()):
-        assert time.monotonic() < end, f"waited in vain for {what() if callable(what) else what or found}"
+    while not (value := look()):
+        assert time.monotonic() < end, f"waited in vain for {what() if callable(what) else what or look}"
         time.sleep(0.02)  # what is waited for happens in other processes, which tell nobody
     return value
 

@@ -19,10 +19,10 @@ def failures() -> list[BaseException]:
 
 @pytest.fixture
 def pauses(failures: list[BaseException]) -> Iterator[GcPauses]:
-    found = GcPauses({}, failures.append)
-    found.install()
-    yield found
-    found.remove()
+    installed = GcPauses({}, failures.append)
+    installed.install()
+    yield installed
+    installed.remove()
 
 
 def garbage() -> list[object]:

@@ -28,9 +28,9 @@ def evidence(*stacks: FoldedStack, inside: bool = False, **more: Any) -> Evidenc
     return Evidence(inside=inside, stacks=stacks, **given)
 
 
-def host(**known: Any) -> HostChange:
+def host(**values: Any) -> HostChange:
     nothing = dict.fromkeys(HostChange.__annotations__)
-    return HostChange(**(nothing | {"seconds": 0.3, "cpus": 2} | known))
+    return HostChange(**(nothing | {"seconds": 0.3, "cpus": 2} | values))
 
 
 def test_the_users_nearest_line_is_named_not_the_librarys() -> None:

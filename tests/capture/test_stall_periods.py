@@ -36,13 +36,13 @@ def stall(run: RunHandle, step: int, cause: Cause = UNKNOWN, inside: bool = True
 
 def periods_of(steps: list[int], cause: Cause = UNKNOWN, inside: bool = True) -> tuple[list[Period], StallPeriods, RunHandle]:
     periods, run = StallPeriods(), RunHandle("train", (), (), "")
-    found = [period for step in steps if (period := periods.add(stall(run, step, cause, inside)))]
-    return found, periods, run
+    reported = [period for step in steps if (period := periods.add(stall(run, step, cause, inside)))]
+    return reported, periods, run
 
 
 def test_it_is_found_at_the_third_and_the_next_is_told() -> None:
-    found, periods, _ = periods_of([97, 194])
-    assert not found and not periods.expected()
+    reported, periods, _ = periods_of([97, 194])
+    assert not reported and not periods.expected()
     (period,), periods, _ = periods_of([97, 194, 291])
     assert (period.steps, period.occurrences, period.last_step, period.next_step) == (97, 3, 291, 388)
     assert abs(period.median_s - 0.31) < 1e-9
@@ -51,29 +51,29 @@ def test_it_is_found_at_the_third_and_the_next_is_told() -> None:
 
 
 def test_distances_may_differ_a_little_and_more_steps_are_expected_then() -> None:
-    found, periods, _ = periods_of([100, 200, 301, 399, 500])
-    assert found[-1].steps == 100 and found[-1].occurrences == 5
+    reported, periods, _ = periods_of([100, 200, 301, 399, 500])
+    assert reported[-1].steps == 100 and reported[-1].occurrences == 5
     (expected,) = periods.expected()
     assert expected.first < 600 <= expected.last and expected.last - expected.first <= 4
 
 
 def test_other_stalls_in_between_do_not_hide_it() -> None:
     periods, run = StallPeriods(), RunHandle("train", (), (), "")
-    found = []
+    reported = []
     for step in range(1, 1000):
         if step % 97 == 0:
-            found.append(periods.add(stall(run, step, CHECKPOINT, inside=False)))
+            reported.append(periods.add(stall(run, step, CHECKPOINT, inside=False)))
         elif step in (130, 177, 560, 603):
             assert periods.add(stall(run, step)) is None
-    assert found[-1] is not None and (found[-1].steps, found[-1].cause) == (97, CHECKPOINT)
+    assert reported[-1] is not None and (reported[-1].steps, reported[-1].cause) == (97, CHECKPOINT)
     assert not periods.expected()  # between steps: a trace would show nothing
 
 
 def test_a_garbage_collection_is_of_one_kind_wherever_it_strikes() -> None:
     periods, run = StallPeriods(), RunHandle("train", (), (), "")
     lines = [Frame("train.py", 12, "main", "", False), None, Frame("data.py", 3, "load", "", False)]
-    found = [periods.add(stall(run, 40 * number, Cause("gc", "", line, 0.9))) for number, line in enumerate(lines, 1)]
-    assert found[-1] is not None and (found[-1].steps, found[-1].occurrences) == (40, 3)
+    reported = [periods.add(stall(run, 40 * number, Cause("gc", "", line, 0.9))) for number, line in enumerate(lines, 1)]
+    assert reported[-1] is not None and (reported[-1].steps, reported[-1].occurrences) == (40, 3)
 
 
 def test_one_that_does_not_come_again_is_taken_back_once() -> None:
@@ -88,9 +88,9 @@ def test_one_that_does_not_come_again_is_taken_back_once() -> None:
 
 
 def test_one_that_changes_is_found_anew() -> None:
-    found, _, _ = periods_of([97, 194, 291, 341, 391, 441, 491])
-    assert [(period.steps, period.occurrences) for period in found if period.occurrences][-1] == (50, 4)
-    assert any(period.occurrences == 0 and period.steps == 97 for period in found)
+    reported, _, _ = periods_of([97, 194, 291, 341, 391, 441, 491])
+    assert [(period.steps, period.occurrences) for period in reported if period.occurrences][-1] == (50, 4)
+    assert any(period.occurrences == 0 and period.steps == 97 for period in reported)
 
 
 def test_stalls_at_random_are_seldom_called_regular() -> None:
@@ -101,11 +101,11 @@ def test_stalls_at_random_are_seldom_called_regular() -> None:
         for _ in range(12):
             step += 20 + int(source.expovariate(1 / 150))
             steps.append(step)
-        found, _, _ = periods_of(steps)
-        alarms += any(period.occurrences >= 4 for period in found)
+        reported, _, _ = periods_of(steps)
+        alarms += any(period.occurrences >= 4 for period in reported)
     assert alarms <= series * 0.02
 
 
 def test_close_steps_are_uneven_and_not_regular() -> None:
-    found, _, _ = periods_of([50, 53, 56, 59, 62])
-    assert not found
+    reported, _, _ = periods_of([50, 53, 56, 59, 62])
+    assert not reported

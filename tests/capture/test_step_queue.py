@@ -105,8 +105,8 @@ def test_a_session_that_is_opened_while_others_are_looked_at_is_active() -> None
 
     class Open: ...
 
-    found, opened = step_queue.StepQueue(), Open()
-    session = Session(lambda: found.opened(opened, step_queue.SessionFacts()))
-    found.opened(session, step_queue.SessionFacts())
-    found.active()
-    assert found.active()
+    queue, opened = step_queue.StepQueue(), Open()
+    session = Session(lambda: queue.opened(opened, step_queue.SessionFacts()))
+    queue.opened(session, step_queue.SessionFacts())
+    queue.active()
+    assert queue.active()

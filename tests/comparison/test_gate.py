@@ -36,8 +36,8 @@ def sessions(step: float, ops: Mapping[str, float] | None = None, count: int = 8
 
 
 def outcome(comparison: Comparison, rule: str) -> Outcome:
-    (found,) = judge(comparison, [parse_rule(rule)])
-    return found
+    (judged,) = judge(comparison, [parse_rule(rule)])
+    return judged
 
 
 def test_pass_fail_and_inconclusive() -> None:
@@ -89,13 +89,13 @@ def test_small_changes_of_ops_are_below_the_floors() -> None:
 def test_three_sessions_a_side_separate_no_op() -> None:
     comparison = compare("train", sessions(3e6, {"MatMul": 1e6}, count=3), sessions(3e6, {"MatMul": 2e6}, count=3))
     (change,) = comparison.ops.changes
-    assert not change.separated and not comparison.ops.told
+    assert not change.separated and not comparison.ops.enough_sessions
     assert "takes 4 sessions a side" in text.as_text(comparison)
 
 
 def test_chance_separates_few_ops_of_eight_sessions() -> None:
     ops = compare("train", sessions(3e6, {str(i): 1e6 for i in range(59)}), sessions(3e6, {"1": 1e6})).ops
-    assert ops.told and ops.by_chance < 0.01
+    assert ops.enough_sessions and ops.by_chance < 0.01
 
 
 def test_other_machines_are_a_warning() -> None:

@@ -54,9 +54,9 @@ def trace_on_all(page: Page, whom: str = "all ranks", size: int = SIZE) -> Locat
     traces = page.get_by_role("region", name="Steps traced together").get_by_role("listitem")
     newest = traces.first
     for _ in range(REQUESTS):
-        known = traces.count()
+        earlier = traces.count()
         page.get_by_role("button", name=f"Trace a step on {whom}").click()
-        expect(traces).to_have_count(known + 1)
+        expect(traces).to_have_count(earlier + 1)
         expect(newest).to_contain_text(re.compile(r"\d of \d ranks"))
         said = newest.inner_text()
         if not any(words in said for words in LATE):

@@ -51,11 +51,11 @@ def reader(reading: Page, gallery: str) -> TracePage:
 def serious(page: Page) -> list[str]:
     """What axe finds; and that the view has one heading of the first order."""
     page.add_script_tag(path=AXE)
-    found: dict[str, Any] = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    report: dict[str, Any] = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     headings = page.locator("h1").all_inner_texts()
     return [
         f"{each['id']} ({each['impact']}): {each['help']}: {[node['html'][:160] for node in each['nodes'][:3]]}"
-        for each in found["violations"]
+        for each in report["violations"]
         if each["impact"] in ("serious", "critical")
     ] + ([] if len(headings) == 1 else [f"not one h1: {headings}"])
 

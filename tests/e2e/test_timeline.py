@@ -22,10 +22,10 @@ def view_of(traced: TracePage) -> list[float]:
     return [float(t) for t in (traced.parameter("view") or "").split("-")]
 
 
-def matches(step: int, found: str) -> int:
+def matches(step: int, text: str) -> int:
     """How many slices the engine's strings match: by name or op type, whatever the case."""
     trace = engine(step).trace
-    pattern = re.compile(found, re.IGNORECASE)
+    pattern = re.compile(text, re.IGNORECASE)
     names = np.array([bool(pattern.search(name)) for name in trace.names])
     ops = np.array([bool(pattern.search(op)) for op in trace.ops])
     return int((names[trace.name] | ops[trace.op]).sum())

@@ -113,12 +113,12 @@ class TracePage:
 
     def until_drawn(self, colour: tuple[int, int, int], *, some: bool = True) -> None:
         """Waits until the canvas has pixels of exactly that colour, or none of it."""
-        found = """([canvas, [r, g, b], some]) => {
+        is_drawn = """([canvas, [r, g, b], some]) => {
             const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
             for (let i = 0; i < data.length; i += 4) if (data[i] === r && data[i + 1] === g && data[i + 2] === b) return some;
             return !some;
         }"""
-        self.page.wait_for_function(found, arg=[self.canvas.element_handle(), list(colour), some], timeout=LONG)
+        self.page.wait_for_function(is_drawn, arg=[self.canvas.element_handle(), list(colour), some], timeout=LONG)
 
     def until_redrawn(self, was: str) -> None:
         """Waits until the canvas shows something else than ``was`` (``drawn``)."""
@@ -130,13 +130,13 @@ class TracePage:
 
     def until_colour(self, x: float, colour: tuple[int, ...], *, same: bool) -> None:
         """Waits until that colour, or another one, is drawn at a place of the first row."""
-        found = """([canvas, [x, y], colour, same]) => {
+        has_colour = """([canvas, [x, y], colour, same]) => {
             const scale = canvas.width / canvas.clientWidth;
             const { data } = canvas.getContext("2d").getImageData(x * scale, y * scale, 1, 1);
             return data.every((part, i) => part === colour[i]) === same;
         }"""
         place = [x, RULER + HALF_ROW - 4]
-        self.page.wait_for_function(found, arg=[self.canvas.element_handle(), place, list(colour), same], timeout=LONG)
+        self.page.wait_for_function(has_colour, arg=[self.canvas.element_handle(), place, list(colour), same], timeout=LONG)
 
     def colour(self, x: float, y: float = RULER + HALF_ROW - 4) -> tuple[int, ...]:
         """What is drawn at a place of the canvas."""

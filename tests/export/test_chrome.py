@@ -105,8 +105,8 @@ def test_arrows_run_along_the_graph_s_edges(path: Path) -> None:
 
     def inside(flow: dict[str, Any]) -> str:
         """The slice that a reader binds the arrow's end to."""
-        (found,) = [e for e in at[flow["pid"], flow["tid"]] if e["ts"] <= flow["ts"] < e["ts"] + e["dur"]]
-        return str(found["args"]["name"])
+        (slice_at,) = [e for e in at[flow["pid"], flow["tid"]] if e["ts"] <= flow["ts"] < e["ts"] + e["dur"]]
+        return str(slice_at["args"]["name"])
 
     starts = {event["id"]: event for event in phase(trace, "s")}
     ends = {event["id"]: event for event in phase(trace, "f")}
@@ -305,8 +305,8 @@ def test_what_we_write_we_can_open() -> None:
     again = open_bytes(file.getvalue()).runs[0].traces[0].raw
     expected = [entry for entry in as_tensorflow_reads(path) if entry[2] != "unknown"]
 
-    def keys(found: list[Any]) -> list[Any]:
-        return sorted(entry[:2] + entry[3:5] for entry in found)
+    def keys(entries: list[Any]) -> list[Any]:
+        return sorted(entry[:2] + entry[3:5] for entry in entries)
 
     message = message_class("RunMetadata").FromString(again)
     opened = [

@@ -134,5 +134,5 @@ def test_any_name_and_no_node_at_all() -> None:
     names = ['quote"', "new\nline", "</script>", "ünï", "\x00"]
     trace = make_trace([N(name, "Op", i * 10, i * 10 + 5) for i, name in enumerate(names)])
     read = Read(written(Answers(None, TraceContext(), trace=trace)))
-    assert [found["name"] for found in read.slices] == names
+    assert [each["name"] for each in read.slices] == names
     assert not Read(written(Answers(b"", TraceContext()))).slices

@@ -59,8 +59,8 @@ def fuzz(name: str, inputs: int, seeds: list[bytes]) -> int:
     )
     if done.returncode:
         sys.exit(f"{done.stderr[-6000:]}\n{name}: broken by the input above, kept in {OUT}")
-    found = re.search(r"number_of_executed_units:\s*(\d+)", done.stderr)
-    return int(found.group(1)) if found else 0
+    executed = re.search(r"number_of_executed_units:\s*(\d+)", done.stderr)
+    return int(executed.group(1)) if executed else 0
 
 
 def main() -> None:

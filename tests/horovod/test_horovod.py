@@ -155,8 +155,8 @@ def skew_is_removed(parts: Sequence[ProcessTrace], plain: JobAnswers) -> None:
     start, end = (times + np.rint(times * 100e-6).astype(np.int64) for times in (trace.start, trace.end))
     skewed = replace(last, trace=replace(trace, origin_ns=trace.origin_ns + 50_000_000, start=start, end=end))
     answers = JobAnswers([*others, skewed], "", 1)
-    found = answers.analysis()["clocks"][-1]["offset_ns"] - plain.analysis()["clocks"][-1]["offset_ns"]
+    offset = answers.analysis()["clocks"][-1]["offset_ns"] - plain.analysis()["clocks"][-1]["offset_ns"]
     shortest = float((plain.collectives.end - plain.collectives.start)[plain.collectives.end >= 0].min())
     allowed = shortest / 10 + 100e-6 * plain.merged.trace.duration_ns
-    assert abs(found - 50_000_000) < allowed, (found, shortest)
+    assert abs(offset - 50_000_000) < allowed, (offset, shortest)
     assert np.abs(answers.merged.trace.start - plain.merged.trace.start).max() < allowed

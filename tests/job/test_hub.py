@@ -83,14 +83,14 @@ def test_a_trace_is_updated_as_records_come_in() -> None:
     hub.add_record(traced, "p0", record)
     news = hub.take_update()
     assert news["type"] == "job_changes"
-    (told,) = news["payload"]["traces"]
-    assert (told["state"], told["ready"]) == ("pending", ["p2", "p0"])
+    (trace,) = news["payload"]["traces"]
+    assert (trace["state"], trace["ready"]) == ("pending", ["p2", "p0"])
     hub.add_missing(traced, {"p1": "It was lost.", "p9": "It is no rank of this one."})
-    (told,) = hub.take_update()["payload"]["traces"]
-    assert (told["state"], told["ready"], told["missing"]) == ("partial", ["p0", "p2"], {"p1": "It was lost."})
+    (trace,) = hub.take_update()["payload"]["traces"]
+    assert (trace["state"], trace["ready"], trace["missing"]) == ("partial", ["p0", "p2"], {"p1": "It was lost."})
     hub.add_record(traced, "p1", record)
-    (told,) = hub.take_update()["payload"]["traces"]
-    assert (told["state"], told["ready"], told["missing"]) == ("ready", ["p0", "p1", "p2"], {})
+    (trace,) = hub.take_update()["payload"]["traces"]
+    assert (trace["state"], trace["ready"], trace["missing"]) == ("ready", ["p0", "p1", "p2"], {})
     assert len(members) == 3
 
 

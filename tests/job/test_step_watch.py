@@ -89,8 +89,8 @@ def test_the_step_before_is_not_taken_for_the_wanted_one() -> None:
     assert messages_after(wanted(1, 9), *every, stored(9, 9, nodes=9)) == [(1, 9, 9)], "every step is traced"
 
 
-@pytest.mark.parametrize(("counted", "found"), [(7, [7]), (9, [])])
-def test_a_run_of_which_some_steps_count_for_another(monkeypatch: pytest.MonkeyPatch, counted: int, found: list[int]) -> None:
+@pytest.mark.parametrize(("counted", "expected"), [(7, [7]), (9, [])])
+def test_a_run_of_which_some_steps_count_for_another(monkeypatch: pytest.MonkeyPatch, counted: int, expected: list[int]) -> None:
     """Those with RunOptions of their own: the traced step has a lower number. Else a lower number is the user's own trace."""
     monkeypatch.setattr(step_watch, "LOWER_NUMBER_AFTER_S", -1.0)
     sent: list[int] = []
@@ -111,7 +111,7 @@ def test_a_run_of_which_some_steps_count_for_another(monkeypatch: pytest.MonkeyP
         watch.check([{**source.runs()[0], "traces": [trace["payload"]]}])
 
     asyncio.run(play())
-    assert sent == found
+    assert sent == expected
 
 
 def test_a_trace_that_is_stored_after_the_end_is_nobodys() -> None:

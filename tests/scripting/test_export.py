@@ -77,24 +77,24 @@ def test_duckdb_reads_what_the_session_answers(exported: Path, sessions: dict[st
     rows = 0
     for job, session in sessions.items():
         file = exported / table / f"job={job}" / "rank=0000" / "part-0.parquet"
-        found = duckdb.connect().execute(f"SELECT {chosen} FROM read_parquet('{file}')").fetchall()
+        exported_rows = duckdb.connect().execute(f"SELECT {chosen} FROM read_parquet('{file}')").fetchall()
         expected = session.table(table).select()
-        columns = list(zip(*found)) if found else [()] * len(expected)
+        columns = list(zip(*exported_rows)) if exported_rows else [()] * len(expected)
         for (name, column), values in zip(expected.items(), columns):
             assert list(values) == whole(column), (job, name)
-        rows += len(found)
+        rows += len(exported_rows)
     assert rows > 0 or table == "stalls"  # no old file has any
 
 
 def test_counts_and_sums_come_back(exported: Path, sessions: dict[str, Session]) -> None:
     slices = f"read_parquet('{exported}/slices/*/*/*.parquet', hive_partitioning = true)"
-    found = duckdb.connect().execute(f"SELECT job, count(*), sum(dur_ns), sum(self_ns) FROM {slices} GROUP BY job").fetchall()
+    totals = duckdb.connect().execute(f"SELECT job, count(*), sum(dur_ns), sum(self_ns) FROM {slices} GROUP BY job").fetchall()
     expected = {}
     for job, session in sessions.items():
         table = session.slices()
         expected[job] = (len(table), int(table["dur_ns"].sum()), float(table["self_ns"].sum()))
-    assert len(found) == len(expected) == len(FILES)
-    for job, count, total, own in found:
+    assert len(totals) == len(expected) == len(FILES)
+    for job, count, total, own in totals:
         assert (count, total) == expected[job][:2] and own == pytest.approx(expected[job][2])
         ops = sessions[job].ops("name")
         assert ops["total_ns"].sum() == sessions[job].ops("type")["total_ns"].sum()
@@ -150,10 +150,10 @@ def test_a_job_s_ranks_are_partitions_on_one_clock(jobs: Jobs, tmp_path: Path) -
     assert one["job"] == two["job"] == first.job()["name"]
     joined = "slices JOIN traces USING (job, rank, trace_id)"
     sql = f"SELECT rank, min(epoch_ns(origin_at) + start_ns) FROM {joined} GROUP BY rank ORDER BY rank"
-    found = query([str(tmp_path / "out")], sql).rows
+    answered = query([str(tmp_path / "out")], sql).rows
     with tftracer.open(file) as session:
         expected = [int(p.traces["origin_at"][0].astype(np.int64)) + int(p.slices()["start_ns"].min()) for p in session.processes]
-    assert found == list(enumerate(expected))
+    assert answered == list(enumerate(expected))
 
 
 def ahead(raw: bytes, shift_ns: int) -> bytes:
@@ -198,10 +198,10 @@ def test_stalls_are_exported(tmp_path: Path) -> None:
         record_slow_steps(recorder)
         recorder.save(str(tmp_path / "slow.tftrace"))
     export([str(tmp_path / "slow.tftrace")], str(tmp_path / "out"))
-    found = query([str(tmp_path / "out")], "SELECT step, cause, every FROM stalls ORDER BY step").rows
+    answered = query([str(tmp_path / "out")], "SELECT step, cause, every FROM stalls ORDER BY step").rows
     with tftracer.open(tmp_path / "slow.tftrace") as session:
         columns = session.stalls().select("step", "cause", "every")
-    assert found == list(zip(*(whole(column) for column in columns.values()))) and len(found) == 4
+    assert answered == list(zip(*(whole(column) for column in columns.values()))) and len(answered) == 4
 
 
 def test_rows_are_split_into_several_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

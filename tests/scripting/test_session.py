@@ -99,20 +99,20 @@ def test_ops_are_the_ops_tab_s(session: Session, by: Any) -> None:
     table = session.ops(by)
     for trace_id, answers in answers_of(session).items():
         expected = ops.op_statistics(answers.trace, by, [], most=1 << 40)["rows"]
-        found = rows(table, trace_id)
-        assert [row["key"] for row in found] == [row["key"] for row in expected]
+        op_rows = rows(table, trace_id)
+        assert [row["key"] for row in op_rows] == [row["key"] for row in expected]
         for name in ("op", "device", "count", "total_ns", "self_ns", "max_ns", "host_ns", "device_ns", "delay_ns"):
-            assert [row[name] for row in found] == [row[name] for row in expected], name  # type: ignore[literal-required]
-        assert [row["longest_node"] for row in found] == [row["node"] for row in expected]
+            assert [row[name] for row in op_rows] == [row[name] for row in expected], name  # type: ignore[literal-required]
+        assert [row["longest_node"] for row in op_rows] == [row["node"] for row in expected]
 
 
 def test_tensors_are_the_memory_tab_s(session: Session) -> None:
     table = session.tensors()
     for trace_id, answers in answers_of(session).items():
         expected = memory.memory(answers.trace, answers.outputs, answers.held, answers.graph, [], most=1 << 40)
-        found = rows(table, trace_id)
-        assert len(found) == expected["tensors_total"]
-        for row, tensor in zip(found, expected["tensors"]):
+        tensor_rows = rows(table, trace_id)
+        assert len(tensor_rows) == expected["tensors_total"]
+        for row, tensor in zip(tensor_rows, expected["tensors"]):
             assert (row["last_consumer"] is None) == (tensor["last_consumer"] < 0)
             for name in ("node", "name", "output", "op", "device", "allocator", "bytes", "shape", "dtype", "alloc_ns", "free_ns"):
                 assert row[name] == tensor[name], name  # type: ignore[literal-required]
@@ -123,11 +123,11 @@ def test_transfers_sentences_findings_and_budgets_are_the_page_s(session: Sessio
     budgets = {row["trace_id"]: row for row in session.traces.rows()}
     for trace_id, answers in answers_of(session).items():
         expected = answers.communication()["transfers"]
-        found = rows(transfers, trace_id)
-        assert len(found) == answers.communication()["transfers_total"]
-        assert [row["start_ns"] + row["dur_ns"] for row in found] == [transfer["end_ns"] for transfer in expected]
+        transfer_rows = rows(transfers, trace_id)
+        assert len(transfer_rows) == answers.communication()["transfers_total"]
+        assert [row["start_ns"] + row["dur_ns"] for row in transfer_rows] == [transfer["end_ns"] for transfer in expected]
         for name in ("node", "tensor", "source", "destination", "bytes", "start_ns"):
-            assert [row[name] for row in found] == [transfer[name] for transfer in expected], name  # type: ignore[literal-required]
+            assert [row[name] for row in transfer_rows] == [transfer[name] for transfer in expected], name  # type: ignore[literal-required]
         verdict = answers.verdict()["sentences"]
         assert [(r["code"], r["text"], r["share"]) for r in rows(sentences, trace_id)] == [
             (s["code"], s["text"], s["share"]) for s in verdict
@@ -309,9 +309,9 @@ def test_stalls_are_the_slow_steps_of_the_page(tmp_path: Path) -> None:
         recorder.save(str(path))
     with tftracer.open(path) as session:
         expected = session.source.run_stalls(run.run_id)["stalls"]
-        found = list(session.stalls().rows())
-        assert [row["step"] for row in found] == [stall["step"] for stall in expected] == [50, 97, 194, 291]
-        for row, stall in zip(found, expected):
+        stall_rows = list(session.stalls().rows())
+        assert [row["step"] for row in stall_rows] == [stall["step"] for stall in expected] == [50, 97, 194, 291]
+        for row, stall in zip(stall_rows, expected):
             assert (row["stall_id"], row["duration_ns"]) == (stall["id"], round(stall["duration_s"] * 1e9))
             assert (row["inside"], row["code"]) == (stall["where"] == "inside", stall["place"])
             for name in ("run_id", "cause", "text", "uncertainty", "samples", "trace_id", "every"):

@@ -305,7 +305,7 @@ def test_saving_keeps_the_old_file_until_the_new_one_is_whole(tmp_path: Path, mo
         with pytest.raises(StorageError, match="cannot be written"):
             recorder.save(str(tmp_path / "none" / "a.tftrace"))
     assert Path(path).stat().st_mode & 0o077 == 0
-    assert [found.name for found in tmp_path.iterdir() if found.is_file()] == ["a.tftrace"]
+    assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["a.tftrace"]
 
 
 def test_saving_waits_for_what_was_recorded_before(tmp_path: Path) -> None:

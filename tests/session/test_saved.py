@@ -28,19 +28,19 @@ SAMPLES = sorted(DATA.glob("*.tftrace"))
 def shown(session: SavedSession) -> dict[str, Any]:
     """All of a session that must stay what it was, however later versions keep it."""
     facts = {name: value for name, value in session.session().items() if name not in ("file", "ended_at", "cut")}
-    found: dict[str, Any] = {"session": facts, "runs": session.runs(), "step_times": {}, "traces": {}}
+    content: dict[str, Any] = {"session": facts, "runs": session.runs(), "step_times": {}, "traces": {}}
     for run in session.runs():
         history = session.history(run["id"])
-        found["step_times"][str(run["id"])] = {"entries": history.entries().tolist(), "traced": list(history.traced)}
+        content["step_times"][str(run["id"])] = {"entries": history.entries().tolist(), "traced": list(history.traced)}
         for trace in run["traces"]:
             raw = session.trace_bytes(trace["id"])
             context = {name: value for name, value in vars(session.trace_context(trace["id"])).items() if value not in (None, "")}
-            found["traces"][str(trace["id"])] = {
+            content["traces"][str(trace["id"])] = {
                 "sha256": hashlib.sha256(raw).hexdigest(),
                 "nodes": len(decode_run_metadata(raw).start),
                 "context": context,
             }
-    return found
+    return content
 
 
 def test_there_is_a_sample_of_every_version() -> None:
@@ -62,12 +62,14 @@ def test_files_of_every_version_open_for_ever(path: Path, tmp_path: Path) -> Non
     assert shown(open_session(tmp_path / "again.tftrace")) == session_shown
 
 
-def part_of(known: Any, found: Any) -> bool:
-    if isinstance(known, dict):
-        return isinstance(found, dict) and all(name in found and part_of(value, found[name]) for name, value in known.items())
-    if isinstance(known, list):
-        return len(known) == len(found) and all(part_of(*pair) for pair in zip(known, found))
-    return bool(known == found)
+def part_of(expected: Any, actual: Any) -> bool:
+    if isinstance(expected, dict):
+        return isinstance(actual, dict) and all(
+            name in actual and part_of(value, actual[name]) for name, value in expected.items()
+        )
+    if isinstance(expected, list):
+        return len(expected) == len(actual) and all(part_of(*pair) for pair in zip(expected, actual))
+    return bool(expected == actual)
 
 
 def test_what_is_damaged_costs_itself_alone_when_it_is_saved_again(tmp_path: Path) -> None:
@@ -105,9 +107,11 @@ def test_what_a_killed_job_did_not_find_out_is_found_out(tmp_path: Path) -> None
     heard: list[LiveMessage] = []
     session.subscribe(heard.append)
     session.analyze_pending()
-    (found,) = session.run(1)["traces"]
-    assert found["nodes"] > 0 and found["devices"] and found["headline"] and found["bytes"] == trace["bytes"] == len(RAW)
-    assert heard == [{"type": "trace", "payload": found}]
+    (analyzed,) = session.run(1)["traces"]
+    assert (
+        analyzed["nodes"] > 0 and analyzed["devices"] and analyzed["headline"] and analyzed["bytes"] == trace["bytes"] == len(RAW)
+    )
+    assert heard == [{"type": "trace", "payload": analyzed}]
     session.analyze_pending()
     assert len(heard) == 1
 

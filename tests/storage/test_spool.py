@@ -46,7 +46,7 @@ def test_a_rewrite_takes_the_place_of_the_file_and_readers_of_the_old_one_go_on(
     (new,) = spool.rewrite(iter([part(3, b"new")]))
     spool.append(part(4))
     assert numbers(path) == [3, 4] and new.payload.raw() == b"new" and old.payload.raw() == b"old"
-    assert [found.name for found in tmp_path.iterdir()] == ["s.tftrace"]
+    assert [each.name for each in tmp_path.iterdir()] == ["s.tftrace"]
 
 
 def test_a_rewrite_that_fails_changes_nothing(tmp_path: Path) -> None:

@@ -144,14 +144,14 @@ def test_a_spool_that_was_not_closed_is_not_damaged(tmp_path: Path) -> None:
 def test_records_after_a_damaged_one_are_read() -> None:
     parts = [bytearray(record(name, {"x": 1}, b"y" * 50)) for name in "abc"]
     parts[1][3] ^= 0xFF
-    found, damage = read(file_of(*map(bytes, parts), counts={"a": 1, "b": 1, "c": 1}))
-    assert [each.type for each in found] == ["a", "c"]
+    records, damage = read(file_of(*map(bytes, parts), counts={"a": 1, "b": 1, "c": 1}))
+    assert [each.type for each in records] == ["a", "c"]
     assert damage == f"1 part of the file is damaged: {len(parts[1])} bytes could not be read. Missing records: 1 b."
 
 
 def test_records_that_were_taken_out_are_missed() -> None:
-    found, damage = read(file_of(record("a", {}), counts={"a": 1, "trace": 2}))
-    assert len(found) == 1 and damage == "Missing records: 2 trace."
+    records, damage = read(file_of(record("a", {}), counts={"a": 1, "trace": 2}))
+    assert len(records) == 1 and damage == "Missing records: 2 trace."
 
 
 def test_a_file_of_false_heads_is_not_searched_for_ever() -> None:
@@ -185,38 +185,38 @@ def test_what_follows_a_damaged_record_of_version_1_is_said_to_be_lost() -> None
     first, second = version_1("a", {"x": 1}), version_1("b", {"y": 2})
     second[-4] ^= 0xFF
     header = msgpack.packb({"format": "tftracer-session", "version": 1})
-    found, damage = read(bytes(header + first + second + first))
-    assert [each.type for each in found] == ["a"]
+    records, damage = read(bytes(header + first + second + first))
+    assert [each.type for each in records] == ["a"]
     assert "checksum" in damage and "not read" in damage
 
 
 def test_a_damaged_payload_harms_its_record_alone() -> None:
     damaged = bytearray(record("a", {}, b"x" * 1000))
     damaged[-3] ^= 0xFF
-    found, damage = read(file_of(bytes(damaged), record("b", {}, b"y")))
+    records, damage = read(file_of(bytes(damaged), record("b", {}, b"y")))
     with pytest.raises(FormatError, match="checksum"):
-        found[0].payload.raw()
-    assert found[1].payload.raw() == b"y" and not damage
+        records[0].payload.raw()
+    assert records[1].payload.raw() == b"y" and not damage
 
 
 def test_bombs_do_not_go_off() -> None:
     bomb = compress(bytes(1 << 24))
     head = tftrace.record_head("trace", {}, bomb, 100)
-    (found,), _ = read(tftrace.header() + head + bomb)
+    (bomb_record,), _ = read(tftrace.header() + head + bomb)
     with pytest.raises(FormatError, match="claims"):
-        found.payload.raw()
+        bomb_record.payload.raw()
     streamed = zstandard.ZstdCompressor().compressobj()
     unsized = streamed.compress(bytes(1 << 24)) + streamed.flush()
-    (found,), _ = read(tftrace.header() + tftrace.record_head("trace", {}, unsized, 100) + unsized)
+    (bomb_record,), _ = read(tftrace.header() + tftrace.record_head("trace", {}, unsized, 100) + unsized)
     with pytest.raises(FormatError):
-        found.payload.raw()
+        bomb_record.payload.raw()
 
 
 def test_impossible_sizes() -> None:
     head = msgpack.packb("trace")
     huge = b"\x94" + head + b"\xce\0\0\0\0" + b"\xc6\xff\xff\xff\xff"
-    found, damage = read(tftrace.header() + huge)
-    assert not found and damage
+    records, damage = read(tftrace.header() + huge)
+    assert not records and damage
 
 
 def test_a_later_version_names_the_remedy() -> None:
@@ -286,8 +286,8 @@ def test_no_change_of_bytes_breaks_the_reader(data: Any) -> None:
     for _ in range(data.draw(st.integers(1, 4))):
         whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
     try:
-        for found in Reader(memory(bytes(whole))):
-            found.payload.raw()
+        for each in Reader(memory(bytes(whole))):
+            each.payload.raw()
     except FormatError:
         pass
 
@@ -336,5 +336,5 @@ def test_small_records_are_read_many_at_a_time_and_large_ones_whole(tmp_path: Pa
     path = tmp_path / "small.tftrace"
     path.write_bytes(tftrace.header() + b"".join(record("note", {"text": note}) for note in notes))
     source = Counting(path)
-    assert [found.meta["text"] for found in Reader(source)] == notes
+    assert [each.meta["text"] for each in Reader(source)] == notes
     assert len(source.reads) < 30

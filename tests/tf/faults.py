@@ -130,14 +130,14 @@ def started(recorder: Recorder) -> None:
 
 def functions(page: bool = False) -> dict[CodeType, tuple[Any, str]]:
     """The package's functions by their code: (module or class, name)."""
-    found: dict[CodeType, tuple[Any, str]] = {}
+    by_code: dict[CodeType, tuple[Any, str]] = {}
     for module in page_modules() if page else package_modules():
         for name, value in vars(module).items():
             if inspect.isfunction(value) and value.__module__ == module.__name__:
-                found[value.__code__] = (module, name)
+                by_code[value.__code__] = (module, name)
             elif inspect.isclass(value) and value.__module__ == module.__name__:
-                found.update({code: (value, name) for name, code in methods(value)})
-    return found
+                by_code.update({code: (value, name) for name, code in methods(value)})
+    return by_code
 
 
 def methods(kind: type) -> Iterator[tuple[str, CodeType]]:
@@ -165,16 +165,16 @@ def page_modules() -> list[Any]:
 
 def reached(page: bool = False) -> list[tuple[Any, str]]:
     """What a run calls, below the hook and on the tracer's threads."""
-    known, seen = functions(page), set()
+    by_code, seen = functions(page), set()
     flushed = threading.Event()
 
     def watch(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code in known and ours(frame):
+        if event == "call" and frame.f_code in by_code and ours(frame):
             seen.add(frame.f_code)
 
     def flush() -> None:
-        alive = [found for found in gc.get_objects() if isinstance(found, Recorder)]
-        recorder = next(found for found in alive if not (found.queue.off or found.closed))
+        alive = [each for each in gc.get_objects() if isinstance(each, Recorder)]
+        recorder = next(each for each in alive if not (each.queue.off or each.closed))
         flushed.set() if recorder.flush() else None
 
     threading.setprofile(watch)
@@ -186,7 +186,7 @@ def reached(page: bool = False) -> list[tuple[Any, str]]:
         sys.setprofile(None)
         threading.setprofile(None)
     assert flushed.is_set()
-    return [known[code] for code in seen if not (known[code][1] in ENTRIES and known[code][0].__name__ == "StepRecorder")]
+    return [by_code[code] for code in seen if not (by_code[code][1] in ENTRIES and by_code[code][0].__name__ == "StepRecorder")]
 
 
 def ours(frame: FrameType) -> bool:
@@ -255,7 +255,7 @@ def main() -> None:
     expected, all_called = train([]), reached(page)
     wrong = 0
     for mode in modes or MODES:
-        for owner, name in sorted(all_called, key=lambda found: (found[0].__name__, found[1])):
+        for owner, name in sorted(all_called, key=lambda pair: (pair[0].__name__, pair[1])):
             try:
                 losses, called = losses_with(owner, name, mode, page)
                 said = ("as without" if losses == expected else "OTHER LOSSES") + ("" if called else ", not called")

@@ -63,8 +63,8 @@ class Mounted:
         self._folder = folder
 
     def free(self) -> int:
-        found = os.statvfs(self._folder)
-        return found.f_bavail * found.f_frsize
+        disk = os.statvfs(self._folder)
+        return disk.f_bavail * disk.f_frsize
 
 
 class Job:
@@ -85,7 +85,7 @@ class Job:
         return json.load(urllib.request.urlopen(request, timeout=60))
 
     def problems(self) -> dict[str, str]:
-        return {found["code"]: found["message"] for found in self.page("GET", "api/session")["session"]["problems"]}
+        return {problem["code"]: problem["message"] for problem in self.page("GET", "api/session")["session"]["problems"]}
 
     def trace_ids(self) -> list[int]:
         return [trace["id"] for run in self.page("GET", "api/session")["runs"] for trace in run["traces"]]

@@ -138,13 +138,13 @@ class Slow:
         self.server.close()
         stalls = [stall for stall in self.records if isinstance(stall, Stall)]
         periods = [period for period in self.records if isinstance(period, Period)]
-        told = {
+        report = {
             "stalls": [described(stall) for stall in stalls],
             "periods": [[period.steps, period.occurrences, period.cause.kind] for period in periods],
             "problems": [problem["code"] for problem in self.server.recorder.session()["problems"]],
             **more,
         }
-        print("TOLD " + json.dumps(told))
+        print("TOLD " + json.dumps(report))
 
 
 def described(stall: Stall) -> dict[str, Any]:

@@ -130,6 +130,6 @@ def test_each_is_traced_with_its_ops_and_nothing_is_reported(session: tuple[Save
     op = WAYS[title][1]
     if op or HAS_THUNKS:
         assert trace.n > 0
-    assert not op or any(found.endswith(op) for found in trace.ops), list(trace.ops)
+    assert not op or any(name.endswith(op) for name in trace.ops), list(trace.ops)
     # On a busy machine a step may come while the profile before it is collected: it is said, and a later one is traced.
     assert {problem["code"] for problem in saved.session()["problems"]} <= {"missing_traces"}

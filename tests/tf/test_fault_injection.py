@@ -22,9 +22,9 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def reached() -> list[tuple[Any, str]]:
-    found = sorted(faults.reached(), key=lambda found: (found[0].__name__, found[1]))
-    assert len(found) > 100 and (StepQueue, "claim") in found
-    return found
+    functions = sorted(faults.reached(), key=lambda pair: (pair[0].__name__, pair[1]))
+    assert len(functions) > 100 and (StepQueue, "claim") in functions
+    return functions
 
 
 @pytest.mark.timeout(600)

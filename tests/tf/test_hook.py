@@ -215,8 +215,8 @@ def test_a_trace_of_the_script_is_kept_whose_metadata_it_does_not_pass(recorder:
     with tf.train.MonitoredSession(hooks=[make_hook(recorder)]) as session:
         for level in (0, 1, 0, 3):
             session.run(loss, {inputs: batch()}, options=tf.RunOptions(trace_level=level))
-    found = [(trace["asked_by"], trace["step"]) for run in runs(recorder).values() for trace in run["traces"]]
-    assert len(found) == 2 and {asked for asked, _ in found} == {"script"}
+    kept = [(trace["asked_by"], trace["step"]) for run in runs(recorder).values() for trace in run["traces"]]
+    assert len(kept) == 2 and {asked for asked, _ in kept} == {"script"}
     assert recorder.queue.backlog.traces == 0
 
 
@@ -296,9 +296,9 @@ def test_sessions_in_threads(recorder: Recorder) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    found = runs(recorder)
-    assert {title: run["steps"] for title, run in found.items()} == {f"value{i}": 50 for i in range(4)}
-    assert sum(len(run["traces"]) for run in found.values()) == 2
+    by_title = runs(recorder)
+    assert {title: run["steps"] for title, run in by_title.items()} == {f"value{i}": 50 for i in range(4)}
+    assert sum(len(run["traces"]) for run in by_title.values()) == 2
 
 
 def test_an_interrupted_step_passes_through_and_gives_its_request_back(recorder: Recorder) -> None:

@@ -64,12 +64,12 @@ class Job(JobPage):
     def logs(self) -> str:
         return "\n".join(self.read(f"{name}.log") for name in self.started)
 
-    def wait_for(self, found: Callable[[], Any]) -> Any:
+    def wait_for(self, condition: Callable[[], Any]) -> Any:
         """As long as all tasks run."""
 
         def look() -> Any:
             assert self.runs(), self.logs()
-            return found()
+            return condition()
 
         return wait_for(look, self.logs)
 
@@ -80,15 +80,15 @@ class Job(JobPage):
         """
 
         def look() -> Any:
-            found = self.trace()
-            analysis = self.get(f"api/job/traces/{found['id']}/analysis")
+            trace = self.trace()
+            analysis = self.get(f"api/job/traces/{trace['id']}/analysis")
             messages = sorted((*ends(link), link["messages"]) for link in analysis["links"])
             whole = messages == [("ps", "worker", LAYERS)] * 2 + [("worker", "ps", LAYERS + 1)] * 2
             assert whole != ("unrecorded_transfers" in {f["code"] for f in analysis["findings"]}), (
                 messages,
                 analysis["findings"],
             )
-            return found if whole else None
+            return trace if whole else None
 
         return self.wait_for(look)
 
@@ -117,7 +117,7 @@ def traced(job: Job) -> Any:
 
 
 def test_all_tasks_are_on_one_page(job: Job) -> None:
-    processes = job.wait_for(lambda: found if len(found := job.job()["processes"]) == 3 else None)
+    processes = job.wait_for(lambda: listed if len(listed := job.job()["processes"]) == 3 else None)
     assert [p["title"] for p in processes] == ["worker/0", "worker/1", "ps/0"]
     assert {p["place"]["role"] for p in processes} == {"worker", "ps"}
 

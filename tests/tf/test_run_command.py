@@ -131,10 +131,10 @@ def test_a_process_that_the_script_starts_has_a_page_from_its_first_step(tmp_pat
     name = script(tmp_path, "import subprocess, sys\nsys.exit(subprocess.call([sys.executable, 'worker.py']))\n", "start.py")
     job = start(tmp_path, [*RUN, name])
     assert job.stderr is not None
-    found = None
-    while not found:
-        found = re.search(r"^tftracer \(worker\.py, process \d+\): watch .* at (http\S+)$", job.stderr.readline().strip())
-    assert_opens(found[1])
+    worker_line = None
+    while not worker_line:
+        worker_line = re.search(r"^tftracer \(worker\.py, process \d+\): watch .* at (http\S+)$", job.stderr.readline().strip())
+    assert_opens(worker_line[1])
     ended = outcome(job, "enough\n")
     assert ended.code == 0, ended.errors
     assert re.search(r"^tftracer:   worker\.py, process \d+: /.*\.tftrace$", ended.errors, re.MULTILINE)

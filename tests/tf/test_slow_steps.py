@@ -31,15 +31,15 @@ def told(mode: str, folder: Path) -> dict[str, Any]:
     done = subprocess.run(command, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr[-4000:]
     said = next(line for line in done.stdout.splitlines() if line.startswith("TOLD "))
-    found: dict[str, Any] = json.loads(said[5:])
-    assert found["problems"] == [], found["problems"]
-    return found
+    report: dict[str, Any] = json.loads(said[5:])
+    assert report["problems"] == [], report["problems"]
+    return report
 
 
-def check(mode: str, found: dict[str, Any]) -> None:
-    stalls = {(stall["step"], stall["inside"]): stall for stall in found["stalls"]}
-    assert len(found["plan"]) == 14
-    for step, where, kind in found["plan"]:
+def check(mode: str, report: dict[str, Any]) -> None:
+    stalls = {(stall["step"], stall["inside"]): stall for stall in report["stalls"]}
+    assert len(report["plan"]) == 14
+    for step, where, kind in report["plan"]:
         stall = stalls.get((step, where == "inside"))
         assert stall is not None, (step, where, kind, sorted(stalls))
         assert stall["seconds"] > 0.2, stall
@@ -55,9 +55,9 @@ def check(mode: str, found: dict[str, Any]) -> None:
 
 
 def test_in_a_session_each_is_caught_at_its_first_occurrence(tmp_path: Path) -> None:
-    found = told("session", tmp_path)
-    check("session", found)
-    assert [stall["name"] for stall in found["stalls"] if stall["kind"] == "hook"] == ["CheckpointSaverHook"]
+    report = told("session", tmp_path)
+    check("session", report)
+    assert [stall["name"] for stall in report["stalls"] if stall["kind"] == "hook"] == ["CheckpointSaverHook"]
 
 
 def test_in_a_loop_of_functions_each_is_caught_at_its_first_occurrence(tmp_path: Path) -> None:
@@ -69,11 +69,11 @@ def test_in_fit_each_is_caught_at_its_first_occurrence(tmp_path: Path) -> None:
 
 
 def test_each_97th_step_is_found_explained_and_traced_within_400_steps(tmp_path: Path) -> None:
-    found = told("regular", tmp_path)
-    slow = [stall for stall in found["stalls"] if stall["step"] % 97 == 0]
+    report = told("regular", tmp_path)
+    slow = [stall for stall in report["stalls"] if stall["step"] % 97 == 0]
     assert [(stall["step"], stall["kind"], stall["function"]) for stall in slow] == [
         (step, "py_function", "<lambda>") for step in (97, 194, 291, 388)
     ]
-    assert [97, 3, "py_function"] in found["periods"]
-    assert [388, "slow"] in [trace[:2] for trace in found["traces"]], found["traces"]
-    assert slow[-1]["traced"] and next(trace[2] for trace in found["traces"] if trace[0] == 388) > 0.35
+    assert [97, 3, "py_function"] in report["periods"]
+    assert [388, "slow"] in [trace[:2] for trace in report["traces"]], report["traces"]
+    assert slow[-1]["traced"] and next(trace[2] for trace in report["traces"] if trace[0] == 388) > 0.35

@@ -100,25 +100,25 @@ def test_a_slow_input_pipeline(session: Callable[[], Any]) -> None:
     data = tf.data.Dataset.from_tensors(np.ones([32, 64], np.float32)).repeat()
     data = data.map(lambda x: tf.ensure_shape(tf.numpy_function(slow, [x], tf.float32), [32, 64]))
     loss = layers(v1.data.make_one_shot_iterator(data).get_next(), 4, 64)
-    found = first_sentence(session(), loss)
-    assert found["code"] == "input_bound", found
-    assert "IteratorGetNext" in found["text"]
+    sentence = first_sentence(session(), loss)
+    assert sentence["code"] == "input_bound", sentence
+    assert "IteratorGetNext" in sentence["text"]
 
 
 def test_time_in_python_between_the_steps(session: Callable[[], Any]) -> None:
     x = v1.placeholder(tf.float32, [32, 64])
     loss = layers(x, 4, 64)
-    found = first_sentence(session(), loss, lambda: {x: slow(np.ones([32, 64], np.float32))})
-    assert found["code"] == "between_steps", found
-    assert "outside session.run" in found["text"] and "maybe preparing" in found["text"]
+    sentence = first_sentence(session(), loss, lambda: {x: slow(np.ones([32, 64], np.float32))})
+    assert sentence["code"] == "between_steps", sentence
+    assert "outside session.run" in sentence["text"] and "maybe preparing" in sentence["text"]
 
 
 def test_one_huge_matmul(session: Callable[[], Any]) -> None:
     small = layers(v1.random_uniform([32, 64]), 4, 64)
     huge = tf.matmul(v1.get_variable("a", [1800, 1800]), v1.get_variable("b", [1800, 1800]), name="huge")
-    found = first_sentence(session(), small + huge[0, 0])
-    assert found["code"] == "one_op", found
-    assert "huge (" in found["text"] and "MatMul" in found["text"]
+    sentence = first_sentence(session(), small + huge[0, 0])
+    assert sentence["code"] == "one_op", sentence
+    assert "huge (" in sentence["text"] and "MatMul" in sentence["text"]
 
 
 def test_thousands_of_tiny_ops(session: Callable[[], Any]) -> None:
@@ -129,20 +129,20 @@ def test_thousands_of_tiny_ops(session: Callable[[], Any]) -> None:
     opened = session()
     for _ in range(20):  # a busy machine takes most of a step away from the process: until one of them was left alone
         verdicts = [answers.verdict() for answers in traced_steps(opened, y, lambda: {x: 1.0}, steps=10)]
-        found = [sentence for verdict in verdicts for sentence in verdict["sentences"] if sentence["code"] == "tiny_ops"]
-        if found:
+        tiny_ops = [sentence for verdict in verdicts for sentence in verdict["sentences"] if sentence["code"] == "tiny_ops"]
+        if tiny_ops:
             break
-    assert found, verdicts
-    assert found[0]["numbers"]["ops"] > 1_900 and found[0]["evidence"]["op"] in ("Sin", "Mul")
+    assert tiny_ops, verdicts
+    assert tiny_ops[0]["numbers"]["ops"] > 1_900 and tiny_ops[0]["evidence"]["op"] in ("Sin", "Mul")
 
 
 def test_a_python_function_in_the_graph(session: Callable[[], Any]) -> None:
     x = tf.tanh(tf.matmul(v1.random_uniform([64, 64]), v1.get_variable("w", [64, 64])))
     there_and_back = tf.ensure_shape(tf.numpy_function(slow, [x], tf.float32), [64, 64])
     loss = layers(there_and_back, 4, 64)
-    found = first_sentence(session(), loss)
-    assert found["code"] == "python_function", found
-    assert "PyFunc" in found["text"] and "does not show what happens in it" in found["text"]
+    sentence = first_sentence(session(), loss)
+    assert sentence["code"] == "python_function", sentence
+    assert "PyFunc" in sentence["text"] and "does not show what happens in it" in sentence["text"]
 
 
 def test_a_throttled_parameter_server() -> None:
@@ -159,17 +159,17 @@ def test_a_throttled_parameter_server() -> None:
         train = v1.train.GradientDescentOptimizer(0.01).minimize(loss)
         with v1.Session(target) as session:
             session.run(v1.global_variables_initializer())
-            found = first_sentence(session, train, steps=3, level="FULL_TRACE")
+            sentence = first_sentence(session, train, steps=3, level="FULL_TRACE")
     finally:
         server.kill()
         server.wait()
         proxy.close()
-    assert found["code"] == "communication_bound", found
-    assert "ps/0" in found["text"] and found["numbers"]["waited_ns"] > 1e8
-    assert found["numbers"]["mean_bandwidth"] < 8e6
+    assert sentence["code"] == "communication_bound", sentence
+    assert "ps/0" in sentence["text"] and sentence["numbers"]["waited_ns"] > 1e8
+    assert sentence["numbers"]["mean_bandwidth"] < 8e6
 
 
 def test_nothing_stands_out_in_a_balanced_step(session: Callable[[], Any]) -> None:
     loss = layers(v1.random_uniform([512, 512]), 16, 512)
-    found = first_sentence(session(), loss, steps=10)
-    assert found["code"] == "balanced", found
+    sentence = first_sentence(session(), loss, steps=10)
+    assert sentence["code"] == "balanced", sentence

@@ -20,12 +20,12 @@ INPUT = {"IteratorGetNext", "IteratorV2"}
 MESSAGES = [case for case, file in CASES.items() if file.endswith(".pb")]
 
 
-def equal(found: Any, expected: Any) -> bool:
+def equal(answer: Any, expected: Any) -> bool:
     if isinstance(expected, dict):
-        return sorted(found) == sorted(expected) and all(equal(found[key], expected[key]) for key in expected)
+        return sorted(answer) == sorted(expected) and all(equal(answer[key], expected[key]) for key in expected)
     if isinstance(expected, list):
-        return len(found) == len(expected) and all(equal(a, b) for a, b in zip(found, expected))
-    return bool(found == (pytest.approx(expected, rel=1e-6) if isinstance(expected, float) else expected))
+        return len(answer) == len(expected) and all(equal(a, b) for a, b in zip(answer, expected))
+    return bool(answer == (pytest.approx(expected, rel=1e-6) if isinstance(expected, float) else expected))
 
 
 @pytest.mark.parametrize("case", CASES)

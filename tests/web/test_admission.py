@@ -229,7 +229,7 @@ COOKIE = f"{ACCESS.cookie_name}={ACCESS.logins.cookie}"
 
 
 @pytest.mark.parametrize(
-    ("head", "known"),
+    ("head", "has_credential"),
     [
         ("GET / HTTP/1.1\r\nAuthorization: Bearer a+b&c\r\n\r\n", True),
         ("GET / HTTP/1.1\r\nauthorization:bearer  a+b&c \r\n\r\n", True),
@@ -251,8 +251,8 @@ COOKIE = f"{ACCESS.cookie_name}={ACCESS.logins.cookie}"
         ("\xff\x00", False),
     ],
 )
-def test_credentials_are_seen_in_a_head(head: str, known: bool) -> None:
-    assert ACCESS.has_credential(head.encode("latin-1")) is known
+def test_credentials_are_seen_in_a_head(head: str, has_credential: bool) -> None:
+    assert ACCESS.has_credential(head.encode("latin-1")) is has_credential
 
 
 def test_a_network_of_ipv6_is_one_peer() -> None:

@@ -78,7 +78,7 @@ class GapWatch:
         runs = [
             (state.sums.between_ns, run) for run, state in list(self._steps.runs.items()) if asked or self._is_wanted(run, state)
         ]
-        return max(runs, key=lambda found: found[0])[1] if runs else None
+        return max(runs, key=lambda candidate: candidate[0])[1] if runs else None
 
     def _is_wanted(self, run: RunHandle, state: RunState) -> bool:
         steps, inside, between = state.sums

@@ -35,13 +35,16 @@ class OpChange:
 
 @dataclass(frozen=True)
 class OpChanges:
-    """``changes``: the ops above the floors, the separated ones first. ``told``: whether separation tells anything."""
+    """``changes``: the ops above the floors, the separated ones first.
+
+    ``enough_sessions``: whether the groups are large enough for a separation to mean anything.
+    """
 
     compared: int
     changes: list[OpChange]
     only_a: list[str]  # that no session of b has
     only_b: list[str]
-    told: bool
+    enough_sessions: bool
     by_chance: float  # ops that chance separates, floors aside
 
 
@@ -50,14 +53,14 @@ def op_changes(a: Sequence[Mapping[str, float]], b: Sequence[Mapping[str, float]
     in_a, in_b = set().union(*a), set().union(*b)
     shared = sorted(in_a & in_b)
     changes = [change for key in shared if _matters(change := _change(key, a, b))]
-    told = min(len(a), len(b)) >= LEAST_SESSIONS
-    chance = 2 / math.comb(len(a) + len(b), len(a)) if told else 1.0
+    enough_sessions = min(len(a), len(b)) >= LEAST_SESSIONS
+    chance = 2 / math.comb(len(a) + len(b), len(a)) if enough_sessions else 1.0
     return OpChanges(
         len(shared),
         sorted(changes, key=lambda change: (not change.separated, -abs(change.delta_ns), change.key)),
         sorted(in_a - in_b) if b else [],
         sorted(in_b - in_a) if a else [],
-        told,
+        enough_sessions,
         chance * len(shared),
     )
 

@@ -89,14 +89,14 @@ def _op_lines(comparison: Comparison) -> Iterator[str]:
         return
     floors = f"more than {duration(FLOOR_NS)} and {FLOOR_SHARE:.0%}"
     separated = [change for change in ops.changes if change.separated]
-    if ops.told:
+    if ops.enough_sessions:
         chance = f"{ops.by_chance:.2g} would by chance, floors aside"
         yield f"\n{len(separated)} of {ops.compared} ops differ in all sessions, by {floors} ({chance}):"
     else:
         yield f"\nOps whose medians differ by {floors}; to tell them from chance takes {LEAST_SESSIONS} sessions a side:"
         separated = ops.changes
     yield from map(_op_line, separated[:_SHOWN_OPS])
-    if not separated and not ops.told:
+    if not separated and not ops.enough_sessions:
         yield "  none"
     if len(separated) > _SHOWN_OPS:
         yield f"  and {len(separated) - _SHOWN_OPS:,} more"

@@ -82,12 +82,12 @@ def _fields(answers: Answers) -> Records:
     }
 
 
-def _numbers(values: Int64, known: Bool | None = None) -> Column:
+def _numbers(values: Int64, has_value: Bool | None = None) -> Column:
     """As 32 bits where they fit, half the size; as doubles otherwise. What is not known is null."""
-    shown = values if known is None else values[known]
+    shown = values if has_value is None else values[has_value]
     small = int(shown.min(initial=0)) > _LEAST and int(shown.max(initial=0)) < 1 << 31
-    if known is not None:
-        return column(np.where(known, values, _LEAST).astype(np.int32) if small else np.where(known, values, np.nan))
+    if has_value is not None:
+        return column(np.where(has_value, values, _LEAST).astype(np.int32) if small else np.where(has_value, values, np.nan))
     return column(values.astype(np.int32 if small else np.float64))
 
 

@@ -113,7 +113,7 @@ def _op_medians(session: Session, traces: Sequence[int], by: By) -> dict[str, fl
         ops = session.ops(by, trace).select("key", "total_ns")
         for key, total in zip(ops["key"].tolist(), ops["total_ns"].tolist()):
             totals.setdefault(key, []).append(total)
-    return {key: float(np.median(found + [0] * (len(traces) - len(found)))) for key, found in totals.items()}
+    return {key: float(np.median(values + [0] * (len(traces) - len(values)))) for key, values in totals.items()}
 
 
 def _findings(session: Session, traces: Sequence[int]) -> Iterator[str]:

@@ -52,7 +52,7 @@ def record_session():
 
 
 def record_times():
-    found = {}
+    by_arguments = {}
     for path in sorted(HERE.parent.glob("*.pb")):
         metadata = tf.RunMetadata.FromString(path.read_bytes())
         for op in (None, "MatMul"):
@@ -60,8 +60,8 @@ def record_times():
             for device, exclude in PATTERNS:
                 times = {"step_time": timeline.step_time(device)}
                 times.update({name: getattr(timeline, name)(device, exclude) for name in METHODS[1:]})
-                found[f"{path.name}|{op}|{device}|{exclude}"] = times
-    (HERE / "times.json").write_text(json.dumps(found, indent=1))
+                by_arguments[f"{path.name}|{op}|{device}|{exclude}"] = times
+    (HERE / "times.json").write_text(json.dumps(by_arguments, indent=1))
 
 
 record_session()

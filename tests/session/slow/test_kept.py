@@ -37,16 +37,16 @@ def without_source(detail: Any) -> Any:
 def test_a_live_session_shows_them(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
         run = record_slow_steps(recorder)
-        found = recorder.run_stalls(run.run_id)
-        assert [(stall["step"], stall["cause"], stall["every"]) for stall in found["stalls"]] == [
+        stalls = recorder.run_stalls(run.run_id)
+        assert [(stall["step"], stall["cause"], stall["every"]) for stall in stalls["stalls"]] == [
             (50, "python", None),
             (97, "hook", 97),
             (194, "hook", 97),
             (291, "hook", 97),
         ]
-        assert found["stalls"][0]["lines"][0]["function"] == "load_batch" and found["count"] == 4
-        assert found["max_s"] == found["p99_s"] == pytest.approx(0.001)
-        assert sorted(mark["kind"] for mark in found["marks"]) == ["checkpoint"] * 3 + ["gc", "host"]
+        assert stalls["stalls"][0]["lines"][0]["function"] == "load_batch" and stalls["count"] == 4
+        assert stalls["max_s"] == stalls["p99_s"] == pytest.approx(0.001)
+        assert sorted(mark["kind"] for mark in stalls["marks"]) == ["checkpoint"] * 3 + ["gc", "host"]
         slow = recorder.run(run.run_id)["slow_steps"]
         assert slow["text"].startswith("Every 97th step: 310 ms before the step, CheckpointSaverHook")
         assert slow["count"] == 4 and slow["longest_s"] == pytest.approx(0.3) and slow["gaps_at"] is not None
@@ -127,12 +127,12 @@ def test_ten_thousand_take_bounded_memory_and_disk_and_are_all_counted(tmp_path:
         put(recorder, long)
         for first in range(0, 10_000, 1000):
             put(recorder, *(a_save(run, first + number) for number in range(1000)))
-        found = recorder.run_stalls(run.run_id)
-        assert found["count"] == 10_001 and len(found["stalls"]) == NEWEST + LONGEST
-        assert found["stalls"][0]["duration_s"] == pytest.approx(8.998) and found["stalls"][-1]["step"] == 9999
-        assert recorder.store.spool.superfluous_records >= 9000 and recorder.stall(found["stalls"][0]["id"])["stacks"]["frames"]
+        stalls = recorder.run_stalls(run.run_id)
+        assert stalls["count"] == 10_001 and len(stalls["stalls"]) == NEWEST + LONGEST
+        assert stalls["stalls"][0]["duration_s"] == pytest.approx(8.998) and stalls["stalls"][-1]["step"] == 9999
+        assert recorder.store.spool.superfluous_records >= 9000 and recorder.stall(stalls["stalls"][0]["id"])["stacks"]["frames"]
         recorder.store.rewrite()
-        assert recorder.stall(found["stalls"][0]["id"])["stacks"]["frames"] and recorder.store.spool.size < 1 << 20
+        assert recorder.stall(stalls["stalls"][0]["id"])["stacks"]["frames"] and recorder.store.spool.size < 1 << 20
         spool = recorder.session()["file"]
     assert open_session(spool).run_stalls(1)["count"] == 10_001
 
@@ -209,9 +209,9 @@ def test_no_value_in_a_file_breaks_the_contract(tmp_path: Path, value: Any) -> N
     packed = [record(kind, given) for kind in ("period", "gaps")]
     stall = record("stall", {**given, "id": 3}, bytes(msgpack.packb(STACKS)))
     session = session_with(tmp_path, stall, *packed, record("marks", marks))
-    found = session.run_stalls(1)
-    assert [stall["id"] for stall in found["stalls"]] == [3] and isinstance(found["stalls"][0]["duration_s"], float)
-    assert found["stalls"][0]["where"] in ("inside", "between") and len(found["stalls"][0]["text"]) <= 1000
+    stalls = session.run_stalls(1)
+    assert [stall["id"] for stall in stalls["stalls"]] == [3] and isinstance(stalls["stalls"][0]["duration_s"], float)
+    assert stalls["stalls"][0]["where"] in ("inside", "between") and len(stalls["stalls"][0]["text"]) <= 1000
     assert session.gaps(1)["state"] == "ready" and session.run(1)["slow_steps"]["count"] >= 1
     assert session.all_stalls()["count"] >= 1
     session.save(str(tmp_path / "again.tftrace"))
@@ -223,9 +223,9 @@ def test_stacks_of_a_stranger(tmp_path: Path) -> None:
         packed = bytes(msgpack.packb({**STACKS, **changes}))
         return session_with(tmp_path, record("stall", {"id": 1, "run_id": 1}, packed)).stall(1)["stacks"]
 
-    found = stacks()
-    assert found["parent"] == [-1, 0] and found["seconds"] == [1.0, 0.0] and found["samples"] == [1, 0]
-    assert found["frames"][0]["source"] == "" and found["frames"][0]["kind"] == "script" and found["samples_left_out"] == 0
+    tree = stacks()
+    assert tree["parent"] == [-1, 0] and tree["seconds"] == [1.0, 0.0] and tree["samples"] == [1, 0]
+    assert tree["frames"][0]["source"] == "" and tree["frames"][0]["kind"] == "script" and tree["samples_left_out"] == 0
     assert stacks(parent=[-1, 5])["parent"] == [-1], "what refers to nothing ends the tree"
     assert stacks(frame=[0, 9])["frame"] == [0] and stacks(frame="no")["parent"] == []
     assert stacks(parent=[-1, True])["parent"] == [-1]

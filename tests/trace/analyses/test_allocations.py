@@ -20,9 +20,9 @@ def test_what_allocators_of_a_gpu_recorded() -> None:
     events = plain_events()
     memory = Answers(plain_protobuf.content(V100), TraceContext()).memory()
     for curve in memory["curves"]:
-        told = [int(e.stats["bytes_allocated"]) for e in events if e.stats["allocator_name"] == curve["allocator"]]
-        assert curve["bytes"][-1] == told[-1]
-        assert curve["peak_bytes"] <= max(told)
+        recorded = [int(e.stats["bytes_allocated"]) for e in events if e.stats["allocator_name"] == curve["allocator"]]
+        assert curve["bytes"][-1] == recorded[-1]
+        assert curve["peak_bytes"] <= max(recorded)
     assert {(c["allocator"], c["device"]) for c in memory["curves"]} >= {
         ("GPU_4_bfc", "/device:GPU:4"),
         ("gpu_host_bfc", "/host:CPU"),

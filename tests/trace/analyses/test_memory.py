@@ -28,7 +28,7 @@ class FakeOutputs:
     allocator: np.ndarray
     allocators: StringTable = field(default_factory=lambda: StringTable.of(["cpu"]))
 
-    def described(self, output: int, known: dict[bytes, tuple[str, str]]) -> tuple[str, str]:
+    def described(self, output: int, descriptions: dict[bytes, tuple[str, str]]) -> tuple[str, str]:
         return f"[{output}]", "float32"
 
 

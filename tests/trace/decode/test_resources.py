@@ -47,9 +47,9 @@ def test_outputs_read_as_protobuf_reads_them(path: Path) -> None:
 def test_memory_reads_as_protobuf_reads_it(path: Path) -> None:
     raw = path.read_bytes()
     trace = decode_run_metadata(raw)
-    found, nodes = decode_memory(trace), nodes_of(raw)
-    assert found.temp_bytes.tolist() == [node.memory_stats.temp_memory_size for node in nodes]
-    assert found.persistent_bytes.tolist() == [node.memory_stats.persistent_memory_size for node in nodes]
+    memory, nodes = decode_memory(trace), nodes_of(raw)
+    assert memory.temp_bytes.tolist() == [node.memory_stats.temp_memory_size for node in nodes]
+    assert memory.persistent_bytes.tolist() == [node.memory_stats.persistent_memory_size for node in nodes]
 
 
 def test_shapes_and_types() -> None:

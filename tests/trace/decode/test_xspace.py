@@ -151,8 +151,8 @@ def test_a_kernel_of_a_step_ends_when_its_event_does() -> None:
     (_, raw), *_ = steps(plain_protobuf.content(GPU[1]))
     trace = decode_xspace(raw)
     (plane,) = [plane for plane in plain_protobuf.planes(raw) if plane.name == "/device:GPU:0"]
-    found = Counter((trace.end - trace.start).tolist())
-    assert found == Counter(event.duration_ns for event in plane.events)
+    lengths = Counter((trace.end - trace.start).tolist())
+    assert lengths == Counter(event.duration_ns for event in plane.events)
     assert trace.launched_at is not None
     assert all(0 <= at <= start for at, start in zip(trace.launched_at.tolist(), trace.start.tolist()) if start)
 

@@ -31,8 +31,8 @@ def test_a_servers_clock_that_is_apart_is_found_either_way(name: str) -> None:
     assert clocks_apart(trace) == {}, "all ran on one machine"
     step = trace.duration_ns
     for by, pair in ((50 * MS, ("ps/0", "worker/0")), (-50 * MS, ("worker/0", "ps/0"))):
-        ((found, least),) = clocks_apart(server_moved(trace, by)).items()
-        assert found == pair and 50 * MS - step < least <= 50 * MS
+        ((devices, least),) = clocks_apart(server_moved(trace, by)).items()
+        assert devices == pair and 50 * MS - step < least <= 50 * MS
 
 
 def test_by_hand() -> None:

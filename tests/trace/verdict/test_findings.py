@@ -20,10 +20,10 @@ ON_GPU = [N("a", "MatMul", 1, 5, GPU, NodeKind.LAUNCH, scheduled=0)]
 
 
 def codes(trace: Trace, context: TraceContext | None = None) -> list[str]:
-    found = findings_of(trace, context or TraceContext())
-    for each in found:
+    findings = findings_of(trace, context or TraceContext())
+    for each in findings:
         assert each["message"] and each["remedy"] and each["severity"] in ("info", "warning", "error")
-    return [f["code"] for f in found]
+    return [f["code"] for f in findings]
 
 
 def complete(nodes: list[N] = COMPLETE) -> Trace:
@@ -112,9 +112,9 @@ def test_what_the_file_lacks_goes_before_and_the_gravest_first() -> None:
     own = finding("no_partition_graph", "info", "The JSON has no graph.", "Keep the RunMetadata.")
     trace = make_trace(COMPLETE)
     trace.notes = ["bad_times"]
-    found = findings_of(trace, TraceContext(findings=[own]))
-    assert [(f["code"], f["severity"]) for f in found] == [("bad_times", "warning"), ("no_partition_graph", "info")]
-    assert found[1] == own
+    findings = findings_of(trace, TraceContext(findings=[own]))
+    assert [(f["code"], f["severity"]) for f in findings] == [("bad_times", "warning"), ("no_partition_graph", "info")]
+    assert findings[1] == own
 
 
 def test_a_format_that_says_what_it_lacks_is_not_told_twice() -> None:

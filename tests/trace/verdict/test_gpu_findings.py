@@ -101,8 +101,8 @@ def test_a_profile_says_itself_why_it_has_no_kernels(message: str, code: str, wo
     """The messages of TensorFlow 2.15's GPU build, which it puts into the profile."""
     trace = make_trace(ON_GPU)
     trace.notes, trace.source = [f"profiler_errors: {message}"], "xspace"
-    (found,) = gpu_findings(trace, TraceContext())
-    assert found["code"] == code and words in f"{found['message']} {found['remedy']}"
+    (finding,) = gpu_findings(trace, TraceContext())
+    assert finding["code"] == code and words in f"{finding['message']} {finding['remedy']}"
 
 
 def test_a_gpu_that_this_step_does_not_use() -> None:

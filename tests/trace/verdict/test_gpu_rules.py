@@ -40,10 +40,10 @@ def kernels(count: int, length: int, gap: int, ahead: int) -> list[tuple[N, int]
 
 
 def test_a_gpu_that_waits_for_the_host_to_launch() -> None:
-    found = sentences(launched(kernels(100, 50 * US, 50 * US, ahead=5 * US)))["launch_bound"]
-    assert found["share"] == pytest.approx(0.45, abs=0.01) and found["numbers"]["launch_gap_ns"] == 99 * 45 * US
-    assert "because the host has not launched its next kernel yet: up to 45 µs before k" in found["text"]
-    assert "The trace does not show what the host does meanwhile." in found["text"]
+    sentence = sentences(launched(kernels(100, 50 * US, 50 * US, ahead=5 * US)))["launch_bound"]
+    assert sentence["share"] == pytest.approx(0.45, abs=0.01) and sentence["numbers"]["launch_gap_ns"] == 99 * 45 * US
+    assert "because the host has not launched its next kernel yet: up to 45 µs before k" in sentence["text"]
+    assert "The trace does not show what the host does meanwhile." in sentence["text"]
 
 
 def test_a_gpu_whose_kernels_are_launched_ahead_does_not_wait_for_the_host() -> None:
@@ -55,18 +55,21 @@ def test_a_gpu_whose_kernels_are_launched_ahead_does_not_wait_for_the_host() -> 
 def test_one_long_gap_in_which_the_host_waits_for_its_input() -> None:
     wait = (N("next", "IteratorGetNext", 0, 6 * MS, CPU, NodeKind.INPUT), UNKNOWN_TIME)
     late = [(dataclasses.replace(n, start=n.start + 6 * MS, end=n.end + 6 * MS), at + 6 * MS) for n, at in kernels(10, MS, 0, 0)]
-    found = sentences(launched([wait, *late]))["launch_bound"]
-    assert "most of it in one gap of 6 ms, before k0 (Relu)" in found["text"] and "waits for its input for 6 ms" in found["text"]
-    assert found["evidence"]["nodes"][0] == 1
+    sentence = sentences(launched([wait, *late]))["launch_bound"]
+    assert (
+        "most of it in one gap of 6 ms, before k0 (Relu)" in sentence["text"]
+        and "waits for its input for 6 ms" in sentence["text"]
+    )
+    assert sentence["evidence"]["nodes"][0] == 1
 
 
 @pytest.mark.parametrize(("count", "length", "named"), [(300, 3 * US, True), (150, 3 * US, False), (300, 12 * US, False)])
 def test_small_kernels(count: int, length: int, named: bool) -> None:
-    found = sentences(launched(kernels(count, length, 5 * US, ahead=100 * US)))
-    assert ("small_kernels" in found) == named and "launch_bound" not in found
+    by_code = sentences(launched(kernels(count, length, 5 * US, ahead=100 * US)))
+    assert ("small_kernels" in by_code) == named and "launch_bound" not in by_code
     if named:
-        assert "300 kernels of 3 µs (median)" in found["small_kernels"]["text"]
-        assert "5 µs each time (median)" in found["small_kernels"]["text"]
+        assert "300 kernels of 3 µs (median)" in by_code["small_kernels"]["text"]
+        assert "5 µs each time (median)" in by_code["small_kernels"]["text"]
 
 
 def test_small_kernels_that_follow_each_other_closely() -> None:
@@ -83,12 +86,12 @@ def test_gaps_before_work_without_a_known_launch_are_not_explained() -> None:
 
 def test_a_v100_that_is_busy_in_a_profile_without_steps() -> None:
     """Its kernels are launched 0.7 ms ahead (median): neither the host nor small kernels hold it back while it works."""
-    found = sentences(decode_xspace(plain_protobuf.content(V100)))
-    assert list(found) == ["idle_device"]
-    assert "on GPU:4 for 739 ms (98%) of this profile, which marks no steps." in found["idle_device"]["text"]
+    by_code = sentences(decode_xspace(plain_protobuf.content(V100)))
+    assert list(by_code) == ["idle_device"]
+    assert "on GPU:4 for 739 ms (98%) of this profile, which marks no steps." in by_code["idle_device"]["text"]
     assert (
         "From its first kernel to its last 19.9 ms pass; between kernels it is idle for 25% of them"
-        in found["idle_device"]["text"]
+        in by_code["idle_device"]["text"]
     )
 
 
@@ -107,9 +110,9 @@ def test_a_v100_that_a_copy_holds_up(op: str, way: str, advice: str) -> None:
     trace = decode_xspace(plain_protobuf.content(V100))
     while_it_works = trace.start > trace.start[kernels_of(trace)].min()
     copy = int(np.flatnonzero(while_it_works & (trace.op == list(trace.ops).index(op)) & (trace.kind == NodeKind.COPY))[0])
-    found = sentences(held_up(trace, copy, 15 * MS))
-    first = next(iter(found.values()))
-    assert first["code"] == "copies" and first["share"] > 0.35, found
+    by_code = sentences(held_up(trace, copy, 15 * MS))
+    first = next(iter(by_code.values()))
+    assert first["code"] == "copies" and first["share"] > 0.35, by_code
     assert f"most of their time {way}" in first["text"] and advice in first["advice"]
     assert first["evidence"]["nodes"][0] == copy and first["numbers"]["copies"] == 94
     assert "beside kernels" in first["text"]
@@ -118,8 +121,10 @@ def test_a_v100_that_a_copy_holds_up(op: str, way: str, advice: str) -> None:
 def test_an_mi300_that_the_host_has_launched_nothing_on() -> None:
     """JAX: a step whose kernels come 43 ms after its first copies, and one that is idle for several reasons."""
     first, second = (Answers(raw, TraceContext()) for _, raw in list(steps(plain_protobuf.content(MI300)))[:2])
-    found = first.verdict()["sentences"][0]
-    assert found["code"] == "launch_bound" and "one gap of 43.2 ms, before kernel/loop_transpose_fusion" in found["text"]
-    found = second.verdict()["sentences"][0]
-    assert found["code"] == "idle_device"
-    assert "for 261 µs the host had not launched its next kernel yet, for 549 µs it had, and the kernel waited." in found["text"]
+    sentence = first.verdict()["sentences"][0]
+    assert sentence["code"] == "launch_bound" and "one gap of 43.2 ms, before kernel/loop_transpose_fusion" in sentence["text"]
+    sentence = second.verdict()["sentences"][0]
+    assert sentence["code"] == "idle_device"
+    assert (
+        "for 261 µs the host had not launched its next kernel yet, for 549 µs it had, and the kernel waited." in sentence["text"]
+    )

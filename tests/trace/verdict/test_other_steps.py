@@ -30,43 +30,50 @@ def test_a_step_as_long_as_usual_is_not_compared() -> None:
     [(1, "The run's other traced step took 9 ms"), (4, "The fastest of the run's 4 other traced steps took 9 ms")],
 )
 def test_tracing_is_the_reason_where_every_traced_step_is_slow(others: int, words: str) -> None:
-    found = compared(TraceContext(step_s=0.010, median_s=0.004, other_traced=others, fastest_traced_s=0.009))
-    assert found["code"] == "tracing_cost" and words in found["text"] and "tracing probably costs the difference" in found["text"]
-    assert found["share"] == pytest.approx(0.6)
+    sentence = compared(TraceContext(step_s=0.010, median_s=0.004, other_traced=others, fastest_traced_s=0.009))
+    assert (
+        sentence["code"] == "tracing_cost"
+        and words in sentence["text"]
+        and "tracing probably costs the difference" in sentence["text"]
+    )
+    assert sentence["share"] == pytest.approx(0.6)
 
 
 def test_a_step_a_little_slower_than_a_fast_traced_one_is_not_blamed_on_tracing() -> None:
-    found = compared(TraceContext(step_s=0.016, median_s=0.010, other_traced=2, fastest_traced_s=0.013))
+    sentence = compared(TraceContext(step_s=0.016, median_s=0.010, other_traced=2, fastest_traced_s=0.013))
     assert (
-        found["code"] == "slow_step" and "Tracing may be the reason, or the step was slow by itself. The fastest" in found["text"]
+        sentence["code"] == "slow_step"
+        and "Tracing may be the reason, or the step was slow by itself. The fastest" in sentence["text"]
     )
 
 
 @pytest.mark.parametrize("others", [1, 4])
 def test_tracing_is_not_blamed_for_a_step_that_alone_is_slow(others: int) -> None:
     """51 times the median, where the other traced steps took as long as untraced ones."""
-    found = compared(TraceContext(step_s=0.510, median_s=0.010, other_traced=others, fastest_traced_s=0.0102))
-    assert found["code"] == "slow_step" and "51 times" in found["text"] and "tracing does not explain it" in found["text"]
+    sentence = compared(TraceContext(step_s=0.510, median_s=0.010, other_traced=others, fastest_traced_s=0.0102))
+    assert (
+        sentence["code"] == "slow_step" and "51 times" in sentence["text"] and "tracing does not explain it" in sentence["text"]
+    )
 
 
 def test_tracing_is_not_blamed_for_what_a_rule_explains() -> None:
     """The first traced step of its run: there are no others, and one op alone takes longer than whole steps do."""
     nodes = [N("read", "IteratorGetNext", 0, 500 * MS, kind=NodeKind.INPUT), N("m", "MatMul", 500 * MS, 510 * MS)]
-    found = compared(TraceContext(step_s=0.510, median_s=0.010), nodes)
-    assert found["code"] == "slow_step" and "not in being traced" in found["text"]
+    sentence = compared(TraceContext(step_s=0.510, median_s=0.010), nodes)
+    assert sentence["code"] == "slow_step" and "not in being traced" in sentence["text"]
 
 
 def test_without_an_explanation_both_are_possible() -> None:
-    found = compared(TraceContext(step_s=0.510, median_s=0.010))
-    assert found["code"] == "slow_step" and "Tracing may be the reason, or" in found["text"]
-    assert "Trace more steps" in found["advice"] and "first step" not in found["text"]
+    sentence = compared(TraceContext(step_s=0.510, median_s=0.010))
+    assert sentence["code"] == "slow_step" and "Tracing may be the reason, or" in sentence["text"]
+    assert "Trace more steps" in sentence["advice"] and "first step" not in sentence["text"]
     assert "first step of its run" in compared(TraceContext(step=1, step_s=0.510, median_s=0.010))["text"]
 
 
 def test_time_outside_the_ops_is_said() -> None:
     """The ops took 10 ms of the 510: the rest is TensorFlow's own, tracing included."""
-    found = compared(TraceContext(step_s=0.510, median_s=0.010))
-    assert "500 ms passed before the first op or after the last" in found["text"]
+    sentence = compared(TraceContext(step_s=0.510, median_s=0.010))
+    assert "500 ms passed before the first op or after the last" in sentence["text"]
     nodes = [N(f"m{i}", "MatMul", i * 50 * MS, (i + 1) * 50 * MS) for i in range(10)]
     assert "before the first op" not in compared(TraceContext(step_s=0.510, median_s=0.010), nodes)["text"]
 
@@ -74,5 +81,5 @@ def test_time_outside_the_ops_is_said() -> None:
 def test_a_cause_that_every_step_has_explains_nothing() -> None:
     """Half of the usual step is input, too: the traced one is slow for another reason."""
     nodes = [N("read", "IteratorGetNext", 0, 10 * MS, kind=NodeKind.INPUT), N("m", "MatMul", 10 * MS, 12 * MS)]
-    found = compared(TraceContext(step_s=0.040, median_s=0.012), nodes)
-    assert "Tracing may be the reason" in found["text"]
+    sentence = compared(TraceContext(step_s=0.040, median_s=0.012), nodes)
+    assert "Tracing may be the reason" in sentence["text"]

@@ -24,23 +24,25 @@ def first(name: str, context: TraceContext | None = None) -> Any:
 
 
 def test_the_stage_of_tf_data_that_a_step_waits_for() -> None:
-    found = first("slow_map_tf2.21.xplane.pb.gz")
-    assert found["code"] == "input_bound" and found["share"] > 0.9
-    assert "The stage that holds it up is Map (Root > Prefetch > Map), which runs for 50.6 ms of that, one call" in found["text"]
-    assert "A Python function of tf.data runs for 50.4 ms of that time." in found["text"]
-    assert "TensorFlow ops" in found["advice"] and found["numbers"]["python_ns"] > 50 * MS
+    sentence = first("slow_map_tf2.21.xplane.pb.gz")
+    assert sentence["code"] == "input_bound" and sentence["share"] > 0.9
+    assert (
+        "The stage that holds it up is Map (Root > Prefetch > Map), which runs for 50.6 ms of that, one call" in sentence["text"]
+    )
+    assert "A Python function of tf.data runs for 50.4 ms of that time." in sentence["text"]
+    assert "TensorFlow ops" in sentence["advice"] and sentence["numbers"]["python_ns"] > 50 * MS
 
 
 def test_a_stage_that_began_before_the_trace_is_only_probably_the_cause() -> None:
-    found = first("slow_map_begun_before_tf2.15.xplane.pb.gz")
-    assert found["code"] == "input_bound" and "is probably Map (Root > Prefetch > Map)" in found["text"]
-    assert "what it reads took 31.5 µs" in found["text"] and "num_parallel_calls" in found["advice"]
-    assert "stage_ns" not in found["numbers"]
+    sentence = first("slow_map_begun_before_tf2.15.xplane.pb.gz")
+    assert sentence["code"] == "input_bound" and "is probably Map (Root > Prefetch > Map)" in sentence["text"]
+    assert "what it reads took 31.5 µs" in sentence["text"] and "num_parallel_calls" in sentence["advice"]
+    assert "stage_ns" not in sentence["numbers"]
 
 
 def test_of_a_distribution_strategy_the_datasets_own_stage_is_named() -> None:
-    found = next(s for s in sentences("slow_map_mirrored_tf2.21.xplane.pb.gz") if s["code"] == "input_bound")
-    assert "is Map (Root > Prefetch > Rebatch > Map)" in found["text"]
+    sentence = next(s for s in sentences("slow_map_mirrored_tf2.21.xplane.pb.gz") if s["code"] == "input_bound")
+    assert "is Map (Root > Prefetch > Rebatch > Map)" in sentence["text"]
 
 
 def test_what_tf_data_does_ahead_of_the_step_is_no_wait() -> None:
@@ -49,9 +51,9 @@ def test_what_tf_data_does_ahead_of_the_step_is_no_wait() -> None:
         N(name, op, 6 * MS, 9 * MS, TF_DATA, NodeKind.INPUT)
         for name, op in (("f", "PyFunc"), ("Iterator::Root::Prefetch::Map", "Map"))
     ]
-    found = verdict(make_trace([*step, N("last", "Add", 9 * MS, 10 * MS), *ahead]), TraceContext(), [])
-    assert "input_bound" not in [s["code"] for s in found["sentences"]]
-    assert "python_function" not in [s["code"] for s in found["sentences"]]
+    answer = verdict(make_trace([*step, N("last", "Add", 9 * MS, 10 * MS), *ahead]), TraceContext(), [])
+    assert "input_bound" not in [s["code"] for s in answer["sentences"]]
+    assert "python_function" not in [s["code"] for s in answer["sentences"]]
 
 
 @pytest.mark.parametrize("name", ["convnet_tf2.15.xplane.pb", "convnet_tf2.21.xplane.pb"])
@@ -60,14 +62,16 @@ def test_nothing_stands_out_in_a_small_network(name: str) -> None:
 
 
 def test_a_call_that_traced_its_function() -> None:
-    found = first("retraced_tf2.21.xplane.pb.gz")
-    assert found["code"] == "retraced" and found["share"] > 0.9
-    assert "train_step was traced anew in this call: 171 ms of its 180 ms (95%) passed before the function ran." in found["text"]
-    assert "It has been traced 5 times so far. Which argument changed is not known." in found["text"]
-    assert "input_signature" in found["advice"]
+    sentence = first("retraced_tf2.21.xplane.pb.gz")
+    assert sentence["code"] == "retraced" and sentence["share"] > 0.9
+    assert (
+        "train_step was traced anew in this call: 171 ms of its 180 ms (95%) passed before the function ran." in sentence["text"]
+    )
+    assert "It has been traced 5 times so far. Which argument changed is not known." in sentence["text"]
+    assert "input_signature" in sentence["advice"]
     changed = "argument 1 changed from x: float32[35,64] to x: float32[36,64]"
-    found = first("retraced_tf2.21.xplane.pb.gz", TraceContext(retraced=changed))
-    assert found["text"].endswith(f" Compared with its last tracing, {changed}.")
+    sentence = first("retraced_tf2.21.xplane.pb.gz", TraceContext(retraced=changed))
+    assert sentence["text"].endswith(f" Compared with its last tracing, {changed}.")
 
 
 def test_calls_that_trace_nothing_are_not_blamed() -> None:
@@ -76,17 +80,20 @@ def test_calls_that_trace_nothing_are_not_blamed() -> None:
 
 
 def test_a_step_in_which_xla_compiles() -> None:
-    found = first("recompiled_tf2.21.xplane.pb.gz", TraceContext(step=7))
-    assert found["code"] == "compiling" and found["share"] == pytest.approx(0.79, abs=0.01)
-    assert found["text"].endswith("So far it has compiled 7 programs of train_step, in 7 steps.") and "shape" in found["advice"]
+    sentence = first("recompiled_tf2.21.xplane.pb.gz", TraceContext(step=7))
+    assert sentence["code"] == "compiling" and sentence["share"] == pytest.approx(0.79, abs=0.01)
+    assert (
+        sentence["text"].endswith("So far it has compiled 7 programs of train_step, in 7 steps.")
+        and "shape" in sentence["advice"]
+    )
     assert "one_op" not in [s["code"] for s in sentences("recompiled_tf2.21.xplane.pb.gz")]
 
 
 def test_a_profile_that_does_not_show_when_xla_compiles() -> None:
     """TensorFlow 2.15 lists the programs that it has compiled, and nothing of the compiling."""
-    found = first("recompiled_tf2.15.xplane.pb.gz", TraceContext(step=9))
-    assert found["code"] == "compiling" and "9 programs of train_step, in 9 steps" in found["text"]
-    assert "does not show how long" in found["text"] and found["numbers"]["compile_ns"] == 0
+    sentence = first("recompiled_tf2.15.xplane.pb.gz", TraceContext(step=9))
+    assert sentence["code"] == "compiling" and "9 programs of train_step, in 9 steps" in sentence["text"]
+    assert "does not show how long" in sentence["text"] and sentence["numbers"]["compile_ns"] == 0
     for step in (None, 100):  # a program for one step in ten says nothing of this one
         (only,) = sentences("recompiled_tf2.15.xplane.pb.gz", TraceContext(step=step))
         assert only["code"] == "one_op" and "shows nothing of what runs in it" in only["text"]
@@ -98,13 +105,13 @@ def test_a_compiled_function_that_does_not_compile_in_this_step() -> None:
 
 def test_tiny_ops_that_the_profile_leaves_out() -> None:
     """Of 400 turns of a loop over scalars it names one op: the executor's turns tell of the others."""
-    found = first("tiny_ops_tf2.21.xplane.pb.gz")
-    assert found["code"] == "tiny_ops" and found["share"] > 0.9 and found["numbers"]["turns"] == 3_716
-    assert "that the profile does not name, in 3,716 turns" in found["text"] and "jit_compile=True" in found["advice"]
+    sentence = first("tiny_ops_tf2.21.xplane.pb.gz")
+    assert sentence["code"] == "tiny_ops" and sentence["share"] > 0.9 and sentence["numbers"]["turns"] == 3_716
+    assert "that the profile does not name, in 3,716 turns" in sentence["text"] and "jit_compile=True" in sentence["advice"]
 
 
-@pytest.mark.parametrize(("op", "told"), [("Sin", True), ("ReadVariableOp", False)])
-def test_xla_is_named_where_it_would_fuse_most_of_the_tiny_ops(op: str, told: bool) -> None:
+@pytest.mark.parametrize(("op", "names_xla"), [("Sin", True), ("ReadVariableOp", False)])
+def test_xla_is_named_where_it_would_fuse_most_of_the_tiny_ops(op: str, names_xla: bool) -> None:
     nodes = [N(f"a{i}", op, i * 5_000, i * 5_000 + 3_000) for i in range(1_200)]
-    found = verdict(make_trace(nodes), TraceContext(), [])["sentences"][0]
-    assert found["code"] == "tiny_ops" and ("1,200 are elementwise: XLA" in found["text"]) == told
+    sentence = verdict(make_trace(nodes), TraceContext(), [])["sentences"][0]
+    assert sentence["code"] == "tiny_ops" and ("1,200 are elementwise: XLA" in sentence["text"]) == names_xla

@@ -57,11 +57,11 @@ def test_the_largest_op_type_has_the_share_that_the_table_of_ops_shows() -> None
 @pytest.mark.parametrize(("waits", "expected"), [(2 * MS, ["balanced"]), (4 * MS, ["input_bound"])])
 def test_input_in_the_step(waits: int, expected: list[str]) -> None:
     nodes = [N("next", "IteratorGetNext", 0, waits, kind=NodeKind.INPUT), *matmuls(waits, waits + 10 * MS)]
-    found = sentences(nodes)
-    assert [s["code"] for s in found] == expected
+    stated = sentences(nodes)
+    assert [s["code"] for s in stated] == expected
     if expected == ["input_bound"]:
-        assert "IteratorGetNext" in found[0]["text"] and found[0]["evidence"]["nodes"] == [0]
-        assert found[0]["share"] == pytest.approx(4 / 14)
+        assert "IteratorGetNext" in stated[0]["text"] and stated[0]["evidence"]["nodes"] == [0]
+        assert stated[0]["share"] == pytest.approx(4 / 14)
 
 
 @pytest.mark.parametrize(("between", "expected"), [(0.002, ["balanced"]), (0.005, ["between_steps"]), (None, ["balanced"])])
@@ -184,16 +184,16 @@ def test_a_gpu_that_waits_for_launches() -> None:
     for i in range(100):
         at = i * 100_000
         nodes += [N(f"k{i}", "Relu", at, at + 90_000, GPU, NodeKind.LAUNCH), N(f"k{i}", "Relu", at + 80_000, at + 95_000, STREAM)]
-    found = sentences(nodes)
-    assert found[0]["code"] == "launch_bound" and "100 kernels ran, 15 µs each" in found[0]["text"]
-    assert found[0]["evidence"]["lane"] == GPU
+    stated = sentences(nodes)
+    assert stated[0]["code"] == "launch_bound" and "100 kernels ran, 15 µs each" in stated[0]["text"]
+    assert stated[0]["evidence"]["lane"] == GPU
 
 
 def test_a_gpu_that_waits_for_an_op_that_launches_nothing() -> None:
     """What runs on the host for the GPU is a launch to the budget, whatever its op."""
     nodes = [N("get_next", "IteratorGetNext", 0, 8 * MS, GPU, NodeKind.INPUT), N("k", "MatMul", 8 * MS, 10 * MS, STREAM)]
-    found = next(s for s in sentences(nodes) if s["code"] == "launch_bound")
-    assert "get_next (IteratorGetNext)" in found["text"] and found["evidence"]["nodes"] == [0]
+    launch_bound = next(s for s in sentences(nodes) if s["code"] == "launch_bound")
+    assert "get_next (IteratorGetNext)" in launch_bound["text"] and launch_bound["evidence"]["nodes"] == [0]
 
 
 def test_copies_are_no_kernels() -> None:
@@ -202,8 +202,8 @@ def test_copies_are_no_kernels() -> None:
         at = i * 100_000
         nodes += [N(f"k{i}", "Relu", at, at + 90_000, GPU, NodeKind.LAUNCH), N(f"k{i}", "Relu", at + 80_000, at + 95_000, STREAM)]
     nodes += [N(f"edge_{i}", "MEMCPYHtoD", i * 100_000, i * 100_000 + 1_000, STREAM, NodeKind.COPY) for i in range(6)]
-    found = sentences(nodes)[0]
-    assert "19 kernels ran, 15 µs each" in found["text"] and found["numbers"]["kernels"] == 19
+    first = sentences(nodes)[0]
+    assert "19 kernels ran, 15 µs each" in first["text"] and first["numbers"]["kernels"] == 19
 
 
 def test_of_a_launch_without_a_kernel_it_is_not_said_that_it_loads_a_library() -> None:
@@ -216,16 +216,16 @@ def test_of_a_launch_without_a_kernel_it_is_not_said_that_it_loads_a_library() -
 
 def test_a_gpu_that_waits_for_one_launch() -> None:
     nodes = [N("first", "MatMul", 0, 8 * MS, GPU, NodeKind.LAUNCH), N("first", "MatMul", 8 * MS, 9 * MS, STREAM)]
-    found = sentences([*nodes, *matmuls(9 * MS, 10 * MS, STREAM)])
-    assert found[0]["code"] == "launch_bound" and "first (MatMul) takes 8 ms" in found[0]["text"]
+    stated = sentences([*nodes, *matmuls(9 * MS, 10 * MS, STREAM)])
+    assert stated[0]["code"] == "launch_bound" and "first (MatMul) takes 8 ms" in stated[0]["text"]
 
 
 @pytest.mark.parametrize(("size", "expected"), [(6 * MS, ["balanced"]), (8 * MS, ["one_op"])])
 def test_one_huge_op(size: int, expected: list[str]) -> None:
-    found = sentences([*matmuls(0, 10 * MS), N("huge", "MatMul", 10 * MS, 10 * MS + size)])
-    assert [s["code"] for s in found] == expected
+    stated = sentences([*matmuls(0, 10 * MS), N("huge", "MatMul", 10 * MS, 10 * MS + size)])
+    assert [s["code"] for s in stated] == expected
     if expected == ["one_op"]:
-        assert "huge (MatMul) on CPU:0," in found[0]["text"] and found[0]["evidence"]["op"] == "MatMul"
+        assert "huge (MatMul) on CPU:0," in stated[0]["text"] and stated[0]["evidence"]["op"] == "MatMul"
 
 
 @pytest.mark.parametrize(("count", "expected"), [(900, ["balanced"]), (1_100, ["tiny_ops"])])
@@ -236,10 +236,10 @@ def test_many_tiny_ops(count: int, expected: list[str]) -> None:
 
 def test_the_evidence_for_tiny_ops_is_of_the_type_that_the_sentence_names() -> None:
     nodes = [N(f"a{i}", "AddV2", i * 5_000, i * 5_000 + 3_000) for i in range(1_100)]
-    (found,) = sentences([*nodes, *(N(f"m{i}", "Mul", 5_500_000 + i * 20_000, 5_519_000 + i * 20_000) for i in range(9))])
-    assert found["code"] == "tiny_ops" and "the most frequent is AddV2 (1,100 times)" in found["text"]
-    assert found["evidence"]["op"] == "AddV2" and all(node < 1_100 for node in found["evidence"]["nodes"])
-    assert found["evidence"]["nodes"]
+    (sentence,) = sentences([*nodes, *(N(f"m{i}", "Mul", 5_500_000 + i * 20_000, 5_519_000 + i * 20_000) for i in range(9))])
+    assert sentence["code"] == "tiny_ops" and "the most frequent is AddV2 (1,100 times)" in sentence["text"]
+    assert sentence["evidence"]["op"] == "AddV2" and all(node < 1_100 for node in sentence["evidence"]["nodes"])
+    assert sentence["evidence"]["nodes"]
 
 
 @pytest.mark.parametrize(("pause", "first"), [(10 * MS, "tiny_ops"), (40 * MS, "idle_device")])
@@ -268,10 +268,10 @@ def test_tiny_ops_beside_large_ones_hold_nothing_back() -> None:
 @pytest.mark.parametrize(("size", "expected"), [(MS, ["balanced"]), (3 * MS, ["copies"])])
 def test_copies(size: int, expected: list[str]) -> None:
     nodes = [N("x", "MEMCPYHtoD", 0, size, H2D, NodeKind.COPY, bytes_moved=9_000_000), *matmuls(size, size + 10 * MS, STREAM)]
-    found = sentences(nodes)
-    assert [s["code"] for s in found] == expected
+    stated = sentences(nodes)
+    assert [s["code"] for s in stated] == expected
     if expected == ["copies"]:
-        assert "9 MB" in found[0]["text"] and found[0]["numbers"]["bytes"] == 9_000_000
+        assert "9 MB" in stated[0]["text"] and stated[0]["numbers"]["bytes"] == 9_000_000
 
 
 def test_a_python_function_is_named_and_what_it_does_is_not_guessed() -> None:
@@ -284,8 +284,8 @@ def test_a_python_function_is_named_and_what_it_does_is_not_guessed() -> None:
 
 
 def test_swapped_tensors() -> None:
-    found = sentences([*matmuls(0, 8 * MS), N("gradients/swap_in_a_0", "Identity", 8 * MS, 10 * MS)])
-    assert [s["code"] for s in found] == ["memory"]
+    stated = sentences([*matmuls(0, 8 * MS), N("gradients/swap_in_a_0", "Identity", 8 * MS, 10 * MS)])
+    assert [s["code"] for s in stated] == ["memory"]
 
 
 def test_an_idle_device_without_a_reason() -> None:

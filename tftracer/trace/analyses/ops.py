@@ -238,15 +238,15 @@ def _sums(work: Work, code: Int32, groups: int) -> Sums:
     longest = np.zeros(groups, np.int64)
     order = work.by_duration
     longest[code[order]] = order  # of several writes to one place the last stays
-    nodes, known = np.bincount(code, minlength=groups), work.delay != UNKNOWN_TIME
+    nodes, has_delay = np.bincount(code, minlength=groups), work.delay != UNKNOWN_TIME
     launched = added(work.launched.astype(np.float64)).astype(np.int64)
     return Sums(
         np.where(launched < nodes, nodes - launched, nodes),  # kernels whose launches are not among them count themselves
         added(duration),
         added(work.self_ns),
         added(duration * work.on_stream),
-        added(np.where(known, work.delay, 0.0)),
-        added(known.astype(np.float64)),
+        added(np.where(has_delay, work.delay, 0.0)),
+        added(has_delay.astype(np.float64)),
         longest,
     )
 

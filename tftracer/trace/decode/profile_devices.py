@@ -91,7 +91,7 @@ class DeviceNodes:
 
 
 def add_device(
-    nodes: Nodes, plane: Plane, place: int, launches: Launches, modules: Modules, step: Step | None, found: DeviceNodes
+    nodes: Nodes, plane: Plane, place: int, launches: Launches, modules: Modules, step: Step | None, device_nodes: DeviceNodes
 ) -> None:
     """``place``: the plane's in the space."""
     joined = launches.of_plane.get(place, (np.zeros(0, np.int64), np.zeros(0, np.int64)))
@@ -104,7 +104,7 @@ def add_device(
             device = _stream(plane, stream) if stream else _other_line(plane, line.name, line.name == work)
             new = _add_work(nodes, plane, place, rows, nodes.device(device), modules, outside[rows])
             if not device.repeats:
-                found.add(rows, new, joined)
+                device_nodes.add(rows, new, joined)
 
 
 def _outside(plane: Plane, host: Plane | None, joined: tuple[Int64, Int64], step: Step | None) -> Bool:

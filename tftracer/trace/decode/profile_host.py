@@ -121,13 +121,13 @@ def _coded(codes: Codes, stat: Stat) -> Int64:
 
 def _recorded_otherwise(plane: Plane, started: Int64, end: Int64, name: Int64, ops: HostNodes) -> Bool:
     """[started] whether an op of the same name has an event of its own before the end: collectives do, and ops of a GPU."""
-    start, known = plane.events.start, ops.op_rows
-    if not len(known) or not len(started):
+    start, recorded = plane.events.start, ops.op_rows
+    if not len(recorded) or not len(started):
         return np.zeros(len(started), np.bool_)
-    order = np.lexsort((start[known], ops.op_names))
-    low = min(int(start[known].min()), int(start[started].min()))
-    stride = max(int(start[known].max()), int(end.max())) - low + 1
-    keys = (ops.op_names * stride + (start[known] - low))[order]
+    order = np.lexsort((start[recorded], ops.op_names))
+    low = min(int(start[recorded].min()), int(start[started].min()))
+    stride = max(int(start[recorded].max()), int(end.max())) - low + 1
+    keys = (ops.op_names * stride + (start[recorded] - low))[order]
     at = np.searchsorted(keys, name * stride + (start[started] - low))
     is_recorded: Bool = np.append(keys, np.iinfo(np.int64).max)[at] <= name * stride + (end - low)
     return is_recorded

@@ -147,10 +147,10 @@ def _running_end(plane: Plane, order: Int64) -> Int64:
     return reached
 
 
-def _reaches(plane: Plane, outer: Int64, found: Int64, rows: Int64) -> Bool:
+def _reaches(plane: Plane, outer: Int64, preceding: Int64, rows: Int64) -> Bool:
     if not len(outer):
         return np.zeros(len(rows), np.bool_)
-    result: Bool = plane.events.until[outer[np.maximum(found, 0)]] >= plane.events.start[rows]
+    result: Bool = plane.events.until[outer[np.maximum(preceding, 0)]] >= plane.events.start[rows]
     return result
 
 

@@ -105,8 +105,8 @@ class Step:
     def gaps(self) -> list[Gaps]:
         """Of the GPUs that run kernels and whose launches have times."""
         gpus = [group for group in self.activities.groups if group.kind is DeviceKind.GPU]
-        found = [gaps_of(self.trace, group, self.has_steps) for group in gpus]
-        return [gaps for gaps in found if gaps is not None]
+        gaps_by_gpu = [gaps_of(self.trace, group, self.has_steps) for group in gpus]
+        return [gaps for gaps in gaps_by_gpu if gaps is not None]
 
     @property
     def has_steps(self) -> bool:
