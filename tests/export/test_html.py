@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import io
 import re
@@ -199,3 +200,11 @@ def test_long_lists_are_cut_and_say_so() -> None:
     assert carried["critical-path"]["left_out"] + len(steps) == path["left_out"] + len(path["steps"])
     memory, tensors = answers.memory(), carried["memory"]["tensors"]
     assert tensors == memory["tensors"][: len(tensors)] and carried["memory"]["tensors_total"] == memory["tensors_total"]
+
+
+def test_a_profile_s_page_carries_what_its_allocators_recorded() -> None:
+    raw = gzip.decompress((DATA / "xspace" / "gpu_v100_excerpt.xplane.pb.gz").read_bytes())
+    answers = Answers(raw, TraceContext())
+    carried = msgpack.unpackb(Page(page_of(answers)).data()["answers"]["memory"], raw=False)
+    assert carried == answers.memory(most=len(carried["tensors"]))
+    assert carried["curves"] and carried["at_peak"] and carried["tensors"]

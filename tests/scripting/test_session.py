@@ -23,7 +23,7 @@ from tftracer.importers.open_any import open_bytes
 from tftracer.scripting.session import Session
 from tftracer.session.imported_session import model_of
 from tftracer.session.saved import SavedSession
-from tftracer.trace.analyses import communication, memory, ops
+from tftracer.trace.analyses import communication, ops
 from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.columns import array
 from tftracer.trace.model import NodeKind
@@ -71,7 +71,6 @@ def rows(table: tftracer.Table, trace_id: int) -> list[dict[str, Any]]:
 
 @pytest.fixture(autouse=True)
 def whole_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "MAX_TENSORS", 1 << 40)
     monkeypatch.setattr(communication, "MAX_TRANSFERS", 1 << 40)
 
 
@@ -109,13 +108,23 @@ def test_ops_are_the_ops_tab_s(session: Session, by: Any) -> None:
 def test_tensors_are_the_memory_tab_s(session: Session) -> None:
     table = session.tensors()
     for trace_id, answers in answers_of(session).items():
-        expected = memory.memory(answers.trace, answers.outputs, answers.held, answers.graph, [], most=1 << 40)
+        expected = answers.memory(most=1 << 40)
         tensor_rows = rows(table, trace_id)
-        assert len(tensor_rows) == expected["tensors_total"]
+        assert len(tensor_rows) == expected["tensors_total"] == len(expected["tensors"])
         for row, tensor in zip(tensor_rows, expected["tensors"]):
-            assert (row["last_consumer"] is None) == (tensor["last_consumer"] < 0)
-            for name in ("node", "name", "output", "op", "device", "allocator", "bytes", "shape", "dtype", "alloc_ns", "free_ns"):
+            for name in ("node", "output", "last_consumer"):
+                assert row[name] == (tensor[name] if tensor[name] >= 0 else None), name  # type: ignore[literal-required]
+            for name in ("name", "op", "device", "allocator", "bytes", "shape", "dtype", "alloc_ns", "free_ns"):
                 assert row[name] == tensor[name], name  # type: ignore[literal-required]
+
+
+def test_a_profile_s_table_of_tensors_is_what_its_allocators_recorded() -> None:
+    with tftracer.open(DATA / "xspace/gpu_v100_excerpt.xplane.pb.gz") as opened:
+        table = opened.tensors()
+        assert len(table) > 300
+        assert "GPU_4_bfc" in table["allocator"]
+        of_largest = next(table.rows())
+        assert (of_largest["output"], of_largest["last_consumer"], of_largest["shape"]) == (None, None, "")
 
 
 def test_transfers_sentences_findings_and_budgets_are_the_page_s(session: Session) -> None:

@@ -159,9 +159,9 @@ class MemoryCurve(TypedDict):
 
 
 class Tensor(TypedDict):
-    node: int
+    node: int  # -1: not known
     name: str
-    output: int
+    output: int  # slot, -1: not known, as of what a profile's allocators recorded
     op: str
     device: str
     allocator: str

@@ -169,7 +169,7 @@ class _Trace:
 
     def _counters(self) -> Iterator[str]:
         """Live bytes over time, a counter for each allocator."""
-        for curve in self._answers.memory()["curves"]:
+        for curve in self._answers.curves:
             pid = process_id(curve["device"], self._identity)
             name = json.dumps(curve["allocator"] or UNNAMED, ensure_ascii=False)
             times = [int(time) + self._shift for time in curve["time_ns"]]

@@ -23,7 +23,6 @@ from tftracer.contract.standalone import Embedded
 from tftracer.contract.trace import CriticalPath
 from tftracer.export import page_assets
 from tftracer.export.node_table import node_table
-from tftracer.trace.analyses.memory import memory
 from tftracer.trace.analyses.ops import By, op_statistics
 from tftracer.trace.answers import Answers
 from tftracer.version import __version__
@@ -86,7 +85,7 @@ def _answers(answers: Answers, record: TraceRecord) -> Iterator[tuple[str, Mappi
             for by in get_args(By):
                 yield f"ops?by={by}", op_statistics(trace, by, findings, answers.work, _ROWS)
         elif analysis.name == "memory":
-            yield "memory", memory(trace, answers.outputs, answers.held, answers.graph, findings, most=_ROWS)
+            yield "memory", answers.memory(most=_ROWS)
         elif analysis.name == "critical_path":
             yield analysis.path, _shortened(answers.critical_path())
         elif analysis.name == "timeline":

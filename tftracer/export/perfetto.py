@@ -216,7 +216,7 @@ def _event(times: Int64, kind: int, track: Int64, fields: Bytes, flows: Int64, s
 
 def _counters(answers: Answers, sequence: int, rank: str) -> Iterator[bytes]:
     origin = answers.trace.origin_ns
-    for curve in answers.memory()["curves"]:
+    for curve in answers.curves:
         device = rank + curve["device"]
         uuid, parent = _uuid(device, f"memory {curve['allocator']}"), _uuid(device)
         yield _packet(

@@ -120,8 +120,28 @@ class Answers:
 
     @property
     def used(self) -> memory.Use:
-        """Every buffer of the step, the largest first."""
-        return self._once("used", lambda: memory.use(self.trace, self.outputs, self.graph, most=len(self.outputs.node)))
+        """Every buffer of the step, by the outputs that the trace has: not of profiles (``recorded``)."""
+        return self._once("used", lambda: memory.use(self.trace, self.outputs, self.graph))
+
+    @property
+    def recorded(self) -> allocations.Lives | None:
+        """What a profile recorded of its allocators; None where it recorded nothing, and of all other traces."""
+
+        def compute() -> allocations.Lives | None:
+            source = self.trace.details
+            recorded = source.allocations() if source is not None else None
+            if source is None or recorded is None or not len(recorded.time):
+                return None
+            return allocations.lives(self.trace, recorded, source.origin)
+
+        return self._once("recorded", compute)
+
+    @property
+    def curves(self) -> list[messages.MemoryCurve]:
+        """Live bytes of each allocator over time, the highest peak first, from whichever source the trace has."""
+        with self._lock:
+            recorded = self.recorded
+            return allocations.curves(recorded) if recorded is not None else memory.curves(self.trace, self.used)
 
     @property
     def _resources(self) -> tuple[resources.Outputs, resources.MemoryStats]:
@@ -171,18 +191,17 @@ class Answers:
             slack = column(self.slack.astype(np.float32)) if with_slack else None
             return {**answer, "slack_ns": slack}
 
-    def memory(self, at_ns: float | None = None) -> messages.Memory:
-        """``at_ns``: list what was alive then instead of at the peak."""
+    def memory(self, at_ns: float | None = None, most: int = memory.MAX_TENSORS) -> messages.Memory:
+        """``at_ns``: list what was alive then instead of at the peak. ``most``: so many of the largest tensors."""
 
         def compute() -> messages.Memory:
-            source = self.trace.details
-            recorded = source.allocations() if source is not None else None
-            if source is not None and recorded is not None and len(recorded.time):
-                return allocations.memory_of_allocations(self.trace, recorded, source.origin, self.findings(), at_ns)
-            return memory.memory(self.trace, self.outputs, self.held, self.graph, self.findings(), at_ns)
+            recorded = self.recorded
+            if recorded is not None:
+                return allocations.memory_of_allocations(self.trace, recorded, self.findings(), at_ns, most)
+            return memory.memory(self.trace, self.outputs, self.held, self.used, self.findings(), at_ns, most)
 
         with self._lock:
-            return self._once("memory", compute) if at_ns is None else compute()
+            return self._once("memory", compute) if at_ns is None and most == memory.MAX_TENSORS else compute()
 
     def communication(self) -> messages.Communication:
         return self._once(

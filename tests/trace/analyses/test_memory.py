@@ -120,7 +120,8 @@ def test_a_step_by_hand() -> None:
         [N("a", "MatMul", 0, 10), N("b", "Relu", 10, 20), N("c", "Sum", 20, 30), N("r", "Sum", 0, 9, STREAM_ALL, NodeKind.REPEAT)]
     )
     made = outputs([(0, 0, 100, 7), (1, 0, 100, 7), (2, 0, 50, 0), (3, 0, 999, 0)])  # b hands a's buffer on
-    answer = memory(trace, made, held(4, {1: 30}), with_slots([(0, 1, 0), (1, 2, 0)]), [])  # type: ignore[arg-type]
+    used = memory_.use(trace, made, with_slots([(0, 1, 0), (1, 2, 0)]))  # type: ignore[arg-type]
+    answer = memory(trace, made, held(4, {1: 30}), used, [])  # type: ignore[arg-type]
     (only,) = answer["curves"]
     assert (only["allocator"], only["device"], only["peak_bytes"], only["peak_ns"]) == ("cpu", CPU, 150, 20)
     assert list(zip(only["time_ns"], only["bytes"])) == [(0, 100), (20, 150), (30, 0)]
@@ -130,12 +131,13 @@ def test_a_step_by_hand() -> None:
     assert [t["name"] for t in answer["at_peak"]] == ["a", "c"]
     assert [(r["key"], r["max_ns"], r["node"]) for r in answer["temporary"]] == [("Relu", 30, 1)]
     assert answer["persistent_bytes"] == 60
-    early = memory(trace, made, held(4), with_slots([(0, 1, 0), (1, 2, 0)]), [], at_ns=5.0)  # type: ignore[arg-type]
+    early = memory(trace, made, held(4), used, [], at_ns=5.0)  # type: ignore[arg-type]
     assert [t["name"] for t in early["at_peak"]] == ["a"]
 
 
 def test_a_trace_without_outputs_has_no_curves() -> None:
-    answer = memory(make_trace([]), outputs([]), held(0), make_graph([]), [])  # type: ignore[arg-type]
+    trace, none = make_trace([]), outputs([])
+    answer = memory(trace, none, held(0), memory_.use(trace, none, make_graph([])), [])  # type: ignore[arg-type]
     assert (answer["curves"], answer["tensors"], answer["at_peak"], answer["temporary"]) == ([], [], [], [])
 
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from tftracer.contract.session import TraceRecord
-from tftracer.export.tables.table import Coded, Part, Values
+from tftracer.export.tables.table import Coded, Columns, Part, Values
+from tftracer.export.tables.tensors import tensor_columns
 from tftracer.trace.analyses import ops
 from tftracer.trace.analyses.communication import transfers
 from tftracer.trace.answers import Answers, By
@@ -22,8 +23,6 @@ from tftracer.trace.model import UNKNOWN_TIME, NodeKind, Trace
 
 _ALL = 1 << 62  # rows
 _KINDS = [kind.name.lower() for kind in NodeKind]
-
-Columns = dict[str, Callable[[], Values]]
 
 
 @dataclass(frozen=True)
@@ -109,39 +108,7 @@ class TracePart:
     # ------------------------------------------------------------------------------------------------------- tensors
 
     def tensors(self) -> Part:
-        answers, trace = self.answers, self.answers.trace
-        used, outputs = answers.used, answers.outputs
-        lives, buffers, shown = used.lives, used.buffers, used.largest
-        output = lives.output[buffers.first[shown]]
-        node = outputs.node[output]
-        shift = (self.times.start - trace.start)[node]
-        place, places = buffers.place[shown], lives.places
-        shapes: list[tuple[str, str]] = []  # both columns, once
-
-        def described(which: int) -> Callable[[], Values]:
-            def read() -> Values:
-                seen: dict[bytes, tuple[str, str]] = {}
-                if not shapes:
-                    shapes.extend(outputs.described(number, seen) for number in output.tolist())
-                return [shape[which] for shape in shapes]
-
-            return read
-
-        columns: Columns = {
-            "node": lambda: node,
-            "name": lambda: Coded(trace.name[node], trace.names),
-            "output": lambda: outputs.slot[output],
-            "op": lambda: Coded(trace.op[node], trace.ops),
-            "device": lambda: Coded(place, [trace.devices[device].name for device, _ in places]),
-            "allocator": lambda: Coded(place, [allocator for _, allocator in places]),
-            "bytes": lambda: buffers.bytes[shown],
-            "shape": described(0),
-            "dtype": described(1),
-            "alloc_ns": lambda: buffers.alloc[shown] + shift,
-            "free_ns": lambda: buffers.free[shown] + shift,
-            "last_consumer": lambda: np.ma.masked_less(used.last[shown], 0),
-        }
-        return self._part(len(shown), columns)
+        return self._part(*tensor_columns(self.answers, self.times.start))
 
     # ----------------------------------------------------------------------------------------------------- transfers
 
@@ -176,7 +143,7 @@ class TracePart:
         """The fields of the table of traces that come out of the trace itself."""
         answers = self.answers
         trace, budget = answers.trace, answers.budget()
-        curves = answers.memory()["curves"]
+        curves = answers.curves
         parts = {f"{name}_ns": None if value is None else round(value) for name, value in budget["whole"]["parts_ns"].items()}
         return {
             "origin_at": np.datetime64(self.times.origin_ns, "ns") if trace.n and trace.origin_ns else np.datetime64("NaT", "ns"),

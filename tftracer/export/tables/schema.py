@@ -161,9 +161,9 @@ OPS = (
 )
 TENSORS = (
     *_TRACE,
-    Field("node", "int", "number of the execution that made it"),
+    _maybe("node", "int", "number of the execution that made it"),
     Field("name", "text", "the node's name"),
-    Field("output", "int", "output slot"),
+    _maybe("output", "int", "output slot; not known of what a profile's allocators recorded"),
     Field("op", "text", "op type"),
     Field("device", "text", "as TensorFlow names it"),
     Field("allocator", "text", "the allocator's name"),

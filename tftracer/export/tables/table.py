@@ -31,6 +31,7 @@ class Coded:
 
 
 Values = Union[Array, Coded, Sequence[Any]]
+Columns = dict[str, Callable[[], Values]]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ step; what was allocated before the step's first op lives from its beginning.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,30 +22,51 @@ from tftracer.trace.model import Allocations, Trace
 _GPU = re.compile(r"GPU_(\d+)_bfc")
 
 
-def memory_of_allocations(
-    trace: Trace, allocations: Allocations, origin: int, findings: list[Finding], at_ns: float | None = None
-) -> Memory:
-    """``origin``: the profile's time at the trace's time 0. ``at_ns``: list what was alive then instead of at the peak."""
-    time = np.clip(allocations.time - origin, 0, trace.duration_ns)
-    alloc = np.flatnonzero(~allocations.is_freed)
-    free = _freed(allocations, time, alloc, trace.duration_ns)
+@dataclass(frozen=True)
+class Lives:
+    """The allocations of a profile in its trace's time, and the pieces of memory that lived for some of it."""
+
+    recorded: Allocations
+    time: Int64  # [events] ns since the trace's origin
+    alloc: Int64  # [pieces] the event that allocated each
+    free: Int64  # [pieces] ns since the trace's origin
+    largest: Int64  # pieces, by size
+
+    def alive(self, curve: MemoryCurve, at_ns: float | None = None) -> Int64:
+        """The largest pieces of a curve's allocator, at its peak or at ``at_ns``."""
+        moment = curve["peak_ns"] if at_ns is None else at_ns
+        of_curve = self.recorded.allocator[self.alloc] == self.recorded.allocators.index(curve["allocator"])
+        alive = np.flatnonzero(of_curve & (self.time[self.alloc] <= moment) & (self.free > moment))
+        largest: Int64 = alive[np.argsort(-self.recorded.bytes[self.alloc[alive]], kind="stable")][:MAX_AT_PEAK]
+        return largest
+
+
+def lives(trace: Trace, recorded: Allocations, origin: int) -> Lives:
+    """``origin``: the profile's time at the trace's time 0."""
+    time = np.clip(recorded.time - origin, 0, trace.duration_ns)
+    alloc = np.flatnonzero(~recorded.is_freed)
+    free = _freed(recorded, time, alloc, trace.duration_ns)
     lived = free > time[alloc]
     alloc, free = alloc[lived], free[lived]
-    curves = [_curve(allocations, time, code) for code in range(len(allocations.allocators))]
-    curves.sort(key=lambda curve: -curve["peak_bytes"])
-    size = allocations.bytes[alloc]
-    peak: Int64 = alloc[:0]
-    if curves:
-        moment = curves[0]["peak_ns"] if at_ns is None else at_ns
-        of_first = allocations.allocator[alloc] == allocations.allocators.index(curves[0]["allocator"])
-        alive = np.flatnonzero(of_first & (time[alloc] <= moment) & (free > moment))
-        peak = alive[np.argsort(-size[alive], kind="stable")][:MAX_AT_PEAK]
-    largest = np.argsort(-size, kind="stable")[:MAX_TENSORS]
+    return Lives(recorded, time, alloc, free, np.argsort(-recorded.bytes[alloc], kind="stable"))
+
+
+def curves(lived: Lives) -> list[MemoryCurve]:
+    """The highest peak first."""
+    each = [_curve(lived.recorded, lived.time, code) for code in range(len(lived.recorded.allocators))]
+    return sorted(each, key=lambda curve: -curve["peak_bytes"])
+
+
+def memory_of_allocations(
+    trace: Trace, lived: Lives, findings: list[Finding], at_ns: float | None = None, most: int = MAX_TENSORS
+) -> Memory:
+    """The answer, with the ``most`` largest pieces. ``at_ns``: list what was alive then instead of at the peak."""
+    of_allocators = curves(lived)
     return {
-        "curves": curves,
-        "tensors": [_tensor(trace, allocations, int(alloc[i]), float(time[alloc[i]]), float(free[i])) for i in largest.tolist()],
-        "tensors_total": len(alloc),
-        "at_peak": [_tensor(trace, allocations, int(alloc[i]), float(time[alloc[i]]), float(free[i])) for i in peak.tolist()],
+        "curves": of_allocators,
+        "tensors": _tensors(trace, lived, lived.largest[:most]),
+        "tensors_total": len(lived.alloc),
+        "at_peak": _tensors(trace, lived, lived.alive(of_allocators[0], at_ns)),
         "temporary": [],
         "persistent_bytes": 0.0,
         "findings": findings,
@@ -53,7 +75,7 @@ def memory_of_allocations(
 
 def _freed(allocations: Allocations, time: Int64, alloc: Int64, end: int) -> Int64:
     """[alloc] when each was freed: at the next event of its address, if that is a freeing."""
-    order = np.lexsort((np.arange(len(time)), allocations.address, allocations.allocator))
+    order = np.lexsort((allocations.address, allocations.allocator))
     following = np.full(len(time), -1, np.int64)
     first, second = order[:-1], order[1:]
     same = allocations.address[first] == allocations.address[second]
@@ -74,7 +96,7 @@ def _curve(allocations: Allocations, time: Int64, code: int) -> MemoryCurve:
     shown = thinned(in_use, peak)
     return {
         "allocator": allocations.allocators[code],
-        "device": _device(allocations.allocators[code]),
+        "device": device_of(allocations.allocators[code]),
         "time_ns": times[shown].astype(np.float64).tolist(),
         "bytes": in_use[shown].astype(np.float64).tolist(),
         "peak_bytes": float(in_use[peak]),
@@ -82,24 +104,35 @@ def _curve(allocations: Allocations, time: Int64, code: int) -> MemoryCurve:
     }
 
 
-def _device(allocator: str) -> str:
+def device_of(allocator: str) -> str:
     gpu = _GPU.fullmatch(allocator)
     return f"/device:GPU:{gpu.group(1)}" if gpu else "/host:CPU"
 
 
-def _tensor(trace: Trace, allocations: Allocations, at: int, alloc_ns: float, free_ns: float) -> Tensor:
-    node = int(allocations.node[at])
+def name_of(trace: Trace, recorded: Allocations, event: int) -> str:
+    """Of the op that an allocation was for: as the allocator was told, else of the node that was running; "" for none."""
+    node = int(recorded.node[event])
+    return recorded.ops[int(recorded.op[event])] or (trace.names[trace.name[node]] if node >= 0 else "")
+
+
+def _tensors(trace: Trace, lived: Lives, pieces: Int64) -> list[Tensor]:
+    return [_tensor(trace, lived, piece) for piece in pieces.tolist()]
+
+
+def _tensor(trace: Trace, lived: Lives, piece: int) -> Tensor:
+    recorded, event = lived.recorded, int(lived.alloc[piece])
+    node, allocator = int(recorded.node[event]), recorded.allocators[int(recorded.allocator[event])]
     return {
         "node": node,
-        "name": allocations.ops[int(allocations.op[at])] or (trace.names[trace.name[node]] if node >= 0 else ""),
-        "output": 0,
+        "name": name_of(trace, recorded, event),
+        "output": -1,
         "op": trace.ops[trace.op[node]] if node >= 0 else "",
-        "device": _device(allocations.allocators[int(allocations.allocator[at])]),
-        "allocator": allocations.allocators[int(allocations.allocator[at])],
-        "bytes": float(allocations.bytes[at]),
+        "device": device_of(allocator),
+        "allocator": allocator,
+        "bytes": float(recorded.bytes[event]),
         "shape": "",
-        "dtype": dtype_name(int(allocations.dtype[at])) if allocations.dtype[at] else "",
-        "alloc_ns": alloc_ns,
-        "free_ns": free_ns,
+        "dtype": dtype_name(int(recorded.dtype[event])),
+        "alloc_ns": float(lived.time[event]),
+        "free_ns": float(lived.free[piece]),
         "last_consumer": -1,
     }

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tftracer.contract.basics import Finding
-from tftracer.contract.trace import Memory, OpRow, Tensor
+from tftracer.contract.trace import Memory, MemoryCurve, OpRow, Tensor
 from tftracer.trace.analyses import ops as ops_
 from tftracer.trace.arrays.intervals import Numbering, batches, distinct
 from tftracer.trace.arrays.strings import StringTable
@@ -164,8 +164,7 @@ def curve(alloc: Int64, free: Int64, size: Int64) -> tuple[Int64, Int64]:
 class Curve:
     """Live bytes of one allocator on one device."""
 
-    device: int  # code
-    allocator: str
+    place: int  # index into Lives.places
     time: Int64
     bytes: Int64
     peak_bytes: int
@@ -180,51 +179,53 @@ class Use:
     buffers: Buffers
     curves: list[Curve]  # the highest peak first
     largest: Int64  # buffers, by size
-    at_peak: Int64
     last: Int64  # of ``_last_of_buffers``
 
+    def alive(self, at_ns: float | None = None) -> Int64:
+        """The largest buffers of the allocator that peaked most, at its peak or at ``at_ns``."""
+        if not self.curves:
+            return np.zeros(0, np.int64)
+        first, allocated = self.curves[0], self.buffers
+        at = first.peak if at_ns is None else at_ns
+        alive = np.flatnonzero((allocated.place == first.place) & (allocated.alloc <= at) & (allocated.free > at))
+        largest: Int64 = alive[np.lexsort((alive, -allocated.bytes[alive]))][:MAX_AT_PEAK]
+        return largest
 
-def use(trace: Trace, outputs: Outputs, graph: Graph, at_ns: float | None = None, most: int = MAX_TENSORS) -> Use:
-    """Curves, the ``most`` largest buffers, and what was alive at the peak (or ``at_ns``) of the allocator that peaked most."""
+
+def use(trace: Trace, outputs: Outputs, graph: Graph) -> Use:
+    """Every buffer of the step, and the curves of its allocators."""
     lives = lifetimes(trace, outputs, graph)
     allocated = buffers(lives, outputs.ptr[lives.output])
     curves = [_curve(lives, allocated, place) for place in range(len(lives.places))]
     names = [device.name for device in trace.devices]
-    order = sorted(range(len(curves)), key=lambda p: (-curves[p].peak_bytes, names[curves[p].device]))
-    largest = np.lexsort((allocated.first, -allocated.bytes))[:most]
-    peak: Int64 = np.zeros(0, np.int64)
-    if order:
-        at = curves[order[0]].peak if at_ns is None else at_ns
-        alive = np.flatnonzero((allocated.place == order[0]) & (allocated.alloc <= at) & (allocated.free > at))
-        peak = alive[np.lexsort((alive, -allocated.bytes[alive]))][:MAX_AT_PEAK]
-    return Use(lives, allocated, [curves[p] for p in order], largest, peak, _last_of_buffers(trace, lives, allocated))
+    curves.sort(key=lambda curve: (-curve.peak_bytes, names[lives.places[curve.place][0]]))
+    largest = np.lexsort((allocated.first, -allocated.bytes))
+    return Use(lives, allocated, curves, largest, _last_of_buffers(trace, lives, allocated))
+
+
+def curves(trace: Trace, used: Use) -> list[MemoryCurve]:
+    """The highest peak first."""
+    return [_curve_message(trace, used.lives.places[curve.place], curve) for curve in used.curves]
 
 
 def memory(
     trace: Trace,
     outputs: Outputs,
     held: MemoryStats,
-    graph: Graph,
+    used: Use,
     findings: list[Finding],
     at_ns: float | None = None,
     most: int = MAX_TENSORS,
 ) -> Memory:
-    """The answer. ``held``: what the nodes kept beside their outputs (resources.decode_memory)."""
-    used = use(trace, outputs, graph, at_ns, most)
+    """The answer, with the ``most`` largest buffers, and what was alive at the peak of the allocator that peaked most.
+
+    ``at_ns``: list what was alive then instead of at the peak. ``held``: what the nodes kept beside their outputs
+    (resources.decode_memory).
+    """
     return {
-        "curves": [
-            {
-                "allocator": curve.allocator,
-                "device": trace.devices[curve.device].name,
-                "time_ns": curve.time.astype(np.float64).tolist(),
-                "bytes": curve.bytes.astype(np.float64).tolist(),
-                "peak_bytes": float(curve.peak_bytes),
-                "peak_ns": float(curve.peak),
-            }
-            for curve in used.curves
-        ],
-        "tensors": _tensors(trace, outputs, used, used.largest),
-        "at_peak": _tensors(trace, outputs, used, used.at_peak),
+        "curves": curves(trace, used),
+        "tensors": _tensors(trace, outputs, used, used.largest[:most]),
+        "at_peak": _tensors(trace, outputs, used, used.alive(at_ns)),
         "tensors_total": len(used.buffers.bytes),
         "temporary": _temporary(trace, held.temp_bytes),
         "persistent_bytes": float(held.persistent_bytes.sum()),
@@ -237,8 +238,19 @@ def _curve(lives: Lives, allocated: Buffers, place: int) -> Curve:
     times, live = curve(allocated.alloc[mine], allocated.free[mine], allocated.bytes[mine])
     peak = int(np.argmax(live))
     shown = thinned(live, peak)
-    device, allocator = lives.places[place]
-    return Curve(device, allocator, times[shown], live[shown], int(live[peak]), int(times[peak]))
+    return Curve(place, times[shown], live[shown], int(live[peak]), int(times[peak]))
+
+
+def _curve_message(trace: Trace, place: tuple[int, str], curve: Curve) -> MemoryCurve:
+    device, allocator = place
+    return {
+        "allocator": allocator,
+        "device": trace.devices[device].name,
+        "time_ns": curve.time.astype(np.float64).tolist(),
+        "bytes": curve.bytes.astype(np.float64).tolist(),
+        "peak_bytes": float(curve.peak_bytes),
+        "peak_ns": float(curve.peak),
+    }
 
 
 def thinned(live: Int64, peak: int) -> Int64:
