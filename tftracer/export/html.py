@@ -13,6 +13,7 @@ import os
 import platform
 import zlib
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any, get_args
 
 import msgpack
@@ -20,16 +21,16 @@ import msgpack
 from tftracer.contract.analyses import ANALYSES
 from tftracer.contract.session import Run, Session, SessionMessage, TraceRecord
 from tftracer.contract.standalone import Embedded
-from tftracer.contract.trace import CriticalPath
 from tftracer.export import page_assets
 from tftracer.export.node_table import node_table
+from tftracer.trace.analyses.critical_path import critical_path
 from tftracer.trace.analyses.ops import By, op_statistics
 from tftracer.trace.answers import Answers
 from tftracer.version import __version__
 
 #: Of the tables that have a row for each name or tensor, the page carries the longest: all 8,009 would be most of its size.
 _ROWS = 500
-_STEPS = 2000  # of the critical path
+_STEPS = 2000  # of the critical path; the timeline marks all of them
 #: Of zlib: a higher level saves a tenth of the size and takes four times as long.
 _LEVEL = 1
 
@@ -70,10 +71,23 @@ def page_of(answers: Answers, record: TraceRecord, session: SessionMessage | Non
     ]
 
 
-def embedded(answers: Answers, record: TraceRecord, session: SessionMessage) -> Embedded:
-    """What the page carries."""
-    bodies = {path: _packed(answer) for path, answer in _answers(answers, record)}
-    return {"session": session, "trace": record, "answers": bodies, "nodes": node_table(answers)}
+def _data(answers: Answers, record: TraceRecord, session: SessionMessage) -> str:
+    """Deflated by a second thread while the next part is made: zlib, a quarter of the work, lets go of the GIL."""
+    deflate = zlib.compressobj(_LEVEL)
+    with ThreadPoolExecutor(1) as thread:
+        parts = [thread.submit(deflate.compress, part) for part in _parts(answers, record, session)]
+    deflated = b"".join([*(part.result() for part in parts), deflate.flush()])
+    return base64.b64encode(deflated).decode("ascii")
+
+
+def _parts(answers: Answers, record: TraceRecord, session: SessionMessage) -> Iterator[bytes]:
+    """A message of the type ``Embedded``. Its nodes come first, because they take longest to deflate."""
+    packer = msgpack.Packer(use_bin_type=True)
+    yield packer.pack_map_header(len(Embedded.__annotations__))
+    yield packer.pack("nodes") + packer.pack(node_table(answers))
+    bodies = {path: packer.pack(answer) for path, answer in _answers(answers, record)}
+    yield packer.pack("answers") + packer.pack(bodies)
+    yield packer.pack("trace") + packer.pack(record) + packer.pack("session") + packer.pack(session)
 
 
 def _answers(answers: Answers, record: TraceRecord) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -87,26 +101,11 @@ def _answers(answers: Answers, record: TraceRecord) -> Iterator[tuple[str, Mappi
         elif analysis.name == "memory":
             yield "memory", answers.memory(most=_ROWS)
         elif analysis.name == "critical_path":
-            yield analysis.path, _shortened(answers.critical_path())
+            yield analysis.path, critical_path(trace, answers.graph, findings, answers.path, most=_STEPS)
         elif analysis.name == "timeline":
             yield "timeline", {**answers.timeline(), "trace_id": record["id"]}
         elif "index" not in analysis.parameters:
             yield analysis.path, getattr(answers, analysis.name)()
-
-
-def _shortened(path: CriticalPath) -> CriticalPath:
-    """The last steps, on which the end hangs; the timeline marks all of them."""
-    left_out = max(len(path["steps"]) - _STEPS, 0)
-    return {**path, "steps": path["steps"][left_out:], "left_out": path["left_out"] + left_out}
-
-
-def _packed(value: Any) -> bytes:
-    packed: bytes = msgpack.packb(value, use_bin_type=True)
-    return packed
-
-
-def _data(answers: Answers, record: TraceRecord, session: SessionMessage) -> str:
-    return base64.b64encode(zlib.compress(_packed(embedded(answers, record, session)), _LEVEL)).decode("ascii")
 
 
 def _hash(script: str) -> str:

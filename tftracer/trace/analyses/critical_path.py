@@ -173,25 +173,25 @@ class Path:
     reason: Int8  # why each comes after the one before it: index into REASONS
     reached: Int64  # when the one before it ended
 
-    @property
-    def shown(self) -> slice:
-        """The last MAX_STEPS: what the step's end hangs on."""
-        return slice(max(0, len(self.node) - MAX_STEPS), len(self.node))
-
 
 def path_of(trace: Trace, edges: Edges) -> Path:
     nodes, why = path_nodes(trace, edges)
     return Path(nodes, why, np.concatenate([np.zeros(min(1, len(nodes)), np.int64), trace.end[nodes][:-1]]))
 
 
-def critical_path(trace: Trace, graph: Graph, findings: list[Finding], computed: Path | None = None) -> CriticalPath:
-    """The path with its ops summed up; ``slack_ns`` is left to those who can carry a column (``slack_of``)."""
+def critical_path(
+    trace: Trace, graph: Graph, findings: list[Finding], computed: Path | None = None, most: int = MAX_STEPS
+) -> CriticalPath:
+    """The path with its ops summed up, and its last ``most`` steps, on which the step's end hangs.
+
+    ``slack_ns`` is left to those who can carry a column (``slack_of``).
+    """
     path = computed or path_of(trace, edges_of(trace, graph))
     start, end = trace.start[path.node], trace.end[path.node]
-    shown = range(len(path.node))[path.shown]
+    left_out = max(len(path.node) - most, 0)
     return {
-        "steps": _steps(trace, path),
-        "left_out": len(path.node) - len(shown),
+        "steps": _steps(trace, path, slice(left_out, None)),
+        "left_out": left_out,
         "length_ns": float(end[-1]) if len(end) else 0.0,
         "busy_ns": float((end - np.maximum(start, np.minimum(path.reached, end))).sum()),
         "by_op": _by_op(trace, path.node, path.reached),
@@ -207,8 +207,8 @@ def waits(trace: Trace, path: Path) -> Int64:
     return result
 
 
-def _steps(trace: Trace, path: Path) -> list[PathStep]:
-    node, wait, why = path.node[path.shown], waits(trace, path)[path.shown], path.reason[path.shown]
+def _steps(trace: Trace, path: Path, shown: slice) -> list[PathStep]:
+    node, wait, why = path.node[shown], waits(trace, path)[shown], path.reason[shown]
     steps: list[PathStep] = []
     for batch in batches(len(node)):
         some = slice(batch.start, batch.stop)

@@ -266,7 +266,7 @@ def thinned(live: Int64, peak: int) -> Int64:
 
 def _tensors(trace: Trace, outputs: Outputs, used: Use, chosen: Int64) -> list[Tensor]:
     """The rows of some buffers."""
-    names, ops, lives, allocated = trace.names, trace.ops, used.lives, used.buffers
+    lives, allocated = used.lives, used.buffers
     places = [(trace.devices[device].name, allocator) for device, allocator in lives.places]
     shapes: dict[bytes, tuple[str, str]] = {}
     result: list[Tensor] = []
@@ -276,10 +276,10 @@ def _tensors(trace: Trace, outputs: Outputs, used: Use, chosen: Int64) -> list[T
         node = outputs.node[output]
         columns = (
             node.tolist(),
-            trace.name[node].tolist(),
+            trace.names.texts(trace.name[node]),
             output.tolist(),
             outputs.slot[output].tolist(),
-            trace.op[node].tolist(),
+            trace.ops.texts(trace.op[node]),
             allocated.place[buffer].tolist(),
             allocated.bytes[buffer].astype(np.float64).tolist(),
             allocated.alloc[buffer].astype(np.float64).tolist(),
@@ -291,9 +291,9 @@ def _tensors(trace: Trace, outputs: Outputs, used: Use, chosen: Int64) -> list[T
             result.append(
                 {
                     "node": at,
-                    "name": names[name],
+                    "name": name,
                     "output": slot,
-                    "op": ops[op],
+                    "op": op,
                     "device": places[place][0],
                     "allocator": places[place][1],
                     "bytes": size,

@@ -172,14 +172,14 @@ def rows_of(trace: Trace, table: OpTable, total: float) -> list[OpRow]:
     rows: list[OpRow] = []
     for batch in batches(len(table.key)):
         part = slice(batch.start, batch.stop)
-        columns = (table.key, table.op, table.device, table.count, table.total_ns, table.self_ns, table.max_ns)
+        columns = (table.op, table.device, table.count, table.total_ns, table.self_ns, table.max_ns)
         more = (table.device_ns, table.delay_ns, table.node)
         for key, op, device, count, spent, own, longest, on_stream, delay, node in zip(
-            *(column[part].tolist() for column in (*columns, *more))
+            table.keys.texts(table.key[part]), *(column[part].tolist() for column in (*columns, *more))
         ):
             rows.append(
                 {
-                    "key": table.keys[key] or table.unnamed,
+                    "key": key or table.unnamed,
                     "op": trace.ops[op] if op >= 0 else "",
                     "device": names[device] if device >= 0 else "",
                     "count": count,

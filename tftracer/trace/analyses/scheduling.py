@@ -6,6 +6,8 @@ the longest 1,000.
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
 from tftracer.contract.basics import Finding
@@ -33,7 +35,7 @@ def scheduling(trace: Trace, findings: list[Finding]) -> Scheduling:
     bins = np.minimum(np.searchsorted(BOUNDS, delay, "left"), len(BOUNDS) - 1)
     p50, p95 = (float(value) for value in np.percentile(delay, [50, 95])) if len(delay) else (None, None)
     return {
-        "rows": [_row(trace, int(node[i]), int(delay[i])) for i in longest],
+        "rows": _rows(trace, node[longest], delay[longest]),
         "known": len(node),
         "total_ns": float(delay.sum()) if len(delay) else None,
         "p50_ns": p50,
@@ -54,13 +56,15 @@ def _longest(delay: Int64) -> Int64:
     return candidates[np.argsort(-delay[candidates], kind="stable")[:MAX_ROWS]]
 
 
-def _row(trace: Trace, node: int, delay: int) -> DelayRow:
-    return {
-        "node": node,
-        "name": trace.names[trace.name[node]],
-        "op": trace.ops[trace.op[node]],
-        "device": trace.devices[trace.device[node]].name,
-        "start_ns": float(trace.start[node]),
-        "delay_ns": float(delay),
-        "duration_ns": float(trace.end[node] - trace.start[node]),
-    }
+def _rows(trace: Trace, node: Int64, delay: Int64) -> list[DelayRow]:
+    columns = (
+        node.tolist(),
+        trace.names.texts(trace.name[node]),
+        trace.ops.texts(trace.op[node]),
+        [trace.devices[code].name for code in trace.device[node].tolist()],
+        trace.start[node].astype(np.float64).tolist(),
+        delay.astype(np.float64).tolist(),
+        (trace.end[node] - trace.start[node]).astype(np.float64).tolist(),
+    )
+    names = ("node", "name", "op", "device", "start_ns", "delay_ns", "duration_ns")
+    return [cast(DelayRow, dict(zip(names, row))) for row in zip(*columns)]

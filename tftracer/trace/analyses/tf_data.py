@@ -75,8 +75,10 @@ class Stages:
     @cached_property
     def ops(self) -> Bool:
         """[n] the ops that the functions of tf.data run: those of map, filter and the like."""
+        if not self.nodes:
+            return self.members
         is_op = np.array([not name.startswith(STAGE) for name in self.trace.names] or [True])
-        result: Bool = self.members & is_op[self.trace.name] if self.nodes else self.members
+        result: Bool = self.members & is_op[self.trace.name]
         return result
 
     def cover(self, path: Path) -> Cover:
