@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from tftracer.errors import FormatError, StorageError
@@ -43,8 +44,9 @@ def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
     before, after = _sides(list(arguments))
     options = parser().parse_intermixed_args(before)
     rules = [parse_rule(rule) for rule in options.fail_if]
-    sessions = [[open_session(file) for file in files] for files in (options.files, after)]
-    comparison = compare_sessions(sessions[0], sessions[1], options.run, options.by)
+    with ExitStack() as opened:
+        sessions = [[opened.enter_context(open_session(file)) for file in files] for files in (options.files, after)]
+        comparison = compare_sessions(sessions[0], sessions[1], options.run, options.by)
     outcomes = judge(comparison, rules)
     as_json = json.dumps(text.as_json(comparison, outcomes), indent=1) if options.json else ""
     say(as_json or text.as_text(comparison, outcomes))

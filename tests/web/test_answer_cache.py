@@ -18,7 +18,8 @@ from web_client import Answer, Client, serving
 
 from tftracer.contract import trace as messages
 from tftracer.contract.encoding import encode
-from tftracer.engine.decoded_traces import AnswerFormat, BoundedCache, EncodedAnswer, Question
+from tftracer.engine.bounded_cache import BoundedCache
+from tftracer.engine.decoded_traces import AnswerFormat, EncodedAnswer, Question
 from tftracer.engine.engine import ThreadEngine
 from tftracer.storage.trace_payload import Payload, TraceKey
 from tftracer.trace.model import TraceContext

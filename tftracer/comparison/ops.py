@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from statistics import median
 
 FLOOR_NS = 20_000.0
 FLOOR_SHARE = 0.1
@@ -69,7 +68,7 @@ def _change(key: str, a: Sequence[Mapping[str, float]], b: Sequence[Mapping[str,
     first, second = [side.get(key, 0.0) for side in a], [side.get(key, 0.0) for side in b]
     apart = min(second) > max(first) or max(second) < min(first)
     enough = min(len(a), len(b)) >= LEAST_SESSIONS
-    return OpChange(key, float(np.median(first)), float(np.median(second)), apart and enough)
+    return OpChange(key, median(first), median(second), apart and enough)
 
 
 def _matters(change: OpChange) -> bool:

@@ -6,13 +6,13 @@ Thread-safe.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import IO, TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from tftracer.contract.analyses import ANALYSES
 from tftracer.contract.encoding import Body, encode
 from tftracer.contract.session import TraceRecord
+from tftracer.engine.bounded_cache import BoundedCache
 from tftracer.errors import UnknownError
 from tftracer.storage.trace_payload import Payload, TraceKey
 
@@ -49,37 +49,6 @@ class AnswerFormat(NamedTuple):
 class EncodedAnswer(NamedTuple):
     body: Body
     headline: str = ""  # first sentence of a verdict
-
-
-class BoundedCache(Generic[V]):
-    """A least-recently-used cache, bounded in entries and in bytes; the newest entry is always kept."""
-
-    def __init__(self, entries: int, size: int) -> None:
-        self._entries = entries
-        self._size = size
-        self._held: OrderedDict[Any, tuple[V, int]] = OrderedDict()
-
-    def get(self, key: Any) -> V | None:
-        if key not in self._held:
-            return None
-        self._held.move_to_end(key)
-        return self._held[key][0]
-
-    def put(self, key: Any, value: V, size: int) -> None:
-        self._held[key] = (value, size)
-        self._held.move_to_end(key)
-        while len(self._held) > 1 and (len(self._held) > self._entries or self.size > self._size):
-            self._held.popitem(last=False)
-
-    def clear(self) -> None:
-        self._held.clear()
-
-    @property
-    def size(self) -> int:
-        return sum(size for _, size in self._held.values())
-
-    def __len__(self) -> int:
-        return len(self._held)
 
 
 Load = Callable[[TraceKey], Payload]

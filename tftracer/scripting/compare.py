@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
 from typing import Protocol
 
 import numpy as np
@@ -24,9 +26,6 @@ class Session(Protocol):
     @property
     def facts(self) -> Facts: ...
 
-    @property
-    def traces(self) -> Table: ...
-
     def run_messages(self) -> list[Run]: ...
 
     def steps(self, run: int | str | None = None) -> Table: ...
@@ -37,6 +36,8 @@ class Session(Protocol):
 
     def table(self, name: str, trace: int | None = None) -> Table: ...
 
+    def forget_traces(self) -> None: ...
+
 
 def compare_sessions(before: Sequence[Session], after: Sequence[Session], run: str | None = None, by: By = "name") -> Comparison:
     """``run``: the title of the run to compare; without it, the one that took the most time of those that all sessions have.
@@ -44,7 +45,14 @@ def compare_sessions(before: Sequence[Session], after: Sequence[Session], run: s
     ``UnknownError``: the sessions have no run in common, or not this one.
     """
     title = _shared_run([*before, *after], run)
-    return compare(title, *([measure(session, title, by) for session in side] for side in (before, after)))
+    return compare(title, *([_measured(session, title, by) for session in side] for side in (before, after)))
+
+
+def _measured(session: Session, run: str, by: By) -> Measured:
+    try:
+        return measure(session, run, by)
+    finally:
+        session.forget_traces()  # those of many sessions take much memory
 
 
 def _shared_run(sessions: Sequence[Session], wanted: str | None) -> str:
@@ -72,53 +80,66 @@ def measure(session: Session, run: str, by: By = "name") -> Measured:
     single = table["count"] == 1
     steps = Steps(table["step"], table["start_at"].astype(np.int64), table["mean_ns"]).only(single)
     usual = usual_steps(steps, steps.number[table["traced"][single]])
-    traces = _traces(session, run)
+    traces = [_measure_trace(session, trace, by) for trace in _traces(session, run)]
     facts = session.facts
     return Measured(
         name=session.name,
         steps=len(usual.number),
-        values={**step_values(usual), **_trace_values(session, traces)},
+        values={**step_values(usual), **_trace_values(traces)},
         blocks=block_values(usual),
-        ops=_op_medians(session, traces, by),
-        op_types=_op_medians(session, traces, "type"),
-        findings=frozenset(_findings(session, traces)),
+        ops=_medians([trace.ops for trace in traces]),
+        op_types=_medians([trace.op_types for trace in traces]),
+        findings=frozenset().union(*(trace.findings for trace in traces)),
         traces=len(traces),
         facts={"host": facts["host"], "TensorFlow": facts["tensorflow"], "GPUs": _text(facts["gpus"])},
     )
 
 
+@dataclass(frozen=True)
+class _Trace:
+    """``ops``, ``op_types``: key -> ns."""
+
+    peak_bytes: int | None
+    received_bytes: int
+    ops: dict[str, int]
+    op_types: dict[str, int]
+    findings: set[str]
+
+
+def _measure_trace(session: Session, trace: int, by: By) -> _Trace:
+    """All of a trace at once: it is decoded once."""
+    return _Trace(
+        peak_bytes=session.table("traces", trace)["memory_peak_bytes"].tolist()[0],
+        received_bytes=int(session.transfers(trace)["bytes"].sum()),
+        ops=_totals(session, trace, by),
+        op_types=_totals(session, trace, "type"),
+        findings=set(session.table("findings", trace)["code"].tolist()),
+    )
+
+
 def _traces(session: Session, run: str) -> list[int]:
     """Of the run, those that can be read."""
-    table = session.traces.select("trace_id", "run_id", "state")
-    run_id = next(each["id"] for each in session.run_messages() if each["title"] == run)
-    return [int(trace) for trace in table["trace_id"][(table["run_id"] == run_id) & (table["state"] == "ready")]]
+    of_run = next(each["traces"] for each in session.run_messages() if each["title"] == run)
+    return [trace["id"] for trace in of_run if session.table("traces", trace["id"])["state"][0] == "ready"]
 
 
-def _trace_values(session: Session, traces: Sequence[int]) -> dict[str, float]:
+def _totals(session: Session, trace: int, by: By) -> dict[str, int]:
+    ops = session.ops(by, trace).select("key", "total_ns")
+    return dict(zip(ops["key"].tolist(), ops["total_ns"].tolist()))
+
+
+def _trace_values(traces: Sequence[_Trace]) -> dict[str, float]:
     """Medians of the traces, of what they tell."""
     if not traces:
         return {}
-    peaks = [
-        peak for trace in traces for peak in session.table("traces", trace)["memory_peak_bytes"].tolist() if peak is not None
-    ]
-    moved = [float(session.transfers(trace)["bytes"].sum()) for trace in traces]
-    values = {"bytes": float(np.median(moved))}
-    return {**values, "memory": float(np.median(peaks))} if peaks else values
+    values = {"bytes": float(median(trace.received_bytes for trace in traces))}
+    peaks = [trace.peak_bytes for trace in traces if trace.peak_bytes is not None]
+    return {**values, "memory": float(median(peaks))} if peaks else values
 
 
-def _op_medians(session: Session, traces: Sequence[int], by: By) -> dict[str, float]:
+def _medians(traces: Sequence[dict[str, int]]) -> dict[str, float]:
     """Each op's median over the traces; one that a trace does not have took no time in it."""
-    totals: dict[str, list[int]] = {}
-    for trace in traces:
-        ops = session.ops(by, trace).select("key", "total_ns")
-        for key, total in zip(ops["key"].tolist(), ops["total_ns"].tolist()):
-            totals.setdefault(key, []).append(total)
-    return {key: float(np.median(values + [0] * (len(traces) - len(values)))) for key, values in totals.items()}
-
-
-def _findings(session: Session, traces: Sequence[int]) -> Iterator[str]:
-    for trace in traces:
-        yield from session.table("findings", trace)["code"].tolist()
+    return {key: float(median(trace.get(key, 0) for trace in traces)) for key in set().union(*traces)}
 
 
 def _text(value: int | None) -> str:

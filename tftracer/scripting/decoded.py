@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 
+from tftracer.engine.bounded_cache import BoundedCache
 from tftracer.session.saved import SavedSession
 from tftracer.trace.answers import Answers
 
 #: About 300 bytes each, with what analyses keep.
 KEPT_NODES = 1 << 21
+KEPT_TRACES = 10_000
 
 
 class DecodedTraces:
@@ -17,18 +18,20 @@ class DecodedTraces:
 
     def __init__(self, source: SavedSession) -> None:
         self._source = source
-        self._kept: OrderedDict[int, Answers] = OrderedDict()
+        self._kept: BoundedCache[Answers] = BoundedCache(KEPT_TRACES, KEPT_NODES)
         self._lock = threading.Lock()
 
     def answers(self, trace_id: int) -> Answers:
         """Raises what decoding raises: FormatError and TruncatedError for bytes that are no trace."""
         with self._lock:
-            answers = self._kept.pop(trace_id, None)
+            answers = self._kept.get(trace_id)
         if answers is None:
             answers = Answers(self._source.trace_bytes(trace_id), self._source.trace_context(trace_id), trace_id=trace_id)
-            answers.trace  # noqa: B018 (decoded here, so that what cannot be read is known)
-        with self._lock:
-            self._kept[trace_id] = answers
-            while len(self._kept) > 1 and sum(kept.trace.n for kept in self._kept.values()) > KEPT_NODES:
-                self._kept.popitem(last=False)
+            nodes = answers.trace.n  # decoded here, so that what cannot be read is known
+            with self._lock:
+                self._kept.put(trace_id, answers, nodes)
         return answers
+
+    def forget(self) -> None:
+        with self._lock:
+            self._kept.clear()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -16,9 +17,7 @@ from tftracer.scripting.session import open as open_session
 _SUFFIXES = (".tftrace", ".gz", ".pb", ".xplane", ".pbtxt", ".json", ".pickle")
 
 
-def export(
-    files: Sequence[str], place: str, job: str | None = None, say: Callable[[str], None] = lambda text: None
-) -> list[dict[str, Any]]:
+def export(files: Sequence[str], place: str, job: str | None = None) -> list[dict[str, Any]]:
     """Export files (or URLs) to the folder ``place``; returns the manifests of the partitions.
 
     ``job``: the files are of the processes of one job of this name, whose clocks are aligned. Without it each file is a job of
@@ -26,19 +25,28 @@ def export(
     """
     connection, target = parquet.connect(), folder(place)
     try:
-        return [export_session(connection, session, target, name, say) for name, session in named_sessions(files, job)]
+        return [export_session(connection, session, target, name) for name, session in each_session(files, job)]
     finally:
         target.close()
         connection.close()
 
 
-def named_sessions(files: Sequence[str], job: str | None = None) -> list[tuple[str, Session]]:
-    """Every process's session of the files, with its job's name."""
-    opened = [open_session(file) for file in files]
+def each_session(files: Sequence[str], job: str | None = None) -> Iterator[tuple[str, Session]]:
+    """Every process's session of the files, with its job's name. It is closed when the next one is asked for."""
     if job is not None:
-        return [(job, session) for session in one_job(opened)]
-    names = _distinct([session.job_name or _stem(file) for file, session in zip(files, opened)])
-    return [(name, process) for name, session in zip(names, opened) for process in session.processes]
+        for session in one_job([open_session(file) for file in files]):
+            with session:
+                yield job, session
+        return
+    files_of = Counter[str]()
+    for file in files:
+        with open_session(file) as session:
+            name = session.job_name or _stem(file)
+            files_of[name] += 1
+            name += f"-{files_of[name]}" if files_of[name] > 1 else ""
+            for process in session.processes:
+                yield name, process
+                process.forget_traces()
 
 
 def one_job(sessions: Sequence[Session]) -> Sequence[Session]:
@@ -55,13 +63,3 @@ def _stem(file: str) -> str:
     while PurePath(name).suffix in _SUFFIXES:
         name = PurePath(name).stem
     return name or "session"
-
-
-def _distinct(names: Sequence[str]) -> list[str]:
-    """``a``, ``a-2`` where two files have the same name."""
-    seen: dict[str, int] = {}
-    made = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        made.append(name if seen[name] == 1 else f"{name}-{seen[name]}")
-    return made

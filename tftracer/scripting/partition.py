@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from urllib.parse import quote
 from tftracer.errors import StorageError
 from tftracer.export import parquet
 from tftracer.export.folder import Folder
-from tftracer.export.tables.schema import SCHEMA_VERSION, TABLES
+from tftracer.export.tables.schema import OF_TRACES, SCHEMA_VERSION, TABLES
 from tftracer.export.tables.table import Array, joined
 from tftracer.scripting.session import Session
 from tftracer.version import __version__
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 #: A file is written when so many rows have come together; a trace is never split.
 PART_ROWS = 1 << 20
 MANIFESTS = "manifests"
-#: Tables that are no trace's.
-_WHOLE = ("session", "runs", "steps", "stalls")
 
 Columns = dict[str, Array]
 
@@ -69,18 +66,17 @@ class _Writer:
         self.waiting, self.rows = [], 0
 
 
-def export_session(
-    connection: DuckDBPyConnection, session: Session, folder: Folder, job: str, say: Callable[[str], None] = lambda text: None
-) -> dict[str, Any]:
-    """Write the session's partition in place of an older one, and return its manifest. ``say`` hears of each trace."""
+def export_session(connection: DuckDBPyConnection, session: Session, folder: Folder, job: str) -> dict[str, Any]:
+    """Write the session's partition in place of an older one, and return its manifest."""
     where = partition_name(job, session.rank)
     manifest = f"{MANIFESTS}/{where}/manifest.json"
     older = _older(folder, manifest, session, where)
     writers = {name: _Writer(connection, folder, name, where) for name in TABLES}
-    for name in _WHOLE:
-        for columns in session.table(name).parts():
-            writers[name].add(columns)
-    for name, columns in _trace_rows(session, say):
+    for name in TABLES:
+        if name not in OF_TRACES:
+            for columns in session.table(name).parts():
+                writers[name].add(columns)
+    for name, columns in session.trace_rows():
         writers[name].add(columns)
     for writer in writers.values():
         writer.flush()
@@ -88,15 +84,6 @@ def export_session(
     _publish(folder, writers, older)
     _write_manifest(folder, manifest, made)
     return made
-
-
-def _trace_rows(session: Session, say: Callable[[str], None]) -> Iterator[tuple[str, Columns]]:
-    """Trace by trace, so that each is decoded once."""
-    for number in session.trace_ids():
-        say(f"{session.name}: trace {number}")
-        for name in TABLES:
-            if name not in _WHOLE:
-                yield from ((name, columns) for columns in session.table(name, number).parts())
 
 
 def _older(folder: Folder, manifest: str, session: Session, where: str) -> list[str]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from tftracer.errors import FormatError, UnsupportedError
 from tftracer.export import parquet
-from tftracer.export.tables.schema import TABLES
+from tftracer.export.tables.schema import OF_TRACES, TABLES
 from tftracer.export.tables.table import Array, joined
-from tftracer.scripting.export import named_sessions
+from tftracer.scripting.export import each_session
 from tftracer.scripting.partition import MANIFESTS
 
 if TYPE_CHECKING:
@@ -65,13 +65,16 @@ def _view_folder(connection: DuckDBPyConnection, folder: Path, tables: Sequence[
 
 def _load(connection: DuckDBPyConnection, files: Sequence[str], tables: Sequence[str], job: str | None) -> None:
     """The tables that the statement names, in memory."""
-    sessions = named_sessions(files, job)
+    of_traces, others = ([table for table in tables if (table in OF_TRACES) == wanted] for wanted in (True, False))
     for table in tables:
         empty = {field.name: joined(field, []) for field in TABLES[table]}
         _insert(connection, table, empty, f"CREATE TABLE {table} AS", "", 0)
-        for name, session in sessions:
+    for name, session in each_session(files, job):
+        for table in others:
             for columns in session.table(table).parts():
                 _insert(connection, table, columns, f"INSERT INTO {table}", name, session.rank)
+        for table, columns in session.trace_rows(*of_traces) if of_traces else ():
+            _insert(connection, table, columns, f"INSERT INTO {table}", name, session.rank)
 
 
 def _insert(connection: DuckDBPyConnection, table: str, columns: dict[str, Array], into: str, job: str, rank: int) -> None:

@@ -13,7 +13,8 @@ from tftracer.contract.session import Session as Facts
 from tftracer.errors import TracerError, UnknownError
 from tftracer.export.tables import of_session
 from tftracer.export.tables.of_trace import TracePart
-from tftracer.export.tables.table import Part, Table
+from tftracer.export.tables.schema import OF_TRACES
+from tftracer.export.tables.table import Array, Part, Table
 from tftracer.scripting.compare import compare_sessions
 from tftracer.scripting.decoded import DecodedTraces
 from tftracer.scripting.download import downloaded, is_url
@@ -52,20 +53,17 @@ def _opened(path: str, name: str) -> Session:
     job = Job(saved.processes, saved.steps)
     processes = [Session(process.session, name, place) for process, place in zip(job.processes, places(job))]
     own = next((session for session in processes if session.source is source), None) or Session(source, name)
-    own.processes = tuple(processes)
-    own.job_name = saved.name
+    own._processes, own.job_name = tuple(processes), saved.name
     return own
 
 
 class Session:
     """All that one process recorded, as tables of NumPy columns (``tftracer.Table``). Made by ``tftracer.open``.
 
-    Traces are decoded when a table of theirs is asked for, and the latest are kept. ``close`` frees the file; a session is a
-    context manager, too.
+    Traces are decoded when a table of theirs is asked for, and the latest are kept: ``forget_traces`` frees them, ``close`` the
+    file, too. A session is a context manager.
     """
 
-    #: The sessions of all processes of a job, on one clock; this session alone where there is no job.
-    processes: tuple[Session, ...]
     #: The job's name, "" where there is none.
     job_name: str = ""
 
@@ -73,10 +71,15 @@ class Session:
         self.source = source
         self.name = name
         self.place = place
-        self.processes = (self,)
+        self._processes: tuple[Session, ...] = ()
         self._decoded = DecodedTraces(source)
-        self._checked = False
+        self._checked: set[int] = set()  # traces
         self._lock = threading.Lock()
+
+    @property
+    def processes(self) -> tuple[Session, ...]:
+        """The sessions of all processes of a job, on one clock; this session alone where there is no job."""
+        return self._processes or (self,)  # a session that held itself would stay in memory until a garbage collection
 
     # --------------------------------------------------------------------------------------------------- what it holds
 
@@ -150,7 +153,7 @@ class Session:
 
     def trace_ids(self) -> list[int]:
         """The numbers of all traces."""
-        return [record["id"] for record in self._records()]
+        return [record["id"] for run in self.source.runs() for record in run["traces"]]
 
     def table(self, name: str, trace: int | None = None) -> Table:
         """A table by its name, as it is exported: ``ops`` by node name. ``trace``: one trace's rows, where a table has such."""
@@ -171,6 +174,16 @@ class Session:
             raise UnknownError(f"There is no table {name!r}. There are {', '.join(tables)}.")
         return tables[name]()
 
+    def trace_rows(self, *tables: str) -> Iterator[tuple[str, dict[str, Array]]]:
+        """(table, columns) of every trace, for tables that have rows of traces. Each trace is decoded once, and none is kept.
+
+        Without names: all these tables.
+        """
+        for number in self.trace_ids():
+            for name in tables or OF_TRACES:
+                yield from ((name, columns) for columns in self.table(name, number).parts())
+            self._decoded.forget()
+
     def compare(self, *after: Session, before: Sequence[Session] = (), run: str | None = None) -> Comparison:
         """Compare this session, and ``before``, with the sessions ``after`` a change: step times with a 95% interval, and ops.
 
@@ -182,6 +195,7 @@ class Session:
     # --------------------------------------------------------------------------------------------------------- parts
 
     def _session_parts(self) -> Iterator[Part]:
+        self._records()  # the row says what is damaged
         clock = self.place.job.clocks().of(self.place.title) if self.place else None
         offset, error = (round(clock.offset_ns), round(2 * clock.sigma_ns)) if clock else (None, None)
         yield of_session.session_part(self.facts, self.title, offset, error)
@@ -221,14 +235,13 @@ class Session:
 
     def _records(self, trace: int | None = None) -> list[TraceRecord]:
         """Of all traces, or of one; what is in them is found out first where the file does not say."""
+        chosen = self.trace_ids() if trace is None else [trace]
         with self._lock:
-            if not self._checked:
-                self.source.check_payloads()
-                self.source.analyze_pending()
-                self._checked = True
-        if trace is not None:
-            return [self.source.trace_record(trace)]
-        return [record for run in self.source.runs() for record in run["traces"]]
+            unchecked = [number for number in chosen if number not in self._checked]
+            self.source.check_payloads(unchecked)
+            self.source.analyze_pending(unchecked)
+            self._checked.update(unchecked)
+        return [self.source.trace_record(number) for number in chosen]
 
     def _run(self, run: int | str) -> Run:
         if isinstance(run, str):
@@ -241,9 +254,14 @@ class Session:
 
     # --------------------------------------------------------------------------------------------------------- closing
 
+    def forget_traces(self) -> None:
+        """Frees the decoded traces, of all processes; a table that is asked for later decodes them again."""
+        for process in {self, *self.processes}:
+            process._decoded.forget()
+
     def close(self) -> None:
         """Frees the file and the decoded traces."""
-        self._decoded = DecodedTraces(self.source)
+        self.forget_traces()
         self.source.close()
 
     def __enter__(self) -> Session:

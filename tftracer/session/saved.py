@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -34,6 +34,7 @@ class SavedSession:
 
     def __init__(self, model: SessionModel) -> None:
         self._model = model
+        self._damage, self._damaged = model.facts["damage"], set[int]()  # what the file's reader said; traces
         self._lock = threading.RLock()
         self._publisher = Publisher()
 
@@ -133,33 +134,39 @@ class SavedSession:
         self._publisher.publish({"type": "trace", "payload": record.copy()})
         return record.copy()
 
-    def check_payloads(self) -> None:
-        """Find out which traces are damaged, and say so in their records and in the session's. Reads the whole file."""
-        with self._lock:
-            traces = [(trace.record["id"], trace.payload) for trace in self._model.traces.values()]
-        damaged = [trace_id for trace_id, payload in traces if payload.size and not payload.is_whole()]
-        if not damaged:
+    def check_payloads(self, traces: Iterable[int] | None = None) -> None:
+        """Find out which traces are damaged, and say so in their records and in the session's.
+
+        ``traces``: their numbers; without them all, for which the whole file is read.
+        """
+        payloads = [(trace.record["id"], trace.payload) for trace in self._chosen(traces)]
+        damaged = {trace_id for trace_id, payload in payloads if payload.size and not payload.is_whole()}
+        if damaged <= self._damaged:
             return
         error = FormatError("its checksum is wrong, so that it is not what was written")
         for trace_id in damaged:
             self._set_trace_facts(trace_id, broken(error))
-        number = "1 trace is" if len(damaged) == 1 else f"{len(damaged):,} traces are"
         with self._lock:
-            facts = self._model.facts
-            facts["damage"] = f"{facts['damage']} {number} damaged.".strip()
+            self._damaged |= damaged
+            number = "1 trace is" if len(self._damaged) == 1 else f"{len(self._damaged):,} traces are"
+            self._model.facts["damage"] = f"{self._damage} {number} damaged.".strip()
         self._publisher.publish({"type": "session", "payload": self.session()})
 
-    def analyze_pending(self) -> None:
-        """Find out what is in the traces of which the file does not say it. Takes as long as decoding them."""
-        with self._lock:
-            unknown = [trace for trace in self._model.traces.values() if not is_analyzed(trace.record)]
-        for trace in unknown:
+    def analyze_pending(self, traces: Iterable[int] | None = None) -> None:
+        """Find out what is in traces (``traces``: as above) of which the file does not say it. Takes as long as decoding them."""
+        for trace in self._chosen(traces):
+            if is_analyzed(trace.record):
+                continue
             trace_id = trace.record["id"]
             try:
                 facts = read_contents(self.trace_bytes(trace_id), self.trace_context(trace_id))
             except TracerError as error:  # the file is damaged there
                 facts = broken(error)
             self._set_trace_facts(trace_id, facts)
+
+    def _chosen(self, traces: Iterable[int] | None) -> list[TraceState]:
+        with self._lock:
+            return list(self._model.traces.values()) if traces is None else [self._model.trace(number) for number in traces]
 
     def request_traces(self, run_id: int | None, steps: int) -> None:
         raise _ended()

@@ -16,7 +16,8 @@ from typing import IO, TypeVar
 
 from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
-from tftracer.engine.decoded_traces import AnswerFormat, BoundedCache, Question
+from tftracer.engine.bounded_cache import BoundedCache
+from tftracer.engine.decoded_traces import AnswerFormat, Question
 from tftracer.engine.engine import Engine, ThreadEngine
 from tftracer.errors import TracerError
 from tftracer.session.source import SessionSource

@@ -231,3 +231,5 @@ TABLES: dict[str, tuple[Field, ...]] = {
     "sentences": SENTENCES,
     "stalls": STALLS,
 }
+#: Those whose rows each belong to a trace.
+OF_TRACES = tuple(name for name, fields in TABLES.items() if fields[: len(_TRACE)] == _TRACE)
