@@ -4,7 +4,7 @@
 
 The job (this script with --job) trains without end. Its steps are *watched* (the hook is called, and the load is on) or *alone*
 (neither), in short blocks that come in pairs, in either order at random; the first steps after a change are left out. Of each
-pair the medians of both blocks are divided, and the median of these blocks is told, with the interval that holds it with 95%
+pair the medians of both blocks are divided, and the median of these ratios is printed, with the interval that holds it with 95%
 certainty: what else the machine does meanwhile comes and goes over many pairs, and slows both blocks of most of them alike.
 
 Three loads, each of its own: WebSocket clients that look on live; a client that opens a trace of 96,108 nodes again and again

@@ -125,11 +125,11 @@ def test_a_session_is_loaded_into_a_process_through_the_hub(jobs: Jobs) -> None:
 def test_an_upload_that_breaks_off_leaves_no_trace(jobs: Jobs) -> None:
     first, second = jobs.start(2)
     url = next(p["url"] for p in first.job()["processes"] if p["title"] == "rank 1")
-    body, runs = large_session(first, url), len(second.recorder.runs())
+    body, run_count = large_session(first, url), len(second.recorder.runs())
     for _ in range(THREADS + 1):
         upload(first, url, body[: len(body) // 2], length=len(body))
     assert upload(first, url, body)[0] == 200
-    assert len(second.recorder.runs()) == 2 * runs
+    assert len(second.recorder.runs()) == 2 * run_count
 
 
 def test_a_session_is_not_loaded_into_a_process_that_is_gone(jobs: Jobs) -> None:

@@ -47,7 +47,7 @@ export class StringColumn {
   readonly length: number;
   private readonly offsets: TypedArray;
   private readonly data: Uint8Array;
-  private readonly known: (string | undefined)[] = [];
+  private readonly decoded: (string | undefined)[] = [];
   private readonly decoder = new TextDecoder();
 
   constructor(strings: Strings) {
@@ -57,10 +57,10 @@ export class StringColumn {
   }
 
   at(index: number): string {
-    const known = this.known[index];
-    if (known !== undefined) return known;
+    const decoded = this.decoded[index];
+    if (decoded !== undefined) return decoded;
     const text = this.decoder.decode(this.data.subarray(this.offsets[index], this.offsets[index + 1]));
-    this.known[index] = text;
+    this.decoded[index] = text;
     return text;
   }
 

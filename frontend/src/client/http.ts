@@ -25,9 +25,9 @@ async function failure(response: Response): Promise<ClientError> {
   } catch {
     // Not the API's own answer (a proxy's page, say): the status has to do.
   }
-  const known = messageOf(body);
-  const message = known?.message ?? `The server answered ${response.status} ${response.statusText}`.trim();
-  return new ClientError(response.status, known?.code ?? "http", message);
+  const described = messageOf(body);
+  const message = described?.message ?? `The server answered ${response.status} ${response.statusText}`.trim();
+  return new ClientError(response.status, described?.code ?? "http", message);
 }
 
 async function bytesOf(response: Response, onProgress?: Progress): Promise<Uint8Array> {
@@ -146,12 +146,12 @@ export function upload<T>(path: string, file: File, ask: Ask = {}): Promise<T> {
     request.onload = (): void => {
       const body = parsed(request.responseText);
       if (request.status < 400) return resolve(body as T);
-      const known = messageOf(body);
+      const described = messageOf(body);
       reject(
         new ClientError(
           request.status,
-          known?.code ?? "http",
-          known?.message ?? `The server answered ${request.status}`,
+          described?.code ?? "http",
+          described?.message ?? `The server answered ${request.status}`,
         ),
       );
     };

@@ -126,14 +126,14 @@ export class Nodes {
   }
 
   private byProducer(): Map<number, number[]> {
-    const found = new Map<number, number[]>();
+    const consumers = new Map<number, number[]>();
     for (let consumer = 0; consumer < this.table.nodes; consumer++) {
       for (const producer of this.inputs.of(consumer)) {
-        const readers = found.get(producer);
-        if (readers === undefined) found.set(producer, [consumer]);
+        const readers = consumers.get(producer);
+        if (readers === undefined) consumers.set(producer, [consumer]);
         else readers.push(consumer);
       }
     }
-    return found;
+    return consumers;
   }
 }

@@ -26,24 +26,24 @@ export const emptyState: LiveState = {
 };
 
 /** The run as told now, without going back behind what is known already. */
-function newer(known: Run | undefined, told: Run): Run {
-  if (!known || told.steps >= known.steps) return told;
-  const { steps, last_s, last_run_at, recent_s } = known;
-  return { ...told, steps, last_s, last_run_at, recent_s };
+function newer(current: Run | undefined, update: Run): Run {
+  if (!current || update.steps >= current.steps) return update;
+  const { steps, last_s, last_run_at, recent_s } = current;
+  return { ...update, steps, last_s, last_run_at, recent_s };
 }
 
-function withRun(state: LiveState, told: Run): LiveState {
-  const known = state.runs.find((r) => r.id === told.id);
-  const early = state.early.filter((t) => t.run_id === told.id);
-  const traces = new Map([...told.traces, ...(known?.traces ?? []), ...early].map((t) => [t.id, t]));
+function withRun(state: LiveState, update: Run): LiveState {
+  const current = state.runs.find((r) => r.id === update.id);
+  const early = state.early.filter((t) => t.run_id === update.id);
+  const traces = new Map([...update.traces, ...(current?.traces ?? []), ...early].map((t) => [t.id, t]));
   const run = {
-    ...newer(known, told),
+    ...newer(current, update),
     traces: [...traces.values()].filter((t) => !state.removed.has(t.id)).sort((a, b) => a.id - b.id),
   };
   return {
     ...state,
-    runs: known ? state.runs.map((r) => (r === known ? run : r)) : [...state.runs, run],
-    early: early.length ? state.early.filter((t) => t.run_id !== told.id) : state.early,
+    runs: current ? state.runs.map((r) => (r === current ? run : r)) : [...state.runs, run],
+    early: early.length ? state.early.filter((t) => t.run_id !== update.id) : state.early,
   };
 }
 
@@ -65,8 +65,8 @@ function withoutTrace(state: LiveState, { id, run_id }: TraceRecord): LiveState 
 }
 
 function withSteps(run: Run, steps: NewSteps): Run {
-  const known = run.steps + 1 - steps.first_step;
-  const fresh = known > 0 ? steps.duration_s.slice(known) : steps.duration_s;
+  const overlap = run.steps + 1 - steps.first_step;
+  const fresh = overlap > 0 ? steps.duration_s.slice(overlap) : steps.duration_s;
   const last = fresh.at(-1);
   const lastStart = steps.start_at.at(-1);
   if (last === undefined) return run;

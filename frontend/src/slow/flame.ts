@@ -34,7 +34,7 @@ export function boxes(stacks: StallStacks): Box[] {
     if (siblings) siblings.push(node);
     else children.set(parent, [node]);
   });
-  const found: Box[] = [];
+  const boxes: Box[] = [];
   const waiting: { node: number; depth: number; start: number }[] = [];
   const push = (parent: number, depth: number, from: number): void => {
     const ordered = (children.get(parent) ?? []).sort((a, b) => seconds[b]! - seconds[a]!);
@@ -51,10 +51,10 @@ export function boxes(stacks: StallStacks): Box[] {
     const { node, depth, start } = next;
     const frame = stacks.frames[stacks.frame[node]!]!;
     const whole = { seconds: seconds[node]!, samples: samples[node]! };
-    found.push({ node, frame, parent: stacks.parent[node]!, depth, start, own: stacks.seconds[node]!, ...whole });
+    boxes.push({ node, frame, parent: stacks.parent[node]!, depth, start, own: stacks.seconds[node]!, ...whole });
     push(node, depth + 1, start);
   }
-  return found;
+  return boxes;
 }
 
 /** The box itself and all that stands in it, with the box over the whole width; its callers are left out. */
@@ -95,21 +95,21 @@ export interface LineTotal {
 
 export function lineTotals(stacks: StallStacks): LineTotal[] {
   const all = boxes(stacks);
-  const found = new Map<number, { own: number; seconds: number; samples: number }>();
+  const byFrame = new Map<number, { own: number; seconds: number; samples: number }>();
   const above: number[] = [];
   for (const box of all) {
     above.length = box.depth;
     const frame = stacks.frame[box.node]!;
-    const total = found.get(frame) ?? { own: 0, seconds: 0, samples: 0 };
+    const total = byFrame.get(frame) ?? { own: 0, seconds: 0, samples: 0 };
     total.own += box.own;
     if (!above.includes(frame)) {
       total.seconds += box.seconds;
       total.samples += box.samples;
     }
-    found.set(frame, total);
+    byFrame.set(frame, total);
     above.push(frame);
   }
-  const lines = [...found].map(([key, total]) => ({ key, frame: stacks.frames[key]!, ...total }));
+  const lines = [...byFrame].map(([key, total]) => ({ key, frame: stacks.frames[key]!, ...total }));
   return lines.filter((line) => line.frame.kind !== "thread").sort((a, b) => b.own - a.own || b.seconds - a.seconds);
 }
 

@@ -37,12 +37,12 @@ export function isTraced(times: Times, i: number): boolean {
 
 /** Entries in a range of steps, both ends included; `untraced` leaves traced steps out. */
 export function entries(times: Times, from: number, to: number, untraced = false): number[] {
-  const found: number[] = [];
+  const indices: number[] = [];
   for (let i = 0; i < times.length; i++) {
     const inside = times.step[i]! + times.count[i]! > from && times.step[i]! <= to;
-    if (inside && !(untraced && isTraced(times, i))) found.push(i);
+    if (inside && !(untraced && isTraced(times, i))) indices.push(i);
   }
-  return found;
+  return indices;
 }
 
 export interface Sample {

@@ -15,11 +15,11 @@ const detail = (parts: Partial<NodeDetail>): NodeDetail =>
 
 describe("dependencies", () => {
   it("lead from inputs and to consumers; nodes that did not run have none", () => {
-    const found = dependenciesOf(
+    const arrows = dependenciesOf(
       model,
       detail({ inputs: [ref(0), ref(-1)], control_inputs: [ref(2)], consumers: [ref(3), ref(77)] }),
     );
-    expect(found).toEqual([
+    expect(arrows).toEqual([
       { from: 0, to: 1, direction: "input" },
       { from: 2, to: 1, direction: "input" },
       { from: 1, to: 3, direction: "consumer" },

@@ -123,8 +123,8 @@ describe("RowPainter", () => {
     const labels = new Labels();
     const out = new Uint32Array(100);
     new RowPainter(model, new LevelIndex(model, lit(model)), coloursOf(model), out, 100, 10, 1, labels, 30).paint(0, 0);
-    const found = Array.from({ length: labels.count }, (_, k) => [labels.slice[k], labels.left[k], labels.right[k]]);
-    expect(found).toEqual([
+    const placed = Array.from({ length: labels.count }, (_, k) => [labels.slice[k], labels.left[k], labels.right[k]]);
+    expect(placed).toEqual([
       [0, 0, 40],
       [2, 50, 100],
     ]);

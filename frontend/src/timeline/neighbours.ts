@@ -23,8 +23,8 @@ export function acrossRows(
   const rows = layout.bands.flatMap(({ lane }) => Array.from({ length: lane.rows }, (_, r) => lane.first_row + r));
   const middle = model.start[slice] + model.duration[slice] / 2;
   for (let at = rows.indexOf(model.rowOf(slice)) + step; at >= 0 && at < rows.length; at += step) {
-    const found = nearest(model, shade, rows[at], middle);
-    if (found >= 0) return found;
+    const slice = nearest(model, shade, rows[at], middle);
+    if (slice >= 0) return slice;
   }
   return -1;
 }

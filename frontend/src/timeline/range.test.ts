@@ -22,27 +22,29 @@ describe("rangeStatistics", () => {
   );
 
   it("clips what reaches over the range's ends and never adds up repeats", () => {
-    const found = rangeStatistics(model, all(4), 8, 24);
-    expect(found.count).toBe(3);
-    expect(found.totalNs).toBe(2 + 4 + 16);
-    expect(found.byOp).toEqual([
+    const statistics = rangeStatistics(model, all(4), 8, 24);
+    expect(statistics.count).toBe(3);
+    expect(statistics.totalNs).toBe(2 + 4 + 16);
+    expect(statistics.byOp).toEqual([
       { key: "A", count: 2, totalNs: 18 },
       { key: "B", count: 1, totalNs: 4 },
     ]);
-    expect(found.byLane).toEqual([{ lane: 0, key: "compute", count: 3, totalNs: 22, busyNs: 16 }]);
-    expect(found.repeats).toBe(1);
+    expect(statistics.byLane).toEqual([{ lane: 0, key: "compute", count: 3, totalNs: 22, busyNs: 16 }]);
+    expect(statistics.repeats).toBe(1);
   });
 
   it("leaves out what a filter hides", () => {
     const shade = all(4);
     shade[2] = Shade.HIDDEN;
-    const found = rangeStatistics(model, shade, 0, 30);
-    expect([found.count, found.totalNs, found.byLane[0].busyNs]).toEqual([2, 20, 20]);
+    const statistics = rangeStatistics(model, shade, 0, 30);
+    expect([statistics.count, statistics.totalNs, statistics.byLane[0].busyNs]).toEqual([2, 20, 20]);
   });
 
   it("is empty where nothing ran", () => {
-    const found = rangeStatistics(model, all(4), 100, 200);
-    expect([found.count, found.totalNs, found.byOp.length, found.byLane.length]).toEqual([0, 0, 0, 0]);
+    const statistics = rangeStatistics(model, all(4), 100, 200);
+    expect([statistics.count, statistics.totalNs, statistics.byOp.length, statistics.byLane.length]).toEqual([
+      0, 0, 0, 0,
+    ]);
   });
 
   it("adds up over adjoining ranges to the whole", () => {

@@ -138,7 +138,7 @@ export class Renderer {
     ratio: number,
   ): { band: Band; rows: number[]; y: number; rowHeight: number }[] {
     const sticky = layout.stickyHeight(viewport.height);
-    const found = [];
+    const visible = [];
     for (const band of [...layout.bands].sort((a, b) => Number(a.pinned) - Number(b.pinned))) {
       const shift = layout.screenTop(band, viewport.scrollY, viewport.height) - band.top;
       const top = band.rowsTop + shift;
@@ -152,9 +152,9 @@ export class Renderer {
       const list: number[] = [];
       for (let r = from; r < to; r += stride) list.push(first_row + r);
       const rowHeight = ((to - from) * band.rowHeight) / list.length;
-      found.push({ band, rows: list, y: RULER_HEIGHT + top + from * band.rowHeight, rowHeight });
+      visible.push({ band, rows: list, y: RULER_HEIGHT + top + from * band.rowHeight, rowHeight });
     }
-    return found;
+    return visible;
   }
 
   private reserve(width: number, lines: number): void {
@@ -177,14 +177,14 @@ export class Renderer {
   private withGaps(empty: Uint32Array, band: Band, t0: number, scale: number): Uint32Array {
     const { kind, first_row, rows } = band.lane;
     if (kind !== "compute" && kind !== "kernel") return empty;
-    let known = this.gapsOfLane.get(band.index);
-    if (known === undefined) {
-      known = gaps(this.model, null, first_row, rows, 0, this.model.durationNs);
-      this.gapsOfLane.set(band.index, known);
+    let idle = this.gapsOfLane.get(band.index);
+    if (idle === undefined) {
+      idle = gaps(this.model, null, first_row, rows, 0, this.model.durationNs);
+      this.gapsOfLane.set(band.index, idle);
     }
     const line = empty.slice();
     const colour = pack(this.theme.idle);
-    const [starts, ends] = known;
+    const [starts, ends] = idle;
     for (let i = firstAbove(ends, t0); i < starts.length; i++) {
       const from = Math.round((starts[i] - t0) / scale);
       if (from >= line.length) break;
@@ -366,13 +366,13 @@ export class Renderer {
   }
 }
 
-let known: TextFitter | null = null;
+let fitter: TextFitter | null = null;
 
 /** One for all: a hundred glyphs are measured once, most often before anything is to be drawn (warm.ts). */
 function fitterOf(context: CanvasRenderingContext2D): TextFitter {
   context.font = FONT;
-  known ??= new TextFitter((text) => context.measureText(text).width);
-  return known;
+  fitter ??= new TextFitter((text) => context.measureText(text).width);
+  return fitter;
 }
 
 function contextOf(canvas: HTMLCanvasElement): CanvasRenderingContext2D {

@@ -37,13 +37,13 @@ export function ticks(t0: number, nsPerPx: number, width: number, spacing = 96):
   const last = t0 + nsPerPx * width;
   const [unit, size] = unitFor(step, Math.max(Math.abs(t0), Math.abs(last)));
   const digits = decimals(step, size);
-  const found: Tick[] = [];
+  const ticks: Tick[] = [];
   for (let k = Math.ceil(t0 / minor); k * minor <= last; k++) {
     const major = k % 5 === 0;
     const time = k * minor;
-    found.push({ x: (time - t0) / nsPerPx, label: major ? tickLabel(time, size, digits, unit) : "", major });
+    ticks.push({ x: (time - t0) / nsPerPx, label: major ? tickLabel(time, size, digits, unit) : "", major });
   }
-  return found;
+  return ticks;
 }
 
 function tickLabel(time: number, size: number, digits: number, unit: string): string {

@@ -37,16 +37,16 @@ async function testAll(
   test: Test,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
-  const found = new Uint8Array(length);
+  const flags = new Uint8Array(length);
   let until = performance.now() + PORTION_MS;
   for (let i = 0; i < length; i++) {
-    if (test(get(i))) found[i] = 1;
+    if (test(get(i))) flags[i] = 1;
     if ((i & 1023) !== 1023 || performance.now() < until) continue;
     await turn();
     signal.throwIfAborted();
     until = performance.now() + PORTION_MS;
   }
-  return found;
+  return flags;
 }
 
 /** All slices whose name or op type passes. Rejects with the signal's reason when a newer search takes over. */

@@ -24,9 +24,9 @@ export function filtering(filters: Filters): boolean {
 
 /** [strings] 1 where the string is in the set. */
 function members(length: number, get: (index: number) => string, wanted: (text: string) => boolean): Uint8Array {
-  const found = new Uint8Array(length);
-  for (let i = 0; i < length; i++) found[i] = wanted(get(i)) ? 1 : 0;
-  return found;
+  const flags = new Uint8Array(length);
+  for (let i = 0; i < length; i++) flags[i] = wanted(get(i)) ? 1 : 0;
+  return flags;
 }
 
 /** `dense/` and `dense` both stand for the scope: its own op and all below it. */

@@ -22,8 +22,8 @@ export function rangeSpelling(): Spelling<Range | null> {
 /** What the timeline brings into view next; a new object each time, so that the same can be asked for twice. */
 export type Target = { readonly node: number } | { readonly startNs: number; readonly endNs: number };
 
-/** How the search stands. */
-export type Found =
+/** What the search has come to. */
+export type SearchResult =
   | { readonly status: "empty" | "busy" }
   | { readonly status: "invalid"; readonly message: string }
   | { readonly status: "ready"; readonly matches: Matches };
@@ -49,7 +49,7 @@ export interface TraceState {
   readonly toggled: Ref<readonly string[]>;
   readonly pinned: Ref<readonly string[]>;
   readonly order: Ref<readonly string[]>;
-  readonly found: ShallowRef<Found>;
+  readonly searchResult: ShallowRef<SearchResult>;
   /** Counts the times that the model's marks (its critical column) were filled in. */
   readonly marks: Ref<number>;
   readonly target: ShallowRef<Target | null>;
@@ -109,7 +109,7 @@ function createTraceState(trace: number): TraceState {
     toggled: useParameter("fold", list()),
     pinned: useParameter("pin", list()),
     order: useParameter("order", list()),
-    found: shallowRef<Found>({ status: "empty" }),
+    searchResult: shallowRef<SearchResult>({ status: "empty" }),
     marks: ref(0),
     target,
     select: (wanted) => {

@@ -26,7 +26,7 @@ export function useLook(state: TraceState, model: TimelineModel, detail: () => N
   });
   const shade = computed(() => {
     void state.marks.value; // the model's critical column may have been filled in since
-    const search = state.found.value;
+    const search = state.searchResult.value;
     const filters = {
       devices: state.devices.value,
       ops: state.ops.value,

@@ -12,25 +12,25 @@ export function useSearch(state: TraceState): { go: (forward: boolean) => void }
     const { signal } = aborter;
     const model = state.model.value;
     const query = parseQuery(state.search.value, state.regex.value);
-    if (query.kind === "invalid") state.found.value = { status: "invalid", message: query.message };
-    else if (model === null || query.kind === "empty") state.found.value = { status: "empty" };
+    if (query.kind === "invalid") state.searchResult.value = { status: "invalid", message: query.message };
+    else if (model === null || query.kind === "empty") state.searchResult.value = { status: "empty" };
     else {
-      if (state.found.value.status !== "ready") state.found.value = { status: "busy" };
+      if (state.searchResult.value.status !== "ready") state.searchResult.value = { status: "busy" };
       try {
         const matches = await search(model, query.test, signal);
-        if (!signal.aborted) state.found.value = { status: "ready", matches };
+        if (!signal.aborted) state.searchResult.value = { status: "ready", matches };
       } catch (error) {
-        if (!signal.aborted) state.found.value = { status: "invalid", message: String(error) };
+        if (!signal.aborted) state.searchResult.value = { status: "invalid", message: String(error) };
       }
     }
   }
 
   function go(forward: boolean): void {
     const model = state.model.value;
-    const found = state.found.value;
-    if (model === null || found.status !== "ready") return;
+    const search = state.searchResult.value;
+    if (model === null || search.status !== "ready") return;
     const from = state.node.value === null ? -1 : model.sliceOf(state.node.value);
-    const slice = nextMatch(model, found.matches, from, forward);
+    const slice = nextMatch(model, search.matches, from, forward);
     if (slice >= 0) state.select(model.node[slice]);
   }
 

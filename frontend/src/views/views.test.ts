@@ -45,9 +45,9 @@ async function show(
 }
 
 function button(page: VueWrapper, text: string): ReturnType<VueWrapper["find"]> {
-  const found = page.findAll("button").find((b) => b.text().includes(text));
-  if (!found) throw new Error(`no button "${text}" in ${page.text()}`);
-  return found;
+  const match = page.findAll("button").find((b) => b.text().includes(text));
+  if (!match) throw new Error(`no button "${text}" in ${page.text()}`);
+  return match;
 }
 
 describe("the overview", () => {
