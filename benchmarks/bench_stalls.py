@@ -104,7 +104,6 @@ class Loop:
         self.queue = StepQueue()
         self.watch = StallWatch(self.queue, 3.0)
         self._functions = FunctionRuns(self.queue)
-        self.queue.sources.append(self._functions.settle)
         self._run = self._functions.named("train")
         self.watch.start()
 

@@ -33,7 +33,6 @@ class Loop:
         self.records: list[SlowRecord] = []
         self.watch = StallWatch(self.queue, 3.0)
         self._functions = FunctionRuns(self.queue)
-        self.queue.sources.append(self._functions.settle)
         self._run = self._functions.named("train")
         self.steps = 0
 
@@ -265,7 +264,6 @@ from tftracer.capture.function_runs import FunctionRuns
 
 recorder = Recorder(spool_dir=sys.argv[1], slow_factor=3.0).start()
 functions = FunctionRuns(recorder.queue)
-recorder.queue.sources.append(functions.settle)
 def step(inside=lambda: None):
     with functions.calls.step(functions.named("train")):
         inside()

@@ -10,7 +10,9 @@ import pytest
 from recording import LOSS, TRAIN, Tensor, X, recording, step, steps
 
 from tftracer.capture import run_registry, step_queue, trace_backlog
-from tftracer.session.recorded_steps import MISSED
+from tftracer.capture.function_runs import FunctionRuns
+from tftracer.capture.slow_steps import SlowSteps
+from tftracer.session.recorded_steps import Missed
 
 
 def test_steps_that_find_the_queue_full_are_counted_as_lost(tmp_path: Path) -> None:
@@ -39,6 +41,23 @@ def test_a_step_told_by_two_hooks_counts_once(tmp_path: Path) -> None:
             step(recorder, number, fetches=[LOSS])  # another run, in another thread at the same nanosecond
         recorder.flush()
         assert {run["title"]: run["steps"] for run in recorder.runs()} == {"train, loss (feeding x)": 3, "loss (feeding x)": 3}
+
+
+def test_sessions_and_functions_of_one_thread_are_counted_in_their_order() -> None:
+    queue, now, ms = step_queue.StepQueue(), 1_000_000_000, 1_000_000
+    slow = queue.slow_steps = SlowSteps(3.0)
+    functions = FunctionRuns(queue)
+    evaluate = functions.named("evaluate")
+    for number in range(100):
+        queue.add(((TRAIN,), None, None, now, now + 300 * ms, 7, None))
+        functions.calls.record(evaluate, None, now + 302 * ms, now + 307 * ms, 7, None)
+        now += 309 * ms
+        if number % 5 == 4:  # several rounds wait for the writer
+            queue.settle()
+    starts = [start for _, start, *_ in queue.settled]
+    assert len(starts) == 200 and starts == sorted(starts)
+    assert {outside for *_, outside, _ in list(queue.settled)[2:]} == {4 * ms}  # since the run's step before
+    assert not slow.found
 
 
 def test_runs_without_end_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,8 +103,8 @@ def test_a_step_that_passed_untraced_is_wanted_no_more(tmp_path: Path) -> None:
         steps(recorder, 3)
         assert recorder.request_trace_at("train, loss (feeding x)", 5)
         recorder.queue.backlog.traces, recorder.queue.backlog.wait_s = trace_backlog.MAX_TRACES, 0.0  # the disk is behind
-        for number, expected in ((4, None), (5, MISSED)):
-            assert recorder.queue.claim((TRAIN, LOSS), (X,), None) is expected
+        for number, expected in ((4, type(None)), (5, Missed)):
+            assert isinstance(recorder.queue.claim((TRAIN, LOSS), (X,), None), expected)
             step(recorder, number)
         recorder.queue.backlog.traces = 0
         assert recorder.queue.requests.slow_path

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from recording import LOSS, RAW, TRAIN, captured, recording
 
+from tftracer.capture.slow_steps import SlowSteps
 from tftracer.recorder import Recorder
+from tftracer.session.recorded_steps import Missed
 
 MS = 1_000_000
 
@@ -70,3 +72,16 @@ def test_the_tracers_own_time_is_not_the_scripts(tmp_path: Path) -> None:
         add_traced(recorder, 111, 120, before_ms=100, after_ms=50)
         add_traced(recorder, 173, 180)
         assert before_steps(recorder) == [pytest.approx(0.001), pytest.approx(0.003)]
+
+
+def test_what_it_waited_for_a_trace_that_it_missed_is_not_the_scripts_either(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        slow = recorder.queue.slow_steps = SlowSteps(3.0)
+        for number in range(40):
+            add(recorder, number * 11, number * 11 + 10)
+        missed = Missed(before_ns=5000 * MS, after_ns=3000 * MS)
+        recorder.queue.add(((LOSS,), None, None, 5441 * MS, 5450 * MS, 1, missed))
+        add_traced(recorder, 8453, 8460)
+        assert before_steps(recorder) == [pytest.approx(0.003)]
+        assert recorder.runs()[0]["between_steps_s"] == pytest.approx(0.001)
+        assert not slow.found

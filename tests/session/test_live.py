@@ -13,10 +13,10 @@ import pytest
 from recording import LOSS, RAW, TRAIN, X, recording, step, steps
 
 from tftracer.capture import step_queue, trace_backlog
-from tftracer.capture.step_queue import MISSED
 from tftracer.errors import StorageError, UnknownError, UnsupportedError
 from tftracer.recorder import Recorder
 from tftracer.session import records, retention, step_writer
+from tftracer.session.recorded_steps import Missed
 from tftracer.session.saved import open_session
 
 
@@ -220,7 +220,7 @@ def stop_disk(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> threading.
 def run_step(recorder: Recorder, number: int) -> str | None:
     """A step as the hook records it, on the training's thread; who asked for its trace."""
     claim = recorder.queue.claim([TRAIN, LOSS], {X: 0}, None)
-    if claim is None or claim is MISSED:
+    if claim is None or isinstance(claim, Missed):
         recorder.queue.add(((TRAIN, LOSS), (X,), None, number * 2_000_000, number * 2_000_000 + 1_000_000, get_ident(), claim))
         return None
     step(recorder, number, raw=RAW, asked_by=claim.asked_by)

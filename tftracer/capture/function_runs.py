@@ -1,14 +1,13 @@
 """Calls of compiled functions as steps of runs: counted, timed, and profiled when asked for.
 
-The training threads come to ``_sites_of``, ``_site_of`` and ``settle`` alone, and only while traces are asked for; all else runs
-on the writer's.
+The training threads come to ``_sites_of`` and ``_site_of`` alone, and only while traces are asked for; calls are counted where
+steps are settled, mostly on the writer's thread.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
-import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable
@@ -17,11 +16,10 @@ from typing import Any
 from tftracer.capture import profiler
 from tftracer.capture.function_identity import FunctionIdentity, identify
 from tftracer.capture.function_traces import RETRACED, FunctionTraces
-from tftracer.capture.functions import FunctionCall, FunctionCalls, NamedStep
+from tftracer.capture.functions import FunctionCalls, NamedStep
 from tftracer.capture.keras_steps import KerasSteps
 from tftracer.capture.run_registry import CallSite
-from tftracer.capture.step_queue import SETTLED_AT_ONCE, StepQueue
-from tftracer.capture.thread_time import ThreadTimes
+from tftracer.capture.step_queue import StepQueue
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.decode.profile_steps import first_step
 from tftracer.trace.decode.xplane import with_graph
@@ -67,24 +65,21 @@ class FunctionRuns:
     def __init__(self, queue: StepQueue) -> None:
         self._queue = queue
         self.traces = FunctionTraces(queue, self._sites_of, self._site_of, graph_adder)
-        self.calls = FunctionCalls(queue.requests, self.traces, queue.failed, queue.under_way)
+        self.calls = FunctionCalls(queue, self.traces)
         self._sites: weakref.WeakKeyDictionary[Any, CallSite] = weakref.WeakKeyDictionary()  # ConcreteFunction -> its run
         self._of_function: weakref.WeakKeyDictionary[Any, list[CallSite]] = weakref.WeakKeyDictionary()
         self._known: dict[FunctionIdentity, list[tuple[weakref.ref[Any], CallSite]]] = {}
-        self._settling = threading.Lock()
         self._named: dict[str, NamedStep] = {}
         self._counts: Counter[str] = Counter()  # calls by place
-        self._times = ThreadTimes()
-        self._lost = 0  # calls that were, as far as the queue knows
         self._signatures: dict[str, tuple[int, FunctionIdentity | None]] = {}  # how many at a place, and the last
         self._undo: list[Callable[[], None]] = []
+        queue.count_call = self._count
 
     def watch(self) -> None:
         """Raises what an unknown TensorFlow makes of it; nothing is watched then."""
         self.calls.watch()
         KerasSteps(self.calls).watch()
         self._undo = [profiler.install(self.traces.profiler), self.calls.stop]
-        self._queue.sources.append(self.settle)
 
     def stop(self) -> None:
         for undo in self._undo:
@@ -116,38 +111,24 @@ class FunctionRuns:
     def _site_of(self, called: Any) -> CallSite | None:
         return self._sites.get(called)
 
-    # ---------------------------------------------------------------------------------------------- the writer's thread
+    # ----------------------------------------------------------------------------------- where the steps are settled
 
-    def settle(self) -> None:
-        """Hand the finished calls over as steps, in their order."""
-        events = self.calls.events
-        while events:
-            with self._settling:
-                for _ in range(min(len(events), SETTLED_AT_ONCE)):
-                    self._settle(FunctionCall(*events.popleft()))
-        lost, self._lost = self.calls.lost - self._lost, self.calls.lost
-        self._queue.lost += lost
-
-    def _settle(self, call: FunctionCall) -> None:
-        site, start, end, trace = self._site(call), call.start_ns, call.end_ns, call.trace
-        site.steps += 1
-        self._queue.last_function_ns = end
+    def _count(self, function: Any, concrete: Any) -> CallSite:
+        site = self._site(function, function if concrete is None else concrete)
         self._counts.update(site.identity.fetches)
-        outside = self._times.outside_before(site.plain, call.thread, start, end, trace)
-        self._queue.add_settled((site.plain, start, end, outside, trace), call.thread)
+        return site
 
-    def _site(self, call: FunctionCall) -> CallSite:
-        key = call.concrete if call.concrete is not None else call.function
+    def _site(self, function: Any, key: Any) -> CallSite:
         site = self._sites.get(key)
         if site is None:
-            site = self._sites[key] = self._new_site(call, key)
-            sites = self._of_function.setdefault(call.function, [])
+            site = self._sites[key] = self._new_site(function, key)
+            sites = self._of_function.setdefault(function, [])
             if site not in sites[-1:]:
                 sites.append(site)
         return site
 
-    def _new_site(self, call: FunctionCall, key: Any) -> CallSite:
-        identity = identify(call.function, call.function if call.concrete is None else call.concrete)
+    def _new_site(self, function: Any, key: Any) -> CallSite:
+        identity = identify(function, key)
         name = identity.title.partition(" (")[0]
         place = f"{name} at {identity.definition}" if identity.definition else name
         difference = self._difference(place, identity)

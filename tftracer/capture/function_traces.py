@@ -16,7 +16,7 @@ from tftracer.capture.profiler import Profile, Profiler
 from tftracer.capture.run_registry import CallSite
 from tftracer.capture.step_queue import StepQueue
 from tftracer.capture.trace_requests import Claim
-from tftracer.session.recorded_steps import MISSED, Capture, Missed, SessionFacts, Traced
+from tftracer.session.recorded_steps import Capture, Missed, SessionFacts, Traced
 
 #: A profile that takes longer to be collected is given up.
 COLLECT_S = 60.0
@@ -50,11 +50,11 @@ class ProfiledStep(Capture):
 class BegunTrace:
     """A call that is being profiled."""
 
-    def __init__(self, function: Any, claim: Claim, profile: Profile, waited_ns: int) -> None:
+    def __init__(self, function: Any, claim: Claim, profile: Profile) -> None:
         self.function = function
         self.claim = claim
         self.profile = profile
-        self.waited_ns = waited_ns
+        self.before_ns = 0  # waited, for the profile before it or for the disk
 
     def run_key(self, concrete: Any) -> Any:
         """What the run of this step is known by."""
@@ -81,8 +81,15 @@ class FunctionTraces:
         self._graph_of = graph_of
 
     def begin(self, function: Any) -> BegunTrace | Missed | None:
-        """MISSED if the profile before, or the disk, keeps it from being traced."""
-        start, queue = perf_counter_ns(), self._queue
+        """None: it is not to be traced; Missed: the profile before, or the disk, keeps it from being traced."""
+        start = perf_counter_ns()
+        begun = self._begin(function)
+        if begun is not None:
+            begun.before_ns = perf_counter_ns() - start
+        return begun
+
+    def _begin(self, function: Any) -> BegunTrace | Missed | None:
+        queue = self._queue
         sites = self._sites_of(function)
         is_requested = queue.is_requested(sites)
         if not is_requested and not queue.is_expected(sites):
@@ -90,7 +97,7 @@ class FunctionTraces:
         if self.profiler.is_recording and not queue.requests.trace_all:
             return None  # a step of another thread is being profiled; one of the next will be
         if not self.profiler.wait(self.wait_s if is_requested else 0.0):
-            return MISSED if is_requested else None
+            return Missed() if is_requested else None
         claim = queue.claim_sites(sites)
         if claim is None or isinstance(claim, Missed):
             return claim
@@ -99,7 +106,7 @@ class FunctionTraces:
             queue.other_problems[BUSY] = f"Steps that are to be traced wait: {self.profiler.last_refusal}."
             queue.give_back(claim)
             return None
-        return BegunTrace(function, claim, profile, perf_counter_ns() - start)
+        return BegunTrace(function, claim, profile)
 
     def end(self, begun: BegunTrace | Missed, concrete: Any, done: bool, end_ns: int) -> Traced:
         if isinstance(begun, Missed):
@@ -107,7 +114,7 @@ class FunctionTraces:
         capture = self._end(begun, concrete, done)
         if capture is not None:
             capture.note = self.note
-            capture.before_ns, capture.after_ns = begun.waited_ns, perf_counter_ns() - end_ns
+            capture.before_ns, capture.after_ns = begun.before_ns, perf_counter_ns() - end_ns
         return capture
 
     def _end(self, begun: BegunTrace, concrete: Any, done: bool) -> Capture | None:

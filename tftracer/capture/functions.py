@@ -10,27 +10,15 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections import deque
 from collections.abc import Callable
 from time import perf_counter_ns
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from tftracer.capture import function_modules
-from tftracer.capture.step_queue import MAX_EVENTS
+from tftracer.capture.step_queue import MAX_EVENTS, StepQueue
 from tftracer.capture.thread_steps import ThreadStep, ThreadSteps
 from tftracer.session.recorded_steps import Traced
-
-
-class FunctionCall(NamedTuple):
-    """One finished call."""
-
-    function: Any  # tf.function, a ConcreteFunction that was called by itself, a NamedStep, or a KerasStep
-    concrete: Any  # what was executed, None where the function ran eagerly
-    start_ns: int  # perf_counter
-    end_ns: int
-    thread: int
-    trace: Traced
 
 
 class NamedStep:
@@ -52,30 +40,17 @@ class Tracing(Protocol):
         """``concrete``: the ConcreteFunction that it came to last; ``done``: it did not fail."""
 
 
-class Requests(Protocol):
-    """What an untraced call reads of the requests: it is set while traces are asked for, and when the tracer is off."""
-
-    slow_path: bool
-    off: bool
-
-
 class FunctionCalls:
-    """Watches the compiled functions of this process."""
+    """Watches the compiled functions of this process. Finished calls go to the queue, as FunctionEvents: the function is a
+    tf.function, a ConcreteFunction that was called by itself, a NamedStep or a KerasStep; its ConcreteFunction is what was
+    executed, None where the function ran eagerly."""
 
-    def __init__(
-        self,
-        requests: Requests,
-        tracing: Tracing,
-        failed: Callable[[str, BaseException], None],
-        under_way: dict[int, int],
-    ) -> None:
-        self.events: deque[tuple[Any, Any, int, int, int, Traced]] = deque()
-        self.lost = 0  # calls that found the queue full
-        self.under_way = under_way  # thread -> when its step began, or, negative, when its last one ended (StepQueue)
+    def __init__(self, queue: StepQueue, tracing: Tracing) -> None:
+        self.under_way = queue.under_way
+        self._queue = queue
         self._threads = ThreadSteps()
-        self._requests = requests
+        self._requests = queue.requests
         self._tracing = tracing
-        self._failed = failed
         self._undo: list[Callable[[], None]] = []
 
     # --------------------------------------------------------------------------------------------- watching and not
@@ -108,7 +83,7 @@ class FunctionCalls:
     # --------------------------------------------------------------------------------------------------- the wrappers
 
     def _call(self, original: Callable[..., Any], is_eager: Callable[[], bool]) -> Callable[..., Any]:
-        threads, events, requests = self._threads, self.events, self._requests
+        threads, events, requests = self._threads, self._queue.events, self._requests
         under_way = self.under_way
         now, most = perf_counter_ns, MAX_EVENTS  # locals: a global is one more place in memory to fetch after a long step
 
@@ -127,7 +102,7 @@ class FunctionCalls:
                 result = original(function, *args, **kwargs)
                 end = now()
                 if is_eager():
-                    events.append((function, here.concrete, start, end, thread, None))  # a FunctionCall, in half the time
+                    events.append((function, here.concrete, start, end, thread, None))
             except BaseException:
                 end = now()
                 raise
@@ -174,17 +149,14 @@ class FunctionCalls:
         return self.quietly(self._tracing.end, begun, concrete, done, end_ns) if begun is not None else None
 
     def record(self, function: Any, concrete: Any, start_ns: int, end_ns: int, thread: int, traced: Traced) -> None:
-        if len(self.events) < MAX_EVENTS:
-            self.events.append((function, concrete, start_ns, end_ns, thread, traced))
-        else:
-            self.lost += 1
+        self._queue.add((function, concrete, start_ns, end_ns, thread, traced))
 
     def quietly(self, action: Callable[..., Any], *arguments: Any) -> Any:
         """What ``action`` returns; None if it fails, and the tracer is off."""
         try:
             return action(*arguments)
         except Exception as error:
-            self._failed("a compiled function", error)
+            self._queue.failed("a compiled function", error)
             return None
 
 

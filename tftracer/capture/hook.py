@@ -24,7 +24,7 @@ from tftracer.capture.run_identity import DEBUG_WATCHES, has_debug_watches
 from tftracer.capture.step_queue import MAX_EVENTS, StepQueue
 from tftracer.capture.trace_requests import Claim
 from tftracer.errors import MissingTensorFlowError
-from tftracer.session.recorded_steps import MISSED, Capture, Missed, SessionFacts, Traced
+from tftracer.session.recorded_steps import Capture, Missed, SessionFacts, Traced
 
 
 class Recorder(Protocol):
@@ -46,7 +46,7 @@ class TracedStep:
 
     def __init__(self, claim: Claim, options: Any) -> None:
         self.claim = claim
-        self.waited_ns = 0  # for the disk, before the step could begin
+        self.before_ns = 0  # waited for the disk, before the step could begin
         self._options = options  # the call's RunOptions, None where they could not be seen
         self._before = (options.trace_level, options.output_partition_graphs) if options is not None else None
 
@@ -191,11 +191,10 @@ class StepRecorder:
         claim = queue.claim(args.fetches, args.feed_dict, options)
         if claim is None:
             return None
-        if claim is MISSED:
-            run_context.__dict__[self._mark] = MISSED
+        step = run_context.__dict__[self._mark] = claim if isinstance(claim, Missed) else TracedStep(claim, options)
+        step.before_ns = perf_counter_ns() - start
+        if isinstance(step, Missed):
             return None
-        step = run_context.__dict__[self._mark] = TracedStep(claim, options)
-        step.waited_ns = perf_counter_ns() - start
         # A step that fails never comes to after_run, but its context is deleted.
         weakref.finalize(run_context, restore_request, queue, step).atexit = False
         return self._args(None, None, options=self._trace_options())
@@ -214,13 +213,12 @@ class StepRecorder:
         if self._queue.off or start_of_step is None or mark is RECORDED:
             return
         trace: Traced = None
-        if mark is MISSED:
-            trace = MISSED
+        if isinstance(mark, Missed):
+            trace = mark
         elif mark is not None or (metadata is not None and metadata.HasField("step_stats")):
             marks[self._mark] = RECORDED
             trace = self._capture(mark, options, metadata)
-            if trace is not MISSED:
-                trace.after_ns = perf_counter_ns() - end
+            trace.after_ns = perf_counter_ns() - end
         fetches, feeds, start = start_of_step
         self._queue.add((fetches, feeds, options, start, end, get_ident(), trace))
 
@@ -228,9 +226,9 @@ class StepRecorder:
         """The RunMetadata of a step that was traced by us, or (None) by the script itself."""
         queue = self._queue
         if step is None:
-            return queue.capture(metadata, "script", options, self._last_facts) if queue.backlog.wait_for_room() else MISSED
+            return queue.capture(metadata, "script", options, self._last_facts) if queue.backlog.wait_for_room() else Missed()
         capture = queue.capture(metadata, step.claim.asked_by, options, self._last_facts)
-        capture.before_ns = step.waited_ns
+        capture.before_ns = step.before_ns
         step.restore_options()
         self._requests.complete(step.claim)
         return capture

@@ -11,7 +11,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tftracer.session.recorded_steps import Capture, RunHandle, Traced
+from tftracer.session.recorded_steps import Capture, RunHandle, Traced, tracer_ns
 
 #: A median is of so many times, and is taken anew after so many more; before that nothing is slow.
 RECENT, REFRESH, WARM_UP = 201, 16, 20
@@ -163,7 +163,7 @@ class SlowSteps:
         of_thread = self._threads.get(thread)
         if of_thread is None:
             return
-        before_ns = trace.before_ns if isinstance(trace, Capture) else 0
+        before_ns, _ = tracer_ns(trace)
         gap = start_ns - before_ns - of_thread.end_ns - of_thread.after_ns
         if gap < 0:
             return
@@ -191,8 +191,7 @@ class SlowSteps:
         if not is_traced:
             typical.add(took)
             of_thread.inside.add(took)
-        of_thread.end_ns = end_ns
-        of_thread.after_ns = trace.after_ns if isinstance(trace, Capture) else 0
+        of_thread.end_ns, (_, of_thread.after_ns) = end_ns, tracer_ns(trace)
 
     def _found(
         self, run: RunHandle, inside: bool, thread: int, span: tuple[int, int, int], typical: Typical, is_traced: bool

@@ -14,7 +14,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from time import perf_counter_ns
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from tftracer.capture.run_identity import DEBUG_WATCHES, REFUSALS
 from tftracer.capture.run_registry import CallSite, RunRegistry
@@ -24,7 +24,7 @@ from tftracer.capture.trace_backlog import TraceBacklog
 from tftracer.capture.trace_requests import Claim, TraceRequests
 from tftracer.contract.session import AskedBy
 from tftracer.session.recorded_stalls import SlowRecords
-from tftracer.session.recorded_steps import MISSED, Capture, Missed, RunHandle, SessionFacts, Settled, Traced
+from tftracer.session.recorded_steps import Capture, Missed, RunHandle, SessionFacts, Settled, Traced
 
 log = logging.getLogger("tftracer")
 
@@ -45,9 +45,13 @@ def level_of(options: Any) -> tuple[str, bool]:
     return options.TraceLevel.Name(options.trace_level), bool(options.output_partition_graphs)
 
 
-#: A finished step: fetches, feed keys, RunOptions, start, end (perf_counter nanoseconds), thread, its trace. Which run it belongs
-#: to is found out by the writer: on the training thread, just after a step, when the caches hold other things, it took 3 µs.
-Event = tuple[Any, Optional[tuple[Any, ...]], Any, int, int, int, Traced]
+#: A finished step: what ran, start, end (perf_counter nanoseconds), thread, its trace. What ran: fetches, feed keys and
+#: RunOptions of a session, or a function and its ConcreteFunction. One queue has both: a thread's steps stay in their order.
+#: Which run it belongs to is found out by the writer: on the training thread, just after a step, when the caches hold other
+#: things, it took 3 µs.
+SessionEvent = tuple[Any, Optional[tuple[Any, ...]], Any, int, int, int, Traced]
+FunctionEvent = tuple[Any, Any, int, int, int, Traced]
+Event = Union[SessionEvent, FunctionEvent]
 
 
 class StepQueue:
@@ -69,7 +73,8 @@ class StepQueue:
         self.open_sessions: list[weakref.ref[Any]] = []
         self.arrived = threading.Event()  # something came that should not wait for the writer's next round
         self.sees_all_sessions = False  # hook_inject has wrapped TensorFlow's session class: hooks have nothing to add
-        self.sources: list[Callable[[], None]] = []  # of steps that do not come from sessions
+        #: The call site of a function that was called: (function, ConcreteFunction) -> its site, with the call counted.
+        self.count_call: Callable[[Any, Any], CallSite] = no_functions
         self.slow = SlowRecords()
         #: Thread -> when its step began (perf_counter nanoseconds), or, negative, when its last one ended.
         self.under_way: dict[int, int] = {}
@@ -123,8 +128,6 @@ class StepQueue:
 
     def settle(self) -> None:
         """Find out which runs the steps in the queue belong to, in their order."""
-        for source in self.sources:
-            source()
         while self.events:
             with self._settling:
                 for _ in range(min(len(self.events), SETTLED_AT_ONCE)):
@@ -135,17 +138,32 @@ class StepQueue:
                     self._settle(event)
 
     def _settle(self, event: Event) -> None:
-        fetches, feeds, options, start, end, thread, trace = event
+        run = self._run_of_call(*event) if len(event) == 6 else self._run_of_session(*event)
+        if run is not None:
+            start, end, thread, trace = event[-4:]
+            self.add_settled((run, start, end, self._times.outside_before(run, thread, start, end, trace), trace), thread)
+
+    def _run_of_session(
+        self, fetches: Any, feeds: Any, options: Any, start: int, end: int, thread: int, trace: Traced
+    ) -> RunHandle | None:
+        """Count a step of a session; None: another hook of the same session has recorded it."""
         site = self.runs.site(fetches, feeds)
-        if (start, site) in self._last_steps:  # recorded by another hook of the same session
+        if (start, site) in self._last_steps:
             if isinstance(trace, Capture):
                 self.backlog.remove(trace)
-            return
+            return None
         self._last_steps.append((start, site))
         run = self.runs.run(site, options)
         site.steps += 1
         site.has_debug_watches = run.refusal == REFUSALS[DEBUG_WATCHES]
-        self.add_settled((run, start, end, self._times.outside_before(run, thread, start, end, trace), trace), thread)
+        return run
+
+    def _run_of_call(self, function: Any, concrete: Any, start: int, end: int, thread: int, trace: Traced) -> RunHandle:
+        """Count a call of a function."""
+        site = self.count_call(function, concrete)
+        site.steps += 1
+        self.last_function_ns = end
+        return site.plain
 
     def add_settled(self, step: Settled, thread: int) -> None:
         if len(self.settled) >= MAX_EVENTS:
@@ -169,7 +187,7 @@ class StepQueue:
     # ------------------------------------------------------------------------------------------------- traces
 
     def claim(self, fetches: Any, feeds: Any, options: Any) -> Claim | Missed | None:
-        """A claim if the step about to begin is to be traced; MISSED if the disk did not keep up. May wait for the disk.
+        """A claim if the step about to begin is to be traced; Missed if the disk did not keep up. May wait for the disk.
 
         ``options``: the call's RunOptions, None where they cannot be seen: then runs that differ in nothing else are one.
         """
@@ -207,7 +225,7 @@ class StepQueue:
             is_expected = self.requests.is_expected(handles) and not self.backlog.is_full()  # nobody waits for the disk for it
             return self.requests.claim(handles) if is_expected else None
         if not self.backlog.wait_for_room():
-            return MISSED
+            return Missed()
         if numbered is not None and self._cancel(numbered):
             return self.requests.claim_numbered(numbered.plain)
         return self.requests.claim(handles)
@@ -297,6 +315,10 @@ class StepQueue:
             return False
         recent = perf_counter_ns() - self.last_function_ns < ACTIVE_NS
         return recent or any(mark > 0 for mark in list(self.under_way.values()))
+
+
+def no_functions(function: Any, concrete: Any) -> CallSite:
+    raise LookupError("a call of a function in a queue that has none")
 
 
 def is_open(session: Any) -> bool:

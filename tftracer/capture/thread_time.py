@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tftracer.session.recorded_steps import Capture, RunHandle, Traced
+from tftracer.session.recorded_steps import RunHandle, Traced, tracer_ns
 
 #: Threads that are told apart.
 MAX_THREADS = 1000
@@ -15,11 +15,11 @@ class ThreadTime:
     """One thread, as far as its steps have been counted."""
 
     last_end_ns: int
-    outside_ns: int = 0  # in neither a session.run nor the tracer, since its first step
+    outside_ns: int = 0  # in neither a step nor the tracer, since its first step
 
     def outside_before(self, run: RunHandle, thread: int, start_ns: int, end_ns: int, trace: Traced) -> int | None:
         """Count a step. Nanoseconds outside since the run's previous step; None if that one ran on another thread."""
-        before, after = (trace.before_ns, trace.after_ns) if isinstance(trace, Capture) else (0, 0)
+        before, after = tracer_ns(trace)
         self.outside_ns += max(0, start_ns - before - self.last_end_ns)
         self.last_end_ns = end_ns + after
         outside = self.outside_ns - run.outside_ns if run.last_thread == thread else None

@@ -6,7 +6,6 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import Optional, Protocol, Union
 
 from tftracer.contract.session import AskedBy
@@ -69,18 +68,24 @@ class Capture:
         return "TensorFlow returned an empty RunMetadata for a step that was to be traced."
 
 
-class Missed(Enum):
+@dataclass(eq=False)
+class Missed:
     """Stands for the trace of a step that was to be traced and was not: the disk, or TensorFlow's profiler, did not keep up."""
 
-    MISSED = "missed"
+    before_ns: int = 0  # what the tracer took of its thread's time just before the step, waiting in vain
+    after_ns: int = 0
 
 
-MISSED = Missed.MISSED
 #: What a step left beside its times: its trace, or that it has none though it was asked for.
 Traced = Union[Capture, Missed, None]
 #: A finished step: its run, start and end (perf_counter nanoseconds), nanoseconds that its thread spent outside session.run since
 #: the run's step before (None: not known), its trace.
 Settled = tuple[RunHandle, int, int, Optional[int], Traced]
+
+
+def tracer_ns(trace: Traced) -> tuple[int, int]:
+    """What the tracer took of the thread's time just before a step, and just after it."""
+    return (trace.before_ns, trace.after_ns) if trace is not None else (0, 0)
 
 
 class StepSource(Protocol):

@@ -16,7 +16,7 @@ from tftracer.session.guard import Guard
 from tftracer.session.launcher import detect_launcher
 from tftracer.session.missing_traces import MissingTraces
 from tftracer.session.publisher import Publish
-from tftracer.session.recorded_steps import MISSED, Capture, RunHandle, Settled, StepSource, Traced
+from tftracer.session.recorded_steps import Capture, Missed, RunHandle, Settled, StepSource, Traced
 from tftracer.session.slow.writer import SlowWriter
 from tftracer.session.step_history import Doubles, History
 from tftracer.session.step_statistics import LiveRun
@@ -127,7 +127,7 @@ class StepWriter:
         with self._store.lock:
             first = run.statistics.add(starts, durations, outside, traced)
         run.unwritten.add(starts, durations, traced)
-        missed = [first + position for position, trace in enumerate(traces) if trace is MISSED]
+        missed = [first + position for position, trace in enumerate(traces) if isinstance(trace, Missed)]
         if missed:
             self._missing.add(handle.title, missed)
         unpublished = self._unpublished.setdefault(handle.run_id, [])
