@@ -9,7 +9,7 @@ import pytest
 from recording import LOSS, TRAIN, X, captured, recording, step, steps
 
 from tftracer.capture import trace_backlog
-from tftracer.capture.expected_traces import MAX_TRACES, ExpectedTraces
+from tftracer.capture.expected_traces import MAX_TRACES, PATIENCE_NS, ExpectedTraces
 from tftracer.capture.slow_steps import SlowSteps
 from tftracer.capture.stall_periods import Expected
 from tftracer.capture.trace_requests import Claim, TraceRequests
@@ -60,12 +60,12 @@ def test_nobody_waits_for_the_disk_to_trace_an_expected_step(tmp_path: Path) -> 
             recorder.queue.release(capture)
 
 
-def training(steps: int, traced: int = 0, extra_ms: int = 0) -> tuple[SlowSteps, RunHandle]:
-    """Steps of 50 ms, some of them traced as expected ones, that take longer then."""
+def training(steps: int, traced: int = 0, extra_ms: int = 0, milliseconds: int = 50) -> tuple[SlowSteps, RunHandle]:
+    """Steps of this length, some of them traced as expected ones, that take longer then."""
     slow, run, now = SlowSteps(3.0), RunHandle("train", (), (), ""), 1_000_000_000
     for number in range(steps):
         capture = Capture(b"", "slow", "", False, SessionFacts()) if number < traced + 20 and number >= 20 else None
-        end = now + (50 + (extra_ms if capture else 0)) * MS
+        end = now + (milliseconds + (extra_ms if capture else 0)) * MS
         run.steps += 1
         slow.step(run, 7, now, end, capture)
         now = end + MS
@@ -82,6 +82,44 @@ def test_an_expected_step_is_requested_when_it_is_near() -> None:
     run.steps = 387
     traces.update([Expected(run, 388, 388)])
     assert requests.is_expected([run])
+
+
+@pytest.mark.usefixtures("tensorflow")
+def test_of_long_steps_it_is_requested_while_the_one_before_it_is_under_way() -> None:
+    slow, run = training(300, milliseconds=2000)
+    requests = TraceRequests()
+    traces = ExpectedTraces(requests, slow, lambda: None)
+    traces.update([Expected(run, 303, 303)])
+    assert not requests.is_expected([run])
+    run.steps = 301
+    traces.update([Expected(run, 303, 303)])
+    assert requests.is_expected([run])
+
+
+@pytest.mark.usefixtures("tensorflow")
+def test_a_step_that_never_comes_is_given_up_after_some_seconds() -> None:
+    """A run that has ended for good, while others go on."""
+    slow, run = training(387)
+    now, requests, clock = 10**9, TraceRequests(), lambda: now
+    traces = ExpectedTraces(requests, slow, lambda: None, clock)
+    traces.update([Expected(run, 388, 388)])
+    now += PATIENCE_NS
+    traces.update([])
+    assert requests.slow_path  # it may come yet
+    now += PATIENCE_NS
+    traces.update([Expected(run, 388, 388)])
+    assert not requests.slow_path and not requests.is_expected([run])
+
+
+@pytest.mark.usefixtures("tensorflow")
+def test_nothing_is_waited_for_when_the_watch_ends() -> None:
+    slow, run = training(387)
+    requests = TraceRequests()
+    traces = ExpectedTraces(requests, slow, lambda: None)
+    traces.update([Expected(run, 388, 388)])
+    assert requests.slow_path
+    traces.cancel()
+    assert not requests.slow_path
 
 
 @pytest.mark.usefixtures("tensorflow")

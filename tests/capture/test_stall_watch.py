@@ -175,6 +175,17 @@ def test_regular_stalls_and_what_the_host_did_are_told(loop: Loop) -> None:
     assert sample.change.seconds > 0 and sample.gc_s >= 0
 
 
+def test_a_trace_that_is_expected_is_not_waited_for_once_the_watch_has_ended(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tensorflow", sys)  # there is something to trace with
+    loop.warm_up(39)
+    for _ in range(3):
+        loop.stall(loop.step(sleeps), inside=True)
+        loop.warm_up(39)
+    wait_for(lambda: loop.queue.requests.slow_path)
+    loop.watch.stop()
+    assert not loop.queue.requests.slow_path
+
+
 def test_the_switch_interval_is_the_scripts_after_a_stall(loop: Loop) -> None:
     before = sys.getswitchinterval()
     loop.warm_up()

@@ -55,6 +55,9 @@ class StallReports:
         """Of steps that are expected to be slow."""
         self._traces.update(self._periods.expected())
 
+    def cancel_traces(self) -> None:
+        self._traces.cancel()
+
     def end_periods(self) -> None:
         for period in self._periods.missed():
             self._records.add(period)

@@ -112,6 +112,7 @@ class StallWatch:
         now = perf_counter_ns()
         self._close_ended(now)
         self._report()
+        self._reports.cancel_traces()
         self._gaps.end(now, self._gc)
         if self._gc:
             self._gc_reports.report(self._gc)
@@ -142,6 +143,8 @@ class StallWatch:
             self._say("slow_steps", f"Slow steps are not looked for any more: {type(error).__name__}: {error}.")
             self._queue.slow_steps = None
             self._release()
+        finally:
+            self._reports.cancel_traces()
 
     def _loop(self) -> None:
         allowance = CpuAllowance()

@@ -82,6 +82,13 @@ class TraceRequests:
             self._expected[handle] = steps
             self._update()
 
+    def cancel_expected(self, handle: RunHandle, steps: range) -> None:
+        """They did not come: steps of all runs cost more while some are expected."""
+        with self._lock:
+            if self._expected.get(handle) == steps:
+                del self._expected[handle]
+                self._update()
+
     def is_expected(self, handles: list[RunHandle]) -> bool:
         """Whether some step of one of these runs is expected to be slow, without a lock: ``claim`` decides."""
         return bool(self._expected) and any(handle in self._expected for handle in handles)
