@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from fake_source import FakeSource
 
+from tftracer.engine.engine import Engine
+from tftracer.session.source import SessionSource
 from tftracer.web.app import Options, WebServer
 
 TIMEOUT_S = 60
@@ -85,8 +87,8 @@ class Client:
 
 
 @contextlib.contextmanager
-def serving(source: FakeSource | None = None, **options: Any) -> Iterator[Client]:
-    server = WebServer(source or FakeSource(), Options(**{"port": 0, **options}))
+def serving(source: SessionSource | None = None, engine: Engine | None = None, **options: Any) -> Iterator[Client]:
+    server = WebServer(source or FakeSource(), Options(**{"port": 0, **options}), engine=engine)
     server.start()
     try:
         yield Client(server)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -170,11 +171,20 @@ class Answers:
             marks = self.on_critical_path() if "critical" in self._computed else np.zeros(self.trace.n, bool)
             return timeline(self.trace, self.layout, marks, self.context, self.findings(), self.trace_id)
 
-    def verdict(self) -> messages.Verdict:
-        return self._once(
-            "verdict",
-            lambda: verdict.verdict(self.trace, self.context, self.findings(), self.activities, self.work),
-        )
+    def verdict(self, between_lines: str | None = None, before_lines: str | None = None) -> messages.Verdict:
+        """The lines: those of ``TraceContext``, where they may have come after it; None: as they were."""
+        with self._lock:
+            if between_lines is not None and before_lines is not None:
+                self._set_lines(between_lines, before_lines)
+            return self._once(
+                "verdict",
+                lambda: verdict.verdict(self.trace, self.context, self.findings(), self.activities, self.work),
+            )
+
+    def _set_lines(self, between: str, before: str) -> None:
+        if (between, before) != (self.context.between_lines, self.context.before_lines):
+            self.context = replace(self.context, between_lines=between, before_lines=before)
+            self._computed.pop("verdict", None)
 
     def ops(self, by: By = "type") -> messages.OpStatistics:
         if by not in ("type", "name", "scope"):

@@ -42,7 +42,8 @@ class TraceHandlerBase(ApiHandler):
 
 
 class AnswerHandler(TraceHandlerBase):
-    """Sends answers. A trace never changes, so a client may keep an answer and ask whether its tag is still right."""
+    """Sends answers. A trace never changes, so a client may keep an answer and ask whether its tag is still right. Of a verdict
+    the tag changes with the lines that it names."""
 
     always_msgpack = False
 
@@ -95,6 +96,8 @@ class AnalysisHandler(AnswerHandler):
     async def get(self, trace: str, index: str = "") -> None:
         question = self.question(index)
         key = await self.find_trace(trace)
+        if question.name == "verdict":
+            question = await self.quickly(lambda: self.with_lines(question, key))
         if not self.is_cached(f"{key.tag} {question.key}"):
             await self.send_answer(self.services.answers.ask(key, question, self.format()))
 
@@ -103,6 +106,12 @@ class AnalysisHandler(AnswerHandler):
         if self.analysis.name == "critical_path":  # JSON has no word for columns
             arguments["with_slack"] = self.format().packed
         return Question(self.analysis.name, arguments)
+
+    def with_lines(self, question: Question, trace: TraceKey) -> Question:
+        """A verdict names lines that are sampled after its trace was taken: with others it is another answer."""
+        context = self.services.source.trace_context(trace.id)
+        lines = {"between_lines": context.between_lines, "before_lines": context.before_lines}
+        return Question(question.name, {**question.arguments, **lines})
 
     def argument(self, name: Parameter, index: str) -> Any:
         if name == "by":
