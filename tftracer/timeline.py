@@ -16,7 +16,6 @@ import io
 import os
 import pathlib
 import re
-import secrets
 import time
 from types import TracebackType
 from typing import Any
@@ -30,6 +29,7 @@ from tftracer.errors import FormatError, MissingTensorFlowError, PatternError, S
 from tftracer.export import chrome, html, perfetto
 from tftracer.importers import legacy_pickles, open_any
 from tftracer.importers.imported import Imported
+from tftracer.storage.whole_file import replacing
 from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.pattern import Pattern
@@ -380,12 +380,10 @@ def _write(path: Path, body: bytes) -> None:
     target = pathlib.Path(path)
     if target.suffix == ".gz":
         body = gzip.compress(body, 6)
-    scratch = target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}.tmp")
     try:
-        scratch.write_bytes(body)
-        scratch.replace(target)
+        with replacing(target, mode=0o666, lasting=False) as file:
+            file.write(body)
     except OSError as error:
-        scratch.unlink(missing_ok=True)
         raise StorageError(
             f"cannot write {os.fspath(path)!r}: {error.strerror}. Choose a folder that you may write to"
         ) from error

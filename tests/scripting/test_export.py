@@ -308,7 +308,7 @@ def test_other_storage_is_written_through_fsspec() -> None:
     export([str(DATA / "versions/2-saved.tftrace")], "memory://bucket/out")
     system = fsspec.filesystem("memory")
     files = system.find("/bucket/out")
-    assert len(files) == len(TABLES) + 1 and not [file for file in files if ".aside" in file]
+    assert len(files) == len(TABLES) + 1 and not [file for file in files if ".part" in file]
     with (
         system.open("/bucket/out/slices/job=2-saved/rank=0000/part-0.parquet") as file,
         tftracer.open(DATA / "versions/2-saved.tftrace") as session,

@@ -29,7 +29,7 @@ class Steps:
     start_ns: Int64
     duration_ns: Int64
 
-    def only(self, chosen: npt.NDArray[np.bool_]) -> Steps:
+    def only(self, chosen: npt.NDArray[np.bool_] | slice) -> Steps:
         return Steps(self.number[chosen], self.start_ns[chosen], self.duration_ns[chosen])
 
 
@@ -76,12 +76,6 @@ def between(usual: Steps) -> Int64:
 
 def block_values(usual: Steps) -> dict[str, Float64]:
     """[blocks] of each value."""
-    count = len(usual.number) // BLOCK
-    blocks = [step_values(usual.only(part)) for part in _parts(len(usual.number), count)]
+    starts = range(0, len(usual.number) - BLOCK + 1, BLOCK)
+    blocks = [step_values(usual.only(slice(start, start + BLOCK))) for start in starts]
     return {name: np.array([block[name] for block in blocks if name in block]) for name in ("step", "p99", "gap")}
-
-
-def _parts(steps: int, count: int) -> npt.NDArray[np.bool_]:
-    """[count, steps] which steps each block has."""
-    block: npt.NDArray[np.int64] = np.arange(steps) // BLOCK
-    return np.array([block == number for number in range(count)], bool).reshape(count, steps)

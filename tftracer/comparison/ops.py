@@ -1,8 +1,8 @@
 """Which ops differ between two groups of sessions: those whose sessions' values do not overlap, and that matter.
 
 An op's value in a session is the median of its time in the traces. It is *separated* if every session of one group is above every
-one of the other, and the medians differ by more than ``FLOOR_NS`` and ``FLOOR_SHARE``. With n sessions a side chance separates
-an op once in C(2n, n) / 2 times; the floors leave out most of these.
+one of the other, and the medians differ by more than the floors of trace/analyses/compare.py. With n sessions a side chance
+separates an op once in C(2n, n) / 2 times; the floors leave out most of these.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-FLOOR_NS = 20_000.0
-FLOOR_SHARE = 0.1
+from tftracer.trace.analyses.compare import matters
+
 #: With fewer sessions a side chance separates too many.
 LEAST_SESSIONS = 4
 
@@ -51,7 +51,7 @@ def op_changes(a: Sequence[Mapping[str, float]], b: Sequence[Mapping[str, float]
     """``a``, ``b``: of each session with traces, op -> ns. An op that a session does not have took no time in it."""
     in_a, in_b = set().union(*a), set().union(*b)
     shared = sorted(in_a & in_b)
-    changes = [change for key in shared if _matters(change := _change(key, a, b))]
+    changes = [change for key in shared if matters((change := _change(key, a, b)).a_ns, change.b_ns)]
     enough_sessions = min(len(a), len(b)) >= LEAST_SESSIONS
     chance = 2 / math.comb(len(a) + len(b), len(a)) if enough_sessions else 1.0
     return OpChanges(
@@ -69,7 +69,3 @@ def _change(key: str, a: Sequence[Mapping[str, float]], b: Sequence[Mapping[str,
     apart = min(second) > max(first) or max(second) < min(first)
     enough = min(len(a), len(b)) >= LEAST_SESSIONS
     return OpChange(key, median(first), median(second), apart and enough)
-
-
-def _matters(change: OpChange) -> bool:
-    return abs(change.delta_ns) > max(FLOOR_NS, FLOOR_SHARE * max(change.a_ns, change.b_ns))

@@ -9,8 +9,9 @@ from typing import Any
 
 from tftracer.comparison.comparison import Comparison
 from tftracer.comparison.gate import Outcome
-from tftracer.comparison.ops import FLOOR_NS, FLOOR_SHARE, LEAST_SESSIONS, OpChange
+from tftracer.comparison.ops import LEAST_SESSIONS, OpChange
 from tftracer.comparison.shift import CONFIDENCE, Shift
+from tftracer.trace.analyses.compare import FLOOR_NS, FLOOR_SHARE
 from tftracer.trace.units import byte_size, duration
 
 _TITLES = {

@@ -17,7 +17,8 @@ from tftracer.errors import UnknownError
 from tftracer.storage.trace_payload import Payload, TraceKey
 
 if TYPE_CHECKING:
-    from tftracer.trace.answers import Answers, By
+    from tftracer.trace.analyses.ops import By
+from tftracer.trace.answers import Answers
 
 V = TypeVar("V")
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 import tempfile
 from pathlib import Path
 from typing import Any, Protocol
 
 from tftracer.errors import StorageError, UnsupportedError
+from tftracer.storage.whole_file import beside, take_place
 
 
 class Folder(Protocol):
@@ -54,15 +54,13 @@ class LocalFolder:
         target = self.root / path
         with _storage_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
-        chosen = target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}.aside")
+        chosen = beside(target)
         self._aside.add(chosen)
         return chosen
 
     def publish(self, aside: Path, path: str) -> None:
         with _storage_errors(self.root / path):
-            with aside.open("rb") as written:
-                os.fsync(written.fileno())
-            aside.replace(self.root / path)
+            take_place(aside, self.root / path)
         self._aside.discard(aside)
 
     def read(self, path: str) -> bytes | None:
@@ -96,11 +94,11 @@ class RemoteFolder:
     def publish(self, aside: Path, path: str) -> None:
         target = f"{self.root}/{path}"
         parent, _, name = target.rpartition("/")
-        beside = f"{parent}/.{name}.{secrets.token_hex(4)}.aside"
+        near = f"{parent}/.{name}.{secrets.token_hex(4)}.part"
         with _storage_errors(target):
             self.system.makedirs(parent, exist_ok=True)
-            self.system.put_file(str(aside), beside)
-            self.system.mv(beside, target)
+            self.system.put_file(str(aside), near)
+            self.system.mv(near, target)
         aside.unlink()
 
     def read(self, path: str) -> bytes | None:

@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import re
-import secrets
 import socket
 import stat
 import tempfile
@@ -23,6 +22,7 @@ from typing import Any
 from tftracer.contract.session import LauncherInfo
 from tftracer.errors import StorageError
 from tftracer.session.launcher import CHIEFS, Environment, is_chief, tf_config
+from tftracer.storage.whole_file import replacing
 
 #: The port of a hub by default, and how many are tried from it on: a hub whose port is in use takes the next free one.
 PORT = 9999
@@ -178,10 +178,8 @@ def publish_hub(job: str, target: Target, folder: Path | None = None) -> Path:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check_own(path.parent)
-        aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            json.dump({"job": job, **asdict(target)}, file)
-        aside.replace(path)
+        with replacing(path, lasting=False) as file:
+            file.write(json.dumps({"job": job, **asdict(target)}).encode())
     except OSError as error:
         raise StorageError(
             f"{path}: cannot be written ({error.strerror or error}), so the job's other processes do not find this page. "

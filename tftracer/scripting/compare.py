@@ -15,7 +15,7 @@ from tftracer.contract.session import Run
 from tftracer.contract.session import Session as Facts
 from tftracer.errors import UnknownError
 from tftracer.export.tables.table import Table
-from tftracer.trace.answers import By
+from tftracer.trace.analyses.ops import By
 
 
 class Session(Protocol):

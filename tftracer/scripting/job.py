@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -64,7 +65,7 @@ def places(job: Job) -> list[Place]:
         numbers.append(process.rank if free else None)
         if free:
             taken.add(process.rank or 0)
-    following = iter(range(max(taken, default=-1) + 1, len(numbers) + max(taken, default=-1) + 2))
+    following = itertools.count(max(taken, default=-1) + 1)
     ranks = [next(following) if number is None else number for number in numbers]
     return [Place(job, process.title, rank) for process, rank in zip(job.processes, ranks)]
 

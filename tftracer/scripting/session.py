@@ -21,7 +21,7 @@ from tftracer.scripting.download import downloaded, is_url
 from tftracer.scripting.job import Job, Place, places
 from tftracer.session.launcher import process_title
 from tftracer.session.saved import SavedSession, open_session
-from tftracer.trace.answers import By
+from tftracer.trace.analyses.ops import By
 
 if TYPE_CHECKING:
     from tftracer.comparison.comparison import Comparison

@@ -21,6 +21,7 @@ from tftracer.errors import StorageError
 from tftracer.storage import tftrace as tftrace
 from tftracer.storage.file_bytes import Handle, read_fully
 from tftracer.storage.tftrace import Record, StoredPayload
+from tftracer.storage.whole_file import take_place
 
 try:
     import fcntl
@@ -70,9 +71,6 @@ class Disk:
 
     def truncate(self, size: int) -> None:
         os.ftruncate(self.handle.fd, size)
-
-    def sync(self) -> None:
-        os.fsync(self.handle.fd)
 
     def punch(self, offset: int, size: int) -> None:
         punch_hole(self.handle.fd, offset, size)
@@ -286,8 +284,7 @@ class Spool:
 
     def _take_place(self, fresh: Disk | Memory) -> None:
         if self.path and isinstance(fresh, Disk):
-            fresh.sync()
-            Path(fresh.name).replace(self.path)
+            take_place(Path(fresh.name), self.path)
             fresh.name = str(self.path)
 
     def _discard(self, fresh: Disk | Memory) -> None:

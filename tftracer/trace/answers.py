@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from tftracer.trace.analyses import (
     scheduling,
 )
 from tftracer.trace.analyses.dependencies import Graph
+from tftracer.trace.analyses.ops import By
 from tftracer.trace.arrays.columns import column, narrow, strings
 from tftracer.trace.arrays.types import Bool, Float64
 from tftracer.trace.decode import formats, labels, resources
@@ -43,7 +44,6 @@ from tftracer.trace.verdict.findings import findings_of
 SLACK_AT_ONCE = 100_000
 
 T = TypeVar("T")
-By = Literal["type", "name", "scope"]
 
 
 class Answers:

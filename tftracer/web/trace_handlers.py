@@ -17,7 +17,7 @@ from tftracer.web.refusal import Refusal
 from tftracer.web.services import Services
 
 if TYPE_CHECKING:
-    from tftracer.trace.answers import By
+    from tftracer.trace.analyses.ops import By
 
 MAX_DEPTH = 5
 

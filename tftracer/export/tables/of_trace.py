@@ -17,7 +17,8 @@ from tftracer.export.tables.table import Coded, Columns, Part, Values
 from tftracer.export.tables.tensors import tensor_columns
 from tftracer.trace.analyses import ops
 from tftracer.trace.analyses.communication import transfers
-from tftracer.trace.answers import Answers, By
+from tftracer.trace.analyses.ops import By
+from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.types import Float64, Int64
 from tftracer.trace.model import UNKNOWN_TIME, NodeKind, Trace
 

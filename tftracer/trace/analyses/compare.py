@@ -1,7 +1,7 @@
 """Two traces beside each other: which ops changed, appeared or vanished, by time and by share.
 
 An op is the same in both if its key is: its type, its node name, or its scope. It *changed* if its total time differs by more
-than ``NOISE_NS`` and by more than ``NOISE_SHARE`` of the larger side; below that two executions of the same step differ too.
+than ``FLOOR_NS`` and by more than ``FLOOR_SHARE`` of the larger side; below that two executions of the same step differ too.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from tftracer.trace.units import duration
 
 if TYPE_CHECKING:
     from tftracer.contract.trace import ComparedOp, Comparison, OpRow
+    from tftracer.trace.analyses.ops import By
     from tftracer.trace.answers import Answers
 
-By = Literal["type", "name", "scope"]
-
-NOISE_NS = 20_000.0
-NOISE_SHARE = 0.1
+FLOOR_NS = 20_000.0
+FLOOR_SHARE = 0.1
 MAX_ROWS = 10_000
 
 
@@ -65,14 +64,18 @@ def status(in_a: bool, in_b: bool, total_a: float, total_b: float) -> Literal["c
         return "appeared"
     if not in_b:
         return "vanished"
-    difference = abs(total_b - total_a)
-    return "changed" if difference > max(NOISE_NS, NOISE_SHARE * max(total_a, total_b)) else "same"
+    return "changed" if matters(total_a, total_b) else "same"
+
+
+def matters(before_ns: float, after_ns: float) -> bool:
+    """Whether two times differ by more than the floors."""
+    return abs(after_ns - before_ns) > max(FLOOR_NS, FLOOR_SHARE * max(before_ns, after_ns))
 
 
 def summary(rows: list[ComparedOp], step_a_ns: float, step_b_ns: float) -> str:
     """One sentence: the step's change, and the op that changed most in its direction."""
     delta = step_b_ns - step_a_ns
-    if abs(delta) <= max(NOISE_NS, NOISE_SHARE * max(step_a_ns, step_b_ns)):
+    if not matters(step_a_ns, step_b_ns):
         return f"The two steps take about as long: {duration(step_a_ns)} and {duration(step_b_ns)}."
     word = "longer" if delta > 0 else "shorter"
     text = f"The second step is {duration(abs(delta))} {word} ({duration(step_a_ns)} to {duration(step_b_ns)})."

@@ -1,0 +1,51 @@
+"""Files that appear whole or not at all: written beside their place first, then renamed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+
+def beside(target: Path) -> Path:
+    """A new hidden name in the folder of ``target``."""
+    return target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}.part")
+
+
+def take_place(aside: Path, target: Path) -> None:
+    """``aside`` becomes ``target``: its bytes are on the disk before it has the name, and the name is before this returns."""
+    with aside.open("rb") as written:
+        os.fsync(written.fileno())
+    aside.replace(target)
+    _sync_folder(target.parent)
+
+
+@contextlib.contextmanager
+def replacing(target: Path, mode: int = 0o600, lasting: bool = True) -> Iterator[IO[bytes]]:
+    """A file to write to, that takes the place of ``target`` when the block ends, and goes if it raises. OSError.
+
+    ``mode``: its rights, less the user's umask. ``lasting``: it outlives a crash of the machine. A link is replaced itself.
+    """
+    aside = beside(target)
+    try:
+        with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            yield file
+        if lasting:
+            take_place(aside, target)
+        else:
+            aside.replace(target)
+    finally:
+        with contextlib.suppress(OSError):
+            aside.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # not every file system can
+        fd = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
