@@ -21,7 +21,7 @@ from tftracer.capture.keras_steps import KerasSteps
 from tftracer.capture.run_registry import CallSite
 from tftracer.capture.step_queue import StepQueue
 from tftracer.trace.decode.descriptors import message_class
-from tftracer.trace.decode.profile_steps import first_step
+from tftracer.trace.decode.profile_cut import first_step
 from tftracer.trace.decode.xplane import with_graph
 
 #: So many signatures of one function (RETRACED), in so many calls for each, are retracing.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tftracer.errors import FormatError
 from tftracer.importers.imported import Imported, ImportedRun, ImportedTrace
-from tftracer.trace.decode.profile_steps import steps
+from tftracer.trace.decode.profile_cut import steps
 
 #: Where TensorBoard's callback and jax.profiler put profiles below their log folder, a folder each.
 _PROFILES = ("plugins/profile/*", "*/plugins/profile/*", "*")

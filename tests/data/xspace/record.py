@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tftracer.capture.function_runs import function_library
 from tftracer.capture.profiler import Profiler
-from tftracer.trace.decode.profile_steps import first_step
+from tftracer.trace.decode.profile_cut import first_step
 from tftracer.trace.decode.xplane import with_graph
 
 

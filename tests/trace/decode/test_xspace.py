@@ -12,7 +12,7 @@ from plain_protobuf import Event
 from tftracer.trace.analyses.physical_devices import launch_of, on_stream
 from tftracer.trace.answers import Answers
 from tftracer.trace.decode.formats import decode, is_xspace
-from tftracer.trace.decode.profile_steps import steps
+from tftracer.trace.decode.profile_cut import steps
 from tftracer.trace.decode.xspace import decode_xspace
 from tftracer.trace.model import DeviceKind, NodeKind, Trace, TraceContext
 

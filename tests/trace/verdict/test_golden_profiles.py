@@ -10,7 +10,7 @@ import lzma
 from pathlib import Path
 
 from tftracer.trace.answers import Answers
-from tftracer.trace.decode.profile_steps import steps
+from tftracer.trace.decode.profile_cut import steps
 from tftracer.trace.model import TraceContext
 
 DATA = Path(__file__).parents[2] / "data"

@@ -14,7 +14,7 @@ from traces import CPU, STREAM, N, make_trace
 from tftracer.trace.analyses.physical_devices import kernels as kernels_of
 from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.types import Int64
-from tftracer.trace.decode.profile_steps import steps
+from tftracer.trace.decode.profile_cut import steps
 from tftracer.trace.decode.xspace import decode_xspace
 from tftracer.trace.model import UNKNOWN_TIME, NodeKind, Trace, TraceContext
 from tftracer.trace.verdict.verdict import verdict

@@ -87,9 +87,14 @@ def members(trace: Trace, group: Group) -> Bool:
     return chosen[trace.device] & trace.counted
 
 
+def runs_on(trace: Trace, *kinds: DeviceKind) -> Bool:
+    """[n] what ran on devices of these kinds, counted or not."""
+    return _of_kinds(trace, kinds)[trace.device]
+
+
 def on_stream(trace: Trace) -> Bool:
     """[n] kernels and copies that were recorded on a GPU's streams."""
-    result: Bool = on_stream_codes(trace)[trace.device] & trace.counted
+    result: Bool = runs_on(trace, *ON_DEVICE) & trace.counted
     return result
 
 
@@ -101,7 +106,12 @@ def kernels(trace: Trace) -> Bool:
 
 def on_stream_codes(trace: Trace) -> Bool:
     """[devices] which of them are streams of a GPU."""
-    return np.array([d.kind in ON_DEVICE for d in trace.devices] or [False])
+    return _of_kinds(trace, ON_DEVICE)
+
+
+def _of_kinds(trace: Trace, kinds: tuple[DeviceKind, ...]) -> Bool:
+    """[devices] which of them are of these kinds."""
+    return np.array([device.kind in kinds for device in trace.devices] or [False])
 
 
 def launch_of(trace: Trace) -> Int32:
@@ -132,8 +142,7 @@ def launch_of(trace: Trace) -> Int32:
 
 def _on_gpu_host(trace: Trace) -> Bool:
     """[n] nodes that may launch: ops of a GPU, or (recorded on the CPU) ops marked as launches."""
-    hosts = np.array([d.kind in (DeviceKind.GPU, DeviceKind.CPU) for d in trace.devices] or [False])
-    result: Bool = hosts[trace.device] | (trace.kind == NodeKind.LAUNCH)
+    result: Bool = runs_on(trace, DeviceKind.GPU, DeviceKind.CPU) | (trace.kind == NodeKind.LAUNCH)
     return result
 
 

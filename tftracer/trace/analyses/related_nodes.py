@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tftracer.trace.analyses import physical_devices
 from tftracer.trace.analyses.dependencies import Graph
+from tftracer.trace.analyses.physical_devices import ON_DEVICE, launch_of, runs_on
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.model import DeviceKind, NodeKind, Trace
-
-_ON_STREAMS = (DeviceKind.STREAM, DeviceKind.MEMCPY, DeviceKind.REPEAT)
-_KERNELS = (DeviceKind.STREAM, DeviceKind.MEMCPY)  # what stream:all repeats is no kernel of its own
 
 
 def related_nodes(trace: Trace, graph: Graph | None, of: Int64) -> tuple[Int64, Int64]:
@@ -30,7 +27,7 @@ def related_nodes(trace: Trace, graph: Graph | None, of: Int64) -> tuple[Int64, 
 
 def _launched(trace: Trace, wanted: Bool) -> list[tuple[Int64, Int64]]:
     """As the source tells it."""
-    launch = physical_devices.launch_of(trace).astype(np.int64)
+    launch = launch_of(trace).astype(np.int64)
     launched = np.flatnonzero(launch >= 0)
     by_launch = launched[np.argsort(trace.start[launched], kind="stable")]
     of_launch = by_launch[wanted[launch[by_launch]]]
@@ -39,16 +36,11 @@ def _launched(trace: Trace, wanted: Bool) -> list[tuple[Int64, Int64]]:
 
 
 def _of_one_name(trace: Trace, wanted: Bool) -> list[tuple[Int64, Int64]]:
-    launches = _runs_on(trace, (DeviceKind.GPU,))
+    launches = runs_on(trace, DeviceKind.GPU)
     return [
-        _same_name(trace, wanted & _runs_on(trace, _ON_STREAMS), launches),
-        _same_name(trace, wanted & launches, _runs_on(trace, _KERNELS)),
+        _same_name(trace, wanted & runs_on(trace, *ON_DEVICE, DeviceKind.REPEAT), launches),
+        _same_name(trace, wanted & launches, runs_on(trace, *ON_DEVICE)),  # stream:all repeats them, and is no kernel of its own
     ]
-
-
-def _runs_on(trace: Trace, kinds: tuple[DeviceKind, ...]) -> Bool:
-    of_device = np.array([device.kind in kinds for device in trace.devices] or [False])
-    return of_device[trace.device]
 
 
 def _same_name(trace: Trace, these: Bool, those: Bool) -> tuple[Int64, Int64]:

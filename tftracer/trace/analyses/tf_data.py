@@ -13,15 +13,15 @@ from functools import cached_property
 
 import numpy as np
 
-from tftracer.trace.arrays.intervals import Cover
+from tftracer.trace.arrays.intervals import Cover, concatenated
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.profile_host import TF_DATA
+from tftracer.trace.decode.profiler_names import STAGE
 from tftracer.trace.model import Trace
 
 Path = tuple[str, ...]
 #: How much of a stage's time its inputs must run for, to be what holds it up.
 INPUTS_SHARE = 0.5
-STAGE = "Iterator::"
 _NUMBER = re.compile(r"\[\d+\]")
 #: Stages that hand over what another thread has made, and do nothing else.
 _HANDS_OVER = re.compile(r"Prefetch|Root|Model|PrivateThreadPool|MaxIntraOpParallelism")
@@ -63,14 +63,13 @@ class Stages:
                 rows_of.setdefault(path[:depth], [])
             if path:
                 rows_of[path].append(rows[trace.name[rows] == code])
-        nodes = {path: np.sort(np.concatenate(parts)) if parts else np.zeros(0, np.int64) for path, parts in rows_of.items()}
+        nodes = {path: np.sort(concatenated(parts)) for path, parts in rows_of.items()}
         return cls(trace, members, nodes)
 
     @cached_property
     def roots(self) -> Int64:
         """The executions of the outermost stages in the step."""
-        parts = [rows[self.trace.counted[rows]] for path, rows in self.nodes.items() if len(path) == 1]
-        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+        return concatenated([rows[self.trace.counted[rows]] for path, rows in self.nodes.items() if len(path) == 1])
 
     @cached_property
     def ops(self) -> Bool:

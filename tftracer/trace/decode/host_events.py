@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.types import Int32, Int64
+from tftracer.trace.decode.hlo import PLANE as HLO_PLANE
+from tftracer.trace.decode.profile_nodes import kind_table
 from tftracer.trace.decode.profile_steps import steps_of
-from tftracer.trace.decode.xplane import HOST, Plane, Space, decoded, read_space
+from tftracer.trace.decode.xplane import HOST, Plane, Space, read_space
 from tftracer.trace.decode.xplane_stats import having, stats_of
 from tftracer.trace.decode.xspace import epoch_of
 from tftracer.trace.model import Trace
 
 _RUNS = re.compile(r"EagerKernelExecute|KernelAndDeviceFunc::Run")
-_HLO = "/host:metadata"  # the plane that lists XLA's programs
 _PROGRAM = re.compile(r"(.*)\(\d+\)")
 
 
@@ -38,7 +41,6 @@ class HostEvents:
     """The events of the host's threads, [n] each, in ns since the trace's origin."""
 
     plane: Plane
-    names: dict[int, str]  # id of an event's metadata -> name
     start: Int64
     end: Int64
     programs: dict[str, int]  # compiled by XLA so far: module -> how many
@@ -51,14 +53,13 @@ class HostEvents:
         plane = space.plane(HOST) if space else None
         if space is None or plane is None:
             return None
-        names = {kind: decoded(metadata.name) for kind, metadata in plane.metadata.items()}
         start = plane.events.start - (trace.origin_ns - epoch_of(space))
-        return cls(plane, names, start, start + plane.events.duration, _programs(space), steps_of(space)[0].line >= 0)
+        return cls(plane, start, start + plane.events.duration, _programs(space), steps_of(space)[0].line >= 0)
 
     def rows(self, pattern: re.Pattern[str]) -> Int64:
         """The events whose name begins with the pattern, ascending."""
-        kinds = [kind for kind, name in self.names.items() if pattern.match(name)]
-        return np.flatnonzero(np.isin(self.plane.events.kind, kinds))
+        kinds = [kind for kind, (name, _) in self.plane.kind_names.items() if pattern.match(name)]
+        return np.flatnonzero(kind_table(self.plane, kinds))
 
     def cover(self, rows: Int64) -> Cover:
         return Cover.of(self.start[rows], self.end[rows])
@@ -66,7 +67,7 @@ class HostEvents:
     def threads(self, rows: Int64) -> Int64:
         """The distinct threads of some events, as ``Trace.thread`` has them."""
         lines: Int32 = np.unique(self.plane.events.line[rows])
-        return np.array([self.plane.lines[line].id & 0xFFFFFFFFFFFF for line in lines.tolist()], np.int64)
+        return np.array([self.plane.lines[line].thread for line in lines.tolist()], np.int64)
 
     def settings(self, pattern: re.Pattern[str], stats: Sequence[str]) -> dict[str, dict[str, str]]:
         """Name of an event -> those of the stats that its last event has."""
@@ -75,7 +76,7 @@ class HostEvents:
         result: dict[str, dict[str, str]] = {}
         for place, kind in enumerate(self.plane.events.kind[rows].tolist()):
             values = {n: s.text(place) or str(int(s.number[place])) for n, s in columns.items() if s.has[place]}
-            result.setdefault(self.names[kind], {}).update(values)
+            result.setdefault(self.plane.kind_name(kind), {}).update(values)
         return result
 
     def function_calls(self) -> list[FunctionCall]:
@@ -92,15 +93,26 @@ class HostEvents:
 
     def _call(self, row: int, was_traced: bool, times_traced: int) -> FunctionCall:
         start, end = int(self.start[row]), int(self.end[row])
-        runs = self.rows(_RUNS)
-        inside = runs[(self.start[runs] >= start) & (self.end[runs] <= end)]
-        longest = inside[np.argsort(self.start[inside] - self.end[inside], kind="stable")[:1]]
-        runs_at = int(self.start[longest[0]]) if len(longest) else start
-        return FunctionCall(self.names.get(int(self.plane.events.kind[row]), ""), start, end, was_traced, times_traced, runs_at)
+        name = self.plane.kind_name(int(self.plane.events.kind[row]))
+        return FunctionCall(name, start, end, was_traced, times_traced, self._runs_at(start, end))
+
+    def _runs_at(self, start: int, end: int) -> int:
+        """When the longest of the runs within a call began; ``start`` without any."""
+        low, high = np.searchsorted(self.start[self._runs], [start, end])
+        inside = self._runs[low:high]
+        inside = inside[self.end[inside] <= end]
+        longest = int(np.argmax(self.end[inside] - self.start[inside])) if len(inside) else -1
+        return int(self.start[inside[longest]]) if longest >= 0 else start
+
+    @cached_property
+    def _runs(self) -> Int64:
+        """In the order of time."""
+        rows = self.rows(_RUNS)
+        ordered: Int64 = rows[np.argsort(self.start[rows], kind="stable")]
+        return ordered
 
 
 def _programs(space: Space) -> dict[str, int]:
-    plane = space.plane(_HLO)
-    modules = [_PROGRAM.fullmatch(m.name.decode("utf-8", "replace")) for m in plane.metadata.values()] if plane else []
-    names = [module.group(1) for module in modules if module]
-    return {name: names.count(name) for name in dict.fromkeys(names)}
+    plane = space.plane(HLO_PLANE)
+    names = [_PROGRAM.fullmatch(name) for name, _ in plane.kind_names.values()] if plane else []
+    return Counter(name.group(1) for name in names if name)

@@ -1,7 +1,6 @@
 """What a profile's devices did: kernels and copies on a GPU's streams, joined to the host's calls that launched them.
 
-A launch on the host and what it puts on a device carry the same correlation id. Ops within which work was launched are
-launches; lines of a device that say again what its streams hold become repeating devices.
+Ops within which work was launched are launches; lines of a device that say again what its streams hold become repeating devices.
 """
 
 from __future__ import annotations
@@ -11,14 +10,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tftracer.trace.arrays.intervals import concatenated
 from tftracer.trace.arrays.strings import Hasher
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.device_names import parse_device
 from tftracer.trace.decode.hlo import Modules, hlo_kind
+from tftracer.trace.decode.profile_launches import Launches
 from tftracer.trace.decode.profile_nodes import Nodes, innermost
 from tftracer.trace.decode.profile_steps import Step
-from tftracer.trace.decode.xplane import HOST, Plane, Space
-from tftracer.trace.decode.xplane_stats import Stat, alike, having, stats_of
+from tftracer.trace.decode.xplane import Plane
+from tftracer.trace.decode.xplane_stats import Stat, alike, stats_of
 from tftracer.trace.model import UNKNOWN_TIME, Device, DeviceKind
 
 _STREAM = re.compile(r"Stream #(\d+)(?:\((.*)\))?")
@@ -26,42 +27,6 @@ _SIZE = re.compile(r"(?:^|\s)size:(\d+)")
 #: On a device without streams (a TPU), the line that holds its work; the others repeat it.
 _WORK_LINES = ("XLA Ops", "TensorFlow Ops")
 _STATS = ("tf_op", "annotation", "hlo_op", "hlo_module", "name", "memcpy_details", "kernel_details")
-
-
-def is_device(plane: Plane) -> bool:
-    return plane.name.startswith("/device:")
-
-
-@dataclass
-class Launches:
-    """The host's calls that put work on a device, by their correlation ids."""
-
-    host: Plane | None
-    rows: Int64  # events of the host's plane, by correlation id
-    correlation: Int64  # ascending
-    of_plane: dict[int, tuple[Int64, Int64]]  # place of a device's plane -> (its events that were launched, the launches)
-
-    @classmethod
-    def of(cls, space: Space) -> Launches:
-        host = space.plane(HOST)
-        rows, stat = having(host, "correlation_id") if host else (np.zeros(0, np.int64), None)
-        correlation = stat.number if stat else rows
-        order = np.argsort(correlation, kind="stable")
-        launches = cls(host, rows[order], correlation[order], {})
-        for place, plane in enumerate(space.planes):
-            if is_device(plane) and len(rows):
-                launches.of_plane[place] = launches._joined(plane)
-        return launches
-
-    def _joined(self, plane: Plane) -> tuple[Int64, Int64]:
-        rows, stat = having(plane, "correlation_id")
-        at = np.minimum(np.searchsorted(self.correlation, stat.number), len(self.correlation) - 1)
-        is_same = self.correlation[at] == stat.number
-        return rows[is_same], self.rows[at[is_same]]
-
-    def by_device(self, space: Space) -> list[tuple[str, Int64]]:
-        """(device, the host's events that put work on it)."""
-        return [(space.planes[place].name, launches) for place, (_, launches) in self.of_plane.items() if len(launches)]
 
 
 @dataclass
@@ -82,7 +47,7 @@ class DeviceNodes:
     def columns(self, n: int, host: Plane | None, op_rows: Int64, op_nodes: Int64) -> tuple[Int64, Int64]:
         """([n] the node that launched each, -1: none known; [n] when that was, as the profile has it, or UNKNOWN_TIME)."""
         launch, moment = np.full(n, -1, np.int64), np.full(n, UNKNOWN_TIME, np.int64)
-        nodes, rows = (np.concatenate([np.zeros(0, np.int64), *parts]) for parts in (self.nodes, self.launches))
+        nodes, rows = concatenated(self.nodes), concatenated(self.launches)
         if host is not None and len(nodes):
             within = innermost(host, op_rows, rows)
             moment[nodes] = host.events.start[rows]
@@ -94,7 +59,7 @@ def add_device(
     nodes: Nodes, plane: Plane, place: int, launches: Launches, modules: Modules, step: Step | None, device_nodes: DeviceNodes
 ) -> None:
     """``place``: the plane's in the space."""
-    joined = launches.of_plane.get(place, (np.zeros(0, np.int64), np.zeros(0, np.int64)))
+    joined = launches.joined(place)
     outside = _outside(plane, launches.host, joined, step)
     streams = [_STREAM.fullmatch(line.name) for line in plane.lines]
     work = None if any(streams) else next((name for name in _WORK_LINES if name in [line.name for line in plane.lines]), None)
@@ -114,9 +79,7 @@ def _outside(plane: Plane, host: Plane | None, joined: tuple[Int64, Int64], step
         return np.zeros(len(events), np.bool_)
     moment, until = events.start.copy(), events.until.copy()
     moment[joined[0]] = until[joined[0]] = host.events.start[joined[1]]
-    before: Bool = until < step.start
-    result: Bool = before if step.lasting else before | (moment >= step.end)
-    return result
+    return step.apart(moment, until)
 
 
 def _stream(plane: Plane, stream: re.Match[str]) -> Device:

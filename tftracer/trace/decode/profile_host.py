@@ -13,6 +13,7 @@ from tftracer.trace.decode.profile_nodes import Codes, Kinds, Nodes, innermost, 
 from tftracer.trace.decode.profile_steps import Step
 from tftracer.trace.decode.profile_threads import Owner, Owners
 from tftracer.trace.decode.profile_xla import add_host_xla
+from tftracer.trace.decode.profiler_names import EAGER, STAGE
 from tftracer.trace.decode.xplane import HOST, Plane
 from tftracer.trace.decode.xplane_stats import Stat, having, stats_of, texts
 from tftracer.trace.model import Device, DeviceKind
@@ -20,8 +21,6 @@ from tftracer.trace.model import Device, DeviceKind
 TF_DATA = "/host:CPU/tf.data"
 CPU = Device(HOST, "CPU", DeviceKind.CPU, parent=HOST)
 INPUT = Device(TF_DATA, "tf.data", DeviceKind.CPU, parent=HOST)
-EAGER = "EagerLocalExecute: "
-_STAGE = "Iterator::"
 _FUNCTION = ("__inference_", "__forward_", "__backward_")  # calls of compiled functions: their ops are nodes of their own
 _STARTED, _DONE = "ExecutorState::ProcessAsync::Start", "ExecutorState::ProcessAsync::Done"
 _NEXT = "IteratorGetNextOp::DoCompute"  # what an asynchronous IteratorGetNext runs on a thread of tf.data's
@@ -47,14 +46,14 @@ def op_of(name: str, display_name: str) -> tuple[str, str] | None:
     if name.startswith(EAGER):
         op = name[len(EAGER) :]
         return None if op.startswith(_FUNCTION) else (op, op)
-    if display_name and name.endswith(":" + display_name) and not name.startswith(_STAGE):
+    if display_name and name.endswith(":" + display_name) and not name.startswith(STAGE):
         return name[: -len(display_name) - 1], display_name
     return None
 
 
 def _stage_of(name: str, display_name: str) -> tuple[str, str] | None:
     """(path, stage) of `Iterator::Root::Prefetch::BatchV2`."""
-    return (name, name.rsplit("::", 1)[-1]) if name.startswith(_STAGE) else None
+    return (name, name.rsplit("::", 1)[-1]) if name.startswith(STAGE) else None
 
 
 def add_host(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tftracer.trace.arrays.intervals import concatenated
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.xplane import Plane
@@ -56,7 +57,7 @@ class Nodes:
         end, where they are not the event's. What is left out is 0.
         """
         events = plane.events
-        threads = np.array([line.id & 0xFFFFFFFFFFFF for line in plane.lines] or [0], np.int64)
+        threads = np.array([line.thread for line in plane.lines] or [0], np.int64)
         given = {"start": events.start[rows], "end": events.until[rows], "thread": threads[events.line[rows]], **columns}
         part = {name: np.broadcast_to(np.asarray(given.get(name, 0), np.int64), len(rows)) for name in COLUMNS}
         self.parts.append({**part, "plane": np.full(len(rows), place), "row": rows})
@@ -64,7 +65,7 @@ class Nodes:
         return np.arange(self.n - len(rows), self.n)
 
     def column(self, name: str) -> Int64:
-        return np.concatenate([np.zeros(0, np.int64), *(part[name] for part in self.parts)])
+        return concatenated([part[name] for part in self.parts])
 
 
 COLUMNS = ("device", "name", "op", "label", "bytes", "outside", "start", "end", "thread")

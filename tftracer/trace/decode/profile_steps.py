@@ -1,4 +1,4 @@
-"""The steps of a profile, and the profile of each.
+"""The steps of a profile.
 
 Steps are told by markers (our own; else ``step_num`` of ``tf.profiler.experimental.Trace`` and
 ``jax.profiler.StepTraceAnnotation``), else by calls of compiled functions; a profile with neither is one step.
@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.profile_nodes import of_kinds
-from tftracer.trace.decode.xplane import HOST, STEP_MARKER, Plane, Space, parse, plane_messages, planes_of
+from tftracer.trace.decode.xplane import HOST, STEP_MARKER, Plane, Space
 from tftracer.trace.decode.xplane_stats import having
 
 MAX_STEPS = 10_000
@@ -32,21 +31,10 @@ class Step:
     line: int = -1  # of the host's: the thread that ran it; -1: the profile marks no steps
     lasting: bool = False  # its work goes on behind its end: JAX returns before it is done
 
-
-def steps(raw: bytes) -> Iterator[tuple[Step, bytes]]:
-    """Each step of a serialized XSpace, with an XSpace of its own; a single one keeps its bytes. FormatError for what is none."""
-    message = parse(raw)
-    space = planes_of(message)
-    all_steps = steps_of(space)
-    if len(all_steps) == 1:
-        yield all_steps[0], raw
-    else:
-        yield from _cut(message, space, all_steps)
-
-
-def first_step(raw: bytes) -> bytes:
-    """The profile without what was recorded behind its first step."""
-    return next(steps(raw))[1]
+    def apart(self, start: Int64, until: Int64) -> Bool:
+        """[events] whether each lies before the step, or behind it."""
+        before: Bool = until < self.start
+        return before if self.lasting else before | (start >= self.end)
 
 
 def steps_of(space: Space) -> list[Step]:
@@ -104,54 +92,3 @@ def _not_nested(host: Plane, marks: Int64, numbers: dict[int, int], lasting: boo
         name = host.kind_name(int(events.kind[row]))
         title = name[len(_JIT) :].rstrip(")") if name.startswith(_JIT) else name
         yield Step(title, max(numbers.get(row, 0), 0), start, behind, int(events.line[row]), lasting)
-
-
-# ---------------------------------------------------------------------------------------------------------------- cutting
-
-
-def _cut(message: Any, space: Space, steps: list[Step]) -> Iterator[tuple[Step, bytes]]:
-    launched = _launch_times(space)
-    for number, step in enumerate(steps):
-        following = steps[number + 1].start if number + 1 < len(steps) else None
-        part = type(message)(hostnames=message.hostnames, errors=message.errors, warnings=message.warnings)
-        for plane, source in zip(space.planes, message.planes):
-            chosen = _chosen(plane, step, following, launched)
-            _add_plane(part.planes.add(), plane, source, chosen)
-        yield step, part.SerializeToString()
-
-
-def _launch_times(space: Space) -> dict[int, int]:
-    """Correlation id -> when the host launched it."""
-    host = space.plane(HOST)
-    if host is None:
-        return {}
-    rows, stat = having(host, "correlation_id")
-    return dict(zip(stat.number.tolist(), host.events.start[rows].tolist()))
-
-
-def _chosen(plane: Plane, step: Step, following: int | None, launched: dict[int, int]) -> Bool:
-    """[events] those of one step: on the host what overlaps it, on a device what was launched in it, or began before the next."""
-    events = plane.events
-    if not plane.name.startswith("/device:"):
-        return (events.start < step.end) & (events.start + events.duration >= step.start)
-    rows, stat = having(plane, "correlation_id")
-    times = events.start.copy()
-    for row, number in zip(rows.tolist(), stat.number.tolist()):
-        times[row] = launched.get(number, times[row])
-    return (times >= step.start) & (times < (following if following is not None else np.iinfo(np.int64).max))
-
-
-def _add_plane(target: Any, plane: Plane, source: Any, chosen: Bool) -> None:
-    target.name = source.name
-    target.stat_metadata.extend(source.stat_metadata)
-    target.stats.extend(source.stats)
-    used = set(plane.events.kind[chosen].tolist())
-    target.event_metadata.extend(entry for entry in source.event_metadata if entry.id in used or not len(chosen))
-    for line, raw in zip(plane.lines, source.lines):
-        rows = np.flatnonzero(chosen[line.first : line.last]).tolist()
-        if rows:
-            of = plane_messages()["Line"].FromString(raw)
-            events = of.events
-            part = type(of)(id=of.id, name=of.name, display_name=of.display_name, timestamp_ns=of.timestamp_ns)
-            part.events.extend(events[row] for row in rows)
-            target.lines.append(part.SerializeToString())

@@ -16,10 +16,11 @@ import numpy as np
 from tftracer.trace.arrays.types import Bool, Int8, Int64
 from tftracer.trace.decode.profile_nodes import of_kinds, outermost
 from tftracer.trace.decode.profile_steps import Step
+from tftracer.trace.decode.profiler_names import EAGER, TURN
 from tftracer.trace.decode.xplane import Plane
 from tftracer.trace.decode.xplane_stats import Stat, stats_of
 
-_TURN, _REMOTE = "ExecutorState::Process", "RemoteCallOp"
+_REMOTE = "RemoteCallOp"
 _CALLS = ("FunctionRun", "InstantiatedCapturedFunction::Run", "InstantiatedCapturedFunction::RunWithBorrowedArgs")
 _NO_ID = -1  # of runs that nobody gave an id
 _INPUT_THREADS = "tf_data"
@@ -40,7 +41,7 @@ class Owners:
 
     def __init__(self, host: Plane, stages: Int64, step: Step | None) -> None:
         self._host, self._stages, self._step = host, stages, step
-        self._turns = of_kinds(host, _TURN)
+        self._turns = of_kinds(host, TURN)
         self._calls = of_kinds(host, *_CALLS)
 
     def of(self, rows: Int64, ids: Stat | None = None) -> Int8:
@@ -66,16 +67,14 @@ class Owners:
         if self._step is None:
             return np.zeros(len(rows), np.bool_)
         events = self._host.events
-        before = events.until[rows] < self._step.start
-        result: Bool = before if self._step.lasting else before | (events.start[rows] >= self._step.end)
-        return result
+        return self._step.apart(events.start[rows], events.until[rows])
 
     def _named(self, prefix: str) -> Bool:
         """[lines]"""
         return np.array([line.name.startswith(prefix) for line in self._host.lines] or [False])
 
     def _is_eager(self, rows: Int64) -> Bool:
-        kinds = [number for number, (name, _) in self._host.kind_names.items() if name.startswith("EagerLocalExecute: ")]
+        kinds = [number for number, (name, _) in self._host.kind_names.items() if name.startswith(EAGER)]
         return np.isin(self._host.events.kind[rows], kinds)
 
     def _turn_of(self, rows: Int64) -> Int64:

@@ -17,6 +17,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from tftracer.errors import FormatError
+from tftracer.trace.arrays.intervals import concatenated
 from tftracer.trace.arrays.types import Int32, Int64
 from tftracer.trace.arrays.window import Window
 from tftracer.trace.decode.private_messages import BYTES, INT, REAL, UINT, Schema, message_classes
@@ -90,6 +91,11 @@ class Line:
     first: int  # its events are first : last of the plane's
     last: int
 
+    @property
+    def thread(self) -> int:
+        """The number of the thread, as nodes have it."""
+        return self.id & 0xFFFFFFFFFFFF
+
 
 @dataclass
 class Events:
@@ -120,6 +126,10 @@ class Plane:
     metadata: dict[int, Any]  # id -> message with name, display_name, stats
     stat_names: dict[int, str]
     stats: dict[str, int | float | str]  # of the plane itself
+
+    @property
+    def is_device(self) -> bool:
+        return self.name.startswith("/device:")
 
     def stats_of_kind(self, kind: int) -> dict[str, int | float | str]:
         """What the metadata of an event says of all events of its kind."""
@@ -253,9 +263,7 @@ def _follow_each_other(window: Window, at: Int64, size: Int64) -> bool:
 
 
 def _events(lines: list[Line], raw: bytes, spans: list[tuple[Int64, Int64]], timestamps: Int64) -> Events:
-    begin, end = (
-        (np.concatenate([np.zeros(0, np.int64), *column]) for column in zip(*spans)) if spans else (timestamps, timestamps)
-    )
+    begin, end = concatenated([low for low, _ in spans]), concatenated([high for _, high in spans])
     line = np.repeat(np.arange(len(lines), dtype=np.int32), [one.last - one.first for one in lines])
     kind, start, duration, stats = (np.empty(len(begin), np.int64) for _ in range(4))
     for rows, window, low, high in blocks(raw, begin, end):

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tftracer.trace.arrays.strings import Hasher, distinct
+from tftracer.trace.arrays.intervals import concatenated, distinct
+from tftracer.trace.arrays.strings import Hasher
+from tftracer.trace.arrays.strings import distinct as coded
 from tftracer.trace.arrays.types import Bool, Int64, UInt64
 from tftracer.trace.arrays.window import Window
 from tftracer.trace.decode.wire import LEN, VARINT, varint, walk
@@ -62,7 +64,7 @@ def alike(*keys: UInt64) -> tuple[Int64, Int64]:
         mixed *= np.uint64(0x9E3779B97F4A7C15)
         mixed ^= mixed >> np.uint64(29)
         mixed += key * np.uint64(0xD6E8FEB86659FD93)
-    codes, first = distinct(mixed)
+    codes, first = coded(mixed)
     return codes.astype(np.int64), first
 
 
@@ -110,7 +112,7 @@ def having(plane: Plane, name: str) -> tuple[Int64, Stat]:
     """(the events that have a stat, ascending; the stat of each)."""
     ids = [number for number, one in plane.stat_names.items() if one == name]
     each = [_mentioning(plane.events, number) for number in ids]
-    rows = each[0] if len(each) == 1 else np.unique(np.concatenate([np.zeros(0, np.int64), *each]))
+    rows = each[0] if len(each) == 1 else distinct(concatenated(each))
     stat = stats_of(plane, rows, [name])[name]
     return rows[stat.has], stat.only(stat.has)
 
@@ -126,7 +128,7 @@ def _mentioning(events: Events, number: int) -> Int64:
         for place in range(1, len(wanted)):
             there &= text[low + place : high + place] == wanted[place]
         candidates.append(np.flatnonzero(there) + low)
-    places = np.concatenate([np.zeros(0, np.int64), *candidates])
+    places = concatenated(candidates)
     tag = np.uint8(EVENT_STATS << 3 | LEN)
     places = places[places > 3]
     places = places[(text[places - 2] == tag) | (text[places - 3] == tag) | (text[places - 4] == tag)]  # by the stat's length

@@ -16,15 +16,17 @@ from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.hlo import Modules
 from tftracer.trace.decode.node_kinds import node_kinds
 from tftracer.trace.decode.profile_details import ProfileDetails
-from tftracer.trace.decode.profile_devices import DeviceNodes, Launches, add_device, is_device
+from tftracer.trace.decode.profile_devices import DeviceNodes, add_device
 from tftracer.trace.decode.profile_graph import graph_of
 from tftracer.trace.decode.profile_host import TF_DATA, HostNodes, add_host
+from tftracer.trace.decode.profile_launches import Launches
 from tftracer.trace.decode.profile_nodes import Nodes
 from tftracer.trace.decode.profile_steps import Step, steps_of
+from tftracer.trace.decode.profiler_names import TURN
 from tftracer.trace.decode.xplane import GRAPH_PLANE, HOST, Plane, Space, read_space
 from tftracer.trace.model import UNKNOWN_TIME, NodeKind, Trace
 
-_EXECUTOR, _SCHEDULING = b"ExecutorState::Process", (b"ExecutorState::ScheduleReady", b"ExecutorState::Process Scheduled")
+_SCHEDULING = ("ExecutorState::ScheduleReady", "ExecutorState::Process Scheduled")
 #: What waits for a tensor of another device of the process: whatever makes it, that is no communication.
 RECEIVES = re.compile(r"_(Host)?Recv")
 #: Characters of the profiler's own messages that are kept.
@@ -46,7 +48,7 @@ def decode_xspace(raw: bytes, communication_ops: str = "") -> Trace:
         if plane.name == HOST:
             host = add_host(nodes, plane, place, step, launches.by_device(space), modules)
     for place, plane in enumerate(space.planes):
-        if is_device(plane):
+        if plane.is_device:
             add_device(nodes, plane, place, launches, modules, step, of_devices)
     trace = _trace(raw, space, nodes, communication_ops)
     _join(trace, nodes, launches, of_devices, host)
@@ -130,8 +132,8 @@ def _note(trace: Trace, space: Space) -> None:
 
 def _leaves_out_cheap_ops(host: Plane) -> bool:
     """Whether the profile was taken at level 2: at 3 executors say when they schedule ops, too."""
-    names = {metadata.name for metadata in host.metadata.values()}
-    return _EXECUTOR in names and not any(name.startswith(_SCHEDULING) for name in names)
+    names = {name for name, _ in host.kind_names.values()}
+    return TURN in names and not any(name.startswith(_SCHEDULING) for name in names)
 
 
 def epoch_of(space: Space) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from tftracer.contract.trace import Sentence
-from tftracer.trace.analyses.tf_data import STAGE, Holding, Path, path_of
+from tftracer.trace.analyses.tf_data import Holding, Path, path_of
 from tftracer.trace.arrays.intervals import Cover
+from tftracer.trace.decode.profiler_names import STAGE
 from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.step import Step, evidence_of, mask, sentence
 

@@ -104,8 +104,8 @@ def _meanwhile(step: Step, gaps: Gaps) -> str:
 
 def _on_cpu(step: Step) -> Bool:
     """[n] what computes on the host."""
-    cpu = np.array([device.kind is DeviceKind.CPU for device in step.trace.devices])
-    chosen: Bool = step.of_process & cpu[step.trace.device] & (step.trace.kind == NodeKind.COMPUTE)
+    on_cpu = physical_devices.runs_on(step.trace, DeviceKind.CPU)
+    chosen: Bool = step.of_process & on_cpu & (step.trace.kind == NodeKind.COMPUTE)
     return chosen
 
 
@@ -137,10 +137,8 @@ def small_kernels(step: Step) -> Sentence | None:
 
 def _launches(step: Step, group: Group) -> Bool:
     """[n] what the host runs for a GPU: a launch in the budget, whatever the op."""
-    hosts = np.array([device.kind is DeviceKind.GPU for device in step.trace.devices])
-    chosen: Bool = (
-        physical_devices.members(step.trace, group) & hosts[step.trace.device] & (step.trace.kind != NodeKind.COMMUNICATION)
-    )
+    of_group = physical_devices.members(step.trace, group) & physical_devices.runs_on(step.trace, DeviceKind.GPU)
+    chosen: Bool = of_group & (step.trace.kind != NodeKind.COMMUNICATION)
     return chosen
 
 

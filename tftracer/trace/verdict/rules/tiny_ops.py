@@ -10,6 +10,7 @@ from tftracer.contract.trace import Sentence
 from tftracer.trace.analyses import physical_devices
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.types import Bool, Int64
+from tftracer.trace.decode.profiler_names import TURN
 from tftracer.trace.model import NodeKind, Trace
 from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.step import GAP_NS, Step, sentence
@@ -27,7 +28,7 @@ ELEMENTWISE = re.compile(
     r"|Sub|Tan|(Relu|Relu6|Elu|Selu|Rsqrt|Sigmoid|Softplus|Sqrt|Tanh)(Grad)?"
 )
 
-_TURN = re.compile(r"ExecutorState::Process$")
+_TURN = re.compile(rf"{TURN}$")
 
 FEWER_OPS = (
     "Every op costs TensorFlow some microseconds besides its own work. Use fewer and larger ops: vectorize loops over small "

@@ -1,0 +1,102 @@
+"""A profile of several steps into a profile of each step.
+
+On the host a step has what overlaps it; on a device what was launched in it, or, without a known launch, what began before the
+next step. The profile is taken apart once, whatever the number of its steps: a step's profile is put together from pieces of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tftracer.trace.arrays.types import Int64
+from tftracer.trace.decode.profile_launches import Launches
+from tftracer.trace.decode.profile_steps import Step, steps_of
+from tftracer.trace.decode.wire import message_field
+from tftracer.trace.decode.xplane import EVENTS, Plane, Space, parse, plane_messages, planes_of
+
+_PLANES, _LINES, _KINDS = 1, 3, 4  # field numbers: of XSpace, and of XPlane
+
+
+def steps(raw: bytes) -> Iterator[tuple[Step, bytes]]:
+    """Each step of a serialized XSpace, with an XSpace of its own; a single one keeps its bytes. FormatError for what is none."""
+    message = parse(raw)
+    space = planes_of(message)
+    all_steps = steps_of(space)
+    if len(all_steps) == 1:
+        yield all_steps[0], raw
+    else:
+        yield from _cut(message, space, all_steps)
+
+
+def first_step(raw: bytes) -> bytes:
+    """The profile without what was recorded behind its first step."""
+    return next(steps(raw))[1]
+
+
+def _cut(message: Any, space: Space, all_steps: list[Step]) -> Iterator[tuple[Step, bytes]]:
+    launches = Launches.of(space)
+    planes = [
+        _PlaneOfSteps(plane, source, *_steps_of_events(plane, place, launches, all_steps))
+        for place, (plane, source) in enumerate(zip(space.planes, message.planes))
+    ]
+    rest = type(message)(hostnames=message.hostnames, errors=message.errors, warnings=message.warnings).SerializeToString()
+    for number, step in enumerate(all_steps):
+        yield step, b"".join([*(message_field(_PLANES, plane.of_step(number)) for plane in planes), rest])
+
+
+def _steps_of_events(plane: Plane, place: int, launches: Launches, all_steps: list[Step]) -> tuple[Int64, Int64]:
+    """([events] the first step that has each, [events] the last): none where the last comes before the first."""
+    starts, ends = (np.array([getattr(step, side) for step in all_steps], np.int64) for side in ("start", "end"))
+    events = plane.events
+    if not plane.is_device or launches.host is None:
+        return np.searchsorted(ends, events.start, "right"), np.searchsorted(starts, events.until, "right") - 1
+    moment = events.start.copy()
+    launched, launch = launches.joined(place)
+    moment[launched] = launches.host.events.start[launch]
+    step = np.searchsorted(starts, moment, "right") - 1
+    return np.maximum(step, 0), step
+
+
+class _PlaneOfSteps:
+    """The pieces of one plane. Steps are asked for in their order, once each."""
+
+    def __init__(self, plane: Plane, source: Any, first: Int64, last: Int64) -> None:
+        self._plane, self._last = plane, last
+        self._order = np.argsort(first, kind="stable")
+        self._first = first[self._order]
+        self._open: Int64 = self._order[:0]  # events of the last step that was asked for
+        self._kinds = {entry.id: message_field(_KINDS, entry.SerializeToString()) for entry in source.event_metadata}
+        head = type(source)(name=source.name, stat_metadata=source.stat_metadata, stats=source.stats)
+        self._head: bytes = head.SerializeToString()
+        self._lines = [_without_events(line) for line in source.lines]
+
+    def of_step(self, number: int) -> bytes:
+        rows = self._rows(number)
+        if not len(self._plane.events):  # it is there for what its kinds say, as XLA's programs are
+            return b"".join([self._head, *self._kinds.values()])
+        kinds = [self._kinds.get(kind, b"") for kind in np.unique(self._plane.events.kind[rows]).tolist()]
+        return b"".join([self._head, *kinds, *self._lines_with(rows)])
+
+    def _rows(self, number: int) -> Int64:
+        """The events of a step, ascending."""
+        low, high = np.searchsorted(self._first, [number, number + 1])
+        rows = np.concatenate([self._open, self._order[low:high]])
+        self._open = rows[self._last[rows] >= number]
+        return np.sort(self._open)
+
+    def _lines_with(self, rows: Int64) -> Iterator[bytes]:
+        events = self._plane.events
+        which = events.line[rows]
+        begins = np.flatnonzero(np.diff(which, prepend=-1))
+        for line, mine in zip(which[begins].tolist(), np.split(rows, begins[1:])):
+            spans = zip(events.begin[mine].tolist(), events.end[mine].tolist())
+            yield message_field(_LINES, self._lines[line], *(message_field(EVENTS, events.raw[low:high]) for low, high in spans))
+
+
+def _without_events(raw: bytes) -> bytes:
+    line = plane_messages()["Line"].FromString(raw)
+    names = type(line)(id=line.id, name=line.name, display_name=line.display_name, timestamp_ns=line.timestamp_ns)
+    return bytes(names.SerializeToString())

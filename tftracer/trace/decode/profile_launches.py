@@ -1,0 +1,48 @@
+"""Which of the host's calls put each piece of work on a device: both carry the same correlation id."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tftracer.trace.arrays.types import Int64
+from tftracer.trace.decode.xplane import HOST, Plane, Space
+from tftracer.trace.decode.xplane_stats import having
+
+
+@dataclass
+class Launches:
+    """The host's calls that put work on a device, by their correlation ids."""
+
+    host: Plane | None
+    rows: Int64  # events of the host's plane, by correlation id
+    correlation: Int64  # ascending
+    of_plane: dict[int, tuple[Int64, Int64]]  # place of a device's plane -> (its events that were launched, the launches)
+
+    @classmethod
+    def of(cls, space: Space) -> Launches:
+        host = space.plane(HOST)
+        rows, stat = having(host, "correlation_id") if host else (np.zeros(0, np.int64), None)
+        correlation = stat.number if stat else rows
+        order = np.argsort(correlation, kind="stable")
+        launches = cls(host, rows[order], correlation[order], {})
+        for place, plane in enumerate(space.planes):
+            if plane.is_device and len(rows):
+                launches.of_plane[place] = launches._joined(plane)
+        return launches
+
+    def _joined(self, plane: Plane) -> tuple[Int64, Int64]:
+        rows, stat = having(plane, "correlation_id")
+        at = np.minimum(np.searchsorted(self.correlation, stat.number), len(self.correlation) - 1)
+        is_same = self.correlation[at] == stat.number
+        return rows[is_same], self.rows[at[is_same]]
+
+    def joined(self, place: int) -> tuple[Int64, Int64]:
+        """(the events of a device's plane that were launched, the host's events that launched them). ``place``: the plane's."""
+        none = np.zeros(0, np.int64)
+        return self.of_plane.get(place, (none, none))
+
+    def by_device(self, space: Space) -> list[tuple[str, Int64]]:
+        """(device, the host's events that put work on it)."""
+        return [(space.planes[place].name, launches) for place, (_, launches) in self.of_plane.items() if len(launches)]
