@@ -1,4 +1,4 @@
-"""The documentation: what the theme refuses, and pictures that are there."""
+"""The documentation: a page for each way in, pictures that are there, and what the theme refuses."""
 
 from __future__ import annotations
 
@@ -8,6 +8,20 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
+#: How a script, or a file, comes to be looked at: the page that tells it, and what a reader would look for.
+WAYS_IN = {
+    "run": "tftracer run",
+    "keras": "server.callback",
+    "functions": "tf.function",
+    "custom-loops": "server.step",
+    "sessions": "hook_inject()",
+    "estimator": "Estimator",
+    "launching": "Horovod",
+    "opening-files": "tftracer LOGDIR",
+    "timeline": "tftracer.Timeline",
+    "scripts": "tftracer.open",
+}
+INCLUDE = re.compile(r"^\.\. literalinclude:: (\S+)\n((?:   :.*\n)*)", re.MULTILINE)
 FIGURE = re.compile(r"^\.\. (?:image|figure):: (\S+)", re.MULTILINE)
 PAGES = sorted(path for path in DOCS.rglob("*.rst") if "_build" not in path.parts)
 
@@ -23,3 +37,26 @@ def test_pages_show_pictures_and_all_of_them_are_there() -> None:
     shown = [(page.parent / name).resolve() for page, name in names]
     assert len(shown) >= 5
     assert [path for path in shown if not path.is_file()] == []
+
+
+@pytest.mark.parametrize("page", WAYS_IN)
+def test_each_way_in_has_a_page_that_is_found(page: str) -> None:
+    assert WAYS_IN[page] in (DOCS / f"{page}.rst").read_text(encoding="utf-8")
+    assert f"   {page}\n" in (DOCS / "index.rst").read_text(encoding="utf-8")
+    assert f"``docs/{page}.rst``" in (DOCS.parent / "README.rst").read_text(encoding="utf-8")
+
+
+def test_the_first_example_of_the_readme_needs_no_change() -> None:
+    readme = (DOCS.parent / "README.rst").read_text(encoding="utf-8")
+    assert readme.split("::\n\n", 1)[1].split("\n", 1)[0] == "    tftracer run train.py"
+
+
+def test_code_that_pages_show_is_in_the_examples_that_tests_run() -> None:
+    ran = "".join(path.read_text(encoding="utf-8") for path in (DOCS.parent / "tests/tf").glob("test_*.py"))
+    shown = [(page, name, options) for page in PAGES for name, options in INCLUDE.findall(page.read_text(encoding="utf-8"))]
+    assert len(shown) >= 7
+    for page, name, options in shown:
+        path = (page.parent / name).resolve()
+        assert path.name in ran, name
+        for marker in re.findall(r":(?:start-at|end-at): (.*)", options):
+            assert marker in path.read_text(encoding="utf-8"), (page.name, marker)

@@ -72,6 +72,19 @@ def test_options_saves_a_session_that_load_session_opens(tmp_path: Path) -> None
     assert "MatMul" in summary.stdout or "Conv2D" in summary.stdout
 
 
+@pytest.mark.parametrize(
+    ("name", "amount", "runs"),
+    [
+        ("keras_callback.py", ["--epochs", "2"], {"fit: linear": 20}),
+        ("own_steps.py", ["--steps", "30"], {"train": 30, "validate": 3}),
+    ],
+)
+def test_scripts_that_make_a_server(tmp_path: Path, name: str, amount: list[str], runs: dict[str, int]) -> None:
+    assert len(url_of(run_example(tmp_path, name, *amount))) == 1
+    (recorded,) = sessions(tmp_path)
+    assert recorded == runs
+
+
 def test_timeline_writes_a_page(tmp_path: Path) -> None:
     done = run_example(tmp_path, "timeline.py", "--output", "page.html")
     step = float(re.search(r"step\s+([\d.]+) ms", done.stdout).group(1))
