@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from job_steps import MS, horovod_pair, rank_nodes, ranks, recorded, skew
 from traces import make_trace
 
 from tftracer.job.clocks import Clock
+from tftracer.job.job_clocks import job_clocks
 from tftracer.job.merged import merge
 from tftracer.job.process_traces import Owners, ProcessTrace, align
+from tftracer.trace.model import UNKNOWN_TIME
 
 
 def merged(parts: list[ProcessTrace], clocks: list[Clock] | None = None):  # type: ignore[no-untyped-def]
@@ -52,6 +56,17 @@ def test_a_servers_lanes_say_for_whom_it_worked() -> None:
         ("worker/0", "CPU:0"),
     }
     assert len({d.parent for d in whole.trace.devices}) == len(whole.trace.devices)
+
+
+def test_a_node_without_a_time_has_none_in_the_job_either() -> None:
+    nodes = rank_nodes()
+    parts = ranks([replace(nodes[0], start=UNKNOWN_TIME, end=UNKNOWN_TIME), *nodes[1:]], nodes)
+    whole = merged(parts)
+    assert not whole.trace.drawn[0] and whole.trace.drawn[1:].all()
+    timed = [parts[0].trace.start[1:] + parts[0].trace.origin_ns, parts[1].trace.start + parts[1].trace.origin_ns]
+    assert whole.trace.origin_ns == min(int(start.min()) for start in timed)
+    times = job_clocks([parts], {}).aligner("rank 0")(parts[0].trace)
+    assert times.start[0] == times.end[0] == UNKNOWN_TIME and times.origin_ns == int(timed[0].min())
 
 
 def test_nothing_at_all() -> None:

@@ -13,8 +13,8 @@ import numpy as np
 from tftracer.export.tables.of_trace import Times
 from tftracer.job.clocks import Clock, Observation, estimate
 from tftracer.job.collectives import find_collectives, observations
-from tftracer.job.process_traces import Owners, ProcessTrace, align
-from tftracer.trace.model import NodeKind, Trace
+from tftracer.job.process_traces import Owners, ProcessTrace, align, origin_of
+from tftracer.trace.model import Trace
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,8 @@ class JobClocks:
         owners = Owners.of([source])
         still = Clock(source.trace.origin_ns)
         (aligned,) = align([source], owners, [self.clocks.get(title, still) for title in owners.titles])
-        timed = source.trace.drawn
-        in_step = timed & (source.trace.kind != NodeKind.OUTSIDE)
-        origin = int(aligned.start[in_step].min()) if in_step.any() else source.trace.origin_ns
-        start, end = ((aligned.start, source.trace.start), (aligned.end, source.trace.end))
-        return Times(origin, *(np.where(timed, moved - origin, own) for moved, own in (start, end)))
+        origin = origin_of([aligned])
+        return Times(origin, *aligned.since(origin))
 
 
 def job_clocks(steps: Iterable[Sequence[ProcessTrace]], shared: Mapping[str, str]) -> JobClocks:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from tftracer.contract.job import Job
 from tftracer.contract.live import JobChangesUpdate, JobUpdate
-from tftracer.errors import TracerError
 from tftracer.job.agent import Agent
 from tftracer.job.discovery import Plan, make_plan
 from tftracer.job.hub import Hub
@@ -116,8 +115,5 @@ def saved_job_pages(path: str, source: SavedSession) -> JobPages:
     there is none.
     """
     job = JobServices(Hub("", ""))
-    try:
-        has_job = load_hosts(job, source, path) or load_job(job, path)
-    except TracerError:  # a format that holds no jobs
-        has_job = False
+    has_job = load_hosts(job, source, path) or load_job(job, path)
     return JobPages(routes(job), job.job_message) if has_job else JobPages()

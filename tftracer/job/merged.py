@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tftracer.job.process_traces import AlignedTrace, Owners
+from tftracer.job.process_traces import AlignedTrace, Owners, origin_of
 from tftracer.trace.analyses import physical_devices
 from tftracer.trace.arrays.intervals import concatenated
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Int32, Int64
-from tftracer.trace.model import UNKNOWN_TIME, Device, NodeKind, Trace
+from tftracer.trace.model import UNKNOWN_TIME, Device, Trace
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ class Merged:
 def merge(aligned: Sequence[AlignedTrace], owners: Owners) -> Merged:
     """One trace of all sources; its origin is the earliest start on the reference clock."""
     traces = [a.source.trace for a in aligned]
-    origin = min((int(start.min()) for a in aligned if len(start := a.start[a.source.trace.kind != NodeKind.OUTSIDE])), default=0)
+    origin = origin_of(aligned)
     first = np.cumsum([0, *(t.n for t in traces)])
     devices, groups = _devices(aligned, owners)
     names, name = _joined([t.names for t in traces], [t.name for t in traces])
     ops, op = _joined([t.ops for t in traces], [t.op for t in traces])
     labels, label = _joined([t.labels for t in traces], [t.label for t in traces])
-    start = concatenated([a.start for a in aligned]) - origin
+    times = [a.since(origin) for a in aligned]
     shift = [a.start - a.source.trace.start - origin for a in aligned]
     nothing = np.zeros(int(first[-1]), np.int64)
     merged = Trace(
@@ -59,8 +59,8 @@ def merge(aligned: Sequence[AlignedTrace], owners: Owners) -> Merged:
         op=op,
         label=label,
         kind=np.concatenate([t.kind for t in traces]) if traces else np.zeros(0, np.int8),
-        start=start,
-        end=concatenated([a.end for a in aligned]) - origin,
+        start=concatenated([start for start, _ in times]),
+        end=concatenated([end for _, end in times]),
         op_start=_shifted(traces, shift, lambda t: t.op_start),
         op_end=_shifted(traces, shift, lambda t: t.op_end),
         scheduled=_shifted(traces, shift, lambda t: t.scheduled),

@@ -14,7 +14,7 @@ import numpy as np
 from tftracer.contract.basics import Finding
 from tftracer.job.clocks import Clock
 from tftracer.trace.arrays.types import Int64
-from tftracer.trace.model import Device, DeviceKind, Trace
+from tftracer.trace.model import Device, DeviceKind, NodeKind, Trace
 
 #: The job in the device names of a process that is in no cluster.
 NO_CLUSTER = ("", "localhost")
@@ -71,6 +71,20 @@ class AlignedTrace:
     start: Int64  # [n]
     end: Int64  # [n]
     owner: Int64  # [n]
+
+    def since(self, origin_ns: int) -> tuple[Int64, Int64]:
+        """[n] starts and ends as a trace with this origin has them. A node without a time keeps its mark of that."""
+        trace = self.source.trace
+        start, end = (
+            np.where(trace.drawn, moved - origin_ns, own) for moved, own in ((self.start, trace.start), (self.end, trace.end))
+        )
+        return start, end
+
+
+def origin_of(traces: Sequence[AlignedTrace]) -> int:
+    """The earliest start of a node of the step: time 0 of what is shown of these traces."""
+    starts = [each.start[each.source.trace.drawn & (each.source.trace.kind != NodeKind.OUTSIDE)] for each in traces]
+    return min((int(start.min()) for start in starts if len(start)), default=traces[0].source.trace.origin_ns if traces else 0)
 
 
 def owners_of_nodes(source: ProcessTrace, of_device: Sequence[int]) -> Int64:

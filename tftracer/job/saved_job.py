@@ -68,7 +68,10 @@ def _chunks(session: Iterator[bytes], parts: IO[bytes]) -> Iterator[bytes]:
 
 def load_job(job: JobServices, path: str) -> bool:
     """Shows the job that a file holds; False if it holds none. Invalid records are skipped."""
-    records = list(_job_records(Reader(FileBytes(path))))
+    try:
+        records = [record for record in Reader(FileBytes(path)) if record.type in (JOB, JOB_TRACE)]
+    except TracerError:  # a format that holds no jobs
+        return False
     jobs = [record for record in records if record.type == JOB]
     if not jobs:
         return False
@@ -81,10 +84,6 @@ def load_job(job: JobServices, path: str) -> bool:
         if record.type == JOB_TRACE and traced is not None and isinstance(fields, dict):
             _load_trace(job, traced, process_id, fields, record.payload)
     return True
-
-
-def _job_records(reader: Reader) -> Iterator[tftrace.Record]:
-    return (record for record in reader if record.type in (JOB, JOB_TRACE))
 
 
 def _load_processes(hub: Hub, job: dict[str, Any]) -> None:

@@ -7,7 +7,6 @@ from typing import cast
 
 from tftracer.contract.job import Process
 from tftracer.contract.session import TraceRecord
-from tftracer.errors import TracerError
 from tftracer.job.hub import Hub, TracedStep
 from tftracer.job.job_services import JobServices
 from tftracer.job.saved_job import load_job
@@ -39,10 +38,7 @@ class SavedJob:
 def saved_job(path: str, own: SavedSession) -> SavedJob | None:
     """The job in a file, None if it holds none. ``own``: the session in the same file, of the process that was the hub."""
     job = JobServices(Hub("", ""))
-    try:
-        if not load_job(job, path):
-            return None
-    except TracerError:  # a format that holds no jobs
+    if not load_job(job, path):
         return None
     members = [member.info for member in job.hub.members.values()]
     processes = [_process(job, info, own) for info in members]

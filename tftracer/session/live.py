@@ -33,6 +33,7 @@ from tftracer.session.saved import open_session
 from tftracer.session.slow import answers
 from tftracer.session.slow.reading import read_stacks
 from tftracer.session.slow.sources import with_sources
+from tftracer.session.step_statistics import LiveRun
 from tftracer.session.store import SessionStore
 from tftracer.session.trace_analyzer import TraceAnalyzer
 from tftracer.session.writer import Writer
@@ -213,10 +214,7 @@ class LiveSession:
         if run_id is None:
             self._steps.requests.request(None, steps)
             return
-        self.store.run(run_id)
-        live = self.store.live_runs.get(run_id)
-        if live is None:
-            raise UnsupportedError(f"Run {run_id} was loaded from a file: there is no training in it to be traced.")
+        live = self._live_run(run_id, "traced")
         if live.handle.refusal and steps:
             raise UnsupportedError(live.handle.refusal)
         self._steps.requests.request(live.handle, steps)
@@ -224,17 +222,23 @@ class LiveSession:
 
     def sample_gaps(self, run_id: int) -> None:
         """Sample the next 10 s between the run's steps."""
-        if self.store.run(run_id)["origin"]:
-            raise UnsupportedError(f"Run {run_id} was loaded from a file: there is no training in it to be sampled.")
+        live = self._live_run(run_id, "sampled")
         if self.session()["slow_watch"] == "off":
             raise UnsupportedError("Nothing is sampled: the watch over slow steps is off (trace_slow=False).")
-        self._steps.slow.run_to_profile = self.store.live_runs[run_id].handle
+        self._steps.slow.run_to_profile = live.handle
         self._steps.slow.profile_requested.set()
 
     def set_trace_all(self, on: bool) -> None:
         self._analyzer.start_in_background()
         self._steps.requests.set_trace_all(on)
         self.store.set_facts(trace_all=on)
+
+    def _live_run(self, run_id: int, what: str) -> LiveRun:
+        self.store.run(run_id)  # UnknownError for one that does not exist
+        live = self.store.live_runs.get(run_id)
+        if live is None:
+            raise UnsupportedError(f"Run {run_id} was loaded from a file: there is no training in it to be {what}.")
+        return live
 
     def steps_begun(self) -> dict[str, int]:
         """Run title -> steps so far; the next one may be under way."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from tornado.iostream import StreamClosedError
 
 from tftracer.contract.encoding import MSGPACK, Body, accepted_encoding, encode
 from tftracer.contract.session import DownloadLink, Ok, SessionMessage
-from tftracer.session.source import SessionSource
 from tftracer.web.access_check import without_prefix
 from tftracer.web.guard import Guarded
 from tftracer.web.refusal import Refusal
@@ -48,6 +50,12 @@ class ApiHandler(Guarded):
         except StreamClosedError:
             return
 
+    async def send_encoded(self, ask: Callable[[], Mapping[str, Any]], packed: bool) -> None:
+        """Sends what the session answers, read on a worker thread: it takes the session's lock, and may read the disk."""
+        encoding = self.accepted_encoding()
+        await self.services.rate_limit.answer()
+        await self.send_body(await self.quickly(lambda: encode(ask(), packed, encoding)))
+
 
 class UnknownRoute(ApiHandler):
     def check_method(self) -> None:
@@ -56,22 +64,17 @@ class UnknownRoute(ApiHandler):
 
 class SessionHandler(ApiHandler):
     async def get(self) -> None:
-        await self.services.rate_limit.answer()
-        await self.send_body(await self.quickly(self._encoded, self.services.source, self.accepted_encoding()))
+        await self.send_encoded(self._message, packed=False)
 
-    @staticmethod
-    def _encoded(source: SessionSource, encoding: str) -> Body:
-        message: SessionMessage = {"session": source.session(), "runs": source.runs()}
-        return encode(message, False, encoding)
+    def _message(self) -> SessionMessage:
+        source = self.services.source
+        return {"session": source.session(), "runs": source.runs()}
 
 
 class StepsHandler(ApiHandler):
     async def get(self, run: str) -> None:
         run_id = self.number(run, "run")
-        encoding = self.accepted_encoding()
-        await self.services.rate_limit.answer()
-        body = await self.quickly(lambda: encode(self.services.source.step_times(run_id), True, encoding))
-        await self.send_body(body)
+        await self.send_encoded(lambda: self.services.source.step_times(run_id), packed=True)
 
 
 class TraceRequestHandler(ApiHandler):
