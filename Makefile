@@ -34,7 +34,7 @@ help:  ## this list
 
 .envs/tf221/.made: setup.py
 	$(call venv,.envs/tf221)
-	.envs/tf221/bin/pip $(PIP) "tensorflow-cpu==2.21.*" pytest pytest-timeout hypothesis psutil
+	.envs/tf221/bin/pip $(PIP) "tensorflow-cpu==2.21.*" pytest pytest-timeout hypothesis psutil ipykernel
 	.envs/tf221/bin/pip $(PIP) -e .
 	touch $@
 
@@ -111,7 +111,7 @@ fuzz: .envs/view/.made  ## a million hostile inputs for every reader
 
 pictures: test-e2e  ## what the README shows, from the browser tests' screenshots
 	mkdir -p docs/pictures
-	for name in overview trace memory compare run slow-steps; do cp tests/out/$$name.png docs/pictures/; done
+	for name in overview trace memory compare run slow-steps notebook-cell; do cp tests/out/$$name.png docs/pictures/; done
 	cp tests/out/trace-dark.png docs/pictures/dark.png
 	cp tests/out/job-trace.png docs/pictures/job.png
 	cp tests/out/keras.png docs/pictures/keras.png

@@ -1,6 +1,7 @@
 """Sphinx directives for examples that the build runs, so that what the pages show is what happens.
 
-``.. python::``   runs the code, and shows it with what it prints. One page is one program.
+``.. python::``   runs the code, and shows it with what it prints. One page is one program. With ``:notebook:`` it is a cell of a
+                  notebook: the value of the last line shows itself.
 ``.. command::``  runs a command line, and shows it with its output. ``:exit: 4`` is the exit code that it must have.
 ``.. columns::``  the columns of a table of tftracer/export/tables/schema.py.
 
@@ -9,6 +10,7 @@ They run in a folder of their own, in which ``training.tftrace`` and the other f
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import os
@@ -58,19 +60,29 @@ class Example(SphinxDirective):
 
 
 class Python(Example):
+    option_spec: ClassVar[dict[str, Any]] = {"notebook": directives.flag}
     programs: ClassVar[dict[str, dict[str, Any]]] = {}
 
     def run(self) -> list[nodes.Node]:
         code, printed = "\n".join(self.content), io.StringIO()
+        *before_last, last = ast.parse(code).body
         names = self.programs.setdefault(self.env.docname, {"__name__": "__main__"})
         before = Path.cwd()
         os.chdir(self.here())
         try:
             with contextlib.redirect_stdout(printed):
-                exec(compile(code, self.env.docname, "exec"), names)
+                if "notebook" not in self.options:
+                    exec(compile(code, self.env.docname, "exec"), names)
+                    return self.shown(code, "python", printed.getvalue().rstrip())
+                assert isinstance(last, ast.Expr), "the last line of a cell is what it shows"
+                exec(compile(ast.Module(before_last, []), self.env.docname, "exec"), names)
+                value = eval(compile(ast.Expression(last.value), self.env.docname, "eval"), names)
+                return [
+                    *self.shown(code, "python", printed.getvalue().rstrip()),
+                    nodes.raw("", value._repr_html_(), format="html"),
+                ]
         finally:
             os.chdir(before)
-        return self.shown(code, "python", printed.getvalue().rstrip())
 
 
 class Command(Example):

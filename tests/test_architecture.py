@@ -20,6 +20,7 @@ LAYERS = [
     ["contract"],
     ["trace"],
     ["storage"],
+    ["display"],
     ["importers", "export", "comparison"],
     ["session"],
     ["engine", "capture"],
@@ -39,6 +40,7 @@ LAYERS = [
         "run_process",
         "run_sessions",
         "arguments",
+        "notebook",
         "__init__",
         "__main__",
     ],
@@ -127,8 +129,8 @@ def test_no_file_and_no_function_is_too_long() -> None:
     assert not long, "\n".join(long)
 
 
-#: Names of others that a test cannot avoid: of named tuples, of os, and a method of TensorFlow that is recorded.
-OTHERS_PRIVATES = {"_replace", "_exit", "_make_callable_from_options"}
+#: Names of others that a test cannot avoid: of named tuples, of os, a method of TensorFlow that is recorded, what Jupyter calls.
+OTHERS_PRIVATES = {"_replace", "_exit", "_make_callable_from_options", "_repr_html_"}
 #: Runs with the original tensorflow-tracer, which has no public way to its traces.
 RUNS_THE_ORIGINAL = ROOT / "tests" / "data" / "legacy" / "record.py"
 PRIVATE_IN_TEXT = re.compile(r"(?<!\bself)(?<!\bcls)\._(?!_)\w+")

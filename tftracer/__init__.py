@@ -26,6 +26,7 @@ _HOMES = {
     "Session": "tftracer.scripting.session",
     "Table": "tftracer.export.tables.table",
     "__version__": "tftracer.version",
+    "load_ipython_extension": "tftracer.notebook.magic",  # %load_ext tftracer
 }
 
 

@@ -37,6 +37,14 @@ def hook_inject(**options: Any) -> TracingServer:
         return server
 
 
+def injected_server() -> TracingServer | None:
+    """The server that ``hook_inject`` has made in this process (``tftracer run`` does so, too), None if there is none."""
+    from tftracer.capture import session_calls
+
+    server: TracingServer | None = getattr(session_calls.session_class(), _SERVER, None)
+    return server
+
+
 def leave_to_parent(server: TracingServer) -> None:
     """In a forked child: the server is its parent's. Nothing is recorded until ``hook_inject`` is called again."""
     from tftracer.capture import session_calls

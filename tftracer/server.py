@@ -174,7 +174,7 @@ class TracingServer:
 
         if self.recorder.queue.sees_all_sessions:
             return
-        missing = session_calls.install(StepRecorder(self.recorder))
+        missing = session_calls.install(StepRecorder(self.recorder)).missing
         self.recorder.queue.sees_all_sessions = True
         self._hook = None
         if missing:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import weakref
 from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any, NamedTuple
@@ -33,6 +34,13 @@ class Values(NamedTuple):
     run_metadata: Any
 
 
+class Installed(NamedTuple):
+    """``missing``: the methods that this TensorFlow does not have: calls of those are not recorded. ``undo``: records no more."""
+
+    missing: list[str]
+    undo: Callable[[], None]
+
+
 class SessionCalls:
     """The two halves of a recorded call: ``begin`` before the original method, ``finish`` after it. Neither raises."""
 
@@ -43,6 +51,7 @@ class SessionCalls:
         self._hook = v1.train.SessionRunHook
         self._options = v1.RunOptions
         self._metadata = v1.RunMetadata
+        self._known: weakref.WeakSet[Any] = weakref.WeakSet()  # sessions that carry the mark
 
     def begin(self, session: Any, fetches: Any, feeds: Any, options: Any, metadata: Any) -> tuple[SessionCall | None, Values]:
         """The call, and the RunOptions and RunMetadata to make it with: those of a trace if this step is to be traced."""
@@ -69,10 +78,16 @@ class SessionCalls:
         with contextlib.suppress(Exception):
             self._recorder.untraced_step(fetches, feeds, PARTIAL_RUN, start_ns)
 
+    def forget(self) -> None:
+        """To another recorder the sessions are new."""
+        for session in list(self._known):
+            session.__dict__.pop(_SEEN, None)
+
     def _opened(self, session: Any) -> None:
         """A cluster's session is not asked for its devices before its first call: it would connect to all of the cluster."""
         target = session.__dict__.get("_target") or b""
         setattr(session, _SEEN, not target)
+        self._known.add(session)
         self._recorder.session_opened(session, SessionFacts(None, True) if target else session_facts(session))
 
     def _of_caller(self, fetches: Any) -> Any:
@@ -93,25 +108,41 @@ class SessionCalls:
         return Values(None, options, self._metadata() if values.run_metadata is None else values.run_metadata)
 
 
-def install(recorder: StepRecorder) -> list[str]:
-    """Wrap the session class. Returns the methods that this TensorFlow does not have: calls of those are not recorded."""
+def install(recorder: StepRecorder) -> Installed:
+    """Wrap the session class."""
     calls, base = SessionCalls(recorder), session_class()
-    base.run = _wrapped_run(base.run, calls)
     callables = getattr(base, "_Callable", None)
     wrappers: list[tuple[Any, str, Callable[[Any, SessionCalls], Any]]] = [
+        (base, "run", _wrapped_run),
         (base, "make_callable", _wrapped_make_callable),
         (base, "partial_run", _wrapped_partial_run),
         (callables, "__init__", _wrapped_callable_init),
         (callables, "__call__", _wrapped_callable_call),
     ]
-    missing = []
+    missing, wrapped = [], []
     for owner, name, wrap in wrappers:
-        original = vars(owner).get(name) if owner is not None else None
+        original = _method(owner, name)
         if original is None:
             missing.append(name if owner is base else f"_Callable.{name}")
         else:
-            setattr(owner, name, wrap(original, calls))
-    return missing
+            wrapper = wrap(original, calls)
+            setattr(owner, name, wrapper)
+            wrapped.append((owner, name, wrapper, original))
+    return Installed(missing, functools.partial(_uninstall, calls, wrapped))
+
+
+def _method(owner: Any, name: str) -> Any:
+    """None where neither the class nor one that it is made from has it; what every object has does not count."""
+    classes = owner.__mro__[:-1] if owner is not None else ()
+    return next((vars(each)[name] for each in classes if name in vars(each)), None)
+
+
+def _uninstall(calls: SessionCalls, wrapped: list[tuple[Any, str, Any, Any]]) -> None:
+    """Wrappers that others have wrapped again stay, and pass everything on once the recorder is closed."""
+    for owner, name, wrapper, original in wrapped:
+        if vars(owner).get(name) is wrapper:
+            setattr(owner, name, original)
+    calls.forget()
 
 
 def session_class() -> Any:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tftracer.comparison import html
 from tftracer.comparison.measured import Measured
 from tftracer.comparison.ops import LEAST_SESSIONS, OpChanges, op_changes
 from tftracer.comparison.shift import ASSUMED_SPREAD, Shift, shift_of
+from tftracer.display import markup
 
 #: In the order in which they are shown.
 METRICS = ("step", "p99", "gap", "memory", "bytes")
@@ -29,6 +31,10 @@ class Comparison:
         """Of an op type's time in a step; None where a side has no trace with it."""
         before, after = ([each.op_types[name] for each in side if name in each.op_types] for side in (self.a, self.b))
         return shift_of(f"op {name}", before, after)
+
+    def _repr_html_(self) -> str:
+        """In a notebook: what differs, the values of both sides, the ops that differ most."""
+        return markup.shown("Comparison", lambda: html.as_html(self))
 
 
 def compare(run: str, a: Sequence[Measured], b: Sequence[Measured]) -> Comparison:

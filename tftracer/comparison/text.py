@@ -11,16 +11,10 @@ from tftracer.comparison.comparison import Comparison
 from tftracer.comparison.gate import Outcome
 from tftracer.comparison.ops import LEAST_SESSIONS, OpChange
 from tftracer.comparison.shift import CONFIDENCE, Shift
+from tftracer.comparison.words import interval, outcome, sessions, title, value
 from tftracer.trace.analyses.compare import FLOOR_NS, FLOOR_SHARE
-from tftracer.trace.units import byte_size, duration
+from tftracer.trace.units import duration
 
-_TITLES = {
-    "step": "step time (p25)",
-    "p99": "step time (p99)",
-    "gap": "between steps",
-    "memory": "memory peak",
-    "bytes": "bytes received",
-}
 _SHOWN_OPS = 10
 _WIDTH = 60
 
@@ -42,7 +36,7 @@ def as_json(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> dict[st
         "ops": ops,
         "new_findings": comparison.new_findings,
         "warnings": comparison.warnings,
-        "rules": [asdict(outcome) for outcome in outcomes],
+        "rules": [asdict(each) for each in outcomes],
     }
 
 
@@ -51,7 +45,7 @@ def _side(each: Any) -> dict[str, Any]:
 
 
 def _lines(comparison: Comparison, outcomes: Sequence[Outcome]) -> Iterator[str]:
-    yield f"{comparison.run[:100]}: {_sessions(len(comparison.a))} before, {_sessions(len(comparison.b))} after"
+    yield f"{comparison.run[:100]}: {sessions(len(comparison.a))} before, {sessions(len(comparison.b))} after"
     yield ""
     if not comparison.shifts:
         yield "Neither steps nor traces can be compared: a side has none that count."
@@ -62,25 +56,12 @@ def _lines(comparison: Comparison, outcomes: Sequence[Outcome]) -> Iterator[str]
     yield from ("\n" + textwrap.fill(f"Note: {warning}", 110) for warning in comparison.warnings)
     if outcomes:
         yield ""
-        yield from (f"{outcome.state:12} {outcome.rule}: {outcome.why}" for outcome in outcomes)
-
-
-def _sessions(number: int) -> str:
-    return f"{number} session{'s' if number != 1 else ''}"
+        yield from (f"{each.state:12} {each.rule}: {each.why}" for each in outcomes)
 
 
 def _shift_line(shift: Shift) -> str:
-    values = f"{_value(shift.metric, shift.a)} -> {_value(shift.metric, shift.b)}"
-    interval = f"{shift.shift:+.1%}  ({shift.low:+.1%} to {shift.high:+.1%})"
-    more, less = ("more", "less") if shift.metric in ("memory", "bytes") else ("longer", "shorter")
-    if shift.basis == "assumed":
-        return f"{_TITLES.get(shift.metric, shift.metric):16} {values:24} {interval:28} too few sessions to tell"
-    word = "no difference beyond chance" if not shift.differs else more if shift.low > 0 else less
-    return f"{_TITLES.get(shift.metric, shift.metric):16} {values:24} {interval:28} {word}"
-
-
-def _value(metric: str, value: float) -> str:
-    return byte_size(value) if metric in ("memory", "bytes") else duration(value)
+    values = f"{value(shift.metric, shift.a)} -> {value(shift.metric, shift.b)}"
+    return f"{title(shift.metric):16} {values:24} {f'{shift.shift:+.1%}  ({interval(shift)})':28} {outcome(shift)}"
 
 
 def _op_lines(comparison: Comparison) -> Iterator[str]:

@@ -8,17 +8,21 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tftracer.contract.session import Run, TraceRecord
+from tftracer.contract.session import Run, SessionMessage, TraceRecord
 from tftracer.contract.session import Session as Facts
+from tftracer.display import markup
+from tftracer.display.frame import HEIGHT, Frame
 from tftracer.errors import TracerError, UnknownError
 from tftracer.export.tables import of_session
 from tftracer.export.tables.of_trace import TracePart
 from tftracer.export.tables.schema import OF_TRACES
 from tftracer.export.tables.table import Array, Part, Table
+from tftracer.scripting import html
 from tftracer.scripting.compare import compare_sessions
 from tftracer.scripting.decoded import DecodedTraces
 from tftracer.scripting.download import downloaded, is_url
 from tftracer.scripting.job import Job, Place, places
+from tftracer.scripting.trace import SessionTrace
 from tftracer.session.launcher import process_title
 from tftracer.session.saved import SavedSession, open_session
 from tftracer.trace.analyses.ops import By
@@ -191,6 +195,37 @@ class Session:
         are told from chance with several sessions a side: with one, the comparison says what it assumes.
         """
         return compare_sessions([self, *before], after, run)
+
+    # ------------------------------------------------------------------------------------------------------- notebooks
+
+    def trace(self, number: int | None = None) -> SessionTrace:
+        """One trace by its number (``trace_id``), without it the newest that can be read: shows its verdict in a notebook.
+
+        ``UnknownError`` if there is no such trace, or none at all.
+        """
+        record = self._records(number)[0] if number is not None else self._newest()
+        if record is None:
+            raise UnknownError(f"{self.name} holds no trace. Trace a step on the page, or with trace_next().")
+        return SessionTrace(record, self.source.run(record["run_id"]), self._message, lambda: self._decoded.answers(record["id"]))
+
+    def view(self, trace: int | None = None, height: int = HEIGHT) -> Frame:
+        """The viewer of one trace, of the newest by default, in a frame for a notebook (:meth:`SessionTrace.view`)."""
+        return self.trace(trace).view(height)
+
+    def _newest(self) -> TraceRecord | None:
+        records = self._records()
+        return max(records, key=lambda record: (record["state"] != "broken", record["started_at"], record["id"]), default=None)
+
+    def _message(self) -> SessionMessage:
+        return {"session": self.facts, "runs": self.source.runs()}
+
+    def _repr_html_(self) -> str:
+        """In a notebook: the runs, and the newest trace's verdict."""
+        return markup.shown(f"Session {self.name}", self._as_html)
+
+    def _as_html(self) -> str:
+        newest = self.trace() if self._newest() else None
+        return html.as_html(self.name, self.facts, self.source.runs(), [each.title for each in self.processes], newest)
 
     # --------------------------------------------------------------------------------------------------------- parts
 

@@ -1,0 +1,39 @@
+"""How a difference between two groups of sessions is said, in a terminal and in a notebook."""
+
+from __future__ import annotations
+
+from tftracer.comparison.shift import Shift
+from tftracer.trace.units import byte_size, duration
+
+_TITLES = {
+    "step": "step time (p25)",
+    "p99": "step time (p99)",
+    "gap": "between steps",
+    "memory": "memory peak",
+    "bytes": "bytes received",
+}
+_IN_BYTES = ("memory", "bytes")
+TOO_FEW = "too few sessions to tell"
+
+
+def title(metric: str) -> str:
+    return _TITLES.get(metric, metric)
+
+
+def value(metric: str, number: float) -> str:
+    return byte_size(number) if metric in _IN_BYTES else duration(number)
+
+
+def interval(shift: Shift) -> str:
+    return f"{shift.low:+.1%} to {shift.high:+.1%}"
+
+
+def outcome(shift: Shift) -> str:
+    if shift.basis == "assumed":
+        return TOO_FEW
+    more, less = ("more", "less") if shift.metric in _IN_BYTES else ("longer", "shorter")
+    return "no difference beyond chance" if not shift.differs else more if shift.low > 0 else less
+
+
+def sessions(number: int) -> str:
+    return f"{number} session{'s' if number != 1 else ''}"

@@ -1,0 +1,1 @@
+"""How objects show themselves in a notebook: pieces of HTML, and pages in frames. Knows no sessions and needs no IPython."""

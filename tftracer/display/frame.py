@@ -1,0 +1,66 @@
+"""A whole HTML page in a notebook, in a frame that shares nothing with it.
+
+A small page is inside the notebook. A larger one would make the notebook slow to open and to save: it is written to a file in the
+notebook's folder (the kernel's working folder), which the frame loads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from tftracer.display import markup
+from tftracer.errors import StorageError
+from tftracer.storage.save import write_whole
+
+#: Larger pages get a file of their own.
+MOST_INLINE = 1_000_000
+#: Pixels.
+HEIGHT, LEAST_HEIGHT, MOST_HEIGHT = 640, 100, 10_000
+#: The page's own scripts run, and its downloads work. It is of no origin: it reaches neither the notebook nor its server.
+SANDBOX = "allow-scripts allow-downloads"
+_STYLE = "width: 100%; border: 1px solid rgba(128, 128, 128, 0.35); border-radius: 4px; background: transparent"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Shows a page where it is the value of a notebook's cell. ``file``: where the page lies, "" if it is in the notebook."""
+
+    title: str
+    html: str
+    file: str = ""
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+    def __repr__(self) -> str:
+        return f"<Frame {self.title}: {f'in {self.file}' if self.file else 'inside the notebook'}>"
+
+
+def framed(page: str, title: str, height: int = HEIGHT, most_inline: int = MOST_INLINE) -> Frame:
+    """``page``: a whole HTML page. ``title``: of the frame, and of its file's name."""
+    content = page.encode("utf-8")
+    if len(content) <= most_inline:
+        return Frame(title, _frame(f'srcdoc="{html.escape(page)}"', title, height))
+    path = Path.cwd() / file_name(title, content)
+    try:
+        write_whole(str(path), [content])
+    except StorageError as error:
+        why = f"The viewer is inside this notebook and makes it {len(content) / 1e6:.1f} MB larger: {error}"
+        return Frame(title, _frame(f'srcdoc="{html.escape(page)}"', title, height) + markup.block("", markup.note(why)))
+    said = f"The viewer is in {path} ({len(content) / 1e6:.1f} MB), beside the notebook: keep them together."
+    return Frame(title, _frame(f'src="{path.name}"', title, height) + markup.block("", markup.note(said)), str(path))
+
+
+def _frame(source: str, title: str, height: int) -> str:
+    tall = f"height: {min(max(int(height), LEAST_HEIGHT), MOST_HEIGHT)}px"
+    return f'<iframe title="{markup.text(title)}" sandbox="{SANDBOX}" style="{tall}; {_STYLE}" {source}></iframe>'
+
+
+def file_name(title: str, content: bytes) -> str:
+    """Safe as a file's name and in a URL, whatever the title; the same for the same content, and for no other."""
+    readable = re.sub(r"[^A-Za-z0-9]+", "-", title).strip("-")[:60] or "trace"
+    return f"tftracer-{readable}-{hashlib.sha256(content).hexdigest()[:16]}.html"

@@ -1,0 +1,71 @@
+"""Pieces of HTML for notebooks: escaped, without scripts and style sheets, in the colours of the notebook's theme.
+
+Texts come from files, so nothing of them is taken for HTML, for mathematics (``$...$``) or for control characters.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterable, Sequence
+
+from tftracer.errors import TracerError
+
+#: Longer texts are shortened: names of ops can have any length.
+MOST_CHARACTERS = 300
+_EDGE = "1px solid rgba(128, 128, 128, 0.35)"
+_BLOCK = "font-family: system-ui, sans-serif; font-size: 13px; line-height: 1.5; color: inherit; overflow-x: auto"
+_CELL = (
+    f"padding: 2px 10px 2px 0; border: 0; border-bottom: {_EDGE}; background: transparent; color: inherit; vertical-align: top"
+)
+
+
+def text(value: object, most: int = MOST_CHARACTERS) -> str:
+    """Any text as HTML: shortened, and without characters that cannot be seen (such as those that turn the text around)."""
+    shown = str(value)
+    shown = shown if len(shown) <= most else shown[: most - 1] + "…"
+    return html.escape("".join(character if character.isprintable() else "�" for character in shown))
+
+
+def block(title: str, *parts: str) -> str:
+    """What one object shows. ``title`` is text, the parts are HTML; MathJax leaves it alone."""
+    inside = "".join(parts)
+    head = f'<div style="font-weight: 600">{text(title)}</div>'
+    return f'<div class="tex2jax_ignore mathjax_ignore" style="{_BLOCK}">{head}{inside}</div>'
+
+
+def paragraph(content: str) -> str:
+    return f'<div style="margin: 2px 0">{text(content, 1000)}</div>'
+
+
+def note(content: str) -> str:
+    """Something less important."""
+    return f'<div style="margin: 2px 0; opacity: 0.7">{text(content, 1000)}</div>'
+
+
+def points(contents: Iterable[str]) -> str:
+    items = "".join(f'<li style="margin: 2px 0">{text(content, 1000)}</li>' for content in contents)
+    return f'<ul style="margin: 4px 0; padding-left: 20px">{items}</ul>' if items else ""
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Columns whose head begins with a space hold numbers: they stand to the right."""
+    aligned = ["right" if head.startswith(" ") else "left" for head in heads]
+    body = "".join(_row("td", row, aligned) for row in rows)
+    if not body:
+        return ""
+    style = "border-collapse: collapse; border: 0; margin: 6px 0; font-size: 12px; font-variant-numeric: tabular-nums"
+    return f'<table style="{style}"><thead>{_row("th", heads, aligned)}</thead><tbody>{body}</tbody></table>'
+
+
+def _row(tag: str, cells: Sequence[str], aligned: Sequence[str]) -> str:
+    made = (f'<{tag} style="text-align: {side}; {_CELL}">{text(cell.strip())}</{tag}>' for cell, side in zip(cells, aligned))
+    return f'<tr style="background: transparent">{"".join(made)}</tr>'
+
+
+def shown(what: str, render: Callable[[], str]) -> str:
+    """What ``render`` returns; where it fails, why. A notebook prints a traceback for an object that cannot show itself."""
+    try:
+        return render()
+    except Exception as error:
+        kind = "" if isinstance(error, TracerError) else f"{type(error).__name__}: "
+        return block(what, paragraph(f"It cannot be shown: {kind}{error}"))

@@ -1,0 +1,1 @@
+"""``%load_ext tftracer``: the cell magic ``%%trace``. IPython is imported when a cell is traced."""

@@ -1,0 +1,153 @@
+"""Records and traces the steps of one cell: with the server of ``hook_inject`` where one runs, else with a recorder of its own.
+
+That one serves no page and is gone after the cell: what it has wrapped of TensorFlow is as it was. Every step of the first
+seconds is traced; after that a step now and then, because the last one is not known before it has been.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from tftracer.capture.after_import import after_import
+from tftracer.contract.session import Run, TraceRecord
+
+if TYPE_CHECKING:
+    from tftracer.recorder import Recorder
+    from tftracer.scripting.session import Session
+
+#: Seconds in which every step is traced.
+ALL_S = 10.0
+#: Then a step is traced whenever the cell has run for so much longer, and not more often than every so many seconds.
+LATER_SHARE, LATER_S = 0.1, 0.05
+FLUSH_S = 60.0
+
+
+@dataclass(frozen=True)
+class CellRun:
+    """What a run did in the cell. ``traces``: those of its steps that have one, the oldest first."""
+
+    run: Run
+    steps: int
+    traces: list[TraceRecord]
+
+    @property
+    def seconds(self) -> float:
+        """About what its steps took together."""
+        lengths = sorted(trace["duration_s"] or 0.0 for trace in self.traces)
+        usual = self.run["mean_s"] or (lengths[len(lengths) // 2] if lengths else 0.0)
+        return self.steps * usual
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """``runs``: those with steps in the cell, the one that took the most time first. ``problems``: why steps have no trace."""
+
+    session: Session | None
+    runs: list[CellRun]
+    problems: list[str]
+
+
+class CellRecording:
+    """Begins when it is made, or, where the cell is the first to import TensorFlow, then. Raises nothing."""
+
+    def __init__(self, all_s: float = ALL_S) -> None:
+        self._all_s = all_s
+        self._problems: list[str] = []
+        self.recorder: Recorder | None = None
+        self._undo = contextlib.ExitStack()
+        self._finished = threading.Event()
+        self._steps_before: dict[int, int] = {}
+        self._traces_before: set[int] = set()
+        self._stop_waiting = after_import("tensorflow", self._begin)
+
+    def finish(self) -> Recorded:
+        """The cell has ended."""
+        self._stop_waiting()
+        self._finished.set()
+        try:
+            return self._recorded()
+        except Exception as error:
+            return Recorded(None, [], [*self._problems, f"What was traced cannot be read: {error}"])
+        finally:
+            with contextlib.suppress(Exception):
+                self._undo.close()
+
+    def _begin(self) -> None:
+        try:
+            self.recorder = recorder = self._of_server() or self._of_its_own()
+            runs = recorder.runs()
+            self._steps_before = {run["id"]: run["steps"] for run in runs}
+            self._traces_before = {trace["id"] for run in runs for trace in run["traces"]}
+            self._undo.callback(recorder.set_trace_all, recorder.session()["trace_all"])
+            recorder.set_trace_all(True)
+            threading.Thread(target=self._trace_now_and_then, args=[recorder], name="tftracer-cell", daemon=True).start()
+        except Exception as error:  # the cell runs all the same
+            self._problems.append(f"Nothing was traced: {error}")
+
+    def _of_server(self) -> Recorder | None:
+        from tftracer.inject import injected_server
+
+        server = injected_server()
+        if server is None or server.recorder.closed:
+            return None
+        server.recorder.flush(FLUSH_S)
+        return server.recorder
+
+    def _of_its_own(self) -> Recorder:
+        from tftracer.capture import session_calls
+        from tftracer.capture.function_runs import FunctionRuns
+        from tftracer.capture.hook import StepRecorder
+        from tftracer.recorder import Recorder
+
+        folder = self._undo.enter_context(tempfile.TemporaryDirectory(prefix="tftracer-", ignore_cleanup_errors=True))
+        recorder = Recorder(spool_dir=folder)
+        self._undo.callback(recorder.close)
+        recorder.start()
+        functions = FunctionRuns(recorder.queue)
+        self._undo.callback(functions.stop)
+        functions.watch()
+        self._undo.callback(session_calls.install(StepRecorder(recorder)).undo)
+        recorder.queue.sees_all_sessions = True
+        return recorder
+
+    def _trace_now_and_then(self, recorder: Recorder) -> None:
+        began, pause = monotonic(), self._all_s
+        while not self._finished.wait(pause):
+            recorder.set_trace_all(False)
+            recorder.request_traces(None, 1)
+            pause = max((monotonic() - began) * LATER_SHARE, LATER_S)
+
+    # ------------------------------------------------------------------------------------------------------ afterwards
+
+    def _recorded(self) -> Recorded:
+        recorder = self.recorder
+        if recorder is None:
+            return Recorded(None, [], self._problems)
+        recorder.request_traces(None, 0)
+        recorder.set_trace_all(False)
+        if not recorder.flush(FLUSH_S):
+            self._problems.append(f"Writing the traces takes longer than {FLUSH_S:.0f} s: the last ones are missing.")
+        self._problems += [problem["message"] for problem in recorder.session()["problems"]]
+        session = self._opened(recorder)
+        runs = [self._of_cell(run) for run in session.run_messages()]
+        used = sorted((run for run in runs if run.steps), key=lambda run: -run.seconds)
+        return Recorded(session, used, self._problems)
+
+    def _opened(self, recorder: Recorder) -> Session:
+        """The session as it is now. It stays open when its file is deleted with the folder."""
+        from tftracer.scripting.session import open as open_session
+
+        with tempfile.TemporaryDirectory(prefix="tftracer-") as folder:
+            path = Path(folder) / "cell.tftrace"
+            recorder.save(str(path))
+            return open_session(path)
+
+    def _of_cell(self, run: Run) -> CellRun:
+        traces = [trace for trace in run["traces"] if trace["id"] not in self._traces_before]
+        return CellRun(run, run["steps"] - self._steps_before.get(run["id"], 0), traces)

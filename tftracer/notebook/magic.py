@@ -1,0 +1,107 @@
+"""``%%trace``: runs a cell, and shows the trace of one of its steps."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from tftracer.display import markup
+from tftracer.display.frame import HEIGHT
+from tftracer.notebook.cell_code import run_cell_code
+from tftracer.notebook.cell_recording import CellRecording, CellRun, Recorded
+
+if TYPE_CHECKING:
+    from tftracer.scripting.trace import SessionTrace
+
+NO_STEP = (
+    "No TensorFlow step ran in this cell: no session.run, no call of a tf.function, no batch of a Keras model. Eager code has no "
+    "steps: put what a step does into a tf.function."
+)
+_SHOWN_RUNS = 8
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """What ``%load_ext tftracer`` calls."""
+    shell.register_magic_function(TraceMagic(shell).trace, magic_kind="cell", magic_name="trace")
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        from IPython.core.error import UsageError
+
+        raise UsageError(f"%%trace: {message}\n{self.format_usage()}")
+
+
+def parser() -> argparse.ArgumentParser:
+    made = _Parser(prog="%%trace", add_help=False, description="Trace a step of this cell.")
+    made.add_argument("name", nargs="?", default="", help="a variable for the trace")
+    made.add_argument("--slowest", action="store_true", help="show the slowest traced step, not the last one")
+    made.add_argument("--height", type=int, default=HEIGHT, help="of the viewer, in pixels")
+    return made
+
+
+class TraceMagic:
+    """``shell``: IPython's."""
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+
+    def trace(self, line: str, cell: str) -> None:
+        """%%trace [NAME] [--slowest] [--height PIXELS]
+
+        Runs the cell and shows the trace of its last step, of the run (a session.run, a compiled function) that took the most
+        time. NAME: a variable that gets the trace. --slowest: the slowest traced step instead. Every step of the cell's first
+        10 seconds is traced, which makes them longer; later ones now and then.
+        """
+        __tracebackhide__ = True  # from the tracebacks that IPython prints
+        options = parser().parse_args(line.split())
+        recording = CellRecording()
+        try:
+            run_cell_code(self._shell, cell)
+        finally:
+            self._show(recording.finish(), options)
+
+    def _show(self, recorded: Recorded, options: argparse.Namespace) -> None:
+        """Raises nothing: an error of the cell is on its way."""
+        from IPython.display import HTML, display
+
+        try:
+            trace = chosen(recorded, options.slowest)
+            if options.name:
+                self._shell.user_ns[options.name] = trace
+            display(HTML(summary(recorded, trace)))
+            if trace is not None:
+                display(trace.view(options.height))
+        except Exception as error:
+            display(HTML(markup.block("%%trace", markup.paragraph(f"The trace cannot be shown: {error}"))))
+
+
+def chosen(recorded: Recorded, slowest: bool) -> SessionTrace | None:
+    """Of the run that took the most time, of those that have traces."""
+    traced = next((run.traces for run in recorded.runs if run.traces), [])
+    if not traced or recorded.session is None:
+        return None
+    shown = max(traced, key=lambda trace: trace["duration_s"] or 0.0) if slowest else traced[-1]
+    return recorded.session.trace(shown["id"])
+
+
+def summary(recorded: Recorded, trace: SessionTrace | None) -> str:
+    """What ran, and what the trace says. ``trace``: the one that is shown."""
+    problems = [markup.note(f"Note: {problem}") for problem in recorded.problems]
+    if trace is None:
+        return markup.block("%%trace", markup.paragraph(_nothing(recorded)), _runs(recorded.runs), *problems)
+    return markup.block(trace.title, _runs(recorded.runs), *trace.parts(), *problems)
+
+
+def _nothing(recorded: Recorded) -> str:
+    steps = sum(run.steps for run in recorded.runs)
+    if steps:
+        return f"{steps:,} steps ran in this cell, and none of them has a trace."
+    return "" if recorded.problems else NO_STEP
+
+
+def _runs(runs: Sequence[CellRun]) -> str:
+    rows = [(run.run["title"], f"{run.steps:,}", f"{len(run.traces):,}") for run in runs[:_SHOWN_RUNS]]
+    more = markup.note(f"{len(runs) - _SHOWN_RUNS:,} more runs") if len(runs) > _SHOWN_RUNS else ""
+    return markup.table(("run", " steps in this cell", " kept traces"), rows) + more

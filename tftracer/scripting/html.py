@@ -1,0 +1,59 @@
+"""A session in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timezone
+
+from tftracer.contract.session import Run, Session
+from tftracer.display import markup
+from tftracer.scripting.trace import SessionTrace
+from tftracer.trace.units import duration
+
+_SHOWN_RUNS = 8
+_SHOWN_PROCESSES = 16
+
+
+def as_html(name: str, facts: Session, runs: Sequence[Run], processes: Sequence[str], newest: SessionTrace | None) -> str:
+    """``processes``: titles of those of the job; ``newest``: the trace whose verdict is shown."""
+    busiest = sorted(runs, key=lambda run: -(run["steps"] or 0) * (run["mean_s"] or 0.0))
+    return markup.block(
+        name,
+        markup.note(_origin(facts)),
+        markup.note(_of_job(processes)) if len(processes) > 1 else "",
+        *(markup.paragraph(text) for text in (facts["cut"], facts["damage"]) if text),
+        _run_table(busiest[:_SHOWN_RUNS]),
+        markup.note(f"{len(runs) - _SHOWN_RUNS:,} more runs") if len(runs) > _SHOWN_RUNS else "",
+        *_of_newest(newest),
+    )
+
+
+def _origin(facts: Session) -> str:
+    parts = [facts["host"], f"TensorFlow {facts['tensorflow']}" if facts["tensorflow"] else "", facts["command"]]
+    if facts["started_at"] > 0:
+        parts.insert(0, f"{datetime.fromtimestamp(facts['started_at'], timezone.utc):%Y-%m-%d %H:%M} UTC")
+    return " · ".join(filter(None, parts))
+
+
+def _of_job(processes: Sequence[str]) -> str:
+    more = f", and {len(processes) - _SHOWN_PROCESSES:,} more" if len(processes) > _SHOWN_PROCESSES else ""
+    return f"{len(processes):,} processes: {', '.join(processes[:_SHOWN_PROCESSES])}{more}"
+
+
+def _run_table(runs: Sequence[Run]) -> str:
+    rows = [
+        (run["title"], f"{run['steps']:,}", _time(run["p50_s"]), _time(run["p99_s"]), str(run["slow_steps"]["count"]),
+         str(len(run["traces"])))
+        for run in runs
+    ]  # fmt: skip
+    return markup.table(("run", " steps", " median", " p99", " slow", " traces"), rows)
+
+
+def _time(seconds: float | None) -> str:
+    return "–" if seconds is None else duration(seconds * 1e9)
+
+
+def _of_newest(newest: SessionTrace | None) -> list[str]:
+    if newest is None:
+        return [markup.note("No step was traced.")]
+    return [markup.paragraph(f"The newest trace, {newest.title}:"), *newest.parts()]

@@ -1,0 +1,92 @@
+"""One trace of a session, as a notebook shows it: its verdict, and the whole viewer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tftracer.contract.session import Run, SessionMessage, TraceRecord
+from tftracer.display import markup
+from tftracer.display.frame import HEIGHT, Frame, framed
+from tftracer.errors import TracerError
+from tftracer.trace.units import duration
+
+if TYPE_CHECKING:
+    from tftracer.trace.answers import Answers
+
+_SHOWN_OPS = 5
+_SHOWN_FINDINGS = 5
+
+
+class SessionTrace:
+    """One traced step. Made by ``Session.trace``; in a notebook it shows its verdict, and ``view()`` is the whole viewer."""
+
+    def __init__(
+        self, record: TraceRecord, run: Run, session: Callable[[], SessionMessage], answers: Callable[[], Answers]
+    ) -> None:
+        self.record = record
+        self._run = run
+        self._session = session
+        self._answers = answers
+
+    @property
+    def number(self) -> int:
+        """The trace's number in its session: ``trace_id`` of the tables."""
+        return self.record["id"]
+
+    @property
+    def title(self) -> str:
+        """The run and the step: ``train_step (32,784), step 12``."""
+        step = self.record["step"]
+        return self._run["title"] + (f", step {step:,}" if step is not None else "")
+
+    def sentences(self) -> list[str]:
+        """What the verdict says, the most important first. Raises what decoding raises for a trace that is damaged."""
+        return [sentence["text"] for sentence in self._answers().verdict()["sentences"]]
+
+    def view(self, height: int = HEIGHT) -> Frame:
+        """The whole viewer in a frame, for a notebook. ``height``: in pixels.
+
+        A small page is inside the notebook; one above 1 MB lies in the kernel's working folder, which the frame says. The frame's
+        scripts reach neither the notebook nor the network.
+        """
+        from tftracer.export.html import page_of
+
+        try:
+            page = "".join(page_of(self._answers(), self.record, self._session()))
+        except TracerError as error:
+            return Frame(self.title, markup.block(self.title, markup.paragraph(_unreadable(error))))
+        return framed(page, self.title, height)
+
+    def _repr_html_(self) -> str:
+        return markup.shown("Trace", lambda: markup.block(self.title, *self.parts()))
+
+    def parts(self) -> list[str]:
+        """What a notebook shows of it, below its title."""
+        try:
+            verdict = self._answers().verdict()
+            ops = self._answers().ops("type")["rows"]
+        except TracerError as error:
+            return [markup.note(self._times()), markup.paragraph(_unreadable(error))]
+        lacking = [finding for finding in verdict["findings"] if finding["severity"] != "info"]
+        rows = [(op["key"], f"{op['count']:,}", duration(op["total_ns"])) for op in ops[:_SHOWN_OPS]]
+        return [
+            markup.note(self._times()),
+            markup.points(sentence["text"] for sentence in verdict["sentences"]),
+            markup.table(("op type", " executions", " total time"), rows),
+            *(markup.note(f"Note: {finding['message']} {finding['remedy']}") for finding in lacking[:_SHOWN_FINDINGS]),
+        ]
+
+    def _times(self) -> str:
+        took, usual = self.record["duration_s"], self.record["median_s"]
+        times = [f"{duration(took * 1e9)} traced" if took is not None else "duration not known"]
+        times += [f"{duration(usual * 1e9)} untraced (median)"] if usual is not None else []
+        times += [f"{self.record['nodes']:,} nodes"] if self.record["nodes"] is not None else []
+        return " · ".join(times)
+
+    def __repr__(self) -> str:
+        return f"<SessionTrace {self.number}: {self.title}>"
+
+
+def _unreadable(error: TracerError) -> str:
+    return f"This trace cannot be read: {error}"
