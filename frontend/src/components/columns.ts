@@ -1,6 +1,6 @@
 /** The columns that tables of ops, tensors, links and transfers have in common: one home for how a time, a size, a device look. */
 import type { TableColumn } from "@/components/table";
-import { formatBytes, formatCount, formatNs, formatShare, NONE, shortDevice } from "@/format";
+import { formatBytes, formatCount, formatNs, formatSeconds, formatShare, NONE, shortDevice } from "@/format";
 
 /** What a table may add to a column: a hint, a bar, another width, another text. */
 type More<Row> = Partial<TableColumn<Row>>;
@@ -24,6 +24,10 @@ export function figureColumn<Row>(
 
 export function nsColumn<Row>(key: string, title: string, value: Figure<Row>, more?: More<Row>): TableColumn<Row> {
   return figureColumn(key, title, "ns", value, formatNs, more);
+}
+
+export function secondsColumn<Row>(key: string, title: string, value: Figure<Row>, more?: More<Row>): TableColumn<Row> {
+  return figureColumn(key, title, "s", value, formatSeconds, more);
 }
 
 export function bytesColumn<Row>(key: string, title: string, value: Figure<Row>, more?: More<Row>): TableColumn<Row> {

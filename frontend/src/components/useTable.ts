@@ -1,15 +1,6 @@
 /** What a virtual table remembers: what is in sight, which row the keys are on; apart from how it looks. */
-import {
-  computed,
-  nextTick,
-  onBeforeUnmount,
-  onMounted,
-  ref,
-  watch,
-  type ComputedRef,
-  type Ref,
-  type ShallowRef,
-} from "vue";
+import { computed, nextTick, onMounted, ref, watch, type ComputedRef, type Ref, type ShallowRef } from "vue";
+import { useResize } from "./useResize";
 import { filterRows, matcher, sortRows, visibleRange, type TableColumn, type TableSort } from "./table";
 
 /** Every row is as high: that is what makes a million of them cheap. The head is one row high too. */
@@ -109,12 +100,8 @@ export function useTable<Row>(options: TableOptions<Row>): TableView<Row> {
     measure();
     if (active.value >= 0) reveal(active.value);
   }
-  const observer = typeof ResizeObserver === "function" ? new ResizeObserver(resized) : null;
-  onMounted(() => {
-    if (viewport.value) observer?.observe(viewport.value);
-    measure();
-  });
-  onBeforeUnmount(() => observer?.disconnect());
+  useResize(viewport, resized);
+  onMounted(measure);
 
   // A selection made elsewhere (on the timeline) is brought into sight here.
   watch(

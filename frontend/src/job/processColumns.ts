@@ -1,7 +1,8 @@
 /** The columns of a job's processes. */
 import type { Process } from "@/client/messages";
+import { secondsColumn } from "@/components/columns";
 import type { TableColumn } from "@/components/table";
-import { formatCount, formatRate, formatSeconds, formatTime } from "@/format";
+import { formatCount, formatRate, formatTime } from "@/format";
 
 export const STATES: Record<Process["state"], string> = { alive: "Running", ended: "Ended", lost: "Lost" };
 
@@ -20,16 +21,7 @@ export function processColumns(slowest: number): TableColumn<Process>[] {
       text: (p) => formatRate(p.steps_per_s),
       numeric: true,
     },
-    {
-      key: "mean",
-      title: "Mean step",
-      value: (p) => p.mean_s,
-      text: (p) => formatSeconds(p.mean_s),
-      bar: (p) => (p.mean_s ?? 0) / slowest,
-      numeric: true,
-      unit: "s",
-      width: "120px",
-    },
+    secondsColumn("mean", "Mean step", (p) => p.mean_s, { bar: (p) => (p.mean_s ?? 0) / slowest, width: "120px" }),
     {
       key: "traces",
       title: "Traces",

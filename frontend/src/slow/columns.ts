@@ -1,8 +1,8 @@
 /** The columns of the tables about slow steps. */
 import type { CodeLine, Mark, Stall, StallCause } from "@/client/messages";
-import { countColumn, figureColumn, nameColumn, shareColumn } from "@/components/columns";
+import { countColumn, nameColumn, secondsColumn, shareColumn } from "@/components/columns";
 import type { TableColumn } from "@/components/table";
-import { formatCount, formatFullTime, formatSeconds, formatTime, NONE } from "@/format";
+import { formatCount, formatFullTime, formatTime, NONE } from "@/format";
 import { frameName, framePlace, type LineTotal } from "./flame";
 
 export const CAUSES: Record<StallCause, string> = {
@@ -23,15 +23,6 @@ export const MARK_KINDS: Record<Mark["kind"], string> = {
   host: "Machine",
 };
 
-export function secondsColumn<Row>(
-  key: string,
-  title: string,
-  value: (row: Row) => number | null,
-  width = "96px",
-): TableColumn<Row> {
-  return figureColumn(key, title, "s", value, formatSeconds, { width });
-}
-
 export function stallColumns(): TableColumn<Stall>[] {
   return [
     {
@@ -50,8 +41,8 @@ export function stallColumns(): TableColumn<Stall>[] {
       text: (s) => formatTime(s.started_at),
     },
     { key: "where", title: "Where", width: "112px", value: (s) => PLACES[s.where] },
-    secondsColumn("duration", "Took", (s) => s.duration_s, "88px"),
-    secondsColumn("expected", "Usual", (s) => s.expected_s, "88px"),
+    secondsColumn("duration", "Took", (s) => s.duration_s, { width: "88px" }),
+    secondsColumn("expected", "Usual", (s) => s.expected_s, { width: "88px" }),
     { key: "cause", title: "Cause", width: "minmax(110px, 210px)", value: (s) => CAUSES[s.cause] },
     {
       key: "line",
@@ -80,8 +71,8 @@ export function lineColumns(): TableColumn<CodeLine>[] {
 
 export function totalColumns(): TableColumn<LineTotal>[] {
   return [
-    secondsColumn("own", "Own time", (l) => l.own),
-    secondsColumn("seconds", "With calls", (l) => l.seconds),
+    secondsColumn("own", "Own time", (l) => l.own, { width: "96px" }),
+    secondsColumn("seconds", "With calls", (l) => l.seconds, { width: "96px" }),
     countColumn("samples", "Samples", (l) => l.samples),
     nameColumn("function", "Function", (l) => frameName(l.frame), { width: "minmax(150px, 1fr)" }),
     nameColumn("place", "Line", (l) => framePlace(l.frame), { width: "minmax(150px, 1fr)" }),
@@ -107,7 +98,7 @@ export function markColumns(): TableColumn<Mark>[] {
       value: (m) => formatFullTime(m.at),
       text: (m) => formatTime(m.at),
     },
-    secondsColumn("duration", "Took", (m) => m.duration_s, "88px"),
+    secondsColumn("duration", "Took", (m) => m.duration_s, { width: "88px" }),
     { key: "text", title: "What", width: "minmax(200px, 3fr)", value: (m) => m.text },
   ];
 }

@@ -34,7 +34,7 @@ export function boxes(stacks: StallStacks): Box[] {
     if (siblings) siblings.push(node);
     else children.set(parent, [node]);
   });
-  const boxes: Box[] = [];
+  const laidOut: Box[] = [];
   const waiting: { node: number; depth: number; start: number }[] = [];
   const push = (parent: number, depth: number, from: number): void => {
     const ordered = (children.get(parent) ?? []).sort((a, b) => seconds[b]! - seconds[a]!);
@@ -51,10 +51,10 @@ export function boxes(stacks: StallStacks): Box[] {
     const { node, depth, start } = next;
     const frame = stacks.frames[stacks.frame[node]!]!;
     const whole = { seconds: seconds[node]!, samples: samples[node]! };
-    boxes.push({ node, frame, parent: stacks.parent[node]!, depth, start, own: stacks.seconds[node]!, ...whole });
+    laidOut.push({ node, frame, parent: stacks.parent[node]!, depth, start, own: stacks.seconds[node]!, ...whole });
     push(node, depth + 1, start);
   }
-  return boxes;
+  return laidOut;
 }
 
 /** The box itself and all that stands in it, with the box over the whole width; its callers are left out. */

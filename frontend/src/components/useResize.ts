@@ -1,0 +1,16 @@
+/** Tells when an element gets another size. Where the browser has no ResizeObserver (the tests'), sizes stay as they are. */
+import { onBeforeUnmount, onMounted, type ShallowRef } from "vue";
+
+/** `resized` gets the width of the element's content, in CSS pixels; it is first called right after the mount. */
+export function useResize(element: Readonly<ShallowRef<HTMLElement | null>>, resized: (width: number) => void): void {
+  const observer =
+    typeof ResizeObserver === "function"
+      ? new ResizeObserver(([entry]) => {
+          if (entry) resized(entry.contentRect.width);
+        })
+      : null;
+  onMounted(() => {
+    if (element.value) observer?.observe(element.value);
+  });
+  onBeforeUnmount(() => observer?.disconnect());
+}

@@ -1,0 +1,30 @@
+/** What is known of an op besides its name and duration, as the details list it. */
+import type { NodeDetail } from "@/client/messages";
+import { formatBytes, formatNs, formatShare } from "@/format";
+import { KIND_NAMES } from "@/timeline/model";
+
+/** (what, value) pairs. What the trace does not record is left out. */
+export function nodeFacts(node: NodeDetail): [what: string, value: string][] {
+  const facts: [string, string | null][] = [
+    ["Start", formatNs(node.start_ns)],
+    ["End", formatNs(node.end_ns)],
+    [
+      "In the op itself",
+      node.op_start_ns === null || node.op_end_ns === null ? null : formatNs(node.op_end_ns - node.op_start_ns),
+    ],
+    ["Scheduled", node.scheduled_ns === null ? null : formatNs(node.scheduled_ns)],
+    ["Scheduling delay", node.delay_ns === null ? "unknown" : formatNs(node.delay_ns)],
+    [`Of all ${node.op || "such ops"}`, formatShare(node.share_of_type)],
+    ["Of the step", KIND_NAMES[node.kind] === "outside the step" ? "no part of it" : formatShare(node.share_of_step)],
+    ["Slack", node.slack_ns === null ? null : formatNs(node.slack_ns)],
+    ["Launched", (node.launched_ns ?? null) === null ? null : formatNs(node.launched_ns)],
+    ["Moved", node.bytes_moved > 0 ? formatBytes(node.bytes_moved) : null],
+    ["From", node.source || null],
+    ["To", node.destination || null],
+    ["Temporary memory", node.temporary_bytes > 0 ? formatBytes(node.temporary_bytes) : null],
+    ["Persistent memory", node.persistent_bytes > 0 ? formatBytes(node.persistent_bytes) : null],
+    ["Device", node.device_title],
+    ["Thread", node.thread === "0" ? null : node.thread],
+  ];
+  return facts.filter((fact): fact is [string, string] => fact[1] !== null);
+}
