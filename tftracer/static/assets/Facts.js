@@ -1,0 +1,1 @@
+import{d as r,o as s,g as t,F as _,z as d,j as a,x as c,_ as l}from"./index.js";const p={class:"facts"},i=r({__name:"Facts",props:{facts:{}},setup(n){return(u,f)=>(s(),t("dl",p,[(s(!0),t(_,null,d(n.facts,(o,e)=>(s(),t("div",{key:e},[a("dt",null,c(e),1),a("dd",null,c(o),1)]))),128))]))}}),F=l(i,[["__scopeId","data-v-128a25c0"]]);export{F};
