@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+from made_stalls import a_stall
+
 from tftracer.capture.stall_causes import UNKNOWN
 from tftracer.capture.stall_periods import StallPeriods
 from tftracer.session.recorded_stalls import Cause, Frame, Period, Stall
@@ -14,24 +16,8 @@ CHECKPOINT = Cause("hook", "CheckpointSaverHook", Frame("train.py", 12, "main", 
 
 def stall(run: RunHandle, step: int, cause: Cause = UNKNOWN, inside: bool = True) -> Stall:
     run.steps = max(run.steps, step)
-    return Stall(
-        run=run,
-        step=step,
-        inside=inside,
-        thread="MainThread",
-        start_ns=step * 10**9,
-        end_ns=step * 10**9 + 310_000_000,
-        expected_s=0.01,
-        cause=cause,
-        stacks=(),
-        other_stacks=(),
-        sampled_s=0.3,
-        gc_s=0.0,
-        host=None,
-        is_traced=False,
-        stacks_left_out=0,
-        samples_left_out=0,
-    )
+    end_ns = step * 10**9 + 310_000_000
+    return a_stall(run, step, inside=inside, cause=cause, start_ns=step * 10**9, end_ns=end_ns)
 
 
 def periods_of(steps: list[int], cause: Cause = UNKNOWN, inside: bool = True) -> tuple[list[Period], StallPeriods, RunHandle]:
@@ -81,10 +67,42 @@ def test_one_that_does_not_come_again_is_taken_back_once() -> None:
     run.steps = 389
     assert not periods.missed()
     run.steps = 395
+    assert not periods.missed()  # it may have come just now
     (over,) = periods.missed()
     assert over.occurrences == 0 and over.steps == 97
     assert not periods.missed() and not periods.expected()
     assert not [period for step in (500, 700, 950) if (period := periods.add(stall(run, step)))]
+
+
+SLEEP = Cause("wait", "", Frame("train.py", 30, "throttle", "", False), 0.9)
+
+
+def test_one_of_unknown_or_of_another_cause_does_not_end_it() -> None:
+    for other in (UNKNOWN, SLEEP):
+        periods, run = StallPeriods(), RunHandle("train", (), (), "")
+        found = [periods.add(stall(run, 97 * number, other if number == 4 else CHECKPOINT, False)) for number in range(1, 7)]
+        assert [period.occurrences for period in found if period] == [3, 4, 5, 6]
+        assert {(period.steps, period.cause) for period in found if period} == {(97, CHECKPOINT)}
+
+
+def test_two_of_another_cause_in_a_row_end_it() -> None:
+    periods, run = StallPeriods(), RunHandle("train", (), (), "")
+    causes = [CHECKPOINT] * 3 + [SLEEP] * 3
+    found = [periods.add(stall(run, 97 * number, cause, False)) for number, cause in enumerate(causes, 1)]
+    assert found[4] is None and found[5] is not None and (found[5].cause, found[5].occurrences) == (SLEEP, 3)
+    assert not periods.missed()
+    (over,) = periods.missed()
+    assert (over.cause, over.occurrences) == (CHECKPOINT, 0)
+
+
+def test_a_stall_of_unknown_cause_at_another_step_is_no_part_of_it() -> None:
+    periods, run = StallPeriods(), RunHandle("train", (), (), "")
+    for number in range(1, 4):
+        periods.add(stall(run, 97 * number, CHECKPOINT, False))
+    assert periods.add(stall(run, 380, UNKNOWN, False)) is None
+    assert periods.add(stall(run, 388, UNKNOWN, True)) is None  # inside: the period is between steps
+    period = periods.add(stall(run, 388, CHECKPOINT, False))
+    assert period is not None and period.occurrences == 4
 
 
 def test_one_that_changes_is_found_anew() -> None:

@@ -1,5 +1,8 @@
 """Stalls that come at equal distances: "every 97th step". Found at the third, and the next one told ahead.
 
+They are of one run, all inside its steps or all between them, with the same hook or function where one is known. A period goes on
+when one of its stalls had another cause, or one that is not known.
+
 Sampling each tenth step, or the steps after a slow one, met next to none of those in recorded trainings; the steps told ahead
 were slow 12 times of 15. Pure: no clocks, no threads.
 """
@@ -31,6 +34,11 @@ class _Kind:
     period: int = 0  # 0: none
     tolerance: int = 0
     cause: Cause | None = None
+    stood_in: bool = False  # the last that fitted was of another cause
+    is_late: bool = False  # the next did not come, when that was looked at last
+
+    def is_due(self, step: int) -> bool:
+        return self.period > 0 and abs(step - self.steps[-1] - self.period) <= self.tolerance
 
 
 @dataclass(frozen=True)
@@ -56,9 +64,21 @@ class StallPeriods:
         kind = self._kinds.setdefault(key, _Kind())
         if kind.steps and stall.step <= kind.steps[-1]:
             return None
+        kind.cause, kind.stood_in = stall.cause, False
+        return self._count(stall, kind) or self._stand_in(stall, kind)
+
+    def _stand_in(self, stall: Stall, own: _Kind) -> Period | None:
+        """The period that a stall of another cause, or of an unknown one, was due of. Two of them in a row end it."""
+        for (run, inside, _), kind in self._kinds.items():
+            if kind is not own and (run, inside) == (stall.run, stall.inside) and kind.is_due(stall.step) and not kind.stood_in:
+                kind.stood_in = True
+                return self._count(stall, kind)
+        return None
+
+    def _count(self, stall: Stall, kind: _Kind) -> Period | None:
         kind.steps.append(stall.step)
         kind.seconds.append((stall.end_ns - stall.start_ns) * 1e-9)
-        kind.cause = stall.cause
+        kind.is_late = False
         return self._update(stall.run, stall.inside, kind)
 
     @property
@@ -66,11 +86,16 @@ class StallPeriods:
         return any(kind.period for kind in self._kinds.values())
 
     def missed(self) -> list[Period]:
-        """Periods whose next stall did not come: each is taken back, once."""
+        """Periods whose next stall did not come: each is taken back, once.
+
+        At the second call that misses it: a stall that has just been counted may not have been added yet.
+        """
         over = []
         for (run, inside, _), kind in self._kinds.items():
-            if kind.period and run.steps > kind.steps[-1] + kind.period + kind.tolerance + 1:
+            is_late = kind.period > 0 and run.steps > kind.steps[-1] + kind.period + kind.tolerance + 1
+            if is_late and kind.is_late:
                 over.append(self._over(run, inside, kind))
+            kind.is_late = is_late
         return over
 
     def expected(self) -> list[Expected]:
