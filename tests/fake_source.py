@@ -164,6 +164,7 @@ class FakeSource:
             "run_id": 1,
             "stalls": [a_stall_message(1)],
             "count": 1,
+            "no_cpu": None,
             "periods": [],
             "marks": [],
             "changes": [],
@@ -174,7 +175,7 @@ class FakeSource:
         }
 
     def all_stalls(self) -> StallList:
-        return {"stalls": [a_stall_message(1)], "count": 1, "periods": []}
+        return {"stalls": [a_stall_message(1)], "count": 1, "no_cpu": None, "periods": []}
 
     def stall(self, stall_id: int) -> StallDetail:
         if stall_id != 1:

@@ -68,6 +68,7 @@ export function fakeRunStalls(change: Partial<RunStalls> = {}): RunStalls {
       }),
       fakeStall(3),
     ],
+    no_cpu: null,
     count: 3,
     periods: [
       {

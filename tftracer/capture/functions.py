@@ -149,7 +149,7 @@ class FunctionCalls:
         return self.quietly(self._tracing.end, begun, concrete, done, end_ns) if begun is not None else None
 
     def record(self, function: Any, concrete: Any, start_ns: int, end_ns: int, thread: int, traced: Traced) -> None:
-        self._queue.add((function, concrete, start_ns, end_ns, thread, traced))
+        self.quietly(self._queue.add, (function, concrete, start_ns, end_ns, thread, traced))
 
     def quietly(self, action: Callable[..., Any], *arguments: Any) -> Any:
         """What ``action`` returns; None if it fails, and the tracer is off."""

@@ -119,12 +119,22 @@ class Drift(TypedDict):
     last_s: float
 
 
+class NoCpu(TypedDict):
+    """Stalls of a list whose thread had no CPU (cause "machine"), together: where they are many, they are shown apart."""
+
+    times: int
+    duration_s: float  # of all
+    longest_s: float
+    text: str
+
+
 class RunStalls(TypedDict):
     """What was slow in a run (GET /api/runs/ID/stalls)."""
 
     run_id: int
     stalls: list[Stall]  # oldest first; the longest and the newest
     count: int  # of all that were caught
+    no_cpu: NoCpu | None  # of ``stalls``; None: few or none
     periods: list[Period]
     marks: list[Mark]
     changes: list[StepChange]
@@ -139,6 +149,7 @@ class StallList(TypedDict):
 
     stalls: list[Stall]  # the longest and the newest, oldest first
     count: int
+    no_cpu: NoCpu | None  # of ``stalls``; None: few or none
     periods: list[Period]  # the longest first
 
 

@@ -135,11 +135,20 @@ export interface Drift {
   last_s: number;
 }
 
+/** Stalls of a list whose thread had no CPU (cause "machine"), together: where they are many, they are shown apart. */
+export interface NoCpu {
+  times: number;
+  duration_s: number;
+  longest_s: number;
+  text: string;
+}
+
 /** What was slow in a run (GET /api/runs/ID/stalls). */
 export interface RunStalls {
   run_id: number;
   stalls: Stall[];
   count: number;
+  no_cpu: NoCpu | null;
   periods: Period[];
   marks: Mark[];
   changes: StepChange[];
@@ -153,6 +162,7 @@ export interface RunStalls {
 export interface StallList {
   stalls: Stall[];
   count: number;
+  no_cpu: NoCpu | null;
   periods: Period[];
 }
 

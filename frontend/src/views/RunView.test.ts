@@ -3,7 +3,7 @@ import { flushPromises, mount, type VueWrapper } from "@vue/test-utils";
 import { createMemoryHistory, createRouter } from "vue-router";
 import { describe, expect, it } from "vitest";
 import { FakeClient, fakeRun, fakeSession, fakeState, fakeTrace } from "../../dev/fake";
-import { fakeGaps, fakeRunStalls } from "../../dev/slow";
+import { fakeGaps, fakeRunStalls, fakeStall } from "../../dev/slow";
 import { createSession, sessionKey } from "@/state/session";
 import SlowNotice from "@/slow/SlowNotice.vue";
 import RunView from "./RunView.vue";
@@ -87,6 +87,26 @@ describe("slow steps on a run's page", () => {
     client.runStalls = fakeRunStalls({ stalls: [], count: 0, periods: [], marks: [] });
     const { page } = await show("/runs/1", client);
     expect(page.find("#slow-steps").text()).toContain(words);
+    page.unmount();
+  });
+
+  it("has steps without a CPU in one line where they are many, and in the list when asked", async () => {
+    const client = new FakeClient();
+    const stalls = [fakeStall(1, { step: 50 }), ...[2, 3, 4, 5, 6].map((id) => fakeStall(id, { cause: "machine" }))];
+    const no_cpu = { times: 5, duration_s: 1.5, longest_s: 0.3, text: "No CPU: 5 times, 1.5 s in all" };
+    client.runStalls = fakeRunStalls({ stalls, count: 6, no_cpu });
+    const { page } = await show("/runs/1", client);
+    const rows = (): number =>
+      page.findAll('[role="grid"][aria-label="Slow steps"] [role="row"][aria-rowindex]').length;
+    const section = page.find("#slow-steps");
+    expect(section.text()).toContain("No CPU: 5 times, 1.5 s in all.");
+    const alone = rows();
+    await section
+      .findAll("button")
+      .find((b) => b.text() === "Show them in the list")!
+      .trigger("click");
+    await flushPromises();
+    expect(rows()).toBe(alone + 5);
     page.unmount();
   });
 

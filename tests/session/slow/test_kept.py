@@ -120,6 +120,20 @@ def test_what_the_machine_did_around_a_short_stall_is_evidence_and_no_cause(tmp_
         assert not any("In those seconds" in sentence for sentence in later["evidence"])
 
 
+def test_steps_without_a_cpu_push_out_no_others(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        run = run_of(recorder, 5)
+        without = Cause("machine", "", None, 0.9)
+        put(recorder, *(a_stall(run, number) for number in range(1, 6)))
+        put(recorder, *(a_stall(run, 10 + number, cause=without, stacks=(), end_ns=10**10) for number in range(NEWEST + LONGEST)))
+        put(recorder, *(a_stall(run, 1000 + number, cause=without, stacks=(), end_ns=10**11) for number in range(50)))
+        live, spool = recorder.run_stalls(run.run_id), recorder.session()["file"]
+        assert [stall["step"] for stall in live["stalls"]][:5] == [1, 2, 3, 4, 5]
+        assert len(live["stalls"]) == 5 + NEWEST + LONGEST and live["count"] == 55 + NEWEST + LONGEST
+        assert recorder.run(run.run_id)["slow_steps"]["text"].startswith("Its thread had no CPU")
+    assert open_session(spool).run_stalls(1) == live
+
+
 def test_ten_thousand_take_bounded_memory_and_disk_and_are_all_counted(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
         run = run_of(recorder, 5)

@@ -8,6 +8,7 @@ from pathlib import Path
 from made_stalls import a_stall, put, record_slow_steps, run_of
 from recording import RAW, recording, step
 
+from tftracer.session.recorded_stalls import Cause
 from tftracer.session.saved import open_session
 from tftracer.session.summary import render, summarize
 from tftracer.trace.answers import Answers
@@ -32,6 +33,28 @@ def test_the_summary_lists_slow_steps_periods_and_lines(tmp_path: Path) -> None:
     slow = json.loads(json.dumps(summary))["runs"][0]["slow_steps"]
     assert slow["count"] == 4 == len(slow["longest"]) and slow["periods"][0]["every"] == 97
     assert slow["between_steps"]["lines"][0]["function"] == "load_batch"
+
+
+def test_steps_without_a_cpu_are_one_line_where_they_are_many(tmp_path: Path) -> None:
+    without = Cause("machine", "", None, 0.9)
+    with recording(tmp_path) as recorder:
+        run = run_of(recorder)
+        put(recorder, a_stall(run, 50), *(a_stall(run, 100 + number, cause=without) for number in range(7)))
+        summary = summarize(recorder)
+        said = " ".join(render(summary).split())
+        assert "Slow steps of train, loss (feeding x): 8 No CPU: 7 times, 2.1 s in all, the longest 300 ms." in said
+        assert "step 50, before it" in said and "step 100" not in said
+        slow = summary["runs"][0]["slow_steps"]
+        assert slow["no_cpu"]["times"] == 7 and len(slow["longest"]) == 8
+        assert recorder.run_stalls(run.run_id)["no_cpu"] == slow["no_cpu"]
+
+
+def test_a_few_steps_without_a_cpu_are_listed_like_others(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        run = run_of(recorder)
+        put(recorder, *(a_stall(run, 100 + number, cause=Cause("machine", "", None, 0.9)) for number in range(4)))
+        assert recorder.run_stalls(run.run_id)["no_cpu"] is None
+        assert "step 100, before it" in render(summarize(recorder))
 
 
 def test_a_run_without_them_has_no_such_part(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from tftracer.contract import stalls as contract
 from tftracer.contract.session import RunStatistics
 from tftracer.session.model import SessionModel
 from tftracer.session.slow.messages import SlowMark, no_gaps
+from tftracer.session.slow.no_cpu import no_cpu
 from tftracer.session.step_changes import step_changes
 from tftracer.session.step_history import History
 
@@ -24,6 +25,7 @@ def run_stalls(model: SessionModel, run_id: int) -> contract.RunStalls:
         "run_id": run_id,
         "stalls": stalls,
         "count": model.slow.count(run_id),
+        "no_cpu": no_cpu(stalls),
         "periods": model.slow.periods_of(run_id),
         "marks": [],
         "changes": [],
@@ -56,6 +58,7 @@ def all_stalls(model: SessionModel) -> contract.StallList:
     return {
         "stalls": sorted(stalls, key=lambda stall: stall["started_at"]),
         "count": sum(model.slow.count(run_id) for run_id in model.runs),
+        "no_cpu": no_cpu(stalls),
         "periods": sorted(model.slow.periods.values(), key=lambda period: -period["duration_s"]),
     }
 

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field, replace
 from tftracer.contract import stalls as contract
 from tftracer.errors import UnknownError
 from tftracer.session.slow.messages import SlowMark
+from tftracer.session.slow.no_cpu import had_no_cpu
 from tftracer.session.slow.texts import lines_text
 from tftracer.storage.tftrace import StoredPayload
 
-#: Kept of each run: the newest, and beside them the longest.
+#: Kept of each run: the newest, and beside them the longest. As many of those that had no CPU, which on a busy machine would
+#: push out all others.
 NEWEST, LONGEST = 200, 100
 #: Kept of all runs together.
 MOST = 3000
@@ -51,15 +53,24 @@ class StallState:
 
 @dataclass
 class _Kept:
-    """The stalls of one run that are kept, and what is known of all of them."""
+    """Stalls of one run that are kept."""
 
     newest: deque[int] = field(default_factory=deque)  # ids
     longest: list[tuple[float, int]] = field(default_factory=list)  # a heap of older ones: seconds, id
+
+
+@dataclass
+class _OfRun:
+    """What is known of all stalls of one run, and those that are kept: those that had no CPU, and all others."""
+
+    no_cpu: _Kept = field(default_factory=_Kept)
+    others: _Kept = field(default_factory=_Kept)
     count: int = 0
     longest_s: float = 0.0
+    last_id: int = 0
 
 
-_NONE = _Kept()
+_NONE = _OfRun()
 
 
 class SlowLog:
@@ -68,7 +79,7 @@ class SlowLog:
         self.periods: dict[PeriodKey, contract.Period] = {}
         self.gaps: dict[int, contract.GapProfile] = {}  # by run
         self.marks: dict[contract.MarkKind, deque[SlowMark]] = {}
-        self._of_run: dict[int, _Kept] = {}
+        self._of_run: dict[int, _OfRun] = {}
         self._last_id = 0
 
     def stall(self, stall_id: int) -> StallState:
@@ -80,8 +91,10 @@ class SlowLog:
 
     def of_run(self, run_id: int) -> list[StallState]:
         """Oldest first."""
-        kept = self._of_run.get(run_id, _NONE)
-        ids = sorted([*kept.newest, *(number for _, number in kept.longest)])
+        of_run = self._of_run.get(run_id, _NONE)
+        ids = sorted(
+            number for kept in (of_run.no_cpu, of_run.others) for number in (*kept.newest, *(older for _, older in kept.longest))
+        )
         return [self.stalls[number] for number in ids if number in self.stalls]
 
     def count(self, run_id: int) -> int:
@@ -107,9 +120,11 @@ class SlowLog:
     def add(self, state: StallState) -> list[StallState]:
         """Returns those that make way for it."""
         message = state.message
-        kept = self._of_run.setdefault(message["run_id"], _Kept())
-        kept.count = max(kept.count + 1, state.number)
-        kept.longest_s = max(kept.longest_s, message["duration_s"])
+        of_run = self._of_run.setdefault(message["run_id"], _OfRun())
+        of_run.count = max(of_run.count + 1, state.number)
+        of_run.longest_s = max(of_run.longest_s, message["duration_s"])
+        of_run.last_id = message["id"]
+        kept = of_run.no_cpu if had_no_cpu(message) else of_run.others
         kept.newest.append(message["id"])
         self.stalls[message["id"]] = state
         self._last_id = max(self._last_id, message["id"])
@@ -169,8 +184,8 @@ class SlowLog:
 
     def slow_steps(self, run_id: int) -> contract.SlowSteps:
         """What a run's record says."""
-        newest = self._of_run.get(run_id, _NONE).newest
-        last = self.stalls[newest[-1]].message if newest and newest[-1] in self.stalls else None
+        newest = self.stalls.get(self._of_run.get(run_id, _NONE).last_id)
+        last = newest.message if newest else None
         periods = self.periods_of(run_id)
         gaps = self.gaps.get(run_id)
         return {

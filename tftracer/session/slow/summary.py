@@ -9,6 +9,7 @@ from typing import Any
 from tftracer.contract.session import Run
 from tftracer.contract.stalls import GapProfile, Stall, StallList
 from tftracer.session.slow.log import by_cost
+from tftracer.session.slow.no_cpu import had_no_cpu, no_cpu
 from tftracer.session.slow.texts import lines_text
 from tftracer.trace.summary import WIDTH, shortened
 from tftracer.trace.units import duration, percent
@@ -18,14 +19,16 @@ SHOWN, LISTED = 5, 100
 
 
 def slow_steps(run: Run, slow: StallList, gaps: GapProfile) -> dict[str, Any]:
-    """JSON-serializable: how many slow steps, the periods, the longest ones, and the lines of the time between steps.
+    """JSON-serializable: how many slow steps, the periods, those without a CPU, the longest ones, the lines between steps.
 
     ``slow``: of all runs.
     """
     stalls = [stall for stall in slow["stalls"] if stall["run_id"] == run["id"]]
+    apart = no_cpu(stalls)
     return {
         "count": run["slow_steps"]["count"],
         "periods": by_cost(period for period in slow["periods"] if period["run_id"] == run["id"]),
+        "no_cpu": apart,
         "longest": sorted(stalls, key=lambda stall: (-stall["duration_s"], stall["id"]))[:LISTED],
         "between_steps": gaps if gaps["state"] == "ready" else None,
     }
@@ -44,7 +47,10 @@ def render(run: dict[str, Any]) -> str:
 def _lines(slow: dict[str, Any]) -> Iterator[str]:
     for period in slow["periods"]:
         yield _filled(f"{period['text']}. Caught {period['times']:,} times.")
-    for stall in slow["longest"][:SHOWN]:
+    if slow["no_cpu"]:
+        yield _filled(f"{slow['no_cpu']['text']}.")
+    listed = [stall for stall in slow["longest"] if not (slow["no_cpu"] and had_no_cpu(stall))]
+    for stall in listed[:SHOWN]:
         yield _filled(_stall(stall), "    ")
     gaps = slow["between_steps"]
     if gaps:
