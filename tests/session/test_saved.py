@@ -28,8 +28,10 @@ SAMPLES = sorted(DATA.glob("*.tftrace"))
 def shown(session: SavedSession) -> dict[str, Any]:
     """All of a session that must stay what it was, however later versions keep it."""
     facts = {name: value for name, value in session.session().items() if name not in ("file", "ended_at", "cut")}
-    content: dict[str, Any] = {"session": facts, "runs": session.runs(), "step_times": {}, "traces": {}}
+    content: dict[str, Any] = {"session": facts, "runs": session.runs(), "step_times": {}, "traces": {}, "slow": {}}
+    content["stacks"] = {str(stall["id"]): session.stall(stall["id"])["stacks"] for stall in session.all_stalls()["stalls"]}
     for run in session.runs():
+        content["slow"][str(run["id"])] = {"stalls": session.run_stalls(run["id"]), "gaps": session.gaps(run["id"])}
         history = session.history(run["id"])
         content["step_times"][str(run["id"])] = {"entries": history.entries().tolist(), "traced": list(history.traced)}
         for trace in run["traces"]:
@@ -51,15 +53,23 @@ def test_there_is_a_sample_of_every_version() -> None:
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_files_of_every_version_open_for_ever(path: Path, tmp_path: Path) -> None:
-    expected = json.loads((DATA / f"{path.stem.split('-')[0]}.json").read_text())
+    expected = json.loads((DATA / f"{path.stem.rpartition('-')[0]}.json").read_text())
     expected["session"].pop("cut", None)  # a spool was not closed, a saved file was
     session = open_session(path)
-    assert bool(session.session()["cut"]) == (path.stem == "2-spool")
+    assert bool(session.session()["cut"]) == (path.stem in ("2-spool", "2-stalls-spool"))
     session_shown = shown(session)
     for name, part in expected.items():  # a later version may show more
         assert part_of(part, session_shown[name]), name
     session.save(str(tmp_path / "again.tftrace"))
     assert shown(open_session(tmp_path / "again.tftrace")) == session_shown
+
+
+def test_the_sample_with_slow_steps_has_some_of_each_kind() -> None:
+    session = open_session(DATA / f"{VERSION}-stalls-saved.tftrace")
+    slow, gaps = session.run_stalls(1), session.gaps(1)
+    assert slow["count"] == 4 == len(slow["stalls"]) and slow["periods"][0]["every"] == 97
+    assert {mark["kind"] for mark in slow["marks"]} == {"gc", "checkpoint", "host"}
+    assert gaps["lines"][0]["function"] == "load_batch" and session.stall(1)["stacks"]["frames"]
 
 
 def part_of(expected: Any, actual: Any) -> bool:

@@ -1,8 +1,10 @@
-"""One sample of each version of the session file, and what it shows. Made once a version, never changed after its release.
+"""Samples of each version of the session file, and what they show. Made once a version, never changed after its release.
 
-    python tests/data/versions/record.py        # in an environment with TensorFlow and the tftracer of that version
+    python tests/data/versions/record.py              # in an environment with TensorFlow and the tftracer of that version
+    python tests/data/versions/record.py stalls       # one with slow steps, since version 2; without TensorFlow
 
-Writes VERSION-spool.tftrace (as a killed job leaves it), VERSION-saved.tftrace and VERSION.json, which both files show.
+Writes VERSION-spool.tftrace (as a killed job leaves it), VERSION-saved.tftrace and VERSION.json, which both files show;
+with stalls, VERSION-stalls-spool.tftrace and so on.
 """
 
 import json
@@ -10,19 +12,21 @@ import sys
 import tempfile
 from pathlib import Path
 
-import numpy as np
-import tensorflow.compat.v1 as tf
-
 from tftracer import TracingServer
+from tftracer.recorder import Recorder
 from tftracer.session.saved import open_session
 from tftracer.storage.tftrace import VERSION
 
 HERE = Path(__file__).parent
 sys.path += [str(HERE.parents[1]), str(HERE.parents[1] / "session")]
-from test_saved import shown  # noqa: E402 (beside the other tests)
+from made_stalls import record_slow_steps  # noqa: E402 (beside the other tests)
+from test_saved import shown  # noqa: E402
 
 
-def main():
+def training():
+    import numpy as np
+    import tensorflow.compat.v1 as tf
+
     tf.disable_eager_execution()
     x = tf.placeholder(tf.float32, [4, 8], name="x")
     y = tf.nn.relu(tf.matmul(x, tf.get_variable("w", [8, 3])), name="y")
@@ -40,13 +44,23 @@ def main():
             recorder.set_note(recorder.runs()[0]["traces"][-1]["id"], "the first that was slow: schön langsam")
             recorder.set_headline(recorder.runs()[1]["traces"][-1]["id"], "Nothing stands out.")
         recorder.flush()
-        spool = recorder.session()["file"]
-        server.save_session(HERE / f"{VERSION}-saved.tftrace")
-        data = Path(spool).read_bytes()
-        (HERE / f"{VERSION}-spool.tftrace").write_bytes(data)
-    expected = shown(open_session(HERE / f"{VERSION}-spool.tftrace"))
-    (HERE / f"{VERSION}.json").write_text(json.dumps(expected, indent=1, ensure_ascii=False) + "\n")
+        keep(recorder, str(VERSION))
+
+
+def stalls():
+    with tempfile.TemporaryDirectory() as folder:
+        recorder = Recorder(spool_dir=folder).start()
+        record_slow_steps(recorder)
+        keep(recorder, f"{VERSION}-stalls")
+        recorder.close()
+
+
+def keep(recorder, name):
+    recorder.save(str(HERE / f"{name}-saved.tftrace"))
+    (HERE / f"{name}-spool.tftrace").write_bytes(Path(recorder.session()["file"]).read_bytes())
+    expected = shown(open_session(HERE / f"{name}-spool.tftrace"))
+    (HERE / f"{name}.json").write_text(json.dumps(expected, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    stalls() if sys.argv[1:] == ["stalls"] else training()
