@@ -72,7 +72,7 @@ def test_each_step_has_what_the_definition_says(host: list[Any], device: list[An
         own = [made for made in device if start <= launched.get(made[3], made[1]) < following]
         assert as_made(planes["/device:GPU:0"]) == as_expected(own)
         assert list(planes) == ["/host:CPU", "/device:GPU:0", "/host:metadata"]
-        assert [entry.value.name for entry in xplane.parse(part).planes[2].event_metadata] == [b"jit_step(4)"]
+        assert [entry.value.name for entry in xplane.read_space(part).planes[2].message.event_metadata] == [b"jit_step(4)"]
         assert xplane.read_space(part).hostnames == ["here"]
 
 

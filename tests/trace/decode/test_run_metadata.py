@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tftracer.errors import FormatError, TruncatedError
-from tftracer.trace.decode import node_spans, run_metadata
+from tftracer.trace.decode import message_spans, run_metadata
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.model import UNKNOWN_TIME, NodeKind, Trace, TraceContext
 from tftracer.trace.verdict.findings import findings_of
@@ -23,7 +23,7 @@ LARGEST = (1 << 63) - 1
 
 @pytest.fixture(autouse=True, params=[1 << 12, 0], ids=["small messages by hand", "candidates"])
 def both_ways_to_find_nodes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_spans, "SMALL", request.param)
+    monkeypatch.setattr(message_spans, "SMALL", request.param)
 
 
 def start_of(node: Any) -> int:

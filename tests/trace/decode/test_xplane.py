@@ -7,6 +7,7 @@ import plain_protobuf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from wire_messages import message
 
 from tftracer.errors import FormatError
 from tftracer.trace.decode import xplane
@@ -61,6 +62,16 @@ def test_events_with_other_fields_among_them() -> None:
     events = xplane.read_space(space.SerializeToString()).planes[0].events
     assert events.kind.tolist() == [1, 1]
     assert events.start.tolist() == [2, 2]
+
+
+def test_lines_behind_what_the_profiler_writes_after_them() -> None:
+    line = xplane.plane_messages()["Line"](id=7, name=b"python", timestamp_ns=3, events=[b"\x08\x01"])
+    first, second = xplane.plane_messages()["Plane"](name=b"/host:CPU"), xplane.plane_messages()["Plane"]()
+    first.event_metadata.add(id=1).value.name = b"op"
+    second.lines.append(line.SerializeToString())
+    (plane,) = xplane.read_space(message(1, first.SerializeToString() + second.SerializeToString())).planes
+    assert (plane.name, plane.kind_name(1), plane.events.start.tolist()) == ("/host:CPU", "op", [3])
+    assert [(one.thread, one.name) for one in plane.lines] == [(7, "python")]
 
 
 @pytest.mark.parametrize("name", FILES)

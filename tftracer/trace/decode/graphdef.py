@@ -16,7 +16,7 @@ from tftracer.trace.arrays.types import Int32, Int64, UInt64
 from tftracer.trace.arrays.window import Window
 from tftracer.trace.decode.labels import input_spans
 from tftracer.trace.decode.leading_fields import leading_fields
-from tftracer.trace.decode.node_spans import GRAPH_NODE, node_spans
+from tftracer.trace.decode.message_spans import GRAPH_NODE, node_spans
 from tftracer.trace.decode.wire import LEN, of_kinds
 from tftracer.trace.model import Span
 

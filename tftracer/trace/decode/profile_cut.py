@@ -7,7 +7,6 @@ next step. The profile is taken apart once, whatever the number of its steps: a 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -15,20 +14,19 @@ from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.profile_launches import Launches
 from tftracer.trace.decode.profile_steps import Step, steps_of
 from tftracer.trace.decode.wire import message_field
-from tftracer.trace.decode.xplane import EVENTS, Plane, Space, parse, plane_messages, planes_of
+from tftracer.trace.decode.xplane import EVENTS, Line, Plane, Space, plane_messages, read_space
 
 _PLANES, _LINES, _KINDS = 1, 3, 4  # field numbers: of XSpace, and of XPlane
 
 
 def steps(raw: bytes) -> Iterator[tuple[Step, bytes]]:
     """Each step of a serialized XSpace, with an XSpace of its own; a single one keeps its bytes. FormatError for what is none."""
-    message = parse(raw)
-    space = planes_of(message)
+    space = read_space(raw)
     all_steps = steps_of(space)
     if len(all_steps) == 1:
         yield all_steps[0], raw
     else:
-        yield from _cut(message, space, all_steps)
+        yield from _cut(space, all_steps)
 
 
 def first_step(raw: bytes) -> bytes:
@@ -36,13 +34,13 @@ def first_step(raw: bytes) -> bytes:
     return next(steps(raw))[1]
 
 
-def _cut(message: Any, space: Space, all_steps: list[Step]) -> Iterator[tuple[Step, bytes]]:
+def _cut(space: Space, all_steps: list[Step]) -> Iterator[tuple[Step, bytes]]:
     launches = Launches.of(space)
     planes = [
-        _PlaneOfSteps(plane, source, *_steps_of_events(plane, place, launches, all_steps))
-        for place, (plane, source) in enumerate(zip(space.planes, message.planes))
+        _PlaneOfSteps(plane, *_steps_of_events(plane, place, launches, all_steps)) for place, plane in enumerate(space.planes)
     ]
-    rest = type(message)(hostnames=message.hostnames, errors=message.errors, warnings=message.warnings).SerializeToString()
+    texts = {name: [text.encode() for text in getattr(space, name)] for name in ("hostnames", "errors", "warnings")}
+    rest = plane_messages()["Space"](**texts).SerializeToString()
     for number, step in enumerate(all_steps):
         yield step, b"".join([*(message_field(_PLANES, plane.of_step(number)) for plane in planes), rest])
 
@@ -63,15 +61,16 @@ def _steps_of_events(plane: Plane, place: int, launches: Launches, all_steps: li
 class _PlaneOfSteps:
     """The pieces of one plane. Steps are asked for in their order, once each."""
 
-    def __init__(self, plane: Plane, source: Any, first: Int64, last: Int64) -> None:
+    def __init__(self, plane: Plane, first: Int64, last: Int64) -> None:
         self._plane, self._last = plane, last
         self._order = np.argsort(first, kind="stable")
         self._first = first[self._order]
         self._open: Int64 = self._order[:0]  # events of the last step that was asked for
-        self._kinds = {entry.id: message_field(_KINDS, entry.SerializeToString()) for entry in source.event_metadata}
-        head = type(source)(name=source.name, stat_metadata=source.stat_metadata, stats=source.stats)
+        message = plane.message
+        self._kinds = {entry.id: message_field(_KINDS, entry.SerializeToString()) for entry in message.event_metadata}
+        head = type(message)(name=message.name, stat_metadata=message.stat_metadata, stats=message.stats)
         self._head: bytes = head.SerializeToString()
-        self._lines = [_without_events(line) for line in source.lines]
+        self._lines = [_without_events(line) for line in plane.lines]
 
     def of_step(self, number: int) -> bytes:
         rows = self._rows(number)
@@ -96,7 +95,6 @@ class _PlaneOfSteps:
             yield message_field(_LINES, self._lines[line], *(message_field(EVENTS, events.raw[low:high]) for low, high in spans))
 
 
-def _without_events(raw: bytes) -> bytes:
-    line = plane_messages()["Line"].FromString(raw)
-    names = type(line)(id=line.id, name=line.name, display_name=line.display_name, timestamp_ns=line.timestamp_ns)
-    return bytes(names.SerializeToString())
+def _without_events(line: Line) -> bytes:
+    message = plane_messages()["Line"](id=line.id, name=line.name.encode(), timestamp_ns=line.timestamp_ns)
+    return bytes(message.SerializeToString())

@@ -120,13 +120,13 @@ def _coded(codes: Codes, stat: Stat) -> Int64:
 
 def _recorded_otherwise(plane: Plane, started: Int64, end: Int64, name: Int64, ops: HostNodes) -> Bool:
     """[started] whether an op of the same name has an event of its own before the end: collectives do, and ops of a GPU."""
-    start, recorded = plane.events.start, ops.op_rows
+    start, is_alike = plane.events.start, np.isin(ops.op_names, name)
+    recorded, names = ops.op_rows[is_alike], ops.op_names[is_alike]
     if not len(recorded) or not len(started):
         return np.zeros(len(started), np.bool_)
-    order = np.lexsort((start[recorded], ops.op_names))
     low = min(int(start[recorded].min()), int(start[started].min()))
     stride = max(int(start[recorded].max()), int(end.max())) - low + 1
-    keys = (ops.op_names * stride + (start[recorded] - low))[order]
+    keys = np.sort(names * stride + (start[recorded] - low))
     at = np.searchsorted(keys, name * stride + (start[started] - low))
     is_recorded: Bool = np.append(keys, np.iinfo(np.int64).max)[at] <= name * stride + (end - low)
     return is_recorded

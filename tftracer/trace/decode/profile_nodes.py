@@ -17,6 +17,8 @@ from tftracer.trace.model import Device
 Named = Callable[[str, str], "tuple[str, str] | None"]
 #: Ids of kinds of events up to this are looked up in a table; the profiler numbers them from 1.
 _SMALL = 1 << 22
+#: So many kinds are compared one after the other in less time than it takes to look up each event's.
+_FEW = 4
 
 
 @dataclass
@@ -113,7 +115,12 @@ def kind_table(plane: Plane, ids: list[int]) -> Int64:
 def of_kinds(plane: Plane, *names: str) -> Int64:
     """The events of the kinds of these names, ascending."""
     kinds = plane.kinds(*names)
-    return np.flatnonzero(kind_table(plane, kinds)) if kinds else np.zeros(0, np.int64)
+    if len(kinds) > _FEW:
+        return np.flatnonzero(kind_table(plane, kinds))
+    there = np.zeros(len(plane.events), np.bool_)
+    for kind in kinds:
+        there |= plane.events.kind == kind
+    return np.flatnonzero(there) if kinds else np.zeros(0, np.int64)
 
 
 def innermost(plane: Plane, outer: Int64, rows: Int64) -> Int64:

@@ -1,6 +1,6 @@
 """Serialized RunMetadata into the columns of a ``Trace``: no Python object for a node, no copy of the bytes.
 
-First the nodes are located (node_spans.py), then read in blocks that fit the cache (node_fields.py), their strings dictionary-
+First the nodes are located (message_spans.py), then read in blocks that fit the cache (node_fields.py), their strings dictionary-
 coded (arrays/strings.py). What a message means follows protobuf: the last of a repeated scalar counts, repeated messages add
 up, unknown fields are passed over. Unlike protobuf, text that is no UTF-8 is taken as it is. Nothing here trusts a length or a
 number that it read; what is damaged raises FormatError or TruncatedError, which name the byte.
@@ -21,8 +21,8 @@ from tftracer.trace.arrays.window import Window
 from tftracer.trace.decode import labels as labels_
 from tftracer.trace.decode import node_fields as nodes_
 from tftracer.trace.decode.device_names import parse_device
+from tftracer.trace.decode.message_spans import MAX_OTHERS, Spans, node_spans
 from tftracer.trace.decode.node_kinds import node_kinds
-from tftracer.trace.decode.node_spans import MAX_OTHERS, Spans, node_spans
 from tftracer.trace.decode.resources import BLOCK, MemoryStats, Outputs, decode_memory, decode_outputs
 from tftracer.trace.decode.wire import LEN, Field, fields
 from tftracer.trace.model import UNKNOWN_TIME, Device, DeviceKind, Messages, NodeKind, Span, Trace

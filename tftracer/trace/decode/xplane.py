@@ -1,9 +1,9 @@
 """The structure of an XSpace, the profiler's file (xplane.proto), as columns: planes, their lines, and the events on these.
 
 A plane is a host or a device, a line a thread or a stream. Events name their kind by a number into the plane's event metadata,
-and carry stats: named numbers and texts (xplane_stats.py). protobuf's own parser takes the file apart, down to the events, of
-which it tells the sizes: NumPy reads the three numbers that each begins with. Strings are read as bytes: the profiler writes
-some that are no UTF-8. What is no XSpace raises FormatError.
+and carry stats: named numbers and texts (xplane_stats.py). Nearly all of a file is events: they are read where they lie.
+NumPy finds them (message_spans.py), and reads the three numbers that each begins with; protobuf's own parser reads what is
+beside the lines. Strings are read as bytes: the profiler writes some that are no UTF-8. What is no XSpace raises FormatError.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ from tftracer.errors import FormatError
 from tftracer.trace.arrays.intervals import concatenated
 from tftracer.trace.arrays.types import Int32, Int64
 from tftracer.trace.arrays.window import Window
+from tftracer.trace.decode.message_spans import LINE_EVENTS, Spans, event_spans
 from tftracer.trace.decode.private_messages import BYTES, INT, REAL, UINT, Schema, message_classes
-from tftracer.trace.decode.wire import LEN, VARINT, fields, read_varints, walk
+from tftracer.trace.decode.wire import LEN, VARINT, Field, next_field, read_varints, walk
 
 BLOCK = 1 << 15  # events that are read together: what is made of them fits the cache
+
+_MOST = 1 << 16  # planes in a file, lines in a plane
 
 #: The plane of the host's threads.
 HOST = "/host:CPU"
@@ -32,30 +35,31 @@ STEP_MARKER = "tftracer_step"
 #: A plane of our own behind the profiler's: the functions that the step ran, for its edges. Other readers pass it over.
 GRAPH_PLANE = "/tftracer:graph"
 
-EVENTS = 4  # field number of XLine
+_PLANES, _LINES = 1, 3  # field numbers of XSpace and of XPlane
+_ID, _NAME, _TIMESTAMP, EVENTS, _DISPLAY_NAME = 1, 2, 3, LINE_EVENTS, 11  # field numbers of XLine
 METADATA_ID, OFFSET_PS, DURATION_PS, EVENT_STATS = range(1, 5)  # of XEvent
 DOUBLE, UNSIGNED, SIGNED, TEXT, RAW, REFERENCE = range(2, 8)  # of XStat, after its metadata_id
 
 _SCHEMA: Schema = {
     "Space": [
-        ("planes", 1, "Plane", True),
+        ("planes", _PLANES, "Plane", True),
         ("errors", 2, BYTES, True),
         ("warnings", 3, BYTES, True),
         ("hostnames", 4, BYTES, True),
     ],
     "Plane": [
         ("name", 2, BYTES, False),
-        ("lines", 3, BYTES, True),
+        ("lines", _LINES, BYTES, True),
         ("event_metadata", 4, "Entry", True),
         ("stat_metadata", 5, "Entry", True),
         ("stats", 6, "Stat", True),
     ],
     "Line": [
-        ("id", 1, INT, False),
-        ("name", 2, BYTES, False),
-        ("timestamp_ns", 3, INT, False),
+        ("id", _ID, INT, False),
+        ("name", _NAME, BYTES, False),
+        ("timestamp_ns", _TIMESTAMP, INT, False),
         ("events", EVENTS, BYTES, True),
-        ("display_name", 11, BYTES, False),
+        ("display_name", _DISPLAY_NAME, BYTES, False),
     ],
     "Entry": [("id", 1, INT, False), ("value", 2, "Metadata", False)],
     "Metadata": [
@@ -88,6 +92,7 @@ class Line:
 
     id: int
     name: str
+    timestamp_ns: int
     first: int  # its events are first : last of the plane's
     last: int
 
@@ -105,7 +110,7 @@ class Events:
     kind: Int64  # id of the event metadata
     start: Int64
     duration: Int64
-    raw: bytes  # the plane's serialized lines, one behind the other
+    raw: bytes  # the file
     begin: Int64  # where each lies in raw
     end: Int64
     stats: Int64  # where its stats begin
@@ -123,6 +128,7 @@ class Plane:
     name: str
     lines: list[Line]
     events: Events
+    message: Any  # the parsed XPlane, without its lines
     metadata: dict[int, Any]  # id -> message with name, display_name, stats
     stat_names: dict[int, str]
     stats: dict[str, int | float | str]  # of the plane itself
@@ -168,12 +174,30 @@ class Space:
 
 def read_space(raw: bytes) -> Space:
     """Raises FormatError for what is no XSpace, or is cut short."""
-    return planes_of(parse(raw))
+    planes, rest = _taken_apart(raw, 0, len(raw), _PLANES)
+    beside = _parsed("Space", rest)
+    texts = map(_texts, (beside.hostnames, beside.errors, beside.warnings))
+    return Space([_plane(raw, plane) for plane in planes], *texts)
 
 
-def parse(raw: bytes) -> Any:
-    """The message, its lines as bytes. FormatError for what is no XSpace, or is cut short."""
-    return _parsed("Space", raw)
+def _taken_apart(raw: bytes, low: int, high: int, number: int, last: int = 1 << 32) -> tuple[list[Field], bytes]:
+    """(the messages of this number in the one at raw[low:high], all its other fields). Nothing is looked for behind the first
+    field of a number above ``last``.
+    """
+    found: list[Field] = []
+    rest: list[bytes] = []
+    at = low
+    while at < high:
+        one, behind = next_field(raw, at, high)
+        if one.number == number and one.wire == LEN:
+            found.append(one)
+        else:
+            behind = behind if one.number <= last else high
+            rest.append(raw[at:behind])
+        if len(found) + len(rest) > _MOST:
+            raise FormatError(f"Byte {at}: more than {_MOST} planes or lines. Profile the step again.")
+        at = behind
+    return found, b"".join(rest)
 
 
 def _parsed(kind: str, raw: bytes) -> Any:
@@ -181,10 +205,6 @@ def _parsed(kind: str, raw: bytes) -> Any:
         return plane_messages()[kind].FromString(raw)
     except DecodeError as error:
         raise FormatError(f"This is no XSpace, or one that was cut short ({error}). Profile the step again.") from error
-
-
-def planes_of(message: Any) -> Space:
-    return Space([_plane(plane) for plane in message.planes], *map(_texts, (message.hostnames, message.errors, message.warnings)))
 
 
 def with_graph(raw: bytes, root: str, library: bytes) -> bytes:
@@ -213,66 +233,57 @@ def value_of(stat: Any, names: dict[int, str]) -> int | float | str:
     return stat.int64_value or stat.uint64_value or stat.double_value or 0
 
 
-def _plane(plane: Any) -> Plane:
-    names = {entry.id: decoded(entry.value.name) for entry in plane.stat_metadata}
-    raw_lines: list[bytes] = list(plane.lines)
+def _plane(raw: bytes, at: Field) -> Plane:
+    low, high = at.offset, at.offset + at.size
+    serialized, rest = _taken_apart(raw, low, high, _LINES, last=_LINES)
+    message = _parsed("Plane", rest)
+    if message.lines:  # behind what the profiler writes after them
+        serialized, rest = _taken_apart(raw, low, high, _LINES)
+        message = _parsed("Plane", rest)
+    names = {entry.id: decoded(entry.value.name) for entry in message.stat_metadata}
     lines: list[Line] = []
-    spans: list[tuple[Int64, Int64]] = []
-    timestamps: list[int] = []
-    first, place = 0, 0
-    for raw in raw_lines:
-        line = _parsed("Line", raw)
-        begin, end = _event_spans(raw, line)
-        spans.append((begin + place, end + place))
-        lines.append(Line(line.id, decoded(line.name or line.display_name), first, first + len(begin)))
-        timestamps.append(line.timestamp_ns)
-        first, place = first + len(begin), place + len(raw)
+    events: list[Spans] = []
+    for line in serialized:
+        events.append(event_spans(raw, line.offset, line.offset + line.size))
+        first = lines[-1].last if lines else 0
+        lines.append(Line(*_head(raw, events[-1].others), first, first + events[-1].nodes))
     return Plane(
-        name=decoded(plane.name),
+        name=decoded(message.name),
         lines=lines,
-        events=_events(lines, b"".join(raw_lines), spans, np.array(timestamps, np.int64)),
-        metadata={entry.id: entry.value for entry in plane.event_metadata},
+        events=_events(lines, raw, events),
+        message=message,
+        metadata={entry.id: entry.value for entry in message.event_metadata},
         stat_names=names,
-        stats={names.get(stat.metadata_id, ""): value_of(stat, names) for stat in plane.stats},
+        stats={names.get(stat.metadata_id, ""): value_of(stat, names) for stat in message.stats},
     )
 
 
 # ----------------------------------------------------------------------------------------------------------------- events
 
 
-def _event_spans(raw: bytes, line: Any) -> tuple[Int64, Int64]:
-    """(begin, end) of each event in a serialized XLine."""
-    size = np.fromiter(map(len, line.events), np.int64, len(line.events))
-    if not len(size):
-        return size, size
-    first = next(field for field in fields(raw, 0, len(raw)) if field.number == EVENTS and field.wire == LEN)
-    header = 2 + (size >> 7 > 0) + (size >> 14 > 0) + (size >> 21 > 0)
-    end = np.cumsum(size + header)
-    end += first.offset + int(size[0]) - int(end[0])
-    begin = end - size
-    if int(end[-1]) <= len(raw) and _follow_each_other(Window(raw, 0, len(raw)), begin - header, size):
-        return begin, end
-    pairs = [(one.offset, one.offset + one.size) for one in fields(raw, 0, len(raw)) if one.number == EVENTS and one.wire == LEN]
-    return np.array([low for low, _ in pairs], np.int64), np.array([high for _, high in pairs], np.int64)
+def _head(raw: bytes, others: Sequence[Field]) -> tuple[int, str, int]:
+    """(id, name, timestamp in ns) of a serialized XLine, by its fields beside the events."""
+    numbers = {field.number: field.value for field in others if field.wire == VARINT}
+    texts = {field.number: raw[field.offset : field.offset + field.size] for field in others if field.wire == LEN}
+    name = texts.get(_NAME) or texts.get(_DISPLAY_NAME, b"")
+    number, timestamp = (np.uint64(numbers.get(number, 0)).astype(np.int64) for number in (_ID, _TIMESTAMP))
+    return int(number), decoded(name), int(timestamp)
 
 
-def _follow_each_other(window: Window, at: Int64, size: Int64) -> bool:
-    """Whether events begin at these places, and are as long: no other field lies between them."""
-    length, _ = read_varints(window, at + 1)
-    return bool((window.bytes[at] == np.uint8(EVENTS << 3 | LEN)).all() and (length.view(np.int64) == size).all())
-
-
-def _events(lines: list[Line], raw: bytes, spans: list[tuple[Int64, Int64]], timestamps: Int64) -> Events:
-    begin, end = concatenated([low for low, _ in spans]), concatenated([high for _, high in spans])
-    line = np.repeat(np.arange(len(lines), dtype=np.int32), [one.last - one.first for one in lines])
+def _events(lines: list[Line], raw: bytes, spans: list[Spans]) -> Events:
+    begin = concatenated([part for of_line in spans for part in of_line.starts])
+    end = concatenated([part for of_line in spans for part in of_line.ends])
+    timestamps = np.array([line.timestamp_ns for line in lines], np.int64)
+    counts = [one.last - one.first for one in lines]
+    line = np.repeat(np.arange(len(lines), dtype=np.int32), counts)
     kind, start, duration, stats = (np.empty(len(begin), np.int64) for _ in range(4))
     for rows, window, low, high in blocks(raw, begin, end):
         three, at = _three_numbers(window, low, high)
         kind[rows], offset_ps, duration_ps = three
         np.floor_divide(offset_ps, 1000, out=start[rows])
-        start[rows] += timestamps[line[rows]]
         np.floor_divide(np.maximum(duration_ps, 0), 1000, out=duration[rows])
         np.add(at, window.low, out=stats[rows])
+    start += np.repeat(timestamps, counts)
     return Events(line, kind, start, duration, raw, begin, end, stats)
 
 

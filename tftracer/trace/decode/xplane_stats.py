@@ -48,8 +48,9 @@ class Stat:
         keys = np.zeros(len(self.has), np.uint64)
         direct = np.flatnonzero(self.has & ~self.referring)
         if len(direct):
-            window = Window(self.plane.events.raw, 0, len(self.plane.events.raw))
-            keys[direct] = hasher.spans(window, self.offset[direct], self.size[direct])
+            offset, size = self.offset[direct], self.size[direct]
+            window = Window(self.plane.events.raw, int(offset.min()), int((offset + size).max()))
+            keys[direct] = hasher.spans(window, offset - window.low, size)
         keys[self.referring] = self.number[self.referring].view(np.uint64)
         return keys
 
@@ -120,7 +121,10 @@ def having(plane: Plane, name: str) -> tuple[Int64, Stat]:
 def _mentioning(events: Events, number: int) -> Int64:
     """The events with the bytes of a metadata_id of this number in their stats: all that have the stat, and few others."""
     wanted = np.frombuffer(bytes([METADATA_ID << 3 | VARINT]) + varint(number & (1 << 64) - 1), np.uint8)
-    text = np.frombuffer(events.raw, np.uint8)
+    if not len(events):
+        return np.zeros(0, np.int64)
+    first = int(events.begin.min())
+    text = np.frombuffer(events.raw, np.uint8, int(events.end.max()) - first, first)
     candidates = []
     for low in range(0, max(len(text) - len(wanted) + 1, 0), _SEARCHED):
         high = min(low + _SEARCHED, len(text) - len(wanted) + 1)
@@ -132,8 +136,8 @@ def _mentioning(events: Events, number: int) -> Int64:
     tag = np.uint8(EVENT_STATS << 3 | LEN)
     places = places[places > 3]
     places = places[(text[places - 2] == tag) | (text[places - 3] == tag) | (text[places - 4] == tag)]  # by the stat's length
+    places += first
     row = np.searchsorted(events.begin, places, "right") - 1
-    within = (row >= 0) & (places >= events.stats[row]) & (places < events.end[row]) if len(events) else np.zeros(len(row), bool)
-    row = row[within]
+    row = row[(row >= 0) & (places >= events.stats[row]) & (places < events.end[row])]
     once: Int64 = row[np.append(True, row[1:] != row[:-1])[: len(row)]]  # they ascend
     return once

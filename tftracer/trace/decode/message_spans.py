@@ -1,0 +1,159 @@
+"""Where the messages of a long list begin (nodes of a device or a GraphDef, events of a profile), without a Python step for each.
+
+A node begins with the tag of ``node_stats`` (of ``node``), its length, and (as TensorFlow writes fields in order) the tag of its
+name; an event with the tag of ``events``, its length, and its first two numbers. All places that look like that are candidates;
+each leads to the place behind it. Where a candidate leads to the very next candidate, the chain holds; where it does not (a
+look-alike inside a string or a number, a node without a name), one step is read by hand. The result is exactly what reading field
+by field gives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tftracer.errors import FormatError
+from tftracer.trace.arrays.intervals import concatenated
+from tftracer.trace.arrays.types import Bool, Int64
+from tftracer.trace.decode.wire import LEN, Field, next_field
+
+NODE_STATS = 2  # the number of DeviceStepStats.node_stats
+GRAPH_NODE = 1  # and of GraphDef.node
+LINE_EVENTS = 4  # and of XLine.events
+BLOCK = 1 << 17  # bytes: what is made of a block fits the second-level cache
+SMALL = 1 << 12
+_FEW = 1 << 16
+_REACH = 8  # bytes from a message's tag to the end of what its beginning is known by
+
+#: A step holds at most 2^20 nodes a process (model.MAX_COLLECTED_NODES); several processes and their GPUs some times that.
+MAX_NODES = 1 << 23
+
+#: Other fields in a device entry or entries in a step: names of threads, devices. TensorFlow writes some dozens.
+MAX_OTHERS = 1 << 16
+
+
+class _Beginning(NamedTuple):
+    """How messages begin, as TensorFlow writes them, and how few bytes they take on average: what holds more is refused."""
+
+    tag: int  # of the first field
+    second: int = 0  # tag of the field behind that, which is a number below 2^21; 0: whatever follows
+    smallest: int = 16
+
+
+#: The name of NodeExecStats and NodeDef. With a time a node takes 16 bytes: a file of empty ones would grow a hundredfold.
+_NODE = _Beginning(0x0A)
+#: XEvent's metadata_id and offset_ps: its stats begin with a metadata_id, too, under the same tag.
+_EVENT = _Beginning(0x08, 0x10, 6)
+
+
+@dataclass
+class Spans:
+    """Messages in the order of their bytes, and the other fields of what they lie in."""
+
+    starts: list[Int64] = field(default_factory=list)
+    ends: list[Int64] = field(default_factory=list)
+    others: list[Field] = field(default_factory=list)
+    nodes: int = 0
+    most: int = MAX_NODES
+
+    def add(self, starts: Int64, ends: Int64) -> None:
+        self.starts.append(starts)
+        self.ends.append(ends)
+        self.nodes += len(starts)
+        if self.nodes > self.most:
+            raise FormatError(
+                f"Byte {int(starts[0])}: more than {self.most} nodes or events, more than TensorFlow records or fewer bytes than "
+                "it takes. Is this a RunMetadata or a profile?"
+            )
+
+
+def node_spans(raw: bytes, low: int, high: int, number: int = NODE_STATS) -> Spans:
+    """The messages of this number in the DeviceStepStats (or GraphDef) at raw[low:high], a string their first field.
+
+    FormatError and TruncatedError name the byte.
+    """
+    return _message_spans(raw, low, high, number, _NODE)
+
+
+def event_spans(raw: bytes, low: int, high: int) -> Spans:
+    """The events of the XLine at raw[low:high]. FormatError and TruncatedError name the byte."""
+    return _message_spans(raw, low, high, LINE_EVENTS, _EVENT)
+
+
+def _message_spans(raw: bytes, low: int, high: int, number: int, beginning: _Beginning) -> Spans:
+    spans = Spans(most=min(MAX_NODES, max(_FEW, (high - low) // beginning.smallest)))
+    begin, content, end = _candidates(raw, low, high, number << 3 | LEN, beginning)
+    single: list[tuple[int, int]] = []
+    breaks = np.flatnonzero(np.append(end[:-1] != begin[1:], True))
+    at = low
+    while at < high:
+        i = int(np.searchsorted(begin, at)) if len(begin) else 0
+        if i < len(begin) and begin[i] == at:
+            _flush(spans, single)
+            last = int(breaks[np.searchsorted(breaks, i)])
+            spans.add(content[i : last + 1], end[i : last + 1])
+            at = int(end[last])
+            continue
+        entry, at = next_field(raw, at, high)
+        if entry.number == number and entry.wire == LEN:
+            single.append((entry.offset, at))
+            if len(single) > _FEW:
+                _flush(spans, single)
+        else:
+            spans.others.append(entry)
+            if len(spans.others) > MAX_OTHERS:
+                raise FormatError(f"Byte {at}: more than {MAX_OTHERS} fields that are no nodes or events. Is this a RunMetadata?")
+    _flush(spans, single)
+    return spans
+
+
+def _flush(spans: Spans, single: list[tuple[int, int]]) -> None:
+    if single:
+        pairs = np.array(single, np.int64)
+        single.clear()
+        spans.add(pairs[:, 0], pairs[:, 1])
+
+
+def _candidates(raw: bytes, low: int, high: int, tag: int, beginning: _Beginning) -> tuple[Int64, Int64, Int64]:
+    """(where the tag lies, the content, and the end) of all that looks like such a message, by position."""
+    if high - low < max(SMALL, _REACH):
+        empty = np.zeros(0, np.int64)
+        return empty, empty, empty
+    text = np.frombuffer(raw, np.uint8, high - low, low)
+    begin = concatenated([_looks(text, block, tag, beginning) for block in range(0, len(text) - _REACH, BLOCK)])
+    first, second = text[begin + 1], text[begin + 2]
+    medium = first >= 0x80
+    length = first & 0x7F | second.astype(np.int64) << 7 & -medium.astype(np.int64)
+    content = begin + 2
+    content += medium
+    end = content + length
+    good = _begins(text, content, beginning)
+    good &= ~(medium & (second >= 0x80)) & (length > 0) & (end <= len(text))
+    if not good.all():
+        begin, content, end = begin[good], content[good], end[good]
+    return begin + low, content + low, end + low
+
+
+def _looks(text: npt.NDArray[np.uint8], block: int, tag: int, beginning: _Beginning) -> Int64:
+    """Where a tag is followed by a beginning after one or two bytes of length, and perhaps by none."""
+    stop = min(block + BLOCK, len(text) - _REACH)
+    begins = text[block + 2 : stop + 3] == beginning.tag
+    if beginning.second:
+        has_second = text[block + 4 : stop + 7] == beginning.second
+        begins &= has_second[:-2] | has_second[1:-1] | has_second[2:]
+    looks = begins[:-1] | begins[1:]
+    looks &= text[block:stop] == tag
+    return np.flatnonzero(looks) + block
+
+
+def _begins(text: npt.NDArray[np.uint8], content: Int64, beginning: _Beginning) -> Bool:
+    """Whether messages begin so: nearly all that look like it."""
+    begins: Bool = text[content] == beginning.tag
+    if beginning.second:
+        is_long = text[content + 1] >= 0x80
+        is_longer = is_long & (text[content + 2] >= 0x80)
+        begins &= text[content + 2 + is_long + is_longer] == beginning.second
+    return begins
