@@ -140,3 +140,13 @@ def test_blocks_are_of_so_many_steps() -> None:
     steps = Steps(number, number * 1000, np.where(number <= BLOCK, 100, 200))
     assert block_values(steps)["step"].tolist() == [100, 200]
     assert block_values(steps.only(number < BLOCK))["step"].tolist() == []
+
+
+def test_values_that_are_rounded_have_a_wider_interval() -> None:
+    equal = [[1.0] * 4, [1.0] * 4]
+    assert (exact := shift_of("p99", *equal)) is not None and exact.low == exact.high == 0.0
+    rounded = shift_of("p99", *equal, rounding=0.01)
+    assert rounded is not None and not rounded.differs
+    assert (rounded.low, rounded.high) == pytest.approx((1 / 1.01**2 - 1, 1.01**2 - 1))
+    apart = shift_of("p99", [1.0, 1.001, 1.002, 1.003], [1.02, 1.021, 1.022, 1.023], rounding=0.01)
+    assert apart is not None and not apart.differs, "one bucket further, which may be chance"

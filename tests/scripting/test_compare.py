@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Container
 from pathlib import Path
 from threading import get_ident
 from xml.etree import ElementTree
@@ -22,15 +23,18 @@ ROOT = Path(__file__).parents[2]
 SLOW_START_NS = 50_000_000
 
 
-def record(path: Path, step_ns: float, seed: int, steps: int = 500) -> Path:
-    """A session whose step takes about so long: the first tenth longer, two traced steps much longer, and those after them."""
+def record(path: Path, step_ns: float, seed: int, steps: int = 500, slow: Container[int] = ()) -> Path:
+    """A session whose step takes about so long: the first tenth longer, two traced steps much longer, and those after them.
+
+    ``slow``: numbers of steps that take ten times as long.
+    """
     rng = np.random.default_rng(seed)
     level = step_ns * np.exp(rng.normal(0, 0.01))
     with recording(path.parent / f"{path.name}.spool") as recorder:
         at = 0
         for number in range(1, steps + 1):
             odd = number <= steps // 10 or number % 200 in (0, 1)
-            length = int(SLOW_START_NS if odd else level * np.exp(rng.normal(0, 0.05)))
+            length = int(SLOW_START_NS if odd else level * np.exp(rng.normal(0, 0.05)) * (10 if number in slow else 1))
             capture = captured(recorder, RAW) if number % 200 == 0 else None
             recorder.queue.add(((TRAIN, LOSS), (X,), None, at, at + length, get_ident(), capture))
             at += length + 100_000
@@ -78,6 +82,16 @@ def test_a_longer_step_is_found_and_an_equal_one_is_not(files: dict[str, list[Pa
     assert longer.ops.changes == [] and longer.new_findings == []
     one = first.compare(opened["longer"][0])
     assert one.shifts["step"].basis == "assumed" and "One session a side" in one.warnings[0]
+
+
+def test_p99_of_a_long_run_is_of_all_its_steps(tmp_path: Path) -> None:
+    usual = record(tmp_path / "usual", 3e6, seed=1, steps=6000)
+    odd = record(tmp_path / "odd", 3e6, seed=2, steps=6000, slow=range(1000, 1200))
+    with tftracer.open(usual) as before, tftracer.open(odd) as after:
+        comparison = before.compare(after)
+    p99, step = comparison.shifts["p99"], comparison.shifts["step"]
+    assert p99.b == pytest.approx(10 * step.b, rel=0.2) and p99.a == pytest.approx(step.a, rel=0.2)
+    assert any("p99 is of all steps" in warning and "1%" in warning for warning in comparison.warnings)
 
 
 def test_the_gate_s_exit_codes(files: dict[str, list[Path]], tmp_path: Path) -> None:

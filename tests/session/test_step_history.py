@@ -5,10 +5,8 @@ from __future__ import annotations
 import tracemalloc
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tftracer.session.step_history import LEVEL, RECENT, History, Sketch
+from tftracer.session.step_history import LEVEL, RECENT, History
 
 
 def filled(count: int) -> History:
@@ -16,8 +14,8 @@ def filled(count: int) -> History:
     history, step, size = History(), 1, 1
     while step <= count:
         numbers = np.arange(step, min(step + size, count + 1))
-        history.add(step, numbers.astype(float), 0.001 * (numbers % 7 + 1))
-        history.traced.extend(numbers[numbers % 1000 == 0].tolist())
+        traced = np.flatnonzero(numbers % 1000 == 0).tolist()
+        history.add(step, numbers.astype(float), 0.001 * (numbers % 7 + 1), traced)
         step, size = step + size, size % 97 + 1
     return history
 
@@ -63,18 +61,3 @@ def test_a_copy_is_independent() -> None:
     copied = history.copy()
     history.add(11, np.array([11.0]), np.array([1.0]))
     assert copied.last_step == 10 and len(copied) == 10
-
-
-@given(st.lists(st.floats(1e-7, 1e4), min_size=1, max_size=300), st.sampled_from([0.0, 0.5, 0.95, 1.0]))
-def test_percentiles_are_right_to_two_percent(durations: list[float], share: float) -> None:
-    sketch = Sketch()
-    sketch.add(np.array(durations))
-    sketch.add(np.zeros(0))
-    estimate = sketch.percentile(share)
-    exact = float(np.quantile(durations, share, method="lower"))
-    assert estimate is not None and exact * 0.98 <= estimate <= exact * 1.02
-    assert sketch.min_s <= estimate <= sketch.max_s
-
-
-def test_an_empty_sketch_knows_nothing() -> None:
-    assert Sketch().percentile(0.5) is None and Sketch().mean_s is None

@@ -51,7 +51,8 @@ def _shift(metric: str, a: Sequence[Measured], b: Sequence[Measured]) -> Shift |
     blocks = None
     if len(before) == len(after) == 1 and all(metric in side[0].blocks for side in (a, b)):
         blocks = (a[0].blocks[metric], b[0].blocks[metric])
-    return shift_of(metric, before, after, blocks)
+    rounding = max((each.rounding.get(metric, 0.0) for each in (*a, *b)), default=0.0)
+    return shift_of(metric, before, after, blocks, rounding)
 
 
 def _warnings(a: Sequence[Measured], b: Sequence[Measured]) -> Iterator[str]:
@@ -67,6 +68,12 @@ def _warnings(a: Sequence[Measured], b: Sequence[Measured]) -> Iterator[str]:
         )
     elif min(len(a), len(b)) < LEAST_SESSIONS:
         yield f"With fewer than {LEAST_SESSIONS} sessions a side, ops cannot be told from chance."
+    sketched = max((each.rounding.get("p99", 0.0) for each in (*a, *b)), default=0.0)
+    if sketched:
+        yield (
+            f"p99 is of all steps after the first tenth, each side's right to {sketched:.0%}, which is part of the interval. "
+            "The other step times are of the last steps, which are kept one by one."
+        )
     few = [each.name for each in (*a, *b) if each.steps < 200]
     if few:
         yield f"Fewer than 200 steps count in {', '.join(few[:5])}{', ...' if len(few) > 5 else ''}."

@@ -52,6 +52,7 @@ class Measured:
     op_types: Mapping[str, float] = field(default_factory=dict)
     findings: frozenset[str] = frozenset()  # codes
     traces: int = 0
+    rounding: Mapping[str, float] = field(default_factory=dict)  # how far a value may be off, as a share
     facts: Mapping[str, str] = field(default_factory=dict)  # what may explain a difference: host, TensorFlow, GPUs
 
 

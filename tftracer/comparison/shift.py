@@ -65,16 +65,25 @@ def _half_width(spread: float, sessions: int) -> float:
     return quantile(0.5 + CONFIDENCE / 2, 2 * sessions - 2) * spread * math.sqrt(2 / sessions)
 
 
-def shift_of(metric: str, a: Sequence[float], b: Sequence[float], blocks: tuple[Float64, Float64] | None = None) -> Shift | None:
-    """None where a side has no value above 0. ``blocks``: of the only sessions, where there is one a side."""
-    if a and b and len({*a, *b}) == 1:
+def shift_of(
+    metric: str,
+    a: Sequence[float],
+    b: Sequence[float],
+    blocks: tuple[Float64, Float64] | None = None,
+    rounding: float = 0.0,
+) -> Shift | None:
+    """None where a side has no value above 0. ``blocks``: of the only sessions, where there is one a side.
+
+    ``rounding``: by what share the values may be wrong, all of a side's in the same direction. The interval is wider by that.
+    """
+    if a and b and len({*a, *b}) == 1 and not rounding:
         return Shift(metric, a[0], b[0], 0.0, 0.0, 0.0, 0.0, len(a), len(b), "sessions")
     if not a or not b or min(*a, *b) <= 0:
         return None  # of nothing no ratio can be told
     log_a, log_b = np.log(a), np.log(b)
     difference = float(log_b.mean() - log_a.mean())
     error, freedom, spread, basis = _error(log_a, log_b, blocks)
-    half = quantile(0.5 + CONFIDENCE / 2, freedom) * error if error else 0.0
+    half = (quantile(0.5 + CONFIDENCE / 2, freedom) * error if error else 0.0) + 2 * math.log1p(rounding)
     return Shift(
         metric,
         a=math.exp(log_a.mean()),

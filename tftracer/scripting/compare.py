@@ -10,11 +10,13 @@ from typing import Protocol
 import numpy as np
 
 from tftracer.comparison.comparison import Comparison, compare
-from tftracer.comparison.measured import Measured, Steps, block_values, step_values, usual_steps
+from tftracer.comparison.measured import WARM_UP, Measured, Steps, block_values, step_values, usual_steps
 from tftracer.contract.session import Run
 from tftracer.contract.session import Session as Facts
 from tftracer.errors import UnknownError
 from tftracer.export.tables.table import Table
+from tftracer.session.step_history import RECENT
+from tftracer.session.step_sketch import ERROR, SketchedSteps
 from tftracer.trace.analyses.ops import By
 
 
@@ -35,6 +37,8 @@ class Session(Protocol):
     def transfers(self, trace: int | None = None) -> Table: ...
 
     def table(self, name: str, trace: int | None = None) -> Table: ...
+
+    def sketched_steps(self, run: int | str) -> tuple[SketchedSteps, int]: ...
 
     def forget_traces(self) -> None: ...
 
@@ -80,12 +84,14 @@ def measure(session: Session, run: str, by: By = "name") -> Measured:
     single = table["count"] == 1
     steps = Steps(table["step"], table["start_at"].astype(np.int64), table["mean_ns"]).only(single)
     usual = usual_steps(steps, steps.number[table["traced"][single]])
+    sketched = _sketched_values(session, run)
     traces = [_measure_trace(session, trace, by) for trace in _traces(session, run)]
     facts = session.facts
     return Measured(
         name=session.name,
         steps=len(usual.number),
-        values={**step_values(usual), **_trace_values(traces)},
+        values={**step_values(usual), **sketched, **_trace_values(traces)},
+        rounding=dict.fromkeys(sketched, ERROR),
         blocks=block_values(usual),
         ops=_medians([trace.ops for trace in traces]),
         op_types=_medians([trace.op_types for trace in traces]),
@@ -93,6 +99,15 @@ def measure(session: Session, run: str, by: By = "name") -> Measured:
         traces=len(traces),
         facts={"host": facts["host"], "TensorFlow": facts["tensorflow"], "GPUs": _text(facts["gpus"])},
     )
+
+
+def _sketched_values(session: Session, run: str) -> dict[str, float]:
+    """p99 of all steps, where the session has more than it keeps one by one, and sketches of all of them."""
+    sketched, last = session.sketched_steps(run)
+    if last <= RECENT or sketched.first_step > 1:
+        return {}
+    p99 = sketched.after(WARM_UP * last).percentile(0.99)
+    return {} if p99 is None else {"p99": p99 * 1e9}
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from tftracer.scripting.job import Job, Place, places
 from tftracer.scripting.trace import SessionTrace
 from tftracer.session.launcher import process_title
 from tftracer.session.saved import SavedSession, open_session
+from tftracer.session.step_sketch import SketchedSteps
 from tftracer.trace.analyses.ops import By
 
 if TYPE_CHECKING:
@@ -154,6 +155,11 @@ class Session:
     def run_messages(self) -> list[Run]:
         """The runs as GET /api/session answers them."""
         return self.source.runs()
+
+    def sketched_steps(self, run: int | str) -> tuple[SketchedSteps, int]:
+        """(Percentiles of all of a run's untraced steps, right to 1%; the number of its last step.)"""
+        history = self.source.history(self._run(run)["id"])
+        return history.sketched, history.last_step
 
     def trace_ids(self) -> list[int]:
         """The numbers of all traces."""

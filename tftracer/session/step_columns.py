@@ -13,6 +13,7 @@ from tftracer.contract.basics import Column
 from tftracer.contract.session import StepTimes
 from tftracer.errors import FormatError
 from tftracer.session.step_history import COLUMNS, Doubles, History
+from tftracer.session.step_sketch import Sketch, SketchedSteps
 from tftracer.storage.reader import unpack_map
 from tftracer.storage.tftrace import HISTORY, Record
 
@@ -21,6 +22,7 @@ log = logging.getLogger("tftracer")
 #: Beyond these no step number, no time and no history is real.
 _MAX_STEP = float(1 << 53)
 _MAX_ENTRIES = 10_000_000
+_MAX_COUNT = float(1 << 36)
 
 
 def steps_payload(starts: Doubles, durations: Doubles, traced: Sequence[int]) -> bytes:
@@ -30,7 +32,20 @@ def steps_payload(starts: Doubles, durations: Doubles, traced: Sequence[int]) ->
 
 def history_payload(history: History) -> bytes:
     columns = dict(zip(COLUMNS, history.entries().T))
-    return _packed(**columns, traced=np.array(history.traced, float))
+    return _packed(**columns, traced=np.array(history.traced, float), **_sketch_columns(history.sketched))
+
+
+def _sketch_columns(sketched: SketchedSteps) -> dict[str, Doubles]:
+    """A row for each counter: the number of its sketch, its bucket, its count."""
+    counters = [each.counters() for each in sketched.sketches]
+    numbers = np.repeat(np.arange(len(counters)), [len(buckets) for buckets, _ in counters])
+    buckets, counts = (np.concatenate([each[i] for each in counters]) if counters else np.zeros(0) for i in (0, 1))
+    return {
+        "sketch_steps": np.array([sketched.first_step, sketched.length], float),
+        "sketch_number": numbers.astype(float),
+        "sketch_bucket": buckets.astype(float),
+        "sketch_count": counts.astype(float),
+    }
 
 
 def _packed(**columns: Doubles) -> bytes:
@@ -73,15 +88,28 @@ def _add_history(history: History, columns: dict[str, Doubles]) -> None:
     rows[:, 1] = np.clip(np.floor(rows[:, 1]), 1, 1 << 31)
     history.add_entries(rows)
     history.traced.extend(np.clip(columns.get("traced", np.zeros(0))[-1000:], 0, _MAX_STEP).astype(np.int64).tolist())
+    history.sketched = _read_sketched(columns)
+
+
+def _read_sketched(columns: dict[str, Doubles]) -> SketchedSteps:
+    """Of none that an older version wrote. Numbers are believed as far as memory goes."""
+    steps = columns.get("sketch_steps", np.zeros(0))
+    if len(steps) != 2:
+        return SketchedSteps()
+    first, length = np.clip(steps, 1, _MAX_STEP).astype(np.int64).tolist()
+    rows = np.clip(_rows(columns, ("sketch_number", "sketch_bucket", "sketch_count")), 0, _MAX_COUNT).astype(np.int64)
+    rows = rows[rows[:, 0] < SketchedSteps.MOST]
+    sketches = [Sketch.of_counters(*rows[rows[:, 0] == number, 1:].T) for number in range(int(rows[:, 0].max(initial=-1)) + 1)]
+    return SketchedSteps(first, length, sketches)
 
 
 def _add_steps(history: History, first: Any, columns: dict[str, Doubles]) -> None:
     first = first if isinstance(first, int) and 0 < first < _MAX_STEP else 1
     rows = _rows(columns, ("start_at", "duration_s"))
     repeated = min(max(0, history.last_step + 1 - first), len(rows))  # a rewrite of the file may have taken them in already
-    history.add(first + repeated, rows[repeated:, 0], rows[repeated:, 1])
-    traced = first + np.clip(columns.get("traced", np.zeros(0))[-1000:], 0, _MAX_STEP).astype(np.int64)
-    history.traced.extend(traced[traced >= first + repeated].tolist())
+    traced = np.unique(np.clip(columns.get("traced", np.zeros(0)), 0, _MAX_STEP).astype(np.int64)) - repeated
+    traced = traced[(traced >= 0) & (traced < len(rows) - repeated)]
+    history.add(first + repeated, rows[repeated:, 0], rows[repeated:, 1], traced.tolist())
 
 
 def step_times(run_id: int, history: History) -> StepTimes:

@@ -1,15 +1,18 @@
-"""A run's step times in bounded memory: recent steps one by one, older ones aggregated; and percentiles from a sketch.
+"""A run's step times in bounded memory: recent steps one by one, older ones aggregated, and percentiles of all of them.
 
 Steps come in blocks of NumPy columns, for a loop may take 10,000 steps a second. Not thread-safe: the owner locks.
 """
 
 from __future__ import annotations
 
-import math
 from collections import deque
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+
+from tftracer.session.step_sketch import SketchedSteps
+from tftracer.trace.arrays.types import Bool
 
 Doubles = npt.NDArray[np.float64]
 
@@ -41,11 +44,23 @@ class History:
     def __init__(self) -> None:
         self._levels: list[Doubles] = [_NONE]  # an array is replaced, never changed: copies share them
         self.traced: deque[int] = deque(maxlen=1000)  # numbers of the steps that were traced
+        self.sketched = SketchedSteps()
 
-    def add(self, first_step: int, starts: Doubles, durations: Doubles) -> None:
-        """Steps in a row, from number ``first_step``."""
+    def add(self, first_step: int, starts: Doubles, durations: Doubles, traced: Sequence[int] = ()) -> None:
+        """Steps in a row, from number ``first_step``; ``traced`` are positions among them, in order."""
+        self.sketched.add(first_step, durations, self._traced_or_after(first_step, len(durations), traced))
+        self.traced.extend(first_step + position for position in traced)
         numbers = np.arange(first_step, first_step + len(starts), dtype=np.float64)
         self._extend(0, np.stack([numbers, np.ones(len(starts)), starts, durations, durations, durations], axis=1))
+
+    def _traced_or_after(self, first_step: int, steps: int, traced: Sequence[int]) -> Bool:
+        """[steps]"""
+        after_last = bool(self.traced) and self.traced[-1] == first_step - 1
+        chosen = np.zeros(steps + 1, bool)
+        chosen[0] = after_last
+        for distance in (0, 1):
+            chosen[np.asarray(traced, int) + distance] = True
+        return chosen[:steps]
 
     def add_entries(self, rows: Doubles) -> None:
         """Entries of a history read back, each to the level of its size."""
@@ -65,7 +80,7 @@ class History:
 
     def copy(self) -> History:
         other = History()
-        other._levels, other.traced = list(self._levels), self.traced.copy()
+        other._levels, other.traced, other.sketched = list(self._levels), self.traced.copy(), self.sketched.copy()
         return other
 
     @property
@@ -79,42 +94,3 @@ class History:
 
     def __len__(self) -> int:
         return sum(map(len, self._levels))
-
-
-class Sketch:
-    """Percentiles of any number of durations, each right to 1%: counters for buckets of equal ratio, from 1 ns to 10^6 s."""
-
-    _RATIO = math.log(1.02)
-    _FLOOR_S = 1e-9
-    _BUCKETS = 1800
-
-    def __init__(self) -> None:
-        self._counts = np.zeros(self._BUCKETS, np.int64)
-        self.count = 0
-        self.total_s = 0.0
-        self.min_s = math.inf
-        self.max_s = 0.0
-
-    def add(self, durations: Doubles) -> None:
-        if not len(durations):
-            return
-        durations = np.maximum(durations, self._FLOOR_S)
-        buckets = np.minimum(np.log(durations / self._FLOOR_S) / self._RATIO, self._BUCKETS - 1).astype(np.int64)
-        self._counts += np.bincount(buckets, minlength=self._BUCKETS)
-        self.count += len(durations)
-        self.total_s += float(durations.sum())
-        self.min_s = min(self.min_s, float(durations.min()))
-        self.max_s = max(self.max_s, float(durations.max()))
-
-    def percentile(self, share: float) -> float | None:
-        """The duration below which ``share`` (0 to 1) of all lie."""
-        if not self.count:
-            return None
-        rank = math.floor(share * (self.count - 1))
-        bucket = int(np.searchsorted(np.cumsum(self._counts), rank, side="right"))
-        middle = self._FLOOR_S * math.exp((bucket + 0.5) * self._RATIO)
-        return min(max(middle, self.min_s), self.max_s)
-
-    @property
-    def mean_s(self) -> float | None:
-        return self.total_s / self.count if self.count else None

@@ -11,7 +11,8 @@ import numpy as np
 from tftracer.contract.session import RunStatistics
 from tftracer.session.model import RECENT_STEPS
 from tftracer.session.recorded_steps import RunHandle
-from tftracer.session.step_history import Doubles, History, Sketch
+from tftracer.session.step_history import Doubles, History
+from tftracer.session.step_sketch import Sketch
 from tftracer.session.unwritten_steps import UnwrittenSteps
 
 #: Medians that are not kept for the whole job are those of the last so many.
@@ -48,8 +49,7 @@ class StepStatistics:
         self._gaps.extend(outside[~np.isnan(outside)][-MAX_GAPS:].tolist())
         if self._untraced.count:
             self._overheads.extend((durations[traced] - (self.median_s or 0.0)).tolist())
-        self.history.add(first, starts, durations)
-        self.history.traced.extend(first + position for position in traced)
+        self.history.add(first, starts, durations, traced)
         if self._first_run_at is None:
             self._first_run_at = float(starts[0])
         self._last_run_at, self._last_s = float(starts[-1]), float(durations[-1])

@@ -11,6 +11,7 @@ from tftracer.contract.session import Run, Session, TraceRecord
 from tftracer.contract.stalls import GapProfile, StallList
 from tftracer.session.slow import summary as slow_summary
 from tftracer.session.source import SessionSource
+from tftracer.session.step_sketch import ERROR
 from tftracer.trace import summary as trace_summary
 from tftracer.trace.answers import Answers
 from tftracer.trace.summary import WIDTH, shortened, table
@@ -86,7 +87,10 @@ def _runs(runs: list[dict[str, Any]]) -> str:
         times = [_seconds(run[name]) for name in ("p50_s", "p99_s", "max_s")]
         steps = f"{run['steps']:,}" if run["steps"] else _UNKNOWN
         rows.append([shortened(run["title"], WIDTH - 50), steps, *times, f"{len(run['traces']):,}"])
-    return table(rows) if runs else "No run was recorded."
+    if not runs:
+        return "No run was recorded."
+    known = any(run["p99_s"] for run in runs)
+    return table(rows) + (f"\nPercentiles are of all untraced steps, right to {ERROR:.0%}." if known else "")
 
 
 def _traces(run: dict[str, Any]) -> str:

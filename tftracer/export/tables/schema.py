@@ -67,7 +67,7 @@ RUNS = (
     _maybe("steps", "int", "how often it ran"),
     Field("traces", "int", "how many of its steps have a trace"),
     *(
-        _maybe(f"{name}_ns", "int", f"{about} step time, without traced steps")
+        _maybe(f"{name}_ns", "int", f"{about} step time, without traced steps{', right to 1%' if name[0] == 'p' else ''}")
         for name, about in (
             ("mean", "mean"),
             ("p50", "median"),
