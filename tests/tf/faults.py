@@ -10,7 +10,6 @@ browser looks on: the functions are those of the web server and of the job's pag
 from __future__ import annotations
 
 import contextlib
-import gc
 import importlib
 import inspect
 import pkgutil
@@ -39,6 +38,8 @@ STEPS = 30
 #: Before this step the steps so far are counted; before that one the training stalls, and is watched.
 COUNTED, STALLED = 25, 27
 PAGES: list[socket.socket] = []  # that look on
+#: Called after the training, before its recorder ends.
+After = Callable[[Recorder], Any]
 
 
 class Fault(Exception):
@@ -62,7 +63,7 @@ def train(hooks: list[Any], between: Callable[[int], None] = lambda step: None) 
     return losses
 
 
-def traced_run(folder: str, during: Callable[[], Any] = lambda: None, after: Callable[[], Any] = lambda: None) -> list[float]:
+def traced_run(folder: str, during: Callable[[], Any] = lambda: None, after: After = lambda recorder: None) -> list[float]:
     """A run with a request, global tracing, and a step that asks for its own trace; keeps one trace, so that others make way."""
     recorder = Recorder(keep_traces=1, spool_dir=folder, slow_factor=3.0)
     try:
@@ -78,7 +79,7 @@ def traced_run(folder: str, during: Callable[[], Any] = lambda: None, after: Cal
             threading.Thread(target=end, daemon=True).start()
 
 
-def train_under(hook: Any, recorder: Recorder, after: Callable[[], Any]) -> list[float]:
+def train_under(hook: Any, recorder: Recorder, after: After) -> list[float]:
     """The losses of a training with the hook, two steps of which are traced as all are, and one of which comes late."""
 
     def between(step: int) -> None:
@@ -88,11 +89,11 @@ def train_under(hook: Any, recorder: Recorder, after: Callable[[], Any]) -> list
 
     losses = train([hook], between)
     recorder.queue.arrived.set()
-    after()
+    after(recorder)
     return losses
 
 
-def seen_run(folder: str, during: Callable[[], Any] = lambda: None, after: Callable[[], Any] = lambda: None) -> list[float]:
+def seen_run(folder: str, during: Callable[[], Any] = lambda: None, after: After = lambda recorder: None) -> list[float]:
     """The same with a page that looks on."""
     server = TracingServer(server_port=0, spool_dir=folder, keep_traces=1, start_web_server_on_start=False)
     recorder = server.recorder
@@ -172,9 +173,7 @@ def reached(page: bool = False) -> list[tuple[Any, str]]:
         if event == "call" and frame.f_code in by_code and ours(frame):
             seen.add(frame.f_code)
 
-    def flush() -> None:
-        alive = [each for each in gc.get_objects() if isinstance(each, Recorder)]
-        recorder = next(each for each in alive if not (each.queue.off or each.closed))
+    def flush(recorder: Recorder) -> None:
         flushed.set() if recorder.flush() else None
 
     threading.setprofile(watch)
@@ -242,11 +241,25 @@ def losses_with(owner: Any, name: str, mode: str, page: bool = False) -> tuple[l
     event: list[threading.Event] = []
     try:
         run = seen_run if page else traced_run
-        losses = run(folder, lambda: event.append(context.__enter__()), lambda: event[0].wait(3))
+        losses = run(folder, lambda: event.append(context.__enter__()), lambda recorder: finish(recorder, event[0]))
     finally:
         context.__exit__(None, None, None)
         shutil.rmtree(folder, ignore_errors=True)  # what was broken may write there still
     return losses, event[0].is_set()
+
+
+def finish(recorder: Recorder, called: threading.Event) -> None:
+    """Waits until the broken function was called, or all that there is to do is done; 3 s where that is what is broken."""
+    flushed = threading.Event()
+
+    def flush() -> None:
+        with contextlib.suppress(Exception):
+            recorder.flush(3.0)
+        flushed.set()
+
+    threading.Thread(target=flush, daemon=True).start()
+    while not (called.wait(0.02) or flushed.is_set()):
+        pass
 
 
 def main() -> None:

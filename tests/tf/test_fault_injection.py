@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import zlib
 from pathlib import Path
 from typing import Any
 
 import faults
 import pytest
+import tensorflow as tf
 
 from tftracer.capture.hook import make_hook
 from tftracer.capture.step_queue import StepQueue
@@ -20,6 +22,10 @@ pytestmark = [
 ]
 
 
+#: Whether this is the older of the two versions that all tests run on.
+IS_OLDER = tuple(int(part) for part in tf.__version__.split(".")[:2]) <= (2, 15)
+
+
 @pytest.fixture(scope="module")
 def reached() -> list[tuple[Any, str]]:
     functions = sorted(faults.reached(), key=lambda pair: (pair[0].__name__, pair[1]))
@@ -30,10 +36,18 @@ def reached() -> list[tuple[Any, str]]:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("mode", "every"), [("raise", 2), ("garbage", 3), ("hang", 12)])
 def test_no_fault_reaches_the_loop(mode: str, every: int, reached: list[tuple[Any, str]]) -> None:
+    """One of so many functions fails: half of those on TensorFlow 2.15, the others on 2.21, for the tracer's code is the same."""
     expected = faults.train([])
-    for owner, name in reached[::every]:
+    chosen = [(owner, name) for owner, name in reached if number_of(owner, name) % (2 * every) == every * IS_OLDER]
+    assert len(chosen) > 5
+    for owner, name in chosen:
         losses, _ = faults.losses_with(owner, name, mode)
         assert losses == expected, f"{mode} in {owner.__name__}.{name}"
+
+
+def number_of(owner: Any, name: str) -> int:
+    """The same wherever it runs, and whichever other functions were reached."""
+    return zlib.crc32(f"{owner.__name__}.{name}".encode())
 
 
 def test_it_says_once_what_broke(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
