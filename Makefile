@@ -66,10 +66,23 @@ demo: .venv/.made  ## train a small real model under tracing, print the page's U
 	TF_CPP_MIN_LOG_LEVEL=2 .venv/bin/python examples/monitored_session.py --steps 0 --port $(or $(PORT),9999)
 
 # --------------------------------------------------------------------------------------------------------------- checks
-SUITES ?= test-unit test-frontend test-tf215 test-tf221 test-e2e
-test:  ## everything but Horovod; all suites run, and those that failed are named at the end
-	@failed=""; for suite in $(SUITES); do $(MAKE) --no-print-directory $$suite || failed="$$failed $$suite"; done; \
-	  if [ -n "$$failed" ]; then echo "FAILED:$$failed"; exit 1; fi
+# The longest come first, so that both lanes end at about the same time. The environments are made before, one by one: two
+# that are installed at once would write the package's metadata over each other.
+SUITES ?= test-tf221 test-e2e test-tf215 test-unit test-frontend
+NEEDED ?= envs frontend/node_modules/.made chromium
+LANES ?= 2
+test:  ## everything but Horovod, LANES=2 suites at a time; all suites run, and those that failed are named at the end
+	@$(MAKE) --no-print-directory -k $(NEEDED) || true
+	@logs=$$(mktemp -d) && trap 'rm -rf $$logs' EXIT; \
+	  $(MAKE) --no-print-directory -k -j $(LANES) LOGS=$$logs $(SUITES:%=logged-%) || touch $$logs/make.failed; \
+	  failed=$$(cd $$logs && ls | sed -n 's/\.failed$$//p' | xargs); \
+	  if [ -n "$$failed" ]; then echo "FAILED: $$failed"; exit 1; fi
+
+# One suite, whose output is printed in one piece when it has ended.
+logged-%:
+	@echo "$*: started"; begun=$$SECONDS; \
+	  $(MAKE) --no-print-directory $* >$(LOGS)/$*.log 2>&1 || touch $(LOGS)/$*.failed; \
+	  echo "$*: ended after $$((SECONDS - begun)) s"; cat $(LOGS)/$*.log
 
 PYTEST := -m pytest -p no:cacheprovider --timeout 600
 

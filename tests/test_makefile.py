@@ -1,24 +1,73 @@
-"""``make test`` runs every suite, whatever becomes of the first ones."""
+"""``make test`` runs every suite, two at a time, whatever becomes of the others."""
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 from pathlib import Path
 
+from job_page import wait_for
+
 ROOT = Path(__file__).parents[1]
+#: Suites that meet: each goes on when the other one has come as far.
+MEETING = """
+one:
+	@echo one begins; echo >$(FOLDER)/to-two; cat $(FOLDER)/to-one; echo one ends
+two:
+	@echo two begins; cat $(FOLDER)/to-two; echo >$(FOLDER)/to-one; echo two ends
+"""
+#: Suites that say that they have begun, and never end.
+ENDLESS = """
+endless-%:
+	@echo $$$$ >$(FOLDER)/begun; exec tail -f /dev/null
+"""
 
 
-def make_test(suites: str) -> subprocess.CompletedProcess[str]:
-    command = ["make", "--no-print-directory", "test", f"SUITES={suites}"]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+def start_make_test(suites: str, folder: Path, own_suites: str = "") -> subprocess.Popen[str]:
+    """It may itself be run by make, which tells its children much in the environment."""
+    own = folder / "own.mk"
+    own.write_text(own_suites)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    command = ["make", "--no-print-directory", "test", f"SUITES={suites}", "NEEDED=help", f"FOLDER={folder}", "LANES=2"]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        command, cwd=ROOT, env={**environment, "MAKEFILES": str(own)}, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    )
 
 
-def test_a_suite_that_fails_does_not_keep_the_others_from_running() -> None:
-    done = make_test("no-such-suite help neither-this-one")
-    assert done.returncode != 0
-    assert "test-unit" in done.stdout  # from `make help`, which ran
-    assert "FAILED: no-such-suite neither-this-one" in done.stdout
+def pipes(folder: Path, *names: str) -> None:
+    for name in names:
+        os.mkfifo(folder / name)
 
 
-def test_suites_that_pass_pass() -> None:
-    assert make_test("help").returncode == 0
+def test_a_suite_that_fails_does_not_keep_the_others_from_running(tmp_path: Path) -> None:
+    process = start_make_test("no-such-suite passing neither-this-one", tmp_path, "passing:\n\t@echo it passed\n")
+    output, _ = process.communicate()
+    assert process.returncode != 0
+    assert "it passed\n" in output and "No rule to make target 'no-such-suite'" in output
+    assert output.endswith("FAILED: neither-this-one no-such-suite\n")
+
+
+def test_two_run_at_a_time_and_each_is_printed_in_one_piece(tmp_path: Path) -> None:
+    pipes(tmp_path, "to-one", "to-two")
+    process = start_make_test("one two", tmp_path, MEETING)
+    output, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert "FAILED" not in output
+    lines = output.splitlines()
+    for name in ("one", "two"):
+        begins = lines.index(f"{name} begins")
+        assert [line for line in lines[begins + 1 : begins + 3] if line] == [f"{name} ends"]
+
+
+def test_an_interrupt_ends_them_all(tmp_path: Path) -> None:
+    pipes(tmp_path, "begun")
+    process = start_make_test("endless-1 endless-2", tmp_path, ENDLESS)
+    started = []
+    while len(started) < 2:
+        started += [int(line) for line in (tmp_path / "begun").read_text().split()]
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does at Ctrl-C
+    process.communicate()
+    assert process.returncode != 0
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in started), "the suites' end")
