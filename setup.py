@@ -26,7 +26,7 @@ setup(
         "zstandard>=0.19",
     ],
     # Never pyarrow: its newest refuses the NumPy that TensorFlow 2.15 needs. DuckDB writes Parquet from NumPy itself.
-    extras_require={"tables": ["duckdb>=1.0"]},
+    extras_require={"tables": ["duckdb>=1.0"], "fleet": ["duckdb>=1.0", "distributed>=2023.5"]},
     entry_points={"console_scripts": ["tftracer = tftracer.cli:main"]},
     classifiers=[
         "Intended Audience :: Developers",

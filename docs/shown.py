@@ -5,7 +5,8 @@
 ``.. command::``  runs a command line, and shows it with its output. ``:exit: 4`` is the exit code that it must have.
 ``.. columns::``  the columns of a table of tftracer/export/tables/schema.py.
 
-They run in a folder of their own, in which ``training.tftrace`` and the other files of SAMPLES lie.
+They run in a folder of their own, in which ``training.tftrace`` and the other files of SAMPLES lie, and ``traces``, what
+``tftracer export`` writes of a job of six ranks.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+from made_fleet import make_fleet  # noqa: E402
+
 SAMPLES = {
     "training.tftrace": "tests/data/versions/2-saved.tftrace",
     "ps_worker.pb": "tests/data/ps_worker0_tf2.21_cpu.pb",
@@ -51,6 +55,7 @@ class Example(SphinxDirective):
                 target = Path(Example.folder) / name
                 target.parent.mkdir(exist_ok=True)
                 shutil.copy(ROOT / path, target)
+            make_fleet(Path(Example.folder) / "traces", "nightly-42", ranks=6, steps=4)
         return Example.folder
 
     def shown(self, code: str, language: str, output: str) -> list[nodes.Node]:

@@ -28,6 +28,7 @@ LAYERS = [
     ["web"],
     ["job"],
     ["scripting"],
+    ["fleet"],
     [
         "server",
         "timeline",
@@ -36,6 +37,7 @@ LAYERS = [
         "run_command",
         "compare_command",
         "export_command",
+        "fleet_command",
         "query_command",
         "run_process",
         "run_sessions",

@@ -34,6 +34,11 @@ def test_the_extra_for_tables_is_duckdb_alone() -> None:
     assert extras == ["duckdb"]
 
 
+def test_the_extra_for_fleets_is_duckdb_and_dask_without_its_dataframes() -> None:
+    setup = (ROOT / "setup.py").read_text(encoding="utf-8")
+    assert re.findall(r'"fleet": \[(.*?)\]', setup) == ['"duckdb>=1.0", "distributed>=2023.5"']
+
+
 def test_importing_it_imports_neither_tensorflow_nor_tornado() -> None:
     loaded = in_a_new_interpreter(
         "import sys, tftracer; print([m for m in ('tensorflow', 'tornado', 'numpy', 'google.protobuf') if m in sys.modules])"

@@ -100,10 +100,10 @@ def _older(folder: Folder, manifest: str, session: Session, where: str) -> list[
     if other and other != session.facts["id"]:
         raise StorageError(f"{where} is there already and holds another session. Choose another name: --job NAME.")
     folder.remove(manifest)
-    return [path for path in paths if _is_part(path, where)]
+    return [path for path in paths if is_part(path, where)]
 
 
-def _is_part(path: str, where: str) -> bool:
+def is_part(path: str, where: str) -> bool:
     """A manifest is a file like any other: nothing outside the partition is removed because it says so."""
     table, _, rest = path.partition("/")
     return table in TABLES and re.fullmatch(rf"{re.escape(where)}/part-\d+\.parquet", rest) is not None

@@ -1,0 +1,105 @@
+"""Merges what was found out of parts of a fleet into its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tftracer.export import parquet
+from tftracer.fleet.partial import GROWTH, Partial
+from tftracer.trace.analyses.compare import FLOOR_NS, FLOOR_SHARE
+
+#: Question -> SQL over the merged tables.
+QUESTIONS = {
+    # A rank's own time of a step is its length without the communication that nothing else hides: what the others wait for.
+    "ranks": """WITH usual AS (SELECT job, run, step, median(own_ns) AS usual_ns FROM traced GROUP BY ALL HAVING count(*) > 1),
+        own AS (SELECT job, rank, count(*) AS traced_steps, median(own_ns / usual_ns) AS ratio, avg(own_ns) AS own_ns
+            FROM traced JOIN usual USING (job, run, step) WHERE usual_ns > 0 GROUP BY ALL),
+        plain AS (SELECT job, rank, sum(steps) AS steps, sum(total_ns) / sum(steps) AS step_ns
+            FROM steps SEMI JOIN traced USING (job, run)
+            GROUP BY ALL)
+        SELECT job, rank, ratio, own_ns, traced_steps, step_ns FROM own LEFT JOIN plain USING (job, rank)
+        ORDER BY ratio DESC, job, rank LIMIT {most}""",
+    "collectives": """WITH met AS (SELECT job, run, step, name, sum(ranks) AS ranks, max(last_ns) - min(first_ns) AS spread_ns,
+            arg_max(last_rank, last_ns) AS last_rank FROM collectives GROUP BY ALL HAVING sum(ranks) > 1),
+        late AS (SELECT job, name, count(*) AS times, avg(spread_ns) AS spread_ns, mode(last_rank) AS last_rank
+            FROM met GROUP BY ALL)
+        SELECT late.job, late.name, late.spread_ns, late.last_rank,
+            count(*) FILTER (met.last_rank = late.last_rank) AS times_last, any_value(late.times) AS times
+        FROM late JOIN met USING (job, name) GROUP BY ALL ORDER BY spread_ns DESC, job, name LIMIT {most}""",
+    # Steps that some rank traced, in two halves: a layer's mean time of a rank and step in the first and in the second.
+    "layers": """WITH halves AS (SELECT job, run, step, ntile(2) OVER (PARTITION BY job, run ORDER BY step) AS half
+            FROM (SELECT DISTINCT job, run, step FROM layers)),
+        of_rank AS (SELECT job, layer, half, sum(total_ns) / sum(ranks) AS ns FROM layers JOIN halves USING (job, run, step)
+            WHERE layer <> '' GROUP BY ALL),
+        paired AS (SELECT a.job, a.layer, a.ns AS first_ns, b.ns AS second_ns FROM of_rank a JOIN of_rank b USING (job, layer)
+            WHERE a.half = 1 AND b.half = 2)
+        SELECT job, layer, first_ns, second_ns, second_ns - first_ns AS growth_ns FROM paired
+        WHERE second_ns - first_ns > greatest({floor}, {share} * second_ns) ORDER BY growth_ns DESC, job, layer LIMIT {most}""",
+    "clocks": """SELECT job, sum(ranks)::BIGINT AS ranks, sum(known)::BIGINT AS known, max(error_ns) AS error_ns
+        FROM clocks GROUP BY job ORDER BY job""",
+}
+PERCENTILES = (0.5, 0.99)
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Rows of each question, as dicts, the worst first. Times in ns."""
+
+    ranks: list[dict[str, Any]]  # the slowest, by the median ratio of their own time to that of the median rank
+    ops: list[dict[str, Any]]
+    collectives: list[dict[str, Any]]
+    layers: list[dict[str, Any]]
+    clocks: list[dict[str, Any]]  # of each job, how well its ranks' clocks agree
+    partitions: int
+    jobs: int
+    left_out: list[str]
+
+
+def merged(partials: Iterable[Partial], partitions: int, left_out: Sequence[str], most: int = 10) -> Fleet:
+    """``most``: rows of each answer."""
+    connection = parquet.connect()
+    try:
+        for number, part in enumerate(partials):
+            for name, columns in part.items():
+                registered: Any = columns
+                connection.register("part", registered)
+                connection.execute(f"CREATE TABLE {name} AS FROM part" if not number else f"INSERT INTO {name} FROM part")
+                connection.unregister("part")
+        asked = {name: sql.format(most=most, floor=FLOOR_NS, share=FLOOR_SHARE) for name, sql in QUESTIONS.items()}
+        answers = {name: _rows(connection, sql) for name, sql in asked.items()}
+        ops = _ops(connection, most)
+    finally:
+        connection.close()
+    return Fleet(ops=ops, partitions=partitions, jobs=len(answers["clocks"]), left_out=list(left_out), **answers)
+
+
+def _rows(connection: Any, sql: str) -> list[dict[str, Any]]:
+    cursor = connection.execute(sql)
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row)) for row in cursor.fetchall()]
+
+
+def _ops(connection: Any, most: int) -> list[dict[str, Any]]:
+    totals = _rows(
+        connection,
+        f"""SELECT op, sum(executions)::BIGINT AS executions, sum(total_ns) AS total_ns, max(longest_ns) AS longest_ns
+        FROM ops GROUP BY op ORDER BY total_ns DESC, op LIMIT {most}""",
+    )
+    for row in totals:
+        sketch = connection.execute(
+            "SELECT bucket, sum(executions)::BIGINT AS executions FROM ops WHERE op = ? GROUP BY bucket ORDER BY bucket",
+            [row["op"]],
+        ).fetchnumpy()
+        for share in PERCENTILES:
+            row[f"p{share * 100:.0f}_ns"] = min(percentile(sketch["bucket"], sketch["executions"], share), row["longest_ns"])
+    return totals
+
+
+def percentile(buckets: Any, counts: Any, share: float) -> float:
+    """Of a sketch: the middle of the bucket in which the share is reached. ``buckets``: in order."""
+    reached = np.searchsorted(np.cumsum(counts), share * counts.sum())
+    return float(GROWTH ** (buckets[min(int(reached), len(buckets) - 1)] + 0.5))

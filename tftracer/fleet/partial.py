@@ -1,0 +1,81 @@
+"""What is found out of some partitions alone, small enough to be sent: sums, extremes, and sketches of durations.
+
+Each of these tables can be merged with those of other partitions without loss. Durations are counted in buckets that grow by
+``GROWTH``, from which percentiles come out within 1%.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tftracer.errors import StorageError
+from tftracer.export import parquet
+from tftracer.export.tables.table import Array
+from tftracer.fleet.partitions import Partition
+from tftracer.job.collectives import NO_COLLECTIVE
+
+#: Of one bucket's lower bound to the next one's.
+GROWTH = 1.02
+_TABLES = ("session", "runs", "steps", "traces", "slices")
+#: The scopes above a node, at most two of them: ``model/dense_1`` of ``model/dense_1/MatMul`` and of all below it.
+_LAYER = "array_to_string(string_split(name, '/')[:least(2, len(string_split(name, '/')) - 1)], '/')"
+_TRACE = "FROM slices s JOIN named t USING (job, rank, trace_id)"
+
+#: Table -> what it holds; ``named``: the traces with the titles of their runs, which are the same on all ranks.
+QUERIES = {
+    "clocks": """SELECT job, count(*) AS ranks, count(clock_error_ns) AS known, max(clock_error_ns) AS error_ns
+        FROM session GROUP BY job""",
+    "traced": """SELECT job, run, step, rank, max(length_ns) AS length_ns, max(length_ns - exposed_communication_ns) AS own_ns
+        FROM named WHERE step IS NOT NULL AND length_ns IS NOT NULL AND exposed_communication_ns IS NOT NULL GROUP BY ALL""",
+    "steps": """SELECT s.job, r.title AS run, s.rank, sum(s.count)::BIGINT AS steps, sum(s.count * s.mean_ns)::DOUBLE AS total_ns
+        FROM steps s JOIN runs r USING (job, rank, run_id) WHERE NOT s.traced GROUP BY ALL""",
+    "ops": f"""SELECT op, floor(ln(greatest(dur_ns, 1)) / ln({GROWTH}))::INTEGER AS bucket, count(*) AS executions,
+        sum(dur_ns)::DOUBLE AS total_ns, max(dur_ns) AS longest_ns
+        FROM slices WHERE counted AND dur_ns IS NOT NULL AND op <> '' GROUP BY ALL""",
+    "collectives": f"""WITH arrivals AS (SELECT s.job, t.run, s.step, s.name, s.rank,
+            min(epoch_ns(t.origin_at) + s.start_ns) AS arrived_ns {_TRACE}
+            WHERE s.kind = 'communication' AND s.counted AND s.start_ns IS NOT NULL AND t.origin_at IS NOT NULL
+            AND s.step IS NOT NULL AND NOT regexp_full_match(s.op, {parquet.quoted(NO_COLLECTIVE.pattern)}) GROUP BY ALL)
+        SELECT job, run, step, name, count(*) AS ranks, min(arrived_ns) AS first_ns, max(arrived_ns) AS last_ns,
+            arg_max(rank, arrived_ns) AS last_rank
+        FROM arrivals GROUP BY ALL""",
+    "layers": f"""SELECT s.job, t.run, s.step, {_LAYER.replace("name", "s.name")} AS layer, sum(s.dur_ns)::DOUBLE AS total_ns,
+        count(DISTINCT s.rank) AS ranks {_TRACE}
+        WHERE s.counted AND s.dur_ns IS NOT NULL AND s.step IS NOT NULL AND s.kind <> 'communication' GROUP BY ALL""",
+}
+
+Columns = dict[str, Array]
+Partial = dict[str, Columns]
+
+
+def partial(chunk: Sequence[Partition], threads: int | None = None) -> Partial:
+    """Runs on a worker. ``threads``: of DuckDB, all of the machine's by default.
+
+    ``StorageError``: a file cannot be read there.
+    """
+    connection = parquet.connect()
+    try:
+        if threads:
+            connection.execute(f"SET threads = {threads}")
+        for table in _TABLES:
+            files = [file for each in chunk for file in each.files.get(table, ())]
+            connection.execute(f"CREATE VIEW {table} AS SELECT * FROM {read_parquet(files)}")
+        connection.execute("""CREATE TEMP TABLE named AS SELECT t.*, r.title AS run
+            FROM traces t JOIN runs r USING (job, rank, run_id)""")
+        return {name: _columns(connection, sql) for name, sql in QUERIES.items()}
+    except Exception as error:
+        raise StorageError(f"The partitions from {chunk[0].job}, rank {chunk[0].rank} on cannot be read: {error}") from error
+    finally:
+        connection.close()
+
+
+def read_parquet(files: Sequence[str]) -> str:
+    listed = ", ".join(map(parquet.quoted, files))
+    types = "hive_partitioning = true, hive_types = {job: VARCHAR, rank: BIGINT}, union_by_name = true"
+    return f"read_parquet([{listed}], {types})"
+
+
+def _columns(connection: Any, sql: str) -> Columns:
+    columns: Columns = connection.execute(sql).fetchnumpy()
+    return columns

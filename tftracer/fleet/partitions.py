@@ -1,0 +1,83 @@
+"""The partitions of an exported folder: which are whole, and what files they have."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tftracer.errors import StorageError, UnsupportedError
+from tftracer.export.tables.schema import SCHEMA_VERSION
+from tftracer.scripting.partition import MANIFESTS, is_part
+
+
+@dataclass(frozen=True)
+class Partition:
+    """One rank's. ``files``: of each table, as whole paths."""
+
+    job: str
+    rank: int
+    files: dict[str, list[str]]
+    rows: int
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """``left_out``: which partitions do not count, and why."""
+
+    whole: list[Partition]
+    left_out: list[str]
+
+
+def partitions(folder: Path) -> Partitions:
+    """``StorageError`` if the folder holds none."""
+    whole, left_out = [], []
+    folder = folder.absolute()  # workers have other working folders
+    for manifest in sorted(folder.glob(f"{MANIFESTS}/job=*/rank=*/manifest.json")):
+        where = "/".join(manifest.parts[-3:-1])
+        try:
+            whole.append(_partition(folder, where, json.loads(manifest.read_bytes())))
+        except UnsupportedError as error:
+            left_out.append(f"{where}: {error}")
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            left_out.append(f"{where}: its manifest cannot be read ({type(error).__name__}).")
+    left_out += [f"{where}: it has no manifest, its export did not end." for where in sorted(_unfinished(folder))]
+    if not whole:
+        why = f" {left_out[0]}" if left_out else " Make one: tftracer export FILE... --parquet DIR."
+        raise StorageError(f"{folder} holds no exported session.{why}")
+    return Partitions(whole, left_out)
+
+
+def _unfinished(folder: Path) -> set[str]:
+    with_files = {"/".join(path.parts[-2:]) for path in folder.glob("session/job=*/rank=*")}
+    return with_files - {"/".join(path.parts[-2:]) for path in folder.glob(f"{MANIFESTS}/job=*/rank=*") if any(path.iterdir())}
+
+
+def _partition(folder: Path, where: str, manifest: dict[str, object]) -> Partition:
+    if manifest["schema"] != SCHEMA_VERSION:
+        raise UnsupportedError(f"its tables have version {manifest['schema']!r}, this tftracer reads {SCHEMA_VERSION}.")
+    files: dict[str, list[str]] = {}
+    rows = 0
+    tables = manifest["tables"]
+    assert isinstance(tables, dict)
+    for table, parts in tables.items():
+        for part in parts:
+            if not is_part(str(part["path"]), where):
+                raise UnsupportedError("its manifest names files of others.")
+            files.setdefault(table, []).append(str(folder / part["path"]))
+            rows += int(part["rows"])
+    return Partition(str(manifest["job"]), int(str(manifest["rank"])), files, rows)
+
+
+def chunks(whole: Sequence[Partition], rows: int) -> list[list[Partition]]:
+    """Neighbours together, up to about so many rows each."""
+    made: list[list[Partition]] = []
+    filled = rows
+    for each in whole:
+        if filled >= rows:
+            made.append([])
+            filled = 0
+        made[-1].append(each)
+        filled += each.rows
+    return made

@@ -1,0 +1,32 @@
+"""``tftracer fleet DIR``: questions over exported sessions of many ranks and jobs."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from collections.abc import Callable, Sequence
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="tftracer fleet",
+        description="Answers over all jobs of a folder that tftracer export --parquet wrote: the slowest ranks, op statistics, "
+        "collectives by their last arrival, layers that grew. Needs DuckDB: pip install tftracer[tables]; for --scheduler: "
+        "tftracer[fleet].",
+    )
+    made.add_argument("folder", metavar="DIR", help="what tftracer export --parquet wrote")
+    made.add_argument("--scheduler", default="", metavar="tcp://HOST:PORT", help="a Dask scheduler whose workers see DIR, too")
+    made.add_argument("--top", type=int, default=10, metavar="N", help="rows of each answer (10)")
+    made.add_argument("--json", action="store_true", help="print JSON, times in ns")
+    return made
+
+
+def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
+    from tftracer.fleet.ask import ask
+    from tftracer.fleet.text import as_text
+
+    options = parser().parse_args(list(arguments))
+    fleet = ask(options.folder, options.scheduler, max(1, options.top))
+    say(json.dumps(dataclasses.asdict(fleet), indent=1) if options.json else as_text(fleet))
+    return 0
