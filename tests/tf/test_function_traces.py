@@ -35,6 +35,33 @@ assert answers.node(product)["inputs"]
     )
 
 
+def test_ops_of_resnet50_are_joined_to_its_graph(tmp_path: Path) -> None:
+    """At least 98% of the ops that the profile has find their node in the definition of the step's function."""
+    run_eager_script(
+        """
+from tftracer.trace.answers import Answers
+from tftracer.trace.decode.descriptors import message_class
+images, labels = np.zeros((6, 32, 32, 3), np.float32), np.arange(6, dtype=np.int32)
+model = tf.keras.applications.ResNet50(weights=None, input_shape=(32, 32, 3), classes=10)
+model.compile("sgd", "sparse_categorical_crossentropy")
+model.fit(images, labels, batch_size=2, verbose=0)
+(run,) = recorder.runs()
+recorder.request_traces(run["id"], 1)
+model.fit(images, labels, batch_size=2, verbose=0)
+(record,) = the_run(run["title"])["traces"]
+answers = Answers(recorder.trace_bytes(record["id"]), recorder.trace_context(record["id"]))
+trace = answers.trace
+graph = {node.name for node in message_class("GraphDef").FromString(trace.load_graph()).node}
+ops = [i for i in np.flatnonzero(trace.counted).tolist() if trace.devices[trace.device[i]].title == "CPU"]
+joined = [i for i in ops if trace.names[trace.name[i]] in graph]
+assert len(ops) > 1000 and len(joined) >= 0.98 * len(ops), (len(joined), len(ops))
+linked = set(ops) & {*answers.graph.producer.tolist(), *answers.graph.consumer.tolist()}
+assert len(linked) >= 0.98 * len(ops), (len(linked), len(ops))
+""",
+        tmp_path,
+    )
+
+
 def test_the_scripts_own_profiler_wins(tmp_path: Path) -> None:
     run_eager_script(
         """

@@ -14,8 +14,9 @@ import zlib
 from pathlib import Path
 
 from tftracer.errors import FormatError, StorageError, TruncatedError
-from tftracer.importers import legacy_pickles, profile, protobuf_kinds, run_metadata, tfevents, timeline_json
+from tftracer.importers import legacy_pickles, profile, run_metadata, tfevents, timeline_json
 from tftracer.importers.imported import Imported
+from tftracer.trace.decode import protobuf_kinds
 
 #: No file of one step, and no session that ever fitted into memory to be pickled, is larger.
 MAX_BYTES = 4 << 30

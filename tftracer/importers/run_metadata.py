@@ -7,9 +7,8 @@ import re
 from typing import Any
 
 from tftracer.errors import FormatError, TruncatedError
-from tftracer.importers import protobuf_kinds
 from tftracer.importers.imported import Imported, ImportedRun, ImportedTrace
-from tftracer.trace.decode import wire
+from tftracer.trace.decode import protobuf_kinds, wire
 from tftracer.trace.decode.descriptors import message_class
 
 _HEAD = 4096  # characters that tell the kind

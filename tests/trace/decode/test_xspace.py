@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import lru_cache
+from typing import Any
 
 import plain_protobuf
 import pytest
 from plain_protobuf import Event
 
+from tftracer.importers.open_any import open_bytes
 from tftracer.trace.analyses.physical_devices import launch_of, on_stream
 from tftracer.trace.answers import Answers
 from tftracer.trace.decode.formats import decode, is_xspace
 from tftracer.trace.decode.profile_cut import steps
+from tftracer.trace.decode.xplane import plane_messages
 from tftracer.trace.decode.xspace import decode_xspace
 from tftracer.trace.model import DeviceKind, NodeKind, Trace, TraceContext
 
@@ -291,3 +294,14 @@ def test_the_two_kinds_of_bytes_are_told_apart() -> None:
     assert all(is_xspace(plain_protobuf.content(name)) for name in [*CPU, *GPU])
     assert not is_xspace(b"")
     assert not is_xspace(plain_protobuf.content("function_library_convnet_tf2.15.pb"))
+    others = plain_protobuf.DATA.parent / "foreign" / "others"
+    assert not any(is_xspace(path.read_bytes()) for path in others.iterdir())
+
+
+@pytest.mark.parametrize("first", [{}, {"stats": [{"metadata_id": 1}]}, {"lines": [b"\x08\x01"], "stat_metadata": [{"id": 1}]}])
+def test_a_profile_whose_first_plane_has_no_name_is_one_wherever_it_is_asked(first: dict[str, Any]) -> None:
+    space = plane_messages()["Space"](planes=[first])
+    raw = space.SerializeToString() + plain_protobuf.content("convnet_tf2.21.xplane.pb")
+    assert is_xspace(raw)
+    assert decode(raw).n == trace_of("convnet_tf2.21.xplane.pb").n
+    assert [run.title for run in open_bytes(raw, "host.xplane.pb").runs] == ["multi_step_on_iterator"]

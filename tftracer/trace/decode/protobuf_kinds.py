@@ -44,7 +44,8 @@ def kind_of(data: bytes) -> str:
         return ""
     if top[0].number == 1 and top[0].wire == VARINT:
         return SAVED_MODEL if any(field.number == 2 and field.wire == LEN for field in top) else ""
-    first = next((field for field in top if field.number == 1 and field.wire == LEN), None)
+    messages = [field for field in top if field.number == 1 and field.wire == LEN]
+    first = next((field for field in messages if field.size), next(iter(messages), None))
     if first is None:  # a RunMetadata of a step that was not traced
         return RUN_METADATA if all(2 <= field.number <= 5 and field.wire == LEN for field in top) else ""
     if _is_text(data, first):
@@ -76,15 +77,23 @@ def _kind_by_part(data: bytes, part: list[Field], top: list[Field]) -> str:
     kinds = {(field.number, field.wire) for field in part}
     if any(field.number >= 8 for field in part):
         return PERFETTO
+    if _is_plane(part, texts):
+        return XSPACE
     if (1, VARINT) in kinds and 2 not in texts:
         return TFPROF_PROFILE
     if {1, 2} <= texts:
         return GRAPH
     if 1 in texts and 5 not in texts:
         return TFPROF_LOG
-    if texts & {4, 5}:
-        return META_GRAPH
-    return XSPACE if 2 in texts else ""
+    return META_GRAPH if texts & {4, 5} else ""
+
+
+def _is_plane(part: list[Field], texts: set[int]) -> bool:
+    """An XPlane: a number, its name, and messages. Its name is missing where it is empty."""
+    others = [field for field in part if field.number != 1]
+    named = any(field.number == 2 for field in others)
+    is_id = all(field.wire == VARINT for field in part if field.number == 1)
+    return is_id and bool(others) and all(field.wire == LEN for field in others) and texts == ({2} if named else set())
 
 
 def _is_step_stats(data: bytes, part: list[Field]) -> bool:
