@@ -13,7 +13,7 @@ import os
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tftracer import arguments
 from tftracer.arguments import Path
@@ -25,6 +25,9 @@ from tftracer.errors import TracerError, UnknownError
 from tftracer.job.membership import JobMembership, port_of
 from tftracer.recorder import Recorder
 from tftracer.web.app import Options, WebServer
+
+if TYPE_CHECKING:
+    from tftracer.scripting.export_process import ExportProcess
 
 log = logging.getLogger("tftracer")
 
@@ -58,6 +61,8 @@ class TracingServer:
         trace_slow: watch for slow steps: which they were, what held them up, and a trace of those that come regularly (see
             docs/slow_steps.rst). A step is slow when it, or the time before it, takes 3 times the median and 20 ms more; a number
             from 1.5 to 1000 takes the place of the 3, False turns the watch off.
+        export_dir: folder (or URL, with fsspec) to which a process of its own exports the session's tables while it is recorded,
+            a partition for each process of a job. Needs ``tftracer[tables]`` (see docs/tables.rst).
 
     Other keyword arguments are ignored with a warning, as tensorflow-tracer ignored them.
 
@@ -80,6 +85,7 @@ class TracingServer:
         base_url: str = "",
         hub: str | None = None,
         trace_slow: bool | float = True,
+        export_dir: Path | None = None,
         **unknown: Any,
     ) -> None:
         arguments.ignore("TracingServer", unknown)
@@ -108,6 +114,7 @@ class TracingServer:
         self._is_url_logged = False
         self.functions = FunctionRuns(self.recorder.queue)
         self._start_recording()
+        self._exporting = self._export(arguments.path("export_dir", export_dir))
         atexit.register(end, weakref.ref(self))
         self._stop_waiting = after_import("tensorflow", self.watch_functions)
         if start_web_server_on_start:
@@ -120,6 +127,23 @@ class TracingServer:
         except Exception as problem:  # no thread could be started, for one
             self.recorder.queue.switch_off()
             self.recorder.add_problem("no_recording", f"tftracer cannot record: {problem}. Training goes on without it.")
+
+    def _export(self, place: str | None) -> ExportProcess | None:
+        if not place:
+            return None
+        from tftracer.scripting.export_process import ExportProcess
+
+        try:
+            return ExportProcess(self.recorder.session(), self.job.plan.job, place, self._report_export)
+        except Exception as problem:
+            self._report_export(f"The session is not exported: {problem}")
+            return None
+
+    def _report_export(self, problem: str) -> None:
+        if problem:
+            self.recorder.add_problem("export", f"{problem} Training goes on.")
+        else:
+            self.recorder.solved("export")
 
     def watch_functions(self) -> None:
         """Watches compiled functions (``tf.function``, Keras) from now on; done by itself as soon as TensorFlow is imported."""
@@ -294,7 +318,8 @@ class TracingServer:
 
     def close(self) -> None:
         """Stops the web server and ends the recording. Everything recorded is already in the session's file."""
-        for close in (self._stop_waiting, self.job.stop, self.web.stop, self.recorder.close, self.functions.stop):
+        stop_export = self._exporting.stop if self._exporting else lambda: None  # after the session's last record
+        for close in (self._stop_waiting, self.job.stop, self.web.stop, self.recorder.close, stop_export, self.functions.stop):
             try:
                 close()
             except Exception:  # the other parts must end all the same

@@ -56,10 +56,10 @@ class Reply(NamedTuple):
     problem: Exception | None  # raised by the consumer of its data
 
 
-def environment() -> dict[str, str]:
-    """With import paths that find the same tftracer and libraries as in this process."""
+def environment(*more: str) -> dict[str, str]:
+    """With import paths that find the same tftracer and libraries as in this process; ``more``: packages beside its own."""
     kept = {name: value for name, value in os.environ.items() if name in KEPT or name.startswith("LC_")}
-    paths = [package_folder(name) for name in ("tftracer", "numpy", "msgpack", "zstandard", "google.protobuf")]
+    paths = [package_folder(name) for name in ("tftracer", "numpy", "msgpack", "zstandard", "google.protobuf", *more)]
     paths += kept.get("PYTHONPATH", "").split(os.pathsep)
     kept["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path for path in paths if path))
     one_thread = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}

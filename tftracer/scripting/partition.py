@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,13 +38,14 @@ def partition_name(job: str, rank: int) -> str:
 
 
 @dataclass
-class _Writer:
-    """Gathers a table's rows and writes them to files aside."""
+class PartWriter:
+    """Gathers a table's rows and writes them to files aside; the first of them gets the number ``first_part``."""
 
     connection: DuckDBPyConnection
     folder: Folder
     table: str
     where: str
+    first_part: int = 0
     waiting: list[Columns] = field(default_factory=list)
     rows: int = 0
     written: list[tuple[Path, dict[str, Any]]] = field(default_factory=list)
@@ -56,10 +58,10 @@ class _Writer:
 
     def flush(self) -> None:
         """Also a table without rows has a file, so that whoever reads it finds its columns."""
-        if not self.rows and self.written:
+        if not self.rows and (self.written or self.first_part):
             return
         columns = {each.name: joined(each, [part[each.name] for part in self.waiting]) for each in TABLES[self.table]}
-        path = f"{self.table}/{self.where}/part-{len(self.written)}.parquet"
+        path = f"{self.table}/{self.where}/part-{self.first_part + len(self.written)}.parquet"
         aside = self.folder.aside(path)
         parquet.write(self.connection, self.table, columns, aside)
         self.written.append((aside, {"path": path, "rows": self.rows, "bytes": aside.stat().st_size}))
@@ -69,9 +71,8 @@ class _Writer:
 def export_session(connection: DuckDBPyConnection, session: Session, folder: Folder, job: str) -> dict[str, Any]:
     """Write the session's partition in place of an older one, and return its manifest."""
     where = partition_name(job, session.rank)
-    manifest = f"{MANIFESTS}/{where}/manifest.json"
-    older = _older(folder, manifest, session, where)
-    writers = {name: _Writer(connection, folder, name, where) for name in TABLES}
+    older = older_parts(folder, session.facts["id"], where)
+    writers = {name: PartWriter(connection, folder, name, where) for name in TABLES}
     for name in TABLES:
         if name not in OF_TRACES:
             for columns in session.table(name).parts():
@@ -80,15 +81,19 @@ def export_session(connection: DuckDBPyConnection, session: Session, folder: Fol
         writers[name].add(columns)
     for writer in writers.values():
         writer.flush()
-    made = _manifest(session, job, writers)
-    _publish(folder, writers, older)
-    _write_manifest(folder, manifest, made)
+    publish(folder, writers.values(), older)
+    made = new_manifest(session, job, session.rank, {name: [part for _, part in each.written] for name, each in writers.items()})
+    write_manifest(folder, where, made)
     return made
 
 
-def _older(folder: Folder, manifest: str, session: Session, where: str) -> list[str]:
+def manifest_path(where: str) -> str:
+    return f"{MANIFESTS}/{where}/manifest.json"
+
+
+def older_parts(folder: Folder, session_id: str, where: str) -> list[str]:
     """The files of the partition that is replaced. The manifest goes first: what is not whole has none."""
-    given = folder.read(manifest)
+    given = folder.read(manifest_path(where))
     if given is None:
         return []
     try:
@@ -97,9 +102,9 @@ def _older(folder: Folder, manifest: str, session: Session, where: str) -> list[
         other = str(older["session_id"])
     except (ValueError, KeyError, TypeError, AttributeError):
         paths, other = [], ""
-    if other and other != session.facts["id"]:
+    if other and other != session_id:
         raise StorageError(f"{where} is there already and holds another session. Choose another name: --job NAME.")
-    folder.remove(manifest)
+    folder.remove(manifest_path(where))
     return [path for path in paths if is_part(path, where)]
 
 
@@ -109,9 +114,10 @@ def is_part(path: str, where: str) -> bool:
     return table in TABLES and re.fullmatch(rf"{re.escape(where)}/part-\d+\.parquet", rest) is not None
 
 
-def _publish(folder: Folder, writers: dict[str, _Writer], older: list[str]) -> None:
+def publish(folder: Folder, writers: Iterable[PartWriter], older: Sequence[str] = ()) -> None:
+    """What was written gets its names; the other ones of ``older`` go."""
     paths = set()
-    for writer in writers.values():
+    for writer in writers:
         for aside, part in writer.written:
             folder.publish(aside, part["path"])
             paths.add(part["path"])
@@ -120,20 +126,22 @@ def _publish(folder: Folder, writers: dict[str, _Writer], older: list[str]) -> N
             folder.remove(path)
 
 
-def _manifest(session: Session, job: str, writers: dict[str, _Writer]) -> dict[str, Any]:
+def new_manifest(session: Session, job: str, rank: int, tables: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """``tables``: the parts of each."""
     return {
         "schema": SCHEMA_VERSION,
         "tftracer": __version__,
         "job": job,
-        "rank": session.rank,
+        "rank": rank,
         "title": session.title,
         "session_id": session.facts["id"],
         "written_at": time.time(),
-        "tables": {name: [part for _, part in writer.written] for name, writer in writers.items()},
+        "tables": tables,
     }
 
 
-def _write_manifest(folder: Folder, path: str, manifest: dict[str, Any]) -> None:
+def write_manifest(folder: Folder, where: str, manifest: dict[str, Any]) -> None:
+    path = manifest_path(where)
     aside = folder.aside(path)
     try:
         aside.write_text(json.dumps(manifest, indent=1), encoding="utf-8")

@@ -184,12 +184,12 @@ class Session:
             raise UnknownError(f"There is no table {name!r}. There are {', '.join(tables)}.")
         return tables[name]()
 
-    def trace_rows(self, *tables: str) -> Iterator[tuple[str, dict[str, Array]]]:
+    def trace_rows(self, *tables: str, traces: Sequence[int] | None = None) -> Iterator[tuple[str, dict[str, Array]]]:
         """(table, columns) of every trace, for tables that have rows of traces. Each trace is decoded once, and none is kept.
 
-        Without names: all these tables.
+        Without names: all these tables. ``traces``: the numbers of some.
         """
-        for number in self.trace_ids():
+        for number in self.trace_ids() if traces is None else traces:
             for name in tables or OF_TRACES:
                 yield from ((name, columns) for columns in self.table(name, number).parts())
             self._decoded.forget()

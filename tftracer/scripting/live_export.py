@@ -1,0 +1,129 @@
+"""One process's partition of an exported folder, written while it records: the program that ``export_dir`` starts.
+
+It reads the file that the session is written to, so that the training does nothing for it. It outlives a training that is killed:
+then it writes what is left, and ends. Traces come as new parts; the other tables are replaced as they grow. Every file appears
+whole. The clocks of a job's processes are not aligned: for that, export the saved sessions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tftracer.errors import TracerError
+from tftracer.export import parquet
+from tftracer.export.folder import Folder, folder
+from tftracer.export.tables.schema import OF_TRACES, TABLES
+from tftracer.scripting.partition import (
+    PartWriter,
+    new_manifest,
+    older_parts,
+    partition_name,
+    publish,
+    write_manifest,
+)
+from tftracer.scripting.session import Session
+from tftracer.session.saved import open_session
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+_NICE = 10
+
+
+class LivePartition:
+    """``spool``: the session's file. Raises ``StorageError`` where the folder holds another session's partition."""
+
+    def __init__(self, connection: DuckDBPyConnection, target: Folder, spool: Path, job: str, rank: int) -> None:
+        self._connection = connection
+        self._folder = target
+        self._spool = spool
+        self._job, self._rank = job, rank
+        self._where = partition_name(job, rank)
+        self._parts: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
+        self._exported: set[int] = set()  # traces
+        self._seen = (0, 0)  # the session's file, when it was read last
+
+    def write(self, ended: bool = False) -> bool:
+        """Write what is new; False if nothing is. ``ended``: traces that nobody has summed up yet will not be."""
+        try:
+            status = self._spool.stat()
+        except FileNotFoundError:  # nothing was recorded
+            return False
+        if self._seen == (status.st_size, status.st_mtime_ns):
+            return False
+        with Session(open_session(self._spool), str(self._spool)) as session:
+            self._write(session, ended)
+        self._seen = (status.st_size, status.st_mtime_ns)
+        return True
+
+    def _write(self, session: Session, ended: bool) -> None:
+        older = [] if any(self._parts.values()) else older_parts(self._folder, session.facts["id"], self._where)
+        traces = [
+            number for number in session.trace_ids() if number not in self._exported and self._is_whole(session, number, ended)
+        ]
+        writers = {name: PartWriter(self._connection, self._folder, name, self._where, self._first_part(name)) for name in TABLES}
+        for name in TABLES:
+            if name not in OF_TRACES:
+                for columns in session.table(name).parts():
+                    writers[name].add(columns)
+        for name, columns in session.trace_rows(traces=traces):
+            writers[name].add(columns)
+        for name, writer in writers.items():
+            writer.flush()
+            self._parts[name] = [*self._parts[name][: writer.first_part], *(part for _, part in writer.written)]
+        publish(self._folder, writers.values(), older)
+        write_manifest(self._folder, self._where, new_manifest(session, self._job, self._rank, self._parts))
+        self._exported.update(traces)
+
+    def _first_part(self, table: str) -> int:
+        """Parts of traces stay as they are; other tables are written anew."""
+        return len(self._parts[table]) if table in OF_TRACES else 0
+
+    @staticmethod
+    def _is_whole(session: Session, trace: int, ended: bool) -> bool:
+        """Whether its bytes can be read, and it is known what is in them: a live session sums them up soon."""
+        if session.source.trace_record(trace)["state"] == "pending" and not ended:
+            return False
+        return bool(session.table("traces", trace)["state"][0] == "ready")
+
+
+def _wait(parent: int, seconds: float) -> bool:
+    """Whether the session has ended: its process says so, or is gone."""
+    waited = 0.0
+    while waited < seconds:
+        if select.select([0], [], [], min(1.0, seconds))[0] or os.getppid() != parent:
+            return True
+        waited += 1.0
+    return False
+
+
+def main(spool: str, place: str, job: str, rank: str, parent: str, round_s: str) -> None:
+    """Problems are printed, a line each."""
+    with contextlib.suppress(OSError):
+        os.nice(_NICE)
+    said, ended, target, connection = "", False, folder(place), parquet.connect()
+    partition = LivePartition(connection, target, Path(spool), job, int(rank))
+    connection.execute("SET threads = 1")
+    try:
+        while not ended:
+            ended = _wait(int(parent), float(round_s))
+            problem = ""
+            try:
+                partition.write(ended)
+            except TracerError as error:  # a full disk, say: tried again in the next round
+                problem = " ".join(str(error).split())
+            if problem != said:
+                said = problem
+                print(said, flush=True)  # noqa: T201 (export_process.py listens)
+    finally:
+        target.close()
+        connection.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
