@@ -64,7 +64,7 @@ def _sides(arguments: list[str]) -> tuple[list[str], list[str]]:
     at = arguments.index("--")
     after = arguments[at + 1 :]
     if not after or any(file.startswith("-") for file in after):
-        raise FormatError("After -- come the sessions after the change, and nothing else: options stand before it.")
+        raise FormatError("Only the sessions after the change may follow --; put options before it.")
     return arguments[:at], after
 
 

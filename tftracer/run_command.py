@@ -40,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
         type=_slow,
         default=True,
         metavar="FACTOR",
-        help="a step is slow when it takes so many medians and 20 ms more (3); 'off' turns the watch over slow steps off",
+        help="a step is slow above FACTOR times the median and 20 ms more (3); 'off' does not watch for slow steps",
     )
     made.add_argument("--output", help="save the session to this file when the script ends")
     made.add_argument("--stay", action="store_true", help="keep the page when the script has ended, until Ctrl-C")

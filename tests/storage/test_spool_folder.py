@@ -66,7 +66,7 @@ def test_a_temporary_folder_that_is_a_link_is_a_trap(tmp_path: Path, monkeypatch
     spool_folder.temporary_folder().symlink_to(tmp_path / "elsewhere")
     (tmp_path / "file").write_text("")
     spool, trouble = spool_folder.open_spool(tmp_path / "file", "abc")
-    assert spool.path is None and "somebody else" in trouble
+    assert spool.path is None and "another user" in trouble
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 

@@ -127,7 +127,7 @@ class StallWatch:
     def _has_stacks(self) -> bool:
         is_gil_enabled: Callable[[], bool] = getattr(sys, "_is_gil_enabled", lambda: True)
         if not hasattr(sys, "_current_frames"):
-            self._say("stacks", "This Python cannot tell what its threads run (sys._current_frames): slow steps have no lines.")
+            self._say("stacks", "This Python lacks sys._current_frames, which shows what threads run: slow steps have no lines.")
         elif not is_gil_enabled():
             self._say("stacks", "Slow steps have no lines: stacks of running threads cannot be read safely without the GIL.")
         else:

@@ -93,4 +93,4 @@ def _unknown(rule: Rule) -> str:
         return f"A side has no trace with an op of type {rule.op}."
     if rule.metric in METRICS[:3]:
         return "A side has no steps that count."
-    return "A side's traces do not tell it: trace a few steps of each session."
+    return "The traces of one side do not record it: trace a few steps of each session."

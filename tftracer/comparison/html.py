@@ -81,7 +81,7 @@ def _of_ops(ops: OpChanges, differ: int) -> str:
     if not ops.compared and not ops.only_a and not ops.only_b:
         return "Ops are not compared: a side has no trace of this run."
     if not ops.enough_sessions:
-        return f"Ops are told from chance with {LEAST_SESSIONS} sessions a side; below are those whose medians differ most."
+        return f"It takes {LEAST_SESSIONS} sessions a side to rule out chance for ops; below are those whose medians differ most."
     return f"{differ} of {ops.compared} ops differ in all sessions, by more than {duration(FLOOR_NS)} and {FLOOR_SHARE:.0%}."
 
 

@@ -75,7 +75,7 @@ def _op_lines(comparison: Comparison) -> Iterator[str]:
         chance = f"{ops.by_chance:.2g} would by chance, floors aside"
         yield f"\n{len(separated)} of {ops.compared} ops differ in all sessions, by {floors} ({chance}):"
     else:
-        yield f"\nOps whose medians differ by {floors}; to tell them from chance takes {LEAST_SESSIONS} sessions a side:"
+        yield f"\nOps whose medians differ by {floors}; it takes {LEAST_SESSIONS} sessions a side to rule out chance:"
         separated = ops.changes
     yield from map(_op_line, separated[:_SHOWN_OPS])
     if not separated and not ops.enough_sessions:

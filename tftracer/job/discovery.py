@@ -221,4 +221,4 @@ def _check_own(path: Path) -> None:
     """StorageError for what another user made in the temporary folder, or can read."""
     facts = path.lstat()
     if hasattr(os, "getuid") and (facts.st_uid != os.getuid() or stat.S_ISLNK(facts.st_mode) or facts.st_mode & 0o077):
-        raise StorageError(f"{path}: belongs to somebody else, or others may read it. Remove it.")
+        raise StorageError(f"{path}: belongs to another user, or others may read it. Remove it.")

@@ -76,9 +76,9 @@ def _ready(folder: Path) -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = folder.lstat()
     if folder == temporary_folder() and hasattr(os, "getuid"):
-        # Anybody can make folders in the temporary folder: one that belongs to somebody else must not be used.
+        # Anybody can make folders in the temporary folder: one that belongs to another user must not be used.
         if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode):
-            raise StorageError("it belongs to somebody else")
+            raise StorageError("it belongs to another user")
         folder.chmod(0o700)
     return folder
 

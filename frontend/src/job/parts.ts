@@ -22,7 +22,7 @@ export const STRAGGLER_PARTS: readonly StragglerPart[] = [
   {
     key: "exposed_communication",
     title: "Exposed communication",
-    meaning: "its own communication, with no compute beside it",
+    meaning: "its own communication, with no compute at the same time",
     width: "minmax(186px, 1fr)",
     ns: (s) => s.exposed_communication_ns,
   },

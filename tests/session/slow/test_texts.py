@@ -26,7 +26,7 @@ LOADED = "load_batch() (train.py:88)"
         (Cause("wait", "", LOAD, 0.9), f"A wait without CPU (a sleep, a lock, the network) at {LOADED}"),
         (Cause("python", "", LOAD, 0.9), f"Python code at {LOADED}"),
         (Cause("unknown", "", LOAD, 0.2), f"Not known; most samples were at {LOADED}"),
-        (Cause("unknown", "", None, None), "Not known: nothing that was measured tells"),
+        (Cause("unknown", "", None, None), "Not known: no measurement shows the cause"),
     ],
 )
 def test_a_cause(cause: Cause, text: str) -> None:

@@ -43,7 +43,7 @@ def test_a_gpu_that_waits_for_the_host_to_launch() -> None:
     sentence = sentences(launched(kernels(100, 50 * US, 50 * US, ahead=5 * US)))["launch_bound"]
     assert sentence["share"] == pytest.approx(0.45, abs=0.01) and sentence["numbers"]["launch_gap_ns"] == 99 * 45 * US
     assert "because the host has not launched its next kernel yet: up to 45 µs before k" in sentence["text"]
-    assert "The trace does not show what the host does meanwhile." in sentence["text"]
+    assert "The trace does not show what the host does in that time." in sentence["text"]
 
 
 def test_a_gpu_whose_kernels_are_launched_ahead_does_not_wait_for_the_host() -> None:

@@ -40,7 +40,7 @@ SESSION = (
     Field("title", "text", "the process's name in its job, such as rank 0 or ps/0"),
     Field("host", "text", "the machine's name"),
     _maybe("pid", "int", "number of the process"),
-    Field("role", "text", "worker, ps or chief, if the launcher tells"),
+    Field("role", "text", "worker, ps or chief, if the launcher sets it"),
     _maybe("size", "int", "processes in the job"),
     Field("launcher", "text", "horovod, openmpi, slurm, ..."),
     Field("tensorflow", "text", "version"),
@@ -126,7 +126,7 @@ SLICES = (
     Field("node", "int", "number of the execution in its trace"),
     Field("device", "text", "as TensorFlow names it"),
     Field("name", "text", "the node's name"),
-    Field("op", "text", "op type; empty where the trace does not tell"),
+    Field("op", "text", "op type; empty where the trace does not record it"),
     Field(
         "kind",
         "text",
@@ -211,10 +211,10 @@ STALLS = (
     Field("cause", "text", "gc, machine, disk, hook, callback, py_function, wait, python or unknown"),
     Field("code", "text", "whose line it was; empty where no line is known"),
     Field("text", "text", "the cause in words"),
-    Field("uncertainty", "text", "what the measurement cannot tell"),
+    Field("uncertainty", "text", "what is doubtful about the measurement"),
     Field("samples", "int", "samples of the stack"),
     _maybe("trace_id", "int", "the trace of that very step"),
-    _maybe("every", "int", "it comes again after so many steps"),
+    _maybe("every", "int", "steps between slow steps that come regularly"),
 )
 
 #: By name, in the order in which they are written.

@@ -68,7 +68,7 @@ def cause_text(cause: Cause, gc_s: float) -> str:
         return f"A wait without CPU (a sleep, a lock, the network){at}"
     if cause.kind == "python":
         return f"Python code{at}"
-    return f"Not known; most samples were{at}" if place else "Not known: nothing that was measured tells"
+    return f"Not known; most samples were{at}" if place else "Not known: no measurement shows the cause"
 
 
 def evidence(stall: Stall) -> list[str]:

@@ -260,7 +260,7 @@ def _used(codes: Codes) -> Int64:
 def _classes(sets: list[CharSet], used: Int64, ignore_case: bool) -> tuple[Codes, Mask]:
     """([code point] its class, [class, set] whether the class is in the set): what no set tells apart is one class."""
     if len(used) * len(sets) > _MAX_CELLS:
-        raise PatternError("the pattern has too many character sets for names of so many different characters")
+        raise PatternError("the pattern has too many character sets for names with this many different characters")
     none = np.zeros((len(used), 1), np.bool_)
     members = np.concatenate([none, *(_contains(one, used, ignore_case)[:, None] for one in sets)], axis=1)
     distinct, number = np.unique(members, axis=0, return_inverse=True)

@@ -28,7 +28,7 @@ ADVICE = {
     META_GRAPH: "it holds a graph and no times",
     GRAPH: "it holds a graph and no times",
     TFPROF_PROFILE: "it holds sums of times; open the RunMetadata that it was made of",
-    TFPROF_LOG: "it holds the ops' shapes and no times; open the RunMetadata beside it",
+    TFPROF_LOG: "it holds the ops' shapes and no times; open the RunMetadata next to it",
     TFPROF_VIEW: "it holds sums of times; open the RunMetadata that it was made of",
     PERFETTO: "ui.perfetto.dev shows it; open the session or the RunMetadata that it was made of",
 }

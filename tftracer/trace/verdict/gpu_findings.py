@@ -80,7 +80,7 @@ def _no_libcupti(file: str, cuda_version: str) -> Finding:
         remedy = f"Before Python starts, put its folder on the loader's path: export LD_LIBRARY_PATH={folder}:$LD_LIBRARY_PATH"
     else:
         of_cuda = f" of CUDA {cuda_version}" if cuda_version else ""
-        where = f"No libcupti{of_cuda} was found on LD_LIBRARY_PATH, beside TensorFlow or in CUDA's folders."
+        where = f"No libcupti{of_cuda} was found on LD_LIBRARY_PATH, next to TensorFlow or in CUDA's folders."
         remedy = (
             "Install the one of TensorFlow's CUDA version (pip install nvidia-cuda-cupti-cu12, or CUDA's extras/CUPTI) and start "
             "Python again."

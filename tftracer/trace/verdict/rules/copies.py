@@ -41,7 +41,7 @@ def copies(step: Step) -> Sentence | None:
     moved = float(step.trace.bytes_moved[chosen].sum(dtype=np.float64))  # 0: the source has no sizes
     size = f", {byte_size(moved)}" if moved else ""
     hidden = (step.activity.copies & step.activity.compute & step.judged).length
-    beside = f" Another {duration(hidden)} of copies run beside kernels." if hidden else ""
+    beside = f" Another {duration(hidden)} of copies run at the same time as kernels." if hidden else ""
     lengths = {way: step.cover(chosen & _goes(step, pattern)).length for way, pattern in WAYS.items()}
     way, longest = max(lengths.items(), key=lambda pair: pair[1])
     goes = f", most of their time {way}" if longest >= WAY_SHARE * sum(lengths.values()) > 0 else ""

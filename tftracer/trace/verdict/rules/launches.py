@@ -25,7 +25,7 @@ HOST_AHEAD = (
     "tf.config.optimizer.set_jit) or fused ops; several steps in one call (steps_per_execution)."
 )
 LOOK_AT_HOST = (
-    "See on the timeline what the host's threads do in that gap, and move it out of the step, or beside the GPU's work."
+    "See on the timeline what the host's threads do in that gap, and move it out of the step, or let it run while the GPU works."
 )
 
 
@@ -99,7 +99,7 @@ def _meanwhile(step: Step, gaps: Gaps) -> str:
     text, most = max(((text, (cover & starving).length) for text, cover in done.items()), key=lambda pair: pair[1])
     if most >= MEANWHILE_SHARE * starving.length:
         return f"{text} {duration(most)} of that time."
-    return "The trace does not show what the host does meanwhile."
+    return "The trace does not show what the host does in that time."
 
 
 def _on_cpu(step: Step) -> Bool:
@@ -156,7 +156,7 @@ def _one_launch(step: Step, group: Group, nodes: list[int], gap: int, longest: i
         none = " and launches nothing on the GPU"
         advice = (
             "Look at what the op does on the host: it may wait for input or for another process. If it is slow work, see whether "
-            "it can run before the step or beside it."
+            "it can run before the step or in parallel with it."
         )
     return sentence(
         "launch_bound",

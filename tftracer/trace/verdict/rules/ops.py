@@ -30,7 +30,7 @@ def one_op(step: Step) -> Sentence | None:
         "one_op",
         f"One op, {step.describe(nodes[0])} on {where}, runs for {duration(runs)}{turns}: {percent(share)} of the step.",
         "See whether it has to be that large (shapes, precision, recomputation), whether it can be split over devices or run on "
-        "a GPU, and whether anything else could run beside it.",
+        "a GPU, and whether anything else could run in parallel with it.",
         share,
         {"op_ns": float(runs), "executions": float(count)},
         {**evidence_of(step, nodes, "ops"), "op": step.op(nodes[0])},
