@@ -368,7 +368,12 @@ export class Renderer {
 
 let fitter: TextFitter | null = null;
 
-/** One for all: a hundred glyphs are measured once, most often before anything is to be drawn (warm.ts). */
+/** Measures the font: a hundred glyphs take some milliseconds, which a page that waits for its trace has. */
+export function measureFont(): void {
+  fitterOf(contextOf(document.createElement("canvas")));
+}
+
+/** One for all: the glyphs are measured once. */
 function fitterOf(context: CanvasRenderingContext2D): TextFitter {
   context.font = FONT;
   fitter ??= new TextFitter((text) => context.measureText(text).width);
