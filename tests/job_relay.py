@@ -36,11 +36,14 @@ class RelayedAgent(WebSocketHandler):
         self.relay = relay
         self._count = [0, 0]
         self._ready = asyncio.Event()
+        self._has_gone = False
 
     def open(self, *arguments: str, **named: str) -> None:
-        self._task = asyncio.ensure_future(self._from_hub())
+        self.relay.agents.append(self)
+        self.task = asyncio.ensure_future(self._from_hub())
 
     async def _from_hub(self) -> None:
+        """Until both ends are closed."""
         scheme = "wss" if self.relay.secure else "ws"
         asked = HTTPRequest(
             f"{scheme}://127.0.0.1:{self.relay.to}/api/job/agents",
@@ -49,6 +52,8 @@ class RelayedAgent(WebSocketHandler):
         )
         self.far = await websocket_connect(asked, max_message_size=1 << 24)
         self._ready.set()
+        if self._has_gone:
+            self.far.close()
         while isinstance(data := await self.far.read_message(), bytes):
             for each in self._attacked(True, data):
                 await self._quietly(self.write_message, each)
@@ -71,6 +76,7 @@ class RelayedAgent(WebSocketHandler):
 
     def on_close(self) -> None:
         self.relay.ended.put(None)
+        self._has_gone = True
         if self._ready.is_set():
             self.far.close()
 
@@ -87,6 +93,7 @@ class Relay:
         self._certificate = certificate
         self.attack: Attack = pass_on
         self.ended: queue.SimpleQueue[None] = queue.SimpleQueue()  # has an entry for each connection that is over
+        self.agents: list[RelayedAgent] = []
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
         self._thread.start()
@@ -107,6 +114,10 @@ class Relay:
         await self._end.wait()
         server.stop()
         await server.close_all_connections()
+        for agent in self.agents:
+            agent.close()
+        # If the loop ended before, their sockets would stay open.
+        await asyncio.gather(*(agent.task for agent in self.agents), return_exceptions=True)
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._end.set)

@@ -168,12 +168,6 @@ def jobs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Jobs]:
     made.close()
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 class Tunnel:
     """What ``ssh -L`` does: a port of this host that leads to another. ``cut`` breaks it, with all that runs through it."""
 
@@ -181,14 +175,16 @@ class Tunnel:
         self._to, self._open = to, list[socket.socket]()
         self._listening = socket.create_server(("127.0.0.1", port))
         self.port = int(self._listening.getsockname()[1])
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             while True:
                 near = self._listening.accept()[0]
+                self._open.append(near)
                 far = socket.create_connection(("127.0.0.1", self._to))
-                self._open += [near, far]
+                self._open.append(far)
                 for one, other in ((near, far), (far, near)):
                     threading.Thread(target=self._copy, args=(one, other), daemon=True).start()
 
@@ -200,6 +196,9 @@ class Tunnel:
             other.shutdown(socket.SHUT_WR)
 
     def cut(self) -> None:
+        with contextlib.suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        self._accepting.join(PATIENCE_S)  # or it would open another one
         for each in (self._listening, *self._open):
             with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from local_jobs import Jobs, Rank, free_port, wait_for
+from free_ports import free_port
+from local_jobs import Jobs, Rank, wait_for
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 from web_client import a_path_of

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from local_jobs import PATIENCE_S, Jobs, Tunnel, free_port, goes_on, wait_for
+from free_ports import free_port
+from local_jobs import PATIENCE_S, Jobs, Tunnel, goes_on, wait_for
 
 from tftracer.job import agent
 from tftracer.job.discovery import hub_file

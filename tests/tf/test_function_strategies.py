@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from free_ports import free_ports
 from scripts import run_eager_script
 
 pytestmark = pytest.mark.tf
@@ -57,13 +58,9 @@ def test_a_coordinator_with_parameter_servers(tmp_path: Path) -> None:
     """Servers of the same process, so that the profile holds what they ran, too."""
     run_eager_script(
         TRACED_OPS
+        + f"ports = {free_ports(2)}"
         + """
-import socket
-def port():
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        return free.getsockname()[1]
-cluster = tf.train.ClusterSpec({"worker": [f"localhost:{port()}"], "ps": [f"localhost:{port()}"]})
+cluster = tf.train.ClusterSpec({"worker": [f"localhost:{ports[0]}"], "ps": [f"localhost:{ports[1]}"]})
 servers = [tf.distribute.Server(cluster, job_name=job, task_index=0, protocol="grpc", start=True) for job in ("worker", "ps")]
 resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(cluster, rpc_layer="grpc")
 strategy = tf.distribute.ParameterServerStrategy(resolver)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from free_ports import free_ports
 from job_page import PATIENCE_S, JobPage, wait_for
 
 from tftracer.trace.decode.device_names import parse_device
@@ -22,16 +22,6 @@ TASK = Path(__file__).with_name("ps_task.py")
 
 def ends(link: Any) -> tuple[str, str]:
     return parse_device(link["source"]).job, parse_device(link["destination"]).job
-
-
-def free_ports(count: int) -> list[int]:
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
 
 
 class Job(JobPage):

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from throttle import ThrottledProxy, free_port
+from free_ports import free_ports
+from throttle import ThrottledProxy
 
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import TraceContext
@@ -146,7 +147,7 @@ def test_a_python_function_in_the_graph(session: Callable[[], Any]) -> None:
 
 
 def test_a_throttled_parameter_server() -> None:
-    port, worker = free_port(), free_port()
+    port, worker = free_ports(2)
     server = subprocess.Popen([sys.executable, "-c", PS, str(port), str(worker)], stderr=subprocess.DEVNULL)
     proxy = ThrottledProxy(port, rate=4e6)
     try:

@@ -55,8 +55,3 @@ class ThrottledProxy:
         self.closed.set()
         for each in self.sockets:
             each.close()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
