@@ -348,4 +348,4 @@ class Comparison(TypedDict):
     step_b_ns: float
     budget_a: DeviceBudget
     budget_b: DeviceBudget
-    summary: str  # what changed, in a sentence
+    summary: str  # what changed, and what two steps cannot tell

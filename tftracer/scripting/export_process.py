@@ -26,7 +26,7 @@ class ExportProcess:
     def __init__(self, session: Session, job: str, place: str, report: Callable[[str], None], round_s: float = ROUND_S) -> None:
         """``UnsupportedError``: it cannot run here; the message says why, and the remedy."""
         if importlib.util.find_spec("duckdb") is None:
-            raise UnsupportedError("export_dir needs DuckDB, which is not installed here: pip install tftracer[tables]")
+            raise UnsupportedError("export_dir needs DuckDB, which is not installed here: pip install tftracer[tables].")
         if not session["file"]:
             raise UnsupportedError("export_dir needs the session's file, and none can be written. Set spool_dir.")
         target = place if "://" in place else str(Path(place).absolute())

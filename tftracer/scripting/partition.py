@@ -103,7 +103,7 @@ def older_parts(folder: Folder, session_id: str, where: str) -> list[str]:
     except (ValueError, KeyError, TypeError, AttributeError):
         paths, other = [], ""
     if other and other != session_id:
-        raise StorageError(f"{where} is there already and holds another session. Choose another name: --job NAME.")
+        raise StorageError(f"{where} is there and holds another session. Choose another name: --job NAME, or TFTRACER_JOB.")
     folder.remove(manifest_path(where))
     return [path for path in paths if is_part(path, where)]
 

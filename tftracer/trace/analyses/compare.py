@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 FLOOR_NS = 20_000.0
 FLOOR_SHARE = 0.1
 MAX_ROWS = 10_000
+#: Said of every difference between two steps.
+LIMIT = "Two steps cannot tell a change from chance: tftracer compare does, from all steps and traces of several sessions."
 
 
 def compare(a: Answers, b: Answers, by: By = "type") -> Comparison:
@@ -73,7 +75,7 @@ def matters(before_ns: float, after_ns: float) -> bool:
 
 
 def summary(rows: list[ComparedOp], step_a_ns: float, step_b_ns: float) -> str:
-    """One sentence: the step's change, and the op that changed most in its direction."""
+    """The step's change, the op that changed most in its direction, and what two steps cannot tell."""
     delta = step_b_ns - step_a_ns
     if not matters(step_a_ns, step_b_ns):
         return f"The two steps take about as long: {duration(step_a_ns)} and {duration(step_b_ns)}."
@@ -81,7 +83,7 @@ def summary(rows: list[ComparedOp], step_a_ns: float, step_b_ns: float) -> str:
     text = f"The second step is {duration(abs(delta))} {word} ({duration(step_a_ns)} to {duration(step_b_ns)})."
     along = [row for row in rows if row["delta_ns"] * delta > 0 and row["status"] != "same"]
     if not along:
-        return text + " No op changed as much: look at waiting and gaps in the budget."
+        return f"{text} No op changed as much: look at waiting and gaps in the budget. {LIMIT}"
     first = along[0]
     share = min(1.0, first["delta_ns"] / delta)
-    return f"{text} {first['key']} {first['status']}: {duration(abs(first['delta_ns']))}, {share:.0%} of it."
+    return f"{text} {first['key']} {first['status']}: {duration(abs(first['delta_ns']))}, {share:.0%} of it. {LIMIT}"
