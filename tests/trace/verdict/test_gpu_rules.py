@@ -115,7 +115,7 @@ def test_a_v100_that_a_copy_holds_up(op: str, way: str, advice: str) -> None:
     assert first["code"] == "copies" and first["share"] > 0.35, by_code
     assert f"most of their time {way}" in first["text"] and advice in first["advice"]
     assert first["evidence"]["nodes"][0] == copy and first["numbers"]["copies"] == 94
-    assert "beside kernels" in first["text"]
+    assert "at the same time as kernels" in first["text"]
 
 
 def test_an_mi300_that_the_host_has_launched_nothing_on() -> None:
