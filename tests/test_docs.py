@@ -19,6 +19,7 @@ WAYS_IN = {
     "launching": "Horovod",
     "opening-files": "tftracer LOGDIR",
     "timeline": "tftracer.Timeline",
+    "notebooks": "%%trace",
     "scripts": "tftracer.open",
 }
 INCLUDE = re.compile(r"^\.\. literalinclude:: (\S+)\n((?:   :.*\n)*)", re.MULTILINE)

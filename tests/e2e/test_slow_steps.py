@@ -98,6 +98,7 @@ def test_a_slow_step_is_listed_with_its_cause_its_line_its_trace_and_its_stacks(
     page.keyboard.press("ArrowDown")
     expect(tree.get_by_role("treeitem").nth(1)).to_be_focused()
     page.set_viewport_size({"width": 1440, "height": 1330})
+    page.evaluate("scrollTo(0, 0)")  # the focus has scrolled to the stacks
     picture(page, "slow-steps")  # without the table of lines, which has the paths of a machine
     section.get_by_role("button", name="Show as table").click()
     expect(section.get_by_role("grid", name="Lines of the stacks")).to_contain_text("read_batch")
