@@ -34,6 +34,7 @@ bench tf221 bench_gil.py
 bench tf221 bench_memory.py
 bench view bench_hub.py
 bench view bench_tables.py
+bench view bench_fleet.py
 bench tf221 record_comparison.py benchmarks/out/comparison
 bench view bench_compare.py benchmarks/out/comparison
 bench tf221 kill_test.py

@@ -15,7 +15,7 @@ def as_text(fleet: Fleet) -> str:
 
 
 def _lines(fleet: Fleet) -> Iterator[str]:
-    yield f"{fleet.partitions:,} partitions of {fleet.jobs:,} jobs"
+    yield f"{_number(fleet.partitions, 'partition')} of {_number(fleet.jobs, 'job')}"
     yield from (f"Left out: {why}" for why in fleet.left_out)
     yield "\nSlowest ranks, by their own time in traced steps (without exposed communication):"
     yield from _table(
@@ -62,6 +62,10 @@ def _lines(fleet: Fleet) -> Iterator[str]:
         [(row["layer"], row["job"], duration(row["first_ns"]), duration(row["second_ns"])) for row in fleet.layers],
         "none",
     )
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' if count != 1 else ''}"
 
 
 def _time(ns: float | None) -> str:
