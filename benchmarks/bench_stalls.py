@@ -1,9 +1,12 @@
 """What the watch over slow steps costs a training, and how far its lines can be trusted.
 
-    python benchmarks/bench_stalls.py [--pairs N] [--py-spy PATH] [--only training|idle|memory|lines]
+    python benchmarks/bench_stalls.py [--pairs N] [--steps N] [--py-spy PATH] [--only training|balanced|idle|memory|lines]
 
 training: steps of one session in short blocks that come in pairs, in either order at random, with the watch and without; the
-median of the pairs' ratios with the interval that holds it with 95% certainty, for each block's median and its p99.
+median of the pairs' ratios with the interval that holds it with 95% certainty, for each block's median and its p99. There are as
+many pairs as make the median's interval as narrow as 0.2%, at most 600.
+balanced: 10,000 steps of a training whose steps are alike, with everything on: what was called slow, by cause. It should be
+nothing but what the machine did.
 idle: CPU that the watch uses while nothing is slow. memory: over a million steps, 10,000 of them slow.
 lines: 10 s of the time between steps, in parts whose lengths are measured; what the profile says of them, and py-spy beside it.
 """
@@ -12,16 +15,17 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import gc
 import json
 import os
 import random
 import statistics
 import subprocess
-import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import perf_counter
 
@@ -35,42 +39,64 @@ from tftracer.session.recorded_stalls import GapProfile, Stall
 from tftracer.session.recorded_steps import RunHandle
 
 BLOCK, SETTLING = 150, 5
+#: Pairs of blocks: at least and at most, and the width of the interval that is enough.
+LEAST_PAIRS, MOST_PAIRS, NARROW = 60, 600, 0.002
 MS = 1_000_000
 
 
-def interval(values: list[float]) -> str:
-    """The median, and the order statistics that hold it with 95% certainty."""
+def interval(values: list[float]) -> tuple[float, float]:
+    """The order statistics that hold the median with 95% certainty."""
     ordered, count = sorted(values), len(values)
     reach = round(0.98 * count**0.5)
-    low, high = ordered[max(0, count // 2 - reach)], ordered[min(count - 1, count // 2 + reach)]
-    return f"{statistics.median(ordered) - 1:+.2%} ({low - 1:+.2%} to {high - 1:+.2%})"
+    return ordered[max(0, count // 2 - reach)], ordered[min(count - 1, count // 2 + reach)]
+
+
+def described(values: list[float]) -> str:
+    low, high = interval(values)
+    return f"{statistics.median(values) - 1:+.2%} ({low - 1:+.2%} to {high - 1:+.2%})"
+
+
+def is_enough(ratios: list[float], wanted: int) -> bool:
+    """``wanted`` pairs; 0: as many as make the interval narrow."""
+    if wanted:
+        return len(ratios) >= wanted
+    low, high = interval(ratios) if len(ratios) >= LEAST_PAIRS else (0.0, 1.0)
+    return high - low <= NARROW or len(ratios) >= MOST_PAIRS
 
 
 # ------------------------------------------------------------------------------------------------------------- training
 
 
-def training(pairs: int) -> None:
+@contextlib.contextmanager
+def a_training(recorder: Recorder) -> Iterator[Callable[[], object]]:
+    """What runs a step of some 2 ms."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     import tensorflow
 
     from tftracer.capture.hook import make_hook
 
     tf = tensorflow.compat.v1
-    tf.disable_eager_execution()
+    with tf.Graph().as_default():
+        hidden = inputs = tf.placeholder(tf.float32, [None, 128])
+        for layer in range(20):
+            hidden = tf.tanh(tf.matmul(hidden, tf.get_variable(f"w{layer}", [128, 128])))
+        train = tf.train.GradientDescentOptimizer(0.01).minimize(tf.reduce_mean(hidden), tf.train.get_or_create_global_step())
+        feed = {inputs: np.ones((64, 128), np.float32)}
+        with tf.train.MonitoredSession(hooks=[make_hook(recorder)]) as session:
+            yield lambda: session.run(train, feed)
+    recorder.close()
+
+
+def training(pairs: int) -> None:
     recorder = Recorder(spool_dir=tempfile.mkdtemp()).start()
-    hidden = inputs = tf.placeholder(tf.float32, [None, 128])
-    for layer in range(20):
-        hidden = tf.tanh(tf.matmul(hidden, tf.get_variable(f"w{layer}", [128, 128])))
-    train = tf.train.GradientDescentOptimizer(0.01).minimize(tf.reduce_mean(hidden), tf.train.get_or_create_global_step())
-    feed = {inputs: np.ones((64, 128), np.float32)}
     ratios: dict[str, list[float]] = {"median": [], "p99": []}
-    with tf.train.MonitoredSession(hooks=[make_hook(recorder)]) as session:
+    with a_training(recorder) as step:
 
         def block() -> dict[str, float]:
             times = []
             for _ in range(BLOCK):
                 start = perf_counter()
-                session.run(train, feed)
+                step()
                 times.append(perf_counter() - start)
             kept = sorted(times[SETTLING:])
             return {"median": statistics.median(kept), "p99": kept[round(0.99 * len(kept)) - 1]}
@@ -84,14 +110,33 @@ def training(pairs: int) -> None:
                 watch.stop()
 
         block()
-        for _ in range(pairs):
+        while not is_enough(ratios["median"], pairs):
             order = [watched, block] if random.random() < 0.5 else [block, watched]
             results = {run: run() for run in order}
             for name, values in ratios.items():
                 values.append(results[watched][name] / results[block][name])
     for name, values in ratios.items():
-        print(f"a step's {name}, with the watch against without, {pairs} pairs of {BLOCK} steps: {interval(values)}")
-    recorder.close()
+        print(f"a step's {name}, with the watch against without, {len(values)} pairs of {BLOCK} steps: {described(values)}")
+
+
+# ------------------------------------------------------------------------------------------------------------- balanced
+
+
+def balanced(steps: int) -> None:
+    recorder = Recorder(spool_dir=tempfile.mkdtemp(), slow_factor=3.0).start()
+    with a_training(recorder) as step:
+        begun = perf_counter()
+        for _ in range(steps):
+            step()
+        passed = perf_counter() - begun
+        recorder.flush()
+        slow = recorder.all_stalls()
+    counts = collections.Counter(stall["cause"] for stall in slow["stalls"])
+    print(f"balanced: {steps:,} steps in {passed:.0f} s; slow: {slow['count']}, of them had no CPU: {counts.pop('machine', 0)}")
+    for stall in slow["stalls"]:
+        if stall["cause"] != "machine":
+            took = f"{stall['duration_s'] * 1e3:.0f} ms, usually {(stall['expected_s'] or 0) * 1e3:.0f} ms"
+            print(f"    step {stall['step']}, {stall['where']}: {took}. {stall['text']}. {' '.join(stall['evidence'])}")
 
 
 # ----------------------------------------------------------------------------------------------------------------- idle
@@ -216,27 +261,29 @@ def lines(py_spy: str | None) -> None:
     loop = Loop()
     truth: collections.Counter[str] = collections.Counter()
     spy, report = None, Path(tempfile.mkdtemp()) / "raw.txt"
-    step, asked, end = 0, False, 0.0
-    while not end or perf_counter() < end:
-        start = perf_counter()
+    step, has_begun, is_over = 0, False, False
+    while not is_over:
+        times, start = collections.Counter[str](), perf_counter()
         for part in PARTS:
             begin = perf_counter()
             part()
-            truth[part.__name__] += perf_counter() - begin
+            times[part.__name__] += perf_counter() - begin
         if step % 40 == 0:
             begin = perf_counter()
             tidy()
-            truth["gc"] += perf_counter() - begin
-        truth["(whole)"] += perf_counter() - start
+            times["gc"] += perf_counter() - begin
+        times["(whole)"] += perf_counter() - start
         loop.step(lambda: time.sleep(0.004))
         step += 1
         if step == 30:
             loop.queue.settle()
             loop.queue.slow.profile_requested.set()
-            asked = True
-        if asked and sys.getswitchinterval() < 0.001 and not end:
-            truth.clear()
-            end = perf_counter() + 9.9
+        is_profiled = loop.queue.slow.run_profiled is not None
+        is_over = has_begun and not is_profiled
+        if is_profiled:  # it has the steps that ended while it was taken
+            truth.update(times)
+        if is_profiled and not has_begun:
+            has_begun = True
             if py_spy:
                 command = [py_spy, "record", "-p", str(os.getpid()), "-d", "9", "-r", "100", "-f", "raw", "-o", str(report)]
                 spy = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -245,7 +292,8 @@ def lines(py_spy: str | None) -> None:
     profile = next(record for record in loop.queue.slow.take() if isinstance(record, GapProfile))
     by_profile: collections.Counter[str] = collections.Counter({"gc": profile.gc_s})
     for stack in profile.stacks:
-        by_profile[part_of([frame.function for frame in stack.frames])] += stack.seconds
+        part = part_of([frame.function for frame in stack.frames])
+        by_profile["(other)" if part == "gc" else part] += stack.seconds  # a collection has no samples: it is measured
     if spy:
         spy.wait()
     others = spied(report) if report.exists() else None
@@ -278,6 +326,7 @@ def show(
     whole = truth.pop("(whole)")
     truth["(other)"] = whole - sum(truth.values())
     print(f"lines: {profile.samples} samples, {profile.late_samples} late; clocks say {profile.between_s:.2f} s between steps")
+    print(f"garbage collection: {truth['gc']:.3f} s by a clock around it, {profile.gc_s:.3f} s in the profile")
     sources = {"truth": truth, "profile": by_profile} | ({"py-spy": spy} if spy else {})
     print(f"{'part':14}" + "".join(f"{name:>10}" for name in sources))
     shares = {name: {part: counts[part] / sum(counts.values()) for part in truth} for name, counts in sources.items()}
@@ -290,12 +339,19 @@ def show(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=60)
+    parser.add_argument("--pairs", type=int, default=0, help="0: until the interval is narrow")
+    parser.add_argument("--steps", type=int, default=10_000, help="of the balanced training")
     parser.add_argument("--py-spy", help="the program, to compare with")
-    parser.add_argument("--only", choices=["training", "idle", "memory", "lines"])
+    parser.add_argument("--only", choices=["training", "balanced", "idle", "memory", "lines"])
     options = parser.parse_args()
     print("load average", *(f"{load:.1f}" for load in os.getloadavg()))
-    parts = {"lines": lambda: lines(options.py_spy), "idle": idle, "memory": memory, "training": lambda: training(options.pairs)}
+    parts = {
+        "lines": lambda: lines(options.py_spy),
+        "idle": idle,
+        "memory": memory,
+        "training": lambda: training(options.pairs),
+        "balanced": lambda: balanced(options.steps),
+    }
     for name, measure in parts.items():
         if options.only in (None, name):
             measure()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +21,8 @@ class ProcessSession(NamedTuple):
 
 def new_list() -> str:
     """An empty list; ``""`` where there is no place for it: then nobody is told of the sessions at the end."""
+    import tempfile  # takes a while, and the processes that add to a list need it not
+
     try:
         handle, path = tempfile.mkstemp(prefix="tftracer-run-", suffix=".jsonl")
         os.close(handle)

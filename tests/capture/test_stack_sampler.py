@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tftracer.capture import frame_names, stack_sampler
-from tftracer.capture.frame_names import FrameNames
+from tftracer.capture.frame_names import FrameNames, is_library
 from tftracer.capture.stack_sampler import StackCounts, stack_of
 
 
@@ -72,8 +72,8 @@ def test_files_of_python_and_of_packages_are_libraries() -> None:
     assert names.frame(test_files_of_python_and_of_packages_are_libraries.__code__, 3).is_library is False
     assert names.frame(json.dumps.__code__, 3).is_library and names.frame(pytest.main.__code__, 3).is_library
     assert names.frame(stack_of.__code__, 3).is_library  # tftracer's own
-    assert names.is_library("<frozen runpy>") and names.is_library("<__array_function__ internals>")
-    assert not names.is_library("<stdin>") and not names.is_library("<ipython-input-3-abc>")
+    assert is_library("<frozen runpy>") and is_library("<__array_function__ internals>")
+    assert not is_library("<stdin>") and not is_library("<ipython-input-3-abc>")
 
 
 @pytest.fixture

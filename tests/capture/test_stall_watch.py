@@ -218,6 +218,21 @@ def test_the_time_between_steps_is_sampled_when_asked(loop: Loop) -> None:
     assert stack.seconds > 0.5 * profile.between_s
 
 
+def test_steps_that_ended_before_the_sampling_began_are_no_part_of_it(loop: Loop) -> None:
+    loop.warm_up()
+    for _ in range(20):  # nobody counts these before it begins
+        time.sleep(0.01)
+        loop.step()
+    loop.queue.slow.profile_requested.set()
+    wait_for(lambda: loop.queue.slow.run_profiled)
+    for _ in range(3):
+        gc.collect()
+        loop.step()
+    loop.watch.stop()
+    (profile,) = [record for record in loop.queue.slow.take() if isinstance(record, GapProfile)]
+    assert profile.steps == 3 and 0 < profile.gc_s < profile.between_s
+
+
 def test_a_thread_that_ended_leaves_nothing_to_its_successor(loop: Loop) -> None:
     def train() -> None:
         loop.warm_up()

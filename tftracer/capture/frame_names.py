@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -29,6 +30,7 @@ NOBODY = frozenset(["CallbackList"])
 OURS = str(Path(__file__).parents[1])
 
 
+@functools.lru_cache(maxsize=1)
 def library_folders() -> tuple[str, ...]:
     """Folders of what the user has not written: Python's own modules, installed packages, tftracer."""
     paths = sysconfig.get_paths()
@@ -40,7 +42,6 @@ class FrameNames:
     """Used by one thread at a time."""
 
     def __init__(self) -> None:
-        self._folders = library_folders()
         self._of_code: dict[CodeType, tuple[str, bool]] = {}  # -> owner, is_library
 
     def frame(self, code: CodeType, line: int) -> Frame:
@@ -48,13 +49,15 @@ class FrameNames:
         if described is None:
             if len(self._of_code) >= MAX_CODES:
                 self._of_code.clear()
-            described = self._of_code[code] = (owner_of(code), self.is_library(code.co_filename))
+            described = self._of_code[code] = (owner_of(code), is_library(code.co_filename))
         return Frame(code.co_filename, line, code.co_name, *described)
 
-    def is_library(self, file: str) -> bool:
-        if file.startswith("<"):  # <frozen importlib>, <__array_function__ internals>; but what was typed or a notebook's cell
-            return not file.startswith(("<stdin>", "<string>", "<ipython", "<python-input"))
-        return file.startswith(self._folders) or "/site-packages/" in file or "/dist-packages/" in file
+
+def is_library(file: str) -> bool:
+    """Whether the user has not written it."""
+    if file.startswith("<"):  # <frozen importlib>, <__array_function__ internals>; but what was typed or a notebook's cell
+        return not file.startswith(("<stdin>", "<string>", "<ipython", "<python-input"))
+    return file.startswith(library_folders()) or "/site-packages/" in file or "/dist-packages/" in file
 
 
 def owner_of(code: CodeType) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tftracer.capture.frame_names import is_library
+
 #: Keras makes its step functions in these methods (2), or around these (3).
 _PHASES = {"make_train_function": "fit", "make_test_function": "evaluate", "make_predict_function": "predict"}
 _STEPS = {"train_step": "fit", "test_step": "evaluate", "predict_step": "predict"}
@@ -29,12 +31,14 @@ def identify(function: Any, concrete: Any) -> FunctionIdentity:
     """``function``: a tf.function or None; ``concrete``: the ConcreteFunction that was executed or None."""
     python = _python_function(function)
     arguments = tuple(_arguments(concrete))
-    name = _keras_name(python) or _name(function, concrete)
+    phase, model = keras_step(python)
+    name = keras_title(phase, model) if phase else _name(function, concrete)
     shapes = [text.partition("[")[2].rstrip("]") for text in arguments if "[" in text and not text.endswith("[]")]
     shown = " ".join(f"({shape})" for shape in shapes[:MAX_SHOWN]) + (" ..." if len(shapes) > MAX_SHOWN else "")
     title = name if ":" in name or not shown else f"{name} {shown}"
     definition = _definition(python)
-    return FunctionIdentity(title, definition, arguments, _keras_origin(python) or definition or _origin(function))
+    origin = _keras_origin(phase, model) if phase else definition or _origin(function)
+    return FunctionIdentity(title, definition, arguments, origin)
 
 
 def _python_function(function: Any) -> Any:
@@ -53,19 +57,13 @@ def _name(function: Any, concrete: Any) -> str:
     return "function"
 
 
-def _keras_name(python: Any) -> str:
-    """ "fit: convnet" of the function that Keras made for a model's fit, "" for all others."""
-    phase, model = keras_step(python)
-    if not phase:
-        return ""
+def keras_title(phase: str, model: Any) -> str:
+    """ "fit: convnet"; "fit" where the model is not known."""
     return f"{phase}: {getattr(model, 'name', None) or type(model).__name__}" if model is not None else phase
 
 
-def _keras_origin(python: Any) -> str:
-    """ "Keras", and how many batches a step of ``fit`` takes; "" of what is not Keras's."""
-    phase, model = keras_step(python)
-    if not phase:
-        return ""
+def _keras_origin(phase: str, model: Any) -> str:
+    """ "Keras", and how many batches a step of ``fit`` takes."""
     with contextlib.suppress(Exception):
         batches = int(model._compile_config.config["steps_per_execution"] or 1)
         if batches > 1 and phase in ("fit", "evaluate", "predict"):
@@ -114,9 +112,9 @@ def _definition(python: Any) -> str:
     code = getattr(python, "__code__", None)
     if code is None:
         return ""
+    if is_library(code.co_filename):
+        return ""  # Keras's own functions
     path = Path(code.co_filename)
-    if "site-packages" in path.parts:
-        return ""  # of a library: Keras's own functions
     with contextlib.suppress(ValueError, OSError):
         path = path.relative_to(Path.cwd())
     return f"{path}:{code.co_firstlineno}"

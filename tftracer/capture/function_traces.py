@@ -103,10 +103,14 @@ class FunctionTraces:
             return claim
         profile = self.profiler.begin()
         if profile is None:
-            queue.other_problems[BUSY] = f"Steps that are to be traced wait: {self.profiler.last_refusal}."
-            queue.give_back(claim)
+            self._wait(claim, self.profiler.last_refusal)
             return None
         return BegunTrace(function, claim, profile)
+
+    def _wait(self, claim: Claim, why: str) -> None:
+        """The profiler is the script's: the request stands again."""
+        self._queue.other_problems[BUSY] = f"Steps that are to be traced wait: {why}."
+        self._queue.give_back(claim)
 
     def end(self, begun: BegunTrace | Missed, concrete: Any, done: bool, end_ns: int) -> Traced:
         if isinstance(begun, Missed):
@@ -128,8 +132,7 @@ class FunctionTraces:
             queue.give_back(claim)
             return None
         if not self.profiler.finish(profile):
-            queue.other_problems[BUSY] = f"Steps that are to be traced wait: {profile.problem}."
-            queue.give_back(claim)
+            self._wait(claim, profile.problem)
             return None
         queue.other_problems.pop(BUSY, None)
         queue.requests.complete(claim)

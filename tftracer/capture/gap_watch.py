@@ -5,7 +5,7 @@ Runs on the watch's thread.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import FrameType
 
 from tftracer.capture.frame_names import FrameNames
@@ -23,31 +23,40 @@ MAX_PROFILES = 5
 
 
 class GapWatch:
-    def __init__(self, records: SlowRecords, steps: SlowSteps, threads: WatchedThreads, names: FrameNames) -> None:
+    """``settle``: counts the steps that have ended."""
+
+    def __init__(
+        self,
+        records: SlowRecords,
+        steps: SlowSteps,
+        threads: WatchedThreads,
+        names: FrameNames,
+        settle: Callable[[], None],
+    ) -> None:
         self.sampling: GapSampling | None = None
         self._records = records
         self._steps = steps
         self._threads = threads
         self._names = names
+        self._settle = settle
         self._profiled: set[RunHandle] = set()
 
     def is_due(self, now_ns: int) -> bool:
         return self.sampling is not None and now_ns >= self.sampling.due_ns
 
     def begin(self, now_ns: int, under_way: Mapping[int, int], gc: GcPauses | None) -> None:
-        """Begin a profile where one is wanted."""
-        if self.sampling is not None:
-            return
+        """Begin a profile where one is wanted. None is under way."""
         asked = self._records.profile_requested.is_set()
         run = self._run_to_sample(asked)
         thread = self._thread_of(run, under_way) if run else None
         if run is None or thread is None:
             return
+        self._profiled.add(run)
+        self._settle()
+        self.sampling = GapSampling(run, thread, asked, now_ns, self._steps.sums(thread), self._between_ns(gc, thread))
+        self._records.run_profiled = run
         if asked:
             self._records.profile_requested.clear()
-        self._records.run_profiled = run
-        self._profiled.add(run)
-        self.sampling = GapSampling(run, thread, asked, now_ns, self._steps.sums(thread), _between_ns(gc, thread))
 
     def sample(
         self, frames: Mapping[int, FrameType], now_ns: int, under_way: Mapping[int, int], state: str, gc: GcPauses | None
@@ -57,13 +66,14 @@ class GapWatch:
         self.sampling.sample(frames, now_ns, mark, state, self._threads.ours, gc)
 
     def end(self, now_ns: int, gc: GcPauses | None) -> None:
-        """Hand the profile over. The steps that ended in its time are settled."""
+        """Hand the profile over."""
         sampling, self.sampling = self.sampling, None
-        self._records.run_profiled = None
         if sampling is not None:
+            self._settle()
+            self._records.run_profiled = None
             thread = sampling.thread
             profile = sampling.profile(
-                now_ns, self._steps.sums(thread), _between_ns(gc, thread), self._names, self._threads.names
+                now_ns, self._steps.sums(thread), self._between_ns(gc, thread), self._names, self._threads.names
             )
             self._records.add(profile)
 
@@ -96,6 +106,6 @@ class GapWatch:
         thread = self._steps.runs[run].thread
         return thread if thread in under_way else None
 
-
-def _between_ns(gc: GcPauses | None, thread: int) -> int:
-    return gc.between_ns.get(thread, 0) if gc else 0
+    def _between_ns(self, gc: GcPauses | None, thread: int) -> int:
+        """Of the time that the sums of the steps are of."""
+        return gc.between_until(thread, self._steps.last_end_ns(thread)) if gc else 0

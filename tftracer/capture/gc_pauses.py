@@ -7,7 +7,6 @@ additions for each collection.
 from __future__ import annotations
 
 import gc
-import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from threading import get_ident
@@ -58,6 +57,16 @@ class GcPauses:
                 total += max(0, min(end_ns, pause.end_ns) - max(start_ns, pause.start_ns))
         return total * 1e-9
 
+    def between_until(self, thread: int, at_ns: int) -> int:
+        """Nanoseconds of collections between a thread's steps that began before that time, which has just passed."""
+        later = 0
+        for pause in reversed(list(self.recent)):
+            if pause.end_ns <= at_ns:
+                break
+            if pause.thread == thread and pause.inside is False and pause.start_ns >= at_ns:
+                later += pause.end_ns - pause.start_ns
+        return self.between_ns.get(thread, 0) - later
+
     def covers(self, at_ns: int) -> bool:
         """Whether a collection was under way at that time."""
         for pause in reversed(list(self.recent)):
@@ -89,8 +98,3 @@ class GcPauses:
             pause = Pause(thread, start_ns, end_ns, int(info["generation"]), int(info["collected"]), inside)
             self.recent.append(pause)
             self.unreported.append(pause)
-
-
-def thread_name(thread: int) -> str:
-    """Of a running thread; "" where Python does not know it."""
-    return next((other.name for other in threading.enumerate() if other.ident == thread), "")

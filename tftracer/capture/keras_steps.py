@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from tftracer.capture.function_identity import keras_step
+from tftracer.capture.function_identity import keras_step, keras_title
 from tftracer.capture.functions import FunctionCalls, NamedStep
 
 
@@ -54,5 +54,5 @@ class KerasSteps:
             return None
         steps = self._steps.setdefault(model, {})
         if phase not in steps:
-            steps[phase] = KerasStep(f"{phase}: {getattr(model, 'name', None) or type(model).__name__}")
+            steps[phase] = KerasStep(keras_title(phase, model))
         return steps[phase]

@@ -133,22 +133,21 @@ class Profiler:
 
     def finish(self, profile: Profile) -> bool:
         """The call is over: collect on another thread. False if the profile has made way for the script's."""
+        return self._end(profile, profile.collect)
+
+    def abandon(self, profile: Profile, why: str) -> None:
+        """The call is over, and nobody wants its profile."""
+        self._end(profile, lambda: profile.drop(why))
+
+    def _end(self, profile: Profile, then: Callable[[], None]) -> bool:
+        """``then`` runs on another thread, unless the profile has made way."""
         profile.end_step()
         with self._lock:
             self.is_recording = False
             if profile.is_collected():
                 return False
-        threading.Thread(target=profile.collect, name="tftracer-profile", daemon=True).start()
+        threading.Thread(target=then, name="tftracer-profile", daemon=True).start()
         return True
-
-    def abandon(self, profile: Profile, why: str) -> None:
-        """The call is over, and nobody wants its profile."""
-        profile.end_step()
-        with self._lock:
-            self.is_recording = False
-            if profile.is_collected():
-                return
-        threading.Thread(target=profile.drop, args=[why], name="tftracer-profile", daemon=True).start()
 
     def make_way(self) -> None:
         """The script is about to start its own profiler."""

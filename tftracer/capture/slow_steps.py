@@ -153,6 +153,11 @@ class SlowSteps:
         state = self._threads.get(thread)
         return state.sums if state else NONE_YET
 
+    def last_end_ns(self, thread: int) -> int:
+        """When the last settled step of a thread ended; the sums are of the time until then."""
+        state = self._threads.get(thread)
+        return state.end_ns if state else 0
+
     def forget(self, thread: int) -> None:
         """A thread has ended; its number may be used again."""
         with self._lock:

@@ -55,7 +55,7 @@ class StallWatch:
         names = FrameNames()
         traces = ExpectedTraces(queue.requests, self._steps, queue.settle)
         self._reports = StallReports(queue.slow, traces, self._threads, names)
-        self._gaps = GapWatch(queue.slow, self._steps, self._threads, names)
+        self._gaps = GapWatch(queue.slow, self._steps, self._threads, names, queue.settle)
         self._gc: GcPauses | None = None
         self._host: HostSignals | None = None
         self._gc_reports = GcReports(queue.slow, self._threads)
@@ -254,7 +254,6 @@ class StallWatch:
     def _look_at_gaps(self, now_ns: int) -> None:
         sampling = self._gaps.sampling
         if sampling is not None and sampling.is_over(now_ns):
-            self._queue.settle()
             self._gaps.end(perf_counter_ns(), self._gc)
         elif sampling is None:
             self._gaps.begin(now_ns, self._under_way, self._gc)

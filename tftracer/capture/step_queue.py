@@ -212,12 +212,10 @@ class StepQueue:
     def give_back(self, claim: Claim) -> None:
         """The claimed step was not traced: its request stands again, one for a certain step while that can be the next."""
         self.requests.restore(claim)
-        if claim.is_numbered:
+        site = self.runs.find(claim.handle.title) if claim.is_numbered and claim.handle else None
+        if site is not None and not site.requested_step:
             self.settle()
-            site = next((site for site in self.runs.sites() if site.plain is claim.handle), None)
-            if site is not None and not site.requested_step:
-                site.requested_step = site.steps + 1
-                self.requests.count_numbered(1)
+            self._request(site, site.steps + 1)
 
     def _claim(self, numbered: CallSite | None, handles: list[RunHandle]) -> Claim | Missed | None:
         """``numbered``: the site whose step of the requested number is about to begin."""
@@ -260,14 +258,17 @@ class StepQueue:
         if site is None or self._has_begun(site, step):
             return False
         self._cancel(site)
-        site.requested_step = step
-        self.requests.count_numbered(1)
+        self._request(site, step)
         return not self._has_begun(site, step) or not self._cancel(site)  # begun meanwhile, unseen or just claimed
 
     def cancel_steps(self) -> None:
         """All requests for certain steps."""
         for site in self.runs.sites():
             self._cancel(site)
+
+    def _request(self, site: CallSite, step: int) -> None:
+        site.requested_step = step
+        self.requests.count_numbered(1)
 
     def _next_of(self, sites: list[CallSite]) -> CallSite | None:
         return next((site for site in sites if site.requested_step and self._is_next(site)), None)
