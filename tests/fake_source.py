@@ -94,6 +94,7 @@ def a_stall_message(stall_id: int) -> Stall:
         "samples": 60,
         "trace_id": None,
         "every": None,
+        "no_cpu": False,
     }
 
 

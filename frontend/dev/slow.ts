@@ -48,6 +48,7 @@ export function fakeStall(id: number, change: Partial<Stall> = {}): Stall {
     samples: 60,
     trace_id: null,
     every: 97,
+    no_cpu: false,
     ...change,
   };
 }

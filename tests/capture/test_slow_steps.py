@@ -64,6 +64,7 @@ def test_data_that_vary_and_steps_that_grow_raise_no_alarm() -> None:
 def test_a_lasting_change_is_told_a_few_times_and_then_usual() -> None:
     slow = run_of([5.0] * 100 + [60.0] * 300)
     assert [step for step, _ in found(slow)] == [101, 102, 103, 104, 105]
+    assert {(step.expected_ns, step.limit_ns) for step in slow.found} == {(5 * MS, 25 * MS)}  # of the last, too
 
 
 def test_what_the_tracer_took_of_a_gap_does_not_count() -> None:

@@ -174,9 +174,10 @@ class SlowSteps:
             return
         of_run.sums, of_thread.sums = plus_gap(of_run.sums, gap), plus_gap(of_thread.sums, gap)
         typical = of_run.between
+        usual = typical.median_ns, typical.limit_ns
         if typical.is_slow(gap):
             mark, end = -of_thread.end_ns, start_ns - before_ns
-            self._found(run, False, thread, (mark, end - gap, end), typical, False)
+            self._found(run, False, thread, (mark, end - gap, end), usual, False)
         typical.add(gap)
         of_thread.between.add(gap)
 
@@ -187,8 +188,9 @@ class SlowSteps:
         of_run.thread = thread
         # A trace may double the time of a step.
         allowed = typical.median_ns + LEAST_NS if is_traced else 0
+        usual = typical.median_ns, typical.limit_ns
         if typical.is_slow(took, allowed):
-            self._found(run, True, thread, (start_ns, start_ns, end_ns), typical, is_traced)
+            self._found(run, True, thread, (start_ns, start_ns, end_ns), usual, is_traced)
         elif isinstance(trace, Capture) and trace.asked_by == "slow":
             extra = max(0, took - typical.median_ns)
             of_run.traced_extra_ns.append(extra)
@@ -199,10 +201,11 @@ class SlowSteps:
         of_thread.end_ns, (_, of_thread.after_ns) = end_ns, tracer_ns(trace)
 
     def _found(
-        self, run: RunHandle, inside: bool, thread: int, span: tuple[int, int, int], typical: Typical, is_traced: bool
+        self, run: RunHandle, inside: bool, thread: int, span: tuple[int, int, int], usual: tuple[int, int], is_traced: bool
     ) -> None:
+        """``usual``: the median and the limit as they were; the slow one may have ended them."""
         mark, start, end = span
-        expected, limit = typical.median_ns, typical.limit_ns
+        expected, limit = usual
         self.found.append(SlowStep(run, run.steps, inside, thread, mark, start, end, expected, limit, is_traced))
 
     def _run(self, run: RunHandle) -> RunState:

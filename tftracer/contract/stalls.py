@@ -48,6 +48,7 @@ class Stall(TypedDict):
     samples: int
     trace_id: int | None  # the trace of that very step, if there is one
     every: int | None  # it comes again after so many steps; None: no period was found
+    no_cpu: bool  # that is its cause; or its cause is unknown, and its thread had no CPU for much of that second
 
 
 class StackFrame(TypedDict):
@@ -120,7 +121,7 @@ class Drift(TypedDict):
 
 
 class NoCpu(TypedDict):
-    """Stalls of a list whose thread had no CPU (cause "machine"), together: where they are many, they are shown apart."""
+    """Stalls of a list with ``no_cpu``, together: where they are many, they are shown apart."""
 
     times: int
     duration_s: float  # of all

@@ -70,6 +70,7 @@ export interface Stall {
   samples: number;
   trace_id: number | null;
   every: number | null;
+  no_cpu: boolean;
 }
 
 export interface StackFrame {
@@ -135,7 +136,7 @@ export interface Drift {
   last_s: number;
 }
 
-/** Stalls of a list whose thread had no CPU (cause "machine"), together: where they are many, they are shown apart. */
+/** Stalls of a list with ``no_cpu``, together: where they are many, they are shown apart. */
 export interface NoCpu {
   times: number;
   duration_s: number;

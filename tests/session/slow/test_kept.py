@@ -118,6 +118,7 @@ def test_what_the_machine_did_around_a_short_stall_is_evidence_and_no_cause(tmp_
             "In those seconds: The training's thread had no CPU for 88% of the time."
         )
         assert not any("In those seconds" in sentence for sentence in later["evidence"])
+        assert (during["no_cpu"], later["no_cpu"]) == (True, False)
 
 
 def test_steps_without_a_cpu_push_out_no_others(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from made_stalls import a_stall, put, record_slow_steps, run_of
+from made_stalls import a_busy_second, a_stall, put, record_slow_steps, run_of
 from recording import RAW, recording, step
 
 from tftracer.session.recorded_stalls import Cause
@@ -47,6 +47,16 @@ def test_steps_without_a_cpu_are_one_line_where_they_are_many(tmp_path: Path) ->
         slow = summary["runs"][0]["slow_steps"]
         assert slow["no_cpu"]["times"] == 7 and len(slow["longest"]) == 8
         assert recorder.run_stalls(run.run_id)["no_cpu"] == slow["no_cpu"]
+
+
+def test_short_ones_of_unknown_cause_in_a_second_without_a_cpu_are_in_that_line(tmp_path: Path) -> None:
+    unknown = Cause("unknown", "", None, None)
+    with recording(tmp_path) as recorder:
+        run = run_of(recorder)
+        put(recorder, *(a_stall(run, 600 + number, cause=unknown, stacks=(), host=None) for number in range(6)), a_busy_second())
+        said = " ".join(render(summarize(recorder)).split())
+        assert "No CPU: 6 times, 1.8 s in all, the longest 300 ms. 6 of them were too short to be sure" in said
+        assert "step 600" not in said
 
 
 def test_a_few_steps_without_a_cpu_are_listed_like_others(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from tftracer.contract import stalls as contract
 from tftracer.contract.session import RunStatistics
 from tftracer.session.model import SessionModel
-from tftracer.session.slow.messages import SlowMark, no_gaps
+from tftracer.session.slow.messages import STARVED, SlowMark, no_gaps
 from tftracer.session.slow.no_cpu import no_cpu
 from tftracer.session.step_changes import step_changes
 from tftracer.session.step_history import History
@@ -83,15 +83,19 @@ def _complete(model: SessionModel, run_id: int) -> list[contract.Stall]:
     periods = model.slow.periods_of(run_id)
     host = list(model.slow.marks.get("host", ()))
     host_at = [mark.at for mark in host]
-    return [
-        {
-            **state.message,
-            "trace_id": _trace_of(state.message, traces),
-            "every": _period_of(state.message, periods),
-            "evidence": [*state.message["evidence"], *_around(state.message, host, host_at)],
-        }
-        for state in model.slow.of_run(run_id)
-    ]
+    completed: list[contract.Stall] = []
+    for stall in (state.message for state in model.slow.of_run(run_id)):
+        trouble = _around(stall, host, host_at)
+        completed.append(
+            {
+                **stall,
+                "trace_id": _trace_of(stall, traces),
+                "every": _period_of(stall, periods),
+                "evidence": [*stall["evidence"], *([f"In those seconds: {trouble}."] if trouble else [])],
+                "no_cpu": stall["cause"] == "machine" or trouble.startswith(STARVED),
+            }
+        )
+    return completed
 
 
 def _trace_of(stall: contract.Stall, traces: dict[int, int]) -> int | None:
@@ -99,16 +103,16 @@ def _trace_of(stall: contract.Stall, traces: dict[int, int]) -> int | None:
     return traces.get(stall["step"]) if stall["step"] is not None and stall["where"] == "inside" else None
 
 
-def _around(stall: contract.Stall, host: Sequence[SlowMark], host_at: Sequence[float]) -> list[str]:
+def _around(stall: contract.Stall, host: Sequence[SlowMark], host_at: Sequence[float]) -> str:
     """The machine's trouble in the second of a stall that was too short to be measured by itself: evidence, and no cause.
 
     ``host_at``: when each of the marks began.
     """
     if stall["cause"] != "unknown":
-        return []
+        return ""
     at = bisect(host_at, stall["started_at"] + stall["duration_s"]) - 1
     mark = host[at] if at >= 0 else None
-    return [f"In those seconds: {mark.text}."] if mark and mark.end >= stall["started_at"] else []
+    return mark.text if mark and mark.end >= stall["started_at"] else ""
 
 
 def _period_of(stall: contract.Stall, periods: Iterable[contract.Period]) -> int | None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from tftracer.contract import stalls as contract
 from tftracer.errors import UnknownError
 from tftracer.session.slow.messages import SlowMark
-from tftracer.session.slow.no_cpu import had_no_cpu
 from tftracer.session.slow.texts import lines_text
 from tftracer.storage.tftrace import StoredPayload
 
@@ -124,7 +123,7 @@ class SlowLog:
         of_run.count = max(of_run.count + 1, state.number)
         of_run.longest_s = max(of_run.longest_s, message["duration_s"])
         of_run.last_id = message["id"]
-        kept = of_run.no_cpu if had_no_cpu(message) else of_run.others
+        kept = of_run.no_cpu if message["cause"] == "machine" else of_run.others
         kept.newest.append(message["id"])
         self.stalls[message["id"]] = state
         self._last_id = max(self._last_id, message["id"])

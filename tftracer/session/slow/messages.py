@@ -15,6 +15,8 @@ MARKED_GC_S = 0.005
 #: Shares of a second from which on the host's trouble is a mark.
 STARVED_SHARE, PRESSURE_SHARE, STEAL_SHARE = 0.2, 0.3, 0.1
 FAULTS_PER_S = 200
+#: How a mark of a second begins in which the training's thread waited for a CPU.
+STARVED = "The training's thread had no CPU"
 #: What hooks and callbacks that write checkpoints are called.
 CHECKPOINT = "Checkpoint"
 
@@ -56,6 +58,7 @@ def stall_message(number: int, stall: Stall, offset: float) -> contract.Stall:
         "samples": sum(stack.samples for stack in stall.stacks),
         "trace_id": None,
         "every": None,
+        "no_cpu": False,
     }
 
 
@@ -149,7 +152,7 @@ def host_trouble(change: HostChange) -> str:
     """In words; "" if there is none. What concerns the training's own thread comes before what concerns the machine."""
     whole = max(change.seconds, 1e-9)
     for seconds, least, words in (
-        (change.run_queue_s, STARVED_SHARE, "The training's thread had no CPU"),
+        (change.run_queue_s, STARVED_SHARE, STARVED),
         (change.memory_pressure_s, PRESSURE_SHARE, "Processes waited for memory"),
         (change.io_pressure_s, PRESSURE_SHARE, "Processes waited for a disk"),
     ):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from tftracer.contract.stalls import NoCpu, Stall
 from tftracer.trace.units import duration
@@ -11,18 +11,14 @@ from tftracer.trace.units import duration
 MANY = 5
 
 
-def had_no_cpu(stall: Stall) -> bool:
-    return stall["cause"] == "machine"
-
-
-def no_cpu(stalls: Iterable[Stall]) -> NoCpu | None:
+def no_cpu(stalls: Sequence[Stall]) -> NoCpu | None:
     """Those among a list, together; None where they are few."""
-    seconds = [stall["duration_s"] for stall in stalls if had_no_cpu(stall)]
+    seconds = [stall["duration_s"] for stall in stalls if stall["no_cpu"]]
     if len(seconds) < MANY:
         return None
     whole, longest = sum(seconds), max(seconds)
-    text = (
-        f"No CPU: {len(seconds):,} times, {duration(whole * 1e9)} in all, the longest {duration(longest * 1e9)}. Other processes "
-        "or threads had the CPUs"
-    )
+    unknown = sum(stall["no_cpu"] and stall["cause"] == "unknown" for stall in stalls)
+    text = f"No CPU: {len(seconds):,} times, {duration(whole * 1e9)} in all, the longest {duration(longest * 1e9)}"
+    if unknown:
+        text += f". {unknown:,} of them were too short to be sure: their thread had no CPU for much of that second"
     return {"times": len(seconds), "duration_s": whole, "longest_s": longest, "text": text}

@@ -91,6 +91,7 @@ STALL_FIELDS: Fields = {
     "samples": count,
     "trace_id": lambda given: None,
     "every": lambda given: None,
+    "no_cpu": lambda given: False,
 }
 PERIOD_FIELDS: Fields = {
     "run_id": count,

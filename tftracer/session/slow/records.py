@@ -14,7 +14,7 @@ from tftracer.storage.spool import NewRecord
 from tftracer.storage.tftrace import GAPS, MARKS, PERIOD, STALL, compress
 
 #: What other records say, and may change.
-_FOUND_LATER = ("trace_id", "every")
+_FOUND_LATER = ("trace_id", "every", "no_cpu")
 
 
 def stall_part(message: Stall, number: int, stacks: StallStacks) -> NewRecord:

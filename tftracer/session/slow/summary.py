@@ -9,7 +9,7 @@ from typing import Any
 from tftracer.contract.session import Run
 from tftracer.contract.stalls import GapProfile, Stall, StallList
 from tftracer.session.slow.log import by_cost
-from tftracer.session.slow.no_cpu import had_no_cpu, no_cpu
+from tftracer.session.slow.no_cpu import no_cpu
 from tftracer.session.slow.texts import lines_text
 from tftracer.trace.summary import WIDTH, shortened
 from tftracer.trace.units import duration, percent
@@ -49,7 +49,7 @@ def _lines(slow: dict[str, Any]) -> Iterator[str]:
         yield _filled(f"{period['text']}. Caught {period['times']:,} times.")
     if slow["no_cpu"]:
         yield _filled(f"{slow['no_cpu']['text']}.")
-    listed = [stall for stall in slow["longest"] if not (slow["no_cpu"] and had_no_cpu(stall))]
+    listed = [stall for stall in slow["longest"] if not (slow["no_cpu"] and stall["no_cpu"])]
     for stall in listed[:SHOWN]:
         yield _filled(_stall(stall), "    ")
     gaps = slow["between_steps"]
