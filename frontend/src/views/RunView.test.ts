@@ -92,7 +92,10 @@ describe("slow steps on a run's page", () => {
 
   it("has steps without a CPU in one line where they are many, and in the list when asked", async () => {
     const client = new FakeClient();
-    const stalls = [fakeStall(1, { step: 50 }), ...[2, 3, 4, 5, 6].map((id) => fakeStall(id, { cause: "machine", no_cpu: true }))];
+    const stalls = [
+      fakeStall(1, { step: 50 }),
+      ...[2, 3, 4, 5, 6].map((id) => fakeStall(id, { cause: "machine", no_cpu: true })),
+    ];
     const no_cpu = { times: 5, duration_s: 1.5, longest_s: 0.3, text: "No CPU: 5 times, 1.5 s in all" };
     client.runStalls = fakeRunStalls({ stalls, count: 6, no_cpu });
     const { page } = await show("/runs/1", client);
