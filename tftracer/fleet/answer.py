@@ -25,11 +25,11 @@ QUESTIONS = {
         ORDER BY ratio DESC, job, rank LIMIT {most}""",
     "collectives": """WITH met AS (SELECT job, run, step, name, sum(ranks) AS ranks, max(last_ns) - min(first_ns) AS spread_ns,
             arg_max(last_rank, last_ns) AS last_rank FROM collectives GROUP BY ALL HAVING sum(ranks) > 1),
-        late AS (SELECT job, name, count(*) AS times, avg(spread_ns) AS spread_ns, mode(last_rank) AS last_rank
-            FROM met GROUP BY ALL)
-        SELECT late.job, late.name, late.spread_ns, late.last_rank,
-            count(*) FILTER (met.last_rank = late.last_rank) AS times_last, any_value(late.times) AS times
-        FROM late JOIN met USING (job, name) GROUP BY ALL ORDER BY spread_ns DESC, job, name LIMIT {most}""",
+        late AS (SELECT job, name, count(*) AS times, avg(spread_ns) AS spread_ns FROM met GROUP BY ALL),
+        last AS (SELECT job, name, last_rank, count(*) AS times_last FROM met GROUP BY ALL
+            QUALIFY row_number() OVER (PARTITION BY job, name ORDER BY times_last DESC, last_rank) = 1)
+        SELECT job, name, spread_ns, last_rank, times_last, times FROM late JOIN last USING (job, name)
+        ORDER BY spread_ns DESC, job, name LIMIT {most}""",
     # Steps that some rank traced, in two halves: a layer's mean time of a rank and step in the first and in the second.
     "layers": """WITH halves AS (SELECT job, run, step, ntile(2) OVER (PARTITION BY job, run ORDER BY step) AS half
             FROM (SELECT DISTINCT job, run, step FROM layers)),
