@@ -64,7 +64,7 @@ def _sides(arguments: list[str]) -> tuple[list[str], list[str]]:
     at = arguments.index("--")
     after = arguments[at + 1 :]
     if not after or any(file.startswith("-") for file in after):
-        raise FormatError("Only the sessions after the change may follow --; put options before it.")
+        raise FormatError("After --, give the sessions after the change, and nothing else. Options go before the first session.")
     return arguments[:at], after
 
 
