@@ -1,8 +1,10 @@
-"""Resident memory over 10,000 functions that are traced, called and thrown away, with the tracer and without it.
+"""Memory and time of 10,000 functions that are traced, called and thrown away, with the tracer, which collects the graph of each,
+and without it.
 
     python benchmarks/bench_retracing.py [--functions N]
 
-TensorFlow keeps something of each function that it ever traced; the tracer is to keep nothing. Ten readings each, in MB.
+TensorFlow keeps something of each function that it ever traced; the tracer is to keep nothing. Ten readings of the resident
+memory each, in MB; the processor time of tracing and calling a function once; the graphs that the tracer holds at the end.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from time import process_time
+from typing import NamedTuple
 
 from environments import ROOT, environment
 
@@ -24,30 +28,38 @@ def resident_mb() -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
 
 
-def measure(functions: int, traced: bool) -> list[float]:
+class Readings(NamedTuple):
+    resident_mb: list[float]
+    cpu_ms: float  # of one function: traced and called once
+    graphs: int  # that the tracer holds at the end
+
+
+def measure(functions: int, traced: bool) -> Readings:
     import gc
 
     import tensorflow as tf
 
+    server = None
     if traced:
         import tftracer
 
-        tftracer.hook_inject(start_web_server_on_start=False)
-    resident = []
+        server = tftracer.hook_inject(start_web_server_on_start=False)
+    resident, start = [], process_time()
     for number in range(functions):
         tf.function(lambda x: x * 2.0 + 1.0)(tf.constant(1.0))
         if (number + 1) % (functions // READINGS) == 0:
             gc.collect()
             resident.append(resident_mb())
-    return resident
+    cpu_ms = 1e3 * (process_time() - start) / functions
+    return Readings(resident, cpu_ms, server.functions.table_sizes()["partition graphs"] if server else 0)
 
 
-def in_environment(functions: int, traced: bool) -> list[float]:
+def in_environment(functions: int, traced: bool) -> Readings:
     command = [".envs/tf221/bin/python", __file__, "--functions", str(functions), "--measure", "traced" if traced else "plain"]
     settings = {"TF_CPP_MIN_LOG_LEVEL": "3", "TFTRACER_SPOOL_DIR": tempfile.mkdtemp()}
     variables = {**environment(ours=True), **settings}
     done = subprocess.run(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, check=True, text=True)
-    return json.loads(done.stdout.splitlines()[-1])
+    return Readings(*json.loads(done.stdout.splitlines()[-1]))
 
 
 def main() -> None:
@@ -60,9 +72,12 @@ def main() -> None:
         return
     for traced in (False, True):
         readings = in_environment(options.functions, traced)
-        grown = 1024 * (readings[-1] - readings[1]) / (options.functions * (READINGS - 2) / READINGS)
-        shown = " ".join(f"{reading:.0f}" for reading in readings)
-        print(f"{'with the tracer' if traced else 'without':16} {shown} MB; {grown:.1f} KB a function", flush=True)
+        resident = readings.resident_mb
+        grown = 1024 * (resident[-1] - resident[1]) / (options.functions * (READINGS - 2) / READINGS)
+        shown = " ".join(f"{reading:.0f}" for reading in resident)
+        who = "with the tracer" if traced else "without"
+        print(f"{who:16} {shown} MB; {grown:.1f} KB and {readings.cpu_ms:.1f} ms a function", flush=True)
+        print(f"{'':16} {readings.graphs} graphs held at the end", flush=True)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ assert trace.source == "xspace"
 assert any(op.endswith("MatMul") for op in trace.ops), list(trace.ops)
 assert {device.title for device in trace.devices} >= {"CPU", "tf.data"}, trace.devices
 assert trace.duration_ns <= record["duration_s"] * 1e9 + 1e6
-assert answers.graph.source == "function_graph"
+assert answers.graph.source == "partition_graph"
 product = next(i for i in range(trace.n) if trace.ops[trace.op[i]].endswith("MatMul"))
 assert answers.node(product)["inputs"]
 """,
@@ -36,7 +36,7 @@ assert answers.node(product)["inputs"]
 
 
 def test_ops_of_resnet50_are_joined_to_its_graph(tmp_path: Path) -> None:
-    """At least 98% of the ops that the profile has find their node in the definition of the step's function."""
+    """At least 98% of the ops that the profile has find their node in the graph that the step ran."""
     run_eager_script(
         """
 from tftracer.trace.answers import Answers
@@ -56,6 +56,96 @@ ops = [i for i in np.flatnonzero(trace.counted).tolist() if trace.devices[trace.
 joined = [i for i in ops if trace.names[trace.name[i]] in graph]
 assert len(ops) > 1000 and len(joined) >= 0.98 * len(ops), (len(joined), len(ops))
 assert answers.graph.source == "function_graph"
+""",
+        tmp_path,
+    )
+
+
+SOURCES = """
+from tftracer.trace.answers import Answers
+def source(title):
+    (record,) = the_run(title)["traces"]
+    trace = Answers(recorder.trace_bytes(record["id"]), recorder.trace_context(record["id"])).trace
+    assert trace.load_graph is not None and trace.load_graph()
+    return "definition" if trace.has_definitions else "partition graphs"
+"""
+
+
+def test_a_step_is_joined_to_the_graphs_that_ran_and_else_to_its_definition(tmp_path: Path) -> None:
+    run_eager_script(
+        SOURCES
+        + """
+from tftracer.capture import partition_graphs
+server.functions.stop()
+step = tf.function(lambda x: tf.reduce_sum(tf.matmul(x, x)), autograph=False)
+step.__name__ = "early"
+step(tf.ones((4, 4)))
+server.watch_functions()  # attached later
+@tf.function
+def late(x):
+    return tf.reduce_sum(tf.matmul(x, x))
+partition_graphs.MAX_CONSTANTS = 4 << 20
+@tf.function
+def large(x):
+    return tf.reduce_sum(x * tf.constant(np.ones(2 << 20, np.float32)))
+@tf.function
+def calls_large(x):
+    return tf.cond(x > 0.0, lambda: large(x), lambda: x)
+for _ in range(2):
+    recorder.set_trace_all(_ == 1)
+    for function in (step, late):
+        assert function(tf.ones((4, 4))) == 64.0
+    for function in (large, calls_large):
+        assert function(tf.constant(1.0)) == float(2 << 20)
+    assert recorder.flush()
+recorder.set_trace_all(False)
+found = {run["title"].partition(" ")[0]: source(run["title"]) for run in recorder.runs()}
+assert found.pop("late") == "partition graphs" and set(found.values()) == {"definition"}, found
+assert len(found) == 3 and server.functions.table_sizes()["partition graphs"] == 1, found
+""",
+        tmp_path,
+    )
+
+
+def test_the_scripts_own_collection_of_graphs_wins(tmp_path: Path) -> None:
+    run_eager_script(
+        SOURCES
+        + """
+import glob, tempfile
+from tensorflow.python.eager import context
+theirs = context.context()
+@tf.function
+def before(x):
+    return x * 2.0
+@tf.function
+def during(x):
+    return x * 3.0
+@tf.function
+def starts(x):
+    tf.py_function(theirs.enable_graph_collection, [], [])
+    return x * 4.0
+before(tf.constant(1.0))
+folder = tempfile.mkdtemp()
+writer = tf.summary.create_file_writer(folder)
+with writer.as_default():
+    tf.summary.trace_on(graph=True, profiler=False)
+    during(tf.constant(1.0))
+    tf.summary.trace_export("theirs", step=0)
+writer.close()
+written = b"".join(open(path, "rb").read() for path in glob.glob(folder + "/*"))
+assert b"theirs" in written and b"Mul" in written
+starts(tf.constant(1.0))  # in the middle of ours
+kept = theirs.export_run_metadata()  # ours has ended, theirs goes on
+assert kept.function_graphs, kept
+theirs.disable_graph_collection()
+recorder.set_trace_all(True)
+for function in (before, during, starts):
+    function(tf.constant(1.0))
+    assert recorder.flush()
+recorder.set_trace_all(False)
+theirs.disable_graph_collection()
+sources = {title: source(title) for title in ("before", "during", "starts")}
+assert sources == {"before": "partition graphs", "during": "definition", "starts": "definition"}, sources
 """,
         tmp_path,
     )

@@ -214,6 +214,40 @@ assert len(problems) == 1, problems
     )
 
 
+def test_graphs_of_functions_that_are_gone_are_not_kept(tmp_path: Path) -> None:
+    run_eager_script(
+        """
+import gc
+def objects():
+    gc.collect()
+    assert recorder.flush()
+    of_graphs = ("tftracer.capture.partition_graphs", "tftracer.capture.function", "tensorflow.core")
+    kinds = [type(one) for one in gc.get_objects()]
+    return sum(str(kind.__module__).startswith(of_graphs) or kind.__name__ == "ConcreteFunction" for kind in kinds)
+def retraced(times):
+    for number in range(times):
+        assert tf.function(lambda x: x * 2.0 + 1.0)(tf.constant(1.0)) == 3.0
+        if number % 40 == 0:
+            assert recorder.flush()  # so that no graph is left out because too many wait
+    gc.collect()
+    assert recorder.flush()
+@tf.function
+def kept(x):
+    return x * 2.0
+kept(tf.constant(1.0))
+retraced(20)
+before, counted = server.functions.table_sizes(), objects()
+assert before["partition graphs"] == before["called functions"] == 1, before
+retraced(300)
+after = server.functions.table_sizes()
+assert [after[table] for table in ("partition graphs", "called functions")] == [1, 1], after
+assert objects() <= counted + 5, (counted, objects())
+problems = [problem["code"] for problem in recorder.session()["problems"]]
+""",
+        tmp_path,
+    )
+
+
 def test_functions_that_keep_their_signature_are_not_blamed(tmp_path: Path) -> None:
     run_eager_script(
         """

@@ -18,34 +18,46 @@ from tftracer.capture.function_identity import FunctionIdentity, identify
 from tftracer.capture.function_traces import RETRACED, FunctionTraces
 from tftracer.capture.functions import FunctionCalls, NamedStep
 from tftracer.capture.keras_steps import KerasSteps
+from tftracer.capture.partition_graphs import PartitionGraphs
 from tftracer.capture.run_registry import CallSite
 from tftracer.capture.step_queue import StepQueue
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.decode.profile_cut import first_step
-from tftracer.trace.decode.xplane import with_graph
+from tftracer.trace.decode.xplane import with_definitions, with_partition_graphs
 
 #: So many signatures of one function (RETRACED), in so many calls for each, are retracing.
 CALLS_EACH = 5
 MAX_FUNCTIONS = 1000  # whose definitions go with a trace
 
 
-def graph_adder(concrete: Any) -> Callable[[bytes], bytes]:
-    """What adds the functions that a step ran to its profile, and leaves out what was recorded behind the step."""
+def graph_adder(concrete: Any, graphs: PartitionGraphs) -> Callable[[bytes], bytes]:
+    """What adds the graphs that a step ran to its profile, and leaves out what was recorded behind the step.
+
+    The partition graphs, where they were collected; else the definitions of its functions.
+    """
 
     def with_functions(raw: bytes) -> bytes:
         raw = first_step(raw)
         with contextlib.suppress(Exception):  # the graph is an addition
-            raw = with_graph(raw, *function_library(concrete))
+            partitions = graphs.of(concrete)
+            if partitions:
+                raw = with_partition_graphs(raw, name_of(concrete), partitions)
+            else:
+                raw = with_definitions(raw, *function_library(concrete))
         return raw
 
     return with_functions
 
 
+def name_of(concrete: Any) -> str:
+    name = concrete.name
+    return name.decode() if isinstance(name, bytes) else str(name)
+
+
 def function_library(concrete: Any) -> tuple[str, bytes]:
     """(name, serialized FunctionDefLibrary) of a function and those that it calls, as TensorFlow runs them."""
     context = importlib.import_module("tensorflow.python.eager.context").context()
-    name = concrete.name
-    root = name.decode() if isinstance(name, bytes) else str(name)
+    root = name_of(concrete)
     library, left, seen = message_class("FunctionDefLibrary")(), [root], {root}
     while left and len(seen) < MAX_FUNCTIONS:
         definition = library.function.add()
@@ -64,7 +76,7 @@ class FunctionRuns:
 
     def __init__(self, queue: StepQueue) -> None:
         self._queue = queue
-        self.traces = FunctionTraces(queue, self._sites_of, self._site_of, graph_adder)
+        self.traces = FunctionTraces(queue, self._sites_of, self._site_of, self._graph_adder)
         self.calls = FunctionCalls(queue, self.traces)
         self._sites: weakref.WeakKeyDictionary[Any, CallSite] = weakref.WeakKeyDictionary()  # ConcreteFunction -> its run
         self._of_function: weakref.WeakKeyDictionary[Any, list[CallSite]] = weakref.WeakKeyDictionary()
@@ -101,6 +113,8 @@ class FunctionRuns:
             "runs": len(self._queue.runs.sites()),
             "runs by identity": sum(map(len, self._known.values())),
             "places": len(self._signatures),
+            "called functions": len(self.calls.graphs.called),
+            "partition graphs": len(self.calls.graphs),
         }
 
     # ---------------------------------------------------------------------------------------------- training threads
@@ -110,6 +124,9 @@ class FunctionRuns:
 
     def _site_of(self, called: Any) -> CallSite | None:
         return self._sites.get(called)
+
+    def _graph_adder(self, concrete: Any) -> Callable[[bytes], bytes]:
+        return graph_adder(concrete, self.calls.graphs)
 
     # ----------------------------------------------------------------------------------- where the steps are settled
 
@@ -121,6 +138,7 @@ class FunctionRuns:
     def _site(self, function: Any, key: Any) -> CallSite:
         site = self._sites.get(key)
         if site is None:
+            self.calls.graphs.settle()  # a new function: its graph was collected, too
             site = self._sites[key] = self._new_site(function, key)
             sites = self._of_function.setdefault(function, [])
             if site not in sites[-1:]:

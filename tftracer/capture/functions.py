@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from tftracer.capture import function_modules
+from tftracer.capture.partition_graphs import PartitionGraphs
 from tftracer.capture.step_queue import MAX_EVENTS, StepQueue
 from tftracer.capture.thread_steps import ThreadStep, ThreadSteps
 from tftracer.session.recorded_steps import Traced
@@ -51,6 +52,7 @@ class FunctionCalls:
         self._threads = ThreadSteps()
         self._requests = queue.requests
         self._tracing = tracing
+        self.graphs = PartitionGraphs(lambda: queue.requests.off)
         self._undo: list[Callable[[], None]] = []
 
     # --------------------------------------------------------------------------------------------- watching and not
@@ -60,8 +62,10 @@ class FunctionCalls:
         is_eager = eager_test(importlib.import_module("tensorflow.python.eager.context"))
         function, concrete = function_modules.functions().Function, function_modules.concrete_functions().ConcreteFunction
         call_flat, call = concrete._call_flat, function.__call__
-        self.wrap(concrete, "_call_flat", self._flat(call_flat, self._call(call_flat, is_eager)))
+        first = self.graphs.collected(call_flat)
+        self.wrap(concrete, "_call_flat", self._flat(call_flat, first, self._call(first, is_eager)))
         self.wrap(function, "__call__", self._call(call, is_eager))
+        self.graphs.watch(self.wrap, is_eager)
 
     def wrap(self, owner: type, name: str, wrapper: Callable[..., Any]) -> None:
         """Put ``wrapper`` in the place of a method until ``stop``."""
@@ -114,15 +118,17 @@ class FunctionCalls:
 
         return call
 
-    def _flat(self, original: Callable[..., Any], by_itself: Callable[..., Any]) -> Callable[..., Any]:
-        """``by_itself``: for a ConcreteFunction that is called without its tf.function."""
-        threads = self._threads
+    def _flat(self, original: Callable[..., Any], first: Callable[..., Any], by_itself: Callable[..., Any]) -> Callable[..., Any]:
+        """``first``: for a ConcreteFunction's first call; ``by_itself``: for one that is called without its tf.function."""
+        threads, called = self._threads, self.graphs.called
 
         def call_flat(concrete: Any, inputs: Any, captured_inputs: Any, *others: Any, **named: Any) -> Any:
             here = threads.here
             if not here.start_ns:
                 return by_itself(concrete, inputs, captured_inputs, *others, **named)
             here.concrete = concrete
+            if id(concrete) not in called:
+                return first(concrete, inputs, captured_inputs, *others, **named)
             if others or named:  # of an older TensorFlow
                 return original(concrete, inputs, captured_inputs, *others, **named)
             return original(concrete, inputs, captured_inputs)

@@ -149,6 +149,7 @@ class Trace:
     known_edges: tuple[Int64, ...] = ()  # (nodes, nodes that waited for them): what the source itself says of it
     details: NodeSource | None = None  # what else the source says of a node
     load_graph: Callable[[], bytes] | None = None  # makes a GraphDef, for sources whose raw bytes hold none
+    has_definitions: bool = False  # and it makes it of what functions are defined as, not of the graphs that ran
     messages: dict[int, list[Messages]] = field(default_factory=dict)  # within the nodes of ``raw``, if the decoder kept them
 
     @property

@@ -1,4 +1,4 @@
-"""Made control_flow_*.xplane.pb.xz and two_threads_*.xplane.pb.xz: ``python tests/data/xspace/record.py FOLDER``."""
+"""Made control_flow_*, partitioned_* and two_threads_*.xplane.pb.xz: ``python tests/data/xspace/record.py FOLDER``."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from tftracer.capture.function_runs import function_library
+from tftracer.capture.function_runs import FunctionRuns, function_library, name_of
 from tftracer.capture.profiler import Profiler
+from tftracer.capture.step_queue import StepQueue
 from tftracer.trace.decode.profile_cut import first_step
-from tftracer.trace.decode.xplane import with_graph
+from tftracer.trace.decode.xplane import with_definitions, with_partition_graphs
 
 
 @tf.function
@@ -42,13 +43,17 @@ def other(x: Any) -> Any:
     return x
 
 
-def profiled(call: Any, concrete: Any) -> bytes:
+def profile(call: Any) -> bytes:
     profiler = Profiler()
-    profile = profiler.begin()
-    assert profile is not None, profiler.last_refusal
+    begun = profiler.begin()
+    assert begun is not None, profiler.last_refusal
     call()
-    profiler.finish(profile)
-    return with_graph(first_step(profile.raw(60)), *function_library(concrete))
+    profiler.finish(begun)
+    return bytes(first_step(begun.raw(60)))
+
+
+def profiled(call: Any, concrete: Any) -> bytes:
+    return with_definitions(profile(call), *function_library(concrete))
 
 
 def control_flow() -> bytes:
@@ -56,6 +61,18 @@ def control_flow() -> bytes:
     for _ in range(2):
         step(x, steps)
     return profiled(lambda: step(x, steps), step.get_concrete_function(x, steps))
+
+
+def partitioned() -> bytes:
+    """The step of ``control_flow`` with the graphs that it runs."""
+    watching = FunctionRuns(StepQueue())
+    watching.watch()
+    x, steps = tf.constant([[0.5, -0.25], [0.1, 0.2]]), tf.constant(3)
+    concrete = step.get_concrete_function(x, steps)
+    step(x, steps)
+    graphs = watching.calls.graphs.of(concrete)
+    watching.stop()
+    return with_partition_graphs(profile(lambda: step(x, steps)), name_of(concrete), graphs)
 
 
 def two_threads() -> bytes:
@@ -81,7 +98,7 @@ def two_threads() -> bytes:
 
 def main() -> None:
     folder, version = Path(sys.argv[1]), ".".join(tf.__version__.split(".")[:2])
-    for name, record in (("control_flow", control_flow), ("two_threads", two_threads)):
+    for name, record in (("partitioned", partitioned), ("control_flow", control_flow), ("two_threads", two_threads)):
         (folder / f"{name}_tf{version}.xplane.pb.xz").write_bytes(lzma.compress(record(), preset=9))
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tftracer.trace.decode.descriptors import message_class
+from tftracer.trace.decode.executed_graph import read_by
 from tftracer.trace.decode.lowered_control_flow import lowered
 
 #: Deeper than this no model nests its functions; a library that calls itself ends here, too.
@@ -20,8 +21,6 @@ MAX_DEPTH = 16
 MAX_NODES = 1 << 20
 #: Results of calls of results of calls, and arguments of arguments, are followed so far.
 _MAX_CHAIN = 4 * MAX_DEPTH
-#: So many nodes that did not run are passed on the way from one that did to what it reads.
-MAX_PASSED = 1000
 #: Attributes that hold a function whose nodes run under a name of their own, and that name.
 _BRANCHES = {"then_branch": "then", "else_branch": "else", "body": "body", "cond": "cond"}
 _NUMBERED = re.compile(r"/(then|else|body|cond)/_\d+(?=/)")
@@ -81,7 +80,7 @@ def inlined(library: Any, root: str, executed: dict[str, tuple[str, str]]) -> An
     for key, op in graph.ops.items():
         if key in ran:
             name, device = ran[key]
-            result.node.add(name=name, op=op, device=device, input=_inputs(key, graph, ran))
+            result.node.add(name=name, op=op, device=device, input=read_by(key, graph.inputs, ran, without_numbers))
     return result
 
 
@@ -125,20 +124,6 @@ def _replaced(name: str) -> tuple[str, bool]:
     if optimized:
         return optimized["scope"] + optimized["name"], bool(optimized["leaf"])
     return name.removesuffix(_COMPOSED), False
-
-
-def _inputs(key: str, graph: _Graph, executed: dict[str, tuple[str, str]]) -> Iterator[str]:
-    """What a node reads among what ran."""
-    left, seen = [(text, text.startswith("^")) for text in reversed(graph.inputs[key])], {key}
-    while left and len(seen) < MAX_PASSED:
-        text, control = left.pop()
-        name, _, slot = text.lstrip("^").partition(":")
-        source = without_numbers(name)
-        if source in executed:
-            yield f"^{executed[source][0]}" if control else executed[source][0] + (f":{slot}" if slot and slot != "0" else "")
-        elif source in graph.inputs and source not in seen:
-            seen.add(source)
-            left += [(behind, control or behind.startswith("^")) for behind in reversed(graph.inputs[source])]
 
 
 # --------------------------------------------------------------------------------------------------------------- inlining

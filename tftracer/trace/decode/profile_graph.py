@@ -1,18 +1,21 @@
-"""The graph of a profiled step, from what tftracer puts beside the profile: the functions that the step ran."""
+"""The graph of a profiled step, from what tftracer puts beside the profile: the graphs that ran, or functions' definitions."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from google.protobuf.message import DecodeError
 
 from tftracer.trace.decode.descriptors import message_class
+from tftracer.trace.decode.executed_graph import of_partitions
 from tftracer.trace.decode.function_graph import inlined, without_numbers
 from tftracer.trace.decode.profile_host import TF_DATA
 from tftracer.trace.decode.xplane import Plane, decoded
 from tftracer.trace.model import DeviceKind, Trace
 
 
-def graph_of(plane: Plane, trace: Trace) -> bytes:
+def graph_of_definitions(plane: Plane, trace: Trace) -> bytes:
     """The GraphDef of what ran, under the names and devices of the trace; b"" if what the plane holds makes no sense."""
     graphs = []
     for metadata in plane.metadata.values():
@@ -20,12 +23,23 @@ def graph_of(plane: Plane, trace: Trace) -> bytes:
             library = message_class("FunctionDefLibrary").FromString(metadata.content)
         except DecodeError:
             continue
-        graphs.append(inlined(library, decoded(metadata.name), executed(trace)).SerializeToString())
+        graphs.append(inlined(library, decoded(metadata.name), executed(trace, without_numbers)).SerializeToString())
     return b"".join(graphs)  # protobuf reads messages behind each other as one
 
 
-def executed(trace: Trace) -> dict[str, tuple[str, str]]:
-    """``without_numbers(name)`` -> (name, device) of the host's ops and launches."""
+def graph_of_partitions(plane: Plane, trace: Trace) -> bytes:
+    """The same from the partition graphs."""
+    partitions = []
+    for metadata in plane.metadata.values():
+        try:
+            partitions += message_class("RunMetadata").FromString(metadata.content).partition_graphs
+        except DecodeError:
+            continue
+    return bytes(of_partitions(partitions, executed(trace, str)).SerializeToString())
+
+
+def executed(trace: Trace, key_of: Callable[[str], str]) -> dict[str, tuple[str, str]]:
+    """``key_of(name)`` -> (name, device) of the host's ops and launches."""
     kinds = (DeviceKind.CPU, DeviceKind.GPU)
     hosts = [code for code, device in enumerate(trace.devices) if device.kind in kinds and device.name != TF_DATA]
     rows = np.flatnonzero(np.isin(trace.device, hosts) & trace.counted)
@@ -33,5 +47,5 @@ def executed(trace: Trace) -> dict[str, tuple[str, str]]:
     named: dict[str, tuple[str, str]] = {}
     for pair in pairs.tolist():
         name = trace.names[pair & 0xFFFFFFFF]
-        named.setdefault(without_numbers(name), (name, trace.devices[pair >> 32].name))
+        named.setdefault(key_of(name), (name, trace.devices[pair >> 32].name))
     return named

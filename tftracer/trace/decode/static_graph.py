@@ -19,6 +19,7 @@ from tftracer.trace.arrays.intervals import Numbering, batches, distinct
 from tftracer.trace.arrays.lookup import Lookup, codes_in
 from tftracer.trace.arrays.strings import Hasher, hashed
 from tftracer.trace.arrays.types import Bool, Int64
+from tftracer.trace.decode.executed_graph import RECEIVES, SENDS, channel
 from tftracer.trace.decode.graphdef import GraphNodes, read_graph
 from tftracer.trace.decode.labels import Received, label_inputs, parse_input, parse_received
 from tftracer.trace.decode.resources import message
@@ -27,8 +28,6 @@ from tftracer.trace.model import Span, Trace
 Source = Literal["partition_graph", "function_graph", "labels", "none"]
 
 _RECEIVED_SUFFIX = re.compile(r"(.+?)(?:_S\d+|/_\d+)", re.DOTALL)
-_RECEIVES = (b"_Recv", b"_HostRecv", b"_RecvV2")
-_SENDS = (b"_Send", b"_HostSend", b"_SendV2")
 
 
 @dataclass
@@ -101,7 +100,7 @@ def static_graph(trace: Trace) -> StaticGraph:
     """Edges between entities that were executed. FormatError never: a partition graph that cannot be read counts as none."""
     entities = _Entities(trace)
     edges = _from_graphs(entities)
-    of_graph: Source = "partition_graph" if trace.load_graph is None else "function_graph"
+    of_graph: Source = "function_graph" if trace.has_definitions else "partition_graph"
     source: Source = of_graph if edges else "labels"
     if not edges:
         edges = _from_labels(entities)
@@ -172,11 +171,20 @@ def _of_graph(entities: _Entities, graph: GraphNodes, lookup: Lookup, channels: 
     there = (base >= 0) & (name >= 0)
     entity = np.where(there, base + name, -1)
     source = lookup(graph.source)
-    producer = base[graph.node] + source
+    producer = _base_of_sources(graph, base) + source
     here = there[graph.node] & (source >= 0) & entities.executed(producer)
     channels.across(graph, np.flatnonzero(there[graph.node] & ~here), entity, base)
     edges: Int64 = np.stack([producer, entity[graph.node], graph.slot], 1)[here]
     return edges
+
+
+def _base_of_sources(graph: GraphNodes, base: Int64) -> Int64:
+    """``base`` of each input's node; a graph that is no partition has nodes of several devices."""
+    if len(graph.devices) < 2:
+        return base[graph.node]
+    order = np.argsort(graph.name, kind="stable")
+    found = order[np.minimum(np.searchsorted(graph.name[order], graph.source), len(order) - 1)]
+    return np.where(graph.name[found] == graph.source, base[found], base[graph.node])
 
 
 class _Channels:
@@ -186,7 +194,7 @@ class _Channels:
         self.entities = entities
         self.rows: list[tuple[int, int, int]] = []
         self.sends: dict[tuple[bytes, ...], Any] = {
-            _channel(node): node for graph in graphs for node in _nodes(graph, _SENDS).values()
+            channel(node): node for graph in graphs for node in _nodes(graph, SENDS).values()
         }
 
     @cached_property
@@ -206,7 +214,7 @@ class _Channels:
 
     def across(self, graph: GraphNodes, missing: Int64, entity: Int64, base: Int64) -> None:
         """Edges to the readers of the _Recv nodes of a graph. ``missing``: inputs whose node did not run."""
-        receives = _nodes(graph, _RECEIVES)
+        receives = _nodes(graph, RECEIVES)
         if not receives:
             return
         by_name = {node.name.encode("utf-8"): (node, int(base[i])) for i, node in receives.items()}
@@ -221,14 +229,14 @@ class _Channels:
 
     def _across(self, receive: Any, base: int, consumer: int) -> list[tuple[int, int, int]]:
         """What a _Recv stands for: the RecvTensor that carried its tensor, or what the matching _Send reads."""
-        entities, channel = self.entities, _channel(receive)
-        arrived = entities.received.get((base // entities.width, channel[0].decode("utf-8", "replace")))
+        entities, tensor = self.entities, channel(receive)
+        arrived = entities.received.get((base // entities.width, tensor[0].decode("utf-8", "replace")))
         if arrived is not None and entities.has(arrived):
             return [(arrived, consumer, 0)]
-        send = self.sends.get(channel)
+        send = self.sends.get(tensor)
         if send is None or not send.input:
             return []
-        base = entities.devices.get(channel[1].decode("utf-8", "replace"), -1) * entities.width
+        base = entities.devices.get(tensor[1].decode("utf-8", "replace"), -1) * entities.width
         if base < 0:
             return []
         if send.name in self.names and entities.has(base + self.names[send.name]):
@@ -240,11 +248,11 @@ class _Channels:
 def receives(trace: Trace) -> set[tuple[str, str, str]]:
     """(tensor, sending device, receiving device) of all that the partition graphs' _Recv nodes receive."""
     hasher, _ = hashed(trace.names)
-    nodes = [node for graph in _graphs(trace, hasher) for node in _nodes(graph, _RECEIVES).values()]
+    nodes = [node for graph in _graphs(trace, hasher) for node in _nodes(graph, RECEIVES).values()]
     tensors: set[tuple[str, str, str]] = set()
     for batch in batches(len(nodes), 500):
         for node in nodes[batch.start : batch.stop]:
-            tensor, sender, receiver = (text.decode("utf-8", "replace") for text in _channel(node))
+            tensor, sender, receiver = (text.decode("utf-8", "replace") for text in channel(node))
             tensors.add((tensor, sender, receiver))
     return tensors
 
@@ -256,11 +264,6 @@ def _nodes(graph: GraphNodes, ops: tuple[bytes, ...]) -> dict[int, Any]:
     for batch in batches(len(chosen), 500):
         chosen_nodes.update((i, message("NodeDef", graph.span(i))) for i in chosen[batch.start : batch.stop])
     return chosen_nodes
-
-
-def _channel(node: Any) -> tuple[bytes, bytes, bytes]:
-    """What a _Send and its _Recv have in common."""
-    return node.attr["tensor_name"].s, node.attr["send_device"].s, node.attr["recv_device"].s
 
 
 def _key(*texts: str) -> tuple[bytes, ...]:

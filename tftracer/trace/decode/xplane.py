@@ -32,8 +32,9 @@ _MOST = 1 << 16  # planes in a file, lines in a plane
 HOST = "/host:CPU"
 #: The event that our own profiles put around the step that they were taken for.
 STEP_MARKER = "tftracer_step"
-#: A plane of our own behind the profiler's: the functions that the step ran, for its edges. Other readers pass it over.
-GRAPH_PLANE = "/tftracer:graph"
+#: Planes of our own behind the profiler's, for the step's edges: the partition graphs that it ran (a RunMetadata), else the
+#: definitions of its functions (a FunctionDefLibrary). Other readers pass them over.
+PARTITIONS_PLANE, DEFINITIONS_PLANE = "/tftracer:partition_graphs", "/tftracer:graph"
 
 _PLANES, _LINES = 1, 3  # field numbers of XSpace and of XPlane
 _ID, _NAME, _TIMESTAMP, EVENTS, _DISPLAY_NAME = 1, 2, 3, LINE_EVENTS, 11  # field numbers of XLine
@@ -207,12 +208,20 @@ def _parsed(kind: str, raw: bytes) -> Any:
         raise FormatError(f"This is no XSpace, or one that was cut short ({error}). Profile the step again.") from error
 
 
-def with_graph(raw: bytes, root: str, library: bytes) -> bytes:
+def with_definitions(raw: bytes, root: str, library: bytes) -> bytes:
     """An XSpace with a plane that holds a serialized FunctionDefLibrary and the name of the function that the step ran."""
+    return _with_plane(raw, DEFINITIONS_PLANE, root, library)
+
+
+def with_partition_graphs(raw: bytes, root: str, metadata: bytes) -> bytes:
+    """An XSpace with a plane that holds the ``partition_graphs`` of a serialized RunMetadata, and whose they are."""
+    return _with_plane(raw, PARTITIONS_PLANE, root, metadata)
+
+
+def _with_plane(raw: bytes, plane_name: str, root: str, content: bytes) -> bytes:
     space = plane_messages()["Space"]()
-    plane = space.planes.add(name=GRAPH_PLANE.encode())
-    entry = plane.event_metadata.add(id=1)
-    entry.value.name, entry.value.content = root.encode(), library
+    entry = space.planes.add(name=plane_name.encode()).event_metadata.add(id=1)
+    entry.value.name, entry.value.content = root.encode(), content
     return raw + bytes(space.SerializeToString())
 
 

@@ -17,13 +17,13 @@ from tftracer.trace.decode.hlo import Modules
 from tftracer.trace.decode.node_kinds import node_kinds
 from tftracer.trace.decode.profile_details import ProfileDetails
 from tftracer.trace.decode.profile_devices import DeviceNodes, add_device
-from tftracer.trace.decode.profile_graph import graph_of
+from tftracer.trace.decode.profile_graph import graph_of_definitions, graph_of_partitions
 from tftracer.trace.decode.profile_host import TF_DATA, HostNodes, add_host
 from tftracer.trace.decode.profile_launches import Launches
 from tftracer.trace.decode.profile_nodes import Nodes
 from tftracer.trace.decode.profile_steps import Step, steps_of
 from tftracer.trace.decode.profiler_names import TURN
-from tftracer.trace.decode.xplane import GRAPH_PLANE, HOST, Plane, Space, read_space
+from tftracer.trace.decode.xplane import DEFINITIONS_PLANE, HOST, PARTITIONS_PLANE, Plane, Space, read_space
 from tftracer.trace.model import UNKNOWN_TIME, NodeKind, Trace
 
 _SCHEDULING = ("ExecutorState::ScheduleReady", "ExecutorState::Process Scheduled")
@@ -125,9 +125,11 @@ def _note(trace: Trace, space: Space) -> None:
     host = space.plane(HOST)
     if host is not None and _leaves_out_cheap_ops(host):
         trace.notes.append("cheap_ops_left_out")
-    graph = space.plane(GRAPH_PLANE)
-    if graph is not None:
-        trace.load_graph = lambda: graph_of(graph, trace)
+    definitions, partitions = space.plane(DEFINITIONS_PLANE), space.plane(PARTITIONS_PLANE)
+    if partitions is not None:
+        trace.load_graph, trace.has_definitions = lambda: graph_of_partitions(partitions, trace), False
+    elif definitions is not None:
+        trace.load_graph, trace.has_definitions = lambda: graph_of_definitions(definitions, trace), True
 
 
 def _leaves_out_cheap_ops(host: Plane) -> bool:

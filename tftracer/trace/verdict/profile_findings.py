@@ -17,15 +17,15 @@ def profile_findings(trace: Trace) -> Iterator[Finding]:
             "no_function_graph",
             "info",
             "The profile holds no graph: which op reads which is unknown, and the critical path follows times and threads alone.",
-            "Trace the step on tftracer's live page: it keeps the function's definition with the profile.",
+            "Trace the step on tftracer's live page: it keeps the function's graph with the profile.",
         )
-    else:
+    elif trace.has_definitions:
         yield finding(
             "function_graph",
             "info",
             "Dependencies are read from the function's definition. Ops that TensorFlow added while it optimized the function "
             "have none, and of ops that it fused the inputs are shown together.",
-            "Nothing needs to be done.",
+            "Start the script with tftracer run: then the graph that ran is kept, if the tracer sees the function's first call.",
         )
     yield finding(
         "profile_limits",
