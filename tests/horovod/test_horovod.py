@@ -18,6 +18,7 @@ from job_page import PATIENCE_S, JobPage, wait_for
 
 from tftracer.job.job_answers import JobAnswers
 from tftracer.job.process_traces import ProcessTrace
+from tftracer.session.saved import open_session
 from tftracer.trace.decode.run_metadata import decode_run_metadata
 
 HERE = Path(__file__).parent
@@ -54,6 +55,29 @@ def test_the_examples(name: str, tmp_path: Path) -> None:
     pages = dict(re.findall(r"\[(\d)\]<stderr>:tftracer: watch and trace this training at http://[^:/]+:(\d+)/", done.stdout))
     assert set(pages) == ({"0"} if "_one" in name else {"0", "1"}), done.stdout
     assert len(set(pages.values())) == len(pages), "each rank has a port of its own"
+
+
+RUN = [sys.executable, "-m", "tftracer", "run", "--port", "0"]
+
+
+@pytest.mark.parametrize("starts", ["each rank", "the launcher"])
+def test_a_pair_under_tftracer_run_trains_as_without(starts: str, tmp_path: Path) -> None:
+    plain = command(2, str(HERE / "plain_train.py"))
+    traced = [*plain[:-2], *RUN, plain[-1]] if starts == "each rank" else [*RUN, *plain]
+    folders = [tmp_path / "plain", tmp_path / "traced"]
+    both = [start_job(folder, arguments) for folder, arguments in zip(folders, (plain, traced))]
+    (expected, _), (output, errors) = [process.communicate(timeout=PATIENCE_S) for process in both]
+    assert [process.returncode for process in both] == [0, 0], errors
+    assert sorted(output.splitlines()) == sorted(expected.splitlines()) and "together 3.0" in output
+    recorded = [open_session(str(path)).runs() for path in (folders[1] / "spool").glob("*.tftrace")]
+    steps = [{run["title"]: run["steps"] for run in runs} for runs in recorded if runs]
+    assert len(steps) == 2 and all((one["fit: net"], one["agree"]) == (16, 3) for one in steps), (steps, errors)
+
+
+def start_job(folder: Path, arguments: list[str]) -> subprocess.Popen[str]:
+    folder.mkdir()
+    pipe = subprocess.PIPE
+    return subprocess.Popen(arguments, cwd=folder, env=environment(folder), stdout=pipe, stderr=pipe, text=True)
 
 
 PLACES = """
