@@ -12,7 +12,8 @@ TEXT = (ROOT / "CONTRIBUTING.rst").read_text(encoding="utf-8")
 def test_every_path_that_it_names_exists() -> None:
     named = re.findall(r"``((?:tftracer|tests|frontend|docs|benchmarks)/[\w./-]+)``", TEXT)
     assert len(named) > 40
-    assert [path for path in named if not (ROOT / path).exists() and "NAME" not in path and "_build" not in path] == []
+    made = ("frontend/node_modules", "docs/_build")  # not in a fresh clone
+    assert [path for path in named if not ((ROOT / path).exists() or "NAME" in path or path.startswith(made))] == []
 
 
 def test_it_tells_of_every_folder() -> None:
