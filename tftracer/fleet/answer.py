@@ -26,9 +26,10 @@ QUESTIONS = {
     "collectives": """WITH met AS (SELECT job, run, step, name, sum(ranks) AS ranks, max(last_ns) - min(first_ns) AS spread_ns,
             arg_max(last_rank, last_ns) AS last_rank FROM collectives GROUP BY ALL HAVING sum(ranks) > 1),
         late AS (SELECT job, name, count(*) AS times, avg(spread_ns) AS spread_ns FROM met GROUP BY ALL),
-        last AS (SELECT job, name, last_rank, count(*) AS times_last FROM met GROUP BY ALL
+        of_rank AS (SELECT job, name, last_rank, count(*) AS times_last FROM met GROUP BY job, name, last_rank),
+        latest AS (SELECT * FROM of_rank
             QUALIFY row_number() OVER (PARTITION BY job, name ORDER BY times_last DESC, last_rank) = 1)
-        SELECT job, name, spread_ns, last_rank, times_last, times FROM late JOIN last USING (job, name)
+        SELECT job, name, spread_ns, last_rank, times_last, times FROM late JOIN latest USING (job, name)
         ORDER BY spread_ns DESC, job, name LIMIT {most}""",
     # Steps that some rank traced, in two halves: a layer's mean time of a rank and step in the first and in the second.
     "layers": """WITH halves AS (SELECT job, run, step, ntile(2) OVER (PARTITION BY job, run ORDER BY step) AS half
