@@ -55,7 +55,7 @@ graph = {node.name for node in message_class("GraphDef").FromString(trace.load_g
 ops = [i for i in np.flatnonzero(trace.counted).tolist() if trace.devices[trace.device[i]].title == "CPU"]
 joined = [i for i in ops if trace.names[trace.name[i]] in graph]
 assert len(ops) > 1000 and len(joined) >= 0.98 * len(ops), (len(joined), len(ops))
-assert answers.graph.source == "function_graph"
+assert answers.graph.source == "partition_graph"
 """,
         tmp_path,
     )
