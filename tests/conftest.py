@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 
 from local_jobs import jobs
@@ -17,5 +18,8 @@ with contextlib.suppress(ImportError):  # not in every environment
 
 # A shell starts what runs in its background with SIGINT ignored, and children inherit that: the viewer could not be ended by it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Nothing here is reached through a proxy that this machine may have.
+os.environ["no_proxy"] = os.environ["NO_PROXY"] = "127.0.0.1,localhost,::1"
 
 __all__ = ["certificate", "client", "jobs", "no_stray_logs", "source"]

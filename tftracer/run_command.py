@@ -42,6 +42,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="FACTOR",
         help="a step is slow above FACTOR times the median and 20 ms more (3); 'off' does not watch for slow steps",
     )
+    made.add_argument("--export-dir", help="write the session's tables to this folder (or URL, with fsspec) meanwhile")
     made.add_argument("--output", help="save the session to this file when the script ends")
     made.add_argument("--stay", action="store_true", help="keep the page when the script has ended, until Ctrl-C")
     return made
@@ -84,12 +85,22 @@ def checked(options: argparse.ArgumentParser, ours: list[str], script: list[str]
 
 def environment_of(options: argparse.Namespace, python_path: str) -> dict[str, str]:
     """The script's environment: ours with the folder in front, and what was asked for."""
-    server = {"server_port": options.port, "server_ip": options.ip, "keep_traces": options.keep_traces}
-    server["trace_slow"] = options.trace_slow
-    output = str(Path(options.output).absolute()) if options.output else None
+    server = {
+        "server_port": options.port,
+        "server_ip": options.ip,
+        "keep_traces": options.keep_traces,
+        "trace_slow": options.trace_slow,
+        "export_dir": _absolute(options.export_dir),
+    }
+    output = _absolute(options.output)
     asked = {"pid": os.getpid(), "server": server, "output": output, "stay": options.stay, "sessions": run_sessions.new_list()}
     path = os.pathsep.join([str(AUTOSTART), *([python_path] if python_path else [])])
     return {**os.environ, "PYTHONPATH": path, VARIABLE: json.dumps(asked)}
+
+
+def _absolute(place: str | None) -> str | None:
+    """A path as it is for the script, too, which may go to another folder. A URL stays."""
+    return place and (place if "://" in place else str(Path(place).absolute()))
 
 
 def _slow(text: str) -> float | bool:

@@ -80,16 +80,16 @@ SLEEP = Cause("wait", "", Frame("train.py", 30, "throttle", "", False), 0.9)
 def test_one_of_unknown_or_of_another_cause_does_not_end_it() -> None:
     for other in (UNKNOWN, SLEEP):
         periods, run = StallPeriods(), RunHandle("train", (), (), "")
-        found = [periods.add(stall(run, 97 * number, other if number == 4 else CHECKPOINT, False)) for number in range(1, 7)]
-        assert [period.occurrences for period in found if period] == [3, 4, 5, 6]
-        assert {(period.steps, period.cause) for period in found if period} == {(97, CHECKPOINT)}
+        seen = [periods.add(stall(run, 97 * number, other if number == 4 else CHECKPOINT, False)) for number in range(1, 7)]
+        assert [period.occurrences for period in seen if period] == [3, 4, 5, 6]
+        assert {(period.steps, period.cause) for period in seen if period} == {(97, CHECKPOINT)}
 
 
 def test_two_of_another_cause_in_a_row_end_it() -> None:
     periods, run = StallPeriods(), RunHandle("train", (), (), "")
     causes = [CHECKPOINT] * 3 + [SLEEP] * 3
-    found = [periods.add(stall(run, 97 * number, cause, False)) for number, cause in enumerate(causes, 1)]
-    assert found[4] is None and found[5] is not None and (found[5].cause, found[5].occurrences) == (SLEEP, 3)
+    seen = [periods.add(stall(run, 97 * number, cause, False)) for number, cause in enumerate(causes, 1)]
+    assert seen[4] is None and seen[5] is not None and (seen[5].cause, seen[5].occurrences) == (SLEEP, 3)
     assert not periods.missed()
     (over,) = periods.missed()
     assert (over.cause, over.occurrences) == (CHECKPOINT, 0)

@@ -99,9 +99,9 @@ for _ in range(2):
         assert function(tf.constant(1.0)) == float(2 << 20)
     assert recorder.flush()
 recorder.set_trace_all(False)
-found = {run["title"].partition(" ")[0]: source(run["title"]) for run in recorder.runs()}
-assert found.pop("late") == "partition graphs" and set(found.values()) == {"definition"}, found
-assert len(found) == 3 and server.functions.table_sizes()["partition graphs"] == 1, found
+sources = {run["title"].partition(" ")[0]: source(run["title"]) for run in recorder.runs()}
+assert sources.pop("late") == "partition graphs" and set(sources.values()) == {"definition"}, sources
+assert len(sources) == 3 and server.functions.table_sizes()["partition graphs"] == 1, sources
 """,
         tmp_path,
     )

@@ -169,8 +169,8 @@ def _graphs_of(concrete: Any, metadata: Any) -> list[Any]:
     """The partition graphs of a function among those of all functions that were instantiated meanwhile."""
     names = {op.name for op in concrete.graph.get_operations() if op.type != "Placeholder"}
     for function in metadata.function_graphs:
-        found = {node.name for node in function.pre_optimization_graph.node}
-        if len(names & found) >= SHARE * len(names):
+        instantiated = {node.name for node in function.pre_optimization_graph.node}
+        if len(names & instantiated) >= SHARE * len(names):
             return list(function.partition_graphs)
     return []
 

@@ -22,10 +22,10 @@ def ask(folder: str, scheduler: str = "", most: int = 10, chunk_rows: int = CHUN
     A worker that is lost is no loss: others do its part again. ``StorageError`` where the folder or the scheduler cannot be read
     or reached, ``UnsupportedError`` where a package is missing.
     """
-    found = partitions(Path(folder))
-    pieces = chunks(found.whole, chunk_rows)
+    exported = partitions(Path(folder))
+    pieces = chunks(exported.whole, chunk_rows)
     partials = _on_workers(scheduler, pieces) if scheduler else map(partial, pieces)
-    return merged(partials, len(found.whole), found.left_out, most)
+    return merged(partials, len(exported.whole), exported.left_out, most)
 
 
 def _on_workers(scheduler: str, pieces: Sequence[Sequence[Partition]]) -> Iterable[Partial]:

@@ -74,9 +74,9 @@ def _time(ns: float | None) -> str:
 
 def _clocks(fleet: Fleet) -> Iterator[str]:
     unknown = [row["job"] for row in fleet.clocks if row["ranks"] > row["known"] + 1]
-    known = [row["error_ns"] for row in fleet.clocks if row["error_ns"] is not None]
-    if known:
-        yield f"  Clocks agree within {duration(max(known))}."
+    errors = [row["error_ns"] for row in fleet.clocks if row["error_ns"] is not None]
+    if errors:
+        yield f"  Clocks agree within {duration(max(errors))}."
     if unknown:
         listed = ", ".join(unknown[:5]) + (", ..." if len(unknown) > 5 else "")
         yield f"  How well the ranks' clocks agree is not known of {listed}: arrivals there may be off by that."

@@ -89,8 +89,8 @@ def _runs(runs: list[dict[str, Any]]) -> str:
         rows.append([shortened(run["title"], WIDTH - 50), steps, *times, f"{len(run['traces']):,}"])
     if not runs:
         return "No run was recorded."
-    known = any(run["p99_s"] for run in runs)
-    return table(rows) + (f"\nPercentiles are of all untraced steps, right to {ERROR:.0%}." if known else "")
+    has_percentiles = any(run["p99_s"] for run in runs)
+    return table(rows) + (f"\nPercentiles are of all untraced steps, right to {ERROR:.0%}." if has_percentiles else "")
 
 
 def _traces(run: dict[str, Any]) -> str:

@@ -48,8 +48,8 @@ def host_of(calls: int) -> HostEvents:
 
 def test_calls_of_functions_and_when_what_was_traced_began_to_run() -> None:
     host = host_of(3)
-    found = [(call.name, call.start, call.end, call.was_traced, call.runs_at) for call in host.function_calls()]
-    assert found == [(f"f{i}", 20_000 * i, 20_000 * (i + 1), i == 1, 20_000 * i + 8_000) for i in range(3)]
+    calls = [(call.name, call.start, call.end, call.was_traced, call.runs_at) for call in host.function_calls()]
+    assert calls == [(f"f{i}", 20_000 * i, 20_000 * (i + 1), i == 1, 20_000 * i + 8_000) for i in range(3)]
     assert host.programs == {"f0": 2, "f1": 2, "f2": 2}
 
 

@@ -67,10 +67,10 @@ def test_events_are_what_reading_field_by_field_gives(parts: list[tuple[bytes, b
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(message_spans, "SMALL", 0)
         patch.setattr(message_spans, "BLOCK", 64)
-        found = message_spans.event_spans(raw, low, high)
-    spans = list(zip(np.concatenate([[], *found.starts]).tolist(), np.concatenate([[], *found.ends]).tolist()))
+        events = message_spans.event_spans(raw, low, high)
+    spans = list(zip(np.concatenate([[], *events.starts]).tolist(), np.concatenate([[], *events.ends]).tolist()))
     assert spans == [(field.offset, field.offset + field.size) for field in fields if field.number == 4]
-    assert found.others == [field for field in fields if field.number != 4]
+    assert events.others == [field for field in fields if field.number != 4]
 
 
 def test_more_nodes_than_bytes_can_hold_are_refused() -> None:

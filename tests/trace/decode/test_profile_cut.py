@@ -78,8 +78,8 @@ def test_each_step_has_what_the_definition_says(host: list[Any], device: list[An
 
 def as_made(plane: plain_protobuf.PlainPlane) -> Counter[tuple[str, int, int, Any]]:
     stat = {"train": "step_num"}
-    told = [event.stats.get(stat.get(event.name, "correlation_id")) for event in plane.events]
-    return Counter((e.name, e.start_ns, e.duration_ns, t) for e, t in zip(plane.events, told))
+    numbers = [event.stats.get(stat.get(event.name, "correlation_id")) for event in plane.events]
+    return Counter((e.name, e.start_ns, e.duration_ns, t) for e, t in zip(plane.events, numbers))
 
 
 def as_expected(made: list[Made]) -> Counter[tuple[str, int, int, Any]]:

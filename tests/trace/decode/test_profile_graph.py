@@ -58,17 +58,17 @@ def test_ops_of_branches_and_loops_are_joined(name: str, ops: int) -> None:
 
 def behind(answers: Answers, node: int, name: str) -> set[int]:
     """What a node reads; where the nodes of the branch and the loop themselves ran, what these read in their turn, too."""
-    found = {ref["node"] for ref in answers.node(node)["inputs"]}
+    read = {ref["node"] for ref in answers.node(node)["inputs"]}
     if name != PARTITIONED[0]:
-        return found
+        return read
     passed = ("Switch", "Merge", "NextIteration", "Enter", "Exit", "Identity", "NoOp", "LoopCond")
-    left = list(found)
+    left = list(read)
     for one in left:  # grows
         if answers.trace.ops[answers.trace.op[one]] in passed:
-            more = {ref["node"] for ref in answers.node(one)["inputs"]} - found
-            found |= more
+            more = {ref["node"] for ref in answers.node(one)["inputs"]} - read
+            read |= more
             left += more
-    return found
+    return read
 
 
 @pytest.mark.parametrize("name", [*CONTROL_FLOW, *PARTITIONED])

@@ -183,8 +183,8 @@ def _base_of_sources(graph: GraphNodes, base: Int64) -> Int64:
     if len(graph.devices) < 2:
         return base[graph.node]
     order = np.argsort(graph.name, kind="stable")
-    found = order[np.minimum(np.searchsorted(graph.name[order], graph.source), len(order) - 1)]
-    return np.where(graph.name[found] == graph.source, base[found], base[graph.node])
+    source = order[np.minimum(np.searchsorted(graph.name[order], graph.source), len(order) - 1)]
+    return np.where(graph.name[source] == graph.source, base[source], base[graph.node])
 
 
 class _Channels:
