@@ -84,6 +84,15 @@ def summary(rows: list[ComparedOp], step_a_ns: float, step_b_ns: float) -> str:
     along = [row for row in rows if row["delta_ns"] * delta > 0 and row["status"] != "same"]
     if not along:
         return f"{text} No op changed as much: look at waiting and gaps in the budget. {LIMIT}"
-    first = along[0]
-    share = min(1.0, first["delta_ns"] / delta)
-    return f"{text} {first['key']} {first['status']}: {duration(abs(first['delta_ns']))}, {share:.0%} of it. {LIMIT}"
+    return f"{text} {_op_change(along[0])} {LIMIT}"
+
+
+def _op_change(row: ComparedOp) -> str:
+    """No share of the step's change: an op's time is a sum, also of what runs at the same time."""
+    change, count = duration(abs(row["delta_ns"])), max(row["count_a"], row["count_b"])
+    summed = f" over its {count:,} executions, which may run at the same time" if count > 1 else ""
+    if row["status"] == "appeared":
+        return f"Of the ops, {row['key']} appeared: {change}{summed}."
+    if row["status"] == "vanished":
+        return f"Of the ops, {row['key']} vanished: it took {change}{summed}."
+    return f"{row['key']} changed most of all ops: by {change}{summed}."
