@@ -25,7 +25,10 @@ WAYS = {
     "fit: plain": (4, "MatMul"),
     "evaluate: plain": (3, "MatMul"),
     "predict: plain": (2, "MatMul"),
-    "fit: batchwise": (1, "MatMul"),  # train_on_batch
+    "train_on_batch: batchwise": (1, "MatMul"),
+    "test_on_batch: batchwise": (1, "MatMul"),
+    "predict_on_batch: batchwise": (1, "MatMul"),
+    "train_on_batch: eager": (1, "MatMul"),
     "fit: compiled": (4, ""),  # one XLA program
     "fit: eager": (4, "MatMul"),  # run_eagerly
     "fit: several": (2, "MatMul"),  # calls of four steps

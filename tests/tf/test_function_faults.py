@@ -34,7 +34,7 @@ runs()
 from tftracer.capture.step_queue import StepQueue
 from tftracer.session.recorded_steps import Capture
 entries = {"watch", "wrap", "_call", "_flat", "step", "begin_step", "end_step", "record", "quietly", "eager_test"}
-entries |= {"named", "failed", "switch_off", "is_within_step", "_run", "collected", "_noting", "_quietly"}
+entries |= {"named", "failed", "switch_off", "is_within_step", "_run", "collected", "_noting", "_noted", "_quietly"}
 targets = []
 modules = (function_identity, function_runs, function_traces, functions, profiler, keras_steps, partition_graphs)
 modules += (step_queue, trace_requests)
@@ -94,6 +94,7 @@ for holder, name, function in targets:
                 pass
             else:
                 raise AssertionError("the error of the script was swallowed")
+            assert np.isfinite(model.train_on_batch(x, y)), name
             as_the_writer_does(queue)
     finally:
         for place in places:
@@ -104,7 +105,7 @@ for holder, name, function in targets:
 assert len(kinds) == 2 and type(step).__call__ is original
 model.fit(data, verbose=0)
 missing = {"begin", "end", "claim_sites", "finish", "start", "collect", "abandon", "_site", "identify", "settle"} - called
-missing |= {"_begin", "_export", "_end", "_keep"} - called
+missing |= {"_begin", "_export", "_end", "_keep", "_of", "called_as"} - called
 assert not missing, missing
 assert len(called) > 35, called
 """,

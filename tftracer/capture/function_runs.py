@@ -17,7 +17,7 @@ from tftracer.capture import profiler
 from tftracer.capture.function_identity import FunctionIdentity, identify
 from tftracer.capture.function_traces import RETRACED, FunctionTraces
 from tftracer.capture.functions import FunctionCalls, NamedStep
-from tftracer.capture.keras_steps import KerasSteps
+from tftracer.capture.keras_steps import CompiledKerasStep, KerasSteps
 from tftracer.capture.partition_graphs import PartitionGraphs
 from tftracer.capture.run_registry import CallSite
 from tftracer.capture.step_queue import StepQueue
@@ -78,7 +78,8 @@ class FunctionRuns:
         self._queue = queue
         self.traces = FunctionTraces(queue, self._sites_of, self._site_of, self._graph_adder)
         self.calls = FunctionCalls(queue, self.traces)
-        self._sites: weakref.WeakKeyDictionary[Any, CallSite] = weakref.WeakKeyDictionary()  # ConcreteFunction -> its run
+        #: ConcreteFunction -> its runs, by what it was called as (``called_as``).
+        self._sites: weakref.WeakKeyDictionary[Any, dict[str, CallSite]] = weakref.WeakKeyDictionary()
         self._of_function: weakref.WeakKeyDictionary[Any, list[CallSite]] = weakref.WeakKeyDictionary()
         self._known: dict[FunctionIdentity, list[tuple[weakref.ref[Any], CallSite]]] = {}
         self._named: dict[str, NamedStep] = {}
@@ -90,8 +91,9 @@ class FunctionRuns:
     def watch(self) -> None:
         """Raises what an unknown TensorFlow makes of it; nothing is watched then."""
         self.calls.watch()
-        KerasSteps(self.calls).watch()
-        self._undo = [profiler.install(self.traces.profiler), self.calls.stop]
+        keras = KerasSteps(self.calls)
+        keras.watch()
+        self._undo = [profiler.install(self.traces.profiler), keras.stop, self.calls.stop]
 
     def stop(self) -> None:
         for undo in self._undo:
@@ -122,8 +124,8 @@ class FunctionRuns:
     def _sites_of(self, function: Any) -> list[CallSite]:
         return list(self._of_function.get(function, ()))
 
-    def _site_of(self, called: Any) -> CallSite | None:
-        return self._sites.get(called)
+    def _site_of(self, function: Any, called: Any) -> CallSite | None:
+        return self._sites.get(called, {}).get(called_as(function))
 
     def _graph_adder(self, concrete: Any) -> Callable[[bytes], bytes]:
         return graph_adder(concrete, self.calls.graphs)
@@ -136,20 +138,22 @@ class FunctionRuns:
         return site
 
     def _site(self, function: Any, key: Any) -> CallSite:
-        site = self._sites.get(key)
+        runs = self._sites.setdefault(key, {})
+        site = runs.get(called_as(function))
         if site is None:
             self.calls.graphs.settle()  # a new function: its graph was collected, too
-            site = self._sites[key] = self._new_site(function, key)
+            site = runs[called_as(function)] = self._new_site(function, key, bool(runs))
             sites = self._of_function.setdefault(function, [])
             if site not in sites[-1:]:
                 sites.append(site)
         return site
 
-    def _new_site(self, function: Any, key: Any) -> CallSite:
+    def _new_site(self, function: Any, key: Any, is_known: bool) -> CallSite:
+        """``is_known``: it was traced before, for another of Keras's methods."""
         identity = identify(function, key)
         name = identity.title.partition(" (")[0]
         place = f"{name} at {identity.definition}" if identity.definition else name
-        difference = self._difference(place, identity)
+        difference = "" if is_known else self._difference(place, identity)
         return self._ended_site(key, identity) or self._added_site(key, identity, place, difference)
 
     def _ended_site(self, key: Any, identity: FunctionIdentity) -> CallSite | None:
@@ -183,6 +187,11 @@ class FunctionRuns:
                 "builds the graph again. Pass tensors of one shape and type, or give the function an input_signature."
             )
         return difference
+
+
+def called_as(function: Any) -> str:
+    """Keras 2 calls one ConcreteFunction from ``fit`` and from ``train_on_batch``; "" where it is nothing but a function."""
+    return str(function.__name__) if isinstance(function, CompiledKerasStep) else ""
 
 
 def changed(before: FunctionIdentity, after: FunctionIdentity) -> str:

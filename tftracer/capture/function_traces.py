@@ -62,14 +62,14 @@ class BegunTrace:
 
 
 class FunctionTraces:
-    """``sites_of``: the runs that calls of a function were so far; ``site_of``: the run of a ConcreteFunction, None if it is new;
-    ``graph_of``: what adds a ConcreteFunction's graph to a profile."""
+    """``sites_of``: the runs that calls of a function were so far; ``site_of``: the run of its calls that come to a
+    ConcreteFunction, None if that is new; ``graph_of``: what adds a ConcreteFunction's graph to a profile."""
 
     def __init__(
         self,
         queue: StepQueue,
         sites_of: Callable[[Any], list[CallSite]],
-        site_of: Callable[[Any], CallSite | None],
+        site_of: Callable[[Any, Any], CallSite | None],
         graph_of: Callable[[Any], Callable[[bytes], bytes]],
     ) -> None:
         self.profiler = Profiler()
@@ -123,7 +123,7 @@ class FunctionTraces:
 
     def _end(self, begun: BegunTrace, concrete: Any, done: bool) -> Capture | None:
         claim, profile, queue = begun.claim, begun.profile, self._queue
-        site = self._site_of(begun.run_key(concrete))
+        site = self._site_of(begun.function, begun.run_key(concrete))
         is_asked_for = claim.handle is None or (site is not None and site.plain is claim.handle)
         if site is None and len(self._sites_of(begun.function)) >= RETRACED:
             is_asked_for = True  # its runs have one step each: none would ever be traced

@@ -43,13 +43,15 @@ class Tracing(Protocol):
 
 class FunctionCalls:
     """Watches the compiled functions of this process. Finished calls go to the queue, as FunctionEvents: the function is a
-    tf.function, a ConcreteFunction that was called by itself, a NamedStep or a KerasStep; its ConcreteFunction is what was
-    executed, None where the function ran eagerly."""
+    tf.function, a ConcreteFunction that was called by itself, a NamedStep or a step of Keras's (keras_steps.py); its
+    ConcreteFunction is what was executed, None where the function ran eagerly."""
 
     def __init__(self, queue: StepQueue, tracing: Tracing) -> None:
         self.under_way = queue.under_way
         self._queue = queue
-        self._threads = ThreadSteps()
+        self.threads = ThreadSteps()
+        #: What a call within a method of Keras (``ThreadStep.method``) is a step of: (function, method) -> that (keras_steps.py).
+        self.step_of_method: Callable[[Any, str], Any] = lambda function, method: function
         self._requests = queue.requests
         self._tracing = tracing
         self.graphs = PartitionGraphs(lambda: queue.requests.off)
@@ -87,7 +89,7 @@ class FunctionCalls:
     # --------------------------------------------------------------------------------------------------- the wrappers
 
     def _call(self, original: Callable[..., Any], is_eager: Callable[[], bool]) -> Callable[..., Any]:
-        threads, events, requests = self._threads, self._queue.events, self._requests
+        threads, events, requests = self.threads, self._queue.events, self._requests
         under_way = self.under_way
         now, most = perf_counter_ns, MAX_EVENTS  # locals: a global is one more place in memory to fetch after a long step
 
@@ -95,7 +97,7 @@ class FunctionCalls:
             here = threads.here
             if here.start_ns:
                 return original(function, *args, **kwargs)
-            if requests.slow_path or len(events) >= most:
+            if requests.slow_path or here.method or len(events) >= most:
                 if not is_eager():  # it becomes a part of a graph
                     return original(function, *args, **kwargs)
                 with self.step(function):
@@ -120,7 +122,7 @@ class FunctionCalls:
 
     def _flat(self, original: Callable[..., Any], first: Callable[..., Any], by_itself: Callable[..., Any]) -> Callable[..., Any]:
         """``first``: for a ConcreteFunction's first call; ``by_itself``: for one that is called without its tf.function."""
-        threads, called = self._threads, self.graphs.called
+        threads, called = self.threads, self.graphs.called
 
         def call_flat(concrete: Any, inputs: Any, captured_inputs: Any, *others: Any, **named: Any) -> Any:
             here = threads.here
@@ -136,18 +138,21 @@ class FunctionCalls:
         return call_flat
 
     def step(self, function: Any) -> Step:
-        """A step of what is no compiled function, or one that may be traced."""
+        """A step of what is no compiled function, or one that may be traced or has another title than its function."""
+        method = self.threads.here.method
+        if method:
+            function = self.quietly(self.step_of_method, function, method) or function
         return Step(self, function)
 
     def is_within_step(self) -> bool:
         """Or the tracer is off."""
-        return bool(self._threads.here.start_ns) or self._requests.off
+        return bool(self.threads.here.start_ns) or self._requests.off
 
     def begin_step(self, function: Any) -> tuple[ThreadStep | None, Any]:
         """(what the thread is doing, what was begun of a trace); None within a step, and while the tracer is off."""
         if self.is_within_step():
             return None, None
-        here = self._threads.here
+        here = self.threads.here
         begun = self.quietly(self._tracing.begin, function) if self._requests.slow_path else None
         return here, begun
 

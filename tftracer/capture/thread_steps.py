@@ -9,12 +9,13 @@ from typing import Any
 class ThreadStep:
     """The step under way on one thread. It has slots: an untraced step touches little else."""
 
-    __slots__ = ("concrete", "start_ns", "thread")
+    __slots__ = ("concrete", "method", "start_ns", "thread")
 
     def __init__(self) -> None:
         self.thread = threading.get_ident()
         self.start_ns = 0  # perf_counter; 0: none is under way
         self.concrete: Any = None  # the ConcreteFunction that the call has come to
+        self.method = ""  # of Keras, that the steps are titled by: "train_on_batch"; "": by their function
 
 
 class ThreadSteps(threading.local):
