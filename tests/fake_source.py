@@ -41,6 +41,7 @@ def a_session() -> Session:
         "steps_lost": 0,
         "slow_watch": "on",
         "hook_cost_s": 2e-6,
+        "call_cost_s": 1e-6,
         "problems": [],
         "cut": "",
         "damage": "",

@@ -7,6 +7,7 @@ page, and training goes on.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import logging
 import os
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from tftracer import arguments
 from tftracer.arguments import Path
 from tftracer.capture.after_import import after_import
+from tftracer.capture.function_cost import measure_call_cost
 from tftracer.capture.function_runs import FunctionRuns
 from tftracer.capture.trace_requests import MAX_STEPS
 from tftracer.contract.session import Loaded
@@ -151,6 +153,9 @@ class TracingServer:
             self.functions.watch()
         except Exception as problem:
             self.recorder.add_problem("functions", f"Compiled functions are not seen on this TensorFlow: {problem}.")
+            return
+        with contextlib.suppress(Exception):  # shown on the page, nothing more
+            self.recorder.store.set_facts(call_cost_s=measure_call_cost())
 
     def _start_job(self) -> None:
         """Join the job, or start its page."""

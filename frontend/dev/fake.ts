@@ -27,6 +27,7 @@ export function fakeSession(change: Partial<Session> = {}): Session {
     steps_lost: 0,
     slow_watch: "on",
     hook_cost_s: 2.3e-6,
+    call_cost_s: 1.2e-6,
     problems: [],
     cut: "",
     damage: "",

@@ -14,12 +14,13 @@ import contextlib
 import copy
 import sys
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from statistics import median
 from threading import get_ident
 from time import perf_counter_ns
 from typing import Any, NamedTuple, Protocol
 
+from tftracer.capture.cold_time import ColdTimer
 from tftracer.capture.run_identity import DEBUG_WATCHES, has_debug_watches
 from tftracer.capture.step_queue import MAX_EVENTS, StepQueue
 from tftracer.capture.trace_requests import Claim
@@ -35,8 +36,6 @@ class Recorder(Protocol):
     def set_tensorflow(self, version: str, hook_cost_s: float | None) -> None: ...
 
 
-#: Filling so many bytes empties a core's own caches, but not those that all cores share.
-_CACHES = 2 << 20
 #: The mark of a step that was recorded with its trace: another hook of the same session has nothing to add.
 RECORDED = object()
 
@@ -292,18 +291,11 @@ def measure_cost(hook: StepRecorder) -> float | None:
     v1 = tensorflow().compat.v1
     tried, queue = copy.copy(hook), StepQueue()
     tried._queue, tried._requests, tried._events, tried._under_way = queue, queue.requests, queue.events, queue.under_way
-    others, times = b"x" * _CACHES, []
-
-    def cold(call: Callable[..., Any], *arguments: Any) -> int:
-        others.count(b"y")
-        start = perf_counter_ns()
-        call(*arguments)
-        return perf_counter_ns() - start
-
+    timer, times = ColdTimer(), []
     for _ in range(15):
         context = v1.train.SessionRunContext(v1.train.SessionRunArgs([None, None], None), None)
         values = v1.train.SessionRunValues(None, v1.RunOptions(), v1.RunMetadata())
-        times.append(cold(tried.before_run, context) + cold(tried.after_run, context, values))
+        times.append(timer.ns(tried.before_run, context) + timer.ns(tried.after_run, context, values))
     return None if queue.off else median(times) * 1e-9
 
 

@@ -49,7 +49,8 @@ class Session(TypedDict):
     file: str  # the spool or the file; "" if in memory only
     steps_lost: int  # steps that were not counted because the queue was full
     slow_watch: Literal["", "on", "off"]  # whether slow steps are looked for; "": a file did not tell
-    hook_cost_s: float | None  # what the tracer adds to an untraced step that leaves it cold caches
+    hook_cost_s: float | None  # what the tracer adds to a session's untraced step that leaves it cold caches
+    call_cost_s: float | None  # the same of a call of a compiled function
     problems: list[Problem]
     cut: str  # of a file that ends early: how, in words; "" where it was closed
     damage: str  # of a file: the records that are damaged or were skipped, in words; "" where there are none

@@ -184,6 +184,7 @@ def session_of(record: TraceRecord) -> SessionMessage:
         "steps_lost": 0,
         "slow_watch": "",
         "hook_cost_s": None,
+        "call_cost_s": None,
         "problems": [],
         "cut": "",
         "damage": "",

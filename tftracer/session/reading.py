@@ -93,6 +93,7 @@ SESSION_FIELDS: Fields = {
     "steps_lost": count,
     "slow_watch": one_of("", "on", "off"),
     "hook_cost_s": number,
+    "call_cost_s": number,
     "problems": untrusted.problems,
     "cut": text,
     "damage": text,

@@ -231,6 +231,7 @@ export interface Session {
   steps_lost: number;
   slow_watch: "" | "on" | "off";
   hook_cost_s: number | null;
+  call_cost_s: number | null;
   problems: Problem[];
   cut: string;
   damage: string;

@@ -4,6 +4,7 @@ import { createMemoryHistory, createRouter } from "vue-router";
 import { describe, expect, it } from "vitest";
 import { FakeClient, fakeJob, fakeRun, fakeSession, fakeState, fakeTrace, truncated } from "../../dev/fake";
 import { ClientError, type SessionState } from "@/client/client";
+import type { Run } from "@/client/messages";
 import { createSession, sessionKey } from "@/state/session";
 import { useToasts } from "@/state/toasts";
 import JobView from "./JobView.vue";
@@ -108,6 +109,23 @@ describe("the overview", () => {
     expect(page.find('a[href="/traces/1"]').exists()).toBe(true);
     expect(page.find(".mark").text()).toContain("1,048,576 nodes");
     page.unmount();
+  });
+
+  it("tells the tracer's cost of what the process does", async () => {
+    const [ofSession, ofFunction] = [fakeRun(1, { definition: "" }), fakeRun(2, { definition: "Keras" })];
+    const session = fakeSession({ hook_cost_s: 2e-6, call_cost_s: 1e-6 });
+    const cost = async (runs: Run[]): Promise<string> => {
+      const { page } = await show("/", fakeState({ runs, session }));
+      const shown = page.findAll(".facts > div").find((fact) => fact.text().startsWith("Tracer's cost"));
+      page.unmount();
+      return shown ? `${shown.find("dd").text().replace(/\s/g, " ")}: ${shown.attributes("title") ?? ""}` : "";
+    };
+    expect(await cost([])).toBe("");
+    expect(await cost([ofSession])).toMatch(/^2\.00 µs a step: What the tracer adds to a step of a session that/);
+    expect(await cost([ofFunction])).toMatch(
+      /^1\.00 µs a call: What the tracer adds to a call of a compiled function that/,
+    );
+    expect(await cost([ofFunction, ofSession])).toContain("2.00 µs a step, 1.00 µs a call");
   });
 
   it("shows names that try to be HTML as text", async () => {

@@ -1,0 +1,19 @@
+"""What watching compiled functions costs is measured on the path of a call that is not traced."""
+
+from __future__ import annotations
+
+from tftracer.capture.function_cost import KnownFunction, measure_call_cost, watched_nothing
+from tftracer.capture.step_queue import StepQueue
+
+
+def test_the_cost_of_a_call_is_measured() -> None:
+    cost = measure_call_cost()
+    assert cost is not None and cost > 0
+
+
+def test_what_is_measured_records_a_call_that_came_to_a_known_function() -> None:
+    queue = StepQueue()
+    watched_nothing(queue)(None)
+    ((function, concrete, start_ns, end_ns, _, traced),) = queue.events
+    assert function is None and isinstance(concrete, KnownFunction) and 0 < start_ns <= end_ns and traced is None
+    assert not queue.failures
