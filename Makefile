@@ -8,7 +8,7 @@ venv = $(PYTHON) -m venv $(1) && { $(1)/bin/python -c "import pip; exit(int(pip.
 PORT ?= 9999
 RUNTIME := tornado msgpack protobuf numpy zstandard
 
-.PHONY: demo test test-unit test-tf215 test-tf221 test-versions test-e2e test-frontend test-horovod lint bench fuzz pictures docs frontend frontend-types clean envs chromium
+.PHONY: demo test test-unit test-tf215 test-tf221 test-versions test-installs test-e2e test-frontend test-horovod lint bench fuzz pictures docs frontend frontend-types clean envs chromium
 
 .DEFAULT_GOAL := help
 help:  ## this list
@@ -98,6 +98,9 @@ test-tf221: .envs/tf221/.made .envs/view/.made  ## the same on TensorFlow 2.21
 test-versions: .envs/tf212/.made .envs/tf218/.made  ## tf.function, Keras and tftracer run on TensorFlow 2.12 and 2.18
 	for version in 212 218; do TF_CPP_MIN_LOG_LEVEL=2 .envs/tf$$version/bin/python $(PYTEST) \
 	  tests/tf/test_every_way.py tests/tf/test_user_scripts.py tests/tf/test_run_command.py || exit 1; done
+
+test-installs:  ## tftracer[tables] installed next to four releases of TensorFlow: pip check, imports, an export
+	for version in 2.12 2.15 2.18 2.21; do bash tests/installs/check.sh $$version || exit 1; done
 
 test-e2e: .envs/view/.made .envs/tf221/.made chromium  ## real clicks in Chromium on real training
 	.envs/view/bin/python $(PYTEST) tests/e2e
