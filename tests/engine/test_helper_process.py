@@ -23,6 +23,7 @@ from job_page import wait_for
 from recording import RAW, recording, step, steps
 from web_client import Client
 
+from tftracer.comparison.two_traces import Beside
 from tftracer.engine import frames, helper_process
 from tftracer.engine.decoded_traces import EXPORTS, AnswerFormat, Question
 from tftracer.engine.engine import HelperEngine, ThreadEngine
@@ -104,7 +105,9 @@ def test_it_answers_as_this_process_does(number: int, all_files: tuple[Source, H
         form = FORMS[position % len(FORMS)]
         assert engine.ask(trace, question, form) == threads.ask(trace, question, form), question.key
     for by in ("type", "name"):
-        assert engine.compare(trace, source.trace(0), by, JSON) == threads.compare(trace, source.trace(0), by, JSON)
+        totals = b"".join(engine.ask(trace, Question("op_totals", {"by": by}), AnswerFormat(True, "")).body.chunks)
+        traces, beside = (trace, source.trace(0), by), Beside([totals] * 3, [totals], False, 0, 0, "Steps.")
+        assert engine.compare(*traces, beside, JSON) == threads.compare(*traces, beside, JSON)
     payload = source.load(trace)
     assert engine.contents(trace, payload) == threads.contents(trace, payload)
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from tftracer.comparison import html
 from tftracer.comparison.measured import Measured
 from tftracer.comparison.ops import LEAST_SESSIONS, OpChanges, op_changes
-from tftracer.comparison.shift import ASSUMED_SPREAD, Shift, shift_of
+from tftracer.comparison.shift import Shift, shift_of
+from tftracer.comparison.words import ONE_SESSION
 from tftracer.display import markup
 
 #: In the order in which they are shown.
@@ -62,10 +63,7 @@ def _warnings(a: Sequence[Measured], b: Sequence[Measured]) -> Iterator[str]:
             both = " and ".join(", ".join(side) for side in sides)
             yield f"The sides differ in {name}: {both}. That alone may explain a difference."
     if len(a) == len(b) == 1:
-        yield (
-            "One session a side: how much sessions of the same code differ cannot be seen, and is taken to be "
-            f"{ASSUMED_SPREAD:.0%} (standard deviation). Record several sessions a side, in turns."
-        )
+        yield ONE_SESSION
     elif min(len(a), len(b)) < LEAST_SESSIONS:
         yield f"With fewer than {LEAST_SESSIONS} sessions a side, ops cannot be told from chance."
     sketched = max((each.rounding.get("p99", 0.0) for each in (*a, *b)), default=0.0)

@@ -31,6 +31,11 @@ class OpChange:
     def delta_ns(self) -> float:
         return self.b_ns - self.a_ns
 
+    @property
+    def matters(self) -> bool:
+        """Whether the medians differ by more than the floors."""
+        return matters(self.a_ns, self.b_ns)
+
 
 @dataclass(frozen=True)
 class OpChanges:
@@ -51,7 +56,8 @@ def op_changes(a: Sequence[Mapping[str, float]], b: Sequence[Mapping[str, float]
     """``a``, ``b``: of each session with traces, op -> ns. An op that a session does not have took no time in it."""
     in_a, in_b = set().union(*a), set().union(*b)
     shared = sorted(in_a & in_b)
-    changes = [change for key in shared if matters((change := _change(key, a, b)).a_ns, change.b_ns)]
+    times = (([side.get(key, 0.0) for side in a], [side.get(key, 0.0) for side in b]) for key in shared)
+    changes = [change for key, (first, second) in zip(shared, times) if (change := op_change(key, first, second)).matters]
     enough_sessions = min(len(a), len(b)) >= LEAST_SESSIONS
     chance = 2 / math.comb(len(a) + len(b), len(a)) if enough_sessions else 1.0
     return OpChanges(
@@ -64,8 +70,8 @@ def op_changes(a: Sequence[Mapping[str, float]], b: Sequence[Mapping[str, float]
     )
 
 
-def _change(key: str, a: Sequence[Mapping[str, float]], b: Sequence[Mapping[str, float]]) -> OpChange:
-    first, second = [side.get(key, 0.0) for side in a], [side.get(key, 0.0) for side in b]
-    apart = min(second) > max(first) or max(second) < min(first)
+def op_change(key: str, a: Sequence[float], b: Sequence[float]) -> OpChange:
+    """``a``, ``b``: the op's times, one a session."""
+    apart = min(b) > max(a) or max(b) < min(a)
     enough = min(len(a), len(b)) >= LEAST_SESSIONS
-    return OpChange(key, median(first), median(second), apart and enough)
+    return OpChange(key, median(a), median(b), apart and enough)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tftracer.comparison.shift import Shift
+from tftracer.comparison.shift import ASSUMED_SPREAD, Shift
 from tftracer.trace.units import byte_size, duration
 
 _TITLES = {
@@ -14,6 +14,10 @@ _TITLES = {
 }
 _IN_BYTES = ("memory", "bytes")
 TOO_FEW = "too few sessions to tell"
+ONE_SESSION = (
+    "One session a side: how much sessions of the same code differ cannot be seen, and is taken to be "
+    f"{ASSUMED_SPREAD:.0%} (standard deviation). Record several sessions a side, in turns."
+)
 
 
 def title(metric: str) -> str:

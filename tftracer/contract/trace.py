@@ -321,12 +321,19 @@ class Neighbourhood(TypedDict):
     left_out: int
 
 
+OpStatus = Literal["changed", "same", "unknown", "appeared", "vanished"]
+
+
 class ComparedOp(TypedDict):
-    """An op type, name or scope in two traces; a side where it does not run has count 0."""
+    """An op type, name or scope in two traces; a side where it does not run has count 0.
+
+    ``changed``: the runs' other traces show it. ``unknown``: the two traces differ, and it may be chance.
+    """
 
     key: str
     op: str
-    status: Literal["changed", "same", "appeared", "vanished"]
+    status: OpStatus
+    statistic: str  # what the runs' traces say of it, in a few words
     count_a: int
     count_b: int
     total_a_ns: float
@@ -342,10 +349,12 @@ class Comparison(TypedDict):
     """Two traces beside each other (GET /api/compare?a=ID&b=ID&by=type)."""
 
     by: Literal["type", "name", "scope"]
-    rows: list[ComparedOp]  # by the size of the change, descending
+    rows: list[ComparedOp]  # those that the runs' traces show first, by the size of the change, descending
     left_out: int
     step_a_ns: float
     step_b_ns: float
     budget_a: DeviceBudget
     budget_b: DeviceBudget
-    summary: str  # what changed, and what two steps cannot tell
+    summary: str  # what changed, or why nothing is claimed
+    traces: str  # by how many traces of the runs ops are judged
+    step_times: str  # of the runs' recorded steps: their shift with its interval; "" of one run, or without steps

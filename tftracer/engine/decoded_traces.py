@@ -17,6 +17,7 @@ from tftracer.errors import UnknownError
 from tftracer.storage.trace_payload import Payload, TraceKey
 
 if TYPE_CHECKING:
+    from tftracer.comparison.two_traces import Beside
     from tftracer.trace.analyses.ops import By
 from tftracer.trace.answers import Answers
 
@@ -26,8 +27,8 @@ V = TypeVar("V")
 DECODED_BYTES = 512 << 20
 DECODED_TRACES = 4
 
-#: The methods of ``Answers`` that a question may name.
-QUESTIONS = {analysis.name for analysis in ANALYSES}
+#: The methods of ``Answers`` that a question may name. Totals of ops are asked for comparisons.
+QUESTIONS = {analysis.name for analysis in ANALYSES} | {"op_totals"}
 
 
 class Question(NamedTuple):
@@ -95,12 +96,12 @@ class DecodedTraces:
 
         return self.use(trace, answer)
 
-    def compare(self, first: TraceKey, second: TraceKey, by: str, answer_format: AnswerFormat) -> Body:
-        """The comparison of two traces."""
-        from tftracer.trace.analyses.compare import compare
+    def compare(self, first: TraceKey, second: TraceKey, by: str, beside: Beside, answer_format: AnswerFormat) -> Body:
+        """The comparison of two traces. ``beside``: what the other traces of their runs say."""
+        from tftracer.comparison.two_traces import compare
 
         a, b = [self.use(trace, lambda answers: answers) for trace in (first, second)]
-        return encode(compare(a, b, cast("By", by)), *answer_format)
+        return encode(compare(a, b, beside, cast("By", by)), *answer_format)
 
     def export(self, trace: TraceKey, file_format: str, record: TraceRecord, file: IO[bytes]) -> None:
         """The trace in another tool's format."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import IO, Any, Protocol
 
+from tftracer.comparison.two_traces import Beside
 from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.decoded_traces import AnswerFormat, DecodedTraces, EncodedAnswer, Load, Question
@@ -20,7 +21,7 @@ from tftracer.storage.trace_payload import Payload, TraceKey
 class Engine(Protocol):
     def ask(self, trace: TraceKey, question: Question, answer_format: AnswerFormat) -> EncodedAnswer: ...
 
-    def compare(self, first: TraceKey, second: TraceKey, by: str, answer_format: AnswerFormat) -> Body: ...
+    def compare(self, first: TraceKey, second: TraceKey, by: str, beside: Beside, answer_format: AnswerFormat) -> Body: ...
 
     def export(self, trace: TraceKey, file_format: str, record: TraceRecord, file: IO[bytes]) -> None: ...
 
@@ -64,10 +65,10 @@ class HelperEngine:
         body, reply = self._body("ask", [trace], [trace, arguments, answer_format])
         return EncodedAnswer(body, reply["headline"])
 
-    def compare(self, first: TraceKey, second: TraceKey, by: str, answer_format: AnswerFormat) -> Body:
+    def compare(self, first: TraceKey, second: TraceKey, by: str, beside: Beside, answer_format: AnswerFormat) -> Body:
         if not self.helper.is_usable():
-            return self.threads.compare(first, second, by, answer_format)
-        return self._body("compare", [first, second], [first, second, by, answer_format])[0]
+            return self.threads.compare(first, second, by, beside, answer_format)
+        return self._body("compare", [first, second], [first, second, by, beside, answer_format])[0]
 
     def export(self, trace: TraceKey, file_format: str, record: TraceRecord, file: IO[bytes]) -> None:
         if not self.helper.is_usable():

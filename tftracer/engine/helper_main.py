@@ -24,6 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tftracer.comparison.two_traces import Beside
 from tftracer.contract.encoding import WRITE_BYTES
 from tftracer.engine.decoded_traces import AnswerFormat, DecodedTraces, Question
 from tftracer.engine.frames import DATA, MESSAGE, receive, send
@@ -123,8 +124,11 @@ class Worker:
         body, headline = self._library.ask(TraceKey(*trace), Question(*question), AnswerFormat(*answer_format))
         return {**self._send(body), "headline": headline}
 
-    def do_compare(self, first: list[Any], second: list[Any], by: str, answer_format: list[Any]) -> dict[str, Any]:
-        return self._send(self._library.compare(TraceKey(*first), TraceKey(*second), by, AnswerFormat(*answer_format)))
+    def do_compare(
+        self, first: list[Any], second: list[Any], by: str, beside: list[Any], answer_format: list[Any]
+    ) -> dict[str, Any]:
+        traces = (TraceKey(*first), TraceKey(*second))
+        return self._send(self._library.compare(*traces, by, Beside(*beside), AnswerFormat(*answer_format)))
 
     def do_export(self, trace: list[Any], file_format: str, record: Any) -> dict[str, Any]:
         with io.BufferedWriter(ChunkWriter(self._line), WRITE_BYTES) as file:

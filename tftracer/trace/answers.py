@@ -191,6 +191,16 @@ class Answers:
             raise UnknownError(f"Ops are grouped by type, name or scope, not by {by!r}.")
         return self._once(f"ops {by}", lambda: ops.op_statistics(self.trace, by, self.findings(), self.work))
 
+    def op_totals(self, by: By = "type") -> dict[str, Any]:
+        """What a comparison needs of a run's other traces (comparison/two_traces.py): no more than times by op."""
+        rows, step_ns = self.ops(by)["rows"], float(self.trace.duration_ns)
+        return {
+            "step_ns": step_ns,
+            "keys": [row["key"] for row in rows],
+            "total_ns": [row["total_ns"] for row in rows],
+            "left_out": self.ops(by)["left_out"],
+        }
+
     def budget(self) -> messages.Budget:
         return self._once("budget", lambda: budget.budget(self.trace, self.findings(), self.activities))
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import IO, TypeVar
 
+from tftracer.comparison.two_traces import Beside
 from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.bounded_cache import BoundedCache
@@ -95,9 +96,9 @@ class AnswerCache:
             with contextlib.suppress(Abandoned):  # by earlier requests, just as this one came
                 return await self._wait_for(key, question)
 
-    async def compare(self, first: TraceKey, second: TraceKey, by: str, answer_format: AnswerFormat) -> Body:
+    async def compare(self, first: TraceKey, second: TraceKey, by: str, beside: Beside, answer_format: AnswerFormat) -> Body:
         """The encoded comparison of two traces. It is not cached."""
-        return await self._run(first, lambda: self._engine.compare(first, second, by, answer_format))
+        return await self._run(first, lambda: self._engine.compare(first, second, by, beside, answer_format))
 
     async def export(self, trace: TraceKey, file_format: str, record: TraceRecord) -> IO[bytes]:
         """The trace in another tool's format, as a temporary file positioned at its beginning."""

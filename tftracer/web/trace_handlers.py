@@ -14,6 +14,7 @@ from tftracer.storage.trace_payload import TraceKey
 from tftracer.version import __version__
 from tftracer.web.handlers import ApiHandler
 from tftracer.web.refusal import Refusal
+from tftracer.web.runs_beside import RunsBeside, asked, runs_beside
 from tftracer.web.services import Services
 
 if TYPE_CHECKING:
@@ -124,10 +125,16 @@ class AnalysisHandler(AnswerHandler):
 
 
 class CompareHandler(AnswerHandler):
-    """Two traces beside each other."""
+    """Two traces beside each other, judged by the other traces of their runs."""
 
     async def get(self) -> None:
         by = self.by()
         first, second = [await self.find_trace(self.get_query_argument(name, "")) for name in ("a", "b")]
-        if not self.is_cached(f"{first.tag} {second.tag} compare?by={by}"):
-            await self.send_answer(self.services.answers.compare(first, second, by, self.format()))
+        source, answers = self.services.source, self.services.answers
+        runs = await self.quickly(lambda: runs_beside(source, answers.name, first.id, second.id))
+        if not self.is_cached(f"{first.tag} {second.tag} {runs.tag} compare?by={by}"):
+            await self.send_answer(self.compare(first, second, by, runs))
+
+    async def compare(self, first: TraceKey, second: TraceKey, by: str, runs: RunsBeside) -> Body:
+        answers = self.services.answers
+        return await answers.compare(first, second, by, await asked(runs, by, answers), self.format())

@@ -637,11 +637,14 @@ export interface Neighbourhood {
   left_out: number;
 }
 
-/** An op type, name or scope in two traces; a side where it does not run has count 0. */
+export type OpStatus = "changed" | "same" | "unknown" | "appeared" | "vanished";
+
+/** An op type, name or scope in two traces; a side where it does not run has count 0. ``changed``: the runs' other traces show it. ``unknown``: the two traces differ, and it may be chance. */
 export interface ComparedOp {
   key: string;
   op: string;
-  status: "changed" | "same" | "appeared" | "vanished";
+  status: "changed" | "same" | "unknown" | "appeared" | "vanished";
+  statistic: string;
   count_a: number;
   count_b: number;
   total_a_ns: number;
@@ -663,6 +666,8 @@ export interface Comparison {
   budget_a: DeviceBudget;
   budget_b: DeviceBudget;
   summary: string;
+  traces: string;
+  step_times: string;
 }
 
 export interface Process {

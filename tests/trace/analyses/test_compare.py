@@ -1,44 +1,40 @@
-"""Two traces beside each other: what is said of their difference."""
+"""Ops of two traces beside each other: the plain difference of two steps."""
 
 from __future__ import annotations
 
 from traces import N, make_trace
 
-from tftracer.trace.analyses.compare import LIMIT, compare
+from tftracer.contract.trace import ComparedOp
+from tftracer.trace.analyses.compare import compared_ops, matters
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import TraceContext
 
 MS = 1_000_000
 
 
-def answers(matmul_ns: int) -> Answers:
-    nodes = [N("a/MatMul", "MatMul", 0, matmul_ns), N("b/Add", "Add", matmul_ns, matmul_ns + MS)]
-    return Answers(None, TraceContext(), trace=make_trace(nodes))
+def answers(*nodes: N) -> Answers:
+    return Answers(None, TraceContext(), trace=make_trace(list(nodes)))
 
 
-def test_a_longer_step_is_said_with_its_op_and_with_what_two_steps_cannot_tell() -> None:
-    summary = compare(answers(2 * MS), answers(4 * MS))["summary"]
-    assert "longer" in summary and "MatMul changed most of all ops: by 2 ms. " in summary and summary.endswith(LIMIT)
+def rows(a: Answers, b: Answers) -> dict[str, ComparedOp]:
+    return {row["key"]: row for row in compared_ops(a.ops("type"), b.ops("type"))}
 
 
-def test_ops_that_run_at_the_same_time_have_no_share_of_the_steps_change() -> None:
-    def two(length: int) -> Answers:
-        nodes = [N("a/MatMul", "MatMul", 0, length), N("b/MatMul", "MatMul", 0, length)]
-        return Answers(None, TraceContext(), trace=make_trace(nodes))
-
-    summary = compare(two(2 * MS), two(4 * MS))["summary"]
-    assert "by 4 ms over its 2 executions, which may run at the same time." in summary
+def test_two_steps_alone_never_show_a_change() -> None:
+    add = N("b/Add", "Add", 0, MS)
+    found = rows(answers(N("a/MatMul", "MatMul", 0, 2 * MS), add), answers(N("a/MatMul", "MatMul", 0, 4 * MS), add))
+    assert {key: row["status"] for key, row in found.items()} == {"MatMul": "unknown", "Add": "same"}
+    assert (found["MatMul"]["total_a_ns"], found["MatMul"]["delta_ns"]) == (2 * MS, 2 * MS)
 
 
 def test_an_op_that_only_one_of_the_steps_has() -> None:
-    more = Answers(
-        None, TraceContext(), trace=make_trace([N("a/MatMul", "MatMul", 0, 2 * MS), N("c/Sum", "Sum", 2 * MS, 9 * MS)])
-    )
-    assert "Of the ops, Sum appeared: 7 ms." in compare(answers(2 * MS), more)["summary"]
-    assert "Of the ops, Sum vanished: it took 7 ms." in compare(more, answers(2 * MS))["summary"]
+    less, more = answers(N("a/MatMul", "MatMul", 0, MS)), answers(N("a/MatMul", "MatMul", 0, MS), N("c/Sum", "Sum", MS, 9 * MS))
+    assert rows(less, more)["Sum"]["status"] == "appeared"
+    vanished = rows(more, less)["Sum"]
+    assert (vanished["status"], vanished["count_b"], vanished["node_b"]) == ("vanished", 0, -1)
 
 
-def test_steps_that_are_as_long_are_said_to_be_so() -> None:
-    comparison = compare(answers(2 * MS), answers(2 * MS + 1000))
-    assert "about as long" in comparison["summary"] and LIMIT not in comparison["summary"]
-    assert {row["status"] for row in comparison["rows"]} == {"same"}
+def test_a_difference_matters_above_both_floors() -> None:
+    assert matters(100_000, 121_000) and matters(121_000, 100_000)
+    assert not matters(100_000, 119_000)  # less than 20 us
+    assert not matters(1_000_000, 1_050_000)  # less than 10%

@@ -1,0 +1,173 @@
+"""Two traces judged by the other traces of their runs: what is called changed, and what is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgpack
+import numpy as np
+import pytest
+from traces import N, make_trace
+
+from tftracer.comparison.two_traces import Beside, compare
+from tftracer.contract.trace import ComparedOp, Comparison
+from tftracer.trace.answers import Answers
+from tftracer.trace.model import TraceContext
+
+MS = 1_000_000
+OPS = 59
+
+
+def step(times: Sequence[float]) -> Answers:
+    """A step whose ops, one after the other, took so many ns."""
+    ends = np.cumsum(times).astype(int).tolist()
+    nodes = [N(f"op{i}", f"Op{i}", start, end) for i, (start, end) in enumerate(zip([0, *ends], ends)) if end > start]
+    return Answers(None, TraceContext(), trace=make_trace(nodes))
+
+
+def packed(traces: Sequence[Answers]) -> list[bytes]:
+    return [msgpack.packb(trace.op_totals("type")) for trace in traces]
+
+
+def two_runs(a: Sequence[Answers], b: Sequence[Answers]) -> Comparison:
+    """The first traces of two runs."""
+    return compare(a[0], b[0], Beside(packed(a[1:]), packed(b[1:]), same_run=False))
+
+
+def one_run(a: Answers, b: Answers, others: Sequence[Answers]) -> Comparison:
+    return compare(a, b, Beside(packed(others)))
+
+
+def row(comparison: Comparison, key: str) -> ComparedOp:
+    return next(each for each in comparison["rows"] if each["key"] == key)
+
+
+def changed(comparison: Comparison) -> set[str]:
+    return {each["key"] for each in comparison["rows"] if each["status"] == "changed"}
+
+
+def same_code(rng: np.random.Generator, count: int, longer: float = 1.0) -> list[Answers]:
+    """Traces of 59 ops that take 30 us to 3 ms and scatter by 10%. ``longer``: the last one."""
+    usual = np.geomspace(30_000, 3 * MS, OPS)
+    usual[-1] *= longer
+    return [step(usual * np.exp(rng.normal(0, 0.1, OPS))) for _ in range(count)]
+
+
+Draw = Callable[[np.random.Generator, float], Comparison]
+
+
+def of_two_runs(rng: np.random.Generator, longer: float) -> Comparison:
+    return two_runs(same_code(rng, 4), same_code(rng, 5, longer))
+
+
+def of_one_run(rng: np.random.Generator, longer: float) -> Comparison:
+    return one_run(same_code(rng, 1)[0], same_code(rng, 1, longer)[0], same_code(rng, 5))
+
+
+@pytest.mark.parametrize(("draw", "longer"), [(of_two_runs, 2.0), (of_one_run, 3.0)])
+def test_the_same_code_has_at_most_one_false_change_and_a_real_one_is_always_found(draw: Draw, longer: float) -> None:
+    rng = np.random.default_rng(17)
+    false = [len(changed(draw(rng, 1.0))) for _ in range(40)]
+    assert np.mean(false) < 1 and np.median(false) <= 1
+    slower = [draw(rng, longer) for _ in range(20)]
+    assert all(f"Op{OPS - 1}" in changed(each) for each in slower)
+    assert all(f"Op{OPS - 1} changed most of all ops" in each["summary"] for each in slower)
+
+
+def test_two_steps_alone_differ_in_many_ops_of_the_same_code() -> None:
+    """What the floors alone would call changed."""
+    alone = compare(*same_code(np.random.default_rng(17), 2), Beside())
+    assert sum(each["status"] == "unknown" for each in alone["rows"]) > 9 and not changed(alone)
+
+
+def steps(*matmul_ms: float) -> list[Answers]:
+    return [step([time * MS, MS]) for time in matmul_ms]
+
+
+def test_an_op_is_changed_if_it_is_separated_in_the_traces_of_both_runs() -> None:
+    found = two_runs(steps(2, 2.1, 2.2, 2), steps(4, 4.1, 4.2, 4.4, 4))
+    assert changed(found) == {"Op0"} and found["rows"][0]["key"] == "Op0"
+    assert row(found, "Op0")["statistic"] == "separated in 4 of 4 and 5 of 5 traces"
+    assert found["summary"] == (
+        "The second step is 2 ms longer (3 ms to 5 ms). "
+        "Op0 changed most of all ops: by 2 ms (separated in 4 of 4 and 5 of 5 traces)."
+    )
+    assert found["traces"] == "Judged by 4 traces of A's run and 5 traces of B's."
+
+
+def test_traces_that_overlap_show_no_change() -> None:
+    found = two_runs(steps(2, 2.1, 5, 2), steps(4, 4.1, 4.2, 4))
+    assert (row(found, "Op0")["status"], row(found, "Op0")["statistic"]) == ("unknown", "the runs' traces overlap")
+    assert found["summary"].endswith("That is within what the runs' traces scatter, and so are the ops.")
+
+
+def test_a_small_separation_does_not_matter() -> None:
+    found = two_runs(steps(2, 2.001, 2.002, 2), steps(2.01, 2.011, 2.012, 2.01))
+    assert (row(found, "Op0")["status"], row(found, "Op0")["statistic"]) == ("same", "separated by less than 20 µs or 10%")
+    assert found["summary"].startswith("The two steps take about as long")
+
+
+def test_too_few_traces_tell_nothing() -> None:
+    found = two_runs(steps(2, 2), steps(4, 4, 4, 4, 4, 4))
+    assert (row(found, "Op0")["status"], row(found, "Op0")["statistic"]) == ("unknown", "too few traces: 2 and 6")
+    assert found["summary"].endswith("too few traces to tell that from chance: 2 and 6. It takes 4 of a run.")
+    alone = one_run(*steps(2, 4), steps(2, 2, 2))
+    assert (row(alone, "Op0")["status"], row(alone, "Op0")["statistic"]) == ("unknown", "too few other traces: 3")
+    assert "3 beside these two" in alone["summary"] and alone["traces"] == "Judged by the run's 3 other traces."
+
+
+def test_a_step_of_a_run_is_odd_if_it_lies_outside_the_others() -> None:
+    others = steps(2, 2.1, 2.2, 1.9, 2)
+    found = one_run(*steps(2, 4), others)
+    assert (row(found, "Op0")["status"], row(found, "Op0")["statistic"]) == ("changed", "B lies outside 5 other traces")
+    swapped = one_run(*steps(4, 2), others)
+    assert row(swapped, "Op0")["statistic"] == "A lies outside 5 other traces"
+    usual = one_run(*steps(2, 4), steps(2, 2.1, 4.2, 3, 2))
+    assert (row(usual, "Op0")["status"], row(usual, "Op0")["statistic"]) == ("unknown", "within the run's own spread")
+    both = one_run(*steps(4, 4), others)
+    assert row(both, "Op0")["status"] == "same" and "about as long" in both["summary"]
+
+
+def test_an_op_that_only_one_of_the_runs_has() -> None:
+    less, more = [step([MS]) for _ in range(4)], [step([MS, 7 * MS]) for _ in range(4)]
+    assert "Of the ops, Op1 appeared: 7 ms (separated in" in two_runs(less, more)["summary"]
+    assert "Of the ops, Op1 vanished: it took 7 ms (separated in" in two_runs(more, less)["summary"]
+    sometimes = two_runs([*less, more[0]], more)
+    assert (row(sometimes, "Op1")["status"], row(sometimes, "Op1")["statistic"]) == ("appeared", "the runs' traces overlap")
+    assert "Op1" not in sometimes["summary"]
+
+
+def test_a_step_without_an_op_that_explains_it() -> None:
+    def waiting(ms: int) -> Answers:
+        nodes = [N("a", "A", 0, MS), N("b", "B", ms * MS, (ms + 1) * MS)]
+        return Answers(None, TraceContext(), trace=make_trace(nodes))
+
+    found = two_runs([waiting(1)] * 4, [waiting(9)] * 4)
+    assert not changed(found) and "look at waiting and gaps in the budget" in found["summary"]
+
+
+def test_ops_that_run_at_the_same_time_have_no_share_of_the_steps_change() -> None:
+    def two(length: int) -> Answers:
+        nodes = [N("a/MatMul", "MatMul", 0, length), N("b/MatMul", "MatMul", 0, length)]
+        return Answers(None, TraceContext(), trace=make_trace(nodes))
+
+    found = two_runs([two(2 * MS)] * 4, [two(4 * MS)] * 4)
+    assert "by 4 ms over its 2 executions, which may run at the same time" in found["summary"]
+
+
+def test_an_op_below_a_traces_table_is_unknown_and_not_zero() -> None:
+    def cut(trace: Answers) -> bytes:
+        return msgpack.packb({**trace.op_totals("type"), "keys": ["Op1"], "total_ns": [MS], "left_out": 1})
+
+    a, b = steps(2, 4)
+    found = compare(a, b, Beside([cut(a)] * 4, packed(steps(4, 4, 4)), same_run=False))
+    assert row(found, "Op0")["statistic"] == "too few traces: 1 and 4" and row(found, "Op0")["status"] == "unknown"
+
+
+def test_what_is_not_looked_at_is_said() -> None:
+    a, b = steps(2, 4)
+    found = compare(a, b, Beside(packed([a] * 8), packed([b]), same_run=False, older=30, unreadable=1))
+    assert found["traces"] == (
+        "Judged by 9 traces of A's run and 2 traces of B's. "
+        "30 older traces not looked at. 1 trace cannot be read and is left out."
+    )

@@ -1,0 +1,36 @@
+"""The recorded step times of two runs: their shift, as ``tftracer compare`` tells it of one session a side, in words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tftracer.comparison.measured import BLOCK, Steps, block_values, step_values, usual_steps
+from tftracer.comparison.shift import Shift, shift_of
+from tftracer.comparison.words import ONE_SESSION, interval, outcome, title, value
+from tftracer.contract.session import StepTimes
+from tftracer.trace.arrays.columns import array
+
+
+def step_times_in_words(a: StepTimes, b: StepTimes) -> str:
+    """ "" where a run has no steps that count."""
+    before, after = _usual(a), _usual(b)
+    shift = _shift(before, after)
+    if shift is None:
+        return ""
+    values = f"{value('step', shift.a)} to {value('step', shift.b)}"
+    text = f"All steps, {title('step')}: {values}, {shift.shift:+.1%} ({interval(shift)}), {outcome(shift)}."
+    few = min(len(before.number), len(after.number))
+    return f"{text} {ONE_SESSION}" + (f" A run has only {few} steps that count." if few < BLOCK else "")
+
+
+def _shift(before: Steps, after: Steps) -> Shift | None:
+    values = [[step_values(side)["step"]] if len(side.number) else [] for side in (before, after)]
+    return shift_of("step", values[0], values[1], (block_values(before)["step"], block_values(after)["step"]))
+
+
+def _usual(times: StepTimes) -> Steps:
+    """Entries that stand for several steps do not count."""
+    single = array(times["count"]) == 1
+    number, start_at, mean_s = (array(times[name])[single] for name in ("step", "start_at", "mean_s"))
+    nanoseconds = (np.rint(each.astype(np.float64) * 1e9).astype(np.int64) for each in (start_at, mean_s))
+    return usual_steps(Steps(number.astype(np.int64), *nanoseconds), array(times["traced"]).astype(np.int64))

@@ -1,0 +1,76 @@
+"""The other traces of two traces' runs, by which a comparison judges the two.
+
+Runs on the server's loop. Each trace is asked one question, one after the other; the engine decodes and counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tftracer.comparison.run_steps import step_times_in_words
+from tftracer.comparison.two_traces import MOST_TRACES, Beside
+from tftracer.contract.session import TraceRecord
+from tftracer.engine.decoded_traces import AnswerFormat, Question
+from tftracer.errors import TracerError
+from tftracer.session.source import SessionSource
+from tftracer.storage.trace_payload import TraceKey
+from tftracer.web.answer_cache import AnswerCache
+
+PACKED = AnswerFormat(True, "")
+
+
+@dataclass(frozen=True)
+class RunsBeside:
+    """``a``, ``b``: the newest other traces of each run; of one run all are in ``a``."""
+
+    a: list[TraceKey]
+    b: list[TraceKey]
+    same_run: bool
+    older: int
+    broken: int
+    step_times: str
+
+    @property
+    def tag(self) -> str:
+        """Differs where the comparison may."""
+        tags = " ".join(trace.tag for trace in (*self.a, *self.b))
+        return f"{tags} {self.same_run} {self.older} {self.broken} {self.step_times}"
+
+
+def runs_beside(source: SessionSource, name: Callable[[TraceRecord], TraceKey], first: int, second: int) -> RunsBeside:
+    """From any thread; takes the session's lock, and may read the disk. ``UnknownError``: a trace is there no more."""
+    runs = [source.run(source.trace_record(number)["run_id"]) for number in (first, second)]
+    same_run = runs[0]["id"] == runs[1]["id"]
+    a, b = ([record for record in run["traces"] if record["id"] not in (first, second)] for run in runs)
+    if same_run:
+        b = []
+    usable = [[record for record in side if record["state"] != "broken"] for side in (a, b)]
+    newest = [sorted(side, key=lambda record: record["started_at"])[-MOST_TRACES:] for side in usable]
+    times = "" if same_run else step_times_in_words(*(source.step_times(run["id"]) for run in runs))
+    return RunsBeside(
+        [name(record) for record in newest[0]],
+        [name(record) for record in newest[1]],
+        same_run,
+        sum(map(len, usable)) - sum(map(len, newest)),
+        len(a) + len(b) - sum(map(len, usable)),
+        times,
+    )
+
+
+async def asked(runs: RunsBeside, by: str, answers: AnswerCache) -> Beside:
+    """Their totals. Traces that cannot be read, or that were removed in the meantime, are counted."""
+    a, b = [await _totals(traces, by, answers) for traces in (runs.a, runs.b)]
+    unreadable = runs.broken + len(runs.a) + len(runs.b) - len(a) - len(b)
+    return Beside(a, b, runs.same_run, runs.older, unreadable, runs.step_times)
+
+
+async def _totals(traces: list[TraceKey], by: str, answers: AnswerCache) -> list[bytes]:
+    totals = []
+    for trace in traces:
+        try:
+            body = await answers.ask(trace, Question("op_totals", {"by": by}), PACKED)
+        except TracerError:
+            continue
+        totals.append(b"".join(body.chunks))
+    return totals
