@@ -51,7 +51,7 @@ def test_two_runs_are_judged_by_all_their_traces_and_steps(session: str, compare
     )
     assert {row["status"] for row in two_runs["rows"]} == {"same"}
     assert {row["statistic"] for row in two_runs["rows"]} == {"the runs' traces overlap"}
-    assert two_runs["step_times"].startswith("All steps, step time (p25): 1 ms to 1 ms, +0.0%")
+    assert two_runs["step_times"].startswith("Recorded steps, step time (p25): 1 ms to 1 ms, +0.0%")
 
 
 @pytest.mark.parametrize("session", ["live", "saved"])

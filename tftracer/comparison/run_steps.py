@@ -18,9 +18,10 @@ def step_times_in_words(a: StepTimes, b: StepTimes) -> str:
     if shift is None:
         return ""
     values = f"{value('step', shift.a)} to {value('step', shift.b)}"
-    text = f"All steps, {title('step')}: {values}, {shift.shift:+.1%} ({interval(shift)}), {outcome(shift)}."
+    text = f"Recorded steps, {title('step')}: {values}, {shift.shift:+.1%} ({interval(shift)}), {outcome(shift)}."
     few = min(len(before.number), len(after.number))
-    return f"{text} {ONE_SESSION}" + (f" A run has only {few} steps that count." if few < BLOCK else "")
+    text += f" {ONE_SESSION}" if shift.basis == "assumed" else ""
+    return text + (f" A run has only {few} steps that count." if few < BLOCK else "")
 
 
 def _shift(before: Steps, after: Steps) -> Shift | None:

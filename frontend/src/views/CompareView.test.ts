@@ -28,7 +28,7 @@ const comparison: Comparison = {
   budget_b: budget,
   summary: "The second step is 1 ms longer (2 ms to 3 ms).",
   traces: "Judged by 5 traces of A's run and 6 traces of B's.",
-  step_times: "All steps, step time (p25): 2 ms to 3 ms, +50.0% (+30.6% to +72.3%), too few sessions to tell.",
+  step_times: "Recorded steps, step time (p25): 2 ms to 3 ms, +50.0% (+30.6% to +72.3%), too few sessions to tell.",
 };
 
 class Comparing extends FakeClient {
@@ -70,6 +70,6 @@ describe("two traces beside each other", () => {
   });
 
   it("says nothing of step times where there are none", async () => {
-    expect(await show({ ...comparison, step_times: "" })).not.toContain("All steps");
+    expect(await show({ ...comparison, step_times: "" })).not.toContain("Recorded steps");
   });
 });
