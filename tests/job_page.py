@@ -18,7 +18,7 @@ PATIENCE_S = 240.0
 
 
 def wait_for(look: Callable[[], Any], what: object = "") -> Any:
-    """What ``found`` returns, as soon as it is true; ``what``, or what it returns, is said if it never is."""
+    """What ``look`` returns, as soon as it is true; ``what``, or what it returns, is said if it never is."""
     end = time.monotonic() + PATIENCE_S
     while not (value := look()):
         assert time.monotonic() < end, f"waited in vain for {what() if callable(what) else what or look}"

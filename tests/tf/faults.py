@@ -185,7 +185,8 @@ def reached(page: bool = False) -> list[tuple[Any, str]]:
         sys.setprofile(None)
         threading.setprofile(None)
     assert flushed.is_set()
-    return [by_code[code] for code in seen if not (by_code[code][1] in ENTRIES and by_code[code][0].__name__ == "StepRecorder")]
+    called = [by_code[code] for code in list(seen)]  # a list: other threads may still add to it
+    return [pair for pair in called if not (pair[1] in ENTRIES and pair[0].__name__ == "StepRecorder")]
 
 
 def ours(frame: FrameType) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import socket
@@ -255,6 +256,32 @@ def test_a_thread_that_cannot_serve_holds_up_nobody(source: FakeSource, monkeypa
     server.start()  # there are files again
     assert server.running
     server.stop()
+
+
+def test_it_can_be_stopped_while_another_thread_starts_it(source: FakeSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a process does that ends right after its first step, which is what starts its page."""
+    beginning, released = threading.Event(), threading.Event()
+    new_event_loop = asyncio.new_event_loop
+
+    def slowly() -> asyncio.AbstractEventLoop:
+        beginning.set()
+        assert released.wait(60)
+        return new_event_loop()
+
+    def wait(serving: app.Serving) -> None:  # the end of ``stop``
+        released.set()
+        serving.join()
+
+    monkeypatch.setattr("asyncio.new_event_loop", slowly)
+    monkeypatch.setattr(app.Serving, "wait", wait)
+    server = WebServer(source, Options(port=0))
+    threads = [threading.Thread(target=action, daemon=True) for action in (server.start, server.stop)]
+    threads[0].start()
+    assert beginning.wait(60)
+    threads[1].start()
+    for thread in threads:
+        thread.join(60)
+    assert not server.running and not any(thread.is_alive() for thread in threads)
 
 
 def test_an_open_address_is_shown_as_one_that_can_be_reached() -> None:

@@ -219,6 +219,7 @@ class Serving(threading.Thread):
         self._ready = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._end: asyncio.Event | None = None
+        self._is_ended = False
         self._failure: Exception | None = None
         self.live: LiveFeed | None = None
         if hasattr(os, "register_at_fork"):
@@ -241,6 +242,7 @@ class Serving(threading.Thread):
             raise PortError("The web server's thread ended before it accepted connections.")
 
     def end(self) -> None:
+        self._is_ended = True  # first: it may not have begun to wait for its end
         if self._loop is not None and self._end is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended already
                 self._loop.call_soon_threadsafe(self._end.set)
@@ -290,7 +292,8 @@ class Serving(threading.Thread):
             services.live.start()
             admission.start(self._sockets, http.handle_stream)
             self._ready.set()
-            await self._end.wait()
+            if not self._is_ended:
+                await self._end.wait()
             admission.stop()
             await services.live.stop({"type": "closing", "payload": {"code": "stopped", "message": "The server stops."}})
             with contextlib.suppress(asyncio.TimeoutError):
