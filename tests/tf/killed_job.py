@@ -1,6 +1,6 @@
 """A job that traces without end, for the tests that kill it. Prints a line for each trace that is announced as done.
 
-python killed_job.py SPOOL_FOLDER
+python killed_job.py SPOOL_FOLDER KEEP_TRACES
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def announce(message: Any) -> None:
 
 def main() -> None:
     tf.disable_eager_execution()
-    recorder = Recorder(keep_traces=4, spool_dir=sys.argv[1]).start()
+    recorder = Recorder(keep_traces=int(sys.argv[2]), spool_dir=sys.argv[1]).start()
     recorder.subscribe(announce)
     inputs = tf.placeholder(tf.float32, [None, 16], name="x")
     hidden = inputs
