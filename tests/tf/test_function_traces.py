@@ -35,26 +35,46 @@ assert answers.node(product)["inputs"]
     )
 
 
-def test_ops_of_resnet50_are_joined_to_its_graph(tmp_path: Path) -> None:
+RESNET50 = """
+inputs = np.zeros((6, 32, 32, 3), np.float32)
+model = tf.keras.applications.ResNet50(weights=None, input_shape=(32, 32, 3), classes=10)
+"""
+TRANSFORMER = """
+layers = tf.keras.layers
+inputs = np.zeros((6, 16), np.int32)
+words = tf.keras.Input((16,), dtype="int32")
+state = layers.Embedding(50, 32)(words)
+for _ in range(6):
+    state = layers.LayerNormalization()(layers.Add()([state, layers.MultiHeadAttention(4, 8)(state, state)]))
+    state = layers.LayerNormalization()(layers.Add()([state, layers.Dense(32)(layers.Dense(64, "relu")(state))]))
+model = tf.keras.Model(words, layers.Dense(10, "softmax")(layers.GlobalAveragePooling1D()(state)))
+"""
+
+
+@pytest.mark.parametrize("model", [RESNET50, TRANSFORMER], ids=["resnet50", "transformer"])
+def test_ops_of_real_models_are_joined_to_their_graphs(model: str, tmp_path: Path) -> None:
     """At least 98% of the ops that the profile has find their node in the graph that the step ran."""
     run_eager_script(
         """
 from tftracer.trace.answers import Answers
 from tftracer.trace.decode.descriptors import message_class
-images, labels = np.zeros((6, 32, 32, 3), np.float32), np.arange(6, dtype=np.int32)
-model = tf.keras.applications.ResNet50(weights=None, input_shape=(32, 32, 3), classes=10)
-model.compile("sgd", "sparse_categorical_crossentropy")
-model.fit(images, labels, batch_size=2, verbose=0)
+"""
+        + model
+        + """
+labels = np.arange(6, dtype=np.int32)
+model.compile("adam", "sparse_categorical_crossentropy")
+model.fit(inputs, labels, batch_size=2, verbose=0)
 (run,) = recorder.runs()
 recorder.request_traces(run["id"], 1)
-model.fit(images, labels, batch_size=2, verbose=0)
+model.fit(inputs, labels, batch_size=2, verbose=0)
 (record,) = the_run(run["title"])["traces"]
 answers = Answers(recorder.trace_bytes(record["id"]), recorder.trace_context(record["id"]))
 trace = answers.trace
 graph = {node.name for node in message_class("GraphDef").FromString(trace.load_graph()).node}
 ops = [i for i in np.flatnonzero(trace.counted).tolist() if trace.devices[trace.device[i]].title == "CPU"]
 joined = [i for i in ops if trace.names[trace.name[i]] in graph]
-assert len(ops) > 1000 and len(joined) >= 0.98 * len(ops), (len(joined), len(ops))
+print(len(joined), "of", len(ops), "ops are joined")
+assert len(ops) > 100 and len(joined) >= 0.98 * len(ops), (len(joined), len(ops))
 assert answers.graph.source == "partition_graph"
 """,
         tmp_path,
