@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypedDict
+from typing import Any, Literal, Protocol, TypedDict
 
 from tftracer.contract.basics import Finding
 from tftracer.trace.arrays.strings import StringTable
@@ -166,6 +166,16 @@ class Trace:
         """[n] the nodes that stand for work of their own: nothing on repeating devices, nothing without a time."""
         counted: Bool = (self.kind < NodeKind.REPEAT) & (self.start >= 0)
         return counted
+
+    def described(self, node: Int64) -> dict[str, list[Any]]:
+        """What tables of nodes begin with, a list a column, each as long as ``node``; ``start_ns`` as in the page's messages."""
+        return {
+            "node": node.tolist(),
+            "name": self.names.texts(self.name[node]),
+            "op": self.ops.texts(self.op[node]),
+            "device": [self.devices[code].name for code in self.device[node].tolist()],
+            "start_ns": self.start[node].astype(float).tolist(),
+        }
 
     @property
     def drawn(self) -> Bool:

@@ -217,18 +217,13 @@ def _steps(trace: Trace, path: Path, shown: slice) -> list[PathStep]:
 
 
 def _some_steps(trace: Trace, node: Int64, wait: Int64, why: Int8) -> Iterator[PathStep]:
-    columns = (
-        node.tolist(),
-        trace.names.texts(trace.name[node]),
-        trace.ops.texts(trace.op[node]),
-        [trace.devices[code].name for code in trace.device[node].tolist()],
-        trace.start[node].astype(np.float64).tolist(),
-        trace.end[node].astype(np.float64).tolist(),
-        wait.astype(np.float64).tolist(),
-        [REASONS[code] for code in why.tolist()],
-    )
-    names = ("node", "name", "op", "device", "start_ns", "end_ns", "wait_ns", "reason")
-    return (cast(PathStep, dict(zip(names, row))) for row in zip(*columns))
+    columns = {
+        **trace.described(node),
+        "end_ns": trace.end[node].astype(np.float64).tolist(),
+        "wait_ns": wait.astype(np.float64).tolist(),
+        "reason": [REASONS[code] for code in why.tolist()],
+    }
+    return (cast(PathStep, dict(zip(columns, row))) for row in zip(*columns.values()))
 
 
 def _by_op(trace: Trace, nodes: Int64, reached: Int64) -> list[OpRow]:

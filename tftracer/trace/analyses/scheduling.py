@@ -57,14 +57,9 @@ def _longest(delay: Int64) -> Int64:
 
 
 def _rows(trace: Trace, node: Int64, delay: Int64) -> list[DelayRow]:
-    columns = (
-        node.tolist(),
-        trace.names.texts(trace.name[node]),
-        trace.ops.texts(trace.op[node]),
-        [trace.devices[code].name for code in trace.device[node].tolist()],
-        trace.start[node].astype(np.float64).tolist(),
-        delay.astype(np.float64).tolist(),
-        (trace.end[node] - trace.start[node]).astype(np.float64).tolist(),
-    )
-    names = ("node", "name", "op", "device", "start_ns", "delay_ns", "duration_ns")
-    return [cast(DelayRow, dict(zip(names, row))) for row in zip(*columns)]
+    columns = {
+        **trace.described(node),
+        "delay_ns": delay.astype(np.float64).tolist(),
+        "duration_ns": (trace.end[node] - trace.start[node]).astype(np.float64).tolist(),
+    }
+    return [cast(DelayRow, dict(zip(columns, row))) for row in zip(*columns.values())]
