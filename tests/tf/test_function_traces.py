@@ -64,6 +64,7 @@ from tftracer.trace.decode.descriptors import message_class
 labels = np.arange(6, dtype=np.int32)
 model.compile("adam", "sparse_categorical_crossentropy")
 model.fit(inputs, labels, batch_size=2, verbose=0)
+assert recorder.flush()
 (run,) = recorder.runs()
 recorder.request_traces(run["id"], 1)
 model.fit(inputs, labels, batch_size=2, verbose=0)
