@@ -14,16 +14,15 @@ has more ops than its table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
-
-import msgpack
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tftracer.comparison.ops import LEAST_SESSIONS, op_change
 from tftracer.comparison.two_traces_words import summary, used_traces
+from tftracer.contract.encoding import unpacked
 from tftracer.trace.analyses.compare import FLOOR_NS, FLOOR_SHARE, compared_ops, matters
+from tftracer.trace.analyses.over_traces import OpTotals
 from tftracer.trace.units import duration
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ MARGIN = 2.0
 
 
 class Beside(NamedTuple):
-    """What is known beside the two traces. ``a``, ``b``: of each other trace of their runs, ``Answers.op_totals`` in msgpack."""
+    """What is known beside the two traces. ``a``, ``b``: of each other trace of their runs, ``Answers.op_totals``, encoded."""
 
     a: Sequence[bytes] = ()
     b: Sequence[bytes] = ()  # of the same run: empty
@@ -46,19 +45,6 @@ class Beside(NamedTuple):
     older: int = 0  # traces that are not looked at
     unreadable: int = 0
     step_times: str = ""
-
-
-@dataclass(frozen=True)
-class OpTotals:
-    """Of one trace, in ns. ``left_out``: ops that are not in the table, with the smallest totals."""
-
-    step_ns: float
-    ops: Mapping[str, float]
-    left_out: int
-
-    def time_of(self, key: str) -> float | None:
-        """None: not known."""
-        return self.ops.get(key, None if self.left_out else 0.0)
 
 
 class Judged(NamedTuple):
@@ -149,15 +135,11 @@ def compare(a: Answers, b: Answers, beside: Beside, by: By = "type") -> Comparis
 
 
 def _judge(a: Answers, b: Answers, beside: Beside, by: By) -> Judge:
-    own_a, own_b = _totals(a.op_totals(by)), _totals(b.op_totals(by))
-    others_a, others_b = ([_totals(msgpack.unpackb(packed)) for packed in side] for side in (beside.a, beside.b))
+    own_a, own_b = OpTotals(**a.op_totals(by)), OpTotals(**b.op_totals(by))
+    others_a, others_b = ([OpTotals(**unpacked(body)) for body in side] for side in (beside.a, beside.b))
     if beside.same_run:
         return OneRun(own_a, own_b, others_a)
     return TwoRuns([own_a, *others_a], [own_b, *others_b])
-
-
-def _totals(message: Mapping[str, Any]) -> OpTotals:
-    return OpTotals(message["step_ns"], dict(zip(message["keys"], message["total_ns"])), message["left_out"])
 
 
 def _judge_row(row: ComparedOp, judge: Judge) -> bool:

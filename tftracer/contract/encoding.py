@@ -23,6 +23,7 @@ COMPRESS_FROM = 1 << 16
 
 JSON = "application/json; charset=utf-8"
 MSGPACK = "application/msgpack"
+ZSTD_FRAME = b"\x28\xb5\x2f\xfd"  # how each begins; no message in msgpack does
 
 
 @dataclass(frozen=True)
@@ -148,3 +149,10 @@ def encode(message: Any, packed: bool, encoding: str) -> Body:
     if encoding:
         chunks = tuple(joined(compressed(chunks, encoding)))
     return Body(MSGPACK if packed else JSON, encoding, chunks)
+
+
+def unpacked(data: bytes) -> Any:
+    """What ``encode`` has packed in msgpack for ourselves, compressed with zstd or not. Not for data of strangers: unbounded."""
+    if data.startswith(ZSTD_FRAME):
+        data = zstandard.ZstdDecompressor().decompressobj().decompress(data)
+    return msgpack.unpackb(data)

@@ -192,13 +192,16 @@ class Answers:
         return self._once(f"ops {by}", lambda: ops.op_statistics(self.trace, by, self.findings(), self.work))
 
     def op_totals(self, by: By = "type") -> dict[str, Any]:
-        """What a comparison needs of a run's other traces (comparison/two_traces.py): no more than times by op."""
-        rows, step_ns = self.ops(by)["rows"], float(self.trace.duration_ns)
+        """What is asked of each of a run's traces where several are looked at: the fields of ``over_traces.OpTotals``."""
+        ops_of_step = self.ops(by)
+        rows = ops_of_step["rows"]
+        columns = {name: [row[name] for row in rows] for name in ("op", "total_ns", "count", "node")}
         return {
-            "step_ns": step_ns,
+            "step_ns": float(self.trace.duration_ns),
+            "work_ns": ops_of_step["total_ns"],
+            "left_out": ops_of_step["left_out"],
             "keys": [row["key"] for row in rows],
-            "total_ns": [row["total_ns"] for row in rows],
-            "left_out": self.ops(by)["left_out"],
+            **columns,
         }
 
     def budget(self) -> messages.Budget:

@@ -1,0 +1,162 @@
+"""Ops over several traces of one run: in how many each ran, how long it took in them, and how much that differs.
+
+An op's value in a trace is its total: the sum of the lengths of its executions (ops.py), so that a step counts once, however
+often the op ran in it. Over the traces that it ran in:
+
+- *mean*, *median*, *shortest*, *longest* of these totals;
+- *spread*: their sample standard deviation (n - 1); unknown with one trace;
+- *share*: of the total op time of all traces together, those without the op included.
+
+The time of one trace misleads: on a busy machine equal ops of one step differed 57-fold. What is said of an op's rate takes
+``LEAST_TRACES`` traces, and its shortest time is the one that other work disturbed least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tftracer.trace.arrays.types import Bool, Float64, Int64
+
+#: With fewer traces nothing is claimed of an op's usual time or rate.
+LEAST_TRACES = 4
+
+
+@dataclass(frozen=True)
+class OpTotals:
+    """The ops of one trace by type, node or scope (``Answers.op_totals``), times in ns.
+
+    ``left_out``: ops that are not in the table, with the smallest totals. The sequences have an entry for each op in it.
+    """
+
+    step_ns: float
+    work_ns: float  # of all ops
+    left_out: int
+    keys: Sequence[str]
+    op: Sequence[str]
+    total_ns: Sequence[float]
+    count: Sequence[int]
+    node: Sequence[int]  # the longest execution
+
+    @cached_property
+    def by_key(self) -> Mapping[str, float]:
+        return dict(zip(self.keys, self.total_ns))
+
+    def time_of(self, key: str) -> float | None:
+        """None: not known."""
+        return self.by_key.get(key, None if self.left_out else 0.0)
+
+
+@dataclass(frozen=True)
+class OpsOverTraces:
+    """k ops in t traces, as defined above. ``[k, t]`` arrays hold NaN, 0 and -1 where the op is not in a trace's table."""
+
+    keys: list[str]
+    op: list[str]
+    total_ns: Float64  # [k, t]
+    count: Int64  # [k, t] executions
+    node: Int64  # [k, t] the longest
+    work_ns: Float64  # [t] total op time
+    cut: int  # traces with more ops than their tables hold: what is not in those may have run
+
+    @cached_property
+    def traces(self) -> Int64:
+        """[k] how many it ran in."""
+        return np.asarray(np.count_nonzero(self.count, axis=1), np.int64)
+
+    @property
+    def enough(self) -> Bool:
+        """[k] whether it ran in so many that its times can be judged."""
+        return np.asarray(self.traces >= LEAST_TRACES)
+
+    @cached_property
+    def mean_ns(self) -> Float64:
+        """[k]"""
+        return _floats(_sum(self.total_ns) / self.traces)
+
+    @cached_property
+    def spread_ns(self) -> Float64:
+        """[k] NaN with one trace."""
+        squares = _sum((self.total_ns - self.mean_ns[:, None]) ** 2)
+        many = self.traces > 1
+        return _floats(np.sqrt(np.divide(squares, self.traces - 1, out=np.full(len(squares), np.nan), where=many)))
+
+    @cached_property
+    def median_ns(self) -> Float64:
+        """[k]"""
+        return row_medians(self.total_ns)
+
+    @cached_property
+    def shortest_ns(self) -> Float64:
+        """[k]"""
+        return _floats(np.fmin.reduce(self.total_ns, axis=1, initial=np.nan))
+
+    @cached_property
+    def longest_ns(self) -> Float64:
+        """[k]"""
+        return _floats(np.fmax.reduce(self.total_ns, axis=1, initial=np.nan))
+
+    @property
+    def share(self) -> Float64:
+        """[k]"""
+        work = self.work_ns.sum()
+        return _floats(_sum(self.total_ns) / work) if work else np.zeros(len(self.keys))
+
+    @property
+    def mean_count(self) -> Float64:
+        """[k] executions, in the traces that it ran in."""
+        return _floats(self.count.sum(1) / self.traces)
+
+
+def over_traces(traces: Sequence[OpTotals]) -> OpsOverTraces:
+    """The op with the largest share first."""
+    place: dict[str, int] = {}
+    ops: list[str] = []
+    for trace in traces:
+        for key, op in zip(trace.keys, trace.op):
+            if place.setdefault(key, len(ops)) == len(ops):
+                ops.append(op)
+    shape = (len(ops), len(traces))
+    total, count, node = np.full(shape, np.nan), np.zeros(shape, np.int64), np.full(shape, -1, np.int64)
+    for column, trace in enumerate(traces):
+        row = np.fromiter(map(place.__getitem__, trace.keys), np.int64, len(trace.keys))
+        total[row, column], count[row, column], node[row, column] = trace.total_ns, trace.count, trace.node
+    order = np.argsort(-_sum(total), kind="stable")
+    keys = list(place)
+    return OpsOverTraces(
+        [keys[row] for row in order.tolist()],
+        [ops[row] for row in order.tolist()],
+        total[order],
+        count[order],
+        node[order],
+        np.array([trace.work_ns for trace in traces], np.float64),
+        sum(trace.left_out > 0 for trace in traces),
+    )
+
+
+def of_messages(messages: Sequence[Mapping[str, Any]]) -> OpsOverTraces:
+    """``messages``: what ``Answers.op_totals`` returned for each trace."""
+    return over_traces([OpTotals(**message) for message in messages])
+
+
+def row_medians(values: Float64) -> Float64:
+    """[k] the median of what is known in each row; NaN where nothing is. (NumPy's nanmedian loops over the rows.)"""
+    known = np.count_nonzero(~np.isnan(values), axis=1)
+    if not values.size:
+        return np.full(len(values), np.nan)
+    ordered = np.sort(values, axis=1)  # NaN last
+    row = np.arange(len(values))
+    middle = (ordered[row, np.maximum(known - 1, 0) // 2] + ordered[row, known // 2]) / 2
+    return _floats(middle)
+
+
+def _sum(values: Float64) -> Float64:
+    return _floats(np.nansum(values, axis=1))
+
+
+def _floats(values: Any) -> Float64:
+    return np.asarray(values, np.float64)
