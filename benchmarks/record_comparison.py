@@ -19,7 +19,7 @@ import numpy as np
 from environments import environment
 
 SHARE = 0.05
-LAYERS, WIDTH, BATCH, TRACES = 4, 256, 64, 5
+LAYERS, WIDTH, BATCH, TRACES = 6, 384, 64, 7
 KINDS = ("A1", "A2", "B")
 
 
@@ -53,8 +53,8 @@ def train(path: str, steps: int, busy_ns: int) -> None:
     creator = v1.train.ChiefSessionCreator(config=one_thread)
     with v1.train.MonitoredSession(creator, hooks=[server.hook]) as session:
         for step in range(steps):
-            if step == steps // 2:
-                server.trace_next(steps=TRACES)
+            if step % (steps // (TRACES + 1)) == 0 and step:  # apart: none is traced while the one before it is being stored
+                server.trace_next()
             session.run(train_op, feed)
     server.save_session(path)
 
