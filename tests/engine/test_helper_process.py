@@ -23,6 +23,7 @@ from job_page import wait_for
 from recording import RAW, recording, step, steps
 from web_client import Client
 
+from tftracer.comparison.run_ops import RunTraces
 from tftracer.comparison.two_traces import Beside
 from tftracer.engine import frames, helper_process
 from tftracer.engine.decoded_traces import EXPORTS, AnswerFormat, Question
@@ -105,9 +106,11 @@ def test_it_answers_as_this_process_does(number: int, all_files: tuple[Source, H
         form = FORMS[position % len(FORMS)]
         assert engine.ask(trace, question, form) == threads.ask(trace, question, form), question.key
     for by in ("type", "name"):
-        totals = b"".join(engine.ask(trace, Question("op_totals", {"by": by}), AnswerFormat(True, "")).body.chunks)
+        totals = b"".join(engine.ask(trace, Question("op_totals", {"by": by}), AnswerFormat(True, "zstd")).body.chunks)
         traces, beside = (trace, source.trace(0), by), Beside([totals] * 3, [totals], False, 0, 0, "Steps.")
         assert engine.compare(*traces, beside, JSON) == threads.compare(*traces, beside, JSON)
+        run = RunTraces([(1, 7, totals), (2, None, totals)], 3, 1)
+        assert engine.run_ops(run, by, JSON) == threads.run_ops(run, by, JSON)
     payload = source.load(trace)
     assert engine.contents(trace, payload) == threads.contents(trace, payload)
 

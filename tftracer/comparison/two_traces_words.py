@@ -51,15 +51,16 @@ def _op_change(row: ComparedOp) -> str:
 def used_traces(others_a: int, others_b: int, same_run: bool, older: int, unreadable: int) -> str:
     """By how many traces the two are judged."""
     if same_run:
-        text = f"Judged by the run's {_count(others_a, 'other trace')}."
+        text = f"Judged by the run's {counted(others_a, 'other trace')}."
     else:
-        text = f"Judged by {_count(others_a + 1, 'trace')} of A's run and {_count(others_b + 1, 'trace')} of B's."
+        text = f"Judged by {counted(others_a + 1, 'trace')} of A's run and {counted(others_b + 1, 'trace')} of B's."
     if older:
-        text += f" {_count(older, 'older trace')} not looked at."
+        text += f" {counted(older, 'older trace')} not looked at."
     if unreadable:
-        text += f" {_count(unreadable, 'trace')} cannot be read and {'is' if unreadable == 1 else 'are'} left out."
+        text += f" {counted(unreadable, 'trace')} cannot be read and {'is' if unreadable == 1 else 'are'} left out."
     return text
 
 
-def _count(number: int, what: str) -> str:
+def counted(number: int, what: str) -> str:
+    """``1 trace``, ``2,000 traces``."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -17,6 +17,7 @@ from tftracer.errors import UnknownError
 from tftracer.storage.trace_payload import Payload, TraceKey
 
 if TYPE_CHECKING:
+    from tftracer.comparison.run_ops import RunTraces
     from tftracer.comparison.two_traces import Beside
     from tftracer.trace.analyses.ops import By
 from tftracer.trace.answers import Answers
@@ -27,7 +28,7 @@ V = TypeVar("V")
 DECODED_BYTES = 512 << 20
 DECODED_TRACES = 4
 
-#: The methods of ``Answers`` that a question may name. Totals of ops are asked for comparisons.
+#: The methods of ``Answers`` that a question may name. Totals of ops are asked where several traces are looked at.
 QUESTIONS = {analysis.name for analysis in ANALYSES} | {"op_totals"}
 
 
@@ -102,6 +103,12 @@ class DecodedTraces:
 
         a, b = [self.use(trace, lambda answers: answers) for trace in (first, second)]
         return encode(compare(a, b, beside, cast("By", by)), *answer_format)
+
+    def run_ops(self, run: RunTraces, by: str, answer_format: AnswerFormat) -> Body:
+        """Ops over the traces of a run, from what each was asked for."""
+        from tftracer.comparison.run_ops import run_ops
+
+        return encode(run_ops(run, cast("By", by)), *answer_format)
 
     def export(self, trace: TraceKey, file_format: str, record: TraceRecord, file: IO[bytes]) -> None:
         """The trace in another tool's format."""

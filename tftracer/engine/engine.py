@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import IO, Any, Protocol
 
+from tftracer.comparison.run_ops import RunTraces
 from tftracer.comparison.two_traces import Beside
 from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
@@ -22,6 +23,8 @@ class Engine(Protocol):
     def ask(self, trace: TraceKey, question: Question, answer_format: AnswerFormat) -> EncodedAnswer: ...
 
     def compare(self, first: TraceKey, second: TraceKey, by: str, beside: Beside, answer_format: AnswerFormat) -> Body: ...
+
+    def run_ops(self, run: RunTraces, by: str, answer_format: AnswerFormat) -> Body: ...
 
     def export(self, trace: TraceKey, file_format: str, record: TraceRecord, file: IO[bytes]) -> None: ...
 
@@ -69,6 +72,11 @@ class HelperEngine:
         if not self.helper.is_usable():
             return self.threads.compare(first, second, by, beside, answer_format)
         return self._body("compare", [first, second], [first, second, by, beside, answer_format])[0]
+
+    def run_ops(self, run: RunTraces, by: str, answer_format: AnswerFormat) -> Body:
+        if not self.helper.is_usable():
+            return self.threads.run_ops(run, by, answer_format)
+        return self._body("run_ops", [], [run, by, answer_format])[0]
 
     def export(self, trace: TraceKey, file_format: str, record: TraceRecord, file: IO[bytes]) -> None:
         if not self.helper.is_usable():

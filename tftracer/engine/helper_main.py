@@ -24,6 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tftracer.comparison.run_ops import RunTraces
 from tftracer.comparison.two_traces import Beside
 from tftracer.contract.encoding import WRITE_BYTES
 from tftracer.engine.decoded_traces import AnswerFormat, DecodedTraces, Question
@@ -129,6 +130,9 @@ class Worker:
     ) -> dict[str, Any]:
         traces = (TraceKey(*first), TraceKey(*second))
         return self._send(self._library.compare(*traces, by, Beside(*beside), AnswerFormat(*answer_format)))
+
+    def do_run_ops(self, run: list[Any], by: str, answer_format: list[Any]) -> dict[str, Any]:
+        return self._send(self._library.run_ops(RunTraces(*run), by, AnswerFormat(*answer_format)))
 
     def do_export(self, trace: list[Any], file_format: str, record: Any) -> dict[str, Any]:
         with io.BufferedWriter(ChunkWriter(self._line), WRITE_BYTES) as file:

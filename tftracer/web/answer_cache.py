@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import IO, TypeVar
 
+from tftracer.comparison.run_ops import RunTraces
 from tftracer.comparison.two_traces import Beside
 from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
@@ -99,6 +100,10 @@ class AnswerCache:
     async def compare(self, first: TraceKey, second: TraceKey, by: str, beside: Beside, answer_format: AnswerFormat) -> Body:
         """The encoded comparison of two traces. It is not cached."""
         return await self._run(first, lambda: self._engine.compare(first, second, by, beside, answer_format))
+
+    async def run_ops(self, run: RunTraces, by: str, answer_format: AnswerFormat) -> Body:
+        """The encoded table of ops over a run's traces. It is not cached; what each trace said is."""
+        return await asyncio.wrap_future(self._workers.submit(self._engine.run_ops, run, by, answer_format))
 
     async def export(self, trace: TraceKey, file_format: str, record: TraceRecord) -> IO[bytes]:
         """The trace in another tool's format, as a temporary file positioned at its beginning."""

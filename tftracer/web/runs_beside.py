@@ -1,6 +1,6 @@
 """The other traces of two traces' runs, by which a comparison judges the two.
 
-Runs on the server's loop. Each trace is asked one question, one after the other; the engine decodes and counts.
+Runs on the server's loop; the engine decodes and counts.
 """
 
 from __future__ import annotations
@@ -11,13 +11,10 @@ from dataclasses import dataclass
 from tftracer.comparison.run_steps import step_times_in_words
 from tftracer.comparison.two_traces import MOST_TRACES, Beside
 from tftracer.contract.session import TraceRecord
-from tftracer.engine.decoded_traces import AnswerFormat, Question
-from tftracer.errors import TracerError
 from tftracer.session.source import SessionSource
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.web.answer_cache import AnswerCache
-
-PACKED = AnswerFormat(True, "")
+from tftracer.web.op_totals import newest_readable, op_totals
 
 
 @dataclass(frozen=True)
@@ -45,8 +42,7 @@ def runs_beside(source: SessionSource, name: Callable[[TraceRecord], TraceKey], 
     a, b = ([record for record in run["traces"] if record["id"] not in (first, second)] for run in runs)
     if same_run:
         b = []
-    usable = [[record for record in side if record["state"] != "broken"] for side in (a, b)]
-    newest = [sorted(side, key=lambda record: record["started_at"])[-MOST_TRACES:] for side in usable]
+    usable, newest = zip(*(newest_readable(side, MOST_TRACES) for side in (a, b)))
     times = "" if same_run else step_times_in_words(*(source.step_times(run["id"]) for run in runs))
     return RunsBeside(
         [name(record) for record in newest[0]],
@@ -60,17 +56,6 @@ def runs_beside(source: SessionSource, name: Callable[[TraceRecord], TraceKey], 
 
 async def asked(runs: RunsBeside, by: str, answers: AnswerCache) -> Beside:
     """Their totals. Traces that cannot be read, or that were removed in the meantime, are counted."""
-    a, b = [await _totals(traces, by, answers) for traces in (runs.a, runs.b)]
+    a, b = [[totals for _, totals in await op_totals(traces, by, answers)] for traces in (runs.a, runs.b)]
     unreadable = runs.broken + len(runs.a) + len(runs.b) - len(a) - len(b)
     return Beside(a, b, runs.same_run, runs.older, unreadable, runs.step_times)
-
-
-async def _totals(traces: list[TraceKey], by: str, answers: AnswerCache) -> list[bytes]:
-    totals = []
-    for trace in traces:
-        try:
-            body = await answers.ask(trace, Question("op_totals", {"by": by}), PACKED)
-        except TracerError:
-            continue
-        totals.append(b"".join(body.chunks))
-    return totals

@@ -670,6 +670,37 @@ export interface Comparison {
   step_times: string;
 }
 
+/** A trace that the ops were read from. ``step_ns``: from its step's first op to its last. */
+export interface ReadTrace {
+  id: number;
+  step: number | null;
+  step_ns: number;
+}
+
+/** An op type, node or scope over several traces. Its time in a trace is the sum of its executions there. Means and the like are over the traces that it ran in. */
+export interface RunOp {
+  key: string;
+  op: string;
+  traces: number;
+  count: number;
+  mean_ns: number;
+  median_ns: number;
+  spread_ns: number | null;
+  shortest_ns: number;
+  longest_ns: number;
+  share: number;
+  total_ns: (number | null)[];
+  node: number[];
+}
+
+export interface RunOps {
+  by: "type" | "name" | "scope";
+  traces: ReadTrace[];
+  rows: RunOp[];
+  left_out: number;
+  summary: string;
+}
+
 export interface Process {
   id: string;
   title: string;

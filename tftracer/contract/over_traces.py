@@ -1,0 +1,41 @@
+"""Ops over the traces of one run (GET /api/runs/ID/ops?by=type)."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+
+class ReadTrace(TypedDict):
+    """A trace that the ops were read from. ``step_ns``: from its step's first op to its last."""
+
+    id: int
+    step: int | None
+    step_ns: float
+
+
+class RunOp(TypedDict):
+    """An op type, node or scope over several traces. Its time in a trace is the sum of its executions there.
+
+    Means and the like are over the traces that it ran in.
+    """
+
+    key: str
+    op: str
+    traces: int  # that it ran in
+    count: float  # mean executions in a trace
+    mean_ns: float
+    median_ns: float
+    spread_ns: float | None  # sample standard deviation; None with one trace
+    shortest_ns: float
+    longest_ns: float
+    share: float  # of the total op time of all traces
+    total_ns: list[float | None]  # in each trace; None where it is not among the trace's ops
+    node: list[int]  # the longest execution in each trace, or -1
+
+
+class RunOps(TypedDict):
+    by: Literal["type", "name", "scope"]
+    traces: list[ReadTrace]  # the oldest first
+    rows: list[RunOp]  # the largest share first, at most 10,000
+    left_out: int
+    summary: str  # which of the run's traces were read, and what of them is missing

@@ -1,0 +1,35 @@
+"""The op totals of several traces of a run: each is asked one question, one after the other.
+
+Runs on the server's loop. Whoever does not want them any more stops asking, so that no further trace is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tftracer.contract.session import TraceRecord
+from tftracer.engine.decoded_traces import AnswerFormat, Question
+from tftracer.errors import TracerError
+from tftracer.storage.trace_payload import TraceKey
+from tftracer.web.answer_cache import AnswerCache
+
+#: 10,000 ops have names of a megabyte, which compress well.
+COMPRESSED = AnswerFormat(True, "zstd")
+
+
+def newest_readable(records: Sequence[TraceRecord], most: int) -> tuple[list[TraceRecord], list[TraceRecord]]:
+    """(All that are not known to be broken, the newest ``most`` of these with the oldest first)."""
+    readable = sorted((record for record in records if record["state"] != "broken"), key=lambda record: record["started_at"])
+    return readable, readable[-most:]
+
+
+async def op_totals(traces: Sequence[TraceKey], by: str, answers: AnswerCache) -> list[tuple[TraceKey, bytes]]:
+    """Encoded ``Answers.op_totals`` of those that can be read, and that were not removed in the meantime."""
+    totals = []
+    for trace in traces:
+        try:
+            body = await answers.ask(trace, Question("op_totals", {"by": by}), COMPRESSED)
+        except TracerError:
+            continue
+        totals.append((trace, b"".join(body.chunks)))
+    return totals
