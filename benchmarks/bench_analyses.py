@@ -37,6 +37,7 @@ QUESTIONS: dict[str, Callable[[Answers], object]] = {
     "critical path": lambda a: a.critical_path(),
     "slack": lambda a: a.slack,
     "memory": lambda a: a.memory(),
+    "FLOPs and bytes": lambda a: a.arithmetic,
     "a node": lambda a: a.node(a.trace.n // 2),
 }
 ON_OPENING = ("decode", "lanes")

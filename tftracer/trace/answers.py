@@ -20,6 +20,7 @@ from tftracer.errors import UnknownError
 from tftracer.trace import layout
 from tftracer.trace.analyses import (
     allocations,
+    arithmetic,
     budget,
     communication,
     cost_graph,
@@ -97,6 +98,11 @@ class Answers:
     @property
     def work(self) -> ops.Work:
         return self._once("work", lambda: ops.work_of(self.trace))
+
+    @property
+    def arithmetic(self) -> arithmetic.Arithmetic:
+        """Floating-point operations and compulsory bytes of each node."""
+        return self._once("arithmetic", lambda: arithmetic.arithmetic(self.trace, self.outputs, self.graph))
 
     @property
     def edges(self) -> critical_path.Edges:

@@ -8,15 +8,29 @@ of its inputs, the latest. No edge leads back in time, so the graph has no cycle
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from tftracer.trace.analyses import op_kinds
 from tftracer.trace.arrays.types import Bool, Int32, Int64
 from tftracer.trace.decode.static_graph import Source, StaticGraph, static_graph
 from tftracer.trace.model import Trace
+
+
+@dataclass
+class Arguments:
+    """Which input of its op an edge is: known of matrix ops (op_kinds.py), one entry an input."""
+
+    edge: Int64  # index of the edge
+    position: Int64  # among the data inputs, from 0; one edge may be several inputs
+    equations: dict[str, Int64]  # and of each equation the nodes that are such an Einsum
+
+    @classmethod
+    def none(cls) -> Arguments:
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), {})
 
 
 @dataclass
@@ -30,6 +44,8 @@ class Graph:
     control: Bool  # [e]
     transfer: Bool  # [e] from one device to another
     source: Source
+    complete: Bool = field(default_factory=lambda: np.zeros(0, np.bool_))  # [n] whether all data inputs are among the edges
+    arguments: Arguments = field(default_factory=lambda: Arguments.none())
 
     def __len__(self) -> int:
         return len(self.producer)
@@ -78,20 +94,44 @@ def dependencies(trace: Trace) -> Graph:
     writer, reader = writer[kept], reader[kept]
     slot = np.concatenate([graph.slot, np.zeros(len(writer), np.int32)])
     both = np.concatenate([graph.producer, writer]), np.concatenate([graph.consumer, reader])
-    return replace(_graph(trace, *both, slot, graph.source), source=graph.source)
+    joined = _graph(trace, *both, slot, graph.source)
+    return replace(joined, source=graph.source, complete=graph.complete, arguments=graph.arguments)
 
 
 def _of_graphs(trace: Trace) -> Graph:
-    static = static_graph(trace)
+    static = static_graph(trace, op_kinds.matrix_ops(trace.ops))
     if not len(static.producer):
-        return _graph(trace, *(np.zeros(0, np.int64),) * 3, static.source)
+        graph = _graph(trace, *(np.zeros(0, np.int64),) * 3, static.source)
+        return replace(graph, complete=_complete(static, graph.producer, static.control))
     entity, edge, reader = static.entity, *_executions(static)
     writer = _latest(trace, entity, static.producer[edge], reader)
     keep = writer >= 0
     keep &= ~_backwards(trace, writer, reader)
+    complete = _complete(static, reader[~keep], static.control[edge[~keep]])
     edge, writer, reader = edge[keep], writer[keep], reader[keep]
     one = _merged_once(trace, writer, reader, static.control[edge])
-    return _graph(trace, writer[one], reader[one], static.slot[edge[one]], static.source)
+    graph = _graph(trace, writer[one], reader[one], static.slot[edge[one]], static.source)
+    return replace(graph, complete=complete, arguments=_arguments(static, edge[one]))
+
+
+def _complete(static: StaticGraph, reader: Int64 | Int32, control: Bool) -> Bool:
+    """[n] whether each node's data inputs are all among the edges. ``reader``: of the edges that were dropped."""
+    complete: Bool = np.append(static.complete, False)[static.entity]
+    complete[reader[~control]] = False
+    return complete
+
+
+def _arguments(static: StaticGraph, edge: Int64) -> Arguments:
+    """``edge``: the static edge that each edge is."""
+    entities = {text: np.flatnonzero(np.isin(static.entity, numbers)) for text, numbers in static.equations.items()}
+    if not len(static.argument_edge):
+        return replace(Arguments.none(), equations=entities)
+    behind = np.cumsum(np.bincount(static.argument_edge, minlength=len(static.producer)))
+    first = np.append(0, behind[:-1])
+    many = behind[edge] - first[edge]
+    which = np.repeat(np.arange(len(edge)), many)
+    place = first[edge][which] + np.arange(len(which)) - np.repeat(np.cumsum(many) - many, many)
+    return Arguments(which, static.argument_position[place], entities)
 
 
 def _graph(trace: Trace, writer: Int64, reader: Int64, slot: Int64, source: Source) -> Graph:

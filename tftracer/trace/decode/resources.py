@@ -17,11 +17,14 @@ from tftracer.trace.arrays.window import Window
 from tftracer.trace.decode import node_fields as nodes_
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.decode.node_fields import by_row
+from tftracer.trace.decode.tensor_shapes import Shapes
 from tftracer.trace.decode.wire import LEN, VARINT, of_kinds, walk
 from tftracer.trace.model import Messages, Trace
 
 #: Nodes that are read together: their columns fit the second-level cache, and NumPy's calls are long enough to share the GIL.
 BLOCK = 1 << 15
+
+_NO_SHAPE = -1  # in place of a size
 
 
 @dataclass
@@ -35,6 +38,8 @@ class Outputs:
     ptr: Int64  # address, 0 where not said
     allocator: Int32  # codes into allocators
     dtype: Int32  # tensorflow.DataType
+    shape: Int32  # codes into shapes
+    shapes: Shapes
     allocators: StringTable
     raw: bytes
     offset: Int64  # where each NodeOutput lies in raw
@@ -137,13 +142,16 @@ class _Outputs:
     def __init__(self) -> None:
         self.parts: list[list[Int64]] = []
         self.names: list[tuple[UInt64, Int64, Int64]] = []
+        self.shapes: list[tuple[UInt64, Int64, Int64]] = []
         self.hasher = Hasher.random()
 
     def add(self, window: Window, first: int, outputs: Messages) -> None:
         n = len(outputs.row)
         slot, dtype = np.zeros(n, np.int64), np.zeros(n, np.int64)
         tensors = _take(window, outputs, {1: slot}, 3)
-        described = _take(window, tensors, {1: dtype}, 4, own=False)
+        shape = {2: (np.zeros(n, np.int64), np.full(n, _NO_SHAPE))}
+        described = _take(window, tensors, {1: dtype}, 4, own=False, spans=shape)
+        self.shapes.append(_hashed(self.hasher, window, *shape[2]))
         numbers = {number: np.zeros(n, np.int64) for number in (1, 2, 6)}
         spans = {3: (np.zeros(n, np.int64), np.zeros(n, np.int64))}
         _take(window, described, numbers, 0, own=False, spans=spans)
@@ -154,8 +162,9 @@ class _Outputs:
     def columns(self, raw: bytes) -> Outputs:
         node, slot, requested, allocated, ptr, dtype, offset, size = _columns(self.parts, 8)
         allocator, allocators = _coded(raw, self.names)
-        code = dtype.astype(np.int32)
-        return Outputs(node, slot, requested, allocated, ptr, allocator, code, allocators, raw, offset, size)
+        shape, shapes = _coded_shapes(raw, self.shapes)
+        type_ = dtype.astype(np.int32)
+        return Outputs(node, slot, requested, allocated, ptr, allocator, type_, shape, shapes, allocators, raw, offset, size)
 
 
 def _windows(trace: Trace) -> Iterator[tuple[Window, int, Int64, Int64]]:
@@ -199,7 +208,9 @@ def _take(
 
 
 def _hashed(hasher: Hasher, window: Window, offset: Int64, size: Int64) -> tuple[UInt64, Int64, Int64]:
-    return hasher.spans(window, offset, size), offset + window.low, size
+    """(hashes, offsets in the raw bytes, sizes); what has no shape is told from the empty shape of a number."""
+    hashes = hasher.spans(window, offset, np.maximum(size, 0))
+    return np.where(size < 0, np.uint64(0), hashes), offset + window.low, size
 
 
 def _columns(parts: list[list[Int64]], count: int) -> list[Int64]:
@@ -214,3 +225,11 @@ def _coded(raw: bytes, names: list[tuple[UInt64, Int64, Int64]]) -> tuple[Int32,
     hashes, offset, size = (np.concatenate(column) for column in zip(*names))
     codes, first = distinct(hashes)
     return codes, table(raw, offset[first], size[first])
+
+
+def _coded_shapes(raw: bytes, shapes: list[tuple[UInt64, Int64, Int64]]) -> tuple[Int32, Shapes]:
+    if not shapes:
+        return np.zeros(0, np.int32), Shapes(raw, *np.zeros((2, 0), np.int64))
+    hashes, offset, size = (np.concatenate(column) for column in zip(*shapes))
+    codes, first = distinct(hashes)
+    return codes, Shapes(raw, offset[first], size[first])

@@ -21,11 +21,14 @@ from tftracer.trace.arrays.strings import Hasher, hashed
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.executed_graph import RECEIVES, SENDS, channel
 from tftracer.trace.decode.graphdef import GraphNodes, read_graph
-from tftracer.trace.decode.labels import Received, label_inputs, parse_input, parse_received
+from tftracer.trace.decode.labels import Received, label_inputs, listed, parse_input, parse_received
 from tftracer.trace.decode.resources import message
 from tftracer.trace.model import Span, Trace
 
 Source = Literal["partition_graph", "function_graph", "labels", "none"]
+
+#: Producer and consumer as entities; the producer's output; which of the consumer's inputs, -1 where that need not be known.
+_Row = tuple[int, int, int, int]
 
 _RECEIVED_SUFFIX = re.compile(r"(.+?)(?:_S\d+|/_\d+)", re.DOTALL)
 
@@ -40,6 +43,10 @@ class StaticGraph:
     slot: Int64  # [edges] the producer's output, -1 for control
     control: Bool  # [edges]
     source: Source
+    complete: Bool  # [entities] whether all data inputs of each are among the edges
+    argument_edge: Int64  # [arguments] the edges by which ops of some types read their inputs,
+    argument_position: Int64  # and which input it is; one tensor may be several
+    equations: dict[str, list[int]]  # of the entities that are an Einsum
 
 
 @dataclass
@@ -47,6 +54,7 @@ class _Entities:
     """Numbers for entities: device * width + name code, and behind the names the received tensors."""
 
     trace: Trace
+    in_order: Bool  # [ops] the op types of which it has to be known which input is which
     tensors: dict[str, int] = field(default_factory=dict)
     received: dict[tuple[int, str], int] = field(default_factory=dict)  # (device, tensor or its producer) -> entity
     arrivals: list[tuple[int, Received]] = field(default_factory=list)  # each received tensor's entity and label
@@ -62,6 +70,11 @@ class _Entities:
             self.of_node[rows] = np.array(entities, np.int64)[which]
         self.present = Numbering(self.of_node[trace.start >= 0])
         self.one_by_one: set[int] = set()
+        self.is_ordered = np.zeros(len(self.present) + 1, np.bool_)  # the last one stands for what was not executed
+        self.is_ordered[self.present(self.of_node[self.in_order[trace.op]])] = True
+        self.is_ordered[-1] = False
+        self.is_complete = np.zeros(len(self.present) + 1, np.bool_)
+        self.equations: dict[str, list[int]] = {}
 
     def _arrival(self, device: int, transfer: Received) -> int:
         """The entity of a tensor received on a device."""
@@ -90,43 +103,80 @@ class _Entities:
         result: Bool = self.present(entities) >= 0
         return result
 
+    def positions(self, consumer: Int64, owner: Int64, slot: Int64) -> Int64:
+        """[inputs] which of its op's data inputs each is, where that has to be known; -1 elsewhere.
+
+        ``owner``: numbers of the ops whose inputs they are; those of one op come in their order.
+        """
+        position = np.full(len(consumer), -1, np.int64)
+        rows = np.flatnonzero(self.is_ordered[self.present(consumer)] & (slot >= 0))
+        rows = rows[np.argsort(owner[rows], kind="stable")]
+        position[rows] = np.arange(len(rows)) - np.searchsorted(owner[rows], owner[rows])
+        return position
+
     def has(self, entity: int) -> bool:
         if not self.one_by_one:
             self.one_by_one.update(self.present.values.tolist())
         return entity in self.one_by_one
 
 
-def static_graph(trace: Trace) -> StaticGraph:
-    """Edges between entities that were executed. FormatError never: a partition graph that cannot be read counts as none."""
-    entities = _Entities(trace)
+def static_graph(trace: Trace, in_order: Bool | None = None) -> StaticGraph:
+    """Edges between entities that were executed. FormatError never: a partition graph that cannot be read counts as none.
+
+    ``in_order``: [ops] the op types whose ``argument_position`` are wanted; None: of none.
+    """
+    entities = _Entities(trace, np.zeros(len(trace.ops), np.bool_) if in_order is None else in_order)
     edges = _from_graphs(entities)
     of_graph: Source = "function_graph" if trace.has_definitions else "partition_graph"
     source: Source = of_graph if edges else "labels"
     if not edges:
         edges = _from_labels(entities)
     numbers = entities.present
-    producer, consumer, slot = np.concatenate(edges).T if edges else np.zeros((3, 0), np.int64)
-    producer, consumer, slot = _distinct(numbers(producer), numbers(consumer), slot, len(numbers))
-    return StaticGraph(numbers(entities.of_node), producer, consumer, slot, slot < 0, source if len(slot) else "none")
+    producer, consumer, slot, position = np.concatenate(edges).T if edges else np.zeros((4, 0), np.int64)
+    producer, consumer = numbers(producer), numbers(consumer)
+    entities.is_complete[consumer[(producer < 0) & (slot >= 0)]] = False
+    (producer, consumer, slot), argument, position = _distinct(producer, consumer, slot, position, len(numbers))
+    return StaticGraph(
+        entity=numbers(entities.of_node),
+        producer=producer,
+        consumer=consumer,
+        slot=slot,
+        control=slot < 0,
+        source=source if len(slot) else "none",
+        complete=entities.is_complete[:-1],
+        argument_edge=argument,
+        argument_position=position,
+        equations=entities.equations,
+    )
 
 
-def _distinct(producer: Int64, consumer: Int64, slot: Int64, n: int) -> tuple[Int64, Int64, Int64]:
-    """Each edge once, by slot, consumer and producer; without those from or to what was not executed, and to itself."""
+def _distinct(
+    producer: Int64, consumer: Int64, slot: Int64, position: Int64, n: int
+) -> tuple[tuple[Int64, Int64, Int64], Int64, Int64]:
+    """Each edge once, by slot, consumer and producer; without those from or to what was not executed, and to itself.
+
+    With (edges, positions) of the inputs whose position is known, by edge.
+    """
     kept = (producer >= 0) & (consumer >= 0) & (producer != consumer)
     slot = np.maximum(slot[kept], -1) + 1
     slots = Numbering(slot)  # n is at most 2^23, and an op has at most 2^16 outputs: the key fits
-    key = distinct((slots(slot) * n + consumer[kept]) * n + producer[kept])
+    keys = (slots(slot) * n + consumer[kept]) * n + producer[kept]
+    known = position[kept] >= 0
+    key = distinct(keys)
+    edge = np.searchsorted(key, keys[known])
+    order = np.argsort(edge, kind="stable")
     pair = key // max(n, 1)
-    return key - pair * n, pair % max(n, 1), slots.values[pair // max(n, 1)] - 1
+    edges = key - pair * n, pair % max(n, 1), slots.values[pair // max(n, 1)] - 1
+    return edges, edge[order], position[kept][known][order]
 
 
-def _arrivals(entities: _Entities, names: dict[str, int], slot: Callable[[Received], int]) -> list[tuple[int, int, int]]:
+def _arrivals(entities: _Entities, names: dict[str, int], slot: Callable[[Received], int]) -> list[_Row]:
     """Producer on the sending device -> its RecvTensor. ``slot``: which of its outputs was sent, -1 for none."""
     rows = []
     for entity, transfer in entities.arrivals:
         device, name = entities.devices.get(transfer.source), names.get(transfer.producer)
         if device is not None and name is not None:
-            rows.append((device * entities.width + name, entity, slot(transfer)))
+            rows.append((device * entities.width + name, entity, slot(transfer), -1))
     return rows
 
 
@@ -173,9 +223,25 @@ def _of_graph(entities: _Entities, graph: GraphNodes, lookup: Lookup, channels: 
     source = lookup(graph.source)
     producer = _base_of_sources(graph, base) + source
     here = there[graph.node] & (source >= 0) & entities.executed(producer)
-    channels.across(graph, np.flatnonzero(there[graph.node] & ~here), entity, base)
-    edges: Int64 = np.stack([producer, entity[graph.node], graph.slot], 1)[here]
+    consumer = entity[graph.node]
+    position = entities.positions(consumer, graph.node, graph.slot)
+    lacking = np.flatnonzero(there[graph.node] & ~here)
+    lacking = lacking[~channels.across(graph, lacking, entity, base, position)]
+    producer[lacking] = -1
+    here[lacking] = graph.slot[lacking] >= 0
+    entities.is_complete[entities.present(entity)] = True
+    _note_equations(entities, graph, entity)
+    edges: Int64 = np.stack([producer, consumer, graph.slot, position], 1)[here]
     return edges
+
+
+def _note_equations(entities: _Entities, graph: GraphNodes, entity: Int64) -> None:
+    """What each Einsum computes stands in its attributes alone."""
+    ops = tuple(op.encode() for op in entities.trace.ops if op.endswith("Einsum"))
+    for i, node in (_nodes(graph, ops) if ops else {}).items():
+        number = int(entities.present(entity[i : i + 1])[0])
+        if number >= 0 and "equation" in node.attr:
+            entities.equations.setdefault(node.attr["equation"].s.decode("utf-8", "replace"), []).append(number)
 
 
 def _base_of_sources(graph: GraphNodes, base: Int64) -> Int64:
@@ -192,7 +258,7 @@ class _Channels:
 
     def __init__(self, entities: _Entities, graphs: list[GraphNodes]) -> None:
         self.entities = entities
-        self.rows: list[tuple[int, int, int]] = []
+        self.rows: list[_Row] = []
         self.sends: dict[tuple[bytes, ...], Any] = {
             channel(node): node for graph in graphs for node in _nodes(graph, SENDS).values()
         }
@@ -201,7 +267,7 @@ class _Channels:
     def names(self) -> dict[str, int]:
         return {name: code for code, name in enumerate(self.entities.trace.names)}
 
-    def arrivals(self) -> list[tuple[int, int, int]]:
+    def arrivals(self) -> list[_Row]:
         return _arrivals(self.entities, self.names, self._slot) if self.entities.arrivals else []
 
     def _slot(self, transfer: Received) -> int:
@@ -212,27 +278,32 @@ class _Channels:
             return source.slot
         return -1 if source.name.startswith(f"{transfer.producer}/ctrl") else 0
 
-    def across(self, graph: GraphNodes, missing: Int64, entity: Int64, base: Int64) -> None:
-        """Edges to the readers of the _Recv nodes of a graph. ``missing``: inputs whose node did not run."""
-        receives = _nodes(graph, RECEIVES)
+    def across(self, graph: GraphNodes, missing: Int64, entity: Int64, base: Int64, position: Int64) -> Bool:
+        """Edges to the readers of the _Recv nodes of a graph. ``missing``: inputs whose node did not run; returns for each
+        whether it was found elsewhere.
+        """
+        found, receives = np.zeros(len(missing), np.bool_), _nodes(graph, RECEIVES)
         if not receives:
-            return
+            return found
         by_name = {node.name.encode("utf-8"): (node, int(base[i])) for i, node in receives.items()}
-        for which in missing.tolist():
+        for place, which in enumerate(missing.tolist()):
             receiver = by_name.get(graph.text(which))
             if receiver is not None:
                 consumer = int(graph.node[which])
-                self.rows += self._across(receiver[0], int(base[consumer]), int(entity[consumer]))
+                rows = self._across(receiver[0], int(base[consumer]), int(entity[consumer]), int(position[which]))
+                self.rows += rows
+                found[place] = bool(rows)
         for i, node in receives.items():  # a TensorFlow that records them
             if entity[i] >= 0:
-                self.rows += self._across(node, int(base[i]), int(entity[i]))
+                self.rows += self._across(node, int(base[i]), int(entity[i]), -1)
+        return found
 
-    def _across(self, receive: Any, base: int, consumer: int) -> list[tuple[int, int, int]]:
+    def _across(self, receive: Any, base: int, consumer: int, position: int) -> list[_Row]:
         """What a _Recv stands for: the RecvTensor that carried its tensor, or what the matching _Send reads."""
         entities, tensor = self.entities, channel(receive)
         arrived = entities.received.get((base // entities.width, tensor[0].decode("utf-8", "replace")))
         if arrived is not None and entities.has(arrived):
-            return [(arrived, consumer, 0)]
+            return [(arrived, consumer, 0, position)]
         send = self.sends.get(tensor)
         if send is None or not send.input:
             return []
@@ -240,9 +311,9 @@ class _Channels:
         if base < 0:
             return []
         if send.name in self.names and entities.has(base + self.names[send.name]):
-            return [(base + self.names[send.name], consumer, 0)]
+            return [(base + self.names[send.name], consumer, 0, position)]
         source = parse_input(send.input[0])
-        return [(base + self.names[source.name], consumer, source.slot)] if source.name in self.names else []
+        return [(base + self.names[source.name], consumer, source.slot, position)] if source.name in self.names else []
 
 
 def receives(trace: Trace) -> set[tuple[str, str, str]]:
@@ -276,7 +347,9 @@ def _key(*texts: str) -> tuple[bytes, ...]:
 
 def _from_labels(entities: _Entities) -> list[Int64]:
     trace = entities.trace
-    inputs = label_inputs(trace.labels)
+    lists = listed(trace.labels)
+    inputs = label_inputs(trace.labels, lists)
+    entities.is_complete[entities.present(entities.of_node[lists.named[trace.label]])] = True
     name = codes_in(trace.names, bytes(trace.labels.data), inputs.offset, inputs.size)
     # each label is executed under one name, on some devices
     many, names_, width = len(trace.devices), len(trace.names), entities.width  # 2^16 * 2^23 * 2^23 fit an int64
@@ -290,32 +363,32 @@ def _from_labels(entities: _Entities) -> list[Int64]:
     consumer = base + pair_name[pair]
     producer = base + name[which]
     here = (name[which] >= 0) & entities.executed(producer)
-    edges = [np.stack([producer, consumer, inputs.slot[which]], 1)[here]]
-    missing = np.stack([pair_device[pair], consumer, which], 1)[~here]
+    slot, order = inputs.slot[which], entities.positions(consumer, pair, inputs.slot[which])
+    edges = [np.stack([producer, consumer, slot, order], 1)[here]]
+    missing = np.stack([pair_device[pair], consumer, which, slot, order], 1)[~here]
     names = {text: code for code, text in enumerate(trace.names)} if len(missing) or entities.arrivals else {}
     rows = _arrivals(entities, names, lambda _: 0)  # labels do not tell
-    for device, reader, token in missing.tolist():
+    for device, reader, token, of_slot, position in missing.tolist():
         text = trace.labels.data[inputs.offset[token] : inputs.offset[token] + inputs.size[token]]
-        rows += _from_elsewhere(entities, bytes(text).decode("utf-8", "replace"), device, reader, names)
+        source = _from_elsewhere(entities, bytes(text).decode("utf-8", "replace"), device, reader, names)
+        rows.append((source, reader, min(of_slot, 0) if source >= 0 else of_slot, position))
     if rows:
         edges.append(np.array(rows, np.int64))
     return [part for part in edges if len(part)]
 
 
-def _from_elsewhere(
-    entities: _Entities, text: str, device: int, consumer: int, names: dict[str, int]
-) -> list[tuple[int, int, int]]:
-    """An input that did not run here under this name: `MatMul/ReadVariableOp_S249`, `Cast/_245` are nodes that the partitioner
-    added to receive a tensor (of another device, mostly); they are not recorded.
+def _from_elsewhere(entities: _Entities, text: str, device: int, consumer: int, names: dict[str, int]) -> int:
+    """The entity of an input that did not run here under this name, -1 for none: `MatMul/ReadVariableOp_S249`, `Cast/_245` are
+    nodes that the partitioner added to receive a tensor (of another device, mostly); they are not recorded.
     """
     received = _RECEIVED_SUFFIX.fullmatch(text)
     name = received.group(1) if received else text
     arrived = entities.received.get((device, name))
     if arrived is not None:
-        return [(arrived, consumer, 0)]
+        return arrived
     code = names.get(name)
     if code is None:
-        return []
+        return -1
     devices = sorted(range(len(entities.trace.devices)), key=lambda i: i == device)
     producers = (i * entities.width + code for i in devices)
-    return [(producer, consumer, 0) for producer in producers if producer != consumer and entities.has(producer)][:1]
+    return next((producer for producer in producers if producer != consumer and entities.has(producer)), -1)

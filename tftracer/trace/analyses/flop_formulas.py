@@ -1,0 +1,176 @@
+"""Floating-point operations of matrix ops by their shapes: two for each pair of numbers that is multiplied, and added up.
+
+They are *nominal*: a convolution with SAME padding counts what lies outside, a sequence its full length, a fused op the product
+alone, and no zero is skipped. An algorithm that takes fewer (Winograd) is not known of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Optional
+
+from tftracer.trace.decode.tensor_shapes import Shape, elements_of
+
+Known = tuple[int, ...]
+
+
+class Call(NamedTuple):
+    """One distinct way in which an op was called."""
+
+    inputs: Sequence[Shape]  # in their order; None where a shape is not known
+    output: Shape  # the first
+    equation: str | None = None  # of an Einsum
+
+
+#: None where a shape that it needs is missing, or is none that such an op can have.
+Formula = Callable[[Call], Optional[float]]
+
+
+def flops_of(kind: str, call: Call) -> float | None:
+    """``kind``: as in op_kinds.COUNTED. None where the shapes do not tell."""
+    formula = FORMULAS.get(kind)
+    return formula(call) if formula is not None else None
+
+
+def _known(shape: Shape, *ranks: int) -> Known | None:
+    """The shape, if all of it is known and it has so many dimensions."""
+    return shape if shape is not None and min(shape, default=0) >= 0 and len(shape) in ranks else None
+
+
+def _input(call: Call, position: int, *ranks: int) -> Known | None:
+    return _known(call.inputs[position], *ranks) if position < len(call.inputs) else None
+
+
+def _size(shape: Known) -> float:
+    return float(elements_of([shape])[0])
+
+
+def _product(output: Known, operand: Known, kept: int) -> float | None:
+    """Of a matrix of the shape ``output``, by one of its factors; ``kept``: the dimension of it that the output has, too."""
+    if not kept:
+        return 0.0
+    summed, rest = divmod(operand[-1] * operand[-2], kept)
+    return None if rest else 2 * _size(output) * summed
+
+
+_MATRIX = range(2, 10)
+
+
+def _matmul(call: Call) -> float | None:
+    output = _known(call.output, *_MATRIX)
+    left, right = _input(call, 0, *_MATRIX), _input(call, 1, *_MATRIX)
+    if output is not None and left is not None:
+        return _product(output, left, output[-2])
+    if output is not None and right is not None:
+        return _product(output, right, output[-1])
+    return _without_output(left, right) if left is not None and right is not None else None
+
+
+def _without_output(left: Known, right: Known) -> float | None:
+    """By the one size that both factors have, if that is one: it is what is summed over, whichever of them are transposed."""
+    shared = set(left[-2:]) & set(right[-2:])
+    if len(shared) != 1 or 0 in shared:
+        return 0.0 if 0 in shared and len(shared) == 1 else None
+    batch = max(_size(left[:-2]), _size(right[:-2])) if len(left) == len(right) or min(len(left), len(right)) == 2 else None
+    summed = shared.pop()
+    rows, columns = left[-1] * left[-2] / summed, right[-1] * right[-2] / summed
+    return None if batch is None else 2 * batch * rows * columns * summed
+
+
+def _convolution(dimensions: int, depthwise: bool = False) -> Formula:
+    rank = dimensions + 2
+
+    def formula(call: Call) -> float | None:
+        kernel, output = _input(call, 1, rank), _known(call.output, rank)
+        return _sums(kernel, output, depthwise)
+
+    return formula
+
+
+def _sums(kernel: Known | None, output: Known | None, depthwise: bool) -> float | None:
+    """Every element of a convolution's output is a sum over the kernel; of a depthwise one, over its window alone."""
+    if kernel is None or output is None:
+        return None
+    return 2 * _size(output) * _size(kernel[:-2] if depthwise else kernel[:-1])
+
+
+def _input_gradient(dimensions: int, depthwise: bool = False) -> Formula:
+    """Its inputs: sizes of the forward input, the kernel, the gradient of the output."""
+    rank = dimensions + 2
+    return lambda call: _sums(_input(call, 1, rank), _input(call, 2, rank), depthwise)
+
+
+def _kernel_gradient(dimensions: int, depthwise: bool = False) -> Formula:
+    """Its inputs: the forward input, sizes of the kernel, the gradient of the output; its output has the kernel's shape."""
+    rank = dimensions + 2
+    return lambda call: _sums(_known(call.output, rank), _input(call, 2, rank), depthwise)
+
+
+def _einsum(call: Call) -> float | None:
+    """A multiplication and an addition for each combination of indices. One operand alone makes no product."""
+    if call.equation is None or "->" not in call.equation:
+        return None
+    terms = [list(term.replace(" ", "").replace("...", ".")) for term in call.equation.split("->")[0].split(",")]
+    if len(terms) != 2:
+        return 0.0 if len(terms) == 1 else None
+    sizes: dict[str, int] = {}
+    for position, labels in enumerate(terms):
+        shape = _input(call, position, *range(len(labels) - labels.count("."), 33))
+        if shape is None or not _add_sizes(sizes, labels, shape):
+            return None
+    return 2 * _size(tuple(sizes.values()))
+
+
+def _add_sizes(sizes: dict[str, int], labels: list[str], shape: Known) -> bool:
+    """Notes the size of each label; ``.`` are the dimensions without one, numbered from the last. False if they do not fit."""
+    left = len(shape) - len(labels) + labels.count(".")
+    if "." in labels:
+        at = labels.index(".")
+        labels = labels[:at] + [str(k) for k in range(left, 0, -1)] + labels[at + 1 :]
+    elif left:
+        return False
+    for label, size in zip(labels, shape):
+        sizes[label] = size if sizes.get(label, 1) == 1 else sizes[label]
+    return True
+
+
+def _steps(of: int, *weights: int, times: int = 1) -> Formula:
+    """A recurrent layer: each row of input number ``of`` (all but its last dimension) is multiplied with the weights."""
+
+    def formula(call: Call) -> float | None:
+        rows, factors = _input(call, of, 2, 3), [_input(call, weight, 2) for weight in weights]
+        known = [factor for factor in factors if factor is not None]
+        if rows is None or len(known) < len(factors):
+            return None
+        return 2 * times * _size(rows[:-1]) * sum(map(_size, known))
+
+    return formula
+
+
+def _sparse_times_dense(call: Call) -> float | None:
+    """Inputs: indices and values of what is not zero, the shape, the dense matrix."""
+    values, output = _input(call, 1, 1), _known(call.output, 2)
+    return None if values is None or output is None else 2 * _size(values) * output[1]
+
+
+FORMULAS: dict[str, Formula] = {
+    "MatMul": _matmul,
+    "BatchMatMul": _matmul,
+    "SparseMatMul": _matmul,
+    "Conv2D": _convolution(2),
+    "Conv2DBackpropInput": _input_gradient(2),
+    "Conv2DBackpropFilter": _kernel_gradient(2),
+    "Conv3D": _convolution(3),
+    "Conv3DBackpropInput": _input_gradient(3),
+    "Conv3DBackpropFilter": _kernel_gradient(3),
+    "DepthwiseConv2dNative": _convolution(2, depthwise=True),
+    "DepthwiseConv2dNativeBackpropInput": _input_gradient(2, depthwise=True),
+    "DepthwiseConv2dNativeBackpropFilter": _kernel_gradient(2, depthwise=True),
+    "Einsum": _einsum,
+    "SparseTensorDenseMatMul": _sparse_times_dense,
+    "LSTMBlockCell": _steps(0, 3),
+    "BlockLSTM": _steps(1, 4),
+    "BlockLSTMGrad": _steps(1, 4, times=2),
+    "GRUBlockCell": _steps(0, 2, 3),
+    "GRUBlockCellGrad": _steps(0, 2, 3),
+}

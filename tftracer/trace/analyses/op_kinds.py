@@ -1,0 +1,82 @@
+"""Which op types do the same: `_FusedMatMul`, `_MklNativeMatMul` and `MatMul` are a MatMul; and which of them are matrix ops."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from tftracer.trace.arrays.strings import StringTable
+from tftracer.trace.arrays.types import Bool
+
+_PREFIXES = re.compile(r"_?(?:ITEX|Mkl|Native|OneDnn|Fused|Quantized|PadWith|Eager)+(?=[A-Z])")
+_BATCH_NORM = re.compile(r"_?(?:Mkl|Native)*_?FusedBatchNorm")
+
+#: What the names of matrix ops begin with: behind it come versions, and what is fused behind the product (`WithBias`).
+_KINDS = [
+    "MatMul",
+    "BatchMatMul",
+    "Conv2D",
+    "Conv2DBackpropInput",
+    "Conv2DBackpropFilter",
+    "Conv3D",
+    "Conv3DBackpropInput",
+    "Conv3DBackpropFilter",
+    "DepthwiseConv2dNative",
+    "DepthwiseConv2dNativeBackpropInput",
+    "DepthwiseConv2dNativeBackpropFilter",
+    "Einsum",
+    "XlaEinsum",
+    "SparseMatMul",
+    "SparseTensorDenseMatMul",
+    "LSTMBlockCell",
+    "BlockLSTM",
+    "BlockLSTMGrad",
+    "GRUBlockCell",
+    "GRUBlockCellGrad",
+]
+_SUFFIX = re.compile(r"(?:V\d+|With\w+|And\w+|BiasActivation)?")
+_OTHER_NAMES = {
+    "MatMulGrad": "MatMul",
+    "XlaEinsum": "Einsum",
+    "DepthwiseConv2D": "DepthwiseConv2dNative",
+    "DepthwiseConv2d": "DepthwiseConv2dNative",
+}
+
+#: Matrix ops whose work no shape tells, or nobody has written down yet: unknown, never 0.
+UNCOUNTED = frozenset(
+    [
+        *(f"CudnnRNN{suffix}" for suffix in ("", "V2", "V3", "Backprop", "BackpropV2", "BackpropV3")),
+        *("SparseMatrixMatMul", "SparseMatrixSparseMatMul", "FusedPadConv2D", "FusedResizeAndPadConv2D"),
+        *("XlaDot", "XlaDotV2", "XlaConv", "XlaConvV2", "XlaLaunch", "_XlaRun", "XlaLaunchV2", "TPUExecute"),
+        *("Cholesky", "MatrixInverse", "MatrixSolve", "MatrixTriangularSolve", "Qr", "Svd", "SelfAdjointEigV2", "Lu"),
+    ]
+)
+COUNTED = frozenset(_KINDS) - {"XlaEinsum"}
+
+
+def canonical(op: str) -> str:
+    """The op type without what says who wrote it, what is fused with it, and of matrix ops the version.
+
+    ``MatMul`` of ``_MklNativeFusedMatMul``, ``BatchMatMul`` of ``BatchMatMulV2``, ``FusedBatchNorm`` of ``_FusedBatchNormEx``.
+    """
+    if op in UNCOUNTED:
+        return op
+    norm = _BATCH_NORM.match(op)
+    if norm:
+        return "FusedBatchNorm" + op[norm.end() :].removesuffix("Ex")
+    plain = _PREFIXES.sub("", op, count=1) if _PREFIXES.match(op) else op
+    for kind in sorted((*_KINDS, *_OTHER_NAMES), key=len, reverse=True):
+        if plain.startswith(kind) and _SUFFIX.fullmatch(plain[len(kind) :]):
+            return _OTHER_NAMES.get(kind, kind)
+    return plain if plain != op and op.startswith("_") else op
+
+
+def is_matrix_op(op: str) -> bool:
+    kind = canonical(op)
+    return kind in COUNTED or kind in UNCOUNTED
+
+
+def matrix_ops(ops: StringTable) -> Bool:
+    """[ops] which of a trace's op types are."""
+    return np.array([is_matrix_op(op) for op in ops], np.bool_)

@@ -1,0 +1,95 @@
+"""Compulsory memory traffic of ops: what an op has to read and write at least once, if nothing of it is in a cache before.
+
+All its inputs and outputs once, but
+
+- nothing for ops that hand a buffer on (`Identity`, `Reshape`, `ReadVariableOp`) or only look at shapes;
+- twice the output for ops that read a part of what they are given (`GatherV2`, `Slice`, `Split`);
+- the outputs alone for ops that read no more than the shape (`ZerosLike`, `Fill`);
+- for optimizers, each variable that they update, read and written, by the largest input: the gradient, or its rows.
+
+Unknown for ops whose tensors are strings, resources or variants, or not in the trace.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import numpy as np
+
+from tftracer.trace.analyses.op_kinds import canonical
+from tftracer.trace.arrays.types import Float64
+
+_HANDED_ON = re.compile(
+    r"Identity(?:N)?|Reshape|Squeeze|ExpandDims|Bitcast|StopGradient|PreventGradient|CheckNumerics|Snapshot|(?:Host)?Const"
+    r"|VarHandleOp|ReadVariableOp|AssignVariableOp|VarIsInitializedOp|Variable(?:V2)?|AutoReloadVariable|DestroyResourceOp"
+    r"|ShapeN?|Size|Rank|VariableShape|BroadcastGradientArgs|BroadcastArgs|ConcatOffset|NoOp|ControlTrigger|_?LoopCond"
+    r"|(?:Ref)?(?:Switch|Merge|Enter|Exit|NextIteration|Identity)|_SwitchN|_(?:Device)?(?:Arg|Retval)|Placeholder(?:WithDefault)?"
+    r"|Stack(?:Push|Pop|Close)?(?:V2)?|TensorList(?:PushBack|PopBack|Reserve|GetItem|SetItem|ElementShape|Length)|EmptyTensorList"
+    r"|TensorArray(?:Read|Write|Size|Close|Grad)?V3"
+)
+_PART_READ = re.compile(
+    r"Gather(?:V2|Nd)?|ResourceGather(?:Nd)?|BatchGather|Slice|StridedSlice|Split(?:V)?|Unpack|DynamicPartition"
+)
+_ONLY_WRITTEN = re.compile(
+    r"ZerosLike|OnesLike|Fill|Range|BroadcastTo|RecvTensor|Random(?:Uniform|UniformInt|StandardNormal)|TruncatedNormal"
+    r"|Stateless(?:Random|Truncated|Parameterized)\w+"
+)
+#: Variables that an optimizer's op updates.
+_UPDATED = {
+    "GradientDescent": 1,
+    "ProximalGradientDescent": 1,
+    "Momentum": 2,
+    "KerasMomentum": 2,
+    "Adagrad": 2,
+    "AdagradV2": 2,
+    "ProximalAdagrad": 2,
+    "AddSign": 2,
+    "PowerSign": 2,
+    "AdagradDA": 3,
+    "Adam": 3,
+    "AdaMax": 3,
+    "Adadelta": 3,
+    "RMSProp": 3,
+    "Ftrl": 3,
+    "FtrlV2": 3,
+    "AdamWithAmsgrad": 4,
+    "CenteredRMSProp": 4,
+}
+_APPLIES = re.compile(r"(Resource)?(?:Sparse)?Apply(\w+)")
+_CHANGES = re.compile(r"(Resource)?Scatter(?:Nd)?(?:Add|Sub|Mul|Div|Min|Max)|Assign(?:Add|Sub)(VariableOp)?")
+
+
+class Rules:
+    """[ops] ``inputs`` and ``outputs``: how often each is counted; ``largest``: how often the largest input is, beside that."""
+
+    def __init__(self, ops: Iterable[str]) -> None:
+        rows = [_rule(canonical(op)) for op in ops] or [(1.0, 1.0, 0.0)]
+        self.inputs, self.outputs, self.largest = np.array(rows, np.float64).T
+
+    def traffic(self, op: np.ndarray, inputs: Float64, outputs: Float64, largest: Float64) -> Float64:
+        """[n] bytes of each node, from those of all its inputs, of all its outputs, and of its largest input; NaN is unknown."""
+        parts = [
+            np.where(factor[op] == 0, 0.0, factor[op] * size)
+            for factor, size in ((self.inputs, inputs), (self.outputs, outputs), (self.largest, largest))
+        ]
+        total: Float64 = parts[0] + parts[1] + parts[2]
+        return total
+
+
+def _rule(op: str) -> tuple[float, float, float]:
+    if _HANDED_ON.fullmatch(op):
+        return 0.0, 0.0, 0.0
+    if _PART_READ.fullmatch(op):
+        return 0.0, 2.0, 0.0
+    if _ONLY_WRITTEN.fullmatch(op):
+        return 0.0, 1.0, 0.0
+    applied, changed = _APPLIES.fullmatch(op), _CHANGES.fullmatch(op)
+    if applied:
+        updated = _UPDATED.get(applied[2])
+        if updated is None:
+            return np.nan, np.nan, np.nan
+        return 1.0, 0.0, updated * (2.0 if applied[1] else 1.0)
+    if changed:
+        return 1.0, 0.0, 2.0 if changed[1] or changed[2] else 1.0
+    return 1.0, 1.0, 0.0

@@ -1,0 +1,99 @@
+"""The distinct shapes of a trace's tensors: each is parsed once, however many tensors have it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Optional
+
+import numpy as np
+
+from tftracer.trace.arrays.intervals import batches
+from tftracer.trace.arrays.types import Float64, Int32, Int64
+from tftracer.trace.decode.descriptors import message_class
+
+#: Sizes of the dimensions, -1 for one that is not known; None: nothing is known, not even how many there are.
+Shape = Optional[tuple[int, ...]]
+
+#: Bytes of one element, by tensorflow.DataType. What is missing has no fixed size (strings), or holds no data (resources).
+_ELEMENT_BYTES = {
+    1: 4,  # float
+    2: 8,  # double
+    3: 4,  # int32
+    4: 1,  # uint8
+    5: 2,  # int16
+    6: 1,  # int8
+    8: 8,  # complex64
+    9: 8,  # int64
+    10: 1,  # bool
+    11: 1,  # qint8
+    12: 1,  # quint8
+    13: 4,  # qint32
+    14: 2,  # bfloat16
+    15: 2,  # qint16
+    16: 2,  # quint16
+    17: 2,  # uint16
+    18: 16,  # complex128
+    19: 2,  # half
+    22: 4,  # uint32
+    23: 8,  # uint64
+    24: 1,  # float8_e5m2
+    25: 1,  # float8_e4m3fn
+}
+_LAST_TYPE = 127
+_REFERENCE = 100  # a reference's type is its tensor's and this
+
+
+class Shapes:
+    """``spans`` of serialized TensorShapeProtos in ``raw``; a size of -1 stands for a tensor without one."""
+
+    def __init__(self, raw: bytes, offset: Int64, size: Int64) -> None:
+        self._raw, self._offset, self._size = raw, offset, size
+
+    def __len__(self) -> int:
+        return len(self._offset)
+
+    @cached_property
+    def dims(self) -> list[Shape]:
+        parsed: list[Shape] = []
+        for batch in batches(len(self)):
+            part = slice(batch.start, batch.stop)
+            for offset, size in zip(self._offset[part].tolist(), self._size[part].tolist()):
+                parsed.append(None if size < 0 else _dims(self._raw[offset : offset + size]))
+        return parsed
+
+    @cached_property
+    def elements(self) -> Float64:
+        """[shapes], NaN where a dimension is not known."""
+        return elements_of(self.dims)
+
+
+def elements_of(dims: Sequence[Shape]) -> Float64:
+    """[shapes] how many elements such a tensor has, NaN where a dimension is not known."""
+    return np.array([_elements(shape) for shape in dims], np.float64)
+
+
+def _elements(shape: Shape) -> float:
+    if shape is None or min(shape, default=0) < 0:
+        return float("nan")
+    product = 1.0
+    for size in shape:
+        product *= size
+    return product
+
+
+def _dims(raw: bytes) -> Shape:
+    shape = message_class("TensorShapeProto")()
+    try:
+        shape.ParseFromString(raw)
+    except Exception:  # google.protobuf.message.DecodeError, or what an older C parser raises
+        return None
+    return None if shape.unknown_rank else tuple(max(dim.size, -1) for dim in shape.dim)
+
+
+def element_bytes(dtype: Int32) -> Float64:
+    """[n] bytes of one element; NaN for types without a fixed size, and for none."""
+    table = np.full(_LAST_TYPE + 1, np.nan)
+    table[list(_ELEMENT_BYTES)] = list(_ELEMENT_BYTES.values())
+    plain = np.where((dtype > _REFERENCE) & (dtype <= _REFERENCE + _LAST_TYPE), dtype - _REFERENCE, dtype)
+    return table[np.where((plain < 0) | (plain > _LAST_TYPE), _LAST_TYPE, plain)]
