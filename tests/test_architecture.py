@@ -28,7 +28,7 @@ LAYERS = [
     ["web"],
     ["job"],
     ["scripting"],
-    ["fleet"],
+    ["fleet", "roof"],
     [
         "server",
         "timeline",
@@ -39,6 +39,7 @@ LAYERS = [
         "export_command",
         "fleet_command",
         "query_command",
+        "roof_command",
         "run_process",
         "run_sessions",
         "arguments",

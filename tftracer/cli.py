@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 FAILED, USAGE, NO_PORT = 1, 2, 3
 #: First words that are commands.
-COMMANDS = ("run", "export", "query", "compare", "fleet")
+COMMANDS = ("run", "export", "query", "compare", "fleet", "roof")
 
 
 def port(text: str) -> int:
@@ -48,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
         "tensorflow-tracer 1.x, RunMetadata or StepStats (.pb, .pbtxt, .json), Timeline JSON, or a tfevents file. "
         "TensorFlow is not needed.",
         epilog="also: tftracer run SCRIPT, tftracer export FILE... --parquet DIR, tftracer query FILE SQL, "
-        "tftracer compare A... -- B..., tftracer fleet DIR (each has --help). "
+        "tftracer compare A... -- B..., tftracer fleet DIR, tftracer roof (each has --help). "
         "exit codes: 0 all went well, 1 the file cannot be opened, 2 wrong usage, 3 no port could be bound",
     )
     made.add_argument("session_file", nargs="?", help="the file to open")
@@ -88,13 +88,14 @@ def command(word: str, arguments: list[str]) -> int:
         from tftracer import run_command
 
         return run_command.main(arguments)
-    from tftracer import compare_command, export_command, fleet_command, query_command
+    from tftracer import compare_command, export_command, fleet_command, query_command, roof_command
 
     return {
         "export": export_command.main,
         "query": query_command.main,
         "compare": compare_command.main,
         "fleet": fleet_command.main,
+        "roof": roof_command.main,
     }[word](arguments, print)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypedDict
 
 from tftracer.contract.basics import Column, Finding
+from tftracer.contract.machine import GpuDevice, MeasuredRoof
 from tftracer.contract.stalls import SlowSteps
 
 #: Why a step was traced: on the page or by trace_next; by global tracing; the script's own RunOptions; expected to be slow.
@@ -40,7 +41,10 @@ class Session(TypedDict):
     tftracer: str
     python: str
     command: str  # the script's command line
+    processor: str  # the CPU's model, "" where not known
     gpus: int | None
+    gpu_devices: list[GpuDevice]  # by their numbers; empty where not known
+    measured_roof: MeasuredRoof | None  # of this machine, as `tftracer roof --save` found it
     started_at: float
     ended_at: float | None
     active: bool  # a hooked session is open, or a compiled function ran in the last seconds

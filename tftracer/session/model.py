@@ -122,6 +122,7 @@ class SessionModel:
             before_lines=self.slow.before_lines(run.id, record["step"]),
             other_traced=len(others),
             fastest_traced_s=min(others, default=None),
+            measured_roof=trace.context.measured_roof or (None if run.origin else self.facts["measured_roof"]),
             title=run.title,
         )
 

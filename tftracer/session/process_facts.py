@@ -12,8 +12,10 @@ import time
 
 from tftracer.contract.session import Session
 from tftracer.session.launcher import detect_launcher
+from tftracer.session.processor import processor
 from tftracer.session.reading import new_facts
 from tftracer.storage import untrusted
+from tftracer.storage.roof_file import saved_roof
 from tftracer.version import __version__
 
 
@@ -28,6 +30,8 @@ def process_facts() -> Session:
     facts["tftracer"] = __version__
     facts["python"] = platform.python_version()
     facts["command"] = untrusted.text(shlex.join(sys.argv), 2000)
+    facts["processor"] = processor()
+    facts["measured_roof"] = saved_roof(facts["host"], facts["processor"])
     facts["started_at"] = time.time()
     facts["live"] = True
     return facts

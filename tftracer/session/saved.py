@@ -24,6 +24,7 @@ from tftracer.session.step_history import History
 from tftracer.storage import save, untrusted
 from tftracer.storage.file_bytes import FileBytes
 from tftracer.storage.reader import Reader
+from tftracer.storage.roof_file import saved_roof
 from tftracer.storage.tftrace import is_session
 from tftracer.trace.contents import broken, read_contents
 from tftracer.trace.model import TraceContext
@@ -228,9 +229,16 @@ def open_session(path: str | os.PathLike[str]) -> SavedSession:
         return SavedSession(_imported(path))
     source = FileBytes(path)
     if is_session(source.read_at(0, 64)):
-        return SavedSession(read_model(Reader(source), str(Path(path).absolute())))
+        return SavedSession(_with_roof(read_model(Reader(source), str(Path(path).absolute()))))
     source.close()
     return SavedSession(_imported(path))
+
+
+def _with_roof(model: SessionModel) -> SessionModel:
+    """Where the machine was measured after the session began."""
+    facts = model.facts
+    facts["measured_roof"] = facts["measured_roof"] or saved_roof(facts["host"], facts["processor"])
+    return model
 
 
 def _imported(path: str) -> SessionModel:

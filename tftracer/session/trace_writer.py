@@ -9,9 +9,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
+from tftracer.contract.machine import GpuDevice
 from tftracer.contract.session import TraceRecord
 from tftracer.errors import UnknownError
 from tftracer.session import records
+from tftracer.session.gpu_devices import gpu_devices
 from tftracer.session.gpu_profiling import gpu_facts
 from tftracer.session.guard import Guard
 from tftracer.session.missing_traces import MissingTraces
@@ -59,6 +61,7 @@ class TraceWriter:
         self._jobs: queue.Queue[CountedTrace | Job | None] = queue.Queue()
         self._announced: deque[TraceKey] = deque()  # and not analyzed yet
         self._gpu: dict[str, GpuFacts] = {}  # by trace level
+        self._gpu_devices: list[GpuDevice] | None = None  # None: not looked at yet
         self._analyzing = False
         self._put_off = threading.Event()
         self.thread = threading.Thread(target=self._guard.run_thread, args=[self._run], name="tftracer-traces", daemon=True)
@@ -168,6 +171,8 @@ class TraceWriter:
             gpus=capture.facts.gpus,
             trace_level=capture.trace_level,
             gpu_facts=self._gpu_facts(capture.trace_level),
+            gpu_devices=self._devices(capture),
+            measured_roof=self._store.facts()["measured_roof"],
             partition_graphs_asked=capture.partition_graphs_asked,
             distributed=capture.facts.distributed,
             communication_ops=self._communication_ops,
@@ -180,6 +185,14 @@ class TraceWriter:
         if trace_level not in self._gpu:
             self._gpu[trace_level] = gpu_facts()
         return self._gpu[trace_level]
+
+    def _devices(self, capture: Capture) -> list[GpuDevice]:
+        """Looked at once TensorFlow uses its devices: its session has GPUs, or a compiled function ran."""
+        if self._gpu_devices is None and (capture.facts.gpus or capture.trace_level == "profile"):
+            self._gpu_devices = gpu_devices()
+            if self._gpu_devices:
+                self._store.set_facts(gpu_devices=self._gpu_devices)
+        return self._gpu_devices or []
 
     # ----------------------------------------------------------------------------------------------------- summaries
 

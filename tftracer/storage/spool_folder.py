@@ -43,8 +43,13 @@ def default_folder() -> Path:
     given = os.environ.get("TFTRACER_SPOOL_DIR")
     if given:
         return Path(given)
+    return user_cache() / "spool"
+
+
+def user_cache() -> Path:
+    """tftracer's folder in the user's cache."""
     cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path("~/.cache").expanduser()) / "tftracer/spool"
+    return (Path(cache) if cache else Path("~/.cache").expanduser()) / "tftracer"
 
 
 def temporary_folder() -> Path:
@@ -109,6 +114,23 @@ def _dead(path: Path) -> DeadSpool | None:
     except OSError:
         return None
     return DeadSpool(path, host, pid, facts.st_size, facts.st_mtime, bool(locked))
+
+
+def recording_processes() -> list[int]:
+    """The processes of this host that write to a spool now, in the folders that sessions use unasked."""
+    paths = [path for place in (default_folder(), temporary_folder()) for path in sorted(place.glob(f"*{SUFFIX}"))]
+    return sorted({pid for path in paths for pid in [_writer(path)] if pid is not None})
+
+
+def _writer(path: Path) -> int | None:
+    parts = _NAME.match(path.name)
+    if not parts or process_is_gone(parts["host"], int(parts["pid"])) is not False:
+        return None
+    try:
+        with path.open("rb") as file:
+            return None if is_locked(file.fileno()) is False else int(parts["pid"])
+    except OSError:
+        return None
 
 
 def process_is_gone(host: str, pid: int) -> bool | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tftracer.contract.basics import Finding
+from tftracer.contract.machine import GpuDevice, MeasuredDevice, MeasuredRate, MeasuredRoof
 from tftracer.contract.session import LauncherInfo, Problem
 from tftracer.trace.model import GpuFacts
 
@@ -103,6 +104,52 @@ def gpu_facts(value: Any) -> GpuFacts:
         if isinstance(given.get(name), bool):
             facts[name] = given[name]  # type: ignore[literal-required]
     return facts
+
+
+def gpu_devices(value: Any) -> list[GpuDevice]:
+    return [
+        {"name": text(item.get("name"), 200), "compute_capability": text(item.get("compute_capability"), 20)}
+        for item in items(value)[:1000]
+        if isinstance(item, dict)
+    ]
+
+
+def measured_roof(value: Any) -> MeasuredRoof | None:
+    """None without a host: nothing else says what was measured."""
+    given = table(value)
+    if not text(given.get("host")):
+        return None
+    return {
+        "host": text(given["host"], 1000),
+        "processor": text(given.get("processor"), 100),
+        "measured_at": seconds(given.get("measured_at")),
+        "doubt": text(given.get("doubt"), 1000),
+        "devices": [_measured_device(item) for item in items(given.get("devices"))[:100] if isinstance(item, dict)],
+    }
+
+
+def _measured_device(given: dict[str, Any]) -> MeasuredDevice:
+    rates = [_measured_rate(item) for item in items(given.get("rates"))[:100] if isinstance(item, dict)]
+    return {
+        "kind": text(given.get("kind"), 20),
+        "title": text(given.get("title"), 200),
+        "rates": [rate for rate in rates if rate["flops_per_s"] > 0],
+        "bytes_per_s": _rate(given.get("bytes_per_s")) or None,
+    }
+
+
+def _measured_rate(given: dict[str, Any]) -> MeasuredRate:
+    return {
+        "dtype": text(given.get("dtype"), 20),
+        "flops_per_s": _rate(given.get("flops_per_s")),
+        "by": text(given.get("by"), 100),
+    }
+
+
+def _rate(value: Any) -> float:
+    """0 for none, and for what no machine does."""
+    given = number(value) or 0.0
+    return given if 0 < given < 1e20 else 0.0
 
 
 def problems(value: Any) -> list[Problem]:

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypedDict
 
 from tftracer.contract.basics import Finding
+from tftracer.contract.machine import GpuDevice, MeasuredRoof
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Bool, Int8, Int32, Int64
+from tftracer.trace.hardware import Hardware
 
 #: TensorFlow stops collecting at this many nodes a step (kMaxCollectedNodes): a trace that has exactly as many is cut off.
 MAX_COLLECTED_NODES = 1 << 20
@@ -150,6 +152,7 @@ class Trace:
     details: NodeSource | None = None  # what else the source says of a node
     load_graph: Callable[[], bytes] | None = None  # makes a GraphDef, for sources whose raw bytes hold none
     has_definitions: bool = False  # and it makes it of what functions are defined as, not of the graphs that ran
+    hardware: dict[str, Hardware] = field(default_factory=dict)  # of physical devices, by ``parent``: what the source tells
     messages: dict[int, list[Messages]] = field(default_factory=dict)  # within the nodes of ``raw``, if the decoder kept them
 
     @property
@@ -214,6 +217,8 @@ class TraceContext:
     gpus: int | None = None  # GPUs that TensorFlow sees
     trace_level: str = ""  # "FULL_TRACE", "SOFTWARE_TRACE", ...
     gpu_facts: GpuFacts = field(default_factory=lambda: GpuFacts())
+    gpu_devices: list[GpuDevice] = field(default_factory=list)  # of the process, by their numbers; empty: not known
+    measured_roof: MeasuredRoof | None = None  # of the machine that the step ran on
     partition_graphs_asked: bool | None = None
     distributed: bool | None = None  # the session's target was a grpc one
     communication_ops: str = ""  # the user's own pattern of op types or names that communicate

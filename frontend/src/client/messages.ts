@@ -192,6 +192,35 @@ export interface GapProfile {
   text: string;
 }
 
+/** One GPU, as TensorFlow describes it. */
+export interface GpuDevice {
+  name: string;
+  compute_capability: string;
+}
+
+/** The fastest matrix product of one type of number. */
+export interface MeasuredRate {
+  dtype: string;
+  flops_per_s: number;
+  by: string;
+}
+
+export interface MeasuredDevice {
+  kind: string;
+  title: string;
+  rates: MeasuredRate[];
+  bytes_per_s: number | null;
+}
+
+/** What ``tftracer roof --save`` found on a machine. */
+export interface MeasuredRoof {
+  host: string;
+  processor: string;
+  measured_at: number;
+  doubt: string;
+  devices: MeasuredDevice[];
+}
+
 export type AskedBy = "user" | "global" | "script" | "slow";
 
 /** What the launcher says of a process of a job (None: not known). */
@@ -221,7 +250,10 @@ export interface Session {
   tftracer: string;
   python: string;
   command: string;
+  processor: string;
   gpus: number | null;
+  gpu_devices: GpuDevice[];
+  measured_roof: MeasuredRoof | null;
   started_at: number;
   ended_at: number | null;
   active: boolean;

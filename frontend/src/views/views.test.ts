@@ -100,6 +100,7 @@ describe("the overview", () => {
       "12,345",
       "41.2",
       "gpu-node-07",
+      "Tesla V100-SXM2-16GB (7.0)",
       "8,009",
       "1.48×",
       "waits for input",

@@ -18,6 +18,7 @@ from tftracer.trace.decode.node_kinds import node_kinds
 from tftracer.trace.decode.profile_details import ProfileDetails
 from tftracer.trace.decode.profile_devices import DeviceNodes, add_device
 from tftracer.trace.decode.profile_graph import graph_of_definitions, graph_of_partitions
+from tftracer.trace.decode.profile_hardware import hardware_of
 from tftracer.trace.decode.profile_host import TF_DATA, HostNodes, add_host
 from tftracer.trace.decode.profile_launches import Launches
 from tftracer.trace.decode.profile_nodes import Nodes
@@ -53,6 +54,7 @@ def decode_xspace(raw: bytes, communication_ops: str = "") -> Trace:
     trace = _trace(raw, space, nodes, communication_ops)
     _join(trace, nodes, launches, of_devices, host)
     _note(trace, space)
+    trace.hardware = hardware_of(space)
     return trace
 
 

@@ -1,0 +1,63 @@
+"""The processor's rates with what NumPy brings: its matrix products, and copies by as many threads as there are cores."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from tftracer.contract.machine import MeasuredRate
+from tftracer.roof.best_rate import best_of_sizes, best_rate
+
+#: NumPy's products of other types do not use the libraries that make these fast.
+DTYPES = ("float32", "float64")
+SIZES = (512, 1024, 2048, 4096)
+#: Far more than caches hold. Less only where memory is short.
+COPIED_BYTES = 256 << 20
+
+
+def cores() -> int:
+    """That this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def matrix_rates(seconds: float) -> list[MeasuredRate]:
+    """``seconds``: for each type of number."""
+    by = f"NumPy {np.__version__}"
+    return [{"dtype": dtype, "flops_per_s": _matrix_rate(dtype, seconds), "by": by} for dtype in DTYPES]
+
+
+def _matrix_rate(dtype: str, seconds: float) -> float:
+    def product(size: int) -> tuple[Callable[[], object], float]:
+        a, b, out = (np.ones((size, size), dtype) for _ in range(3))
+        return lambda: np.matmul(a, b, out=out), 2.0 * size**3
+
+    return best_of_sizes(product, SIZES, seconds)
+
+
+def copy_rate(seconds: float) -> float:
+    """Bytes a second that are read and written together by a large copy."""
+    size = min(COPIED_BYTES, _free_bytes() // 8) // 8 * 8
+    source, target = (np.full(size // 8, value, np.float64) for value in (1.0, 0.0))
+    edges = np.linspace(0, len(source), cores() + 1).astype(int).tolist()
+    spans = [slice(low, high) for low, high in zip(edges, edges[1:])]
+    with ThreadPoolExecutor(len(spans)) as pool:
+
+        def copy() -> None:
+            list(pool.map(lambda span: np.copyto(target[span], source[span]), spans))
+
+        return best_rate(copy, 2.0 * source.nbytes, seconds)
+
+
+def _free_bytes() -> int:
+    """That can be taken without swapping; where the system does not tell, enough."""
+    try:
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) << 10
+    except (OSError, ValueError):
+        pass
+    return COPIED_BYTES * 8

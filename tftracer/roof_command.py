@@ -1,0 +1,67 @@
+"""``tftracer roof``: measures this machine's matrix products and memory, and keeps the figures for the roofline."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tftracer.contract.machine import MeasuredDevice, MeasuredRoof
+
+
+def _seconds(text: str) -> float:
+    given = float(text)
+    if not 0 < given <= 60:
+        raise argparse.ArgumentTypeError("a number of seconds, more than 0 and at most 60")
+    return given
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="tftracer roof",
+        description="Measures this machine: matrix products by type of number, with NumPy and with TensorFlow where it is "
+        "installed, and the bandwidth of memory. Takes some seconds of full load; refuses while a training is recorded here.",
+    )
+    made.add_argument(
+        "--save", action="store_true", help="keep the figures: the Roofline tab of this machine's traces shows them"
+    )
+    made.add_argument("--seconds", type=_seconds, default=1.0, metavar="S", help="for each figure (1)")
+    made.add_argument("--json", action="store_true", help="print JSON, in FLOPs and bytes a second")
+    return made
+
+
+def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
+    from tftracer.roof.measure import measure, refuse_beside_training
+    from tftracer.storage.roof_file import save_roof
+
+    options = parser().parse_args(list(arguments))
+    refuse_beside_training()
+    roof = measure(options.seconds, _tell)
+    say(json.dumps(roof, indent=1) if options.json else as_text(roof))
+    if options.save:
+        _tell(f"Saved as {save_roof(roof)}.")
+    return 0
+
+
+def _tell(text: str) -> None:
+    """Beside the answer, which may be read by a program."""
+    sys.stderr.write(f"{text}\n")
+
+
+def as_text(roof: MeasuredRoof) -> str:
+    """A table for each device."""
+    doubt = [f"\n{roof['doubt']}"] if roof["doubt"] else []
+    return "\n".join([*(line for device in roof["devices"] for line in _lines(device)), *doubt])
+
+
+def _lines(device: MeasuredDevice) -> list[str]:
+    rates = [(rate["dtype"], rate["flops_per_s"], "GFLOP/s", rate["by"]) for rate in device["rates"]]
+    if device["bytes_per_s"] is not None:
+        rates.append(("memory", device["bytes_per_s"], "GB/s", "read and written by a copy"))
+    return [
+        f"{device['kind']}: {device['title']}",
+        *(f"  {name:<9} {rate / 1e9:>12,.1f} {unit:<8} {by}" for name, rate, unit, by in rates),
+    ]

@@ -1,0 +1,45 @@
+"""The files that ``tftracer roof --save`` writes: one a host, in the user's cache. What they say is checked as it is read."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from tftracer.contract.machine import MeasuredRoof
+from tftracer.errors import StorageError
+from tftracer.storage import untrusted
+from tftracer.storage.spool_folder import user_cache
+
+_MAX_BYTES = 1 << 20
+
+
+def roof_path(host: str) -> Path:
+    """Homes are shared by many hosts."""
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", host)[:100]
+    return user_cache() / "roofs" / f"{name}.json"
+
+
+def save_roof(roof: MeasuredRoof) -> Path:
+    """In place of the one before. ``StorageError`` where it cannot be written."""
+    path = roof_path(roof["host"])
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.write_text(json.dumps(roof, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise StorageError(
+            f"{path}: cannot be written ({error.strerror or error}). Set XDG_CACHE_HOME to a folder that can."
+        ) from error
+    return path
+
+
+def saved_roof(host: str, processor: str) -> MeasuredRoof | None:
+    """That of a machine; None where none was saved, or another machine has its name now."""
+    if not host or not processor:
+        return None
+    try:
+        with roof_path(host).open("rb") as file:
+            roof = untrusted.measured_roof(json.loads(file.read(_MAX_BYTES)))
+    except (OSError, ValueError, RecursionError, RuntimeError):  # RuntimeError: there is no home
+        return None
+    return roof if roof and (roof["host"], roof["processor"]) == (host, processor) else None
