@@ -1,6 +1,6 @@
 """Real trainings for ``tftracer compare``: sessions of the same code (A1, A2), and of one with 5% longer steps (B), in turns.
 
-    python benchmarks/record_comparison.py FOLDER [--sessions 8] [--steps 1500]
+    python benchmarks/record_comparison.py FOLDER [--sessions 8] [--steps 1200]
 
 Each session is a process of its own. All run the same graph; its op ``inject`` is a Python function that is busy for 5% of a step
 in B, and for no time in A1 and A2. bench_compare.py judges the sessions.
@@ -19,7 +19,7 @@ import numpy as np
 from environments import environment
 
 SHARE = 0.05
-LAYERS, WIDTH, BATCH, TRACES = 6, 384, 64, 7
+LAYERS, WIDTH, BATCH, TRACES = 6, 512, 64, 7
 KINDS = ("A1", "A2", "B")
 
 
@@ -77,7 +77,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--sessions", type=int, default=8)
-    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--steps", type=int, default=1200)
     parser.add_argument("--busy-ns", type=int, default=0)
     parser.add_argument("--train")
     options = parser.parse_args()
