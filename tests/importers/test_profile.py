@@ -26,6 +26,12 @@ def test_a_profile_of_one_step_keeps_its_bytes() -> None:
     assert trace.duration_s == pytest.approx(0.017268088)
 
 
+def test_a_profile_that_marks_no_steps_tells_no_time_of_one() -> None:
+    (run,) = profile.read(plain_protobuf.content("gpu_v100_excerpt.xplane.pb.gz")).runs
+    (trace,) = run.traces
+    assert (run.title, trace.duration_s) == ("profile", None)
+
+
 def test_calls_of_jax_are_steps_and_their_kernels_go_with_them() -> None:
     raw = plain_protobuf.content("gpu_mi300_excerpt.xplane.pb.gz")
     (run,) = profile.read(raw).runs

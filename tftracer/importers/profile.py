@@ -35,5 +35,5 @@ def read(raw: bytes, host: str = "") -> Imported:
         title = f"{host}: {step.title}" if host else step.title
         run = runs.setdefault(title, ImportedRun(title))
         run.steps += 1
-        run.traces.append(ImportedTrace(part, title, step.number, None, (step.end - step.start) / 1e9 or None))
+        run.traces.append(ImportedTrace(part, title, step.number, None, step.duration_s))
     return Imported("profile", list(runs.values()))

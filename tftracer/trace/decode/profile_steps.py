@@ -31,6 +31,11 @@ class Step:
     line: int = -1  # of the host's: the thread that ran it; -1: the profile marks no steps
     lasting: bool = False  # its work goes on behind its end: JAX returns before it is done
 
+    @property
+    def duration_s(self) -> float | None:
+        """None where the profile marks no steps: how long one was recorded is not how long a step took."""
+        return (self.end - self.start) / 1e9 if self.line >= 0 else None
+
     def apart(self, start: Int64, until: Int64) -> Bool:
         """[events] whether each lies before the step, or behind it."""
         before: Bool = until < self.start
