@@ -11,15 +11,19 @@ failed=()
 bench() {  # bench ENVIRONMENT SCRIPT [ARGUMENT...]
     local name=${2%.py}
     if [ -z "$only" ] || [ "$only" = "$name" ]; then
+        local begun=$SECONDS
         echo "== $name"
         ".envs/$1/bin/python" "benchmarks/$2" "${@:3}" 2>&1 | tee "benchmarks/out/$name.txt" || failed+=("$name")
+        echo "== $name: $((SECONDS - begun)) s"
     fi
 }
+# What is measured in pairs gets a narrower interval with more of them. THOROUGH=1 takes as many as the scripts do by themselves.
+few() { [ -n "${THOROUGH:-}" ] || echo "$@"; }
 bench tf221 make_traces.py
 bench tf221 bench_hook.py
 bench tf221 bench_functions.py
-bench tf221 bench_fit.py
-bench tf221 bench_stalls.py
+bench tf221 bench_fit.py $(few --pairs 40)
+bench tf221 bench_stalls.py $(few --pairs 150)
 bench tf221 bench_retracing.py
 bench view bench_decode.py
 bench view bench_profiles.py
@@ -28,8 +32,8 @@ bench tf215 bench_exports.py
 bench view bench_page.py
 bench view bench_live_page.py
 bench view bench_live_profile.py
-bench tf221 bench_training.py
-bench tf221 bench_flood.py
+bench tf221 bench_training.py $(few --pairs 30)
+bench tf221 bench_flood.py $(few --pairs 30)
 bench tf221 bench_gil.py
 bench tf221 bench_memory.py
 bench view bench_hub.py
@@ -37,5 +41,5 @@ bench view bench_tables.py
 bench view bench_fleet.py
 bench tf221 record_comparison.py benchmarks/out/comparison
 bench view bench_compare.py benchmarks/out/comparison
-bench tf221 kill_test.py
+bench tf221 kill_test.py $(few --times 40)
 [ ${#failed[@]} -eq 0 ] || { echo "FAILED: ${failed[*]}"; exit 1; }
