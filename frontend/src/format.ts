@@ -70,6 +70,21 @@ export function formatBytes(bytes: number | null | undefined): string {
   return Math.abs(bytes) < 999.5 ? `${whole.format(bytes)}${GAP}B` : within(bytes, BYTES);
 }
 
+const FLOPS = [
+  [1e15, "PFLOP"],
+  [1e12, "TFLOP"],
+  [1e9, "GFLOP"],
+  [1e6, "MFLOP"],
+  [1e3, "kFLOP"],
+  [1, "FLOP"],
+] as const;
+
+/** Floating-point operations: `512 FLOP`, `12.3 GFLOP`. */
+export function formatFlops(flops: number | null | undefined): string {
+  if (flops === null || flops === undefined || !Number.isFinite(flops)) return NONE;
+  return Math.abs(flops) < 999.5 ? `${whole.format(flops)}${GAP}FLOP` : within(flops, FLOPS);
+}
+
 /** `12,345`. */
 export function formatCount(count: number | null | undefined): string {
   return count === null || count === undefined ? NONE : whole.format(count);

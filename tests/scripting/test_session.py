@@ -97,11 +97,15 @@ def test_slices_are_the_timeline_s(session: Session) -> None:
 def test_ops_are_the_ops_tab_s(session: Session, by: Any) -> None:
     table = session.ops(by)
     for trace_id, answers in answers_of(session).items():
-        expected = ops.op_statistics(answers.trace, by, [], most=1 << 40)["rows"]
+        expected = ops.op_statistics(answers.trace, by, [], most=1 << 40, computed=answers.arithmetic)["rows"]
         op_rows = rows(table, trace_id)
         assert [row["key"] for row in op_rows] == [row["key"] for row in expected]
-        for name in ("op", "device", "count", "total_ns", "self_ns", "max_ns", "host_ns", "device_ns", "delay_ns"):
+        for name in ("op", "device", "count", "total_ns", "self_ns", "max_ns", "host_ns", "device_ns", "delay_ns", "flops"):
             assert [row[name] for row in op_rows] == [row[name] for row in expected], name  # type: ignore[literal-required]
+        assert [row["traffic_bytes"] for row in op_rows] == [row["bytes"] for row in expected]
+        assert [row["flops_unknown"] + row["traffic_unknown"] for row in op_rows] == [
+            row["flops_unknown"] + row["bytes_unknown"] for row in expected
+        ]
         assert [row["longest_node"] for row in op_rows] == [row["node"] for row in expected]
 
 

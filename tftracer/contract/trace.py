@@ -95,9 +95,18 @@ class OpRow(TypedDict):
     node: int  # the longest execution
 
 
+class ComputingOpRow(OpRow):
+    """With what the ops compute (docs/analyses.rst): sums of the executions of which it is known, None if it is of none."""
+
+    flops: float | None  # floating-point operations of matrix ops, nominal
+    flops_unknown: int  # executions of which they are not known
+    bytes: float | None  # compulsory traffic
+    bytes_unknown: int
+
+
 class OpStatistics(TypedDict):
     by: Literal["type", "name", "scope"]
-    rows: list[OpRow]  # by total, descending, at most 10,000
+    rows: list[ComputingOpRow]  # by total, descending, at most 10,000
     left_out: int
     total_ns: float
     findings: list[Finding]
@@ -305,6 +314,8 @@ class NodeDetail(TypedDict):
     temporary_bytes: float
     persistent_bytes: float
     bytes_moved: float
+    flops: float | None  # floating-point operations of a matrix op, nominal: None where not known; 0 of other ops
+    traffic_bytes: float | None  # that it has to read and write at least; None where not known
     source: str  # of a transfer
     destination: str
     related: list[NodeRef]  # the launch of a kernel, the kernels of a launch, the other end of a transfer

@@ -97,7 +97,7 @@ def _answers(answers: Answers, record: TraceRecord) -> Iterator[tuple[str, Mappi
     for analysis in ANALYSES:
         if analysis.name == "ops":
             for by in get_args(By):
-                yield f"ops?by={by}", op_statistics(trace, by, findings, answers.work, _ROWS)
+                yield f"ops?by={by}", op_statistics(trace, by, findings, answers.work, _ROWS, answers.arithmetic)
         elif analysis.name == "memory":
             yield "memory", answers.memory(most=_ROWS)
         elif analysis.name == "critical_path":

@@ -66,6 +66,8 @@ def _fields(answers: Answers) -> Records:
             "temporary_bytes": _numbers(held.temp_bytes),
             "persistent_bytes": _numbers(held.persistent_bytes),
             "bytes_moved": _numbers(trace.bytes_moved),
+            "flops": column(answers.arithmetic.flops),
+            "traffic_bytes": column(answers.arithmetic.bytes),
         },
         "flags": {"critical": column(answers.on_critical_path())},
         "texts": {

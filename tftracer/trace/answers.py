@@ -195,11 +195,15 @@ class Answers:
     def ops(self, by: By = "type") -> messages.OpStatistics:
         if by not in ("type", "name", "scope"):
             raise UnknownError(f"Ops are grouped by type, name or scope, not by {by!r}.")
-        return self._once(f"ops {by}", lambda: ops.op_statistics(self.trace, by, self.findings(), self.work))
+
+        def compute() -> messages.OpStatistics:
+            return ops.op_statistics(self.trace, by, self.findings(), self.work, computed=self.arithmetic)
+
+        return self._once(f"ops {by}", compute)
 
     def op_totals(self, by: By = "type") -> dict[str, Any]:
         """What is asked of each of a run's traces where several are looked at: the fields of ``over_traces.OpTotals``."""
-        ops_of_step = self.ops(by)
+        ops_of_step = ops.op_statistics(self.trace, by, [], self.work)  # times alone: neither the graph nor outputs are read
         rows = ops_of_step["rows"]
         columns = {name: [row[name] for row in rows] for name in ("op", "total_ns", "count", "node")}
         return {
@@ -251,7 +255,8 @@ class Answers:
             small = self.trace.n <= SLACK_AT_ONCE
             critical = bool(self.on_critical_path()[index]) if small or "critical" in self._computed else False
             slack = float(self.slack[index]) if small or "slack" in self._computed else None
-            return node_details.node_detail(self.trace, index, self.graph, critical=critical, slack_ns=slack)
+            computed = self.arithmetic
+            return node_details.node_detail(self.trace, index, self.graph, critical=critical, slack_ns=slack, computed=computed)
 
     def neighbourhood(self, index: int, depth: int = 2, limit: int = 200) -> messages.Neighbourhood:
         with self._lock:

@@ -453,9 +453,30 @@ export interface OpRow {
   node: number;
 }
 
+/** With what the ops compute (docs/analyses.rst): sums of the executions of which it is known, None if it is of none. */
+export interface ComputingOpRow {
+  key: string;
+  op: string;
+  device: string;
+  count: number;
+  total_ns: number;
+  self_ns: number;
+  mean_ns: number;
+  max_ns: number;
+  share: number;
+  host_ns: number;
+  device_ns: number;
+  delay_ns: number | null;
+  node: number;
+  flops: number | null;
+  flops_unknown: number;
+  bytes: number | null;
+  bytes_unknown: number;
+}
+
 export interface OpStatistics {
   by: "type" | "name" | "scope";
-  rows: OpRow[];
+  rows: ComputingOpRow[];
   left_out: number;
   total_ns: number;
   findings: Finding[];
@@ -654,6 +675,8 @@ export interface NodeDetail {
   temporary_bytes: number;
   persistent_bytes: number;
   bytes_moved: number;
+  flops: number | null;
+  traffic_bytes: number | null;
   source: string;
   destination: string;
   related: NodeRef[];

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { NodeDetail } from "@/client/messages";
-import { formatBytes, formatNs, formatShare } from "@/format";
+import { formatBytes, formatFlops, formatNs, formatShare } from "@/format";
 import { KIND_NAMES } from "@/timeline/model";
 import { nodeFacts } from "./nodeFacts";
 
@@ -18,6 +18,9 @@ const NODE = {
   slack_ns: null,
   launched_ns: null,
   bytes_moved: 0,
+  duration_ns: 2000,
+  flops: 6000,
+  traffic_bytes: 300,
   source: "",
   destination: "",
   temporary_bytes: 0,
@@ -34,9 +37,24 @@ describe("the facts of an op", () => {
       "Scheduling delay": "unknown",
       "Of all MatMul": formatShare(0.5),
       "Of the step": formatShare(0.25),
+      FLOPs: formatFlops(6000),
+      "FLOPs per second": `${formatFlops(3e9)}/s`,
+      "Memory traffic": formatBytes(300),
+      "Traffic per second": `${formatBytes(150e6)}/s`,
+      "FLOPs per byte": "20.0",
       "Persistent memory": formatBytes(2_000_000),
       Device: "CPU:0",
     });
+  });
+
+  it("tell what is not known of an op's work from no work", () => {
+    const facts = Object.fromEntries(nodeFacts({ ...NODE, flops: null, traffic_bytes: null }));
+    expect([facts["FLOPs"], facts["Memory traffic"], facts["FLOPs per second"]]).toEqual([
+      "unknown",
+      "unknown",
+      undefined,
+    ]);
+    expect(Object.fromEntries(nodeFacts({ ...NODE, flops: 0 }))["FLOPs"]).toBeUndefined();
   });
 
   it("count what ran outside the step as no part of it", () => {

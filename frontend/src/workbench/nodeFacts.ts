@@ -1,7 +1,20 @@
 /** What is known of an op besides its name and duration, as the details list it. */
 import type { NodeDetail } from "@/client/messages";
-import { formatBytes, formatNs, formatShare } from "@/format";
+import { formatBytes, formatFlops, formatNs, formatShare, significant } from "@/format";
 import { KIND_NAMES } from "@/timeline/model";
+
+/** What the op computes; a rate of an op that takes no time is none. */
+function computed({ flops, traffic_bytes: bytes, duration_ns: ns }: NodeDetail): [string, string | null][] {
+  const rate = (amount: number | null, format: (amount: number) => string): string | null =>
+    amount === null || amount === 0 || ns <= 0 ? null : `${format((amount / ns) * 1e9)}/s`;
+  return [
+    ["FLOPs", flops === null ? "unknown" : flops === 0 ? null : formatFlops(flops)],
+    ["FLOPs per second", rate(flops, formatFlops)],
+    ["Memory traffic", bytes === null ? "unknown" : formatBytes(bytes)],
+    ["Traffic per second", rate(bytes, formatBytes)],
+    ["FLOPs per byte", flops === null || bytes === null || flops * bytes === 0 ? null : significant(flops / bytes)],
+  ];
+}
 
 /** (what, value) pairs. What the trace does not record is left out. */
 export function nodeFacts(node: NodeDetail): [what: string, value: string][] {
@@ -18,6 +31,7 @@ export function nodeFacts(node: NodeDetail): [what: string, value: string][] {
     ["Of the step", KIND_NAMES[node.kind] === "outside the step" ? "no part of it" : formatShare(node.share_of_step)],
     ["Slack", node.slack_ns === null ? null : formatNs(node.slack_ns)],
     ["Launched", (node.launched_ns ?? null) === null ? null : formatNs(node.launched_ns)],
+    ...computed(node),
     ["Moved", node.bytes_moved > 0 ? formatBytes(node.bytes_moved) : null],
     ["From", node.source || null],
     ["To", node.destination || null],

@@ -216,3 +216,35 @@ def test_recorded_steps_tell_all_of_it(path: Path) -> None:
     assert (found.flops[~found.is_matrix] == 0).all()
     assert found.flops[found.is_matrix].min() > 0
     assert np.isnan(found.bytes).mean() < 0.01
+
+
+def test_tables_of_ops_add_up_what_is_known() -> None:
+    ops = [
+        source("a", 2, 3),
+        source("b", 3, 4),
+        Op("layer/one/y", "MatMul", ["a", "b"], [(FLOAT, [2, 4])]),
+        Op("layer/two/y", "MatMul", ["a", "b"], [(FLOAT, [2, 4])]),
+        Op("layer/two/z", "MatMul", ["lost", "lost"], [(FLOAT, [2, 4])]),
+        Op("lost/y", "MatMul", ["lost", "lost"], [(FLOAT, [2, 4])]),
+    ]
+    answers = Answers(run_metadata(ops), TraceContext())
+    one, size = 2 * 2 * 3 * 4, 4 * (2 * 3 + 3 * 4 + 2 * 4)
+    found = {
+        by: {
+            row["key"]: (row["flops"], row["flops_unknown"], row["bytes"], row["bytes_unknown"])
+            for row in answers.ops(by)["rows"]
+        }
+        for by in ("type", "name", "scope")
+    }
+    assert found["type"] == {"Const": (0, 0, 0, 0), "MatMul": (2 * one, 2, 2 * size, 2)}
+    assert found["name"]["layer/one/y"] == (one, 0, size, 0)
+    assert found["name"]["lost/y"] == (None, 1, None, 1)
+    assert found["scope"] == {
+        "layer": (2 * one, 1, 2 * size, 1),
+        "layer/one": (one, 0, size, 0),
+        "layer/two": (one, 1, size, 1),
+        "lost": (None, 1, None, 1),
+    }
+    assert (answers.node(2)["flops"], answers.node(2)["traffic_bytes"]) == (one, size)
+    assert (answers.node(5)["flops"], answers.node(5)["traffic_bytes"]) == (None, None)
+    assert set(answers.op_totals()["keys"]) == {"Const", "MatMul"}

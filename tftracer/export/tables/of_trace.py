@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -71,6 +71,8 @@ class TracePart:
             "delay_ns": self._delay_ns,
             "thread": lambda: np.ma.masked_equal(trace.thread, 0),
             "bytes_moved": lambda: trace.bytes_moved,
+            "flops": lambda: np.ma.masked_invalid(self.answers.arithmetic.flops),
+            "traffic_bytes": lambda: np.ma.masked_invalid(self.answers.arithmetic.bytes),
             "counted": lambda: trace.counted,
             "critical": self.answers.on_critical_path,
         }
@@ -103,8 +105,23 @@ class TracePart:
             "device_ns": lambda: _whole(table.device_ns),
             "delay_ns": lambda: np.ma.masked_array(_whole(table.delay_ns), table.delay_ns == UNKNOWN_TIME),
             "longest_node": lambda: table.node,
+            **self._computed(by),
         }
         return self._part(len(table.key), columns)
+
+    def _computed(self, by: By) -> Columns:
+        """What the ops compute; read of the graph and all outputs when one of the columns is."""
+
+        @cache
+        def table() -> ops.OpTable:
+            return ops.op_table(self.answers.trace, by, self.answers.work, _ALL, self.answers.arithmetic)
+
+        return {
+            "flops": lambda: np.ma.masked_array(table().computed.flops, table().computed.flops_unknown >= table().nodes),
+            "flops_unknown": lambda: _whole(table().computed.flops_unknown),
+            "traffic_bytes": lambda: np.ma.masked_array(table().computed.bytes, table().computed.bytes_unknown >= table().nodes),
+            "traffic_unknown": lambda: _whole(table().computed.bytes_unknown),
+        }
 
     # ------------------------------------------------------------------------------------------------------- tensors
 

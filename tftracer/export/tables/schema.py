@@ -138,6 +138,8 @@ SLICES = (
     _maybe("delay_ns", "int", "from scheduled to start"),
     _maybe("thread", "int", "thread number, where TensorFlow records one"),
     Field("bytes_moved", "int", "of a transfer or copy, 0 for others"),
+    _maybe("flops", "float", "floating-point operations of a matrix op, nominal; 0 for others"),
+    _maybe("traffic_bytes", "float", "bytes that it has to read and write at least"),
     Field(
         "counted",
         "bool",
@@ -158,6 +160,10 @@ OPS = (
     Field("device_ns", "int", "of the total, on a GPU's streams"),
     _maybe("delay_ns", "int", "sum of the scheduling delays"),
     Field("longest_node", "int", "number of the longest execution"),
+    _maybe("flops", "float", "floating-point operations of its matrix ops, nominal, as far as they are known"),
+    Field("flops_unknown", "int", "executions of which they are not known"),
+    _maybe("traffic_bytes", "float", "bytes that its ops have to read and write at least, as far as they are known"),
+    Field("traffic_unknown", "int", "executions of which they are not known"),
 )
 TENSORS = (
     *_TRACE,

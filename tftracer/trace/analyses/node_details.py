@@ -9,9 +9,10 @@ import numpy as np
 
 from tftracer.contract.trace import Neighbourhood, NodeDetail, NodeRef, Output
 from tftracer.errors import UnknownError
+from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.dependencies import Graph
 from tftracer.trace.analyses.related_nodes import related_nodes
-from tftracer.trace.arrays.types import Int64
+from tftracer.trace.arrays.types import Float64, Int64
 from tftracer.trace.decode.labels import parse_input, parse_label, parse_received
 from tftracer.trace.decode.resources import dtype_name, message, shape_text
 from tftracer.trace.model import Trace
@@ -38,15 +39,15 @@ def node_detail(
     share_of_step: float | None = None,
     critical: bool = False,
     slack_ns: float | None = None,
+    computed: Arithmetic | None = None,
 ) -> NodeDetail:
-    """One node's details. Without a graph, inputs are what the label names.
+    """One node's details. Without a graph, inputs are what the label names; without ``computed``, FLOPs are not known.
 
     ``share_of_type``, ``share_of_step`` are computed here unless given; the rest comes from the critical path.
     Raises UnknownError for an index that the trace does not have.
     """
     check_index(trace, index)
-    device = trace.devices[trace.device[index]]
-    name, label = trace.names[trace.name[index]], trace.labels[trace.label[index]]
+    device, name, label = trace.devices[trace.device[index]], trace.names[trace.name[index]], trace.labels[trace.label[index]]
     start, end = int(trace.start[index]), int(trace.end[index])
     scheduled = _time(trace.scheduled, index)
     received = parse_received(label)
@@ -80,6 +81,8 @@ def node_detail(
         "temporary_bytes": float(stats.memory_stats.temp_memory_size),
         "persistent_bytes": float(stats.memory_stats.persistent_memory_size),
         "bytes_moved": float(trace.bytes_moved[index]),
+        "flops": _known(computed.flops, index) if computed else None,
+        "traffic_bytes": _known(computed.bytes, index) if computed else None,
         "source": received.source if received else "",
         "destination": received.destination if received else "",
         "related": _refs(trace, related_nodes(trace, graph, np.array([index]))[1]),
@@ -121,6 +124,11 @@ def _bytes(allocation: Any) -> int:
 def _time(column: Int64, index: int) -> float | None:
     value = int(column[index])
     return None if value < 0 else float(value)
+
+
+def _known(column: Float64, index: int) -> float | None:
+    value = float(column[index])
+    return None if np.isnan(value) else value
 
 
 def _share_of_type(trace: Trace, index: int) -> float:

@@ -8,6 +8,7 @@
 - *share*: of the sum of all totals.
 - *host*: ops of a CPU, and launches. *device*: kernels and copies on a GPU's streams, counted under the op that launched them.
 - *delay*: the sum of the known scheduling delays; unknown if none is known.
+- *FLOPs*, *bytes*: sums of arithmetic.py's, and of how many executions they are not known.
 - *by scope*: an op counts for each scope that it lies in (``a`` includes ``a/b``); an op without a ``/`` lies in no scope.
 
 Repeating devices are left out.
@@ -15,6 +16,7 @@ Repeating devices are left out.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Literal
@@ -22,8 +24,9 @@ from typing import Literal
 import numpy as np
 
 from tftracer.contract.basics import Finding
-from tftracer.contract.trace import OpRow, OpStatistics
+from tftracer.contract.trace import ComputingOpRow, OpRow, OpStatistics
 from tftracer.trace.analyses import physical_devices
+from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.name_scopes import Scopes, scopes_of
 from tftracer.trace.arrays.intervals import batches, fair_shares
 from tftracer.trace.arrays.strings import StringTable
@@ -113,6 +116,19 @@ def self_times(trace: Trace) -> Float64:
 
 
 @dataclass(frozen=True)
+class Computed:
+    """What ops compute, an entry a group."""
+
+    flops: Float64  # of those executions of which it is known,
+    flops_unknown: Float64  # and of how many it is not
+    bytes: Float64
+    bytes_unknown: Float64
+
+    def each(self, apply: Callable[[Float64], Float64]) -> Computed:
+        return Computed(apply(self.flops), apply(self.flops_unknown), apply(self.bytes), apply(self.bytes_unknown))
+
+
+@dataclass(frozen=True)
 class OpTable:
     """The rows of a table of ops as columns, the largest total first."""
 
@@ -127,16 +143,18 @@ class OpTable:
     device_ns: Float64
     delay_ns: Float64  # UNKNOWN_TIME where none is known
     node: Int64  # the longest execution
+    nodes: Int64  # executions, and what they launched
+    computed: Computed
     left_out: int  # rows beyond the table's limit
     unnamed: str  # shown for an empty key
 
 
-def op_table(trace: Trace, by: By, work: Work, most: int = MAX_ROWS) -> OpTable:
-    """The rows with the largest totals, at most ``most``."""
+def op_table(trace: Trace, by: By, work: Work, most: int = MAX_ROWS, computed: Arithmetic | None = None) -> OpTable:
+    """The rows with the largest totals, at most ``most``. Without ``computed`` no op's FLOPs and bytes are known."""
     if by == "scope":
-        return _by_scope(trace, work, most)
+        return _by_scope(trace, work, most, computed)
     code = work.op if by == "type" else work.name
-    sums = _sums(work, code, int(code.max(initial=-1)) + 1)
+    sums = _sums(work, code, int(code.max(initial=-1)) + 1, computed)
     present = np.flatnonzero(sums.count)
     shown = present[np.argsort(-sums.total[present], kind="stable")][:most]
     op, device = work.op[sums.longest[shown]].astype(np.int64), _only_device(trace, work, code, len(sums.count))[shown]
@@ -161,6 +179,8 @@ def _table(
         device_ns=sums.device_ns[shown],
         delay_ns=np.where(sums.delays[shown] > 0, sums.delay[shown], UNKNOWN_TIME),
         node=work.node[longest],
+        nodes=sums.nodes[shown],
+        computed=sums.computed.each(lambda column: column[shown]),
         left_out=left_out,
         unnamed=NO_OP if keys is trace.ops else "",
     )
@@ -197,18 +217,40 @@ def rows_of(trace: Trace, table: OpTable, total: float) -> list[OpRow]:
     return rows
 
 
-def op_statistics(trace: Trace, by: By, findings: list[Finding], work: Work | None = None, most: int = MAX_ROWS) -> OpStatistics:
+def op_statistics(
+    trace: Trace,
+    by: By,
+    findings: list[Finding],
+    work: Work | None = None,
+    most: int = MAX_ROWS,
+    computed: Arithmetic | None = None,
+) -> OpStatistics:
     """The answer: at most ``most`` rows, the largest total first."""
     work = work or work_of(trace)
     total = float(work.duration.sum())
-    table = op_table(trace, by, work, most)
+    table = op_table(trace, by, work, most, computed)
     return {
         "by": by,
-        "rows": rows_of(trace, table, total),
+        "rows": _computing(rows_of(trace, table, total), table),
         "left_out": table.left_out,
         "total_ns": total,
         "findings": findings,
     }
+
+
+def _computing(rows: list[OpRow], table: OpTable) -> list[ComputingOpRow]:
+    """The rows with what their ops compute."""
+    columns = zip(*(column.tolist() for column in vars(table.computed).values()))
+    return [
+        {
+            **row,
+            "flops": None if flops_unknown >= nodes else flops,
+            "flops_unknown": int(flops_unknown),
+            "bytes": None if bytes_unknown >= nodes else size,
+            "bytes_unknown": int(bytes_unknown),
+        }
+        for row, nodes, (flops, flops_unknown, size, bytes_unknown) in zip(rows, table.nodes.tolist(), columns)
+    ]
 
 
 def rows_by_name(trace: Trace, work: Work, total: float) -> list[OpRow]:
@@ -227,9 +269,11 @@ class Sums:
     delay: Float64  # of those that are known
     delays: Float64  # how many are
     longest: Int64  # position in Work of the longest execution
+    nodes: Int64  # executions, and the kernels and copies that they launched
+    computed: Computed
 
 
-def _sums(work: Work, code: Int32, groups: int) -> Sums:
+def _sums(work: Work, code: Int32, groups: int, computed: Arithmetic | None = None) -> Sums:
     duration = work.duration.astype(np.float64)
 
     def added(weights: Float64) -> Float64:
@@ -248,7 +292,19 @@ def _sums(work: Work, code: Int32, groups: int) -> Sums:
         added(np.where(has_delay, work.delay, 0.0)),
         added(has_delay.astype(np.float64)),
         longest,
+        nodes,
+        _computed(work, computed).each(added),
     )
+
+
+def _computed(work: Work, computed: Arithmetic | None) -> Computed:
+    """What each counted node adds."""
+    if computed is None:
+        nothing, all_of_them = np.zeros(len(work.node)), np.ones(len(work.node))
+        return Computed(nothing, all_of_them, nothing, all_of_them)
+    flops, size = computed.flops[work.node], computed.bytes[work.node]
+    no_flops, no_size = np.isnan(flops), np.isnan(size)
+    return Computed(np.where(no_flops, 0.0, flops), no_flops.astype(float), np.where(no_size, 0.0, size), no_size.astype(float))
 
 
 def empty_row(key: str, op: str) -> OpRow:
@@ -280,9 +336,9 @@ def _only_device(trace: Trace, work: Work, code: Int32, groups: int) -> Int64:
     return some
 
 
-def _by_scope(trace: Trace, work: Work, most: int) -> OpTable:
+def _by_scope(trace: Trace, work: Work, most: int, computed: Arithmetic | None) -> OpTable:
     scopes = scopes_of(trace.names, work.name)
-    sums = _added_up(_sums(work, scopes.scope, scopes.own), scopes, work)
+    sums = _added_up(_sums(work, scopes.scope, scopes.own, computed), scopes, work)
     shown = scopes.longest_first(sums.total, most)
     several = np.full(len(shown), -1, np.int64)
     left_out = len(scopes) - len(shown)
@@ -301,4 +357,5 @@ def _added_up(sums: Sums, scopes: Scopes, work: Work) -> Sums:
     longest[key[order]] = sums.longest[own[order]]  # of several writes to one place the last stays
     count = added(sums.count).astype(np.int64)
     host, device = (added(sums.total), added(sums.self_ns)), added(sums.device_ns)
-    return Sums(count, *host, device, added(sums.delay), added(sums.delays), longest)
+    nodes, computed = added(sums.nodes).astype(np.int64), sums.computed.each(added)
+    return Sums(count, *host, device, added(sums.delay), added(sums.delays), longest, nodes, computed)
