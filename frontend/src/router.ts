@@ -9,6 +9,12 @@ const served: RouteRecordRaw[] = [
   { path: "/", name: "overview", component: () => import("./views/OverviewView.vue"), meta: { title: "Overview" } },
   { path: "/runs/:id(\\d+)", name: "run", component: () => import("./views/RunView.vue"), meta: { title: "Run" } },
   {
+    path: "/runs/:id(\\d+)/ops",
+    name: "run-ops",
+    component: () => import("./views/RunOpsView.vue"),
+    meta: { title: "Ops over traces" },
+  },
+  {
     path: "/traces/:id(\\d+)",
     name: "trace",
     component: traceView,

@@ -66,6 +66,7 @@ LISTS = {
     "/": "trainer-1",
     "/runs/1": "Step times",
     "/runs/1?table=1": "Show as table",
+    "/runs/1/ops?by=name": "From 5 traces of the run",
     "/runs/99": "There is no such run",
     "/compare": "Choose two traces",
     f"/compare?a={IDS[PS]}&b={IDS[HOROVOD]}": "Budgets|appeared",

@@ -9,10 +9,11 @@ const LATER_MS = 15_000;
 /** While the time between steps is sampled, which takes ten seconds. */
 const SAMPLING_MS = 2_000;
 
-export function useRunStalls(run: () => Run | undefined): Repeated<RunStalls> {
+/** `run`: undefined until the session is there. */
+export function useRunStalls(id: () => number, run: () => Run | undefined): Repeated<RunStalls> {
   const { client } = useSession();
   return useRepeated(
-    (ask) => client.ask<RunStalls>(`runs/${run()?.id ?? 0}/stalls`, ask),
+    (ask) => client.ask<RunStalls>(`runs/${id()}/stalls`, ask),
     [
       { of: () => `${run()?.slow_steps.count} ${run()?.slow_steps.text} ${run()?.traces.length}`, pauseMs: SOON_MS },
       { of: () => run()?.steps, pauseMs: LATER_MS },

@@ -1,5 +1,5 @@
 /** How runs and their parts are named on the page. */
-import type { Run, TraceRecord } from "@/client/messages";
+import type { AskedBy, Run, TraceRecord } from "@/client/messages";
 import { formatCount } from "@/format";
 
 /** A tensor's name for people: nearly all are the first output of their op, `loss:0`, and need not say it. */
@@ -22,9 +22,22 @@ export function firstOf(names: readonly string[], most: number): { shown: readon
 }
 
 /** A trace's heading; one that came from a file alone has no step number. */
-export function traceName(trace: TraceRecord): string {
+export function traceName(trace: Pick<TraceRecord, "id" | "step">): string {
   return trace.step !== null ? `Step ${formatCount(trace.step)}` : `Trace ${trace.id}`;
 }
+
+/** A trace within a sentence. */
+export function traceInWords(trace: Pick<TraceRecord, "id" | "step">): string {
+  return trace.step === null ? `trace ${trace.id}` : `the trace of step ${formatCount(trace.step)}`;
+}
+
+/** Why a step was traced. */
+export const ASKED_BY: Record<AskedBy, string> = {
+  user: "asked for here",
+  global: "by tracing every step",
+  script: "by the script's own RunOptions",
+  slow: "because it was expected to be slow",
+};
 
 /** Of a run that was made for a file of one trace nothing was counted: its steps are unknown, not 0. */
 export function hasUnknownSteps(run: Run): boolean {

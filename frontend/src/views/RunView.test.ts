@@ -15,6 +15,7 @@ async function show(at: string, client = new FakeClient()): Promise<{ page: VueW
     routes: [
       { path: "/", name: "overview", component: empty },
       { path: "/runs/:id", name: "run", component: RunView },
+      { path: "/runs/:id/ops", name: "run-ops", component: empty },
       { path: "/traces/:id", name: "trace", component: empty },
     ],
   });

@@ -31,6 +31,7 @@ async function show(
     history: createMemoryHistory(),
     routes: [
       ...routes,
+      { path: "/runs/:id/ops", name: "run-ops", component: { render: () => null } },
       { path: "/traces/:id", name: "trace", component: { render: () => null } },
       { path: "/job/traces/:id", name: "job-trace", component: { render: () => null } },
     ],
