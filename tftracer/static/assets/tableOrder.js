@@ -1,0 +1,1 @@
+function d(){return{initial:null,read:e=>{const[,i,n]=/^(-?)(\w+)$/.exec(e)??[];return n===void 0?void 0:{key:n,descending:i==="-"}},write:e=>e===null?void 0:`${e.descending?"-":""}${e.key}`}}export{d as t};
