@@ -28,6 +28,7 @@ assert any(op.endswith("MatMul") for op in trace.ops), list(trace.ops)
 assert {device.title for device in trace.devices} >= {"CPU", "tf.data"}, trace.devices
 assert trace.duration_ns <= record["duration_s"] * 1e9 + 1e6
 assert answers.graph.source == "partition_graph"
+assert answers.context.cpu_use["wall_s"] > 0 and answers.context.cpu_use["cpu_s"] > 0, answers.context.cpu_use
 product = next(i for i in range(trace.n) if trace.ops[trace.op[i]].endswith("MatMul"))
 assert answers.node(product)["inputs"]
 """,

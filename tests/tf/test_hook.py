@@ -127,6 +127,7 @@ def test_trace_the_next_steps(recorder: Recorder) -> None:
         assert trace["asked_by"] == "user" and trace["median_s"] > 0 and trace["state"] == "ready"
         context = recorder.trace_context(trace["id"])
         assert (context.trace_level, context.gpus, context.partition_graphs_asked) == ("SOFTWARE_TRACE", 0, True)
+        assert context.cpu_use["wall_s"] >= trace["duration_s"] and context.cpu_use["cpu_s"] > 0 and context.cpu_use["cpus"] > 0
     assert runs(recorder)["loss (feeding x)"]["traces"] == []
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
+from tftracer.capture.cpu_use import cpu_use, read_after, read_before
 from tftracer.capture.functions import NamedStep
 from tftracer.capture.profiler import Profile, Profiler
 from tftracer.capture.run_registry import CallSite
@@ -55,6 +56,7 @@ class BegunTrace:
         self.claim = claim
         self.profile = profile
         self.before_ns = 0  # waited, for the profile before it or for the disk
+        self.cpu = read_before()  # as it was before the step
 
     def run_key(self, concrete: Any) -> Any:
         """What the run of this step is known by."""
@@ -115,9 +117,11 @@ class FunctionTraces:
     def end(self, begun: BegunTrace | Missed, concrete: Any, done: bool, end_ns: int) -> Traced:
         if isinstance(begun, Missed):
             return begun
+        cpu = read_after()
         capture = self._end(begun, concrete, done)
         if capture is not None:
             capture.note = self.note
+            capture.cpu_use = cpu_use(begun.cpu, cpu)
             capture.before_ns, capture.after_ns = begun.before_ns, perf_counter_ns() - end_ns
         return capture
 

@@ -21,11 +21,13 @@ from time import perf_counter_ns
 from typing import Any, NamedTuple, Protocol
 
 from tftracer.capture.cold_time import ColdTimer
+from tftracer.capture.cpu_use import CpuReading, cpu_use, read_after, read_before
 from tftracer.capture.run_identity import DEBUG_WATCHES, has_debug_watches
 from tftracer.capture.step_queue import MAX_EVENTS, StepQueue
 from tftracer.capture.trace_requests import Claim
 from tftracer.errors import MissingTensorFlowError
 from tftracer.session.recorded_steps import Capture, Missed, SessionFacts, Traced
+from tftracer.trace.model import CpuUse
 
 
 class Recorder(Protocol):
@@ -46,6 +48,7 @@ class TracedStep:
     def __init__(self, claim: Claim, options: Any) -> None:
         self.claim = claim
         self.before_ns = 0  # waited for the disk, before the step could begin
+        self.cpu: CpuReading | None = None  # as it was before the step
         self._options = options  # the call's RunOptions, None where they could not be seen
         self._before = (options.trace_level, options.output_partition_graphs) if options is not None else None
 
@@ -191,6 +194,8 @@ class StepRecorder:
         if claim is None:
             return None
         step = run_context.__dict__[self._mark] = claim if isinstance(claim, Missed) else TracedStep(claim, options)
+        if isinstance(step, TracedStep):
+            step.cpu = read_before()
         step.before_ns = perf_counter_ns() - start
         if isinstance(step, Missed):
             return None
@@ -226,8 +231,9 @@ class StepRecorder:
         queue = self._queue
         if step is None:
             return queue.capture(metadata, "script", options, self._last_facts) if queue.backlog.wait_for_room() else Missed()
+        cpu = read_after()
         capture = queue.capture(metadata, step.claim.asked_by, options, self._last_facts)
-        capture.before_ns = step.before_ns
+        capture.before_ns, capture.cpu_use = step.before_ns, cpu_use(step.cpu, cpu) if step.cpu else CpuUse()
         step.restore_options()
         self._requests.complete(step.claim)
         return capture

@@ -147,6 +147,7 @@ CONTEXT_FIELDS: Fields = {
     "gpu_facts": untrusted.gpu_facts,
     "gpu_devices": untrusted.gpu_devices,
     "measured_roof": untrusted.measured_roof,
+    "cpu_use": untrusted.cpu_use,
     "partition_graphs_asked": _flag_or_none,
     "distributed": _flag_or_none,
     "communication_ops": text,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Optional, Protocol, Union
 
 from tftracer.contract.session import AskedBy
+from tftracer.trace.model import CpuUse
 
 
 @dataclass(eq=False)
@@ -52,6 +53,7 @@ class Capture:
     before_ns: int = 0  # what the tracer took of its thread's time just before the step, waiting for the disk
     after_ns: int = 0  # and just after it
     note: str = ""  # "epoch 3"
+    cpu_use: CpuUse = field(default_factory=lambda: CpuUse())  # of the step; empty for one that the script traced
 
     @property
     def size(self) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 from tftracer.contract.basics import Finding
 from tftracer.contract.machine import GpuDevice, MeasuredDevice, MeasuredRate, MeasuredRoof
 from tftracer.contract.session import LauncherInfo, Problem
-from tftracer.trace.model import GpuFacts
+from tftracer.trace.model import CpuUse, GpuFacts
 
 MAX_TEXT = 10_000
 MAX_ITEMS = 10_000
@@ -150,6 +150,15 @@ def _rate(value: Any) -> float:
     """0 for none, and for what no machine does."""
     given = number(value) or 0.0
     return given if 0 < given < 1e20 else 0.0
+
+
+def cpu_use(value: Any) -> CpuUse:
+    given, use = table(value), CpuUse()
+    for name in ("wall_s", "cpu_s", "busiest_thread_s", "run_queue_s", "cpus"):
+        known = number(given.get(name))
+        if known is not None and known >= 0:
+            use[name] = known
+    return use
 
 
 def problems(value: Any) -> list[Problem]:

@@ -184,7 +184,9 @@ class Answers:
                 self._set_lines(between_lines, before_lines)
             return self._once(
                 "verdict",
-                lambda: verdict.verdict(self.trace, self.context, self.findings(), self.activities, self.work),
+                lambda: verdict.verdict(
+                    self.trace, self.context, self.findings(), self.activities, self.work, lambda: self.arithmetic
+                ),
             )
 
     def _set_lines(self, between: str, before: str) -> None:

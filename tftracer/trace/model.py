@@ -199,6 +199,16 @@ class GpuFacts(TypedDict, total=False):
     restricted: bool  # the driver lets administrators alone profile, and the process is not privileged
 
 
+class CpuUse(TypedDict, total=False):
+    """How the traced process used the CPUs during the step (capture/cpu_use.py). A key that is missing: not known."""
+
+    wall_s: float  # the time that the others are of
+    cpu_s: float  # CPU time of all threads but the tracer's own
+    busiest_thread_s: float  # CPU time of the thread that used most
+    run_queue_s: float  # in which threads were ready to run and had no CPU, added up
+    cpus: float  # that the process may use
+
+
 @dataclass
 class TraceContext:
     """What is known of a trace from outside its bytes; each None means 'not known', and no answer depends on a guess."""
@@ -219,6 +229,7 @@ class TraceContext:
     gpu_facts: GpuFacts = field(default_factory=lambda: GpuFacts())
     gpu_devices: list[GpuDevice] = field(default_factory=list)  # of the process, by their numbers; empty: not known
     measured_roof: MeasuredRoof | None = None  # of the machine that the step ran on
+    cpu_use: CpuUse = field(default_factory=lambda: CpuUse())
     partition_graphs_asked: bool | None = None
     distributed: bool | None = None  # the session's target was a grpc one
     communication_ops: str = ""  # the user's own pattern of op types or names that communicate

@@ -99,7 +99,7 @@ def test_every_nanosecond_of_the_budget() -> None:
 
 
 def test_the_verdict_and_its_numbers() -> None:
-    (sentence,) = answers().verdict()["sentences"]
+    sentence, casts = answers().verdict()["sentences"]
     assert (sentence["code"], sentence["text"]) == ("idle_device", SENTENCE)
     (gpu,) = [device for device in answers().budget()["devices"] if "GPU:4" in device["device"]]
     assert f"{gpu['parts_ns']['idle'] / 1e6:.0f} ms" == "739 ms"
@@ -114,6 +114,8 @@ def test_the_verdict_and_its_numbers() -> None:
         free = max(free, event.start_ns + event.duration_ns)
     assert (f"{(last - first) / 1e6:.1f}", f"{starved / 1e6:.2f}", f"{queued / 1e6:.2f}") == ("19.9", "1.62", "3.38")
     assert f"{100 * (starved + queued) / (last - first):.0f}%" == "25%"
+    cast = sum(e.duration_ns for e in kernels if ":Cast#" in str(e.stats.get("annotation")))
+    assert casts["code"] == "layout" and f"(Cast 38%; {cast / 1e6:.2f} ms)" in casts["text"]
 
 
 def test_every_piece_of_work_was_launched_and_its_launches_are_launches_of_the_gpu() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from tftracer.contract.trace import Evidence, Link, Sentence
 from tftracer.trace.analyses import physical_devices
+from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.budget import Activities, Activity
 from tftracer.trace.analyses.communication import Transfers, link_table, transfers
 from tftracer.trace.analyses.ops import Work
@@ -42,6 +44,7 @@ class Step:
     process: Group  # the worker that computes most
     activity: Activity  # of that process
     parts: dict[str, float] = field(default_factory=dict)
+    load_arithmetic: Callable[[], Arithmetic] | None = None  # it takes reading the graph
 
     @property
     def ns(self) -> int:
@@ -51,6 +54,11 @@ class Step:
     def call(self) -> str:
         """What the script calls to run a step."""
         return "compiled functions" if self.trace.source == "xspace" else "session.run"
+
+    @cached_property
+    def arithmetic(self) -> Arithmetic | None:
+        """What each op computes and moves; None: not to be had."""
+        return self.load_arithmetic() if self.load_arithmetic else None
 
     @cached_property
     def of_process(self) -> Bool:

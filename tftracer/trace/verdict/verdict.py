@@ -6,18 +6,21 @@ parameter server does shows as the reason for which its workers wait.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tftracer.contract.basics import Finding
 from tftracer.contract.trace import Sentence, Verdict
 from tftracer.trace.analyses import physical_devices
+from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.budget import PART_TITLES, PARTS, Activities, activities, parts_of
 from tftracer.trace.analyses.ops import NO_OP, Work, work_of
 from tftracer.trace.analyses.physical_devices import Group
 from tftracer.trace.model import UNKNOWN_TIME, DeviceKind, Trace, TraceContext
 from tftracer.trace.units import percent
 from tftracer.trace.verdict.other_steps import other_steps
-from tftracer.trace.verdict.rules import RULES
+from tftracer.trace.verdict.rules import OF_COMPUTING, RULES
 from tftracer.trace.verdict.step import Step, sentence
 
 #: Without scheduling times nobody knows which of the two it is.
@@ -31,12 +34,14 @@ def verdict(
     findings: list[Finding],
     known_activities: Activities | None = None,
     work: Work | None = None,
+    load_arithmetic: Callable[[], Arithmetic] | None = None,
 ) -> Verdict:
     """At least one sentence; ``balanced`` if nothing stands out. The comparison with other steps of the run comes last."""
-    step = step_of(trace, context, known_activities or activities(trace), work or work_of(trace))
+    step = step_of(trace, context, known_activities or activities(trace), work or work_of(trace), load_arithmetic)
     sentences = [s for s in (rule(step) for rule in RULES) if s] if trace.n else []
-    causes = [s for s in sentences if s["code"] != "idle_device"]  # a device is idle for the reason that another rule gives
-    ranked = sorted(causes or sentences, key=lambda s: -s["share"]) or [balanced(step)]
+    if any(s["code"] not in (*OF_COMPUTING, "idle_device") for s in sentences):
+        sentences = [s for s in sentences if s["code"] != "idle_device"]  # it is idle for the reason that another rule gives
+    ranked = sorted(sentences, key=lambda s: -s["share"]) or [balanced(step)]
     compared = other_steps(step, ranked)
     return {
         "sentences": [*ranked, compared] if compared else ranked,
@@ -45,7 +50,13 @@ def verdict(
     }
 
 
-def step_of(trace: Trace, context: TraceContext, known_activities: Activities, work: Work) -> Step:
+def step_of(
+    trace: Trace,
+    context: TraceContext,
+    known_activities: Activities,
+    work: Work,
+    load_arithmetic: Callable[[], Arithmetic] | None = None,
+) -> Step:
     """Chooses the process to judge: not a parameter server, if there is another; of those, the one that computes most."""
     processes = physical_devices.processes(trace)
     workers = [p for p in processes if p.job != "ps"] or processes
@@ -54,7 +65,8 @@ def step_of(trace: Trace, context: TraceContext, known_activities: Activities, w
         nobody = Group("", "this process", [], "", -1, DeviceKind.CPU)
         return Step(trace, context, known_activities, work, nobody, known_activities.whole)
     activity, process = max(each, key=lambda pair: pair[0].compute.length)
-    return Step(trace, context, known_activities, work, process, activity, parts_of(activity, trace.duration_ns))
+    parts = parts_of(activity, trace.duration_ns)
+    return Step(trace, context, known_activities, work, process, activity, parts, load_arithmetic)
 
 
 def balanced(step: Step) -> Sentence:

@@ -13,12 +13,17 @@ from tftracer.contract.trace import Sentence
 from tftracer.trace.verdict.rules import (
     communication,
     copies,
+    cpu_use,
+    elementwise,
     functions,
     idle,
     input_pipeline,
     launches,
+    layout,
+    number_types,
     ops,
     python_time,
+    sparse_tables,
     tiny_ops,
 )
 from tftracer.trace.verdict.step import Step
@@ -39,6 +44,15 @@ RULES: tuple[Rule, ...] = (
     copies.copies,
     python_time.python_function,
     ops.memory_saving,
+    number_types.float64,
+    layout.layout,
+    sparse_tables.dense_update,
+    elementwise.elementwise,
+    cpu_use.busy_machine,
+    cpu_use.one_core,
     idle.scheduling_delay,
     idle.idle_device,
 )
+
+#: What rules say of the time in which ops run: no reason for a device to be idle.
+OF_COMPUTING = frozenset(("float64", "layout", "dense_update", "elementwise", "busy_machine", "one_core"))

@@ -1,0 +1,187 @@
+"""The rules about steps that compute nearly all the time: what each names, and the case in which it keeps silent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from traces import CPU, GPU, STREAM, N, make_trace
+
+from tftracer.trace.analyses.arithmetic import Arithmetic
+from tftracer.trace.model import CpuUse, NodeKind, TraceContext
+from tftracer.trace.verdict.verdict import verdict
+
+MS = 1_000_000
+DOUBLE, FLOAT = 2, 1
+
+
+def in_a_row(*ops: tuple[str, str, float], device: str = CPU, **more: Any) -> list[N]:
+    """(name, type, ms): one after the other."""
+    nodes, at = [], 0
+    for name, op, ms in ops:
+        nodes.append(N(name, op, at, at + int(ms * MS), device, **more))
+        at += int(ms * MS)
+    return nodes
+
+
+def sentences(nodes: list[N], context: TraceContext | None = None, dtype: int = FLOAT) -> dict[str, Any]:
+    trace = make_trace(nodes)
+    known = Arithmetic(*(np.ones(trace.n) * 1e6 for _ in range(2)), np.ones(trace.n, bool), np.full(trace.n, dtype), trace.ops)
+    answer = verdict(trace, context or TraceContext(), [], load_arithmetic=lambda: known)["sentences"]
+    assert [s["share"] for s in answer] == sorted((s["share"] for s in answer), reverse=True)
+    return {s["code"]: s for s in answer}
+
+
+def matmuls(count: int, ms: float) -> list[tuple[str, str, float]]:
+    return [(f"m{i}", "MatMul", ms) for i in range(count)]
+
+
+# -------------------------------------------------------------------------------------------------------------- float64
+
+
+@pytest.mark.parametrize(("dtype", "others_ms", "expected"), [(DOUBLE, 8, True), (DOUBLE, 120, False), (FLOAT, 8, False)])
+def test_matrix_ops_in_float64(dtype: int, others_ms: float, expected: bool) -> None:
+    others = [(f"t{i}", "TopKV2", others_ms / 4) for i in range(4)]
+    found = sentences(in_a_row(*matmuls(4, 2), *others), dtype=dtype).get("float64")
+    assert (found is not None) == expected
+    if found:
+        assert "take 50% of the op time (MatMul 50%; 8 ms)" in found["text"] and "float32" in found["advice"]
+        assert found["share"] == pytest.approx(0.25) and found["evidence"]["nodes"] == [0, 1, 2, 3]
+
+
+def test_nothing_is_said_of_number_types_that_are_not_known() -> None:
+    trace = make_trace(in_a_row(*matmuls(8, 1)))
+    assert [s["code"] for s in verdict(trace, TraceContext(), [])["sentences"]] == ["balanced"]
+
+
+# --------------------------------------------------------------------------------------------------------------- layout
+
+
+def test_transposes_whoever_wrote_them() -> None:
+    transposes = [("t0", "_MklTranspose", 2.0), ("t1", "Transpose", 2.0), ("c", "Cast", 1.0)]
+    found = sentences(in_a_row(*matmuls(5, 1), *transposes))["layout"]
+    assert "take 50% of the op time (Transpose 40%, Cast 10%; 5 ms)" in found["text"]
+    assert found["evidence"]["op"] in ("_MklTranspose", "Transpose") and found["evidence"]["tab"] == "ops"
+
+
+def test_one_interrupted_transpose_is_no_pattern() -> None:
+    assert "layout" not in sentences(in_a_row(*matmuls(8, 1), ("t0", "Transpose", 3.0), ("t1", "Transpose", 0.1)))
+
+
+# ---------------------------------------------------------------------------------------------------------- elementwise
+
+
+def test_long_elementwise_ops_with_what_they_move() -> None:
+    chain = [(f"e{i}", ("Mul", "AddV2", "Tanh")[i % 3], 1.0) for i in range(6)]
+    found = sentences(in_a_row(*matmuls(4, 1), *chain))["elementwise"]
+    assert "take 60% of the op time (Mul 20%, AddV2 20%, Tanh 20%; 6 ms)" in found["text"]
+    assert "6 MB pass through memory for them, 1 GB/s" in found["text"] and "set_jit" in found["advice"]
+
+
+def test_short_elementwise_ops_are_another_matter() -> None:
+    assert "elementwise" not in sentences(in_a_row(*[(f"e{i}", "Mul", 0.01) for i in range(900)]))
+
+
+# ------------------------------------------------------------------------------------------------- the update of tables
+
+LOOKUP = N("lookup", "ResourceGather", 0, MS, inputs=("table", "ids"))
+
+
+def test_an_update_of_all_rows_beside_a_scatter_of_some() -> None:
+    update = [
+        N("Adam/update/ReadVariableOp", "ReadVariableOp", MS, 3 * MS, inputs=("table/m",)),
+        N("Adam/update/mul", "Mul", 3 * MS, 6 * MS),
+        N("Adam/update/AssignVariableOp", "AssignVariableOp", 6 * MS, 8 * MS),
+        N("Adam/update/ResourceScatterAdd", "ResourceScatterAdd", 8 * MS, 8 * MS + 5_000, inputs=("table/m", "ids")),
+        N("m", "MatMul", 8 * MS, 10 * MS),
+    ]
+    found = sentences([LOOKUP, *update])
+    assert "The update of Adam/update works on all rows" in found["dense_update"]["text"]
+    assert "70% of the op time (Mul 30%, ReadVariableOp 20%, AssignVariableOp 20%; 7 ms)" in found["dense_update"]["text"]
+    assert "elementwise" not in found
+
+
+def test_an_update_of_the_looked_up_rows_alone() -> None:
+    update = [
+        N("SGD/update/UnsortedSegmentSum", "UnsortedSegmentSum", MS, 5 * MS),
+        N("SGD/update/ResourceScatterSub", "ResourceScatterSub", 5 * MS, 9 * MS, inputs=("table", "ids")),
+    ]
+    assert "dense_update" not in sentences([LOOKUP, *update])
+
+
+@pytest.mark.parametrize(("read_whole", "expected"), [(False, True), (True, False)])
+def test_a_dense_gradient_of_a_table(read_whole: bool, expected: bool) -> None:
+    """Silent where the whole table is used: a transformer's logits are a product with it."""
+    apply = N("Adam/ResourceApplyAdam", "ResourceApplyAdam", MS, 8 * MS, inputs=("table", "table/m"))
+    read = N("logits/ReadVariableOp", "ReadVariableOp", 8 * MS, 8 * MS + 2_000, inputs=("table" if read_whole else "other",))
+    found = sentences([LOOKUP, apply, read]).get("dense_update")
+    assert (found is not None) == expected
+    assert found is None or "The update of table works on all rows" in found["text"]
+
+
+# ------------------------------------------------------------------------------------------------------ use of the CPUs
+
+
+def used(**changes: float) -> TraceContext:
+    use = {"wall_s": 0.01, "cpu_s": 0.036, "busiest_thread_s": 0.01, "run_queue_s": 0.001, "cpus": 4.0, **changes}
+    return TraceContext(cpu_use=CpuUse(**use))  # type: ignore[typeddict-item]
+
+
+def test_a_busy_machine() -> None:
+    found = sentences(in_a_row(*matmuls(10, 1)), used(cpu_s=0.010, run_queue_s=0.025))["busy_machine"]
+    assert "had no CPU for 25 ms, added up, in a step of 10 ms" in found["text"] and "used 1 of the 4 CPUs" in found["text"]
+    assert found["share"] == pytest.approx(25 / 35)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},  # it used nearly all CPUs
+        {"run_queue_s": 0.500},  # its own threads wait for each other: there are no other CPUs
+        {"cpu_s": 0.020, "run_queue_s": 0.006},  # it had to wait for less than a third of what it needed
+        {"cpu_s": 0.001, "busiest_thread_s": 0.001, "run_queue_s": 0.002},  # the step waits for something else
+    ],
+)
+def test_a_machine_that_is_not_busy_with_other_work(changes: dict[str, float]) -> None:
+    assert sentences(in_a_row(*matmuls(10, 1)), used(**changes)).keys() == {"balanced"}
+
+
+ONE = {"cpu_s": 0.0105, "busiest_thread_s": 0.0095}
+
+
+def test_one_core_of_many() -> None:
+    found = sentences(in_a_row(*matmuls(10, 1)), used(**ONE))["one_core"]
+    assert "One thread used 90% of the CPU time of this step: the process may use 4 CPUs" in found["text"]
+    assert "intra_op_parallelism_threads" in found["advice"] and found["share"] == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "changes"),
+    [
+        (in_a_row(*matmuls(10, 1)), {"busiest_thread_s": 0.005}),  # two threads worked in turns
+        (in_a_row(*matmuls(10, 1)), {"run_queue_s": 0.015}),  # others were ready, too: a busy machine
+        (in_a_row(*matmuls(10, 1)), {"cpus": 1.0}),
+        (in_a_row(*matmuls(10, 1)), {"cpu_s": 0.003, "busiest_thread_s": 0.003}),  # the step waits for something else
+        (in_a_row(*matmuls(100, 0.1)), {}),  # no op has work for several threads
+        (in_a_row(*matmuls(3, 1)), {}),  # TensorFlow collected the trace for most of the time
+        (in_a_row(("m", "MatMul", 10), device=GPU) + in_a_row(("m", "MatMul", 10), device=STREAM), {}),
+        ([N("in", "IteratorGetNext", 0, 6 * MS, kind=NodeKind.INPUT), N("m", "MatMul", 6 * MS, 10 * MS)], {}),
+    ],
+)
+def test_one_thread_is_enough_for_some_steps(nodes: list[N], changes: dict[str, float]) -> None:
+    assert "one_core" not in sentences(nodes, used(**{**ONE, **changes}))
+
+
+def test_nothing_is_said_of_cpus_that_were_not_recorded() -> None:
+    for context in (TraceContext(), TraceContext(cpu_use=CpuUse(wall_s=0.01, cpu_s=0.001, cpus=64.0))):
+        assert sentences(in_a_row(*matmuls(10, 1)), context).keys() == {"balanced"}
+
+
+def test_a_device_stays_idle_for_another_reason_than_what_its_ops_do() -> None:
+    nodes = [
+        *in_a_row(*matmuls(4, 0.1), ("t0", "Transpose", 0.2), ("t1", "Transpose", 0.2)),
+        N("end", "MatMul", 10 * MS, 11 * MS),
+    ]
+    nodes += [N(f"u{i}", "Transpose", (11 + i) * MS, (12 + i) * MS) for i in range(2)]
+    assert list(sentences(nodes)) == ["idle_device", "layout"]

@@ -1,0 +1,61 @@
+"""Real steps that compute nearly all the time (benchmarks/record_compute_steps.py): slow by one thing each, or balanced.
+
+Thresholds were chosen on the first set. This is the second: other sizes of the same models. Both were recorded while other work
+took more than half of the machine, so that the times of single ops are as uneven as they get.
+"""
+
+from __future__ import annotations
+
+import lzma
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+
+from tftracer.trace.answers import Answers
+from tftracer.trace.model import TraceContext
+from tftracer.trace.verdict.rules import OF_COMPUTING
+
+STEPS = Path(__file__).parents[2] / "data" / "compute_steps"
+SLOW = {
+    "float64": "float64",
+    "transposes": "layout",
+    "elementwise": "elementwise",
+    "dense_update": "dense_update",
+    "one_thread": "one_core",
+    "busy_machine": "busy_machine",
+}
+BALANCED = ("mlp", "convnet", "transformer", "lstm")
+OTHER_WORK_S = 0.5  # CPU seconds a second of other processes: so much keeps one of two CPUs busy half of the time
+
+
+def verdicts(kind: str, which: int = 2) -> list[tuple[list[str], float]]:
+    """Of each trace: the codes of its sentences, and what other processes used meanwhile."""
+    found = []
+    for path in sorted(STEPS.glob(f"{kind}_{which}_*.xz")):
+        recorded: dict[str, Any] = msgpack.unpackb(lzma.decompress(path.read_bytes()))
+        for trace in recorded["traces"]:
+            sentences = Answers(trace["raw"], TraceContext(**trace["context"])).verdict()["sentences"]
+            found.append(([sentence["code"] for sentence in sentences], recorded["others_s"]))
+    return found
+
+
+@pytest.mark.parametrize("kind", SLOW)
+def test_each_kind_of_slow_step_is_named_in_eleven_of_twelve(kind: str) -> None:
+    codes = [codes for codes, _ in verdicts(kind)]
+    assert len(codes) == 12
+    assert sum(SLOW[kind] in named for named in codes) >= 11, codes
+    others = Counter(code for named in codes for code in named if code in OF_COMPUTING - {SLOW[kind], "busy_machine"})
+    assert sum(others.values()) <= 1, others
+
+
+def test_at_most_one_of_36_balanced_steps_is_blamed() -> None:
+    blamed, traces = [], 0
+    for kind in BALANCED:
+        for codes, others_s in verdicts(kind):
+            allowed = {"busy_machine"} if others_s >= OTHER_WORK_S else set()
+            traces += 1
+            blamed += [(kind, code) for code in codes if code in OF_COMPUTING - allowed]
+    assert traces == 36 and len(blamed) <= 1, blamed

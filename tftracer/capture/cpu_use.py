@@ -1,0 +1,100 @@
+"""How a traced step used the CPUs: the process, its busiest thread, and how long threads were ready and had no CPU.
+
+Read on the training thread, just before a traced step and just after it; other steps pay nothing. What threads did comes from
+Linux (``/proc/self/task/ID/schedstat``, some 10 µs a thread). Where it cannot be read, or not soon, it is not known.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from tftracer.capture.host_signals import parse_schedstat
+from tftracer.trace.model import CpuUse
+
+#: No reading takes longer: a process may have thousands of threads, and another Python thread may take the GIL between two.
+MOST_NS = 50_000_000
+#: The tracer's own threads, which are no part of the step, have such names.
+OWN = "tftracer-"
+
+
+class CpuReading(NamedTuple):
+    """Counters since some start of their own."""
+
+    at_ns: int  # perf_counter
+    cpu_ns: int  # of all threads of the process
+    threads: dict[str, tuple[int, int]] | None  # thread -> (ns on a CPU, ns in the run queue); None: not known
+
+
+def read_before(proc: str = "/proc", most_ns: int = MOST_NS) -> CpuReading:
+    """The clocks come last, so that the reading itself is no part of what they measure."""
+    threads = _threads(proc, most_ns)
+    return CpuReading(time.perf_counter_ns(), time.process_time_ns(), threads)
+
+
+def read_after(proc: str = "/proc", most_ns: int = MOST_NS) -> CpuReading:
+    at_ns, cpu_ns = time.perf_counter_ns(), time.process_time_ns()
+    return CpuReading(at_ns, cpu_ns, _threads(proc, most_ns))
+
+
+def cpu_use(before: CpuReading, after: CpuReading) -> CpuUse:
+    use = CpuUse(wall_s=(after.at_ns - before.at_ns) * 1e-9, cpu_s=(after.cpu_ns - before.cpu_ns) * 1e-9)
+    cpus = usable_cpus()
+    if cpus is not None:
+        use["cpus"] = cpus
+    if before.threads is not None and after.threads is not None:
+        own = {str(thread.native_id) for thread in threading.enumerate() if thread.name.startswith(OWN)}
+        passed = {name: (now, before.threads.get(name, (0, 0))) for name, now in after.threads.items()}
+        use["cpu_s"] -= sum(now[0] - then[0] for name, (now, then) in passed.items() if name in own) * 1e-9
+        known = [both for name, both in passed.items() if name not in own]
+        use["busiest_thread_s"] = max((now[0] - then[0] for now, then in known), default=0) * 1e-9
+        use["run_queue_s"] = sum(max(0, now[1] - then[1]) for now, then in known) * 1e-9
+    return use
+
+
+def _threads(proc: str, most_ns: int) -> dict[str, tuple[int, int]] | None:
+    """Threads that end meanwhile are left out."""
+    until, threads = time.perf_counter_ns() + most_ns, dict[str, tuple[int, int]]()
+    try:
+        for folder in Path(f"{proc}/self/task").iterdir():
+            if time.perf_counter_ns() > until:
+                return None
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                threads[folder.name] = parse_schedstat(_read(f"{folder}/schedstat"))
+    except OSError:
+        return None
+    return threads or None
+
+
+def _read(path: str) -> bytes:
+    """Three calls of the system; ``Path.read_bytes`` makes seven."""
+    opened = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    try:
+        return os.read(opened, 256)
+    finally:
+        os.close(opened)
+
+
+def usable_cpus(cgroup: str = "/sys/fs/cgroup") -> float | None:
+    """The CPUs that this process may use: those it is allowed to run on, and a container's limit of CPU time."""
+    try:
+        allowed: float | None = len(os.sched_getaffinity(0))
+    except (AttributeError, OSError):
+        allowed = os.cpu_count()
+    limit = _cgroup_cpus(cgroup)
+    return limit if allowed is None or (limit is not None and limit < allowed) else allowed
+
+
+def _cgroup_cpus(cgroup: str) -> float | None:
+    """Of a container: its quota of CPU time (cgroup v2, then v1); None for no limit."""
+    with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
+        quota, period = Path(f"{cgroup}/cpu.max").read_text().split()
+        return None if quota == "max" else int(quota) / int(period)
+    with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
+        quota_us = int(Path(f"{cgroup}/cpu/cpu.cfs_quota_us").read_text())
+        return quota_us / int(Path(f"{cgroup}/cpu/cpu.cfs_period_us").read_text()) if quota_us > 0 else None
+    return None

@@ -1,0 +1,84 @@
+"""Where the op time of a process goes. Op time: the self times of all that computes in it, as in the table of ops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tftracer.trace.analyses.op_kinds import canonical
+from tftracer.trace.analyses.ops import Work
+from tftracer.trace.arrays.types import Bool, Int64
+from tftracer.trace.model import NodeKind, Trace
+from tftracer.trace.units import percent
+from tftracer.trace.verdict.step import MAX_EVIDENCE, Step
+
+MAX_TYPES = 3  # that a sentence lists
+LISTED = 0.01  # of the op time, for a type to be listed
+
+
+@dataclass(frozen=True)
+class OpTime:
+    """``work``: an entry for each execution that computes. Arrays called ``chosen`` have as many."""
+
+    trace: Trace
+    work: Work
+    step: Step
+
+    @classmethod
+    def of(cls, step: Step) -> OpTime:
+        computes: Bool = step.of_process & (step.trace.kind == NodeKind.COMPUTE)
+        if step.shows_xla:
+            computes &= ~step.whole_functions
+        return cls(step.trace, step.work.only(computes[step.work.node]), step)
+
+    @cached_property
+    def total_ns(self) -> float:
+        return float(self.work.self_ns.sum())
+
+    @cached_property
+    def kinds(self) -> list[str]:
+        """[op types] what each does, whoever wrote it: `Transpose` of `_MklTranspose`."""
+        return [canonical(op) for op in self.trace.ops]
+
+    def of_kinds(self, is_meant: Callable[[str], object]) -> Bool:
+        """Those whose kind is one of these."""
+        meant = np.array([bool(is_meant(kind)) for kind in self.kinds] or [False])
+        chosen: Bool = meant[self.work.op]
+        return chosen
+
+    def share(self, chosen: Bool) -> float:
+        """Of the op time."""
+        return float(self.work.self_ns[chosen].sum()) / self.total_ns if self.total_ns else 0.0
+
+    def lasting_share(self, chosen: Bool) -> float:
+        """Of the op time, without the longest of them: on a busy machine a single execution may have been interrupted."""
+        times = self.work.self_ns[chosen]
+        longest = float(times.max(initial=0.0))
+        return (float(times.sum()) - longest) / max(self.total_ns - longest, 1.0)
+
+    def share_of_step(self, chosen: Bool) -> float:
+        """What the step would lose without them: the same share of the time in which ops run."""
+        return self.share(chosen) * self.step.activity.compute.length / self.step.ns
+
+    def types(self, chosen: Bool) -> str:
+        """ "Transpose 43%, Cast 3%": the kinds that take most, with their shares of the op time."""
+        total: dict[str, float] = {}
+        by_type = np.bincount(self.work.op[chosen], self.work.self_ns[chosen])
+        for code in np.flatnonzero(by_type).tolist():
+            total[self.kinds[code]] = total.get(self.kinds[code], 0.0) + float(by_type[code])
+        ranked = sorted(total.items(), key=lambda item: -item[1])[:MAX_TYPES]
+        listed = [item for item in ranked if item[1] >= LISTED * self.total_ns] or ranked[:1]
+        return ", ".join(f"{kind} {percent(ns / self.total_ns)}" for kind, ns in listed)
+
+    def longest(self, chosen: Bool) -> list[int]:
+        """The nodes that took longest, for evidence."""
+        rows = np.flatnonzero(chosen)
+        order: Int64 = np.argsort(-self.work.duration[rows], kind="stable")[:MAX_EVIDENCE]
+        return [int(node) for node in self.work.node[rows[order]]]
+
+    def op(self, row: Bool) -> str:
+        """The op type that takes most of them, as the trace names it."""
+        return str(self.trace.ops[int(np.argmax(np.bincount(self.work.op[row], self.work.self_ns[row])))])

@@ -1,0 +1,82 @@
+"""How the step used the machine's CPUs, as it was recorded around the step (``TraceContext.cpu_use``)."""
+
+from __future__ import annotations
+
+from tftracer.contract.trace import Sentence
+from tftracer.trace.model import DeviceKind
+from tftracer.trace.units import duration, percent
+from tftracer.trace.verdict.op_time import OpTime
+from tftracer.trace.verdict.step import Step, evidence_of, sentence
+
+WAITING_SHARE = 1 / 3  # of the CPU time that the step needed, which it had to wait for
+LEAST_CPUS = 0.25  # that it lacked on average
+COMPUTING_SHARE = 0.50  # of the step in which ops run
+RECORDED_SHARE = 0.40  # of the measured time that the step takes: the rest is TensorFlow's, which collects the trace
+BUSIEST_SHARE = 0.75  # of the process's CPU time that one thread used
+RUNNABLE = 0.6, 2.2  # threads, on average, that ran or were ready to: between these
+LARGE_NS = 200_000  # an op this long has work for several threads
+LARGE_SHARE = 0.50  # of the op time that goes into such ops
+
+
+def busy_machine(step: Step) -> Sentence | None:
+    """Threads were ready to run, CPUs of the machine did not run them, and the process itself did not use these CPUs."""
+    use = step.context.cpu_use
+    wall, cpu, queued, cpus = use.get("wall_s", 0.0), use.get("cpu_s"), use.get("run_queue_s"), use.get("cpus")
+    if not wall or cpu is None or queued is None or cpus is None:
+        return None
+    lacked = min(queued, cpus * wall - cpu)  # its own threads wait for each other where they are more than CPUs
+    if lacked < LEAST_CPUS * wall or lacked < WAITING_SHARE * (lacked + cpu):
+        return None
+    share = lacked / (lacked + cpu)
+    return sentence(
+        "busy_machine",
+        f"Threads of this process were ready to run and had no CPU for {duration(queued * 1e9)}, added up, in a step of "
+        f"{duration(wall * 1e9)}. The process used {cpu / wall:.2g} of the {_count(cpus)} that it may use: something else "
+        "kept them busy.",
+        "See what else runs on the machine (top), and which limits of CPU time the container or the job has. The times of single "
+        "ops in this trace are longer than they would be; trace the step again on a quiet machine before you compare them.",
+        share,
+        {"run_queue_ns": queued * 1e9, "cpu_ns": cpu * 1e9, "wall_ns": wall * 1e9, "cpus": cpus},
+        {"nodes": []},
+    )
+
+
+def one_core(step: Step) -> Sentence | None:
+    """One thread did nearly all of the work, though the ops are large enough for several."""
+    use = step.context.cpu_use
+    wall, cpu, cpus = use.get("wall_s", 0.0), use.get("cpu_s", 0.0), use.get("cpus", 0.0)
+    busiest, queued = use.get("busiest_thread_s"), use.get("run_queue_s")
+    if not wall or not cpu or cpus < 2 or busiest is None or queued is None:
+        return None
+    if busiest < BUSIEST_SHARE * cpu or not RUNNABLE[0] <= (cpu + queued) / wall <= RUNNABLE[1]:
+        return None
+    if not _has_work_for_several(step, wall):
+        return None
+    time = OpTime.of(step)
+    large = time.work.duration >= LARGE_NS
+    nodes = time.longest(large)
+    return sentence(
+        "one_core",
+        f"One thread used {percent(min(busiest / cpu, 1.0))} of the CPU time of this step: the process may use {_count(cpus)}. "
+        f"Ops of {duration(LARGE_NS)} or longer take {percent(time.share(large))} of the op time; the longest is "
+        f"{step.describe(nodes[0])}.",
+        "See whether threads are limited to one: intra_op_parallelism_threads, TF_NUM_INTRAOP_THREADS, OMP_NUM_THREADS. If they "
+        "are not, these ops may be such as TensorFlow does not split.",
+        (1 - 1 / cpus) * step.activity.compute.length / step.ns,
+        {"busiest_thread_ns": busiest * 1e9, "cpu_ns": cpu * 1e9, "wall_ns": wall * 1e9, "cpus": cpus},
+        evidence_of(step, nodes, "ops"),
+    )
+
+
+def _has_work_for_several(step: Step, wall: float) -> bool:
+    """A step that computes on CPUs for most of the measured time, most of it in large ops."""
+    if any(group.kind is not DeviceKind.CPU for group in step.activities.groups):
+        return False
+    if step.ns < RECORDED_SHARE * wall * 1e9 or step.activity.compute.length < COMPUTING_SHARE * step.ns:
+        return False
+    time = OpTime.of(step)
+    return time.share(time.work.duration >= LARGE_NS) >= LARGE_SHARE
+
+
+def _count(cpus: float) -> str:
+    return f"{cpus:.2g} CPUs" if cpus != 1 else "one CPU"

@@ -1,0 +1,47 @@
+"""Ops that compute little for each element that they read and write."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from tftracer.contract.trace import Sentence
+from tftracer.trace.units import byte_size, duration, percent
+from tftracer.trace.verdict.op_time import OpTime
+from tftracer.trace.verdict.rules.layout import LAYOUT_OPS
+from tftracer.trace.verdict.rules.sparse_tables import dense_ops
+from tftracer.trace.verdict.rules.tiny_ops import ELEMENTWISE, TINY_NS
+from tftracer.trace.verdict.step import Step, evidence_of, sentence
+
+ELEMENTWISE_SHARE = 0.40  # of the op time, without the longest execution
+#: Those that XLA fuses with them.
+_BESIDE = re.compile(
+    r"BiasAdd(Grad)?|Sum|Mean|LeakyRelu(Grad)?|Softplus|Softsign(Grad)?|UnaryOpsComposition|Xdivy|Xlogy|Erfc|Inv"
+)
+
+
+def elementwise(step: Step) -> Sentence | None:
+    """Long elementwise ops: each reads its whole inputs from memory and writes a whole output."""
+    time = OpTime.of(step)
+    chosen = time.of_kinds(lambda kind: ELEMENTWISE.fullmatch(kind) or _BESIDE.fullmatch(kind))
+    chosen &= time.work.duration >= TINY_NS  # the cost of shorter ones is that of running an op
+    if time.lasting_share(chosen) < ELEMENTWISE_SHARE:
+        return None
+    chosen &= ~(dense_ops(step, time)[0] | time.of_kinds(LAYOUT_OPS.__contains__))  # which have another remedy
+    if time.lasting_share(chosen) < ELEMENTWISE_SHARE:
+        return None
+    nodes, spent, share = time.longest(chosen), float(time.work.self_ns[chosen].sum()), time.share(chosen)
+    numbers = {"elementwise_ns": spent, "executions": float(chosen.sum())}
+    moved = float(np.nansum(step.arithmetic.bytes[time.work.node[chosen]])) if step.arithmetic else 0.0
+    size = f" {byte_size(moved)} pass through memory for them, {byte_size(moved / spent * 1e9)}/s." if moved else ""
+    return sentence(
+        "elementwise",
+        f"Elementwise ops take {percent(share)} of the op time ({time.types(chosen)}; {duration(spent)}): each reads and writes "
+        f"whole tensors and computes little.{size} The longest is {step.describe(nodes[0])}.",
+        "Let XLA fuse them, so that memory is read and written once for several: "
+        + ("jit_compile=True." if step.calls else "tf.config.optimizer.set_jit, or jit_compile=True of a tf.function."),
+        time.share_of_step(chosen),
+        {**numbers, "bytes": moved} if moved else numbers,
+        {**evidence_of(step, nodes, "ops"), "op": time.op(chosen)},
+    )

@@ -1,0 +1,46 @@
+"""Numbers that are larger than training needs."""
+
+from __future__ import annotations
+
+from tftracer.contract.trace import Sentence
+from tftracer.trace.analyses.op_kinds import is_matrix_op
+from tftracer.trace.units import duration, percent
+from tftracer.trace.verdict.op_time import OpTime
+from tftracer.trace.verdict.step import Step, evidence_of, sentence
+
+FLOAT64_SHARE = 0.10  # of the op time
+GAIN = 0.5  # of their time, that float32 saves: half of the bytes, twice as many numbers in a register
+
+_DOUBLE = 2  # tensorflow.DT_DOUBLE
+_TYPE_OF_DOUBLE = b"\n\x01T\x12\x020\x02"  # the attribute T of a NodeDef
+
+
+def float64(step: Step) -> Sentence | None:
+    """Matrix ops that compute in float64."""
+    time = OpTime.of(step)
+    chosen = time.of_kinds(is_matrix_op)
+    if time.share(chosen) < FLOAT64_SHARE or not _may_be_double(step) or step.arithmetic is None:
+        return None
+    chosen &= step.arithmetic.dtype[time.work.node] == _DOUBLE
+    share = time.share(chosen)
+    if share < FLOAT64_SHARE:
+        return None
+    nodes, spent = time.longest(chosen), float(time.work.self_ns[chosen].sum())
+    return sentence(
+        "float64",
+        f"Matrix ops in float64 take {percent(share)} of the op time ({time.types(chosen)}; {duration(spent)}); the longest is "
+        f"{step.describe(nodes[0])}. float32 takes half of the time or less.",
+        "See whether float32 will do, as it does for most training: NumPy makes float64 by itself, so cast what is fed "
+        "(x.astype(numpy.float32)), and look for tf.float64 and keras.backend.set_floatx.",
+        GAIN * time.share_of_step(chosen),
+        {"float64_ns": spent, "executions": float(chosen.sum())},
+        {**evidence_of(step, nodes, "ops"), "op": time.op(chosen)},
+    )
+
+
+def _may_be_double(step: Step) -> bool:
+    """Whether it is worth reading the graph and the outputs: in most steps no op has that type."""
+    trace = step.trace
+    return not trace.partition_graphs or any(
+        _TYPE_OF_DOUBLE in trace.raw[g.offset : g.offset + g.size] for g in trace.partition_graphs
+    )

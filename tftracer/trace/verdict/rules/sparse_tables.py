@@ -1,0 +1,74 @@
+"""Tables of which a step looks up some rows, and whose update works on all of them."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from tftracer.contract.trace import Sentence
+from tftracer.trace.arrays.types import Bool
+from tftracer.trace.decode.labels import parse_label
+from tftracer.trace.units import duration, percent
+from tftracer.trace.verdict.op_time import OpTime
+from tftracer.trace.verdict.rules.tiny_ops import TINY_NS
+from tftracer.trace.verdict.step import Step, evidence_of, sentence
+
+DENSE_SHARE = 0.20  # of the op time
+MOST_NODES = 10_000  # that are looked at, the longest ones
+
+_SCATTER = re.compile(r"(Resource)?Scatter(Nd)?(Add|Sub|Update)")
+_GATHER = re.compile(r"ResourceGather(Nd)?")
+_APPLY = re.compile(r"ResourceApply\w+")
+#: The part of an update that touches only the rows that were looked up.
+_SPARSE = re.compile(rf"{_SCATTER.pattern}|{_GATHER.pattern}|GatherV2|Unique\w*|UnsortedSegment\w+|StridedSlice|Shape")
+
+
+def dense_update(step: Step) -> Sentence | None:
+    """Ops of an optimizer that scatters some rows into a table and computes with all; or applies a dense gradient to it."""
+    time = OpTime.of(step)
+    chosen, where = dense_ops(step, time)
+    share = time.share(chosen)
+    if share < DENSE_SHARE:
+        return None
+    nodes, spent = time.longest(chosen), float(time.work.self_ns[chosen].sum())
+    return sentence(
+        "dense_update",
+        f"The update of {where} works on all rows of a table of which the step looks up some. That takes {percent(share)} of the "
+        f"op time ({time.types(chosen)}; {duration(spent)}); the longest is {step.describe(nodes[0])}.",
+        "Use an optimizer that leaves the other rows alone: SGD, Adagrad, or a lazy Adam (Adam decays the moments of all rows in "
+        "each step). See that the table's gradient stays sparse: a regularizer of the whole table makes it dense.",
+        time.share_of_step(chosen),
+        {"dense_ns": spent, "executions": float(chosen.sum())},
+        {**evidence_of(step, nodes, "ops"), "op": time.op(chosen)},
+    )
+
+
+def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
+    """The ops that work on whole tables, and the scope or table that most of their time belongs to."""
+    if not time.of_kinds(lambda kind: _SCATTER.fullmatch(kind) or _GATHER.fullmatch(kind)).any():
+        return np.zeros(len(time.work.node), bool), ""
+    tells = time.of_kinds(lambda kind: kind == "ReadVariableOp" or _SCATTER.fullmatch(kind) or _GATHER.fullmatch(kind))
+    rows = np.flatnonzero((time.work.duration >= TINY_NS) | tells)
+    rows = rows[np.argsort(-time.work.duration[rows], kind="stable")[:MOST_NODES]]
+    labels = [parse_label(step.trace.labels[code]) for code in step.trace.label[time.work.node[rows]].tolist()]
+    kinds = [time.kinds[code] for code in time.work.op[rows].tolist()]
+    scopes = [name.rpartition("/")[0] for name in step.trace.names.texts(time.work.name[rows])]
+    first = [label.inputs[0] if label.inputs else "" for label in labels]
+    updates = {scope for scope, kind in zip(scopes, kinds) if scope and _SCATTER.fullmatch(kind)}
+    tables = {table for table, kind in zip(first, kinds) if table and _GATHER.fullmatch(kind)}
+    tables -= {table for table, kind, scope in zip(first, kinds, scopes) if kind == "ReadVariableOp" and scope not in updates}
+    spent: dict[str, float] = {}
+    chosen = np.zeros(len(time.work.node), bool)
+    for row, scope, kind, table in zip(rows.tolist(), scopes, kinds, first):
+        if time.work.duration[row] < TINY_NS:
+            continue
+        if scope in updates and not _SPARSE.fullmatch(kind):
+            where = scope
+        elif _APPLY.fullmatch(kind) and table in tables:
+            where = table
+        else:
+            continue
+        chosen[row] = True
+        spent[where] = spent.get(where, 0.0) + float(time.work.self_ns[row])
+    return chosen, max(spent, key=spent.__getitem__, default="")
