@@ -17,10 +17,12 @@ class Analysis(NamedTuple):
     path: str  # under /api/traces/ID/; {index} stands for a node's number
     message: type  # of the answer
     parameters: tuple[Parameter, ...] = ()
+    packed: bool = False  # columns within: msgpack whatever the client accepts
 
 
 ANALYSES = (
-    Analysis("timeline", "timeline", trace.Timeline),
+    Analysis("timeline", "timeline", trace.Timeline, packed=True),
+    Analysis("counters", "counters", trace.Counters, packed=True),
     Analysis("verdict", "verdict", trace.Verdict),
     Analysis("budget", "breakdown", trace.Budget),
     Analysis("critical_path", "critical-path", trace.CriticalPath),

@@ -192,6 +192,32 @@ class Memory(TypedDict):
     findings: list[Finding]
 
 
+CounterUnit = Literal["ops", "bytes", "share"]
+
+
+class Counter(TypedDict):
+    """A step function on the timeline's axis: value[i] holds from point i to the next, the last one to the end of the step."""
+
+    key: str  # "running", "ready", "in-flight", "gpu-0", "memory-0": the same whenever it is asked for
+    title: str
+    unit: CounterUnit
+    note: str  # what is not in it, "" for nothing
+    gap_ns: Column  # u4 or f8 [points], from the point before, of the first one from 0
+    value: Column  # u1, u2, u4 or f8 [points]
+
+
+class MissingCounter(TypedDict):
+    title: str
+    reason: str
+
+
+class Counters(TypedDict):
+    """What runs, waits, is being sent and is held at each moment (msgpack)."""
+
+    counters: list[Counter]
+    missing: list[MissingCounter]  # those that the trace cannot have
+
+
 class Link(TypedDict):
     source: str
     destination: str

@@ -13,7 +13,7 @@ from tftracer.errors import StorageError
 from tftracer.export import parquet
 from tftracer.export.tables.table import Array
 from tftracer.fleet.partitions import Partition
-from tftracer.job.collectives import NO_COLLECTIVE
+from tftracer.trace.decode.node_kinds import NO_COLLECTIVE
 
 #: Of one bucket's lower bound to the next one's.
 GROWTH = 1.02

@@ -6,7 +6,6 @@ the result is there: their start is when the rank arrived, and they end at nearl
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,13 +17,9 @@ from tftracer.job.process_traces import Owners, ProcessTrace, owners_of_nodes
 from tftracer.trace.analyses.node_details import exec_stats
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.labels import parse_received
+from tftracer.trace.decode.node_kinds import NO_COLLECTIVE
 from tftracer.trace.model import NodeKind, Trace
 
-#: Communication ops that are no collectives: point to point, or answered locally.
-NO_COLLECTIVE = re.compile(
-    r"RecvTensor|_?(Host)?(Send|Recv)(V2)?|_?Xla\w*|\w*TPUEmbedding\w*|_?Nccl(Manager\w*|\w*(Send|Recv))"
-    r"|Horovod(Local|Cross)?(Rank|Size)\w*|HorovodProcessSet\w*|HorovodJoin|\w*(Initialize|Resource)\w*|"
-)
 MISSING = -1
 
 

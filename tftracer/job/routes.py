@@ -91,6 +91,7 @@ class JobAnswerHandler(JobAnswerBase):
     ANALYSES: dict[str, Callable[[JobAnswers], object]] = {
         "timeline": lambda a: a.timeline(),
         "verdict": lambda a: a.verdict(),
+        "counters": lambda a: a.answers.counters(),
         "breakdown": lambda a: a.answers.budget(),
         "critical-path": lambda a: a.answers.critical_path(),
         "scheduling": lambda a: a.answers.scheduling(),
@@ -103,7 +104,7 @@ class JobAnswerHandler(JobAnswerBase):
         if analysis == "ops":
             by = self.get_query_argument("by", "type")
             question = lambda a: a.answers.ops(cast("Any", by))  # noqa: E731
-        packed = analysis == "timeline" or self.wants_msgpack()
+        packed = analysis in {"timeline", "counters"} or self.wants_msgpack()
         await self.answer(trace, question, packed)
 
 

@@ -24,6 +24,7 @@ from tftracer.trace.analyses import (
     budget,
     communication,
     cost_graph,
+    counters,
     critical_path,
     dependencies,
     memory,
@@ -243,6 +244,13 @@ class Answers:
             "communication",
             lambda: communication.communication(self.trace, self.findings(), self.activities, self.work),
         )
+
+    def counters(self) -> messages.Counters:
+        """Not kept: that of 2^20 nodes has 20 MB, and what it is made of is kept."""
+        with self._lock:
+            recorded = self.recorded
+            held = allocations.held_bytes(recorded) if recorded is not None else memory.held_bytes(self.trace, self.used)
+            return counters.counters(self.trace, self.outputs, held)
 
     def scheduling(self) -> messages.Scheduling:
         return self._once("scheduling", lambda: scheduling.scheduling(self.trace, self.findings()))

@@ -92,7 +92,7 @@ class AnalysisHandler(AnswerHandler):
     def initialize(self, services: Services, analysis: Analysis) -> None:  # type: ignore[override]
         super().initialize(services)
         self.analysis = analysis
-        self.always_msgpack = analysis.name == "timeline"
+        self.always_msgpack = analysis.packed
 
     async def get(self, trace: str, index: str = "") -> None:
         question = self.question(index)

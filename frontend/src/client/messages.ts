@@ -555,6 +555,29 @@ export interface Memory {
   findings: Finding[];
 }
 
+export type CounterUnit = "ops" | "bytes" | "share";
+
+/** A step function on the timeline's axis: value[i] holds from point i to the next, the last one to the end of the step. */
+export interface Counter {
+  key: string;
+  title: string;
+  unit: "ops" | "bytes" | "share";
+  note: string;
+  gap_ns: Column;
+  value: Column;
+}
+
+export interface MissingCounter {
+  title: string;
+  reason: string;
+}
+
+/** What runs, waits, is being sent and is held at each moment (msgpack). */
+export interface Counters {
+  counters: Counter[];
+  missing: MissingCounter[];
+}
+
 export interface Link {
   source: string;
   destination: string;
@@ -966,6 +989,7 @@ export interface Embedded {
 /** The analyses of a trace, by their paths under /api/traces/ID/. */
 export interface Analyses {
   "timeline": Timeline;
+  "counters": Counters;
   "verdict": Verdict;
   "breakdown": Budget;
   "critical-path": CriticalPath;

@@ -14,7 +14,7 @@ import numpy as np
 
 from tftracer.contract.basics import Finding
 from tftracer.contract.trace import Memory, MemoryCurve, Tensor
-from tftracer.trace.analyses.memory import MAX_AT_PEAK, MAX_TENSORS, thinned
+from tftracer.trace.analyses.memory import MAX_AT_PEAK, MAX_TENSORS, HeldBytes, thinned
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.resources import dtype_name
 from tftracer.trace.model import Allocations, Trace
@@ -85,13 +85,25 @@ def _freed(allocations: Allocations, time: Int64, alloc: Int64, end: int) -> Int
     return np.where(freed >= 0, time[freed], end)
 
 
-def _curve(allocations: Allocations, time: Int64, code: int) -> MemoryCurve:
+def held_bytes(lived: Lives) -> list[HeldBytes]:
+    """Of each allocator, the highest peak first."""
+    names = lived.recorded.allocators
+    each = [HeldBytes(name, device_of(name), *_in_use(lived.recorded, lived.time, code)) for code, name in enumerate(names)]
+    return sorted(each, key=lambda held: -int(held.bytes.max()))
+
+
+def _in_use(allocations: Allocations, time: Int64, code: int) -> tuple[Int64, Int64]:
+    """(times, bytes) of one allocator, from the step's beginning on."""
     mine = np.flatnonzero(allocations.allocator == code)
     in_use, times = allocations.in_use[mine], time[mine]
     held = in_use[0] + allocations.bytes[mine[0]] * (1 if allocations.is_freed[mine[0]] else -1)  # before its first event
     in_use, times = np.append(held, in_use), np.append(0, times)
     last = np.append(np.diff(times) > 0, True)  # of several events at a time the last says what is held then
-    in_use, times = in_use[last], times[last]
+    return times[last], in_use[last]
+
+
+def _curve(allocations: Allocations, time: Int64, code: int) -> MemoryCurve:
+    times, in_use = _in_use(allocations, time, code)
     peak = int(np.argmax(in_use))
     shown = thinned(in_use, peak)
     return {

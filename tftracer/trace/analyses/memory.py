@@ -14,7 +14,7 @@ Lifetimes, curves and peaks are NumPy; one Python turn for each of the listed te
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -196,11 +196,29 @@ def use(trace: Trace, outputs: Outputs, graph: Graph) -> Use:
     """Every buffer of the step, and the curves of its allocators."""
     lives = lifetimes(trace, outputs, graph)
     allocated = buffers(lives, outputs.ptr[lives.output])
-    curves = [_curve(lives, allocated, place) for place in range(len(lives.places))]
+    curves = [_curve(allocated, place) for place in range(len(lives.places))]
     names = [device.name for device in trace.devices]
     curves.sort(key=lambda curve: (-curve.peak_bytes, names[lives.places[curve.place][0]]))
     largest = np.lexsort((allocated.first, -allocated.bytes))
     return Use(lives, allocated, curves, largest, _last_of_buffers(trace, lives, allocated))
+
+
+class HeldBytes(NamedTuple):
+    """All that an allocator held over a step: ``bytes[i]`` from ``time[i]`` on."""
+
+    allocator: str
+    device: str  # its name
+    time: Int64  # ns
+    bytes: Int64
+
+
+def held_bytes(trace: Trace, used: Use) -> list[HeldBytes]:
+    """Of each allocator, the highest peak first."""
+    held = []
+    for each in used.curves:
+        device, allocator = used.lives.places[each.place]
+        held.append(HeldBytes(allocator, trace.devices[device].name, *_live_bytes(used.buffers, each.place)))
+    return held
 
 
 def curves(trace: Trace, used: Use) -> list[MemoryCurve]:
@@ -233,9 +251,14 @@ def memory(
     }
 
 
-def _curve(lives: Lives, allocated: Buffers, place: int) -> Curve:
+def _live_bytes(allocated: Buffers, place: int) -> tuple[Int64, Int64]:
+    """(times, bytes) of one allocator."""
     mine = allocated.place == place
-    times, live = curve(allocated.alloc[mine], allocated.free[mine], allocated.bytes[mine])
+    return curve(allocated.alloc[mine], allocated.free[mine], allocated.bytes[mine])
+
+
+def _curve(allocated: Buffers, place: int) -> Curve:
+    times, live = _live_bytes(allocated, place)
     peak = int(np.argmax(live))
     shown = thinned(live, peak)
     return Curve(place, times[shown], live[shown], int(live[peak]), int(times[peak]))

@@ -1,0 +1,173 @@
+"""What runs, waits, is being sent and is held at each moment of a step: step functions on the timeline's axis.
+
+- *Ops running*: ops of the host that have started and not ended. Communication ops are left out: they wait without a thread.
+- *Ops ready*: the same ops from ``scheduled`` to their start: they wait for a thread.
+- *Bytes in flight*: transfers between processes, from the moment at which the sender began to send (communication.py), and
+  collectives from start to end, each with the bytes of its result.
+- *GPU busy*: 1 while a kernel or a copy runs on one of the GPU's streams, else 0.
+- *Memory*: what an allocator holds (memory.py, allocations.py).
+
+A counter has every change, so that values and extremes are exact at each zoom. What a trace cannot tell is in ``missing``
+with the reason. NumPy; a Python turn for each GPU and each allocator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from tftracer.contract.trace import Counter, Counters, CounterUnit, MissingCounter
+from tftracer.trace.analyses import physical_devices, scheduling
+from tftracer.trace.analyses.communication import transfers
+from tftracer.trace.analyses.memory import HeldBytes, curve
+from tftracer.trace.arrays.columns import column
+from tftracer.trace.arrays.intervals import Cover
+from tftracer.trace.arrays.types import Bool, Int64
+from tftracer.trace.decode.node_kinds import NO_COLLECTIVE
+from tftracer.trace.decode.resources import Outputs
+from tftracer.trace.model import DeviceKind, NodeKind, Trace
+
+RUNNING, READY, IN_FLIGHT, MEMORY = "Ops running", "Ops ready", "Bytes in flight", "Memory"
+
+
+class Steps(NamedTuple):
+    """``value[i]`` holds from ``time[i]`` to ``time[i + 1]``, the last one to the end of the step."""
+
+    time: Int64  # [points] ns, ascending
+    value: Int64
+
+
+class Missing(NamedTuple):
+    title: str
+    reason: str
+
+
+Part = Union[Counter, Missing]
+
+
+def counters(trace: Trace, outputs: Outputs, held: Sequence[HeldBytes]) -> Counters:
+    """``outputs``: for the sizes of collectives. ``held``: what each allocator held."""
+    drawn: list[Counter] = []
+    missing: list[MissingCounter] = []
+    for part in (_running(trace), _ready(trace), _in_flight(trace, outputs), *_gpus(trace), *_memory(trace, held)):
+        if isinstance(part, Missing):
+            missing.append({"title": part.title, "reason": part.reason})
+        else:
+            drawn.append(part)
+    return {"counters": drawn, "missing": missing}
+
+
+def _running(trace: Trace) -> Part:
+    chosen = _on_threads(trace)
+    if not chosen.any():
+        return Missing(RUNNING, "The trace has no ops of the host.")
+    return _counter(
+        "running", RUNNING, "ops", curve(trace.start[chosen], trace.end[chosen], np.ones(int(chosen.sum()), np.int64))
+    )
+
+
+def _ready(trace: Trace) -> Part:
+    on_threads = _on_threads(trace)
+    node, _ = scheduling.delays(trace)
+    node = node[on_threads[node]]
+    known, ops = len(node), int(on_threads.sum())
+    if not known:
+        return Missing(READY, "The trace has no scheduling times.")
+    note = "" if known == ops else f"Of {known:,} of {ops:,} ops: the others have no scheduling time."
+    return _counter("ready", READY, "ops", curve(trace.scheduled[node], trace.start[node], np.ones(known, np.int64)), note)
+
+
+def _on_threads(trace: Trace) -> Bool:
+    """[n] the ops that take a thread of the host while they run."""
+    elsewhere = physical_devices.runs_on(trace, *physical_devices.ON_DEVICE, DeviceKind.SYNC)
+    result: Bool = trace.counted & ~elsewhere & (trace.kind != NodeKind.COMMUNICATION)
+    return result
+
+
+def _in_flight(trace: Trace, outputs: Outputs) -> Part:
+    moved = transfers(trace)
+    collective = moved.others[_collective(trace, moved.others)]
+    node = np.concatenate([moved.node, collective])
+    size = np.concatenate([trace.bytes_moved[moved.node], _result_bytes(outputs, collective)])
+    counted = trace.counted[node]
+    node, size = node[counted], size[counted]
+    unknown = int((size <= 0).sum())
+    if not len(node):
+        return Missing(IN_FLIGHT, "The step has neither transfers between processes nor collectives.")
+    if unknown == len(node):
+        return Missing(IN_FLIGHT, f"The trace does not tell the size of any of its {unknown:,} transfers and collectives.")
+    note = (
+        f"Without {unknown:,} of {len(node):,} transfers and collectives: the trace does not tell their sizes." if unknown else ""
+    )
+    return _counter("in-flight", IN_FLIGHT, "bytes", curve(trace.start[node], trace.end[node], np.maximum(size, 0)), note)
+
+
+def _collective(trace: Trace, node: Int64) -> Bool:
+    """For each communicating node, whether it is a collective. The others, sends and receives, wait before anything is sent."""
+    collective = np.array([NO_COLLECTIVE.fullmatch(op) is None for op in trace.ops] or [False])
+    result: Bool = collective[trace.op[node]]
+    return result
+
+
+def _result_bytes(outputs: Outputs, node: Int64) -> Int64:
+    """For each node, the bytes of its outputs; 0 where they are not known."""
+    size = np.where(outputs.requested_bytes > 0, outputs.requested_bytes, outputs.allocated_bytes)
+    reach = int(max(outputs.node.max(initial=-1), node.max(initial=-1))) + 1
+    return np.bincount(outputs.node, size, reach).astype(np.int64)[node]
+
+
+def _gpus(trace: Trace) -> Iterator[Part]:
+    on_stream = physical_devices.on_stream(trace)
+    gpus = [group for group in physical_devices.physical_devices(trace) if group.kind is DeviceKind.GPU]
+    for number, group in enumerate(gpus):
+        title = f"{group.title} busy"
+        mine = on_stream & physical_devices.members(trace, group)
+        if mine.any():
+            busy = Cover.of(trace.start[mine], trace.end[mine])
+            yield _counter(f"gpu-{number}", title, "share", curve(busy.start, busy.end, np.ones(len(busy), np.int64)))
+        else:
+            yield Missing(title, "The trace has no kernels of this GPU.")
+
+
+def _memory(trace: Trace, held: Sequence[HeldBytes]) -> Iterator[Part]:
+    if not held:
+        yield Missing(MEMORY, "The trace has no records of allocators.")
+    titles = {device.name: device.title for device in trace.devices}
+    for number, each in enumerate(held):
+        title = f"{MEMORY}, {each.allocator} of {titles.get(each.device, each.device)}"
+        yield _counter(f"memory-{number}", title, "bytes", (each.time, each.bytes))
+
+
+def _counter(key: str, title: str, unit: CounterUnit, points: tuple[Int64, Int64], note: str = "") -> Counter:
+    time, value = _from_zero(Steps(*points))
+    gap = np.diff(time, prepend=0)
+    wide = len(gap) > 0 and int(gap.max()) >= 1 << 32
+    return {
+        "key": key,
+        "title": title,
+        "unit": unit,
+        "note": note,
+        "gap_ns": column(gap if wide else gap.astype(np.uint32)),
+        "value": column(_narrow(value)),
+    }
+
+
+def _from_zero(points: Steps) -> Steps:
+    """The same from the step's beginning on, without points at which nothing changes."""
+    time, value = points
+    if not len(time) or time[0] > 0:
+        time, value = np.concatenate([[0], time]), np.concatenate([[0], value])
+    changes = np.append(True, value[1:] != value[:-1])
+    return Steps(time[changes], value[changes])
+
+
+def _narrow(value: Int64) -> npt.NDArray[np.generic]:
+    """In the narrowest type of the wire that holds it."""
+    low, high = int(value.min(initial=0)), int(value.max(initial=0))
+    for narrow in (np.uint8, np.uint16, np.uint32):
+        if low >= 0 and high <= np.iinfo(narrow).max:
+            return value.astype(narrow)
+    return value
