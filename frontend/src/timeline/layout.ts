@@ -1,5 +1,6 @@
 /** Where lanes and their rows lie, from the top: order, pinned and collapsed lanes, lanes without anything to show. */
 import type { Lane } from "@/client/messages";
+import { NO_COUNTERS, placeCounters, type CounterBand, type CounterChoices } from "./counterLayout";
 
 export const HEADER_STRIP = 24;
 export const LANE_GAP = 6;
@@ -135,12 +136,25 @@ export class Layout {
   readonly bands: readonly Band[];
   readonly height: number;
   readonly strip: boolean;
+  /** Below the lanes: the counters of the trace, without those of a folded group. */
+  readonly counters: readonly CounterBand[];
+  /** Where the counters' heading lies; null without counters. */
+  readonly countersTop: number | null;
   private readonly pinnedHeight: number;
 
-  constructor(lanes: readonly Lane[], choices: LaneChoices, strip: boolean, window = 0) {
+  constructor(
+    lanes: readonly Lane[],
+    choices: LaneChoices,
+    strip: boolean,
+    window = 0,
+    counters: CounterChoices = NO_COUNTERS,
+  ) {
     const { bands, height } = layOut(lanes, choices, strip, window);
+    const placed = placeCounters(counters, strip, height, window);
     this.bands = bands;
-    this.height = height;
+    this.counters = placed.bands;
+    this.countersTop = placed.height > 0 ? height : null;
+    this.height = height + placed.height;
     this.strip = strip;
     this.pinnedHeight = bands.reduce((sum, band) => sum + (band.pinned ? band.height : 0), 0);
   }

@@ -2,8 +2,11 @@
  * Draws a view of the timeline on a canvas. What is under a few pixels wide is computed pixel by pixel into an image of one line
  * a row, which is stretched to the rows' height in one call a lane: 33,000 fillRect calls took 25 ms a frame, this takes 3.
  */
-import { arrowsOf, middleOfSlice, type Arrow, type Dependency } from "./arrows";
+import { arrowsOf, middleOfSlice, type Dependency } from "./arrows";
 import { css, pack, Palette, slotsOf, type Theme } from "./colours";
+import { CounterPainter } from "./counterPainter";
+import type { CounterSeries } from "./counters";
+import { drawArrow } from "./drawArrow";
 import type { Band, Layout } from "./layout";
 import { Labels, LevelIndex, RowPainter } from "./lod";
 import type { TimelineModel } from "./model";
@@ -42,6 +45,8 @@ interface Strip {
 export class Renderer {
   readonly slots: Uint8Array;
   readonly index: LevelIndex;
+  counters: readonly CounterSeries[] = [];
+  private readonly counterPainter = new CounterPainter();
   private readonly context: CanvasRenderingContext2D;
   private readonly lines = document.createElement("canvas");
   private readonly lineContext: CanvasRenderingContext2D;
@@ -86,6 +91,9 @@ export class Renderer {
     context.fillRect(0, 0, this.canvas.width, this.canvas.height);
     const strips = this.paintLines(viewport, layout, overlay, marks, ratio);
     this.stretch(strips, layout.stickyHeight(viewport.height), ratio);
+    const top = { lanes: RULER_HEIGHT, covered: layout.stickyHeight(viewport.height) };
+    const ground = this.emptyLine(this.canvas.width, marks, ratio);
+    this.counterPainter.draw(context, viewport, layout, this.counters, this.theme, ground, ratio, top);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.drawLabels(viewport, layout, ratio);
     drawStepEnds(context, viewport, this.theme);
@@ -296,29 +304,8 @@ export class Renderer {
     context.rect(0, RULER_HEIGHT, viewport.width, viewport.height);
     context.clip();
     context.translate(0, RULER_HEIGHT);
-    for (const arrow of arrows) this.drawArrow(arrow);
+    for (const arrow of arrows) drawArrow(context, this.theme, arrow);
     context.restore();
-  }
-
-  private drawArrow({ x0, y0, x1, y1, direction }: Arrow): void {
-    const { context } = this;
-    const bend = Math.min(80, Math.max(14, Math.abs(x1 - x0) * 0.4));
-    for (const [style, width] of [
-      [css(this.theme.background), 4],
-      [direction === "input" ? this.theme.inputArrow : this.theme.consumerArrow, 1.5],
-    ] as const) {
-      context.strokeStyle = context.fillStyle = style;
-      context.lineWidth = width;
-      context.beginPath();
-      context.moveTo(x0, y0);
-      context.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1 - 5, y1);
-      context.stroke();
-    }
-    context.beginPath();
-    context.moveTo(x1, y1);
-    context.lineTo(x1 - 7, y1 - 4);
-    context.lineTo(x1 - 7, y1 + 4);
-    context.fill();
   }
 
   private drawRuler(viewport: Viewport, marks: readonly Tick[], overlay: Overlay): void {

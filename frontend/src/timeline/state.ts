@@ -1,6 +1,7 @@
 /** What the reader looks at in one trace: kept in the URL, shared by the timeline, the panels and the analyses. */
 import { inject, markRaw, provide, ref, shallowRef, type InjectionKey, type Ref, type ShallowRef } from "vue";
 import { flag, list, number, oneOf, text, useParameter, type Spelling } from "@/state/url";
+import type { CounterSet } from "./counters";
 import type { TimelineModel } from "./model";
 import type { Matches } from "./search";
 import { HIGHLIGHTS, type Highlight } from "./shading";
@@ -49,6 +50,10 @@ export interface TraceState {
   readonly toggled: Ref<readonly string[]>;
   readonly pinned: Ref<readonly string[]>;
   readonly order: Ref<readonly string[]>;
+  /** Null until they are here. */
+  readonly counters: ShallowRef<CounterSet | null>;
+  /** Keys of counters; ALL: the whole group. */
+  readonly foldedCounters: Ref<readonly string[]>;
   readonly searchResult: ShallowRef<SearchResult>;
   /** Counts the times that the model's marks (its critical column) were filled in. */
   readonly marks: Ref<number>;
@@ -109,6 +114,8 @@ function createTraceState(trace: number): TraceState {
     toggled: useParameter("fold", list()),
     pinned: useParameter("pin", list()),
     order: useParameter("order", list()),
+    counters: shallowRef<CounterSet | null>(null),
+    foldedCounters: useParameter("counters", list()),
     searchResult: shallowRef<SearchResult>({ status: "empty" }),
     marks: ref(0),
     target,

@@ -3,6 +3,7 @@ import { computed, type ComputedRef } from "vue";
 import type { NodeDetail } from "@/client/messages";
 import { useTheme } from "@/state/theme";
 import { dependenciesOf } from "./arrows";
+import type { CounterChoices } from "./counterLayout";
 import { THEMES } from "./colours";
 import type { LaneChoices } from "./layout";
 import type { TimelineModel } from "./model";
@@ -24,6 +25,10 @@ export function useLook(state: TraceState, model: TimelineModel, detail: () => N
       hidden: new Set(hidden.map((lane) => lane.id)),
     };
   });
+  const counterChoices = computed<CounterChoices>(() => {
+    const keys = (state.counters.value?.series ?? []).map(({ key }) => key);
+    return { keys, folded: new Set(state.foldedCounters.value), heading: state.counters.value !== null };
+  });
   const shade = computed(() => {
     void state.marks.value; // the model's critical column may have been filled in since
     const search = state.searchResult.value;
@@ -43,6 +48,8 @@ export function useLook(state: TraceState, model: TimelineModel, detail: () => N
     theme: THEMES[shown.value],
     shade: shade.value,
     choices: choices.value,
+    counters: state.counters.value?.series ?? [],
+    counterChoices: counterChoices.value,
     selected: state.node.value === null ? -1 : model.sliceOf(state.node.value),
     dependencies: dependencies.value,
     range: state.range.value,

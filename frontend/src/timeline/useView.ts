@@ -1,6 +1,7 @@
 /** Binds one TimelineView to the trace's state: what changes here is drawn, what is done on the canvas changes the state. */
 import { onBeforeUnmount, onMounted, shallowRef, watch, type ComputedRef, type Ref, type ShallowRef } from "vue";
 import type { NodeDetail } from "@/client/messages";
+import type { CounterBand } from "./counterLayout";
 import type { Layout } from "./layout";
 import type { TimelineModel } from "./model";
 import { PlaceInUrl } from "./placeInUrl";
@@ -14,9 +15,17 @@ export interface Hover {
   y: number;
 }
 
+/** A counter under the pointer. */
+export interface CounterHover {
+  band: CounterBand;
+  x: number;
+  y: number;
+}
+
 export interface ViewBinding {
   readonly view: ShallowRef<TimelineView | null>;
   readonly hover: ShallowRef<Hover | null>;
+  readonly counterHover: ShallowRef<CounterHover | null>;
   readonly layout: ShallowRef<Layout | null>;
   readonly size: Ref<{ width: number; height: number }>;
   readonly scrollY: Ref<number>;
@@ -32,6 +41,7 @@ export function useView(
 ): ViewBinding {
   const view = shallowRef<TimelineView | null>(null);
   const hover = shallowRef<Hover | null>(null);
+  const counterHover = shallowRef<CounterHover | null>(null);
   const layout = shallowRef<Layout | null>(null);
   const size = shallowRef({ width: 0, height: 0 });
   const scrollY = shallowRef(0);
@@ -48,7 +58,11 @@ export function useView(
 
   function create(element: HTMLCanvasElement): TimelineView {
     const events: ViewEvents = {
-      hover: (slice, x, y) => (hover.value = slice < 0 ? null : { slice, x, y }),
+      hover: (slice, x, y) => {
+        hover.value = slice < 0 ? null : { slice, x, y };
+        const band = slice < 0 ? created.counterAt(y) : undefined;
+        counterHover.value = band ? { band, x, y } : null;
+      },
       select: (slice) => (state.node.value = slice < 0 ? null : model.node[slice]),
       range: (range, done) => {
         if (done) state.range.value = range;
@@ -78,5 +92,5 @@ export function useView(
     if ("startNs" in target) view.value?.show(target.startNs, target.endNs);
     else if (model.sliceOf(target.node) >= 0) view.value?.reveal(model.sliceOf(target.node));
   });
-  return { view, hover, layout, size, scrollY, look };
+  return { view, hover, counterHover, layout, size, scrollY, look };
 }

@@ -2,6 +2,8 @@
 import type { Dependency } from "./arrows";
 import { CanvasView } from "./canvasView";
 import type { Theme } from "./colours";
+import { NO_COUNTERS, type CounterBand, type CounterChoices } from "./counterLayout";
+import type { CounterSeries } from "./counters";
 import { HeldKeys, Interaction } from "./interaction";
 import { bandOfRow, Layout, NO_CHOICES, rowAt, topOfRow, type LaneChoices } from "./layout";
 import type { TimelineModel } from "./model";
@@ -18,6 +20,8 @@ export interface Look {
   readonly theme: Theme;
   readonly shade: Uint8Array;
   readonly choices: LaneChoices;
+  readonly counters: readonly CounterSeries[];
+  readonly counterChoices: CounterChoices;
   /** The selected slice, -1: none. */
   readonly selected: number;
   readonly dependencies: readonly Dependency[];
@@ -27,7 +31,17 @@ export interface Look {
 
 /** Nothing is selected, marked or rearranged. */
 export function plainLook(theme: Theme, shade: Uint8Array): Look {
-  return { theme, shade, choices: NO_CHOICES, selected: -1, dependencies: [], range: null, idle: false };
+  return {
+    theme,
+    shade,
+    choices: NO_CHOICES,
+    counters: [],
+    counterChoices: NO_COUNTERS,
+    selected: -1,
+    dependencies: [],
+    range: null,
+    idle: false,
+  };
 }
 
 /** A part of the trace, as the URL keeps it. */
@@ -95,7 +109,8 @@ export class TimelineView extends CanvasView {
     if (look.shade !== before.shade) this.renderer.index.update(look.shade);
     if (look.range !== before.range) this.overlay.range = look.range; // else it stays as it is being drawn
     Object.assign(this.overlay, { selected: look.selected, dependencies: look.dependencies, idle: look.idle });
-    if (look.choices !== before.choices) this.arrange();
+    this.renderer.counters = look.counters;
+    if (look.choices !== before.choices || look.counterChoices !== before.counterChoices) this.arrange();
     // Back and Forward lead to rows that are scrolled away
     if (look.selected !== before.selected && look.selected >= 0) this.keepInSight(look.selected);
     this.redraw();
@@ -218,6 +233,14 @@ export class TimelineView extends CanvasView {
     return this.renderer.index.isHidden(best) ? -1 : best;
   }
 
+  /** The counter under a y of the canvas. */
+  counterAt(y: number): CounterBand | undefined {
+    const { scrollY, height } = this.viewport;
+    if (y < RULER_HEIGHT + this.layout.stickyHeight(height)) return undefined;
+    const content = y - RULER_HEIGHT + scrollY;
+    return this.layout.counters.find(({ plotTop, plotHeight }) => content >= plotTop && content < plotTop + plotHeight);
+  }
+
   /** A slice's rectangle on the canvas; null where it is out of view. */
   rectOf(slice: number): { left: number; top: number; width: number; height: number } | null {
     const row = this.model.rowOf(slice);
@@ -252,7 +275,8 @@ export class TimelineView extends CanvasView {
   }
 
   private arrange(): void {
-    this.layout = new Layout(this.model.lanes, this.look.choices, this.strip, this.viewport.height);
+    const { choices, counterChoices } = this.look;
+    this.layout = new Layout(this.model.lanes, choices, this.strip, this.viewport.height, counterChoices);
     for (const viewport of [this.viewport, this.target]) {
       if (viewport === null) continue;
       viewport.contentHeight = this.layout.height;

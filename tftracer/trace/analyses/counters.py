@@ -137,7 +137,8 @@ def _memory(trace: Trace, held: Sequence[HeldBytes]) -> Iterator[Part]:
         yield Missing(MEMORY, "The trace has no records of allocators.")
     titles = {device.name: device.title for device in trace.devices}
     for number, each in enumerate(held):
-        title = f"{MEMORY}, {each.allocator} of {titles.get(each.device, each.device)}"
+        allocator = f", {each.allocator}," if each.allocator else ""
+        title = f"{MEMORY}{allocator} of {titles.get(each.device, each.device)}"
         yield _counter(f"memory-{number}", title, "bytes", (each.time, each.bytes))
 
 

@@ -1,0 +1,71 @@
+/** Where the counters lie: below the lanes, in what room these leave. */
+
+export const COUNTERS_HEADING = 26;
+const FOLDED = 24;
+const OPEN = 48;
+const LEAST = 36;
+const TALLEST = 72;
+const GAP = 6;
+/** In narrow windows a counter's name lies above its plot. */
+const NAME_STRIP = 24;
+
+/** A counter's place. `top` counts from the content's top, as a lane's does. */
+export interface CounterBand {
+  /** Position in the trace's counters. */
+  readonly index: number;
+  readonly key: string;
+  readonly top: number;
+  readonly height: number;
+  readonly plotTop: number;
+  readonly plotHeight: number;
+  readonly folded: boolean;
+}
+
+/** Which counters there are, and which of them the reader folded; ALL: the whole group is. */
+export interface CounterChoices {
+  readonly keys: readonly string[];
+  readonly folded: ReadonlySet<string>;
+  /** Whether there is anything to say of counters, even if none can be drawn. */
+  readonly heading: boolean;
+}
+
+export const ALL = "all";
+export const NO_COUNTERS: CounterChoices = { keys: [], folded: new Set(), heading: false };
+
+/** The bands from `top` on, and the height of it all with the heading. `window`: the height that there is to fill. */
+export function placeCounters(
+  { keys, folded, heading }: CounterChoices,
+  strip: boolean,
+  top: number,
+  window: number,
+): { bands: CounterBand[]; height: number } {
+  if (!heading) return { bands: [], height: 0 };
+  if (folded.has(ALL)) return { bands: [], height: COUNTERS_HEADING };
+  const name = strip ? NAME_STRIP : 0;
+  const open = openHeight(keys, folded, window - top - COUNTERS_HEADING, name);
+  let y = top + COUNTERS_HEADING;
+  const bands = keys.map((key, index): CounterBand => {
+    const isFolded = folded.has(key);
+    const plotHeight = isFolded ? FOLDED : open;
+    const band = {
+      index,
+      key,
+      top: y,
+      height: name + plotHeight + GAP,
+      plotTop: y + name + GAP / 2,
+      plotHeight,
+      folded: isFolded,
+    };
+    y += band.height;
+    return band;
+  });
+  return { bands, height: y - top };
+}
+
+/** Open counters share the room under the lanes, unless that leaves them too little. */
+function openHeight(keys: readonly string[], folded: ReadonlySet<string>, room: number, name: number): number {
+  const shut = keys.filter((key) => folded.has(key)).length;
+  const open = keys.length - shut;
+  const each = Math.floor((room - shut * (FOLDED + GAP + name)) / Math.max(1, open)) - GAP - name;
+  return each < LEAST ? OPEN : Math.min(each, TALLEST);
+}

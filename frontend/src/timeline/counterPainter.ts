@@ -1,0 +1,120 @@
+/**
+ * Draws counters below the lanes: a column of pixels reaches up to the greatest value in its time; it is darkest from the least
+ * value to the mean. Of shares it shows the mean alone: a GPU that is busy for half of a column fills half of it. A pixel image, as the lanes' rows are: paths of some thousand corners cost more than a frame has.
+ */
+import { mix, pack, slotColour, slotOf, type Rgb, type Scheme, type Theme } from "./colours";
+import type { CounterSeries } from "./counters";
+import type { Layout } from "./layout";
+import { Kind } from "./model";
+import type { Viewport } from "./viewport";
+
+const KINDS: readonly (readonly [prefix: string, kind: number])[] = [
+  ["running", Kind.COMPUTE],
+  ["ready", Kind.INPUT],
+  ["in-flight", Kind.COMMUNICATION],
+  ["gpu", Kind.SYNC],
+  ["memory", Kind.COPY],
+];
+
+/** The hue of slices that have to do with it. */
+export function counterColour(key: string, scheme: Scheme): Rgb {
+  const kind = KINDS.find(([prefix]) => key.startsWith(prefix))?.[1] ?? Kind.CONTROL;
+  return slotColour(slotOf("MatMul", kind), scheme);
+}
+
+interface Plot {
+  readonly first: number;
+  readonly lines: number;
+  readonly top: number;
+}
+
+export class CounterPainter {
+  private readonly canvas = document.createElement("canvas");
+  private readonly context = this.canvas.getContext("2d", { alpha: false });
+  private image = new ImageData(1, 1);
+  private pixels = new Uint32Array(1);
+
+  /** `ground`: a line of pixels that lies under each counter. `top`: where the lanes begin, and how far pinned ones reach. */
+  draw(
+    on: CanvasRenderingContext2D,
+    viewport: Viewport,
+    layout: Layout,
+    series: readonly CounterSeries[],
+    theme: Theme,
+    ground: Uint32Array,
+    ratio: number,
+    top: { readonly lanes: number; readonly covered: number },
+  ): void {
+    const shown = layout.counters.filter((band) => {
+      const y = band.plotTop - viewport.scrollY;
+      return y + band.plotHeight > top.covered && y < viewport.height;
+    });
+    if (shown.length === 0 || this.context === null) return;
+    const width = ground.length;
+    this.reserve(
+      width,
+      shown.reduce((sum, band) => sum + Math.ceil(band.plotHeight * ratio) + 1, 0),
+    );
+    let first = 0;
+    const plots = shown.map((band): Plot => {
+      const y = Math.round((top.lanes + band.plotTop - viewport.scrollY) * ratio);
+      const lines = Math.round(band.plotHeight * ratio);
+      this.paint(series[band.index], first, lines, viewport, theme, ground, ratio);
+      const plot = { first, lines, top: y };
+      first += lines;
+      return plot;
+    });
+    this.context.putImageData(this.image, 0, 0, 0, 0, width, first);
+    on.save();
+    on.setTransform(1, 0, 0, 1, 0, 0);
+    on.beginPath();
+    on.rect(0, Math.round((top.lanes + top.covered) * ratio), width, on.canvas.height);
+    on.clip();
+    for (const plot of plots) {
+      on.drawImage(this.canvas, 0, plot.first, width, plot.lines, 0, plot.top, width, plot.lines);
+    }
+    on.restore();
+  }
+
+  private reserve(width: number, lines: number): void {
+    if (this.image.width === width && this.image.height >= lines) return;
+    this.image = new ImageData(width, lines);
+    this.pixels = new Uint32Array(this.image.data.buffer);
+    this.canvas.width = width;
+    this.canvas.height = lines;
+  }
+
+  private paint(
+    series: CounterSeries,
+    first: number,
+    lines: number,
+    viewport: Viewport,
+    theme: Theme,
+    ground: Uint32Array,
+    ratio: number,
+  ): void {
+    const width = ground.length;
+    const { pixels } = this;
+    const colour = counterColour(series.key, theme.scheme);
+    const [low, high, spread] = [0.45, 0.85, 0.65].map((share) => pack(mix(theme.lane, colour, share)));
+    for (let line = 0; line < lines; line++) pixels.set(ground, (first + line) * width);
+    const scale = viewport.nsPerPx / ratio;
+    const t0 = Math.round(viewport.t0 / scale) * scale; // as the lanes: what moves does not shimmer
+    const height = (value: number): number =>
+      value <= 0 || series.highest <= 0 ? 0 : Math.max(1, Math.round((value / series.highest) * (lines - 1)));
+    const bottom = first + lines - 1;
+    let point = 0;
+    for (let x = Math.max(0, Math.floor(-t0 / scale)); x < width; x++) {
+      const begin = Math.max(0, t0 + x * scale);
+      const end = Math.min(series.endNs, t0 + (x + 1) * scale);
+      if (begin >= end) break;
+      point = series.pointAt(begin, point);
+      const next = series.pointBefore(end, point) + 1;
+      const mean = height(series.meanOf(begin, end, point, next - 1));
+      const isFlat = series.unit === "share" || next === point + 1;
+      const most = isFlat ? mean : height(series.mostOf(point, next));
+      const least = isFlat ? mean - 1 : height(series.leastOf(point, next)); // a flat stretch has a line on top
+      for (let y = 0; y < most; y++) pixels[(bottom - y) * width + x] = y < least ? low : y < mean ? high : spread;
+    }
+  }
+}

@@ -1,0 +1,17 @@
+/** The counters of the trace: asked for once the verdict is there, whose answer must not wait for theirs. */
+import { markRaw, watch } from "vue";
+import type { Client } from "@/client/client";
+import { useAnswer } from "@/state/answer";
+import { counterSet } from "@/timeline/counters";
+import type { TraceState } from "@/timeline/state";
+
+export function useCounters(client: Client, state: TraceState, wanted: () => boolean): void {
+  const answer = useAnswer(wanted, (ask) =>
+    wanted() ? client.analysis(state.trace, "counters", {}, ask) : Promise.resolve(null),
+  );
+  watch([answer.data, answer.error, state.model], ([message, failure, model]) => {
+    if (model === null) return;
+    if (message !== null) state.counters.value = markRaw(counterSet(message, model.durationNs));
+    else if (failure) state.counters.value = { series: [], missing: [{ title: "Counters", reason: failure }] };
+  });
+}
