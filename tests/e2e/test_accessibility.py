@@ -20,6 +20,7 @@ AXE = ROOT / "frontend/node_modules/axe-core/axe.min.js"
 TRACE_VIEWS: dict[str, tuple[int, dict[str, str | int]]] = {
     "timeline": (HOROVOD, {"highlight": "idle"}),
     "ops": (DENSE, {"tab": "ops", "node": 20}),
+    "layers": (COST, {"tab": "layers", "layer": "conv"}),
     "budget": (PS, {"tab": "budget"}),
     "critical-path": (DENSE, {"tab": "critical-path"}),
     "memory": (DENSE, {"tab": "memory"}),
@@ -29,7 +30,7 @@ TRACE_VIEWS: dict[str, tuple[int, dict[str, str | int]]] = {
     "graph": (DENSE, {"tab": "graph", "node": 20}),
     "cost": (COST, {"tab": "cost"}),
 }
-TABS = ["ops", "budget", "critical-path", "memory", "communication", "scheduling", "graph", "cost"]
+TABS = ["ops", "layers", "budget", "critical-path", "memory", "communication", "scheduling", "graph", "cost"]
 
 
 @pytest.fixture(params=["light", "dark"])

@@ -24,6 +24,7 @@ NOTE = f"{SCRIPT} {IMAGE} {QUOTES} {{{{constructor.constructor('alert(4)')()}}}}
 #: What each tab shows of these names.
 TABS = {
     "ops": OP,
+    "layers": IMAGE,
     "budget": "<b>worker",  # a task's short name is cut at slashes
     "critical-path": IMAGE,
     "memory": IMAGE,

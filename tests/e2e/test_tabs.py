@@ -15,7 +15,7 @@ from tracepage import LONG, TracePage, engine
 
 #: What a tab says that has nothing to show of a trace.
 WHY_NOTHING = re.compile("This (trace|step) (records|has|communicates)|No op of this trace")
-TABS = ["ops", "budget", "critical-path", "memory", "communication", "scheduling", "cost"]
+TABS = ["ops", "layers", "budget", "critical-path", "memory", "communication", "scheduling", "cost"]
 
 
 def grid(traced: TracePage, name: str) -> Locator:

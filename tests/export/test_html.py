@@ -48,6 +48,8 @@ def test_the_page_carries_all_answers() -> None:
         "scheduling": answers.scheduling(),
         "cost": answers.cost(),
         "ops?by=type": answers.ops("type"),
+        "layers?of=time": answers.layers("time"),
+        "layers?of=memory": answers.layers("memory"),
     }
     for name, answer in asked.items():
         carried = msgpack.unpackb(data["answers"][name], raw=False)

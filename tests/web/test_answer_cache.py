@@ -18,6 +18,7 @@ from web_client import Answer, Client, serving
 
 from tftracer.contract import trace as messages
 from tftracer.contract.encoding import encode
+from tftracer.contract.layers import Layers
 from tftracer.engine.bounded_cache import BoundedCache
 from tftracer.engine.decoded_traces import AnswerFormat, EncodedAnswer, Question
 from tftracer.engine.engine import ThreadEngine
@@ -176,6 +177,8 @@ ANSWERS: list[tuple[str, Any]] = [
     ("ops", messages.OpStatistics),
     ("ops?by=name", messages.OpStatistics),
     ("ops?by=scope", messages.OpStatistics),
+    ("layers", Layers),
+    ("layers?of=memory", Layers),
     ("breakdown", messages.Budget),
     ("critical-path", messages.CriticalPath),
     ("memory", messages.Memory),

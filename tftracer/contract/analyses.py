@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from tftracer.contract import trace
+from tftracer.contract import layers, trace
 
-#: by: "type", "name" or "scope"; at_ns: a time in the step; index: of a node; depth: edges from that node.
-Parameter = Literal["by", "at_ns", "index", "depth"]
+#: by: "type", "name" or "scope"; of: "time" or "memory"; at_ns: a time in the step; index: of a node;
+#: depth: edges from that node.
+Parameter = Literal["by", "of", "at_ns", "index", "depth"]
 
 
 class Analysis(NamedTuple):
@@ -24,6 +25,7 @@ ANALYSES = (
     Analysis("timeline", "timeline", trace.Timeline, packed=True),
     Analysis("counters", "counters", trace.Counters, packed=True),
     Analysis("verdict", "verdict", trace.Verdict),
+    Analysis("layers", "layers", layers.Layers, ("of",)),
     Analysis("budget", "breakdown", trace.Budget),
     Analysis("critical_path", "critical-path", trace.CriticalPath),
     Analysis("communication", "communication", trace.Communication),

@@ -98,6 +98,9 @@ def _answers(answers: Answers, record: TraceRecord) -> Iterator[tuple[str, Mappi
         if analysis.name == "ops":
             for by in get_args(By):
                 yield f"ops?by={by}", op_statistics(trace, by, findings, answers.work, _ROWS, answers.arithmetic)
+        elif analysis.name == "layers":
+            for of in ("time", "memory"):
+                yield f"layers?of={of}", answers.layers(of, _ROWS)
         elif analysis.name == "memory":
             yield "memory", answers.memory(most=_ROWS)
         elif analysis.name == "critical_path":

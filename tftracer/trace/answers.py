@@ -10,12 +10,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from tftracer.contract import trace as messages
 from tftracer.contract.basics import Finding
+from tftracer.contract.layers import Layers
 from tftracer.errors import UnknownError
 from tftracer.trace import layout
 from tftracer.trace.analyses import (
@@ -27,12 +28,15 @@ from tftracer.trace.analyses import (
     counters,
     critical_path,
     dependencies,
+    layers,
     memory,
     node_details,
     ops,
+    placed_ops,
     scheduling,
 )
 from tftracer.trace.analyses.dependencies import Graph
+from tftracer.trace.analyses.layers import Alive
 from tftracer.trace.analyses.ops import By
 from tftracer.trace.arrays.columns import column, narrow, strings
 from tftracer.trace.arrays.types import Bool, Float64
@@ -104,6 +108,11 @@ class Answers:
     def arithmetic(self) -> arithmetic.Arithmetic:
         """Floating-point operations and compulsory bytes of each node."""
         return self._once("arithmetic", lambda: arithmetic.arithmetic(self.trace, self.outputs, self.graph))
+
+    @property
+    def placed(self) -> placed_ops.PlacedOps:
+        """Which layer each op belongs to."""
+        return self._once("placed", lambda: placed_ops.placed_ops(self.trace, self.work))
 
     @property
     def edges(self) -> critical_path.Edges:
@@ -203,6 +212,24 @@ class Answers:
             return ops.op_statistics(self.trace, by, self.findings(), self.work, computed=self.arithmetic)
 
         return self._once(f"ops {by}", compute)
+
+    def layers(self, of: Literal["time", "memory"] = "time", most: int = layers.MAX_LAYERS) -> Layers:
+        def compute() -> Layers:
+            where = self.trace, self.work, self.placed
+            if of == "time":
+                return layers.layers_of_time(*where, self.findings(), most)
+            return layers.layers_of_memory(*where, self._alive(), self.findings(), most)
+
+        if of not in ("time", "memory"):
+            raise UnknownError(f"Layers are measured by time or memory, not by {of!r}.")
+        return self._once(f"layers {of} {most}", compute)
+
+    def _alive(self) -> Alive | None:
+        """At the peak."""
+        recorded = self.recorded
+        if recorded is not None:
+            return layers.alive_of_allocations(recorded)
+        return layers.alive_of_outputs(self.trace, self.used, self.outputs.node)
 
     def op_totals(self, by: By = "type") -> dict[str, Any]:
         """What is asked of each of a run's traces where several are looked at: the fields of ``over_traces.OpTotals``."""

@@ -74,6 +74,12 @@ class AnswerHandler(TraceHandlerBase):
             raise Refusal(400, "bad_query", f"by must be type, name or scope, not {by[:50]!r}.")
         return cast("By", by)
 
+    def of(self) -> str:
+        of = self.get_query_argument("of", "time")
+        if of not in {"time", "memory"}:
+            raise Refusal(400, "bad_query", f"of must be time or memory, not {of[:50]!r}.")
+        return of
+
     def number_in_query(self, name: str) -> float | None:
         """None where it is left out."""
         text = self.get_query_argument(name, None)
@@ -117,6 +123,8 @@ class AnalysisHandler(AnswerHandler):
     def argument(self, name: Parameter, index: str) -> Any:
         if name == "by":
             return self.by()
+        if name == "of":
+            return self.of()
         if name == "index":
             return self.number(index, "node")
         if name == "depth":

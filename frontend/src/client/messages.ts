@@ -748,6 +748,32 @@ export interface Comparison {
   step_times: string;
 }
 
+export type LayerPhase = "forward" | "backward" | "optimizer" | "communication" | "input" | "variables";
+
+/** A name scope of the model, what lies in none, or scopes that were folded together. */
+export interface Layer {
+  parent: number;
+  name: string;
+  kind: "layer" | "input" | "none" | "others";
+  folded: number;
+  own: number[];
+  node: number;
+}
+
+/** Where in the model the time of a step lies, or its memory at the peak (``of``). */
+export interface Layers {
+  of: "time" | "memory";
+  phases: ("forward" | "backward" | "optimizer" | "communication" | "input" | "variables")[];
+  layers: Layer[];
+  total: number;
+  in_no_layer: number;
+  folded: number;
+  allocator: string;
+  device: string;
+  at_ns: number;
+  findings: Finding[];
+}
+
 /** A trace that the ops were read from. ``step_ns``: from its step's first op to its last. */
 export interface ReadTrace {
   id: number;
@@ -991,6 +1017,7 @@ export interface Analyses {
   "timeline": Timeline;
   "counters": Counters;
   "verdict": Verdict;
+  "layers": Layers;
   "breakdown": Budget;
   "critical-path": CriticalPath;
   "communication": Communication;

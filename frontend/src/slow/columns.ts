@@ -3,7 +3,7 @@ import type { CodeLine, Mark, Stall, StallCause } from "@/client/messages";
 import { countColumn, nameColumn, secondsColumn, shareColumn } from "@/components/columns";
 import type { TableColumn } from "@/components/table";
 import { formatCount, formatFullTime, formatTime, NONE } from "@/format";
-import { frameName, framePlace, type LineTotal } from "./flame";
+import { frameName, framePlace, type LineTotal } from "./stacks";
 
 export const CAUSES: Record<StallCause, string> = {
   gc: "Garbage collection",

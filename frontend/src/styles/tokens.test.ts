@@ -6,6 +6,7 @@ const css = readFileSync(resolve(__dirname, "tokens.css"), "utf8");
 const LIGHT = css.slice(0, css.indexOf("@media (prefers-color-scheme: dark)"));
 const DARK = css.slice(css.indexOf(':root[data-theme="dark"]'));
 const TEXTS = ["--text", "--text-2", "--text-3"];
+const PHASES = ["forward", "backward", "optimizer", "communication", "input", "variables"].map((p) => `--phase-${p}`);
 const SURFACES = ["--bg", "--surface", "--surface-2", "--surface-3", "--accent-soft"];
 
 function colour(theme: string, name: string): number[] {
@@ -34,4 +35,8 @@ describe.each([
       expect(contrast(colour(theme, text), colour(theme, surface))).toBeGreaterThanOrEqual(4.5);
     },
   );
+
+  it.each(PHASES)("the names of layers can be read on %s", (phase) => {
+    expect(contrast(colour(theme, "--text"), colour(theme, phase))).toBeGreaterThanOrEqual(4.5);
+  });
 });

@@ -18,6 +18,7 @@ export const ANALYSES = {
   timeline: { title: "Timeline", load: null, ...ANY },
   ranks: { title: "Who is slow", load: () => import("./analyses/RanksTab.vue"), ...JOB },
   ops: { title: "Ops", load: () => import("./analyses/OpsTab.vue"), ...ANY },
+  layers: { title: "Layers", load: () => import("./analyses/LayersTab.vue"), ...TRACE },
   budget: { title: "Budget", load: () => import("./analyses/BudgetTab.vue"), ...ANY },
   "critical-path": { title: "Critical path", load: () => import("./analyses/CriticalPathTab.vue"), ...ANY },
   memory: { title: "Memory", load: () => import("./analyses/MemoryTab.vue"), ...TRACE },

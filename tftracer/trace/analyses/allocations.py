@@ -32,12 +32,12 @@ class Lives:
     free: Int64  # [pieces] ns since the trace's origin
     largest: Int64  # pieces, by size
 
-    def alive(self, curve: MemoryCurve, at_ns: float | None = None) -> Int64:
-        """The largest pieces of a curve's allocator, at its peak or at ``at_ns``."""
+    def alive(self, curve: MemoryCurve, at_ns: float | None = None, most: int | None = MAX_AT_PEAK) -> Int64:
+        """The ``most`` largest pieces of a curve's allocator, at its peak or at ``at_ns``; None: all of them."""
         moment = curve["peak_ns"] if at_ns is None else at_ns
         of_curve = self.recorded.allocator[self.alloc] == self.recorded.allocators.index(curve["allocator"])
         alive = np.flatnonzero(of_curve & (self.time[self.alloc] <= moment) & (self.free > moment))
-        largest: Int64 = alive[np.argsort(-self.recorded.bytes[self.alloc[alive]], kind="stable")][:MAX_AT_PEAK]
+        largest: Int64 = alive[np.argsort(-self.recorded.bytes[self.alloc[alive]], kind="stable")][:most]
         return largest
 
 

@@ -181,14 +181,14 @@ class Use:
     largest: Int64  # buffers, by size
     last: Int64  # of ``_last_of_buffers``
 
-    def alive(self, at_ns: float | None = None) -> Int64:
-        """The largest buffers of the allocator that peaked most, at its peak or at ``at_ns``."""
+    def alive(self, at_ns: float | None = None, most: int | None = MAX_AT_PEAK) -> Int64:
+        """The ``most`` largest buffers of the allocator that peaked most, at its peak or at ``at_ns``; None: all of them."""
         if not self.curves:
             return np.zeros(0, np.int64)
         first, allocated = self.curves[0], self.buffers
         at = first.peak if at_ns is None else at_ns
         alive = np.flatnonzero((allocated.place == first.place) & (allocated.alloc <= at) & (allocated.free > at))
-        largest: Int64 = alive[np.lexsort((alive, -allocated.bytes[alive]))][:MAX_AT_PEAK]
+        largest: Int64 = alive[np.lexsort((alive, -allocated.bytes[alive]))][:most]
         return largest
 
 

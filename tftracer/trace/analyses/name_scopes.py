@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tftracer.trace.arrays.lookup import codes_in
 from tftracer.trace.arrays.strings import Hasher, StringTable, distinct, table
 from tftracer.trace.arrays.types import Float64, Int32, Int64
 from tftracer.trace.arrays.window import Window
@@ -43,15 +44,51 @@ class Scopes:
         return first
 
 
-def scopes_of(names: StringTable, name: Int32) -> Scopes:
-    """The scopes that the named ones lie in. ``name``: codes into ``names``."""
-    text = bytes(names.data)
+@dataclass(frozen=True)
+class _Named:
+    """The names that are used, and where in the text the scope of each ends."""
+
+    code: Int64  # of each name
+    begin: Int64
+    end: Int64
+    slashes: Int64  # where they stand in the text
+    low: Int64  # the first slash of each name
+    high: Int64  # and the one behind its last
+
+    @property
+    def size(self) -> Int64:
+        """Of its scope."""
+        last = np.append(self.slashes, 0)[np.maximum(self.high - 1, 0)]
+        return np.where(self.high > self.low, last - self.begin, 0)
+
+
+def _named(names: StringTable, text: bytes, name: Int32) -> _Named:
     present = np.flatnonzero(np.bincount(name, minlength=1)) if len(name) else np.zeros(0, np.int64)
     slashes = np.flatnonzero(np.frombuffer(text, np.uint8) == _SLASH)
-    begin = names.offsets[present]
-    low, high = np.searchsorted(slashes, begin), np.searchsorted(slashes, names.offsets[present + 1])
-    last = np.append(slashes, 0)[np.maximum(high - 1, 0)]
-    size = np.where(high > low, last - begin, 0)
+    begin, end = names.offsets[present], names.offsets[present + 1]
+    return _Named(present, begin, end, slashes, np.searchsorted(slashes, begin), np.searchsorted(slashes, end))
+
+
+def own_scopes(names: StringTable, name: Int32) -> tuple[Int32, StringTable]:
+    """([name] the code of the scope that each lies in, those scopes), without the scopes that these lie in; "" for no scope.
+
+    ``name``: codes into ``names``. What is named as a scope lies in it: ``dense/MatMul``, where there is a ``dense/MatMul/x``.
+    """
+    text = bytes(names.data)
+    named = _named(names, text, name)
+    code, first = distinct(Hasher.random().spans(Window(text, 0, len(text)), named.begin, named.size))
+    scopes = table(text, named.begin[first], named.size[first])
+    same = codes_in(scopes, text, named.begin, named.end - named.begin)
+    scope = np.zeros(max(len(names), 1), np.int32)
+    scope[named.code] = np.where(same >= 0, same, code)
+    return scope[name], scopes
+
+
+def scopes_of(names: StringTable, name: Int32) -> Scopes:
+    """The scopes that the named ones lie in, and those that these lie in. ``name``: codes into ``names``."""
+    text = bytes(names.data)
+    named = _named(names, text, name)
+    slashes, begin, size, low, high = named.slashes, named.begin, named.size, named.low, named.high
     hasher = Hasher.random()
     window = Window(text, 0, len(text))
     code, first = distinct(hasher.spans(window, begin, size))
@@ -64,5 +101,5 @@ def scopes_of(names: StringTable, name: Int32) -> Scopes:
     inside, offset, ends = inside[some], offset[some], ends[some]
     key, one = distinct(hasher.spans(window, offset, ends - offset))
     scope = np.zeros(max(len(names), 1), np.int32)
-    scope[present] = code
+    scope[named.code] = code
     return Scopes(scope[name], len(first), inside, key.astype(np.int64), text, offset[one], (ends - offset)[one])

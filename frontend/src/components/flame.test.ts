@@ -1,0 +1,60 @@
+import { describe, expect, it } from "vitest";
+import { boxes, neighbour, zoomed } from "./flame";
+
+/** main calls load (which sorts and calls itself) and run; another thread reads. */
+const NAMES = ["MainThread", "main", "run", "after_run", "load", "sort", "load again", "reader", "read"];
+const tree = { parent: [-1, 0, 1, 2, 1, 4, 4, -1, 7], own: [0, 0, 0, 0.05, 0.05, 0.15, 0.05, 0, 0.1] };
+const all = boxes(tree);
+const named = (node: number): string => NAMES[node]!;
+const nodeOf = (name: string): number => NAMES.indexOf(name);
+
+describe("the boxes of a flame graph", () => {
+  it("stand below what they lie in, the largest first, as wide as they are with all in them", () => {
+    expect(all.map((box) => [named(box.node), box.depth])).toEqual([
+      ["MainThread", 0],
+      ["main", 1],
+      ["load", 2],
+      ["sort", 3],
+      ["load again", 3],
+      ["run", 2],
+      ["after_run", 3],
+      ["reader", 0],
+      ["read", 1],
+    ]);
+    const main = all[1]!;
+    expect(main.size).toBeCloseTo(0.3);
+    expect(main.own).toBe(0);
+    for (const box of all) {
+      const inside = all.filter((other) => other.parent === box.node);
+      expect(inside.reduce((sum, other) => sum + other.size, box.own)).toBeCloseTo(box.size);
+      for (const other of inside) {
+        expect(other.start).toBeGreaterThanOrEqual(box.start - 1e-9);
+        expect(other.start + other.size).toBeLessThanOrEqual(box.start + box.size + 1e-9);
+      }
+    }
+  });
+
+  it("shows one of them over the whole width", () => {
+    const inside = zoomed(all, nodeOf("run"));
+    expect(inside.map((box) => [named(box.node), box.depth, box.start])).toEqual([
+      ["run", 0, 0],
+      ["after_run", 1, 0],
+    ]);
+    expect(zoomed(all, null)).toBe(all);
+    expect(zoomed(all, 99)).toBe(all);
+  });
+
+  it("is walked by arrow keys", () => {
+    const main = nodeOf("main");
+    expect(named(neighbour(all, main, "ArrowDown"))).toBe("load");
+    expect(named(neighbour(all, main, "ArrowUp"))).toBe("MainThread");
+    expect(named(neighbour(all, nodeOf("load"), "ArrowRight"))).toBe("run");
+    expect(neighbour(all, nodeOf("MainThread"), "ArrowUp")).toBe(nodeOf("MainThread"));
+    expect(neighbour(all, nodeOf("reader"), "ArrowRight")).toBe(nodeOf("reader"));
+    expect(neighbour(all, 99, "ArrowDown")).toBe(all[0]!.node);
+  });
+
+  it("of nothing are none", () => {
+    expect(boxes({ parent: [], own: [] })).toEqual([]);
+  });
+});

@@ -1,0 +1,86 @@
+/** The layers of an answer as the page shows them: their paths, their phases, and how the ops of one are found. */
+import type { Layer, LayerPhase, Layers } from "@/client/messages";
+import { sums, type Tree } from "@/components/flame";
+
+export const PHASES: Record<LayerPhase, string> = {
+  forward: "Forward",
+  backward: "Backward",
+  optimizer: "Optimizer",
+  communication: "Communication",
+  input: "Input",
+  variables: "Variables",
+};
+
+export function fillOf(phase: LayerPhase): string {
+  return `var(--phase-${phase})`;
+}
+
+export interface LayerRow {
+  readonly index: number;
+  readonly layer: Layer;
+  /** `model/dense`. */
+  readonly path: string;
+  /** With the layers in it, as the next. */
+  readonly total: number;
+  readonly phases: Readonly<Record<LayerPhase, number>>;
+  readonly own: number;
+}
+
+export interface LayerTable {
+  readonly tree: Tree;
+  readonly rows: readonly LayerRow[];
+  /** Those that anything was measured in, in the order of the answer. */
+  readonly phases: readonly LayerPhase[];
+}
+
+function nameOf(layer: Layer): string {
+  return layer.kind === "others" ? `(others: ${layer.folded})` : layer.name;
+}
+
+export function layerTable(answer: Layers): LayerTable {
+  const { layers } = answer;
+  const parent = layers.map((layer) => layer.parent);
+  const own = layers.map((layer) => layer.own.reduce((sum, amount) => sum + amount, 0));
+  const total = sums(parent, own);
+  const byPhase = answer.phases.map((_, at) =>
+    sums(
+      parent,
+      layers.map((layer) => layer.own[at]!),
+    ),
+  );
+  const paths: string[] = [];
+  const rows = layers.map((layer, index) => {
+    paths.push(layer.parent < 0 ? nameOf(layer) : `${paths[layer.parent]}/${nameOf(layer)}`);
+    const phases = Object.fromEntries(answer.phases.map((phase, at) => [phase, byPhase[at]![index]!]));
+    const row = { index, layer, path: paths[index]!, total: total[index]!, own: own[index]! };
+    return { ...row, phases: phases as Record<LayerPhase, number> };
+  });
+  const some = answer.phases.filter((_, at) => layers.some((layer) => layer.own[at]! > 0));
+  return { tree: { parent, own }, rows, phases: some };
+}
+
+export interface OpsFilter {
+  readonly by: "type" | "name";
+  /** A table's filter. */
+  readonly rows: string;
+}
+
+function escaped(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
+}
+
+/** What TensorFlow may have put between the parts of a path: gradients, and the bodies of loops. */
+const BETWEEN = "(_grad(_\\d+)?)?\\/((body|cond|then|else)\\/_\\d+\\/(.*\\/)?)?";
+
+/** Finds the ops of a layer in the Ops tab, as far as their names tell it; null: they have nothing in common there. */
+export function opsOf(row: LayerRow): OpsFilter | null {
+  const { layer, path, phases } = row;
+  if (layer.kind === "layer") {
+    const between = path.split("/").map(escaped).join(BETWEEN);
+    return { by: "name", rows: `/(^|\\/|update_)${between}(_grad)?(\\/|$)/` };
+  }
+  if (layer.kind !== "none" || layer.parent < 0) return null;
+  return phases.optimizer > 0
+    ? { by: "name", rows: `/(^|\\/)${escaped(layer.name)}(_\\d+)?\\//` }
+    : { by: "type", rows: `/^${escaped(layer.name)}$/` };
+}

@@ -1,0 +1,179 @@
+"""Where in the model the time of a step lies, and its memory at the peak: a tree of name scopes.
+
+- A *layer* is a name scope; which one an op belongs to, and in which phase, is in ``layer_names`` and ``placed_ops``.
+- *Time* is the self time of the ops (``ops``): all of it together is the time in which the devices were busy. Kernels and copies
+  of a GPU belong to the op that launched them, and so does that launch.
+- *Memory* is what was alive at the peak of the allocator that peaked most, by the op that allocated it. Variables and
+  constants, which are there before the step and after it, are told apart.
+- *In no layer* is what no name tells: ops without a scope, an optimizer's ops that name no variable. It is listed by op type, or
+  by the optimizer's name. The input pipeline is no part of the model, and has a row of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tftracer.contract.basics import Finding
+from tftracer.contract.layers import Layer, Layers
+from tftracer.trace.analyses import allocations, memory
+from tftracer.trace.analyses.layer_tree import layer_rows
+from tftracer.trace.analyses.ops import NO_OP, Work
+from tftracer.trace.analyses.placed_ops import PHASES, PlacedOps
+from tftracer.trace.arrays.intervals import Numbering
+from tftracer.trace.arrays.types import Bool, Float64, Int64
+from tftracer.trace.model import Trace
+
+#: Entries of an answer.
+MAX_LAYERS = 4_000
+MAX_IN_NO_LAYER = 50
+
+IN_NO_LAYER = "in no layer"
+INPUT_PIPELINE = "input pipeline"
+NO_KNOWN_OP = "(allocated before the trace, or by no op of it)"
+
+_INPUT, _VARIABLES = PHASES.index("input"), PHASES.index("variables")
+
+
+def layers_of_time(trace: Trace, work: Work, placed: PlacedOps, findings: list[Finding], most: int = MAX_LAYERS) -> Layers:
+    """The answer, with at most ``most`` layers."""
+    spent = Measured(np.arange(len(work.node)), work.self_ns, placed.phase.astype(np.int64))
+    return {**_answer(trace, work, placed, spent, most), "of": "time", "findings": findings}
+
+
+@dataclass(frozen=True)
+class Alive:
+    """What an allocator held at its peak."""
+
+    node: Int64  # that allocated each piece, -1: not known
+    bytes: Float64
+    allocator: str
+    device: str
+    at_ns: float
+
+
+def alive_of_outputs(trace: Trace, used: memory.Use, node_of_output: Int64) -> Alive | None:
+    """By the outputs that RunMetadata has; None where it has none."""
+    if not used.curves:
+        return None
+    peak, held = used.curves[0], used.alive(most=None)
+    device, allocator = used.lives.places[peak.place]
+    node = node_of_output[used.lives.output[used.buffers.first[held]]]
+    return Alive(node, used.buffers.bytes[held].astype(np.float64), allocator, trace.devices[device].name, float(peak.peak))
+
+
+def alive_of_allocations(lived: allocations.Lives) -> Alive:
+    """By what a profile recorded. What the allocator held besides, from before the profile, is one piece of no op."""
+    peak = allocations.curves(lived)[0]
+    recorded, event = lived.recorded, lived.alloc[lived.alive(peak, most=None)]
+    size = recorded.bytes[event].astype(np.float64)
+    before = peak["peak_bytes"] - size.sum()
+    node, size = np.append(recorded.node[event], -1), np.append(size, max(before, 0.0))
+    return Alive(node, size, peak["allocator"], peak["device"], peak["peak_ns"])
+
+
+def layers_of_memory(
+    trace: Trace, work: Work, placed: PlacedOps, alive: Alive | None, findings: list[Finding], most: int = MAX_LAYERS
+) -> Layers:
+    """The same of memory. ``alive``: None where the trace records none."""
+    if alive is None:
+        alive = Alive(np.zeros(0, np.int64), np.zeros(0), "", "", 0.0)
+    at = np.searchsorted(work.node, alive.node)
+    at = np.where(np.append(work.node, -2)[at] == alive.node, at, -1)
+    phase = np.append(placed.phase, 0).astype(np.int64)[at]
+    lasting = np.array([op in memory.PERSISTENT for op in trace.ops] + [False])
+    phase[lasting[np.append(work.op, len(trace.ops))[at]]] = _VARIABLES
+    answer = _answer(trace, work, placed, Measured(at, alive.bytes, phase), most)
+    about = {"allocator": alive.allocator, "device": alive.device, "at_ns": alive.at_ns}
+    return {**answer, **about, "of": "memory", "findings": findings}  # type: ignore[typeddict-item]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is shared out between the layers."""
+
+    work: Int64  # positions in Work, -1: an op that is not known
+    amount: Float64  # ns or bytes
+    phase: Int64
+
+    def only(self, chosen: Bool) -> Measured:
+        return Measured(self.work[chosen], self.amount[chosen], self.phase[chosen])
+
+
+def _answer(trace: Trace, work: Work, placed: PlacedOps, measured: Measured, most: int) -> Layers:
+    layer = np.append(placed.layer, 0).astype(np.int64)[measured.work]
+    node = np.append(work.node, -1)[measured.work]
+    total = len(placed.tree)
+    own, largest = _sums(layer, measured, total), _largest(layer, measured.amount, node, total)
+    rows, folded = layer_rows(placed.tree, own, largest, most)
+    rows += _input(work, measured.only(layer == 0))
+    bare = measured.only((layer == 0) & (measured.phase != _INPUT))
+    rows += _in_no_layer(trace, work, placed, bare, len(rows))
+    return {
+        "of": "time",
+        "phases": list(PHASES),
+        "layers": rows,
+        "total": float(measured.amount.sum()),
+        "in_no_layer": float(bare.amount.sum()),
+        "folded": folded + placed.not_looked_at,
+        "allocator": "",
+        "device": "",
+        "at_ns": 0.0,
+        "findings": [],
+    }
+
+
+def _sums(group: Int64, measured: Measured, groups: int) -> Float64:
+    """[groups, phases]"""
+    key = group * len(PHASES) + measured.phase
+    return np.bincount(key, measured.amount, groups * len(PHASES)).reshape(groups, len(PHASES)).astype(np.float64)
+
+
+def _largest(group: Int64, amount: Float64, node: Int64, groups: int) -> Int64:
+    """[groups] the node with the largest amount in each, -1: none."""
+    largest = np.full(groups, -1, np.int64)
+    order = np.argsort(amount, kind="stable")
+    largest[group[order]] = node[order]  # of several writes to one place the last stays
+    return largest
+
+
+def _input(work: Work, bare: Measured) -> list[Layer]:
+    """The row of the input pipeline, if it has any of it."""
+    at = np.flatnonzero(bare.phase == _INPUT)
+    if not bare.amount[at].sum() > 0:
+        return []
+    longest = np.append(work.node, -1)[bare.work[at[np.argmax(bare.amount[at])]]]
+    own = np.bincount(bare.phase[at], bare.amount[at], len(PHASES)).tolist()
+    return [{**_row(-1, INPUT_PIPELINE, own, int(longest)), "kind": "input"}]
+
+
+def _in_no_layer(trace: Trace, work: Work, placed: PlacedOps, bare: Measured, first: int) -> list[Layer]:
+    """A row for all of it, and within that one for each optimizer and for each op type."""
+    names, codes = _kinds(trace, work, placed, bare)
+    numbers = Numbering(codes)
+    group = numbers(codes)
+    own = _sums(group, bare, len(numbers))
+    total = own.sum(axis=1)
+    largest = _largest(group, bare.amount, np.append(work.node, -1)[bare.work], len(numbers))
+    order = np.argsort(-total, kind="stable")
+    order = order[total[order] > 0]
+    rows = [_row(-1, IN_NO_LAYER, [0.0] * len(PHASES), -1)] if len(order) else []
+    for one in order[:MAX_IN_NO_LAYER].tolist():
+        rows.append(_row(first, names[int(numbers.values[one])], own[one].tolist(), int(largest[one])))
+    rest = order[MAX_IN_NO_LAYER:]
+    if len(rest):
+        rows.append({**_row(first, "(others)", own[rest].sum(axis=0).tolist(), -1), "kind": "others", "folded": len(rest)})
+    return rows
+
+
+def _kinds(trace: Trace, work: Work, placed: PlacedOps, bare: Measured) -> tuple[list[str], Int64]:
+    """(names, [bare] the code of its name): an optimizer's, or an op type."""
+    ops = [*(op or NO_OP for op in trace.ops), NO_KNOWN_OP]
+    code = np.append(work.op, len(ops) - 1).astype(np.int64)[bare.work]
+    optimizer = np.append(placed.optimizer, -1)[bare.work]
+    return [*ops, *placed.optimizers], np.where(optimizer >= 0, len(ops) + optimizer, code)
+
+
+def _row(parent: int, name: str, own: list[float], node: int) -> Layer:
+    return {"parent": parent, "name": name, "kind": "none", "folded": 0, "own": own, "node": node}

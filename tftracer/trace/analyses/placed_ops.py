@@ -1,0 +1,194 @@
+"""Which layer each op of a trace belongs to, and in which phase: the rules of ``layer_names``, for all of its names at once.
+
+Layers are the name scopes of the ops of the forward pass. What else there is belongs to the deepest layer that its name tells:
+gradients, updates of variables, control flow, communication. A gradient whose op lies in no scope makes a layer of that op:
+``gradients/MatMul_3_grad`` and ``MatMul_3``. One Python turn for each scope, and for each name of a variable or a transfer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tftracer.contract.layers import LayerPhase
+from tftracer.trace.analyses.layer_names import MAX_DEPTH, Place, is_update, place_of, place_of_variable, reduced_gradient
+from tftracer.trace.analyses.layer_tree import LayerTree
+from tftracer.trace.analyses.name_scopes import own_scopes
+from tftracer.trace.analyses.ops import Work
+from tftracer.trace.arrays.intervals import Numbering, batches
+from tftracer.trace.arrays.lookup import codes_in
+from tftracer.trace.arrays.strings import StringTable
+from tftracer.trace.arrays.types import Int8, Int32, Int64
+from tftracer.trace.decode.labels import parse_received
+from tftracer.trace.model import NodeKind, Trace
+
+PHASES: tuple[LayerPhase, ...] = ("forward", "backward", "optimizer", "communication", "input", "variables")
+
+#: So many scopes and names are looked at, those with the most time; what lies in others is in no layer.
+MAX_LOOKED_AT = 1 << 16
+
+_VARIABLES = frozenset(["VarHandleOp", "_VarHandlesOp", "Variable", "VariableV2", "AutoReloadVariable"])
+
+# What is read of an op: of the first four its scope, of the others a name.
+_COMPUTES, _UPDATES, _CONTROLS, _INPUT, _VARIABLE, _TRANSFER, _RECEIVED = range(7)
+_READINGS = 7
+
+
+@dataclass(frozen=True)
+class PlacedOps:
+    """The columns have an entry for each of ``Work``."""
+
+    tree: LayerTree
+    layer: Int32  # numbers of the tree, 0: in no layer
+    phase: Int8  # index into PHASES
+    optimizer: Int32  # index into optimizers: whose op it is; -1: of none, or its name does not tell
+    optimizers: list[str]
+    not_looked_at: int  # scopes and names beyond the limit
+
+
+def placed_ops(trace: Trace, work: Work, most: int = MAX_LOOKED_AT) -> PlacedOps:
+    groups = _groups(trace, work, most)
+    places = [_place(reading, text) for reading, text in zip(groups.reading, groups.texts)]
+    tree = LayerTree()
+    found = _layers(tree, groups, places)
+    layer = _spread(found, groups)
+    _take_namesakes(trace, work, tree, layer)
+    optimizers = sorted({place.optimizer for place in places if place.optimizer})
+    number = {name: at for at, name in enumerate(optimizers)}
+    phase = _spread([PHASES.index(place.phase) for place in places], groups)
+    optimizer = _spread([number.get(place.optimizer, -1) for place in places], groups, -1)
+    return PlacedOps(tree, layer, phase.astype(np.int8), optimizer, optimizers, groups.left_out)
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """Ops whose place is the same: those of one scope, or of one name."""
+
+    of: Int64  # [work] group
+    total: int  # groups
+    looked_at: Int64  # those of which the next two are
+    reading: list[int]
+    texts: list[str]
+
+    @property
+    def left_out(self) -> int:
+        return self.total - len(self.looked_at)
+
+
+def _groups(trace: Trace, work: Work, most: int) -> _Groups:
+    reading = _readings(trace, work)
+    scope, scopes = own_scopes(trace.names, work.name)
+    code = np.where(reading <= _INPUT, scope, work.name).astype(np.int64)
+    code = np.where(reading == _RECEIVED, trace.label[work.node], code)
+    numbers = Numbering(code * _READINGS + reading)
+    group = numbers(code * _READINGS + reading)
+    spent = np.bincount(group, work.self_ns, len(numbers))
+    looked_at = np.sort(np.argsort(-spent, kind="stable")[:most])
+    keys = numbers.values[looked_at]
+    chosen = (keys % _READINGS).tolist()
+    return _Groups(group, len(numbers), looked_at, chosen, _texts(trace, scopes, chosen, keys // _READINGS))
+
+
+def _readings(trace: Trace, work: Work) -> Int8:
+    """[work]"""
+    of_op = [_VARIABLE if op in _VARIABLES else _UPDATES if is_update(op) else _COMPUTES for op in trace.ops]
+    reading = np.array(of_op or [0], np.int8)[work.op]
+    kind = trace.kind[work.node]
+    for of_kind, read in ((NodeKind.CONTROL, _CONTROLS), (NodeKind.INPUT, _INPUT), (NodeKind.COMMUNICATION, _TRANSFER)):
+        reading[kind == of_kind] = read
+    received = [code for code, op in enumerate(trace.ops) if op == "RecvTensor"]
+    reading[np.isin(work.op, received)] = _RECEIVED
+    return reading
+
+
+def _texts(trace: Trace, scopes: StringTable, readings: Sequence[int], codes: Int64) -> list[str]:
+    """The scope, name or label that is read."""
+    texts = []
+    for batch in batches(len(codes), 500):
+        for reading, code in zip(readings[batch.start : batch.stop], codes[batch.start : batch.stop].tolist()):
+            table = scopes if reading <= _INPUT else trace.labels if reading == _RECEIVED else trace.names
+            texts.append(table[code])
+    return texts
+
+
+def _place(reading: int, text: str) -> Place:
+    if reading == _INPUT:
+        return Place((), "input")
+    if reading == _VARIABLE:
+        return place_of_variable(text)
+    if reading == _TRANSFER:
+        return place_of(text.rpartition("/")[0])._replace(phase="communication", optimizer="")
+    if reading == _RECEIVED:
+        received = parse_received(text)
+        producer = received.producer if received is not None else ""
+        return place_of(producer.rpartition("/")[0])._replace(phase="communication", optimizer="")
+    place = place_of(text)
+    return place._replace(phase="optimizer") if reading == _UPDATES and place.phase == "forward" else place
+
+
+def _layers(tree: LayerTree, groups: _Groups, places: list[Place]) -> list[int]:
+    """The layer of each group. Those that make layers come before those that only find them."""
+    found, ranks = [0] * len(places), list(map(_rank, groups.reading, places))
+    order = sorted(range(len(places)), key=ranks.__getitem__)
+    reduced = _ReducedGradients(tree)
+    for batch in batches(len(order), 500):
+        for at in order[batch.start : batch.stop]:
+            if ranks[at] == _MAKES:
+                found[at] = tree.add(places[at].path)
+            elif groups.reading[at] == _TRANSFER and (gradient := reduced_gradient(groups.texts[at])):
+                found[at] = reduced.layer(gradient)
+            else:
+                found[at] = tree.find(places[at].path) or tree.add(_new_layer(ranks[at], places[at].path))
+    return found
+
+
+_MAKES, _OF_VARIABLE, _DIFFERENTIATES, _FINDS = range(4)
+
+
+def _rank(reading: int, place: Place) -> int:
+    if reading == _VARIABLE and place.phase == "forward":
+        return _OF_VARIABLE
+    if reading == _COMPUTES and place.phase in ("forward", "backward"):
+        return _MAKES if place.phase == "forward" else _DIFFERENTIATES
+    return _FINDS
+
+
+def _new_layer(rank: int, path: tuple[str, ...]) -> tuple[str, ...]:
+    """Where no layer is found: the scope of a variable; the op, or the scope of it, whose gradient this is."""
+    return path[:-1] if rank == _OF_VARIABLE else path[:1] if rank == _DIFFERENTIATES else ()
+
+
+class _ReducedGradients:
+    """Layers by what the names of collectives say, ``dense_MatMul_grad_tuple_1``: the one with the longest path."""
+
+    def __init__(self, tree: LayerTree) -> None:
+        self._tree = tree
+        self._layers: dict[str, int] | None = None
+
+    def layer(self, gradient: str) -> int:
+        if self._layers is None:
+            self._layers = self._tree.by_underscored_path()
+        for _ in range(2 * MAX_DEPTH):
+            if gradient in self._layers or not gradient:
+                break
+            gradient = gradient.rpartition("_")[0]
+        return self._layers.get(gradient, 0)
+
+
+def _spread(values: Sequence[int], groups: _Groups, otherwise: int = 0) -> Int32:
+    """[work] of what the groups that were looked at have."""
+    of_groups = np.full(max(groups.total, 1), otherwise, np.int32)
+    of_groups[groups.looked_at] = values
+    return of_groups[groups.of]
+
+
+def _take_namesakes(trace: Trace, work: Work, tree: LayerTree, layer: Int32) -> None:
+    """Ops without a scope whose gradients have made layers of them."""
+    outermost = tree.outermost()
+    bare = np.flatnonzero(layer == 0)
+    name = work.name[bare]
+    begin, end = trace.names.offsets[name], trace.names.offsets[name + 1]
+    code = codes_in(StringTable.of(list(outermost)), bytes(trace.names.data), begin, end - begin)
+    layer[bare] = np.append(np.array(list(outermost.values()), np.int32), np.int32(0))[code]
