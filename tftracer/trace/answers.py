@@ -38,6 +38,7 @@ from tftracer.trace.analyses import (
 from tftracer.trace.analyses.dependencies import Graph
 from tftracer.trace.analyses.layers import Alive
 from tftracer.trace.analyses.ops import By
+from tftracer.trace.analyses.profile_arithmetic import arithmetic_of_profile
 from tftracer.trace.arrays.columns import column, narrow, strings
 from tftracer.trace.arrays.types import Bool, Float64
 from tftracer.trace.decode import formats, labels, resources
@@ -107,7 +108,13 @@ class Answers:
     @property
     def arithmetic(self) -> arithmetic.Arithmetic:
         """Floating-point operations and compulsory bytes of each node."""
-        return self._once("arithmetic", lambda: arithmetic.arithmetic(self.trace, self.outputs, self.graph))
+
+        def compute() -> arithmetic.Arithmetic:
+            if self.trace.details is not None:
+                return arithmetic_of_profile(self.trace, self.trace.details.calls())
+            return arithmetic.arithmetic(self.trace, self.outputs, self.graph)
+
+        return self._once("arithmetic", compute)
 
     @property
     def placed(self) -> placed_ops.PlacedOps:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypedDict
+from typing import Any, Literal, NamedTuple, Protocol, TypedDict
+
+import numpy as np
 
 from tftracer.contract.basics import Finding
 from tftracer.contract.machine import GpuDevice, MeasuredRoof
@@ -101,6 +103,36 @@ class Allocations:
     ops: list[str]  # names, as the allocator was told
 
 
+class Tensor(NamedTuple):
+    """One input or output of an op."""
+
+    dtype: int  # tensorflow.DataType, 0: not known
+    shape: tuple[int, ...] | None  # None: not known
+
+
+class Computed(NamedTuple):
+    """What the source knows that an op computes; None: not known."""
+
+    flops: float | None
+    bytes: float | None
+    dtype: int
+
+
+@dataclass
+class Calls:
+    """What a source says of the tensors that nodes were called with; each distinct call once."""
+
+    inputs: list[list[Tensor]]
+    input_of: Int64  # [n] which of ``inputs``; -1: it does not say
+    outputs: dict[int, list[Tensor]]  # by node
+    hlo: list[Computed]
+    hlo_of: Int64  # [n] which of ``hlo``; -1: not compiled by XLA
+
+    @classmethod
+    def none(cls, n: int) -> Calls:
+        return cls([], np.full(n, -1, np.int64), {}, [], np.full(n, -1, np.int64))
+
+
 class NodeSource(Protocol):
     """What a source says of one node beyond the columns."""
 
@@ -114,6 +146,9 @@ class NodeSource(Protocol):
 
     def allocations(self) -> Allocations | None:
         """What it says of memory; None for nothing."""
+
+    def calls(self) -> Calls:
+        """What it says of the ops' tensors."""
 
 
 @dataclass

@@ -56,14 +56,14 @@ def arithmetic(trace: Trace, outputs: Outputs, graph: Graph) -> Arithmetic:
     """Of each node of the trace."""
     tensors = _Tensors.of(trace, outputs, graph)
     is_matrix = np.array([is_matrix_op(op) for op in trace.ops] or [False])[trace.op]
-    flops = np.where(_have_op(trace), 0.0, np.nan)
+    flops = np.where(known_ops(trace), 0.0, np.nan)
     rows = np.flatnonzero(is_matrix)
     flops[rows] = _flops(trace, outputs, graph, tensors, rows)
     found = Arithmetic(flops, _traffic(trace, outputs, graph, tensors), is_matrix, tensors.dtype, trace.ops)
-    return _on_kernels(trace, found)
+    return on_kernels(trace, found, np.ones(trace.n, np.bool_))
 
 
-def _have_op(trace: Trace) -> Bool:
+def known_ops(trace: Trace) -> Bool:
     """[n] whether it is known what each node is."""
     known = np.array([bool(op) for op in trace.ops] or [False])
     result: Bool = known[trace.op] & (trace.kind != NodeKind.REPEAT)
@@ -79,6 +79,7 @@ class _Tensors:
 
     bytes: Float64  # [outputs] NaN where not known
     first: Int64  # [n] the first output of each node, -1 for none
+    past: Int64  # [n] the one behind its last
     regular: bool  # whether output k of each node is in its place first + k
     dtype: Int32  # [n] of output 0
     received: Int64  # [n] of a RecvTensor, whose own output says nothing, the output that was sent; -1 elsewhere
@@ -91,31 +92,36 @@ class _Tensors:
         node, slot = outputs.node, outputs.slot
         first = np.full(trace.n + 1, -1, np.int64)
         first[node[::-1]] = np.arange(len(node))[::-1]
+        first = first[:-1]
+        past = first + np.bincount(node, minlength=trace.n)
         regular = bool((np.arange(len(node)) - first[node] == slot).all())
-        tensors = cls(size, first[:-1], regular, np.zeros(trace.n, np.int32), np.full(trace.n, -1, np.int64))
-        sent = np.flatnonzero(~graph.control & np.isin(trace.op[graph.consumer], _codes_of(trace, "RecvTensor")))
-        tensors.received[graph.consumer[sent]] = tensors.find(outputs, graph.producer[sent], graph.slot[sent])
-        at = tensors.find(outputs, np.arange(trace.n), np.zeros(trace.n, np.int64))
-        tensors.dtype[at >= 0] = outputs.dtype[at[at >= 0]]
+        tensors = cls(size, first, past, regular, np.zeros(trace.n, np.int32), np.full(trace.n, -1, np.int64))
+        if "RecvTensor" in trace.ops:
+            sent = np.flatnonzero(~graph.control & (trace.op[graph.consumer] == list(trace.ops).index("RecvTensor")))
+            tensors.received[graph.consumer[sent]] = tensors.find(outputs, graph.producer[sent], graph.slot[sent])
+        zeroth = np.flatnonzero(slot == 0)
+        tensors.dtype[node[zeroth]] = outputs.dtype[zeroth]
+        received = np.flatnonzero(tensors.received >= 0)
+        tensors.dtype[received] = outputs.dtype[tensors.received[received]]
         return tensors
 
     def find(self, outputs: Outputs, node: Int64 | Int32, slot: Int64 | Int32) -> Int64:
         """[wanted] the output with this node and slot, -1 for none."""
         if not len(outputs.node):
             return np.full(len(node), -1, np.int64)
-        at = np.where(self.first[node] >= 0, self.first[node] + slot, -1)
-        at[at >= len(outputs.node)] = -1
-        found = (outputs.node[at] == node) & (outputs.slot[at] == slot) & (at >= 0)
-        at[~found] = -1
+        at = self.first[node]
+        missing = at < 0
+        at += slot
+        missing |= at >= self.past[node]
+        at[missing] = -1
         if not self.regular:
-            rest = np.flatnonzero(~found)
+            missing |= outputs.slot[at] != slot
+            rest = np.flatnonzero(missing)
             at[rest] = _searched(outputs, node[rest], slot[rest])
-        received = self.received[node]
-        return np.where((received >= 0) & (slot == 0), received, at)
-
-
-def _codes_of(trace: Trace, op: str) -> Int64:
-    return np.array([code for code, text in enumerate(trace.ops) if text == op], np.int64)
+        if (self.received >= 0).any():
+            received = self.received[node]
+            return np.where((received >= 0) & (slot == 0), received, at)
+        return at
 
 
 def _searched(outputs: Outputs, node: Int64 | Int32, slot: Int64 | Int32) -> Int64:
@@ -187,8 +193,9 @@ def _traffic(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors) ->
     consumer = graph.consumer[data]
     read = sizes[tensors.find(outputs, graph.producer[data], graph.slot[data])]
     inputs = np.bincount(consumer, read, n).astype(np.float64)
-    largest = np.zeros(n)
-    by_size = np.argsort(read, kind="stable")
+    rules, largest = Rules(trace.ops), np.zeros(n)
+    asked = np.flatnonzero(rules.largest[trace.op[consumer]] != 0)
+    by_size = asked[np.argsort(read[asked], kind="stable")]
     largest[consumer[by_size]] = read[by_size]
     if len(graph.complete):
         inputs[~graph.complete] = np.nan
@@ -198,14 +205,14 @@ def _traffic(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors) ->
     made[tensors.first < 0] = np.nan
     received = np.flatnonzero(tensors.received >= 0)
     made[received] = tensors.bytes[tensors.received[received]]
-    return Rules(trace.ops).traffic(trace.op, inputs, made, largest)
+    return rules.traffic(trace.op, inputs, made, largest)
 
 
 # -------------------------------------------------------------------------------------------------------------- kernels
 
 
-def _on_kernels(trace: Trace, found: Arithmetic) -> Arithmetic:
-    """What launches are said to do moves to the kernels that they launched."""
+def on_kernels(trace: Trace, found: Arithmetic, moved: Bool) -> Arithmetic:
+    """What launches are said to do moves to the kernels that they launched. ``moved``: [n] not to those of which it is known."""
     kernel = np.flatnonzero(physical_devices.kernels(trace))
     if not len(kernel):
         return found
@@ -213,9 +220,10 @@ def _on_kernels(trace: Trace, found: Arithmetic) -> Arithmetic:
     kernel, launch = kernel[launch >= 0], launch[launch >= 0]
     duration = (trace.end[kernel] - trace.start[kernel]).astype(np.float64) + 1  # none is without a share
     share = duration / np.bincount(launch, duration, trace.n)[launch]
+    to, of, part = kernel[moved[kernel]], launch[moved[kernel]], share[moved[kernel]]
     for column in (found.flops, found.bytes):
-        column[kernel] = column[launch] * share
+        column[to] = column[of] * part
         column[launch] = 0.0
-    found.is_matrix[kernel], found.dtype[kernel] = found.is_matrix[launch], found.dtype[launch]
+    found.is_matrix[to], found.dtype[to] = found.is_matrix[of], found.dtype[of]
     found.is_matrix[launch] = False
     return found

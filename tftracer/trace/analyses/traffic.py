@@ -69,11 +69,12 @@ class Rules:
 
     def traffic(self, op: np.ndarray, inputs: Float64, outputs: Float64, largest: Float64) -> Float64:
         """[n] bytes of each node, from those of all its inputs, of all its outputs, and of its largest input; NaN is unknown."""
-        parts = [
-            np.where(factor[op] == 0, 0.0, factor[op] * size)
-            for factor, size in ((self.inputs, inputs), (self.outputs, outputs), (self.largest, largest))
-        ]
-        total: Float64 = parts[0] + parts[1] + parts[2]
+        total: Float64 = inputs + outputs
+        special = np.flatnonzero(((self.inputs != 1) | (self.outputs != 1) | (self.largest != 0))[op])
+        total[special] = 0.0
+        for factor, size in ((self.inputs, inputs), (self.outputs, outputs), (self.largest, largest)):
+            counted = special[factor[op[special]] != 0]  # what is not known, and not counted, makes no sum unknown
+            total[counted] += factor[op[counted]] * size[counted]
         return total
 
 

@@ -40,7 +40,11 @@ _SCHEMA: Schema = {
         ("id", 35, INT, False),
         ("operands", 36, INT, True),
         ("called", 38, INT, True),
+        ("convolution", 16, "Convolution", False),
+        ("dot", 30, "Dot", False),
     ],
+    "Convolution": [("kernel_output", 4, INT, False)],
+    "Dot": [("contracting", 1, INT, True)],
     "Shape": [("element_type", 2, INT, False), ("dimensions", 3, INT, True), ("tuple", 4, "Shape", True)],
     "OpMetadata": [
         ("op_type", 1, BYTES, False),

@@ -12,9 +12,10 @@ import numpy as np
 from tftracer.trace.arrays.types import Int32, Int64
 from tftracer.trace.decode.hlo import Modules
 from tftracer.trace.decode.profile_allocations import allocations_of
+from tftracer.trace.decode.profile_calls import calls_of
 from tftracer.trace.decode.wire import LEN, fields
 from tftracer.trace.decode.xplane import EVENT_STATS, HOST, Plane, Space, plane_messages, read_space, value_of
-from tftracer.trace.model import Allocations
+from tftracer.trace.model import Allocations, Calls
 
 #: How the profiler writes what belongs together: ``regs:32 static_shared:0 grid:16,1,1 block:512,1,1 occ_pct:100``.
 _PACKED = ("kernel_details", "memcpy_details")
@@ -78,6 +79,9 @@ class ProfileDetails:
                 by_row = nodes[np.argsort(self.row[nodes], kind="stable")]
                 return allocations_of(plane, self.row[by_row], by_row)
         return None
+
+    def calls(self) -> Calls:
+        return calls_of(self._space, self._modules, self.plane, self.row)
 
     def _stats(self, plane: Plane, row: int) -> dict[str, str]:
         events = plane.events

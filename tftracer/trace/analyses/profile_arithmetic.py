@@ -1,0 +1,107 @@
+"""The arithmetic of a profile's ops (arithmetic.py), by what the profile says of their tensors.
+
+Shapes of inputs are noted with kernels, or with the host's op; those of outputs where they were allocated. What XLA compiled is
+taken from its modules. An op of which the profile says neither is unknown.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tftracer.trace.analyses import physical_devices
+from tftracer.trace.analyses.arithmetic import Arithmetic, known_ops, on_kernels
+from tftracer.trace.analyses.flop_formulas import Call, flops_of
+from tftracer.trace.analyses.op_kinds import canonical, matrix_ops
+from tftracer.trace.analyses.traffic import Rules
+from tftracer.trace.arrays.intervals import batches
+from tftracer.trace.arrays.types import Float64, Int32, Int64
+from tftracer.trace.decode.tensor_shapes import element_bytes, elements_of
+from tftracer.trace.model import Calls, Tensor, Trace
+
+_RESOURCE = 20
+
+
+def arithmetic_of_profile(trace: Trace, calls: Calls) -> Arithmetic:
+    """Of each node of the trace."""
+    input_of = _of_launches(trace, calls.input_of)
+    is_matrix = np.append(matrix_ops(trace.ops), False)[trace.op]
+    flops = np.where(known_ops(trace), 0.0, np.nan)
+    flops[is_matrix] = np.nan
+    called = np.flatnonzero(is_matrix & ~physical_devices.on_stream(trace) & ((input_of >= 0) | _has_outputs(trace, calls)))
+    flops[called] = _flops(trace, calls, input_of, called)
+    found = Arithmetic(flops, _traffic(trace, calls, input_of), is_matrix, _types(trace, calls, input_of), trace.ops)
+    _add_hlo(calls, found)
+    return on_kernels(trace, found, calls.hlo_of < 0)
+
+
+def _of_launches(trace: Trace, input_of: Int64) -> Int64:
+    """[n] with what kernels say of the op that launched them."""
+    launch, result = physical_devices.launch_of(trace), input_of.copy()
+    kernel = np.flatnonzero((launch >= 0) & (input_of >= 0))
+    kernel = kernel[input_of[launch[kernel]] < 0]
+    result[launch[kernel]] = input_of[kernel]
+    return result
+
+
+def _has_outputs(trace: Trace, calls: Calls) -> np.ndarray:
+    made = np.zeros(trace.n, np.bool_)
+    made[list(calls.outputs)] = True
+    return made
+
+
+def _flops(trace: Trace, calls: Calls, input_of: Int64, rows: Int64) -> Float64:
+    """[rows]; each distinct call is looked at once."""
+    kinds, known = [canonical(op) for op in trace.ops], {}
+    values = np.full(len(rows), np.nan)
+    for batch in batches(len(rows)):
+        for place in batch:
+            node = int(rows[place])
+            outputs = calls.outputs.get(node, [])
+            key = (int(trace.op[node]), int(input_of[node]), outputs[0].shape if outputs else None)
+            if key not in known:
+                inputs = calls.inputs[key[1]] if key[1] >= 0 else []
+                flops = flops_of(kinds[key[0]], Call([tensor.shape for tensor in inputs], key[2]))
+                known[key] = np.nan if flops is None else flops
+            values[place] = known[key]
+    return values
+
+
+def _traffic(trace: Trace, calls: Calls, input_of: Int64) -> Float64:
+    """[n] bytes."""
+    sizes = [_sizes(tensors) for tensors in calls.inputs]
+    unknown = [np.nan]  # of nodes whose number is -1
+    total = np.array([float(size.sum()) for size in sizes] + unknown)[input_of]
+    largest = np.array([float(size.max(initial=0)) for size in sizes] + unknown)[input_of]
+    made = np.full(trace.n, np.nan)
+    for node, outputs in calls.outputs.items():
+        made[node] = _sizes(outputs).sum()
+    return Rules(trace.ops).traffic(trace.op, total, made, largest)
+
+
+def _sizes(tensors: list[Tensor]) -> Float64:
+    """[tensors] bytes; a resource holds none."""
+    dtype = np.array([tensor.dtype for tensor in tensors], np.int32)
+    size = elements_of([tensor.shape for tensor in tensors]) * element_bytes(dtype)
+    size[dtype == _RESOURCE] = 0.0
+    return size
+
+
+def _types(trace: Trace, calls: Calls, input_of: Int64) -> Int32:
+    """[n] of the first output, else of the first input that is no resource: ops mostly keep it."""
+    first = [next((tensor.dtype for tensor in tensors if tensor.dtype != _RESOURCE), 0) for tensors in calls.inputs]
+    dtype = np.array([*first, 0], np.int32)[input_of]
+    for node, outputs in calls.outputs.items():
+        dtype[node] = outputs[0].dtype
+    return dtype
+
+
+def _add_hlo(calls: Calls, found: Arithmetic) -> None:
+    """What XLA compiled."""
+    compiled = np.flatnonzero(calls.hlo_of >= 0)
+    if not len(compiled):
+        return
+    which = calls.hlo_of[compiled]
+    found.flops[compiled] = np.array([one.flops for one in calls.hlo], np.float64)[which]
+    found.bytes[compiled] = np.array([one.bytes for one in calls.hlo], np.float64)[which]
+    found.dtype[compiled] = np.array([one.dtype for one in calls.hlo], np.int32)[which]
+    found.is_matrix[compiled] = found.flops[compiled] != 0

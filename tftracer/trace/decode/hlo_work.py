@@ -1,0 +1,81 @@
+"""What one of XLA's ops computes, by the shapes in its module: FLOPs of products and convolutions, and bytes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tftracer.trace.decode.hlo import Module
+from tftracer.trace.decode.xplane import decoded
+
+#: Computations within computations.
+_DEEPEST = 8
+#: The values of XLA's PrimitiveType as those of tensorflow.DataType, and the bytes of an element.
+_TYPES = {1: (10, 1), 2: (6, 1), 3: (5, 2), 4: (3, 4), 5: (9, 8), 6: (4, 1), 7: (17, 2), 8: (22, 4), 9: (23, 8)}
+_TYPES |= {10: (19, 2), 11: (1, 4), 12: (2, 8), 15: (8, 8), 16: (14, 2), 18: (18, 16), 19: (24, 1), 20: (25, 1)}
+_TUPLE = 13
+#: They run other ops, which have events of their own, or hand tuples on.
+_NO_WORK = ("while", "conditional", "tuple", "get-tuple-element", "parameter", "constant", "bitcast")
+_UNKNOWN = ("custom-call", "call", "fft", "cholesky", "triangular-solve")
+
+
+def hlo_flops(module: Module, hlo_op: str) -> float | None:
+    """None for an op that the module does not hold, and for what a library computes in its place."""
+    instruction = module.instructions.get(hlo_op)
+    return None if instruction is None else _flops(module, instruction, 0)
+
+
+def hlo_bytes(module: Module, hlo_op: str) -> float | None:
+    """Of all operands and the result, once each."""
+    instruction = module.instructions.get(hlo_op)
+    if instruction is None:
+        return None
+    if decoded(instruction.opcode) in _NO_WORK:
+        return 0.0
+    operands = [module.by_id.get(number) for number in set(instruction.operands)]
+    sizes = [None if one is None else _size(one.shape) for one in [*operands, instruction]]
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
+
+
+def hlo_dtype(module: Module, hlo_op: str) -> int:
+    """tensorflow.DataType of the result, 0 for none."""
+    instruction = module.instructions.get(hlo_op)
+    return 0 if instruction is None else _TYPES.get(instruction.shape.element_type, (0, 0))[0]
+
+
+def _size(shape: Any, depth: int = 0) -> float | None:
+    if shape.element_type == _TUPLE and depth < _DEEPEST:
+        parts = [_size(part, depth + 1) for part in shape.tuple]
+        known = [part for part in parts if part is not None]
+        return sum(known) if len(known) == len(parts) else None
+    size = _TYPES.get(shape.element_type, (0, 0))[1]
+    return float(math.prod(shape.dimensions) * size) if size else None
+
+
+def _flops(module: Module, instruction: Any, depth: int) -> float | None:
+    opcode = decoded(instruction.opcode)
+    if opcode in _UNKNOWN or depth > _DEEPEST:
+        return None
+    if opcode in ("dot", "convolution"):
+        return _of_product(module, instruction, opcode)
+    if opcode != "fusion":
+        return 0.0
+    inner = [module.computations[number] for number in instruction.called if number in module.computations]
+    each = [_flops(module, one, depth + 1) for computation in inner for one in computation.instructions]
+    known = [flops for flops in each if flops is not None]
+    return float(sum(known)) if len(known) == len(each) else None
+
+
+def _of_product(module: Module, instruction: Any, opcode: str) -> float | None:
+    """Two for each element of the result and each pair that it is a sum over."""
+    place = 0 if opcode == "dot" else 1
+    operand = module.by_id.get(instruction.operands[place]) if len(instruction.operands) > place else None
+    if operand is None:
+        return None
+    sizes, outputs = list(operand.shape.dimensions), math.prod(instruction.shape.dimensions)
+    if opcode == "dot":
+        summed = [sizes[k] for k in instruction.dot.contracting if k < len(sizes)]
+        return float(2 * outputs * math.prod(summed))
+    feature = instruction.convolution.kernel_output
+    return float(2 * outputs * math.prod(sizes) / sizes[feature]) if feature < len(sizes) and sizes[feature] else None

@@ -1,0 +1,101 @@
+"""What a profile itself says of the tensors that ops were called with.
+
+Shapes of inputs where the profiler noted them (of kernels; of a host's ops at level 3), outputs that were allocated, and the
+shapes in XLA's modules.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from tftracer.trace.arrays.intervals import batches
+from tftracer.trace.arrays.strings import Hasher
+from tftracer.trace.arrays.types import Int32, Int64
+from tftracer.trace.decode.hlo import Modules
+from tftracer.trace.decode.hlo_work import hlo_bytes, hlo_dtype, hlo_flops
+from tftracer.trace.decode.profile_nodes import innermost, of_kinds
+from tftracer.trace.decode.tensor_shapes import Shape
+from tftracer.trace.decode.xplane import HOST, Plane, Space
+from tftracer.trace.decode.xplane_stats import Stat, alike, stats_of, texts
+from tftracer.trace.model import Calls, Computed, Tensor
+
+_ALLOCATED, _OF_OUTPUT = "MemoryAllocation", "output"
+_TENSOR = re.compile(r"(\w*)\[([\d,]*)\]")
+_MOST_TENSORS, _MOST_DIMENSIONS = 1 << 12, 32
+#: The profiler's names of types, as tensorflow.DataType.
+_TYPES = {"float": 1, "double": 2, "int32": 3, "uint8": 4, "int16": 5, "int8": 6, "string": 7, "complex64": 8, "int64": 9}
+_TYPES |= {"bool": 10, "qint8": 11, "quint8": 12, "qint32": 13, "bfloat16": 14, "uint16": 17, "complex128": 18, "half": 19}
+_TYPES |= {"resource": 20, "variant": 21, "uint32": 22, "uint64": 23}
+_HANDLE = Tensor(20, ())  # the profiler leaves out what resources are
+
+
+def calls_of(space: Space, modules: Modules, plane: Int32, row: Int64) -> Calls:
+    """``plane``, ``row``: [n] the event that each node is of."""
+    calls = Calls.none(len(plane))
+    for place, one in enumerate(space.planes):
+        nodes = np.flatnonzero(plane == place)
+        nodes = nodes[np.argsort(row[nodes], kind="stable")]
+        if not len(nodes):
+            continue
+        rows = row[nodes]
+        stats = stats_of(one, rows, ["shape", "hlo_op", "hlo_module", "program_id"])
+        which, distinct = texts(stats["shape"])
+        known = [len(calls.inputs) + k if text.startswith("(") else -1 for k, text in enumerate(distinct)]
+        calls.inputs += [parsed(text) for text in distinct]
+        calls.input_of[nodes] = np.array(known or [-1], np.int64)[which]
+        _add_hlo(calls, modules, nodes, stats)
+        if one.name == HOST:
+            _add_outputs(calls, one, nodes, rows)
+    return calls
+
+
+def _add_hlo(calls: Calls, modules: Modules, nodes: Int64, stats: dict[str, Stat]) -> None:
+    hlo_op, module, program = (stats[name] for name in ("hlo_op", "hlo_module", "program_id"))
+    there = np.flatnonzero(hlo_op.has)
+    if not len(there):
+        return
+    hasher = Hasher.random()
+    columns = [one.only(there) for one in (hlo_op, module, program)]
+    numbers = columns[2].number.view(np.uint64)
+    group, first = alike(columns[0].keys(hasher), columns[1].keys(hasher), numbers)
+    calls.hlo_of[nodes[there]] = group + len(calls.hlo)
+    for batch in batches(len(first), 200):
+        for at in first[batch.start : batch.stop].tolist():
+            name, found = columns[0].text(at), modules.module(int(columns[2].number[at]), columns[1].text(at))
+            work = (hlo_flops(found, name), hlo_bytes(found, name), hlo_dtype(found, name)) if found else (None, None, 0)
+            calls.hlo.append(Computed(*work))
+
+
+def _add_outputs(calls: Calls, host: Plane, nodes: Int64, rows: Int64) -> None:
+    """Of what was allocated while an op ran, its outputs, in that order."""
+    allocated = of_kinds(host, _ALLOCATED)
+    within = innermost(host, rows, allocated)
+    stats = stats_of(host, allocated, ["region_type", "shape", "data_type"])
+    region, regions = texts(stats["region_type"])
+    is_output = np.array([text == _OF_OUTPUT for text in regions] or [False])[region] if len(allocated) else within > 0
+    kept = np.flatnonzero(is_output & (within >= 0))
+    group, shapes = texts(stats["shape"].only(kept))
+    dims = [tensor.shape for text in shapes for tensor in (parsed(text) or [Tensor(0, None)])[:1]]
+    for at, node, dtype in zip(group.tolist(), nodes[within[kept]].tolist(), stats["data_type"].number[kept].tolist()):
+        calls.outputs.setdefault(node, []).append(Tensor(dtype, dims[at]))
+
+
+def parsed(text: str) -> list[Tensor]:
+    """The tensors of ``(float[32,10];;int32[2])``; a resource has neither type nor shape there."""
+    if text in ("", "()"):
+        return []
+    return [_tensor(part) for part in text.strip("()").split(";")[:_MOST_TENSORS]]
+
+
+def _tensor(text: str) -> Tensor:
+    if not text:
+        return _HANDLE
+    match = _TENSOR.fullmatch(text)
+    if match is None:
+        return Tensor(0, None)
+    sizes = [size for size in match[2].split(",") if size]
+    fits = len(sizes) <= _MOST_DIMENSIONS and all(len(size) < 19 for size in sizes)
+    shape: Shape = tuple(int(size) for size in sizes) if fits else None
+    return Tensor(_TYPES.get(match[1], 0), shape)
