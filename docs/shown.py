@@ -109,10 +109,10 @@ class Columns(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        from tftracer.export.tables.schema import TABLES
+        from tftracer.export.tables.schema import SCRIPT_TABLES
 
         rows = [(field.name, field.type, field.about + (" (may be unknown)" if field.unknown else ""))
-                for field in TABLES[self.arguments[0]]]  # fmt: skip
+                for field in SCRIPT_TABLES[self.arguments[0]]]  # fmt: skip
         text = [".. list-table::", "   :widths: 24 8 68", ""]
         text += [line for name, type_, about in rows for line in (f"   * - ``{name}``", f"     - {type_}", f"     - {about}")]
         return self.parse_text_to_nodes("\n".join(text))

@@ -18,7 +18,7 @@ from web_client import certificate, serving
 
 import tftracer
 from tftracer.errors import FormatError, StorageError, UnknownError
-from tftracer.export.tables.schema import TABLES
+from tftracer.export.tables.schema import SCRIPT_TABLES, TABLES
 from tftracer.importers.open_any import open_bytes
 from tftracer.scripting.session import Session
 from tftracer.session.imported_session import model_of
@@ -107,6 +107,46 @@ def test_ops_are_the_ops_tab_s(session: Session, by: Any) -> None:
             row["flops_unknown"] + row["bytes_unknown"] for row in expected
         ]
         assert [row["longest_node"] for row in op_rows] == [row["node"] for row in expected]
+
+
+@pytest.mark.parametrize("by", ["type", "name", "scope"])
+def test_ops_over_traces_are_the_statistics_of_the_table_of_ops(session: Session, by: Any) -> None:
+    ops_of_traces = list(session.ops(by).rows())
+    for run in session.source.runs():
+        read = [trace["id"] for trace in run["traces"] if trace["state"] == "ready"]
+        expected: dict[str, list[dict[str, Any]]] = {}
+        for row in ops_of_traces:
+            if row["run_id"] == run["id"]:
+                expected.setdefault(row["key"], []).append(row)
+        over = list(session.ops_over_traces(run["id"], by).rows())
+        assert {row["key"]: row["traces"] for row in over} == {key: len(rows) for key, rows in expected.items()}
+        work = sum(ops.op_statistics(answers_of(session)[trace].trace, by, [])["total_ns"] for trace in read)
+        for row in over:
+            rows = expected[row["key"]]
+            times = [each["total_ns"] for each in rows]
+            assert (row["run_id"], row["of_traces"]) == (run["id"], len(read))
+            assert (row["shortest_ns"], row["longest_ns"], row["median_ns"]) == (min(times), max(times), np.median(times))
+            assert row["spread_ns"] == (pytest.approx(np.std(times, ddof=1)) if len(times) > 1 else None)
+            assert row["share"] == pytest.approx(sum(times) / work if work else 0)
+            known = [each["flops"] for each in rows if not each["flops_unknown"]]
+            assert row["flops"] == (pytest.approx(np.mean(known)) if known else None)
+            assert (row["best_flops_per_s"] or 0) >= (row["median_flops_per_s"] or 0)
+
+
+def test_ops_over_traces_are_of_all_runs_or_of_one() -> None:
+    with tftracer.open(DATA / "versions/2-spool.tftrace") as session:
+        title = session.runs["title"][0]
+        of_one = session.ops_over_traces(title)
+        assert set(of_one["run_id"].tolist()) == {session.runs["run_id"][0]}
+        assert len(session.ops_over_traces()) == sum(len(session.ops_over_traces(int(run))) for run in session.runs["run_id"])
+        dtypes = {"int": "i", "float": "f", "text": "O"}
+        for field in SCRIPT_TABLES["ops_over_traces"]:
+            assert of_one[field.name].dtype.kind == dtypes[field.type] and len(of_one[field.name]) == len(of_one)
+            assert isinstance(of_one[field.name], np.ma.MaskedArray) == field.unknown, field.name
+        with pytest.raises(UnknownError, match="type, name or scope"):
+            session.ops_over_traces(by="colour")  # type: ignore[arg-type]
+        with pytest.raises(UnknownError, match="no such run"):
+            session.ops_over_traces("no such run")
 
 
 def test_tensors_are_the_memory_tab_s(session: Session) -> None:

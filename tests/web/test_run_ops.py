@@ -67,7 +67,13 @@ def test_it_is_what_the_traces_own_tables_of_ops_say(session: str, by: Any, answ
         assert (row["shortest_ns"], row["longest_ns"]) == (min(times), max(times))
         assert row["share"] == pytest.approx(sum(times) / sum(table["total_ns"] for table in tables))
         assert row["total_ns"] == [of_trace[row["key"]]["total_ns"] if row["key"] in of_trace else None for of_trace in rows]
+        flops = [each["flops"] for each in having if not each["flops_unknown"]]
+        rates = [1e9 * each["flops"] / each["total_ns"] for each in having if not each["flops_unknown"] and each["total_ns"]]
+        assert row["flops"] == (pytest.approx(mean(flops)) if flops else None)
+        assert row["best_flop_rate"] == (pytest.approx(max(rates)) if rates else None)
+        assert row["median_flop_rate"] == (pytest.approx(median(rates)) if rates else None)
         assert row["node"] == [of_trace[row["key"]]["node"] if row["key"] in of_trace else -1 for of_trace in rows]
+    assert any(row["best_flop_rate"] for row in answer["rows"])
     assert [row["share"] for row in answer["rows"]] == sorted((row["share"] for row in answer["rows"]), reverse=True)
 
 

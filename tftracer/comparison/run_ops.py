@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from tftracer.trace.analyses.over_traces import LEAST_TRACES, OpsOverTraces, OpT
 if TYPE_CHECKING:
     from tftracer.contract.over_traces import ReadTrace, RunOp, RunOps
     from tftracer.trace.analyses.ops import By
-    from tftracer.trace.arrays.types import Float64
+    from tftracer.trace.arrays.types import Float64, Int64
 
 
 class RunTraces(NamedTuple):
@@ -42,40 +42,29 @@ def run_ops(run: RunTraces, by: By) -> RunOps:
 
 
 def _rows(ops: OpsOverTraces, most: int) -> list[RunOp]:
-    return [
-        {
-            "key": key,
-            "op": op,
-            "traces": traces,
-            "count": count,
-            "mean_ns": mean,
-            "median_ns": median,
-            "spread_ns": spread,
-            "shortest_ns": shortest,
-            "longest_ns": longest,
-            "share": share,
-            "total_ns": totals,
-            "node": nodes,
-        }
-        for key, op, traces, count, mean, median, spread, shortest, longest, share, totals, nodes in zip(
-            ops.keys[:most],
-            ops.op,
-            ops.traces.tolist(),
-            ops.mean_count.tolist(),
-            ops.mean_ns.tolist(),
-            ops.median_ns.tolist(),
-            _known(ops.spread_ns),
-            ops.shortest_ns.tolist(),
-            ops.longest_ns.tolist(),
-            ops.share.tolist(),
-            _known(ops.total_ns[:most]),
-            ops.node[:most].tolist(),
-        )
-    ]
+    known: dict[str, Float64 | Int64] = {
+        "traces": ops.traces,
+        "count": ops.mean_count,
+        "mean_ns": ops.mean_ns,
+        "median_ns": ops.median_ns,
+        "spread_ns": ops.spread_ns,
+        "shortest_ns": ops.shortest_ns,
+        "longest_ns": ops.longest_ns,
+        "flops": ops.mean_flops,
+        "best_flop_rate": ops.best_flop_rate,
+        "median_flop_rate": ops.median_flop_rate,
+        "share": ops.share,
+        "total_ns": ops.total_ns,
+        "node": ops.node,
+    }
+    columns = {"key": ops.keys[:most], "op": ops.op[:most], **{name: _known(values[:most]) for name, values in known.items()}}
+    return [cast("RunOp", dict(zip(columns, row))) for row in zip(*columns.values())]
 
 
-def _known(values: Float64) -> list[float | None]:
+def _known(values: Float64 | Int64) -> list[Any]:
     """None for NaN; a matrix becomes a list of lists."""
+    if values.dtype.kind == "i":
+        return list(values.tolist())
     known = values.astype(object)
     known[np.isnan(values)] = None
     return list(known.tolist())

@@ -28,6 +28,9 @@ class RunOp(TypedDict):
     spread_ns: float | None  # sample standard deviation; None with one trace
     shortest_ns: float
     longest_ns: float
+    flops: float | None  # mean, of matrix ops, nominal; None where they are not known of all executions
+    best_flop_rate: float | None  # FLOP/s: the highest of all traces
+    median_flop_rate: float | None
     share: float  # of the total op time of all traces
     total_ns: list[float | None]  # in each trace; None where it is not among the trace's ops
     node: list[int]  # the longest execution in each trace, or -1

@@ -14,6 +14,7 @@ from tftracer.display import markup
 from tftracer.display.frame import HEIGHT, Frame
 from tftracer.errors import TracerError, UnknownError
 from tftracer.export.tables import of_session
+from tftracer.export.tables.of_run_traces import ops_over_traces_part
 from tftracer.export.tables.of_trace import TracePart
 from tftracer.export.tables.schema import OF_TRACES
 from tftracer.export.tables.table import Array, Part, Table
@@ -26,7 +27,8 @@ from tftracer.scripting.trace import SessionTrace
 from tftracer.session.launcher import process_title
 from tftracer.session.saved import SavedSession, open_session
 from tftracer.session.step_sketch import SketchedSteps
-from tftracer.trace.analyses.ops import By
+from tftracer.trace.analyses.ops import By, check_grouping
+from tftracer.trace.analyses.over_traces import OpTotals
 
 if TYPE_CHECKING:
     from tftracer.comparison.comparison import Comparison
@@ -127,9 +129,17 @@ class Session:
 
     def ops(self, by: By = "type", trace: int | None = None) -> Table:
         """Op statistics for each trace, by ``type``, ``name`` (node) or ``scope``."""
-        if by not in ("type", "name", "scope"):
-            raise UnknownError(f"Ops are grouped by type, name or scope, not by {by!r}.")
+        check_grouping(by)
         return self._of_traces("ops", trace, lambda part: part.ops(by))
+
+    def ops_over_traces(self, run: int | str | None = None, by: By = "type") -> Table:
+        """Ops over all traces of a run, by its number or title, or of each run: mean, spread, shortest and longest time, FLOP/s.
+
+        Of each trace the 10,000 ops with the largest totals count. Traces are decoded one after the other.
+        """
+        check_grouping(by)
+        chosen = [self._run(run)] if run is not None else self.source.runs()
+        return Table("ops_over_traces", lambda: (ops_over_traces_part(each["id"], self._op_totals(each, by)) for each in chosen))
 
     def tensors(self, trace: int | None = None) -> Table:
         """The buffers that tensors were in: size, shape, when they were allocated and freed."""
@@ -273,6 +283,11 @@ class Session:
         except TracerError as error:
             self.source.set_broken(record["id"], error)
             return None
+
+    def _op_totals(self, run: Run, by: By) -> list[OpTotals]:
+        records = (record for trace in run["traces"] for record in self._records(trace["id"]))
+        parts = (self._part_of(record) for record in records if record["state"] != "broken")
+        return [OpTotals(**part.answers.op_totals(by, with_flops=True)) for part in parts if part is not None]
 
     def _records(self, trace: int | None = None) -> list[TraceRecord]:
         """Of all traces, or of one; what is in them is found out first where the file does not say."""

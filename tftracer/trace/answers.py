@@ -212,8 +212,7 @@ class Answers:
             self._computed.pop("verdict", None)
 
     def ops(self, by: By = "type") -> messages.OpStatistics:
-        if by not in ("type", "name", "scope"):
-            raise UnknownError(f"Ops are grouped by type, name or scope, not by {by!r}.")
+        ops.check_grouping(by)
 
         def compute() -> messages.OpStatistics:
             return ops.op_statistics(self.trace, by, self.findings(), self.work, computed=self.arithmetic)
@@ -238,17 +237,25 @@ class Answers:
             return layers.alive_of_allocations(recorded)
         return layers.alive_of_outputs(self.trace, self.used, self.outputs.node)
 
-    def op_totals(self, by: By = "type") -> dict[str, Any]:
-        """What is asked of each of a run's traces where several are looked at: the fields of ``over_traces.OpTotals``."""
-        ops_of_step = ops.op_statistics(self.trace, by, [], self.work)  # times alone: neither the graph nor outputs are read
-        rows = ops_of_step["rows"]
-        columns = {name: [row[name] for row in rows] for name in ("op", "total_ns", "count", "node")}
+    def op_totals(self, by: By = "type", with_flops: bool = False) -> dict[str, Any]:
+        """What is asked of each of a run's traces where several are looked at: the fields of ``over_traces.OpTotals``.
+
+        Without FLOPs neither the graph nor outputs are read.
+        """
+        computed = self.arithmetic if with_flops else None
+        table = ops.op_statistics(self.trace, by, [], self.work, computed=computed)
+        rows = table["rows"]
+        computed_columns = {
+            "device_ns": [row["device_ns"] for row in rows],
+            "flops": [None if row["flops_unknown"] else row["flops"] for row in rows],
+        }
         return {
             "step_ns": float(self.trace.duration_ns),
-            "work_ns": ops_of_step["total_ns"],
-            "left_out": ops_of_step["left_out"],
+            "work_ns": table["total_ns"],
+            "left_out": table["left_out"],
             "keys": [row["key"] for row in rows],
-            **columns,
+            **{name: [row[name] for row in rows] for name in ("op", "total_ns", "count", "node")},
+            **(computed_columns if with_flops else {}),
         }
 
     def budget(self) -> messages.Budget:

@@ -23,12 +23,14 @@ def newest_readable(records: Sequence[TraceRecord], most: int) -> tuple[list[Tra
     return readable, readable[-most:]
 
 
-async def op_totals(traces: Sequence[TraceKey], by: str, answers: AnswerCache) -> list[tuple[TraceKey, bytes]]:
+async def op_totals(
+    traces: Sequence[TraceKey], by: str, answers: AnswerCache, with_flops: bool = False
+) -> list[tuple[TraceKey, bytes]]:
     """Encoded ``Answers.op_totals`` of those that can be read, and that were not removed in the meantime."""
-    totals = []
+    totals, question = [], Question("op_totals", {"by": by, "with_flops": with_flops})
     for trace in traces:
         try:
-            body = await answers.ask(trace, Question("op_totals", {"by": by}), COMPRESSED)
+            body = await answers.ask(trace, question, COMPRESSED)
         except TracerError:
             continue
         totals.append((trace, b"".join(body.chunks)))

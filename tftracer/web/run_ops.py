@@ -61,6 +61,7 @@ class RunOpsHandler(AnswerHandler):
     async def ask(self, traces: Chosen, by: str) -> Body:
         """Traces that cannot be read, or that were removed in the meantime, are counted."""
         answers = self.services.answers
-        totals = [(key.id, traces.traces[key], body) for key, body in await op_totals(list(traces.traces), by, answers)]
+        bodies = await op_totals(list(traces.traces), by, answers, with_flops=True)
+        totals = [(key.id, traces.traces[key], body) for key, body in bodies]
         unreadable = traces.broken + len(traces.traces) - len(totals)
         return await answers.run_ops(RunTraces(totals, traces.older, unreadable), by, self.format())

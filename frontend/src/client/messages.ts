@@ -792,6 +792,9 @@ export interface RunOp {
   spread_ns: number | null;
   shortest_ns: number;
   longest_ns: number;
+  flops: number | null;
+  best_flop_rate: number | null;
+  median_flop_rate: number | null;
   share: number;
   total_ns: (number | null)[];
   node: number[];

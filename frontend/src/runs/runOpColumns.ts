@@ -2,9 +2,24 @@
 import type { RunOp, RunOps } from "@/client/messages";
 import { countColumn, figureColumn, nameColumn, nsColumn, opColumn, shareColumn } from "@/components/columns";
 import type { TableColumn } from "@/components/table";
-import { significant } from "@/format";
+import { formatFlops, significant } from "@/format";
 
 const NAMES = { type: "Op type", name: "Node", scope: "Scope" } as const;
+
+/** Unknown where the FLOPs of an execution are not known; ops that are no matrix ops have none. */
+function computed(
+  key: "flops" | "best_flop_rate" | "median_flop_rate",
+  title: string,
+  unit: "FLOP" | "FLOP/s",
+  hint: string,
+): TableColumn<RunOp> {
+  const more = unit === "FLOP" ? "" : "/s";
+  const text = (row: RunOp): string => {
+    const figure = row[key];
+    return figure === null ? "unknown" : figure === 0 ? "0" : formatFlops(figure) + more;
+  };
+  return { key, title, numeric: true, unit, hint, text, width: "112px", value: (row) => row[key] };
+}
 
 export function runOpColumns({ by, rows, traces }: RunOps): TableColumn<RunOp>[] {
   const largest = rows.reduce((most, row) => Math.max(most, row.share), 0);
@@ -35,5 +50,13 @@ export function runOpColumns({ by, rows, traces }: RunOps): TableColumn<RunOp>[]
     }),
     time("shortest_ns", "Shortest"),
     time("longest_ns", "Longest"),
+    computed("flops", "FLOPs", "FLOP", "Floating-point operations of matrix ops in a trace, nominal, on average"),
+    computed(
+      "best_flop_rate",
+      "Best FLOP/s",
+      "FLOP/s",
+      "Where other work disturbed it least: the highest of all traces",
+    ),
+    computed("median_flop_rate", "Median FLOP/s", "FLOP/s", "By its time in a trace, on a GPU by that of its kernels"),
   ];
 }

@@ -15,7 +15,8 @@ function op(key: string, total_ns: (number | null)[], share: number): RunOp {
   const times = { mean_ns, median_ns: known[known.length >> 1]!, shortest_ns: known[0]!, longest_ns: known.at(-1)! };
   const node = total_ns.map((ns, i) => (ns === null ? -1 : 100 + i));
   const spread_ns = known.length > 1 ? 5e5 : null;
-  return { key, op: key, traces: known.length, count: 2, ...times, spread_ns, share, total_ns, node };
+  const computed = { flops: 4e9, best_flop_rate: 1e12, median_flop_rate: known.length > 1 ? 8e11 : null };
+  return { key, op: key, traces: known.length, count: 2, ...times, spread_ns, share, ...computed, total_ns, node };
 }
 
 const ops: RunOps = {
@@ -56,8 +57,12 @@ describe("ops over a run's traces", () => {
     expect(page.text()).toContain(ops.summary);
     const rows = page.findAll('[role="row"]').slice(1);
     expect(rows.map((row) => row.text().replace(/\s+/g, " "))).toEqual([
-      expect.stringMatching(/^MatMul ?5 of 5 ?2\.00 ?80% ?5\.80 ms ?5\.00 ms ?500 µs ?4\.00 ms ?9\.00 ms$/),
-      expect.stringMatching(/^SaveV2 ?1 of 5 ?2\.00 ?20% ?2\.00 ms ?2\.00 ms ?– ?2\.00 ms ?2\.00 ms$/),
+      expect.stringMatching(
+        /^MatMul ?5 of 5 ?2\.00 ?80% ?5\.80 ms ?5\.00 ms ?500 µs ?4\.00 ms ?9\.00 ms ?4\.00 GFLOP ?1\.00 TFLOP\/s ?800 GFLOP\/s$/,
+      ),
+      expect.stringMatching(
+        /^SaveV2 ?1 of 5 ?2\.00 ?20% ?2\.00 ms ?2\.00 ms ?– ?2\.00 ms ?2\.00 ms ?4\.00 GFLOP ?1\.00 TFLOP\/s ?unknown$/,
+      ),
     ]);
     page.unmount();
   });

@@ -77,6 +77,23 @@ def test_the_order_of_traces_and_of_their_ops_does_not_matter() -> None:
         assert there.median_ns[row] == median(known) and there.shortest_ns[row] == min(known)
 
 
+def test_rates_are_of_the_kernels_where_there_are_any_and_unknown_where_flops_are() -> None:
+    def trace(total: float, kernels: float, flops: float | None) -> OpTotals:
+        return OpTotals(total, total, 0, ["MatMul"], ["MatMul"], [total], [1], [0], [kernels], [flops])
+
+    ops = of([trace(2000, 0, 4000.0), trace(4000, 1000, 4000.0), trace(8000, 0, 4000.0), trace(1, 0, None), trace(0, 0, 4000.0)])
+    assert ops.flop_rate[0].tolist() == pytest.approx([2e9, 4e9, 0.5e9, np.nan, np.nan], nan_ok=True)
+    assert ops.best_flop_rate.tolist() == [4e9] and ops.median_flop_rate.tolist() == [2e9]
+    assert ops.mean_flops.tolist() == [4000]
+    unknown = of([trace(2000, 0, None)])
+    assert np.isnan([*unknown.mean_flops, *unknown.best_flop_rate, *unknown.median_flop_rate]).all()
+
+
+def test_what_was_not_asked_for_is_unknown() -> None:
+    ops = of([totals(N("a", "MatMul", 0, MS))])
+    assert np.isnan([*ops.mean_flops, *ops.best_flop_rate, *ops.flops[:, 0]]).all()
+
+
 def test_traces_with_more_ops_than_their_tables_hold_are_counted() -> None:
     whole = totals(N("a", "MatMul", 0, MS))
     cut = OpTotals(**{**vars(whole), "left_out": 3})

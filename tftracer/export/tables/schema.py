@@ -165,6 +165,24 @@ OPS = (
     _maybe("traffic_bytes", "float", "bytes that its ops have to read and write at least, as far as they are known"),
     Field("traffic_unknown", "int", "executions of which they are not known"),
 )
+_OVER = "in the traces that it ran in"
+OPS_OVER_TRACES = (
+    Field("run_id", "int", "the number of the run"),
+    Field("key", "text", "what the row is of: an op type, a node's name, or a name scope"),
+    Field("op", "text", "op type; empty for a scope"),
+    Field("traces", "int", "traces of the run that it ran in"),
+    Field("of_traces", "int", "traces of the run that were read"),
+    Field("count", "float", f"mean executions {_OVER}"),
+    Field("mean_ns", "float", f"mean of its time, which is the sum of its executions, {_OVER}"),
+    Field("median_ns", "float", "the median of these times"),
+    _maybe("spread_ns", "float", "their sample standard deviation; not known with one trace"),
+    Field("shortest_ns", "float", "the shortest"),
+    Field("longest_ns", "float", "the longest"),
+    Field("share", "float", "of the total op time of all the traces, 0 to 1"),
+    _maybe("flops", "float", "mean floating-point operations of its matrix ops, nominal"),
+    _maybe("best_flops_per_s", "float", "FLOPs by its time in a trace, on a GPU by its kernels' time: the highest"),
+    _maybe("median_flops_per_s", "float", "the median of these rates"),
+)
 TENSORS = (
     *_TRACE,
     _maybe("node", "int", "number of the execution that made it"),
@@ -237,5 +255,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
     "sentences": SENTENCES,
     "stalls": STALLS,
 }
+#: With those that scripts alone ask for: their rows are of several traces.
+SCRIPT_TABLES = {**TABLES, "ops_over_traces": OPS_OVER_TRACES}
 #: Those whose rows each belong to a trace.
 OF_TRACES = tuple(name for name, fields in TABLES.items() if fields[: len(_TRACE)] == _TRACE)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tftracer.errors import UnknownError, UnsupportedError
-from tftracer.export.tables.schema import TABLES, Field
+from tftracer.export.tables.schema import SCRIPT_TABLES, Field
 
 Array = npt.NDArray[Any]
 
@@ -56,7 +56,7 @@ class Table:
     def __init__(self, name: str, parts: Callable[[], Iterator[Part]]) -> None:
         self.name = name
         self._parts = parts
-        self._fields = {field.name: field for field in TABLES[name]}
+        self._fields = {field.name: field for field in SCRIPT_TABLES[name]}
         self._read: dict[str, Array] = {}
 
     @property

@@ -19,12 +19,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from tftracer.contract.basics import Finding
 from tftracer.contract.trace import ComputingOpRow, OpRow, OpStatistics
+from tftracer.errors import UnknownError
 from tftracer.trace.analyses import physical_devices
 from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.name_scopes import Scopes, scopes_of
@@ -39,6 +40,13 @@ MAX_ROWS = 10_000
 NO_OP = "(no op type)"
 
 By = Literal["type", "name", "scope"]
+
+
+def check_grouping(by: str) -> None:
+    """Raises UnknownError."""
+    if by not in get_args(By):
+        raise UnknownError(f"Ops are grouped by type, name or scope, not by {by!r}.")
+
 
 #: Ops that only wait for the other ops of the trace that they run.
 CALLS = frozenset(

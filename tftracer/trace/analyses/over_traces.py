@@ -6,6 +6,8 @@ often the op ran in it. Over the traces that it ran in:
 - *mean*, *median*, *shortest*, *longest* of these totals;
 - *spread*: their sample standard deviation (n - 1); unknown with one trace;
 - *share*: of the total op time of all traces together, those without the op included.
+- *FLOPs*: their mean (arithmetic.py). *FLOP/s*: FLOPs by the op's time in a trace, on a GPU by that of its kernels; *best* is the
+  highest. Unknown where FLOPs are not known of all executions.
 
 The time of one trace misleads: on a busy machine equal ops of one step differed 57-fold. What is said of an op's rate takes
 ``LEAST_TRACES`` traces, and its shortest time is the one that other work disturbed least.
@@ -41,6 +43,8 @@ class OpTotals:
     total_ns: Sequence[float]
     count: Sequence[int]
     node: Sequence[int]  # the longest execution
+    device_ns: Sequence[float] = ()  # of the total, on a GPU's streams
+    flops: Sequence[float | None] = ()  # None: not known of all executions; none: they were not asked for
 
     @cached_property
     def by_key(self) -> Mapping[str, float]:
@@ -49,6 +53,15 @@ class OpTotals:
     def time_of(self, key: str) -> float | None:
         """None: not known."""
         return self.by_key.get(key, None if self.left_out else 0.0)
+
+    def rates(self) -> tuple[Float64, Float64]:
+        """(FLOPs, FLOP/s) of each op, NaN where not known."""
+        total, flops = np.array(self.total_ns, np.float64), np.array(self.flops, np.float64)
+        if not len(flops):
+            return np.full(len(total), np.nan), np.full(len(total), np.nan)
+        kernels = np.array(self.device_ns, np.float64)
+        spent = np.where(kernels > 0, kernels, total)
+        return flops, np.divide(flops, spent / 1e9, out=np.full(len(total), np.nan), where=spent > 0)
 
 
 @dataclass(frozen=True)
@@ -60,6 +73,8 @@ class OpsOverTraces:
     total_ns: Float64  # [k, t]
     count: Int64  # [k, t] executions
     node: Int64  # [k, t] the longest
+    flops: Float64  # [k, t]
+    flop_rate: Float64  # [k, t] FLOP/s
     work_ns: Float64  # [t] total op time
     cut: int  # traces with more ops than their tables hold: what is not in those may have run
 
@@ -101,6 +116,22 @@ class OpsOverTraces:
         return _floats(np.fmax.reduce(self.total_ns, axis=1, initial=np.nan))
 
     @property
+    def mean_flops(self) -> Float64:
+        """[k] of the traces in which they are known; NaN where they are in none."""
+        known = np.count_nonzero(~np.isnan(self.flops), axis=1)
+        return _floats(np.divide(_sum(self.flops), known, out=np.full(len(known), np.nan), where=known > 0))
+
+    @cached_property
+    def best_flop_rate(self) -> Float64:
+        """[k] FLOP/s: how fast it ran where other work disturbed it least."""
+        return _floats(np.fmax.reduce(self.flop_rate, axis=1, initial=np.nan))
+
+    @cached_property
+    def median_flop_rate(self) -> Float64:
+        """[k] FLOP/s."""
+        return row_medians(self.flop_rate)
+
+    @property
     def share(self) -> Float64:
         """[k]"""
         work = self.work_ns.sum()
@@ -122,9 +153,11 @@ def over_traces(traces: Sequence[OpTotals]) -> OpsOverTraces:
                 ops.append(op)
     shape = (len(ops), len(traces))
     total, count, node = np.full(shape, np.nan), np.zeros(shape, np.int64), np.full(shape, -1, np.int64)
+    flops, rate = np.full(shape, np.nan), np.full(shape, np.nan)
     for column, trace in enumerate(traces):
         row = np.fromiter(map(place.__getitem__, trace.keys), np.int64, len(trace.keys))
         total[row, column], count[row, column], node[row, column] = trace.total_ns, trace.count, trace.node
+        flops[row, column], rate[row, column] = trace.rates()
     order = np.argsort(-_sum(total), kind="stable")
     keys = list(place)
     return OpsOverTraces(
@@ -133,6 +166,8 @@ def over_traces(traces: Sequence[OpTotals]) -> OpsOverTraces:
         total[order],
         count[order],
         node[order],
+        flops[order],
+        rate[order],
         np.array([trace.work_ns for trace in traces], np.float64),
         sum(trace.left_out > 0 for trace in traces),
     )
