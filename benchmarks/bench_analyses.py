@@ -38,6 +38,7 @@ QUESTIONS: dict[str, Callable[[Answers], object]] = {
     "slack": lambda a: a.slack,
     "memory": lambda a: a.memory(),
     "FLOPs and bytes": lambda a: a.arithmetic,
+    "roofline": lambda a: a.roofline(),
     "a node": lambda a: a.node(a.trace.n // 2),
 }
 ON_OPENING = ("decode", "lanes")

@@ -23,6 +23,7 @@ TRACE_VIEWS: dict[str, tuple[int, dict[str, str | int]]] = {
     "layers": (COST, {"tab": "layers", "layer": "conv"}),
     "budget": (PS, {"tab": "budget"}),
     "critical-path": (DENSE, {"tab": "critical-path"}),
+    "roofline": (HOROVOD, {"tab": "roofline"}),
     "memory": (DENSE, {"tab": "memory"}),
     "communication": (PS, {"tab": "communication", "range": "0-2000000"}),
     "collectives": (HOROVOD, {"tab": "communication", "range": "0-2000000", "node": 3}),
@@ -30,7 +31,7 @@ TRACE_VIEWS: dict[str, tuple[int, dict[str, str | int]]] = {
     "graph": (DENSE, {"tab": "graph", "node": 20}),
     "cost": (COST, {"tab": "cost"}),
 }
-TABS = ["ops", "layers", "budget", "critical-path", "memory", "communication", "scheduling", "graph", "cost"]
+TABS = ["ops", "layers", "budget", "critical-path", "roofline", "memory", "communication", "scheduling", "graph", "cost"]
 
 
 @pytest.fixture(params=["light", "dark"])

@@ -163,7 +163,7 @@ def test_a_second_session_and_a_gpu_timeline_are_loaded(page: Page, own: tuple[P
     expect(page.locator("canvas[data-painted]")).to_be_visible(timeout=LONG)
     expect(page.get_by_role("list", name="Lanes")).to_contain_text("GPU")
     expect(page.get_by_test_id("verdict").locator(".sentence").first).to_be_visible(timeout=LONG)
-    for tab in ("ops", "budget", "critical-path", "communication", "scheduling", "memory"):
+    for tab in ("ops", "budget", "critical-path", "roofline", "communication", "scheduling", "memory"):
         page.get_by_test_id(f"tab-{tab}").click()
         expect(page.get_by_role("tabpanel").locator("[role=grid], p").first).to_be_visible(timeout=LONG)
         expect(page.get_by_role("tabpanel").get_by_role("alert")).to_have_count(0)
@@ -272,7 +272,7 @@ def test_the_html_export_is_this_viewer_and_asks_nobody(page: Page, gallery: str
     page.get_by_test_id("search").press("Enter")
     expect(page.get_by_test_id("details-name")).to_contain_text("RecvTensor", timeout=LONG)
     expect(page.get_by_test_id("verdict").locator(".sentence").first).to_be_visible()
-    for tab in ("ops", "layers", "budget", "critical-path", "memory", "communication", "scheduling", "graph", "cost"):
+    for tab in ("ops", "layers", "budget", "critical-path", "roofline", "memory", "communication", "scheduling", "graph", "cost"):
         page.get_by_test_id(f"tab-{tab}").click()
         expect(page.get_by_role("tabpanel").locator("[role=grid], p, svg").first).to_be_visible(timeout=LONG)
         expect(page.get_by_role("tabpanel").get_by_role("alert")).to_have_count(0)

@@ -14,8 +14,8 @@ from rig import picture
 from tracepage import LONG, TracePage, engine
 
 #: What a tab says that has nothing to show of a trace.
-WHY_NOTHING = re.compile("This (trace|step) (records|has|communicates)|No op of this trace")
-TABS = ["ops", "layers", "budget", "critical-path", "memory", "communication", "scheduling", "cost"]
+WHY_NOTHING = re.compile("This (trace|step) (records|has|communicates|does not say)|No op of this trace")
+TABS = ["ops", "layers", "budget", "critical-path", "roofline", "memory", "communication", "scheduling", "cost"]
 
 
 def grid(traced: TracePage, name: str) -> Locator:
@@ -137,6 +137,32 @@ def test_collectives_of_horovod(traced: TracePage) -> None:
     collectives = grid(traced, "Collectives")
     assert all("HorovodAllreduce" in name for name in column(collectives, 0))
     assert set(column(collectives, 1)) == {"HorovodAllreduce"}
+
+
+def test_the_roofline_is_a_plot_and_a_table(traced: TracePage) -> None:
+    expected = engine(HOROVOD).roofline("name")
+    traced.open(HOROVOD, tab="roofline")
+    table = grid(traced, "Roofline by node")
+    assert column(table, 0)[:5] == [row["key"] for row in expected["rows"][:5]]
+    points = [row for row in expected["rows"] if row["flops_per_s"] > 0]
+    expect(traced.panel.locator("circle")).to_have_count(len(points))
+    expect(traced.panel.get_by_label("Roofs")).to_contain_text("The best that this trace reached, not the machine's peak.")
+    expect(traced.panel.get_by_label("Roofs")).to_contain_text("tftracer roof --save")
+    expect(traced.panel.locator(".titles")).to_contain_text("best of this trace, float32")
+    small = traced.panel.locator("circle").last  # it lies above the others
+    name = small.get_attribute("data-key")
+    assert name
+    small.hover()
+    expect(traced.panel.locator("figcaption")).to_contain_text(f"{name}: ")
+    small.click()
+    traced.selected(next(row["node"] for row in points if row["key"] == name))
+    traced.details(name)
+    expect(traced.panel.locator("circle.selected")).to_have_attribute("data-key", name)
+    expect(table.locator("[aria-selected=true]")).to_contain_text(name)
+    traced.panel.get_by_text("By op type").click()
+    types = engine(HOROVOD).roofline("type")["rows"]
+    assert column(grid(traced, "Roofline by op type"), 0)[:3] == [row["key"] for row in types[:3]]
+    picture(traced.page, "roofline")
 
 
 def test_scheduling_delays(traced: TracePage) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from tftracer.contract import layers, trace
+from tftracer.contract import layers, roofline, trace
 
 #: by: "type", "name" or "scope"; of: "time" or "memory"; at_ns: a time in the step; index: of a node;
 #: depth: edges from that node.
@@ -32,6 +32,7 @@ ANALYSES = (
     Analysis("scheduling", "scheduling", trace.Scheduling),
     Analysis("cost", "cost", trace.CostGraph),
     Analysis("ops", "ops", trace.OpStatistics, ("by",)),
+    Analysis("roofline", "roofline", roofline.Roofline, ("by",)),
     Analysis("memory", "memory", trace.Memory, ("at_ns",)),
     Analysis("node", "nodes/{index}", trace.NodeDetail, ("index",)),
     Analysis("neighbourhood", "nodes/{index}/graph", trace.Neighbourhood, ("index", "depth")),

@@ -25,11 +25,13 @@ from tftracer.export import page_assets
 from tftracer.export.node_table import node_table
 from tftracer.trace.analyses.critical_path import critical_path
 from tftracer.trace.analyses.ops import By, op_statistics
+from tftracer.trace.analyses.roofline import By as RooflineBy
 from tftracer.trace.answers import Answers
 from tftracer.version import __version__
 
 #: Of the tables that have a row for each name or tensor, the page carries the longest: all 8,009 would be most of its size.
 _ROWS = 500
+_POINTS = 150  # of the roofline
 _STEPS = 2000  # of the critical path; the timeline marks all of them
 #: Of zlib: a higher level saves a tenth of the size and takes four times as long.
 _LEVEL = 1
@@ -101,6 +103,9 @@ def _answers(answers: Answers, record: TraceRecord) -> Iterator[tuple[str, Mappi
         elif analysis.name == "layers":
             for of in ("time", "memory"):
                 yield f"layers?of={of}", answers.layers(of, _ROWS)
+        elif analysis.name == "roofline":
+            for grouping in get_args(RooflineBy):
+                yield f"roofline?by={grouping}", answers.roofline(grouping, _POINTS)
         elif analysis.name == "memory":
             yield "memory", answers.memory(most=_ROWS)
         elif analysis.name == "critical_path":

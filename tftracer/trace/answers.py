@@ -17,6 +17,7 @@ import numpy as np
 from tftracer.contract import trace as messages
 from tftracer.contract.basics import Finding
 from tftracer.contract.layers import Layers
+from tftracer.contract.roofline import Roofline
 from tftracer.errors import UnknownError
 from tftracer.trace import layout
 from tftracer.trace.analyses import (
@@ -33,12 +34,14 @@ from tftracer.trace.analyses import (
     node_details,
     ops,
     placed_ops,
+    roofline,
     scheduling,
 )
 from tftracer.trace.analyses.dependencies import Graph
 from tftracer.trace.analyses.layers import Alive
 from tftracer.trace.analyses.ops import By
 from tftracer.trace.analyses.profile_arithmetic import arithmetic_of_profile
+from tftracer.trace.analyses.roofline import By as RooflineBy
 from tftracer.trace.arrays.columns import column, narrow, strings
 from tftracer.trace.arrays.types import Bool, Float64
 from tftracer.trace.decode import formats, labels, resources
@@ -292,6 +295,15 @@ class Answers:
             recorded = self.recorded
             held = allocations.held_bytes(recorded) if recorded is not None else memory.held_bytes(self.trace, self.used)
             return counters.counters(self.trace, self.outputs, held)
+
+    def roofline(self, by: RooflineBy = "name", most: int = roofline.MAX_ROWS) -> Roofline:
+        """``most``: so many rows of those that took most time."""
+        if by not in ("name", "type"):
+            raise UnknownError(f"The ops of a roofline are grouped by name or type, not by {by!r}.")
+        return self._once(f"roofline {by} {most}", lambda: self._roofline(by, most))
+
+    def _roofline(self, by: RooflineBy, most: int) -> Roofline:
+        return roofline.roofline(self.trace, self.work, self.arithmetic, self.context, self.findings(), by, most)
 
     def scheduling(self) -> messages.Scheduling:
         return self._once("scheduling", lambda: scheduling.scheduling(self.trace, self.findings()))

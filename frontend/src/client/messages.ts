@@ -774,6 +774,57 @@ export interface Layers {
   findings: Finding[];
 }
 
+export type RoofSource = "measured" | "peak" | "trace";
+
+/** A line that no op should be above. */
+export interface Roof {
+  source: "measured" | "peak" | "trace";
+  device: string;
+  dtype: string;
+  unit: string;
+  rate: number;
+  node: number;
+}
+
+/** Where the roofs of a kind of device come from, or why there are none. */
+export interface RoofWords {
+  source: "measured" | "peak" | "trace";
+  device: string;
+  text: string;
+}
+
+export interface RooflineRow {
+  key: string;
+  op: string;
+  device: string;
+  kind: string;
+  dtype: string;
+  count: number;
+  total_ns: number;
+  flops: number;
+  bytes: number;
+  flops_per_s: number;
+  bytes_per_s: number;
+  intensity: number | null;
+  of_roof: number | null;
+  judged_by: "measured" | "peak" | "trace" | null;
+  node: number;
+}
+
+export interface Roofline {
+  by: "name" | "type";
+  rows: RooflineRow[];
+  left_out: number;
+  left_out_ns: number;
+  roofs: Roof[];
+  words: RoofWords[];
+  known_ns: number;
+  work_ns: number;
+  unknown_matrix_ops: number;
+  remedy: string;
+  findings: Finding[];
+}
+
 /** A trace that the ops were read from. ``step_ns``: from its step's first op to its last. */
 export interface ReadTrace {
   id: number;
@@ -1027,6 +1078,7 @@ export interface Analyses {
   "scheduling": Scheduling;
   "cost": CostGraph;
   "ops": OpStatistics;
+  "roofline": Roofline;
   "memory": Memory;
   "nodes/{index}": NodeDetail;
   "nodes/{index}/graph": Neighbourhood;

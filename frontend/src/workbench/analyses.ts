@@ -21,6 +21,7 @@ export const ANALYSES = {
   layers: { title: "Layers", load: () => import("./analyses/LayersTab.vue"), ...TRACE },
   budget: { title: "Budget", load: () => import("./analyses/BudgetTab.vue"), ...ANY },
   "critical-path": { title: "Critical path", load: () => import("./analyses/CriticalPathTab.vue"), ...ANY },
+  roofline: { title: "Roofline", load: () => import("./analyses/RooflineTab.vue"), ...TRACE },
   memory: { title: "Memory", load: () => import("./analyses/MemoryTab.vue"), ...TRACE },
   communication: { title: "Communication", load: () => import("./analyses/CommunicationTab.vue"), ...ANY },
   scheduling: { title: "Scheduling", load: () => import("./analyses/SchedulingTab.vue"), ...ANY },

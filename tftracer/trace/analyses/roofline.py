@@ -1,0 +1,171 @@
+"""The roofline: how fast ops compute, by how much they compute on each byte that they have to move, under the limits of roofs.py.
+
+Executions of ops that compute (no communication, copies or input), of which both operations and bytes are known (arithmetic.py),
+are added up by node name or op type, by device and by type of number. Of such a row:
+
+- *rate*: operations a second, over the time of its executions; those of kernels count under the op that launched them.
+- *intensity*: operations for each byte of compulsory traffic.
+- *of roof*: the rate, as a share of what the roof allows at this intensity: its rate for this type of number, or intensity times
+  its memory's rate, whichever is less. Of ops that are no matrix ops: bytes a second, as a share of its memory's rate. The roof
+  is the first that there is of: measured, peak, the trace's own best.
+
+Operations are nominal and bytes compulsory, so that a row can be above a roof: a convolution by another algorithm, or tensors
+that a cache holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from tftracer.contract.basics import Finding
+from tftracer.contract.roofline import Roofline, RooflineRow, RoofSource
+from tftracer.trace.analyses.arithmetic import Arithmetic
+from tftracer.trace.analyses.ops import NO_OP, Work
+from tftracer.trace.analyses.physical_devices import Group, physical_devices
+from tftracer.trace.analyses.roofs import ORDER, Executions, Roofs, kind_of, roofs_of
+from tftracer.trace.arrays.types import Bool, Float64, Int64
+from tftracer.trace.decode.resources import dtype_name
+from tftracer.trace.model import NodeKind, Trace, TraceContext
+
+MAX_ROWS = 3_000
+
+By = Literal["name", "type"]
+
+_REFERENCES = 100  # tensorflow.DataType: a reference to a type is the type and this
+
+
+def roofline(
+    trace: Trace, work: Work, arithmetic: Arithmetic, context: TraceContext, findings: list[Finding], by: By, most: int = MAX_ROWS
+) -> Roofline:
+    groups = physical_devices(trace)
+    at, executions = _executions(trace, work, arithmetic, groups)
+    names = {code: dtype_name(code) for code in np.unique(executions.dtype).tolist()}
+    roofs = roofs_of(trace, groups, executions, names, context)
+    code = (work.op if by == "type" else work.name)[at].astype(np.int64)
+    sums = _Sums.of(code, executions)
+    order = np.argsort(-sums.total_ns, kind="stable")
+    rows = [_row(trace, work, at, by, groups, names, sums, roofs, each) for each in order[:most].tolist()]
+    unknown = arithmetic.is_matrix[work.node] & np.isnan(arithmetic.flops[work.node] + arithmetic.bytes[work.node])
+    return {
+        "by": by,
+        "rows": rows,
+        "left_out": max(len(order) - most, 0),
+        "left_out_ns": float(sums.total_ns[order[most:]].sum()),
+        "roofs": roofs.roofs,
+        "words": roofs.words,
+        "known_ns": float(executions.duration.sum()),
+        "work_ns": float(work.duration[_computes(trace, work)].sum()),
+        "unknown_matrix_ops": int(np.count_nonzero(unknown)),
+        "remedy": "" if len(at) else _remedy(trace),
+        "findings": findings,
+    }
+
+
+def _computes(trace: Trace, work: Work) -> Bool:
+    """[work]"""
+    computes: Bool = trace.kind[work.node] == NodeKind.COMPUTE
+    return computes
+
+
+def _executions(trace: Trace, work: Work, arithmetic: Arithmetic, groups: list[Group]) -> tuple[Int64, Executions]:
+    """(their positions in ``work``, the executions): of what computes or moves something, in a time that is known."""
+    flops, moved = arithmetic.flops[work.node], arithmetic.bytes[work.node]
+    at = np.flatnonzero((flops + moved > 0) & (work.duration > 0) & _computes(trace, work))  # NaN is not more than 0
+    group_of = np.zeros(len(trace.devices), np.int64)
+    for number, group in enumerate(groups):
+        group_of[group.codes] = number
+    node = work.node[at]
+    dtype = arithmetic.dtype[node].astype(np.int64)
+    dtype[dtype > _REFERENCES] -= _REFERENCES
+    duration = work.duration[at].astype(np.float64)
+    return at, Executions(node, group_of[trace.device[node]], dtype, flops[at], moved[at], duration)
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """One entry a row."""
+
+    code: Int64  # of the name or the op type
+    group: Int64
+    dtype: Int64
+    count: Int64
+    total_ns: Float64
+    flops: Float64
+    bytes: Float64
+    longest: Int64  # position among the executions
+
+    @classmethod
+    def of(cls, code: Int64, executions: Executions) -> _Sums:
+        kinds = int(executions.dtype.max(initial=0)) + 1
+        groups = int(executions.group.max(initial=0)) + 1
+        key = (code * groups + executions.group) * kinds + executions.dtype
+        keys, row = np.unique(key, return_inverse=True)
+        row = row.reshape(-1)
+        total, flops, moved = (
+            np.bincount(row, column, len(keys)).astype(np.float64)
+            for column in (executions.duration, executions.flops, executions.bytes)
+        )
+        longest = np.zeros(len(keys), np.int64)
+        by_time = np.argsort(executions.duration, kind="stable")
+        longest[row[by_time]] = by_time
+        group = keys // kinds % groups
+        return cls(keys // kinds // groups, group, keys % kinds, np.bincount(row), total, flops, moved, longest)
+
+
+def _row(
+    trace: Trace, work: Work, at: Int64, by: By, groups: list[Group], names: dict[int, str], sums: _Sums, roofs: Roofs, row: int
+) -> RooflineRow:
+    code, group, dtype = int(sums.code[row]), groups[int(sums.group[row])], names[int(sums.dtype[row])]
+    position = int(at[sums.longest[row]])
+    seconds, flops, moved = sums.total_ns[row] / 1e9, float(sums.flops[row]), float(sums.bytes[row])
+    rate, traffic = float(flops / seconds), float(moved / seconds)
+    judged = _judged(roofs, kind_of(group), dtype, rate, traffic)
+    op = trace.ops[code if by == "type" else int(work.op[position])]
+    return {
+        "key": (op or NO_OP) if by == "type" else trace.names[code],
+        "op": op,
+        "device": group.key,
+        "kind": kind_of(group),
+        "dtype": dtype,
+        "count": int(sums.count[row]),
+        "total_ns": float(sums.total_ns[row]),
+        "flops": flops,
+        "bytes": moved,
+        "flops_per_s": rate,
+        "bytes_per_s": traffic,
+        "intensity": flops / moved if moved else None,
+        "of_roof": judged[0] if judged else None,
+        "judged_by": judged[1] if judged else None,
+        "node": int(work.node[position]),
+    }
+
+
+def _judged(roofs: Roofs, kind: str, dtype: str, rate: float, traffic: float) -> tuple[float, RoofSource] | None:
+    """(the share of the roof, whose): by the first source that has one for it."""
+    for source in ORDER:
+        memory = roofs.memory(source, kind)
+        by_memory = traffic / memory if memory else 0.0
+        if not rate:
+            if memory:
+                return by_memory, source
+            continue
+        compute = roofs.compute(source, kind, dtype)
+        if compute:
+            # rate / min(compute, intensity * memory), where intensity is rate / traffic
+            return max(rate / compute, by_memory), source
+    return None
+
+
+def _remedy(trace: Trace) -> str:
+    if trace.source == "xspace":
+        return (
+            "This profile does not say which tensors its ops read and made, so that what they compute is not known. Start the "
+            "script with tftracer run, which keeps the graph of each compiled function, or trace a step of session.run."
+        )
+    return (
+        "This trace does not say which tensors its ops read and made, so that what they compute is not known. Trace a step with "
+        "partition graphs (tftracer does so unasked), of ops with tensors of numbers."
+    )

@@ -1,0 +1,154 @@
+"""The limits that a trace's ops are compared with, for each kind of device:
+
+- *measured*: what ``tftracer roof`` found on the machine that recorded the trace.
+- *peak*: of a GPU, its table of peak rates (hardware.py), with the clock and the size that the trace tells.
+- *trace*: the best that this trace reached, by type of number, in one execution of at least ``LEAST_NS``. It is not the machine's
+  peak: where all ops are slow, they look good beside it. Its bytes are compulsory traffic: caches can lift it above what memory
+  can do.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tftracer.contract.machine import GpuDevice, MeasuredRoof
+from tftracer.contract.roofline import Roof, RoofSource, RoofWords
+from tftracer.trace.analyses.physical_devices import Group
+from tftracer.trace.arrays.types import Float64, Int64
+from tftracer.trace.hardware import Peaks, peaks_of
+from tftracer.trace.model import Trace, TraceContext
+
+#: The clock's own steps make the rates of shorter executions doubtful.
+LEAST_NS = 1_000
+
+#: What judges an op, if there is one for its type of number.
+ORDER: tuple[RoofSource, ...] = ("measured", "peak", "trace")
+
+_BEST_OF_TRACE = "The best that this trace reached, not the machine's peak."
+
+
+@dataclass(frozen=True)
+class Executions:
+    """Executions of which operations and bytes are known, one entry each."""
+
+    node: Int64
+    group: Int64  # codes into the physical devices
+    dtype: Int64  # tensorflow.DataType
+    flops: Float64
+    bytes: Float64
+    duration: Float64  # ns, more than 0
+
+
+@dataclass
+class Roofs:
+    roofs: list[Roof]
+    words: list[RoofWords]
+
+    def compute(self, source: RoofSource, kind: str, dtype: str) -> float | None:
+        """The highest, whatever unit computes."""
+        return max((one["rate"] for one in self._of(source, kind) if one["dtype"] == dtype != ""), default=None)
+
+    def memory(self, source: RoofSource, kind: str) -> float | None:
+        return next((one["rate"] for one in self._of(source, kind) if not one["dtype"]), None)
+
+    def _of(self, source: RoofSource, kind: str) -> Iterator[Roof]:
+        return (one for one in self.roofs if (one["source"], one["device"]) == (source, kind))
+
+
+def kind_of(group: Group) -> str:
+    return group.kind.value.upper()
+
+
+def roofs_of(trace: Trace, groups: list[Group], executions: Executions, names: dict[int, str], context: TraceContext) -> Roofs:
+    """``names``: of the types of numbers."""
+    found = Roofs([], [])
+    present = [groups[code] for code in np.unique(executions.group).tolist()]
+    for kind in sorted({kind_of(group) for group in present}):
+        of_kind = [group for group in present if kind_of(group) == kind]
+        _add_measured(found, kind, of_kind, context)
+        if kind == "GPU":
+            _add_peaks(found, _peaks(trace, of_kind, context.gpu_devices))
+        _add_best(found, kind, executions, _of_kind(executions, groups, kind), names)
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------------- measured
+
+
+def _add_measured(found: Roofs, kind: str, groups: list[Group], context: TraceContext) -> None:
+    roof = context.measured_roof
+    if roof is None:
+        text = "Not measured. Run tftracer roof --save on the machine that trains, and open the session there."
+    elif len({(group.job, group.task) for group in groups}) > 1:
+        text = "The trace has several processes: what was measured is of one machine, and they may run on others."
+    else:
+        text = _add_device(found, kind, roof, context.gpu_devices)
+    found.words.append({"source": "measured", "device": kind, "text": text})
+
+
+def _add_device(found: Roofs, kind: str, roof: MeasuredRoof, gpus: list[GpuDevice]) -> str:
+    device = next((device for device in roof["devices"] if device["kind"] == kind), None)
+    known = {gpu["name"] for gpu in gpus} - {""}
+    if device is None or (kind == "GPU" and known and device["title"] not in known):
+        return f"tftracer roof did not measure this {kind}. Run it again where TensorFlow sees the {kind}."
+    found.roofs += [_roof("measured", kind, rate["dtype"], rate["flops_per_s"]) for rate in device["rates"]]
+    if device["bytes_per_s"] is not None:
+        found.roofs.append(_roof("measured", kind, "", device["bytes_per_s"]))
+    day = time.strftime("%Y-%m-%d", time.gmtime(min(max(roof["measured_at"], 0.0), 4e9)))
+    return f"Measured by tftracer roof on {day}: {device['title']}. {roof['doubt']}".strip()
+
+
+# ---------------------------------------------------------------------------------------------------------------- peaks
+
+
+def _peaks(trace: Trace, groups: list[Group], gpus: list[GpuDevice]) -> Peaks:
+    """Of the first GPU of which something is known."""
+    every = []
+    for group in groups:
+        device = trace.devices[group.codes[0]]
+        hardware = next((trace.hardware[key] for key in (device.parent, device.name) if key in trace.hardware), None)
+        every.append(peaks_of(hardware, gpus[device.index] if 0 <= device.index < len(gpus) else None))
+    return next((one for one in every if one.peaks), every[0])
+
+
+def _add_peaks(found: Roofs, known: Peaks) -> None:
+    found.roofs += [_roof("peak", "GPU", peak.dtype, peak.flops_per_s, peak.unit) for peak in known.peaks]
+    if known.bytes_per_s is not None:
+        found.roofs.append(_roof("peak", "GPU", "", known.bytes_per_s))
+    text = f"Peak rates of {known.words}." if known.peaks else known.words
+    found.words.append({"source": "peak", "device": "GPU", "text": text})
+
+
+# ---------------------------------------------------------------------------------------------------------- this trace's
+
+
+def _of_kind(executions: Executions, groups: list[Group], kind: str) -> Int64:
+    """Positions of those on such devices that took long enough to be judged."""
+    codes = [code for code, group in enumerate(groups) if kind_of(group) == kind]
+    return np.flatnonzero(np.isin(executions.group, codes) & (executions.duration >= LEAST_NS))
+
+
+def _add_best(found: Roofs, kind: str, executions: Executions, rows: Int64, names: dict[int, str]) -> None:
+    per_ns = 1e9 / executions.duration[rows]
+    flops, moved = executions.flops[rows] * per_ns, executions.bytes[rows] * per_ns
+    for code in np.unique(executions.dtype[rows[flops > 0]]).tolist():
+        _add_highest(found, kind, names[code], np.where(executions.dtype[rows] == code, flops, 0.0), executions.node[rows])
+    _add_highest(found, kind, "", moved, executions.node[rows])
+    text = (
+        _BEST_OF_TRACE if len(rows) else f"No op of this trace took {LEAST_NS / 1000:.0f} µs or more, so that none sets a mark."
+    )
+    found.words.append({"source": "trace", "device": kind, "text": text})
+
+
+def _add_highest(found: Roofs, kind: str, dtype: str, rates: Float64, node: Int64) -> None:
+    if len(rates) and rates.max() > 0:
+        best = int(rates.argmax())
+        found.roofs.append(_roof("trace", kind, dtype, float(rates[best]), node=int(node[best])))
+
+
+def _roof(source: RoofSource, kind: str, dtype: str, rate: float, unit: str = "", node: int = -1) -> Roof:
+    return {"source": source, "device": kind, "dtype": dtype, "unit": unit, "rate": rate, "node": node}
