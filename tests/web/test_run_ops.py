@@ -144,7 +144,7 @@ def test_a_reader_who_leaves_lets_no_further_trace_be_read(source: FakeSource) -
         connection.close()
         asking.get("/api/session")  # the server has seen by now that the other connection is closed
         engine.may_end.set()
-        assert asking.get("/api/traces/6/verdict").status == 200
+        assert asking.get("/api/traces/6/breakdown").status == 200
         assert engine.asked == [1, 6]
 
 

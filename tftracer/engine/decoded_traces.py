@@ -5,6 +5,7 @@ Thread-safe.
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable, Mapping
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
@@ -32,6 +33,10 @@ DECODED_TRACES = 4
 QUESTIONS = {analysis.name for analysis in ANALYSES} | {"op_totals"}
 
 
+#: Keys of questions are kept with their answers; longer ones are hashed.
+LONG_KEY = 10_000
+
+
 class Question(NamedTuple):
     """A method of ``Answers`` and its arguments."""
 
@@ -41,7 +46,8 @@ class Question(NamedTuple):
     @property
     def key(self) -> str:
         """Identifies the question: the same for the same arguments."""
-        return f"{self.name} {dict(self.arguments)}"
+        key = f"{self.name} {dict(self.arguments)}"
+        return key if len(key) < LONG_KEY else f"{self.name} {hashlib.sha256(key.encode()).hexdigest()}"
 
 
 class AnswerFormat(NamedTuple):

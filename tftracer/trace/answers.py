@@ -8,7 +8,7 @@ computed at a time, under a lock, and kept. No TensorFlow, no Tornado.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from tftracer.contract import trace as messages
 from tftracer.contract.basics import Finding
+from tftracer.contract.encoding import unpacked
 from tftracer.contract.layers import Layers
 from tftracer.contract.roofline import Roofline
 from tftracer.errors import UnknownError
@@ -33,6 +34,7 @@ from tftracer.trace.analyses import (
     memory,
     node_details,
     ops,
+    over_traces,
     placed_ops,
     roofline,
     scheduling,
@@ -197,17 +199,21 @@ class Answers:
             marks = self.on_critical_path() if "critical" in self._computed else np.zeros(self.trace.n, bool)
             return timeline(self.trace, self.layout, marks, self.context, self.findings(), self.trace_id)
 
-    def verdict(self, between_lines: str | None = None, before_lines: str | None = None) -> messages.Verdict:
-        """The lines: those of ``TraceContext``, where they may have come after it; None: as they were."""
+    def verdict(
+        self, between_lines: str | None = None, before_lines: str | None = None, others: Sequence[bytes] = ()
+    ) -> messages.Verdict:
+        """The lines: those of ``TraceContext``, where they may have come after it; None: as they were. ``others``: of other
+        traces of the run, ``op_totals("name")``, encoded: rules about rates speak from several traces on."""
         with self._lock:
             if between_lines is not None and before_lines is not None:
                 self._set_lines(between_lines, before_lines)
-            return self._once(
-                "verdict",
-                lambda: verdict.verdict(
-                    self.trace, self.context, self.findings(), self.activities, self.work, lambda: self.arithmetic
-                ),
-            )
+            if others:
+                return self._verdict(over_traces.of_messages([self.op_totals("name"), *map(unpacked, others)]))
+            return self._once("verdict", self._verdict)
+
+    def _verdict(self, times: over_traces.OpsOverTraces | None = None) -> messages.Verdict:
+        known = self.trace, self.context, self.findings(), self.activities, self.work
+        return verdict.verdict(*known, lambda: self.arithmetic, times)
 
     def _set_lines(self, between: str, before: str) -> None:
         if (between, before) != (self.context.between_lines, self.context.before_lines):

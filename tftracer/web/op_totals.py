@@ -5,16 +5,20 @@ Runs on the server's loop. Whoever does not want them any more stops asking, so 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.decoded_traces import AnswerFormat, Question
 from tftracer.errors import TracerError
+from tftracer.session.source import SessionSource
 from tftracer.storage.trace_payload import TraceKey
+from tftracer.trace.analyses.over_traces import LEAST_TRACES
 from tftracer.web.answer_cache import AnswerCache
 
 #: 10,000 ops have names of a megabyte, which compress well.
 COMPRESSED = AnswerFormat(True, "zstd")
+#: So large may a run's other traces be together that are read before a verdict is shown.
+MOST_BYTES_AT_ONCE = 16 << 20
 
 
 def newest_readable(records: Sequence[TraceRecord], most: int) -> tuple[list[TraceRecord], list[TraceRecord]]:
@@ -35,3 +39,14 @@ async def op_totals(
             continue
         totals.append((trace, b"".join(body.chunks)))
     return totals
+
+
+def others_of_run(source: SessionSource, name: Callable[[TraceRecord], TraceKey], trace: TraceKey) -> list[TraceKey]:
+    """Enough other traces of its run for a verdict to speak of rates, the newest; none where there are fewer, or they are large.
+
+    From any thread; takes the session's lock. ``UnknownError``: the trace is there no more.
+    """
+    run = source.run(source.trace_record(trace.id)["run_id"])
+    _, newest = newest_readable([record for record in run["traces"] if record["id"] != trace.id], LEAST_TRACES - 1)
+    is_enough = len(newest) == LEAST_TRACES - 1 and sum(record["bytes"] for record in newest) <= MOST_BYTES_AT_ONCE
+    return [name(record) for record in newest] if is_enough else []

@@ -13,6 +13,7 @@ from tftracer.engine.decoded_traces import AnswerFormat, Question
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.version import __version__
 from tftracer.web.handlers import ApiHandler
+from tftracer.web.op_totals import op_totals, others_of_run
 from tftracer.web.refusal import Refusal
 from tftracer.web.runs_beside import RunsBeside, asked, runs_beside
 from tftracer.web.services import Services
@@ -44,7 +45,7 @@ class TraceHandlerBase(ApiHandler):
 
 class AnswerHandler(TraceHandlerBase):
     """Sends answers. A trace never changes, so a client may keep an answer and ask whether its tag is still right. Of a verdict
-    the tag changes with the lines that it names."""
+    the tag changes with the lines that it names, and with the run's other traces."""
 
     always_msgpack = False
 
@@ -102,11 +103,20 @@ class AnalysisHandler(AnswerHandler):
 
     async def get(self, trace: str, index: str = "") -> None:
         question = self.question(index)
-        key = await self.find_trace(trace)
+        key, others = await self.find_trace(trace), list[TraceKey]()
+        source, answers = self.services.source, self.services.answers
         if question.name == "verdict":
             question = await self.quickly(lambda: self.with_lines(question, key))
-        if not self.is_cached(f"{key.tag} {question.key}"):
-            await self.send_answer(self.services.answers.ask(key, question, self.format()))
+            others = await self.quickly(lambda: others_of_run(source, answers.name, key))
+        if not self.is_cached(" ".join([key.tag, question.key, *(other.tag for other in others)])):
+            await self.send_answer(self.ask(key, question, others))
+
+    async def ask(self, trace: TraceKey, question: Question, others: list[TraceKey]) -> Body:
+        """``others``: traces of the same run, whose times a verdict compares."""
+        answers = self.services.answers
+        totals = [body for _, body in await op_totals(others, "name", answers)]
+        asked = Question(question.name, {**question.arguments, "others": totals}) if totals else question
+        return await answers.ask(trace, asked, self.format())
 
     def question(self, index: str) -> Question:
         arguments: dict[str, Any] = {name: self.argument(name, index) for name in self.analysis.parameters}

@@ -9,6 +9,8 @@ import pytest
 from traces import CPU, GPU, STREAM, N, make_trace
 
 from tftracer.trace.analyses.arithmetic import Arithmetic
+from tftracer.trace.analyses.over_traces import OpTotals, over_traces
+from tftracer.trace.answers import Answers
 from tftracer.trace.model import CpuUse, NodeKind, TraceContext
 from tftracer.trace.verdict.verdict import verdict
 
@@ -53,6 +55,53 @@ def test_matrix_ops_in_float64(dtype: int, others_ms: float, expected: bool) -> 
 def test_nothing_is_said_of_number_types_that_are_not_known() -> None:
     trace = make_trace(in_a_row(*matmuls(8, 1)))
     assert [s["code"] for s in verdict(trace, TraceContext(), [])["sentences"]] == ["balanced"]
+
+
+# --------------------------------------------------------------------------------------------------------- slow kernels
+
+CONVOLUTIONS = [*[(f"c{i}", "Conv2D", 1.0) for i in range(4)], ("depthwise", "DepthwiseConv2dNative", 4.0)]
+
+
+def codes_over(traces: list[list[tuple[str, str, float]]], flops: dict[str, float]) -> dict[str, Any]:
+    """Of the first trace, beside the others; ``flops`` by op."""
+    made = [make_trace(in_a_row(*ops)) for ops in traces]
+    totals = []
+    for trace in made:
+        of_trace = Answers(None, TraceContext(), trace=trace).op_totals("name")
+        totals.append(OpTotals(**of_trace))
+    count = np.array([flops[name] for name, _, _ in traces[0]])
+    n = made[0].n
+    known = Arithmetic(count, np.ones(n), np.ones(n, bool), np.full(n, FLOAT), made[0].ops)
+    answer = verdict(made[0], TraceContext(), [], load_arithmetic=lambda: known, times=over_traces(totals))
+    return {s["code"]: s for s in answer["sentences"]}
+
+
+FLOPS = {**{f"c{i}": 1e8 for i in range(4)}, "depthwise": 2e7}
+
+
+def test_an_op_that_is_slow_in_each_of_four_traces() -> None:
+    found = codes_over([CONVOLUTIONS] * 4, FLOPS)["slow_kernel"]
+    assert "depthwise (DepthwiseConv2dNative) takes 50% of the op time and computes 5 GFLOP/s" in found["text"]
+    assert "at its fastest in 4 traces" in found["text"] and "reaches 100 GFLOP/s" in found["text"]
+    assert found["evidence"]["nodes"] == [4] and found["share"] == pytest.approx(0.5 * 0.95)
+
+
+def test_three_traces_are_too_few() -> None:
+    assert "slow_kernel" not in codes_over([CONVOLUTIONS] * 3, FLOPS)
+
+
+def test_an_op_that_was_fast_once_is_not_slow() -> None:
+    quick = [*CONVOLUTIONS[:4], ("depthwise", "DepthwiseConv2dNative", 1.0)]
+    assert "slow_kernel" not in codes_over([CONVOLUTIONS, CONVOLUTIONS, CONVOLUTIONS, quick], FLOPS)
+
+
+def test_an_op_whose_equal_is_fast_was_disturbed() -> None:
+    disturbed = [*CONVOLUTIONS[:3], ("c3", "Conv2D", 40.0)]
+    assert "slow_kernel" not in codes_over([disturbed] * 4, FLOPS)
+
+
+def test_an_op_that_runs_more_often_in_some_traces_is_not_compared() -> None:
+    assert "slow_kernel" not in codes_over([CONVOLUTIONS, CONVOLUTIONS, CONVOLUTIONS, [*CONVOLUTIONS, CONVOLUTIONS[4]]], FLOPS)
 
 
 # --------------------------------------------------------------------------------------------------------------- layout

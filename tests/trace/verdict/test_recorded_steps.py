@@ -14,6 +14,7 @@ from typing import Any
 import msgpack
 import pytest
 
+from tftracer.contract.encoding import encode
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import TraceContext
 from tftracer.trace.verdict.rules import OF_COMPUTING
@@ -22,6 +23,7 @@ STEPS = Path(__file__).parents[2] / "data" / "compute_steps"
 SLOW = {
     "float64": "float64",
     "transposes": "layout",
+    "slow_kernel": "slow_kernel",
     "elementwise": "elementwise",
     "dense_update": "dense_update",
     "one_thread": "one_core",
@@ -32,12 +34,16 @@ OTHER_WORK_S = 0.5  # CPU seconds a second of other processes: so much keeps one
 
 
 def verdicts(kind: str, which: int = 2) -> list[tuple[list[str], float]]:
-    """Of each trace: the codes of its sentences, and what other processes used meanwhile."""
+    """Of each trace, with the times of three others of its run as on the page: the codes of its sentences, and what other
+    processes used meanwhile."""
     found = []
     for path in sorted(STEPS.glob(f"{kind}_{which}_*.xz")):
         recorded: dict[str, Any] = msgpack.unpackb(lzma.decompress(path.read_bytes()))
-        for trace in recorded["traces"]:
-            sentences = Answers(trace["raw"], TraceContext(**trace["context"])).verdict()["sentences"]
+        run = [Answers(trace["raw"], TraceContext(**trace["context"])) for trace in recorded["traces"]]
+        totals = [b"".join(encode(answers.op_totals("name"), True, "").chunks) for answers in run]
+        for number, answers in enumerate(run):
+            others = [each for position, each in enumerate(totals) if position != number][-3:]
+            sentences = answers.verdict(others=others)["sentences"]
             found.append(([sentence["code"] for sentence in sentences], recorded["others_s"]))
     return found
 

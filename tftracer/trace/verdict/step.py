@@ -15,6 +15,7 @@ from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.budget import Activities, Activity
 from tftracer.trace.analyses.communication import Transfers, link_table, transfers
 from tftracer.trace.analyses.ops import Work
+from tftracer.trace.analyses.over_traces import OpsOverTraces
 from tftracer.trace.analyses.physical_devices import Group
 from tftracer.trace.analyses.tf_data import Stages
 from tftracer.trace.arrays.intervals import Cover
@@ -45,6 +46,7 @@ class Step:
     activity: Activity  # of that process
     parts: dict[str, float] = field(default_factory=dict)
     load_arithmetic: Callable[[], Arithmetic] | None = None  # it takes reading the graph
+    times: OpsOverTraces | None = None  # of ops (names) in this trace and others of the run
 
     @property
     def ns(self) -> int:

@@ -16,6 +16,7 @@ from tftracer.trace.analyses import physical_devices
 from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.budget import PART_TITLES, PARTS, Activities, activities, parts_of
 from tftracer.trace.analyses.ops import NO_OP, Work, work_of
+from tftracer.trace.analyses.over_traces import OpsOverTraces
 from tftracer.trace.analyses.physical_devices import Group
 from tftracer.trace.model import UNKNOWN_TIME, DeviceKind, Trace, TraceContext
 from tftracer.trace.units import percent
@@ -35,9 +36,10 @@ def verdict(
     known_activities: Activities | None = None,
     work: Work | None = None,
     load_arithmetic: Callable[[], Arithmetic] | None = None,
+    times: OpsOverTraces | None = None,
 ) -> Verdict:
     """At least one sentence; ``balanced`` if nothing stands out. The comparison with other steps of the run comes last."""
-    step = step_of(trace, context, known_activities or activities(trace), work or work_of(trace), load_arithmetic)
+    step = step_of(trace, context, known_activities or activities(trace), work or work_of(trace), load_arithmetic, times)
     sentences = [s for s in (rule(step) for rule in RULES) if s] if trace.n else []
     if any(s["code"] not in (*OF_COMPUTING, "idle_device") for s in sentences):
         sentences = [s for s in sentences if s["code"] != "idle_device"]  # it is idle for the reason that another rule gives
@@ -56,6 +58,7 @@ def step_of(
     known_activities: Activities,
     work: Work,
     load_arithmetic: Callable[[], Arithmetic] | None = None,
+    times: OpsOverTraces | None = None,
 ) -> Step:
     """Chooses the process to judge: not a parameter server, if there is another; of those, the one that computes most."""
     processes = physical_devices.processes(trace)
@@ -66,7 +69,7 @@ def step_of(
         return Step(trace, context, known_activities, work, nobody, known_activities.whole)
     activity, process = max(each, key=lambda pair: pair[0].compute.length)
     parts = parts_of(activity, trace.duration_ns)
-    return Step(trace, context, known_activities, work, process, activity, parts, load_arithmetic)
+    return Step(trace, context, known_activities, work, process, activity, parts, load_arithmetic, times)
 
 
 def balanced(step: Step) -> Sentence:

@@ -23,6 +23,7 @@ from tftracer.trace.verdict.rules import (
     number_types,
     ops,
     python_time,
+    slow_kernels,
     sparse_tables,
     tiny_ops,
 )
@@ -45,6 +46,7 @@ RULES: tuple[Rule, ...] = (
     python_time.python_function,
     ops.memory_saving,
     number_types.float64,
+    slow_kernels.slow_kernel,
     layout.layout,
     sparse_tables.dense_update,
     elementwise.elementwise,
@@ -55,4 +57,4 @@ RULES: tuple[Rule, ...] = (
 )
 
 #: What rules say of the time in which ops run: no reason for a device to be idle.
-OF_COMPUTING = frozenset(("float64", "layout", "dense_update", "elementwise", "busy_machine", "one_core"))
+OF_COMPUTING = frozenset(("float64", "slow_kernel", "layout", "dense_update", "elementwise", "busy_machine", "one_core"))
