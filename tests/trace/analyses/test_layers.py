@@ -158,7 +158,9 @@ def test_hostile_names_cost_no_more_than_the_limits() -> None:
     answer = layers(deep, *many, most=50, looked_at=500)
     assert len(answer["layers"]) < 150
     assert answer["folded"] == 64 + 499 - 50 + 1501
-    assert answer["in_no_layer"] == 1501 and answer["total"] == 2010
+    assert answer["in_no_layer"] == 0 and answer["total"] == 2010
+    outermost = [layer for layer in answer["layers"] if layer["parent"] < 0 and layer["kind"] == "others"]
+    assert [(sum(layer["own"]), layer["folded"]) for layer in outermost if layer["folded"] == 1501] == [(1501, 1501)]
 
 
 def test_rows_of_a_tree_add_up_whatever_is_folded() -> None:

@@ -11,6 +11,8 @@ from tftracer.trace.arrays.types import Float64, Int64
 
 #: So many scopes a tree holds; what lies in others counts for the scope around them.
 MAX_SCOPES = 1 << 17
+#: The name of the row of scopes that were folded together.
+OTHERS = "(others)"
 _MOST_UNDERSCORED = 16  # levels
 
 
@@ -102,7 +104,7 @@ def _folded(tree: LayerTree, own: Float64, folded: list[int], place: dict[int, i
         at = within[number] = within.get(parent, parent)
         sums[at] = sums.get(at, 0.0) + own[number]
         count[at] = count.get(at, 0) + 1
-    return [_row(place[at], "(others)", added, -1, count[at]) for at, added in sums.items()]
+    return [_row(place[at], OTHERS, added, -1, count[at]) for at, added in sums.items()]
 
 
 def _row(parent: int, name: str, own: Float64, node: int, folded: int = 0) -> Layer:

@@ -18,7 +18,7 @@ import numpy as np
 from tftracer.contract.basics import Finding
 from tftracer.contract.layers import Layer, Layers
 from tftracer.trace.analyses import allocations, memory
-from tftracer.trace.analyses.layer_tree import layer_rows
+from tftracer.trace.analyses.layer_tree import OTHERS, layer_rows
 from tftracer.trace.analyses.ops import NO_OP, Work
 from tftracer.trace.analyses.placed_ops import PHASES, PlacedOps
 from tftracer.trace.arrays.intervals import Numbering
@@ -107,8 +107,9 @@ def _answer(trace: Trace, work: Work, placed: PlacedOps, measured: Measured, mos
     total = len(placed.tree)
     own, largest = _sums(layer, measured, total), _largest(layer, measured.amount, node, total)
     rows, folded = layer_rows(placed.tree, own, largest, most)
-    rows += _input(work, measured.only(layer == 0))
-    bare = measured.only((layer == 0) & (measured.phase != _INPUT))
+    known = np.append(placed.looked_at, True)[measured.work]
+    rows += _input(work, measured.only((layer == 0) & known)) + _not_looked_at(placed, measured.only((layer == 0) & ~known))
+    bare = measured.only((layer == 0) & known & (measured.phase != _INPUT))
     rows += _in_no_layer(trace, work, placed, bare, len(rows))
     return {
         "of": "time",
@@ -148,6 +149,14 @@ def _input(work: Work, bare: Measured) -> list[Layer]:
     return [{**_row(-1, INPUT_PIPELINE, own, int(longest)), "kind": "input"}]
 
 
+def _not_looked_at(placed: PlacedOps, rest: Measured) -> list[Layer]:
+    """The row of the scopes beyond the limit."""
+    if not rest.amount.sum() > 0:
+        return []
+    own = np.bincount(rest.phase, rest.amount, len(PHASES)).tolist()
+    return [{**_row(-1, OTHERS, own, -1), "kind": "others", "folded": placed.not_looked_at}]
+
+
 def _in_no_layer(trace: Trace, work: Work, placed: PlacedOps, bare: Measured, first: int) -> list[Layer]:
     """A row for all of it, and within that one for each optimizer and for each op type."""
     names, codes = _kinds(trace, work, placed, bare)
@@ -163,7 +172,7 @@ def _in_no_layer(trace: Trace, work: Work, placed: PlacedOps, bare: Measured, fi
         rows.append(_row(first, names[int(numbers.values[one])], own[one].tolist(), int(largest[one])))
     rest = order[MAX_IN_NO_LAYER:]
     if len(rest):
-        rows.append({**_row(first, "(others)", own[rest].sum(axis=0).tolist(), -1), "kind": "others", "folded": len(rest)})
+        rows.append({**_row(first, OTHERS, own[rest].sum(axis=0).tolist(), -1), "kind": "others", "folded": len(rest)})
     return rows
 
 

@@ -20,14 +20,14 @@ from tftracer.trace.analyses.ops import Work
 from tftracer.trace.arrays.intervals import Numbering, batches
 from tftracer.trace.arrays.lookup import codes_in
 from tftracer.trace.arrays.strings import StringTable
-from tftracer.trace.arrays.types import Int8, Int32, Int64
+from tftracer.trace.arrays.types import Bool, Int8, Int32, Int64
 from tftracer.trace.decode.labels import parse_received
 from tftracer.trace.model import NodeKind, Trace
 
 PHASES: tuple[LayerPhase, ...] = ("forward", "backward", "optimizer", "communication", "input", "variables")
 
-#: So many scopes and names are looked at, those with the most time; what lies in others is in no layer.
-MAX_LOOKED_AT = 1 << 16
+#: So many scopes and names are looked at, those with the most time.
+MAX_LOOKED_AT = 1 << 15
 
 _VARIABLES = frozenset(["VarHandleOp", "_VarHandlesOp", "Variable", "VariableV2", "AutoReloadVariable"])
 
@@ -45,7 +45,8 @@ class PlacedOps:
     phase: Int8  # index into PHASES
     optimizer: Int32  # index into optimizers: whose op it is; -1: of none, or its name does not tell
     optimizers: list[str]
-    not_looked_at: int  # scopes and names beyond the limit
+    looked_at: Bool  # whether its scope or name is within the limit
+    not_looked_at: int  # scopes and names that are not
 
 
 def placed_ops(trace: Trace, work: Work, most: int = MAX_LOOKED_AT) -> PlacedOps:
@@ -59,7 +60,8 @@ def placed_ops(trace: Trace, work: Work, most: int = MAX_LOOKED_AT) -> PlacedOps
     number = {name: at for at, name in enumerate(optimizers)}
     phase = _spread([PHASES.index(place.phase) for place in places], groups)
     optimizer = _spread([number.get(place.optimizer, -1) for place in places], groups, -1)
-    return PlacedOps(tree, layer, phase.astype(np.int8), optimizer, optimizers, groups.left_out)
+    looked_at = _spread(np.ones(len(places), np.int32), groups).astype(np.bool_)
+    return PlacedOps(tree, layer, phase.astype(np.int8), optimizer, optimizers, looked_at, groups.left_out)
 
 
 @dataclass(frozen=True)
@@ -177,7 +179,7 @@ class _ReducedGradients:
         return self._layers.get(gradient, 0)
 
 
-def _spread(values: Sequence[int], groups: _Groups, otherwise: int = 0) -> Int32:
+def _spread(values: Sequence[int] | Int32, groups: _Groups, otherwise: int = 0) -> Int32:
     """[work] of what the groups that were looked at have."""
     of_groups = np.full(max(groups.total, 1), otherwise, np.int32)
     of_groups[groups.looked_at] = values
