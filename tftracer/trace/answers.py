@@ -31,6 +31,7 @@ from tftracer.trace.analyses import (
     critical_path,
     dependencies,
     layers,
+    layers_by_graph,
     memory,
     node_details,
     ops,
@@ -47,6 +48,7 @@ from tftracer.trace.analyses.roofline import By as RooflineBy
 from tftracer.trace.arrays.columns import column, narrow, strings
 from tftracer.trace.arrays.types import Bool, Float64
 from tftracer.trace.decode import formats, labels, resources
+from tftracer.trace.decode.static_graph import static_graph
 from tftracer.trace.layout import Layout
 from tftracer.trace.model import UNKNOWN_TIME, Trace, TraceContext
 from tftracer.trace.verdict import verdict
@@ -123,8 +125,16 @@ class Answers:
 
     @property
     def placed(self) -> placed_ops.PlacedOps:
-        """Which layer each op belongs to."""
-        return self._once("placed", lambda: placed_ops.placed_ops(self.trace, self.work))
+        """Which layer each op belongs to; the graph is read only if names leave out some that it may tell."""
+
+        def compute() -> placed_ops.PlacedOps:
+            placed = placed_ops.placed_ops(self.trace, self.work)
+            bare = layers_by_graph.may_be_found(self.trace, self.work, placed)
+            if not bare.any():
+                return placed
+            return layers_by_graph.with_graph(self.trace, self.work, placed, static_graph(self.trace))
+
+        return self._once("placed", compute)
 
     @property
     def edges(self) -> critical_path.Edges:

@@ -197,7 +197,7 @@ def raw(name: str) -> bytes:
 REAL = {
     "conv_costgraph_tf2.21_cpu.pb": 0.99,
     "estimator_tf2.15_cpu.pb": 0.97,
-    "horovod_rank0_tf2.15_cpu.pb": 0.95,
+    "horovod_rank0_tf2.15_cpu.pb": 0.99,
     "while_loop_tf2.15_cpu.pb": 0.98,
     "xspace/convnet_tf2.15.xplane.pb": 0.97,
     "xspace/convnet_tf2.21.xplane.pb": 0.97,

@@ -1,12 +1,13 @@
 """Where in the model the time of a step lies, and its memory at the peak: a tree of name scopes.
 
-- A *layer* is a name scope; which one an op belongs to, and in which phase, is in ``layer_names`` and ``placed_ops``.
+- A *layer* is a name scope; which one an op belongs to, and in which phase, is in ``placed_ops`` and
+  ``layers_by_graph``.
 - *Time* is the self time of the ops (``ops``): all of it together is the time in which the devices were busy. Kernels and copies
   of a GPU belong to the op that launched them, and so does that launch.
 - *Memory* is what was alive at the peak of the allocator that peaked most, by the op that allocated it. Variables and
   constants, which are there before the step and after it, are told apart.
-- *In no layer* is what no name tells: ops without a scope, an optimizer's ops that name no variable. It is listed by op type, or
-  by the optimizer's name. The input pipeline is no part of the model, and has a row of its own.
+- *In no layer* is what neither names nor the graph tell: ops without a scope, what gradients of several layers go into. It is
+  listed by op type, or by the optimizer's name. The input pipeline is no part of the model, and has a row of its own.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ PHASES: tuple[LayerPhase, ...] = ("forward", "backward", "optimizer", "communica
 #: So many scopes and names are looked at, those with the most time.
 MAX_LOOKED_AT = 1 << 15
 
-_VARIABLES = frozenset(["VarHandleOp", "_VarHandlesOp", "Variable", "VariableV2", "AutoReloadVariable"])
+VARIABLES = frozenset(["VarHandleOp", "_VarHandlesOp", "Variable", "VariableV2", "AutoReloadVariable"])
 
 # What is read of an op: of the first four its scope, of the others a name.
 _COMPUTES, _UPDATES, _CONTROLS, _INPUT, _VARIABLE, _TRANSFER, _RECEIVED = range(7)
@@ -95,7 +95,7 @@ def _groups(trace: Trace, work: Work, most: int) -> _Groups:
 
 def _readings(trace: Trace, work: Work) -> Int8:
     """[work]"""
-    of_op = [_VARIABLE if op in _VARIABLES else _UPDATES if is_update(op) else _COMPUTES for op in trace.ops]
+    of_op = [_VARIABLE if op in VARIABLES else _UPDATES if is_update(op) else _COMPUTES for op in trace.ops]
     reading = np.array(of_op or [0], np.int8)[work.op]
     kind = trace.kind[work.node]
     for of_kind, read in ((NodeKind.CONTROL, _CONTROLS), (NodeKind.INPUT, _INPUT), (NodeKind.COMMUNICATION, _TRANSFER)):

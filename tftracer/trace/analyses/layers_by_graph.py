@@ -1,0 +1,93 @@
+"""Layers of ops whose names tell none, by the graph: those of optimizers, those that sum or send gradients, and variables.
+
+- An op of an optimizer, a collective, or an ``AddN`` of gradients belongs to the layer whose gradient it reads, directly or
+  through other such ops. One that reads gradients of several layers (their norm, many packed into one) belongs to none of
+  them, nor does what is computed from it.
+- One that reads no gradient (the decay of what the optimizer keeps for a variable) belongs to the layer of the ops that read
+  what it makes, if they are of one layer.
+- A variable belongs to the layer whose ops read it, if they are of one layer.
+
+One Python turn for each edge to such an op.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tftracer.trace.analyses.ops import Work
+from tftracer.trace.analyses.placed_ops import PHASES, VARIABLES, PlacedOps
+from tftracer.trace.arrays.intervals import batches
+from tftracer.trace.arrays.types import Bool, Int64
+from tftracer.trace.decode.static_graph import StaticGraph
+from tftracer.trace.model import Trace
+
+#: Of a graph with more such edges none is followed.
+MAX_EDGES = 1 << 18
+
+_BACKWARD, _OPTIMIZER, _COMMUNICATION = (PHASES.index(phase) for phase in ("backward", "optimizer", "communication"))
+_OF_GRADIENTS = (_BACKWARD, _OPTIMIZER, _COMMUNICATION)
+_SEVERAL = -1
+
+
+def may_be_found(trace: Trace, work: Work, placed: PlacedOps) -> Bool:
+    """[work] the ops that the graph may place."""
+    kinds = _of_types(trace, work, VARIABLES | {"AddN"})
+    bare: Bool = (placed.layer == 0) & placed.looked_at & (kinds | np.isin(placed.phase, _OF_GRADIENTS))
+    return bare
+
+
+def with_graph(trace: Trace, work: Work, placed: PlacedOps, graph: StaticGraph) -> PlacedOps:
+    """The same with more ops in a layer."""
+    bare = may_be_found(trace, work, placed)
+    variables = bare & _of_types(trace, work, VARIABLES)
+    entity, entities = graph.entity[work.node], len(graph.complete)
+    layer = np.zeros(entities, np.int64)  # _SEVERAL: of more than one
+    layer[entity] = placed.layer
+    start = np.zeros(entities, np.int64)
+    start[entity] = trace.start[work.node]
+    follows = _marked(entity, bare & ~variables, entities)
+    gradients = _marked(entity, (placed.layer > 0) & np.isin(placed.phase, _OF_GRADIENTS), entities)
+    read = follows[graph.consumer] & (follows[graph.producer] | (gradients[graph.producer] & ~graph.control))
+    _spread(layer, graph.producer[read], graph.consumer[read], start)
+    open_ = follows & (layer == 0)
+    read = open_[graph.producer] & (layer[graph.consumer] >= 0) & follows[graph.consumer]
+    _spread(layer, graph.consumer[read], graph.producer[read], -start)
+    read = _marked(entity, variables, entities)[graph.producer]
+    _spread(layer, graph.consumer[read], graph.producer[read], start)
+    return _placed(trace, work, placed, bare, layer[entity])
+
+
+def _of_types(trace: Trace, work: Work, types: frozenset[str]) -> Bool:
+    """[work]"""
+    return np.array([op in types for op in trace.ops] or [False])[work.op]
+
+
+def _marked(entity: Int64, chosen: Bool, entities: int) -> Bool:
+    marks = np.zeros(entities, np.bool_)
+    marks[entity[chosen]] = True
+    return marks
+
+
+def _spread(layer: Int64, source: Int64, target: Int64, turn: Int64) -> None:
+    """Gives each target the one layer of its sources. ``turn``: [entities] targets come in this order."""
+    if len(target) > MAX_EDGES:
+        return
+    order = np.lexsort((target, turn[target]))
+    layers, sources, targets = layer.tolist(), source[order].tolist(), target[order].tolist()
+    for batch in batches(len(order)):
+        for at, to in zip(sources[batch.start : batch.stop], targets[batch.start : batch.stop]):
+            if layers[at]:
+                layers[to] = layers[at] if layers[to] in (0, layers[at]) else _SEVERAL
+    layer[:] = layers
+
+
+def _placed(trace: Trace, work: Work, placed: PlacedOps, bare: Bool, found: Int64) -> PlacedOps:
+    """With the layers that were found: of an op's kernels, too, which have its name and no edges."""
+    of_name = np.zeros(max(len(trace.names), 1), np.int64)
+    of_name[work.name[bare]] = np.where(found[bare] > 0, found[bare], of_name[work.name[bare]])
+    layer, phase = placed.layer.copy(), placed.phase.copy()
+    layer[bare] = of_name[work.name[bare]]
+    phase[bare & (found != 0) & _of_types(trace, work, frozenset(["AddN"]))] = _BACKWARD
+    return replace(placed, layer=layer, phase=phase)
