@@ -28,6 +28,7 @@ QUESTIONS: dict[str, Callable[[Answers], object]] = {
     "ops by type": lambda a: a.ops("type"),
     "ops by name": lambda a: a.ops("name"),
     "ops by scope": lambda a: a.ops("scope"),
+    "layers": lambda a: a.layers(),
     "budget": lambda a: a.budget(),
     "communication": lambda a: a.communication(),
     "scheduling": lambda a: a.scheduling(),
@@ -37,12 +38,13 @@ QUESTIONS: dict[str, Callable[[Answers], object]] = {
     "critical path": lambda a: a.critical_path(),
     "slack": lambda a: a.slack,
     "memory": lambda a: a.memory(),
+    "memory by layer": lambda a: a.layers("memory"),
     "FLOPs and bytes": lambda a: a.arithmetic,
     "roofline": lambda a: a.roofline(),
     "a node": lambda a: a.node(a.trace.n // 2),
 }
 ON_OPENING = ("decode", "lanes")
-CHEAP = list(QUESTIONS)[2:12]  # all analyses but memory and critical path
+CHEAP = list(QUESTIONS)[2:13]  # all analyses but memory and critical path
 
 
 class Beside:

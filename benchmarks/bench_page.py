@@ -1,7 +1,8 @@
 """The page at four sizes, beside the original's at three of them, in the same run: headless Chromium, software raster.
 
 For each size: the time from the click on the trace (from a fresh server, which must decode first) to the painted timeline; what
-came over the wire; what the page's process holds; and the times between frames while real input events pan and zoom.
+came over the wire; what the page's process holds; and the times between frames while real input events pan and zoom. Then the
+time from the click on *Layers* to the flame graph.
 The original has to make its page first (``visualize()``), then Chromium draws it: both count, as its reader waits for both.
 
     python benchmarks/bench_page.py [NODES...]
@@ -46,6 +47,14 @@ FRAMES = """() => {
   window.framing = requestAnimationFrame(step);
 }"""
 FRAMES_END = "() => { cancelAnimationFrame(window.framing); return window.frames_ms }"
+#: Clicks on the tab, and tells after how many ms the flame graph is in a frame.
+LAYERS = """() => new Promise((resolve) => {
+  const clicked = performance.now();
+  document.querySelector('[data-testid=tab-layers]').click();
+  const drawn = () => document.querySelector('[role=tree] [role=treeitem]') !== null;
+  const look = () => requestAnimationFrame(drawn() ? () => resolve(performance.now() - clicked) : look);
+  look();
+})"""
 #: The original's page is drawn when Bokeh says that each of its views has finished.
 BOKEH_DONE = """() => {
   if (!window.Bokeh || !Bokeh.index) return false;
@@ -63,6 +72,7 @@ class Result:
     transferred: int
     memory: int
     frames_ms: list[float]
+    layers_s: float | None = None
 
     @property
     def seconds(self) -> float:
@@ -179,7 +189,9 @@ def ours(nodes: int) -> Result:
         transferred = page.evaluate(bytes_of)
         until(page, "document.querySelector('[data-testid=verdict] ol') !== null")
         moved = frames(page, "[data-testid=timeline-canvas]", "Control")
-        return Result("tftracer", nodes, 0.0, painted / 1e3, transferred, renderer_memory(), moved)
+        memory = renderer_memory()
+        layers = page.evaluate(LAYERS) / 1e3
+        return Result("tftracer", nodes, 0.0, painted / 1e3, transferred, memory, moved, layers)
 
 
 def originals(nodes: int, source: Path, folder: Path) -> Result:
@@ -208,6 +220,7 @@ def main(sizes: list[int]) -> None:
         for nodes in sizes:
             mine = ours(nodes)
             print(mine.row(), flush=True)
+            print(f"{'':>9}  layers drawn {mine.layers_s:.2f} s after the click", flush=True)
             if nodes > BESIDE:
                 continue
             theirs = originals(nodes, trace_of(nodes), Path(folder))
