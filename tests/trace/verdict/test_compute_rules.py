@@ -183,6 +183,14 @@ def test_a_busy_machine() -> None:
     assert found["share"] == pytest.approx(25 / 35)
 
 
+def test_a_busy_machine_is_no_reason_to_wait_for_input() -> None:
+    nodes = [
+        N("in", "IteratorGetNext", 0, 6 * MS, kind=NodeKind.INPUT),
+        *[N(f"m{i}", "MatMul", (6 + i) * MS, (7 + i) * MS) for i in range(4)],
+    ]
+    assert list(sentences(nodes, used(cpu_s=0.010, run_queue_s=0.025))) == ["input_bound", "busy_machine"]
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -11,7 +11,7 @@ import numpy as np
 from tftracer.trace.analyses.op_kinds import canonical
 from tftracer.trace.analyses.ops import Work
 from tftracer.trace.arrays.types import Bool, Int64
-from tftracer.trace.model import NodeKind, Trace
+from tftracer.trace.model import Trace
 from tftracer.trace.units import percent
 from tftracer.trace.verdict.step import MAX_EVIDENCE, Step
 
@@ -29,10 +29,7 @@ class OpTime:
 
     @classmethod
     def of(cls, step: Step) -> OpTime:
-        computes: Bool = step.of_process & (step.trace.kind == NodeKind.COMPUTE)
-        if step.shows_xla:
-            computes &= ~step.whole_functions
-        return cls(step.trace, step.work.only(computes[step.work.node]), step)
+        return cls(step.trace, step.computing, step)
 
     @cached_property
     def total_ns(self) -> float:

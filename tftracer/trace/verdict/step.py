@@ -155,14 +155,19 @@ class Step:
         return HostEvents.of(self.trace)
 
     @cached_property
-    def longest_op(self) -> Bool:
-        """[n] the executions of the op (one name) that has the most self time in the process; none where nothing computes."""
+    def computing(self) -> Work:
+        """Of the process, all that computes."""
         computes: Bool = self.of_process & (self.trace.kind == NodeKind.COMPUTE)
         if self.shows_xla:
             computes &= ~self.whole_functions
-        work = self.work.only(computes[self.work.node])
+        return self.work.only(computes[self.work.node])
+
+    @cached_property
+    def longest_op(self) -> Bool:
+        """[n] the executions of the op (one name) that has the most self time in the process; none where nothing computes."""
+        work = self.computing
         if not len(work.node):
-            return computes
+            return np.zeros(self.trace.n, bool)
         total = np.bincount(work.name, work.self_ns)
         return mask(self.trace, work.node[work.name == int(np.argmax(total))])
 

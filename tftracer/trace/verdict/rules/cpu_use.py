@@ -27,7 +27,7 @@ def busy_machine(step: Step) -> Sentence | None:
     lacked = min(queued, cpus * wall - cpu)  # its own threads wait for each other where they are more than CPUs
     if lacked < LEAST_CPUS * wall or lacked < WAITING_SHARE * (lacked + cpu):
         return None
-    share = lacked / (lacked + cpu)
+    share = lacked / (lacked + cpu) * step.activity.compute.length / step.ns  # what waits for something else keeps waiting
     return sentence(
         "busy_machine",
         f"Threads of this process were ready to run and had no CPU for {duration(queued * 1e9)}, added up, in a step of "

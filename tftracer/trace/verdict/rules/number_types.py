@@ -40,7 +40,5 @@ def float64(step: Step) -> Sentence | None:
 
 def _may_be_double(step: Step) -> bool:
     """Whether it is worth reading the graph and the outputs: in most steps no op has that type."""
-    trace = step.trace
-    return not trace.partition_graphs or any(
-        _TYPE_OF_DOUBLE in trace.raw[g.offset : g.offset + g.size] for g in trace.partition_graphs
-    )
+    trace, graphs = step.trace, step.trace.partition_graphs
+    return not graphs or any(trace.raw.find(_TYPE_OF_DOUBLE, graph.offset, graph.offset + graph.size) >= 0 for graph in graphs)
