@@ -57,5 +57,5 @@ class Roofline(TypedDict):
     known_ns: float  # time of the ops of which operations and bytes are known
     work_ns: float  # of all ops that compute
     unknown_matrix_ops: int  # executions of matrix ops of which they are not
-    remedy: str  # where nothing is known: why, and what to do; "" otherwise
+    remedy: str  # where no matrix op's operations are known: why, and what to do; "" otherwise
     findings: list[Finding]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plain_protobuf
 import pytest
 from traces import CPU, GPU, PS, STREAM, N, make_trace
 
@@ -151,6 +152,25 @@ def test_a_trace_without_shapes_says_what_to_do() -> None:
     found = answer(STEP[:1], [UNKNOWN], [UNKNOWN])
     assert found["rows"] == [] and found["roofs"] == [] and "partition graphs" in found["remedy"]
     assert found["unknown_matrix_ops"] == 1
+    assert (
+        answer(STEP, [UNKNOWN, UNKNOWN, 0.0, UNKNOWN, UNKNOWN, 0.0], BYTES)["remedy"] == found["remedy"]
+    )  # the bytes of others are known
+    assert answer(STEP[2:3], [0.0], [1e5])["remedy"] == ""  # there is no matrix op
+
+
+def test_profiles() -> None:
+    """Real ones: a CPU's says no shapes; on a V100 the table judges; the MI300's memory is faster than its profiler says."""
+
+    def of(name: str) -> Any:
+        return Answers(plain_protobuf.content(name), TraceContext()).roofline()
+
+    assert "XLA" in of("transformer_tf2.21.xplane.pb.xz")["remedy"]
+    v100 = [row for row in of("gpu_v100_excerpt.xplane.pb.gz")["rows"] if row["kind"] == "GPU"]
+    assert len(v100) > 100 and {row["judged_by"] for row in v100} == {"peak"}
+    assert all(0 < row["of_roof"] < 1 for row in v100)
+    mi300 = of("gpu_mi300_excerpt.xplane.pb.gz")
+    (memory,) = [roof for roof in mi300["roofs"] if not roof["dtype"]]
+    assert memory["source"] == "trace" and 2.6624e12 < memory["rate"] < 5.3e12
 
 
 def test_real_steps() -> None:

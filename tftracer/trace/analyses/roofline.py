@@ -15,7 +15,7 @@ that a cache holds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
@@ -25,7 +25,7 @@ from tftracer.contract.roofline import Roofline, RooflineRow, RoofSource
 from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.ops import NO_OP, Work
 from tftracer.trace.analyses.physical_devices import Group, physical_devices
-from tftracer.trace.analyses.roofs import ORDER, Executions, Roofs, kind_of, roofs_of
+from tftracer.trace.analyses.roofs import Executions, Limit, Roofs, kind_of, roofs_of
 from tftracer.trace.arrays.types import Bool, Float64, Int64
 from tftracer.trace.decode.resources import dtype_name
 from tftracer.trace.model import NodeKind, Trace, TraceContext
@@ -47,7 +47,7 @@ def roofline(
     code = (work.op if by == "type" else work.name)[at].astype(np.int64)
     sums = _Sums.of(code, executions)
     order = np.argsort(-sums.total_ns, kind="stable")
-    rows = [_row(trace, work, at, by, groups, names, sums, roofs, each) for each in order[:most].tolist()]
+    rows = _rows(trace, work, at, by, groups, names, roofs, sums.only(order[:most]))
     unknown = arithmetic.is_matrix[work.node] & np.isnan(arithmetic.flops[work.node] + arithmetic.bytes[work.node])
     return {
         "by": by,
@@ -59,7 +59,7 @@ def roofline(
         "known_ns": float(executions.duration.sum()),
         "work_ns": float(work.duration[_computes(trace, work)].sum()),
         "unknown_matrix_ops": int(np.count_nonzero(unknown)),
-        "remedy": "" if len(at) else _remedy(trace),
+        "remedy": "" if executions.flops.any() or not (unknown.any() or len(at) == 0) else _remedy(trace),
         "findings": findings,
     }
 
@@ -97,6 +97,9 @@ class _Sums:
     bytes: Float64
     longest: Int64  # position among the executions
 
+    def only(self, rows: Int64) -> _Sums:
+        return _Sums(*(getattr(self, each.name)[rows] for each in fields(self)))
+
     @classmethod
     def of(cls, code: Int64, executions: Executions) -> _Sums:
         kinds = int(executions.dtype.max(initial=0)) + 1
@@ -115,57 +118,63 @@ class _Sums:
         return cls(keys // kinds // groups, group, keys % kinds, np.bincount(row), total, flops, moved, longest)
 
 
-def _row(
-    trace: Trace, work: Work, at: Int64, by: By, groups: list[Group], names: dict[int, str], sums: _Sums, roofs: Roofs, row: int
-) -> RooflineRow:
-    code, group, dtype = int(sums.code[row]), groups[int(sums.group[row])], names[int(sums.dtype[row])]
-    position = int(at[sums.longest[row]])
-    seconds, flops, moved = sums.total_ns[row] / 1e9, float(sums.flops[row]), float(sums.bytes[row])
-    rate, traffic = float(flops / seconds), float(moved / seconds)
-    judged = _judged(roofs, kind_of(group), dtype, rate, traffic)
-    op = trace.ops[code if by == "type" else int(work.op[position])]
-    return {
-        "key": (op or NO_OP) if by == "type" else trace.names[code],
-        "op": op,
-        "device": group.key,
-        "kind": kind_of(group),
-        "dtype": dtype,
-        "count": int(sums.count[row]),
-        "total_ns": float(sums.total_ns[row]),
-        "flops": flops,
-        "bytes": moved,
-        "flops_per_s": rate,
-        "bytes_per_s": traffic,
-        "intensity": flops / moved if moved else None,
-        "of_roof": judged[0] if judged else None,
-        "judged_by": judged[1] if judged else None,
-        "node": int(work.node[position]),
-    }
+def _rows(
+    trace: Trace, work: Work, at: Int64, by: By, groups: list[Group], names: dict[int, str], roofs: Roofs, sums: _Sums
+) -> list[RooflineRow]:
+    position = at[sums.longest]
+    limits: dict[tuple[str, str], list[Limit]] = {}
+    rows: list[RooflineRow] = []
+    for code, number, dtype, count, total, flops, moved, op, node in zip(
+        *(getattr(sums, each).tolist() for each in ("code", "group", "dtype", "count", "total_ns", "flops", "bytes")),
+        (sums.code if by == "type" else work.op[position]).tolist(),
+        work.node[position].tolist(),
+    ):
+        group, kind_of_number, op_type = groups[number], names[dtype], trace.ops[op]
+        kind, rate, traffic = kind_of(group), flops / total * 1e9, moved / total * 1e9
+        if (kind, kind_of_number) not in limits:
+            limits[kind, kind_of_number] = roofs.limits(kind, kind_of_number)
+        share, source = _judged(limits[kind, kind_of_number], rate, traffic)
+        rows.append(
+            {
+                "key": (op_type or NO_OP) if by == "type" else trace.names[code],
+                "op": op_type,
+                "device": group.key,
+                "kind": kind,
+                "dtype": kind_of_number,
+                "count": count,
+                "total_ns": total,
+                "flops": flops,
+                "bytes": moved,
+                "flops_per_s": rate,
+                "bytes_per_s": traffic,
+                "intensity": flops / moved if moved else None,
+                "of_roof": share,
+                "judged_by": source,
+                "node": node,
+            }
+        )
+    return rows
 
 
-def _judged(roofs: Roofs, kind: str, dtype: str, rate: float, traffic: float) -> tuple[float, RoofSource] | None:
+def _judged(limits: list[Limit], rate: float, traffic: float) -> tuple[float | None, RoofSource | None]:
     """(the share of the roof, whose): by the first source that has one for it."""
-    for source in ORDER:
-        memory = roofs.memory(source, kind)
+    for source, compute, memory in limits:
         by_memory = traffic / memory if memory else 0.0
-        if not rate:
-            if memory:
-                return by_memory, source
-            continue
-        compute = roofs.compute(source, kind, dtype)
-        if compute:
+        if not rate and memory:
+            return by_memory, source
+        if rate and compute:
             # rate / min(compute, intensity * memory), where intensity is rate / traffic
             return max(rate / compute, by_memory), source
-    return None
+    return None, None
 
 
 def _remedy(trace: Trace) -> str:
     if trace.source == "xspace":
         return (
-            "This profile does not say which tensors its ops read and made, so that what they compute is not known. Start the "
-            "script with tftracer run, which keeps the graph of each compiled function, or trace a step of session.run."
+            "This profile does not say the shapes of its tensors, so that what its matrix ops compute is not known. Shapes are "
+            "known of ops on GPUs, of what XLA compiled (jit_compile=True), and of steps of session.run."
         )
     return (
-        "This trace does not say which tensors its ops read and made, so that what they compute is not known. Trace a step with "
-        "partition graphs (tftracer does so unasked), of ops with tensors of numbers."
+        "This trace does not say the shapes of its tensors, so that what its matrix ops compute is not known. Steps that "
+        "tftracer traces do: they have the ops' outputs and the partition graphs."
     )

@@ -10,8 +10,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,20 +43,26 @@ class Executions:
     duration: Float64  # ns, more than 0
 
 
+class Limit(NamedTuple):
+    source: RoofSource
+    compute: float | None  # of one type of number
+    memory: float | None
+
+
 @dataclass
 class Roofs:
     roofs: list[Roof]
     words: list[RoofWords]
 
-    def compute(self, source: RoofSource, kind: str, dtype: str) -> float | None:
-        """The highest, whatever unit computes."""
-        return max((one["rate"] for one in self._of(source, kind) if one["dtype"] == dtype != ""), default=None)
-
-    def memory(self, source: RoofSource, kind: str) -> float | None:
-        return next((one["rate"] for one in self._of(source, kind) if not one["dtype"]), None)
-
-    def _of(self, source: RoofSource, kind: str) -> Iterator[Roof]:
-        return (one for one in self.roofs if (one["source"], one["device"]) == (source, kind))
+    def limits(self, kind: str, dtype: str) -> list[Limit]:
+        """Of each source that has one, in the order in which they judge."""
+        of_kind = [roof for roof in self.roofs if roof["device"] == kind]
+        found = []
+        for source in ORDER:
+            of_source = [(roof["dtype"], roof["rate"]) for roof in of_kind if roof["source"] == source]
+            compute = max((rate for name, rate in of_source if name == dtype != ""), default=None)  # whatever unit computes
+            found.append(Limit(source, compute, max((rate for name, rate in of_source if not name), default=None)))
+        return [limit for limit in found if limit.compute or limit.memory]
 
 
 def kind_of(group: Group) -> str:
