@@ -18,7 +18,7 @@ function computed(
     const figure = row[key];
     return figure === null ? "unknown" : figure === 0 ? "0" : formatFlops(figure) + more;
   };
-  return { key, title, numeric: true, unit, hint, text, width: "112px", value: (row) => row[key] };
+  return { key, title, numeric: true, unit, hint, text, width: "124px", value: (row) => row[key] };
 }
 
 export function runOpColumns({ by, rows, traces }: RunOps): TableColumn<RunOp>[] {
@@ -26,7 +26,7 @@ export function runOpColumns({ by, rows, traces }: RunOps): TableColumn<RunOp>[]
   const bar = (row: RunOp): number => (largest > 0 ? row.share / largest : 0);
   const time = (key: "mean_ns" | "median_ns" | "shortest_ns" | "longest_ns", title: string): TableColumn<RunOp> =>
     nsColumn(key.replace("_ns", ""), title, (row) => row[key], {
-      width: "92px",
+      width: "84px",
       hint: `${title} of its time in a trace`,
     });
   return [
