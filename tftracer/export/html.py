@@ -33,8 +33,8 @@ from tftracer.version import __version__
 _ROWS = 500
 _POINTS = 150  # of the roofline
 _STEPS = 2000  # of the critical path; the timeline marks all of them
-#: Of zlib: a higher level saves a tenth of the size and takes four times as long.
-_LEVEL = 1
+#: Of zlib. Of 8,009 nodes level 1 makes 5% more in two thirds of the time, level 6 makes 5% less in more than twice the time.
+_LEVEL = 3
 
 _REST_OF_POLICY = "style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
 
