@@ -43,7 +43,8 @@ def verdict(
     sentences = [s for s in (rule(step) for rule in RULES) if s] if trace.n else []
     if any(s["code"] not in (*OF_COMPUTING, "idle_device") for s in sentences):
         sentences = [s for s in sentences if s["code"] != "idle_device"]  # it is idle for the reason that another rule gives
-    ranked = sorted(sentences, key=lambda s: -s["share"]) or [balanced(step)]
+    # A busy machine makes all of it slow: what it is that takes the time is said first.
+    ranked = sorted(sentences, key=lambda s: (s["code"] == "busy_machine", -s["share"])) or [balanced(step)]
     compared = other_steps(step, ranked)
     return {
         "sentences": [*ranked, compared] if compared else ranked,
