@@ -1,4 +1,4 @@
-"""Ops over a run's traces over HTTP: of a live session and of the same one reopened; which traces are read and when no more."""
+"""Ops over a run's traces over HTTP: of a live session and of the same one reopened; which traces are read, and when no more."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from fake_source import FakeSource, a_trace
 from recording import DATA, TRAIN, recording, step
 from web_client import TIMEOUT_S, Client, client, no_stray_logs, serving, source
 
+import tftracer
 from tftracer.contract.over_traces import RunOps
 from tftracer.engine.decoded_traces import AnswerFormat, EncodedAnswer, Question
 from tftracer.engine.engine import ThreadEngine
@@ -80,6 +81,25 @@ def test_it_is_what_the_traces_own_tables_of_ops_say(session: str, by: Any, answ
 @pytest.mark.parametrize("session", ["live", "saved"])
 def test_it_says_which_traces_it_is_of(session: str, answered: dict[str, dict[str, RunOps]]) -> None:
     assert answered[session]["type"]["summary"] == "From 4 traces of the run. 1 trace cannot be read and is left out."
+
+
+def test_scripts_get_the_same_of_a_live_session_by_its_url(tmp_path: Path) -> None:
+    with recording(tmp_path, keep_traces=100) as recorder:
+        for number, raw in enumerate(STEPS, 1):
+            step(recorder, number, (TRAIN,), raw=raw)
+        assert recorder.flush()
+        with serving(recorder) as asking:
+            (run,) = recorder.runs()
+            page = asking.get(f"/api/runs/{run['id']}/ops?by=name").json
+            with tftracer.open(f"http://{asking.host}/?token={asking.server.token}") as session:
+                table = list(session.ops_over_traces(run["title"], by="name").rows())
+    names = ["key", "op", "traces", "count", "mean_ns", "median_ns", "spread_ns", "shortest_ns", "longest_ns", "share", "flops"]
+    renamed = {"best_flops_per_s": "best_flop_rate", "median_flops_per_s": "median_flop_rate"}
+    pairs = {**{name: name for name in names}, **renamed}
+    assert table and [[row[name] for name in pairs] for row in table] == [
+        [row[name] for name in pairs.values()] for row in page["rows"]
+    ]
+    assert {row["of_traces"] for row in table} == {len(STEPS)}
 
 
 def traces(source: FakeSource, count: int, size: int | None = None) -> None:
