@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tftracer.trace.analyses.graph_shapes import inferred
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import TraceContext
 
@@ -139,6 +140,29 @@ def test_every_matrix_op_of_a_real_step_has_the_flops_of_its_formula(step: Step)
         assert sum(gradients.pop(name) for name in mine) == flops, part
     assert not forward
     assert not gradients
+
+
+def test_shapes_inferred_from_the_graph_are_those_that_ran() -> None:
+    """Profiles record no shapes: here they are inferred as for them, and compared with those that session.run records."""
+    with tf.Graph().as_default() as graph, v1.Session(graph=graph) as session:
+        loss, others = model(variable("image", BATCH, 8, 8, 3), tf.constant([[0, 0], [1, 2], [3, 1]], tf.int64))
+        train = v1.train.AdamOptimizer(0.01).minimize(loss)
+        session.run(v1.global_variables_initializer())
+        metadata, options = v1.RunMetadata(), v1.RunOptions(trace_level=v1.RunOptions.FULL_TRACE, output_partition_graphs=True)
+        session.run([train, others], None, options, metadata)
+    answers, tensors = Answers(metadata.SerializeToString(), TraceContext()), inferred(list(metadata.partition_graphs))
+    trace, outputs, found = answers.trace, answers.outputs, answers.arithmetic
+    wrong, right, of_matrix_ops = [], 0, 0
+    for node, slot, code in zip(outputs.node.tolist(), outputs.slot.tolist(), outputs.shape.tolist()):
+        node_name = trace.names[trace.name[node]]
+        made = tensors[node_name].outputs if node_name in tensors else []
+        if slot < len(made) and made[slot].shape is not None:
+            same = made[slot].shape == outputs.shapes.dims[code]
+            right, of_matrix_ops = right + same, of_matrix_ops + bool(same and found.is_matrix[node])
+            wrong += [] if same else [(node_name, trace.ops[trace.op[node]], made[slot].shape)]
+    assert wrong == []
+    assert right > 0.7 * len(outputs.node)
+    assert of_matrix_ops > 0.7 * found.is_matrix.sum()
 
 
 def test_tensorflows_profiler_counts_the_same_where_it_counts(step: Step) -> None:

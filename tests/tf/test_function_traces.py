@@ -54,7 +54,7 @@ model = tf.keras.Model(words, layers.Dense(10, "softmax")(layers.GlobalAveragePo
 
 @pytest.mark.parametrize("model", [RESNET50, TRANSFORMER], ids=["resnet50", "transformer"])
 def test_ops_of_real_models_are_joined_to_their_graphs(model: str, tmp_path: Path) -> None:
-    """At least 98% of the ops that the profile has find their node in the graph that the step ran."""
+    """At least 98% of the ops that the profile has find their node in the graph that the step ran; so do shapes of matrix ops."""
     run_eager_script(
         """
 from tftracer.trace.answers import Answers
@@ -76,6 +76,9 @@ graph = {node.name for node in message_class("GraphDef").FromString(trace.load_g
 ops = [i for i in np.flatnonzero(trace.counted).tolist() if trace.devices[trace.device[i]].title == "CPU"]
 joined = [i for i in ops if trace.names[trace.name[i]] in graph]
 print(len(joined), "of", len(ops), "ops are joined")
+flops = answers.arithmetic.flops[answers.arithmetic.is_matrix & trace.counted]
+assert len(flops) > 20 and np.isnan(flops).mean() <= 0.02, (len(flops), np.isnan(flops).sum())
+assert (flops[~np.isnan(flops)] > 0).all(), flops
 assert len(ops) > 100 and len(joined) >= 0.98 * len(ops), (len(joined), len(ops))
 assert answers.graph.source == "partition_graph"
 """,

@@ -117,8 +117,9 @@ class Answers:
         """Floating-point operations and compulsory bytes of each node."""
 
         def compute() -> arithmetic.Arithmetic:
-            if self.trace.details is not None:
-                return arithmetic_of_profile(self.trace, self.trace.details.calls())
+            source = self.trace.details
+            if source is not None:
+                return arithmetic_of_profile(self.trace, source.calls(), source.graphs())
             return arithmetic.arithmetic(self.trace, self.outputs, self.graph)
 
         return self._once("arithmetic", compute)

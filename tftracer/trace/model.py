@@ -150,6 +150,9 @@ class NodeSource(Protocol):
     def calls(self) -> Calls:
         """What it says of the ops' tensors."""
 
+    def graphs(self) -> list[Any]:
+        """The GraphDefs that ran, whole; none where it holds none."""
+
 
 @dataclass
 class Trace:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import lzma
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +23,8 @@ FLOAT, HALF, STRING, RESOURCE = 1, 19, 7, 20
 
 def profile(name: str) -> Answers:
     raw = (DATA / name).read_bytes()
-    return Answers(gzip.decompress(raw) if name.endswith(".gz") else raw, TraceContext())
+    packed = {".gz": gzip.decompress, ".xz": lzma.decompress}.get(Path(name).suffix)
+    return Answers(packed(raw) if packed else raw, TraceContext())
 
 
 def test_what_xla_compiled_has_the_flops_of_its_module() -> None:
@@ -57,6 +59,17 @@ def test_matrix_ops_without_shapes_are_unknown(name: str) -> None:
     assert found.is_matrix.any()
     assert np.isnan(found.flops[found.is_matrix]).all()
     assert answers.ops("type")["rows"]
+
+
+@pytest.mark.parametrize("version", ["2.15", "2.21"])
+def test_shapes_of_a_function_are_inferred_from_its_graph(version: str) -> None:
+    """A loop with a branch: in each of three turns [2, 2] times [2, 2], by the shape of the function's argument."""
+    answers = profile(f"partitioned_tf{version}.xplane.pb.xz")
+    found = answers.arithmetic
+    assert found.flops[found.is_matrix].tolist() == [2 * 2 * 2 * 2] * 3
+    assert found.bytes[found.is_matrix].tolist() == [4 * 3 * 4] * 3
+    assert (found.dtype[found.is_matrix] == FLOAT).all()
+    assert not np.isnan(found.bytes[answers.trace.counted]).any()
 
 
 def test_a_kernels_shapes_are_those_of_the_op_that_launched_it() -> None:

@@ -1,34 +1,40 @@
 """The arithmetic of a profile's ops (arithmetic.py), by what the profile says of their tensors.
 
 Shapes of inputs are noted with kernels, or with the host's op; those of outputs where they were allocated. What XLA compiled is
-taken from its modules. An op of which the profile says neither is unknown.
+taken from its modules. Where the graph that ran is beside the profile, shapes are inferred from it. All else is unknown.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from tftracer.trace.analyses import physical_devices
 from tftracer.trace.analyses.arithmetic import Arithmetic, known_ops, on_kernels
 from tftracer.trace.analyses.flop_formulas import Call, flops_of
+from tftracer.trace.analyses.graph_shapes import Inferred, inferred
 from tftracer.trace.analyses.op_kinds import canonical, matrix_ops
 from tftracer.trace.analyses.traffic import Rules
 from tftracer.trace.arrays.intervals import batches
 from tftracer.trace.arrays.types import Float64, Int32, Int64
 from tftracer.trace.decode.tensor_shapes import element_bytes, elements_of
-from tftracer.trace.model import Calls, Tensor, Trace
+from tftracer.trace.model import Calls, NodeKind, Tensor, Trace
 
 _RESOURCE = 20
 
 
-def arithmetic_of_profile(trace: Trace, calls: Calls) -> Arithmetic:
-    """Of each node of the trace."""
+def arithmetic_of_profile(trace: Trace, calls: Calls, graphs: Sequence[Any] = ()) -> Arithmetic:
+    """Of each node of the trace. ``graphs``: the GraphDefs that ran."""
     input_of = _of_launches(trace, calls.input_of)
+    tensors = inferred(list(graphs))
+    _add_inferred(trace, calls, input_of, tensors)
     is_matrix = np.append(matrix_ops(trace.ops), False)[trace.op]
     flops = np.where(known_ops(trace), 0.0, np.nan)
     flops[is_matrix] = np.nan
     called = np.flatnonzero(is_matrix & ~physical_devices.on_stream(trace) & ((input_of >= 0) | _has_outputs(trace, calls)))
-    flops[called] = _flops(trace, calls, input_of, called)
+    flops[called] = _flops(trace, calls, input_of, tensors, called)
     found = Arithmetic(flops, _traffic(trace, calls, input_of), is_matrix, _types(trace, calls, input_of), trace.ops)
     _add_hlo(calls, found)
     return on_kernels(trace, found, calls.hlo_of < 0)
@@ -43,13 +49,30 @@ def _of_launches(trace: Trace, input_of: Int64) -> Int64:
     return result
 
 
+def _add_inferred(trace: Trace, calls: Calls, input_of: Int64, tensors: dict[str, Inferred]) -> None:
+    """What the graph tells of ops of which the profile itself says nothing."""
+    rows = np.flatnonzero(~physical_devices.on_stream(trace) & (calls.hlo_of < 0) & (trace.kind != NodeKind.REPEAT))
+    place = np.full(max(len(trace.names), 1), -1, np.int64)
+    for code in np.flatnonzero(np.bincount(trace.name[rows], minlength=1)).tolist():
+        if trace.names[code] in tensors:
+            place[code] = len(calls.inputs)
+            calls.inputs.append(tensors[trace.names[code]].inputs)
+    rows = rows[place[trace.name[rows]] >= 0]
+    silent = rows[input_of[rows] < 0]
+    input_of[silent] = place[trace.name[silent]]
+    for node in rows.tolist():
+        made = tensors[trace.names[trace.name[node]]].outputs
+        if made:
+            calls.outputs.setdefault(node, made)
+
+
 def _has_outputs(trace: Trace, calls: Calls) -> np.ndarray:
     made = np.zeros(trace.n, np.bool_)
     made[list(calls.outputs)] = True
     return made
 
 
-def _flops(trace: Trace, calls: Calls, input_of: Int64, rows: Int64) -> Float64:
+def _flops(trace: Trace, calls: Calls, input_of: Int64, tensors: dict[str, Inferred], rows: Int64) -> Float64:
     """[rows]; each distinct call is looked at once."""
     kinds, known = [canonical(op) for op in trace.ops], {}
     values = np.full(len(rows), np.nan)
@@ -57,10 +80,12 @@ def _flops(trace: Trace, calls: Calls, input_of: Int64, rows: Int64) -> Float64:
         for place in batch:
             node = int(rows[place])
             outputs = calls.outputs.get(node, [])
-            key = (int(trace.op[node]), int(input_of[node]), outputs[0].shape if outputs else None)
+            defined = tensors.get(trace.names[trace.name[node]]) if tensors else None
+            equation = defined.equation if defined is not None else None
+            key = (int(trace.op[node]), int(input_of[node]), outputs[0].shape if outputs else None, equation)
             if key not in known:
                 inputs = calls.inputs[key[1]] if key[1] >= 0 else []
-                flops = flops_of(kinds[key[0]], Call([tensor.shape for tensor in inputs], key[2]))
+                flops = flops_of(kinds[key[0]], Call([tensor.shape for tensor in inputs], key[2], equation))
                 known[key] = np.nan if flops is None else flops
             values[place] = known[key]
     return values

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +14,9 @@ from tftracer.trace.arrays.types import Int32, Int64
 from tftracer.trace.decode.hlo import Modules
 from tftracer.trace.decode.profile_allocations import allocations_of
 from tftracer.trace.decode.profile_calls import calls_of
+from tftracer.trace.decode.profile_graph import partition_graphs
 from tftracer.trace.decode.wire import LEN, fields
-from tftracer.trace.decode.xplane import EVENT_STATS, HOST, Plane, Space, plane_messages, read_space, value_of
+from tftracer.trace.decode.xplane import EVENT_STATS, HOST, PARTITIONS_PLANE, Plane, Space, plane_messages, read_space, value_of
 from tftracer.trace.model import Allocations, Calls
 
 #: How the profiler writes what belongs together: ``regs:32 static_shared:0 grid:16,1,1 block:512,1,1 occ_pct:100``.
@@ -82,6 +84,10 @@ class ProfileDetails:
 
     def calls(self) -> Calls:
         return calls_of(self._space, self._modules, self.plane, self.row)
+
+    def graphs(self) -> list[Any]:
+        plane = self._space.plane(PARTITIONS_PLANE)
+        return [] if plane is None else partition_graphs(plane)
 
     def _stats(self, plane: Plane, row: int) -> dict[str, str]:
         events = plane.events

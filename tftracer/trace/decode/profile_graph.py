@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -29,13 +30,18 @@ def graph_of_definitions(plane: Plane, trace: Trace) -> bytes:
 
 def graph_of_partitions(plane: Plane, trace: Trace) -> bytes:
     """The same from the partition graphs."""
-    partitions = []
+    return bytes(of_partitions(partition_graphs(plane), executed(trace, str)).SerializeToString())
+
+
+def partition_graphs(plane: Plane) -> list[Any]:
+    """GraphDefs; what cannot be read is left out."""
+    graphs: list[Any] = []
     for metadata in plane.metadata.values():
         try:
-            partitions += message_class("RunMetadata").FromString(metadata.content).partition_graphs
+            graphs += message_class("RunMetadata").FromString(metadata.content).partition_graphs
         except DecodeError:
             continue
-    return bytes(of_partitions(partitions, executed(trace, str)).SerializeToString())
+    return graphs
 
 
 def executed(trace: Trace, key_of: Callable[[str], str]) -> dict[str, tuple[str, str]]:

@@ -1,0 +1,197 @@
+"""Shapes of all tensors of a step, inferred from the graph that ran: from its arguments, variables and constants on.
+
+For sources that record no shapes: profiles. What a rule (shape_rules.py) does not tell is not known, and neither is what
+changes from one turn of a loop to the next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tftracer.trace.analyses.op_kinds import canonical
+from tftracer.trace.analyses.shape_rules import Reads, Values, rule_of, shapes_in
+from tftracer.trace.arrays.intervals import batches
+from tftracer.trace.decode.executed_graph import RECEIVES, SENDS, channel
+from tftracer.trace.decode.labels import parse_input
+from tftracer.trace.decode.tensor_shapes import Shape
+from tftracer.trace.model import Tensor
+
+#: A loop's variables need a second pass, loops in loops a third.
+PASSES = 4
+MOST_NODES = 1 << 18
+_MOST_VALUES = 64
+_INTEGERS = {3: "<i4", 9: "<i8"}  # tensorflow.DataType
+_BOOL, _RESOURCE, _BOOLS = 10, 20, ("Equal", "NotEqual", "Greater", "GreaterEqual", "Less", "LessEqual", "LogicalNot")
+_HANDLES, _SHAPES = "_handle_shapes", "_output_shapes"
+_MERGES = ("Merge", "RefMerge")
+
+
+@dataclass
+class _Node:
+    definition: Any  # NodeDef
+    kind: str
+    inputs: list[tuple[str, int]]
+    shapes: list[Shape] = field(default_factory=list)
+    values: Values = None  # of its only output
+    handle: Shape = None  # of the variable that its output is
+    conflicting: bool = False  # of a Merge whose inputs differ
+
+
+class Inferred(NamedTuple):
+    """A node's tensors, and what an Einsum computes."""
+
+    inputs: list[Tensor]
+    outputs: list[Tensor]
+    equation: str | None
+
+
+def inferred(graphs: list[Any]) -> dict[str, Inferred]:
+    """Each node of some GraphDefs, by name; nothing for graphs of more than 2^18 nodes."""
+    definitions = [node for graph in graphs for node in graph.node]
+    if len(definitions) > MOST_NODES:
+        return {}
+    sent = {channel(node): node.input[0] for node in definitions if node.op.encode() in SENDS and node.input}
+    nodes = {node.name: _Node(node, canonical(node.op), _inputs(node, sent)) for node in definitions}
+    before, order = -1, _inputs_first(nodes)
+    for _ in range(PASSES):
+        for batch in batches(len(order), 200):
+            for name in order[batch.start : batch.stop]:
+                _infer(nodes, nodes[name])
+        known = sum(shape is not None for node in nodes.values() for shape in node.shapes)
+        if known == before:
+            break
+        before = known
+    return {name: Inferred(_tensors(nodes, node.inputs), _outputs(node), _equation(node)) for name, node in nodes.items()}
+
+
+def _inputs_first(nodes: dict[str, _Node]) -> list[str]:
+    """Each node behind those that it reads; a loop begins somewhere."""
+    order: list[str] = []
+    seen: set[str] = set()
+    for first in nodes:
+        left = [(first, False)]
+        while left:
+            name, is_ready = left.pop()
+            if is_ready:
+                order.append(name)
+            elif name in nodes and name not in seen:
+                seen.add(name)
+                left.append((name, True))
+                left += [(source, False) for source, _ in nodes[name].inputs]
+    return order
+
+
+def _inputs(node: Any, sent: dict[Any, str]) -> list[tuple[str, int]]:
+    """(node, slot) of the data inputs; a _Recv reads what was sent."""
+    given = [sent[channel(node)]] if node.op.encode() in RECEIVES and channel(node) in sent else list(node.input)
+    parsed = [parse_input(text) for text in given]
+    return [(one.name, one.slot) for one in parsed if not one.control]
+
+
+def _tensors(nodes: dict[str, _Node], inputs: list[tuple[str, int]]) -> list[Tensor]:
+    return [Tensor(_dtype(nodes[name]) if name in nodes else 0, _shape(nodes, name, slot)) for name, slot in inputs]
+
+
+def _equation(node: _Node) -> str | None:
+    attributes = node.definition.attr
+    return str(attributes["equation"].s.decode("utf-8", "replace")) if "equation" in attributes else None
+
+
+def _outputs(node: _Node) -> list[Tensor]:
+    return [Tensor(_dtype(node), shape) for shape in node.shapes]
+
+
+def _shape(nodes: dict[str, _Node], name: str, slot: int) -> Shape:
+    node = nodes.get(name)
+    return node.shapes[slot] if node is not None and slot < len(node.shapes) else None
+
+
+def _dtype(node: _Node) -> int:
+    """tensorflow.DataType of a node's outputs, 0 where its attributes do not tell."""
+    attributes = node.definition.attr
+    if node.kind in _BOOLS:
+        return _BOOL
+    if node.handle is not None and node.kind != "ReadVariableOp":
+        return _RESOURCE
+    for name in ("DstT", "out_type", "output_type", "dtype", "T"):
+        if name in attributes:
+            return int(attributes[name].type)
+    return 0
+
+
+def _infer(nodes: dict[str, _Node], node: _Node) -> None:
+    attributes, kind = node.definition.attr, node.kind
+    sources = [nodes.get(name) for name, _ in node.inputs]
+    handle = sources[0].handle if sources and sources[0] is not None else None
+    if _HANDLES in attributes and kind in ("_Arg", "_DeviceArg"):
+        node.handle = next(iter(shapes_in(attributes[_HANDLES])), None)
+    elif kind == "VarHandleOp" and "shape" in attributes:
+        shape = attributes["shape"].shape
+        node.handle = None if shape.unknown_rank else tuple(dim.size for dim in shape.dim)
+    elif kind in ("Identity", "Enter", "Switch"):
+        node.handle = handle
+    reads = Reads(
+        [_shape(nodes, name, slot) for name, slot in node.inputs],
+        [source.values if source is not None else None for source in sources],
+        attributes,
+    )
+    node.shapes = _shapes(node, reads, handle)
+    node.values = _values(node, reads)
+
+
+def _shapes(node: _Node, reads: Reads, handle: Shape) -> list[Shape]:
+    kind, attributes = node.kind, reads.attributes
+    if kind == "Const":
+        return [tuple(dim.size for dim in attributes["value"].tensor.tensor_shape.dim)]
+    if node.handle is not None and kind in ("_Arg", "_DeviceArg", "VarHandleOp"):
+        return [()]
+    if kind == "ReadVariableOp":
+        return [handle]
+    if kind == "ResourceGather":
+        which = reads.shape(1)
+        return [None if handle is None or which is None else (*which, *handle[1:])]
+    if kind in _MERGES:
+        known = {shape for shape in reads.shapes if shape is not None}
+        node.conflicting |= len(known) > 1
+        return [known.pop() if len(known) == 1 and not node.conflicting else None]
+    if node.definition.op.encode() in RECEIVES:
+        return [reads.shape(0)]
+    if _SHAPES in attributes:
+        return shapes_in(attributes[_SHAPES])
+    rule = rule_of(kind)
+    if rule is None:
+        return [(len(reads.shape(0) or ()),)] if kind == "Shape" and reads.shape(0) is not None else []
+    try:
+        return [None if shape is None or min(shape, default=0) < 0 else shape for shape in rule(reads)]
+    except (IndexError, ZeroDivisionError, KeyError):  # no such op: the graph's text is not to be trusted
+        return []
+
+
+def _values(node: _Node, reads: Reads) -> Values:
+    """What a small tensor of integers holds, as far as the graph tells."""
+    if node.kind == "Const":
+        return _constant(reads.attributes["value"].tensor)
+    if node.kind == "Shape":
+        return reads.shape(0)
+    if node.kind == "Pack":
+        parts = [value for value in reads.values if value is not None and len(value) == 1]
+        return tuple(part[0] for part in parts) if len(parts) == len(reads.values) else None
+    return reads.value(0) if node.kind in ("Identity", "Cast", "Enter") else None
+
+
+def _constant(tensor: Any) -> Values:
+    size = int(np.prod([dim.size for dim in tensor.tensor_shape.dim], dtype=np.float64))
+    if tensor.dtype not in _INTEGERS or not 0 <= size <= _MOST_VALUES:
+        return None
+    if tensor.tensor_content:
+        raw = tensor.tensor_content
+        held = np.frombuffer(
+            raw[: len(raw) // 8 * 8 if tensor.dtype == 9 else len(raw) // 4 * 4], _INTEGERS[tensor.dtype]
+        ).tolist()
+    else:
+        held = list(tensor.int_val if tensor.dtype == 3 else tensor.int64_val)
+        held += [held[-1] if held else 0] * (size - len(held))  # the last one is repeated, none is 0
+    return tuple(held) if len(held) == size else None

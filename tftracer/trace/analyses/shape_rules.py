@@ -1,0 +1,320 @@
+"""Shapes of an op's outputs by those of its inputs, as TensorFlow infers them: for the ops between the matrix ops of a model.
+
+A rule returns the shape of each output; None for one that it does not tell. What has no rule is not known.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from tftracer.trace.decode.tensor_shapes import Shape
+
+Values = Optional[tuple[int, ...]]
+
+
+@dataclass
+class Reads:
+    """What a node is given."""
+
+    shapes: Sequence[Shape]
+    values: Sequence[Values]  # of small integer tensors that the graph tells
+    attributes: Any  # NodeDef.attr
+
+    def shape(self, place: int) -> Shape:
+        return self.shapes[place] if place < len(self.shapes) else None
+
+    def value(self, place: int) -> Values:
+        return self.values[place] if place < len(self.values) else None
+
+    def numbers(self, name: str) -> list[int]:
+        return list(self.attributes[name].list.i) if name in self.attributes else []
+
+    def flag(self, name: str) -> bool:
+        return bool(name in self.attributes and self.attributes[name].b)
+
+    def number(self, name: str, otherwise: int = 0) -> int:
+        return int(self.attributes[name].i) if name in self.attributes else otherwise
+
+    def text(self, name: str) -> str:
+        return str(self.attributes[name].s.decode("utf-8", "replace")) if name in self.attributes else ""
+
+
+Rule = Callable[[Reads], list[Shape]]
+
+#: Their outputs have the shape of their first input.
+_AS_FIRST = re.compile(
+    r"Relu|Relu6|LeakyRelu|Elu|Selu|Gelu|Tanh|Sigmoid|Softplus|Softsign|Softmax|LogSoftmax|Exp|Expm1|Log|Log1p|Sqrt|Rsqrt|Square|Neg"
+    r"|Abs|Sign|Sin|Cos|Erf|Floor|Ceil|Round|Reciprocal|Inv|Cast|Identity|StopGradient|PreventGradient|Snapshot|CheckNumerics"
+    r"|BiasAdd|\w+Grad|ZerosLike|OnesLike|Enter|Exit|NextIteration|LogicalNot|IsFinite|IsNan|LayerNorm|Cumsum|ReverseV2|AddN"
+    r"|Mish|Swish|ClipByValue|RefIdentity|RefEnter"
+)
+_NOT_AS_FIRST = re.compile(
+    r"BiasAddGrad|AvgPoolGrad|AvgPool3DGrad|StridedSliceGrad|ResizeBilinearGrad|MatMulGrad|BlockLSTMGrad|\w+CellGrad"
+)
+_BROADCAST = re.compile(
+    r"Add|AddV2|Sub|Mul|Div|RealDiv|DivNoNan|MulNoNan|FloorDiv|FloorMod|Mod|Maximum|Minimum|Pow|SquaredDifference|Equal|NotEqual"
+    r"|Greater|GreaterEqual|Less|LessEqual|LogicalAnd|LogicalOr|Xdivy|Xlogy|SelectV2"
+)
+_REDUCED = re.compile(r"Sum|Mean|Max|Min|Prod|All|Any|EuclideanNorm")
+
+
+def rule_of(kind: str) -> Rule | None:
+    """``kind``: as op_kinds.canonical has it."""
+    if kind in _RULES:
+        return _RULES[kind]
+    if _BROADCAST.fullmatch(kind):
+        return _broadcast
+    if _REDUCED.fullmatch(kind):
+        return _reduced
+    return _as_first if _AS_FIRST.fullmatch(kind) and not _NOT_AS_FIRST.fullmatch(kind) else None
+
+
+def _as_first(reads: Reads) -> list[Shape]:
+    return [reads.shape(0)]
+
+
+def broadcast(left: Shape, right: Shape) -> Shape:
+    if left is None or right is None:
+        return None
+    longest = max(len(left), len(right))
+    pairs = zip((1,) * (longest - len(left)) + left, (1,) * (longest - len(right)) + right)
+    return tuple(b if a == 1 else a for a, b in pairs)
+
+
+def _broadcast(reads: Reads) -> list[Shape]:
+    result: Shape = ()
+    for shape in reads.shapes:
+        result = broadcast(result, shape)
+    return [result]
+
+
+def _reduced(reads: Reads) -> list[Shape]:
+    shape, axes = reads.shape(0), reads.value(1)
+    if shape is None or axes is None:
+        return [None]
+    gone = {axis % len(shape) for axis in axes if shape}
+    if reads.flag("keep_dims"):
+        return [tuple(1 if k in gone else size for k, size in enumerate(shape))]
+    return [tuple(size for k, size in enumerate(shape) if k not in gone)]
+
+
+def _matmul(turned_left: str, turned_right: str) -> Rule:
+    def rule(reads: Reads) -> list[Shape]:
+        left, right = reads.shape(0), reads.shape(1)
+        if left is None or right is None or min(len(left), len(right)) < 2:
+            return [None]
+        rows = left[-1] if reads.flag(turned_left) else left[-2]
+        columns = right[-2] if reads.flag(turned_right) else right[-1]
+        batch = broadcast(left[:-2], right[:-2])
+        return [None if batch is None else (*batch, rows, columns)]
+
+    return rule
+
+
+def _window(reads: Reads, shape: Shape, window: Sequence[int], channels: int | None) -> Shape:
+    """After a window has moved over an image. ``channels``: of the output; None: those of the image."""
+    strides, explicit = reads.numbers("strides"), reads.numbers("explicit_paddings")
+    layout, padding = reads.text("data_format") or "N...C", reads.text("padding")
+    if shape is None or len(strides) != len(shape) or padding not in ("SAME", "VALID", "EXPLICIT"):
+        return None
+    first = 2 if layout.startswith("NC") else 1
+    feature, dilations = (1 if first == 2 else len(shape) - 1), reads.numbers("dilations") or [1] * len(shape)
+    result = list(shape)
+    for k, size in enumerate(window):
+        axis = first + k
+        reach = (size - 1) * dilations[axis] + 1
+        padded = shape[axis] + (sum(explicit[2 * axis : 2 * axis + 2]) if padding == "EXPLICIT" else 0)
+        steps = shape[axis] if padding == "SAME" else max(padded - reach + 1, 0)
+        result[axis] = -(-steps // max(strides[axis], 1))
+    if channels is not None:
+        result[feature] = channels
+    return tuple(result)
+
+
+def _convolution(depthwise: bool = False) -> Rule:
+    def rule(reads: Reads) -> list[Shape]:
+        kernel = reads.shape(1)
+        if kernel is None or len(kernel) < 4 or ("num_args" in reads.attributes and "Tpaddings" in reads.attributes):
+            return [None]
+        channels = kernel[-1] * kernel[-2] if depthwise else kernel[-1]
+        return [_window(reads, reads.shape(0), kernel[:-2], channels)]
+
+    return rule
+
+
+def _pool(reads: Reads) -> list[Shape]:
+    size = reads.numbers("ksize")
+    first = 2 if reads.text("data_format").startswith("NC") else 1
+    spatial = size[first : first + len(size) - 2]
+    return [_window(reads, reads.shape(0), spatial, None)]
+
+
+def _of_value(place: int) -> Rule:
+    """The shape is what an input holds."""
+    return lambda reads: [reads.value(place)]
+
+
+def _reshape(reads: Reads) -> list[Shape]:
+    shape, wanted = reads.shape(0), reads.value(1)
+    if wanted is None or -1 not in wanted:
+        return [wanted]
+    known = math.prod(size for size in wanted if size != -1)
+    if shape is None or not known or wanted.count(-1) > 1:
+        return [None]
+    return [tuple(math.prod(shape) // known if size == -1 else size for size in wanted)]
+
+
+def _transpose(reads: Reads) -> list[Shape]:
+    shape, order = reads.shape(0), reads.value(1)
+    return [
+        None if shape is None or order is None or sorted(order) != list(range(len(shape))) else tuple(shape[k] for k in order)
+    ]
+
+
+def _squeeze(reads: Reads) -> list[Shape]:
+    shape, axes = reads.shape(0), reads.numbers("squeeze_dims")
+    if shape is None or not shape:
+        return [shape]
+    gone = {axis % len(shape) for axis in axes} or {k for k, size in enumerate(shape) if size == 1}
+    return [tuple(size for k, size in enumerate(shape) if k not in gone)]
+
+
+def _expand(reads: Reads) -> list[Shape]:
+    shape, axis = reads.shape(0), reads.value(1)
+    if shape is None or not axis:
+        return [None]
+    at = axis[0] % (len(shape) + 1)
+    return [(*shape[:at], 1, *shape[at:])]
+
+
+def _bias_gradient(reads: Reads) -> list[Shape]:
+    shape = reads.shape(0)
+    return [None if not shape else (shape[1 if reads.text("data_format").startswith("NC") else -1],)]
+
+
+def _gather(reads: Reads) -> list[Shape]:
+    rows, which, axis = reads.shape(0), reads.shape(1), reads.value(2) or (0,)
+    if rows is None or which is None or axis[0] != 0 or reads.number("batch_dims"):
+        return [None]
+    return [(*which, *rows[1:])]
+
+
+def _concat(reads: Reads) -> list[Shape]:
+    parts, axis = reads.shapes[:-1], reads.value(len(reads.shapes) - 1)
+    known = [part for part in parts if part]
+    if not axis or len(known) < len(parts) or not known:
+        return [None]
+    at = axis[0] % len(known[0])
+    return [(*known[0][:at], sum(part[at] for part in known), *known[0][at + 1 :])]
+
+
+def _split(reads: Reads) -> list[Shape]:
+    axis, shape, many = reads.value(0), reads.shape(1), reads.number("num_split")
+    if not axis or not shape or not many:
+        return [None]
+    at = axis[0] % len(shape)
+    return [(*shape[:at], shape[at] // many, *shape[at + 1 :])] * many
+
+
+def _pack(reads: Reads) -> list[Shape]:
+    shape, axis = reads.shape(0), reads.number("axis")
+    if shape is None:
+        return [None]
+    at = axis % (len(shape) + 1)
+    return [(*shape[:at], len(reads.shapes), *shape[at:])]
+
+
+def _tile(reads: Reads) -> list[Shape]:
+    shape, times = reads.shape(0), reads.value(1)
+    return [None if shape is None or times is None else tuple(a * b for a, b in zip(shape, times))]
+
+
+def _pad(reads: Reads) -> list[Shape]:
+    shape, around = reads.shape(0), reads.value(1)
+    if shape is None or around is None or len(around) != 2 * len(shape):
+        return [None]
+    return [tuple(size + around[2 * k] + around[2 * k + 1] for k, size in enumerate(shape))]
+
+
+def _einsum(reads: Reads) -> list[Shape]:
+    given, arrow, result = reads.text("equation").replace(" ", "").partition("->")
+    terms = given.split(",")
+    if not arrow or "." in given or len(terms) != len(reads.shapes):
+        return [None]
+    sizes: dict[str, int] = {}
+    for term, shape in zip(terms, reads.shapes):
+        if shape is None or len(shape) != len(term):
+            return [None]
+        sizes.update({label: size for label, size in zip(term, shape) if sizes.get(label, 1) == 1})
+    return [tuple(sizes[label] for label in result)]
+
+
+def _normalized(reads: Reads) -> list[Shape]:
+    return [reads.shape(0), *[reads.shape(1)] * 4]
+
+
+def _cross_entropy(reads: Reads) -> list[Shape]:
+    shape = reads.shape(0)
+    return [None if shape is None else shape[:1], shape]
+
+
+def _attribute_shapes(reads: Reads) -> list[Shape]:
+    return shapes_in(reads.attributes["output_shapes"]) if "output_shapes" in reads.attributes else []
+
+
+def shapes_in(attribute: Any) -> list[Shape]:
+    """Of a list of shapes; None for those that are not wholly known."""
+    return [
+        None if shape.unknown_rank or any(dim.size < 0 for dim in shape.dim) else tuple(dim.size for dim in shape.dim)
+        for shape in attribute.list.shape
+    ]
+
+
+_RULES: dict[str, Rule] = {
+    "MatMul": _matmul("transpose_a", "transpose_b"),
+    "BatchMatMul": _matmul("adj_x", "adj_y"),
+    "Conv2D": _convolution(),
+    "Conv3D": _convolution(),
+    "DepthwiseConv2dNative": _convolution(depthwise=True),
+    "Conv2DBackpropInput": _of_value(0),
+    "Conv3DBackpropInput": _of_value(0),
+    "DepthwiseConv2dNativeBackpropInput": _of_value(0),
+    "Conv2DBackpropFilter": _of_value(1),
+    "Conv3DBackpropFilter": _of_value(1),
+    "DepthwiseConv2dNativeBackpropFilter": _of_value(1),
+    "AvgPoolGrad": _of_value(0),
+    "MaxPool": _pool,
+    "AvgPool": _pool,
+    "Reshape": _reshape,
+    "Transpose": _transpose,
+    "Squeeze": _squeeze,
+    "ExpandDims": _expand,
+    "BiasAddGrad": _bias_gradient,
+    "GatherV2": _gather,
+    "ConcatV2": _concat,
+    "Split": _split,
+    "Pack": _pack,
+    "Tile": _tile,
+    "Pad": _pad,
+    "PadV2": _pad,
+    "Fill": _of_value(0),
+    "BroadcastTo": _of_value(1),
+    "RandomUniform": _of_value(0),
+    "RandomStandardNormal": _of_value(0),
+    "StatelessRandomUniformV2": _of_value(0),
+    "StatelessRandomUniform": _of_value(0),
+    "Einsum": _einsum,
+    "FusedBatchNormV3": _normalized,
+    "FusedBatchNorm": _normalized,
+    "FusedBatchNormGradV3": _normalized,
+    "SparseSoftmaxCrossEntropyWithLogits": _cross_entropy,
+    "SoftmaxCrossEntropyWithLogits": _cross_entropy,
+    "IteratorGetNext": _attribute_shapes,
+    "Switch": lambda reads: [reads.shape(0)] * 2,
+    "RefSwitch": lambda reads: [reads.shape(0)] * 2,
+    "IdentityN": lambda reads: list(reads.shapes),
+}
