@@ -54,9 +54,12 @@ model = tf.keras.Model(words, layers.Dense(10, "softmax")(layers.GlobalAveragePo
 
 @pytest.mark.parametrize("model", [RESNET50, TRANSFORMER], ids=["resnet50", "transformer"])
 def test_ops_of_real_models_are_joined_to_their_graphs(model: str, tmp_path: Path) -> None:
-    """At least 98% of the ops that the profile has find their node in the graph that the step ran; so do shapes of matrix ops."""
+    """At least 98% of the ops that the profile has find their node in the graph that the step ran; so do shapes of matrix ops,
+    and 95% of the ops of the backward pass and of the optimizer, whose names tell no variable, find their layer.
+    """
     run_eager_script(
         """
+from tftracer.trace.analyses.placed_ops import PHASES
 from tftracer.trace.answers import Answers
 from tftracer.trace.decode.descriptors import message_class
 """
@@ -81,6 +84,11 @@ assert len(flops) > 20 and np.isnan(flops).mean() <= 0.02, (len(flops), np.isnan
 assert (flops[~np.isnan(flops)] > 0).all(), flops
 assert len(ops) > 100 and len(joined) >= 0.98 * len(ops), (len(joined), len(ops))
 assert answers.graph.source == "partition_graph"
+placed = answers.placed
+trained = (placed.phase == PHASES.index("backward")) | (placed.phase == PHASES.index("optimizer"))
+in_layer = (placed.layer[trained] > 0).mean()
+print(in_layer, "of", trained.sum(), "ops of the training are in a layer")
+assert trained.sum() > 100 and in_layer >= 0.95, in_layer
 """,
         tmp_path,
     )

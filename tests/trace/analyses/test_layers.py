@@ -13,7 +13,7 @@ from traces import CPU, GPU, STREAM, TF_DATA, N, make_trace, received
 from tftracer.contract.layers import Layers
 from tftracer.errors import UnknownError
 from tftracer.trace.analyses.layer_tree import LayerTree, layer_rows
-from tftracer.trace.analyses.layers import IN_NO_LAYER, INPUT_PIPELINE, layers_of_time
+from tftracer.trace.analyses.layers import IN_NO_LAYER, INPUT_PIPELINE, NO_KNOWN_OP, layers_of_time
 from tftracer.trace.analyses.name_scopes import own_scopes
 from tftracer.trace.analyses.ops import work_of
 from tftracer.trace.analyses.placed_ops import placed_ops
@@ -241,6 +241,7 @@ def test_memory_that_a_profile_recorded() -> None:
     answer = answers.layers("memory")
     assert answer["total"] == answers.memory()["curves"][0]["peak_bytes"] == sum(sum(row["own"]) for row in answer["layers"])
     assert own(answer)["sequential_1/conv2d_1"]["forward"] > 0
+    assert own(answer)[f"{IN_NO_LAYER}/{NO_KNOWN_OP}"]["variables"] > 0  # from before the profile
 
 
 def test_a_trace_without_memory_has_none() -> None:

@@ -5,7 +5,7 @@
 - *Time* is the self time of the ops (``ops``): all of it together is the time in which the devices were busy. Kernels and copies
   of a GPU belong to the op that launched them, and so does that launch.
 - *Memory* is what was alive at the peak of the allocator that peaked most, by the op that allocated it. Variables and
-  constants, which are there before the step and after it, are told apart.
+  constants, which are there before the step and after it, are told apart, and so is what was allocated before the trace.
 - *In no layer* is what neither names nor the graph tell: ops without a scope, what gradients of several layers go into. It is
   listed by op type, or by the optimizer's name. The input pipeline is no part of the model, and has a row of its own.
 """
@@ -83,7 +83,7 @@ def layers_of_memory(
     at = np.searchsorted(work.node, alive.node)
     at = np.where(np.append(work.node, -2)[at] == alive.node, at, -1)
     phase = np.append(placed.phase, 0).astype(np.int64)[at]
-    lasting = np.array([op in memory.PERSISTENT for op in trace.ops] + [False])
+    lasting = np.array([op in memory.PERSISTENT for op in trace.ops] + [True])
     phase[lasting[np.append(work.op, len(trace.ops))[at]]] = _VARIABLES
     answer = _answer(trace, work, placed, Measured(at, alive.bytes, phase), most)
     about = {"allocator": alive.allocator, "device": alive.device, "at_ns": alive.at_ns}
