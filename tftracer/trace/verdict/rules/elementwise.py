@@ -33,8 +33,9 @@ def elementwise(step: Step) -> Sentence | None:
         return None
     nodes, spent, share = time.longest(chosen), float(time.work.self_ns[chosen].sum()), time.share(chosen)
     numbers = {"elementwise_ns": spent, "executions": float(chosen.sum())}
-    moved = float(np.nansum(step.arithmetic.bytes[time.work.node[chosen]])) if step.arithmetic else 0.0
-    size = f" {byte_size(moved)} pass through memory for them, {byte_size(moved / spent * 1e9)}/s." if moved else ""
+    # NaN where the size of a tensor is not known
+    moved = float(step.arithmetic.bytes[time.work.node[chosen]].sum()) if step.arithmetic else np.nan
+    size = f" {byte_size(moved)} pass through memory for them, {byte_size(moved / spent * 1e9)}/s." if moved > 0 else ""
     return sentence(
         "elementwise",
         f"Elementwise ops take {percent(share)} of the op time ({time.types(chosen)}; {duration(spent)}): each reads and writes "
@@ -42,6 +43,6 @@ def elementwise(step: Step) -> Sentence | None:
         "Let XLA fuse them, so that memory is read and written once for several: "
         + ("jit_compile=True." if step.calls else "tf.config.optimizer.set_jit, or jit_compile=True of a tf.function."),
         time.share_of_step(chosen),
-        {**numbers, "bytes": moved} if moved else numbers,
+        {**numbers, "bytes": moved} if moved > 0 else numbers,
         {**evidence_of(step, nodes, "ops"), "op": time.op(chosen)},
     )
