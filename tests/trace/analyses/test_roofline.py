@@ -164,7 +164,9 @@ def test_profiles() -> None:
     def of(name: str) -> Any:
         return Answers(plain_protobuf.content(name), TraceContext()).roofline()
 
-    assert "XLA" in of("transformer_tf2.21.xplane.pb.xz")["remedy"]
+    assert "tftracer run" in of("transformer_tf2.21.xplane.pb.xz")["remedy"]
+    with_graph = of("partitioned_tf2.21.xplane.pb.xz")  # recorded as it says
+    assert with_graph["remedy"] == "" and any(row["flops"] > 0 for row in with_graph["rows"])
     v100 = [row for row in of("gpu_v100_excerpt.xplane.pb.gz")["rows"] if row["kind"] == "GPU"]
     assert len(v100) > 100 and {row["judged_by"] for row in v100} == {"peak"}
     assert all(0 < row["of_roof"] < 1 for row in v100)

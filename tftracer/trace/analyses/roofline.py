@@ -171,8 +171,9 @@ def _judged(limits: list[Limit], rate: float, traffic: float) -> tuple[float | N
 def _remedy(trace: Trace) -> str:
     if trace.source == "xspace":
         return (
-            "This profile does not say the shapes of its tensors, so that what its matrix ops compute is not known. Shapes are "
-            "known of ops on GPUs, of what XLA compiled (jit_compile=True), and of steps of session.run."
+            "This profile does not say the shapes of its tensors, so that what its matrix ops compute is not known. Start the "
+            "script with tftracer run: it keeps the graph that ran, from which they are inferred. Without it, they are known "
+            "of ops on GPUs, of what XLA compiled, and of steps of session.run."
         )
     return (
         "This trace does not say the shapes of its tensors, so that what its matrix ops compute is not known. Steps that "
