@@ -25,6 +25,9 @@ QUESTIONS: dict[str, Callable[[Answers], object]] = {
     "lanes": lambda a: a.layout,
     "findings": lambda a: a.findings(),
     "timeline": lambda a: a.timeline(),
+    "outputs": lambda a: a.outputs,
+    "graph": lambda a: a.graph,
+    "FLOPs and bytes": lambda a: a.arithmetic,
     "ops by type": lambda a: a.ops("type"),
     "ops by name": lambda a: a.ops("name"),
     "ops by scope": lambda a: a.ops("scope"),
@@ -34,17 +37,17 @@ QUESTIONS: dict[str, Callable[[Answers], object]] = {
     "scheduling": lambda a: a.scheduling(),
     "cost": lambda a: a.cost(),
     "verdict": lambda a: a.verdict(),
-    "graph": lambda a: a.graph,
     "critical path": lambda a: a.critical_path(),
     "slack": lambda a: a.slack,
     "memory": lambda a: a.memory(),
     "memory by layer": lambda a: a.layers("memory"),
-    "FLOPs and bytes": lambda a: a.arithmetic,
     "roofline": lambda a: a.roofline(),
     "a node": lambda a: a.node(a.trace.n // 2),
 }
 ON_OPENING = ("decode", "lanes")
-CHEAP = list(QUESTIONS)[2:13]  # all analyses but memory and critical path
+READ_ONCE = ("outputs", "graph")  # what memory and the critical path read; FLOPs share it
+LONG = ("critical path", "slack", "memory", "memory by layer", "a node")
+CHEAP = [name for name in QUESTIONS if name not in (*ON_OPENING, *READ_ONCE, *LONG)]
 
 
 class Beside:

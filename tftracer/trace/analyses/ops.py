@@ -285,7 +285,7 @@ def _sums(work: Work, code: Int32, groups: int, computed: Arithmetic | None = No
     duration = work.duration.astype(np.float64)
 
     def added(weights: Float64) -> Float64:
-        return np.bincount(code, weights, groups).astype(np.float64)
+        return np.bincount(code, weights, groups).astype(np.float64) if weights.any() else np.zeros(groups)
 
     longest = np.zeros(groups, np.int64)
     order = work.by_duration
