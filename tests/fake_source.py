@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tftracer.contract.basics import Column
-from tftracer.contract.session import Loaded, Run, Session, StepTimes, TraceRecord
+from tftracer.contract.session import Bookmark, Loaded, Run, Session, StepTimes, TraceRecord
 from tftracer.contract.stalls import GapProfile, RunStalls, Stall, StallDetail, StallList
 from tftracer.errors import StorageError, UnknownError, UnsupportedError
 from tftracer.session.slow.messages import no_gaps
@@ -118,6 +118,7 @@ def a_trace(trace_id: int, size: int) -> TraceRecord:
         "findings": [],
         "headline": "",
         "note": "",
+        "bookmarks": [],
         "state": "ready",
     }
 
@@ -214,6 +215,10 @@ class FakeSource:
 
     def set_note(self, trace_id: int, note: str) -> TraceRecord:
         self.trace_record(trace_id)["note"] = note
+        return self.trace_record(trace_id)
+
+    def set_bookmarks(self, trace_id: int, bookmarks: list[Bookmark]) -> TraceRecord:
+        self.trace_record(trace_id)["bookmarks"] = bookmarks
         return self.trace_record(trace_id)
 
     def set_headline(self, trace_id: int, headline: str) -> None:

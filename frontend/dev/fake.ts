@@ -1,6 +1,6 @@
 /** A session without a server, for developing the page and for its tests. Not shipped. */
 import { ClientError, type Client, type SessionState } from "@/client/client";
-import type { Column, Finding, Job, Loaded, Run, Session, StepTimes, TraceRecord } from "@/client/messages";
+import type { Bookmark, Column, Finding, Job, Loaded, Run, Session, StepTimes, TraceRecord } from "@/client/messages";
 import { fakeDetail, fakeGaps, fakeRunStalls } from "./slow";
 import { emptyState, type LiveState } from "@/client/reduce";
 
@@ -61,6 +61,7 @@ export function fakeTrace(id: number, change: Partial<TraceRecord> = {}): TraceR
     findings: [],
     headline: "41% of the step waits for input: IteratorGetNext delivers a batch every 17 ms.",
     note: "",
+    bookmarks: [],
     state: "ready",
     ...change,
   };
@@ -231,6 +232,8 @@ export class FakeClient implements Client {
   setTraceAll = (on: boolean): Promise<void> => this.done(`trace all ${on}`, undefined);
   setNote = (trace: number, note: string): Promise<TraceRecord> =>
     this.done(`note ${trace} ${note}`, fakeTrace(trace, { note }));
+  setBookmarks = (trace: number, bookmarks: readonly Bookmark[]): Promise<TraceRecord> =>
+    this.done(`bookmarks ${trace}`, fakeTrace(trace, { bookmarks: [...bookmarks] }));
   traceJob = (request: object): Promise<void> => this.done(`job ${JSON.stringify(request)}`, undefined);
   saveSession = (): Promise<{ blob: Blob; name: string }> =>
     this.done("save", { blob: new Blob(["x"]), name: "session.tftrace" });

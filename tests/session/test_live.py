@@ -13,6 +13,7 @@ import pytest
 from recording import LOSS, RAW, TRAIN, X, recording, step, steps
 
 from tftracer.capture import step_queue, trace_backlog
+from tftracer.contract.session import Bookmark
 from tftracer.errors import StorageError, UnknownError, UnsupportedError
 from tftracer.recorder import Recorder
 from tftracer.session import records, retention, step_writer
@@ -60,6 +61,12 @@ def test_a_traces_context_knows_the_fastest_traced_steps_and_the_time_before_it(
     assert open_session(path).trace_context(2) == second
 
 
+BOOKMARKS: list[Bookmark] = [
+    {"name": "warm-up", "start_ns": 0.0, "end_ns": 5e6},
+    {"name": "schön \u2603", "start_ns": 7e6, "end_ns": None},
+]
+
+
 @pytest.mark.parametrize("where", ["spool", "saved", "saved again"])
 def test_a_reopened_session_shows_what_the_live_one_showed(where: str, tmp_path: Path) -> None:
     with recording(tmp_path / "spool") as recorder:
@@ -67,6 +74,7 @@ def test_a_reopened_session_shows_what_the_live_one_showed(where: str, tmp_path:
         step(recorder, 201, fetches=[LOSS])
         recorder.flush()
         recorder.set_note(1, "slow")
+        recorder.set_bookmarks(1, BOOKMARKS)
         recorder.set_headline(2, "All is well.")
         shown, path = comparable(recorder), recorder.session()["file"]
         recorder.save(str(tmp_path / "a.tftrace"))
@@ -74,6 +82,7 @@ def test_a_reopened_session_shows_what_the_live_one_showed(where: str, tmp_path:
     reopened = open_session({"spool": path, "saved": tmp_path / "a.tftrace", "saved again": tmp_path / "b.tftrace"}[where])
     assert comparable(reopened) == shown
     assert reopened.trace_record(1)["note"] == "slow" and reopened.trace_bytes(2) == RAW
+    assert reopened.trace_record(1)["bookmarks"] == BOOKMARKS and reopened.trace_record(2)["bookmarks"] == []
     assert not reopened.session()["live"]
 
 

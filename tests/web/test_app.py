@@ -46,6 +46,30 @@ def test_tracing_is_asked_for_and_taken_back(client: Client, source: FakeSource)
     assert source.asked == [("trace", (1, 3)), ("trace", (1, 0)), ("all", True), ("all", False)]
 
 
+def test_bookmarks_are_replaced_and_checked(client: Client) -> None:
+    path, good = (
+        "/api/traces/1/bookmarks",
+        [{"name": "a \u2603", "start_ns": 1, "end_ns": None}, {"name": "b", "start_ns": 0, "end_ns": 5.5}],
+    )
+    assert client("PUT", path, {"bookmarks": good}).json["bookmarks"] == good
+    wrong: list[Any] = [
+        None,
+        {},
+        [1],
+        [{"name": "", "start_ns": 1, "end_ns": None}],
+        [{"name": "x" * 101, "start_ns": 1, "end_ns": None}],
+        [{"name": "x", "start_ns": -1, "end_ns": None}],
+        [{"name": "x", "start_ns": 1e300, "end_ns": None}],
+        [{"name": "x", "start_ns": 5, "end_ns": 5}],
+        [{"name": "x", "start_ns": "5", "end_ns": None}],
+        [{"name": "x", "start_ns": 5, "end_ns": None, "more": 1}],
+        good * 51,
+    ]
+    for bookmarks in wrong:
+        assert client("PUT", path, {"bookmarks": bookmarks}).status == 400, bookmarks
+    assert client.get("/api/traces/1").json["bookmarks"] == good
+
+
 def test_a_note(client: Client) -> None:
     assert client("PUT", "/api/traces/1/note", {"note": "slow \u2603"}).json["note"] == "slow \u2603"
     assert client.get("/api/traces/1").json["note"] == "slow \u2603"

@@ -60,6 +60,14 @@ class Session(TypedDict):
     damage: str  # of a file: the records that are damaged or were skipped, in words; "" where there are none
 
 
+class Bookmark(TypedDict):
+    """A moment or a range of a trace's time that a user named."""
+
+    name: str
+    start_ns: float  # since the step's first start
+    end_ns: float | None  # None: a moment
+
+
 class TraceRecord(TypedDict):
     """One trace in the lists: what is known of it without opening it.
 
@@ -81,6 +89,7 @@ class TraceRecord(TypedDict):
     findings: list[Finding]
     headline: str  # the verdict's first sentence, "" if not computed
     note: str
+    bookmarks: list[Bookmark]
     state: Literal["pending", "ready", "broken"]
 
 

@@ -141,6 +141,7 @@ def describe(answers: Answers) -> TraceRecord:
         "findings": answers.findings(),
         "headline": answers.verdict()["sentences"][0]["text"],
         "note": "",
+        "bookmarks": [],
         "state": "ready",
     }
 

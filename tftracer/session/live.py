@@ -21,7 +21,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
-from tftracer.contract.session import Loaded, Run, Session, StepTimes, TraceRecord
+from tftracer.contract.session import Bookmark, Loaded, Run, Session, StepTimes, TraceRecord
 from tftracer.contract.stalls import GapProfile, RunStalls, StallDetail, StallList
 from tftracer.errors import UnsupportedError
 from tftracer.session import lifecycle, loading
@@ -203,6 +203,9 @@ class LiveSession:
 
     def set_note(self, trace_id: int, note: str) -> TraceRecord:
         return self.store.set_trace_facts(trace_id, note=untrusted.text(note, MAX_NOTE))
+
+    def set_bookmarks(self, trace_id: int, bookmarks: list[Bookmark]) -> TraceRecord:
+        return self.store.set_trace_facts(trace_id, bookmarks=untrusted.bookmarks(bookmarks))
 
     def set_headline(self, trace_id: int, headline: str) -> None:
         if self.trace_record(trace_id)["headline"] != headline:

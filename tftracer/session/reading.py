@@ -133,6 +133,7 @@ TRACE_FIELDS: Fields = {
     "findings": findings,
     "headline": text,
     "note": text,
+    "bookmarks": untrusted.bookmarks,
     "state": one_of("pending", "ready", "broken"),
 }
 
@@ -279,7 +280,9 @@ def _apply_trace_facts(model: SessionModel, record: Record) -> None:
     trace, given = model.traces.get(count(record.meta.get("id"))), record.meta
     if trace is None:
         return
-    changes = {name: text(given[name]) for name in ("note", "headline") if name in given}
+    changes: dict[str, Any] = {name: text(given[name]) for name in ("note", "headline") if name in given}
+    if "bookmarks" in given:
+        changes["bookmarks"] = untrusted.bookmarks(given["bookmarks"])
     contents = _read_contents(given) if "nodes" in given else {}
     trace.record = cast(TraceRecord, {**trace.record, **contents, **changes})
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from tftracer.contract.session import Loaded, Run, Session, StepTimes, TraceRecord
+from tftracer.contract.session import Bookmark, Loaded, Run, Session, StepTimes, TraceRecord
 from tftracer.contract.stalls import GapProfile, RunStalls, StallDetail, StallList
 from tftracer.errors import FormatError, TracerError, UnsupportedError
 from tftracer.session import step_columns
@@ -119,6 +119,9 @@ class SavedSession:
 
     def set_note(self, trace_id: int, note: str) -> TraceRecord:
         return self._set_trace_facts(trace_id, {"note": untrusted.text(note)})
+
+    def set_bookmarks(self, trace_id: int, bookmarks: list[Bookmark]) -> TraceRecord:
+        return self._set_trace_facts(trace_id, {"bookmarks": untrusted.bookmarks(bookmarks)})
 
     def set_headline(self, trace_id: int, headline: str) -> None:
         self._set_trace_facts(trace_id, {"headline": untrusted.text(headline)})

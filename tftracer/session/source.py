@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from tftracer.contract.session import Loaded, Run, Session, StepTimes, TraceRecord
+from tftracer.contract.session import Bookmark, Loaded, Run, Session, StepTimes, TraceRecord
 from tftracer.contract.stalls import GapProfile, RunStalls, StallDetail, StallList
 from tftracer.session.publisher import Listener
 from tftracer.trace.model import TraceContext
@@ -45,6 +45,9 @@ class SessionSource(Protocol):
         """The serialized RunMetadata, as TensorFlow gave it."""
 
     def set_note(self, trace_id: int, note: str) -> TraceRecord: ...
+
+    def set_bookmarks(self, trace_id: int, bookmarks: list[Bookmark]) -> TraceRecord:
+        """In the place of those that it had."""
 
     def set_headline(self, trace_id: int, headline: str) -> None: ...
 

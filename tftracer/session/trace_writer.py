@@ -151,6 +151,7 @@ class TraceWriter:
             "findings": [],
             "headline": "",
             "note": trace.capture.note,
+            "bookmarks": [],
             "state": "pending",
         }
 

@@ -12,11 +12,14 @@ from typing import Any
 
 from tftracer.contract.basics import Finding
 from tftracer.contract.machine import GpuDevice, MeasuredDevice, MeasuredRate, MeasuredRoof
-from tftracer.contract.session import LauncherInfo, Problem
+from tftracer.contract.session import Bookmark, LauncherInfo, Problem
 from tftracer.trace.model import CpuUse, GpuFacts
 
 MAX_TEXT = 10_000
 MAX_ITEMS = 10_000
+MAX_BOOKMARKS = 100
+MAX_BOOKMARK_NAME = 100
+_LATEST_NS = 1e15  # of a bookmark: eleven days
 _LARGEST = 1 << 53  # what JSON's numbers hold exactly
 
 #: How each field of a message is read.
@@ -56,6 +59,22 @@ def seconds(value: Any, default: float = 0.0) -> float:
 
 def count(value: Any, default: int = 0) -> int:
     return value if type(value) is int and 0 <= value <= _LARGEST else default
+
+
+def bookmarks(value: Any) -> list[Bookmark]:
+    """Those that make sense: with a name and a time, the end of a range behind its start."""
+    read = [_bookmark(item) for item in items(value)[:MAX_BOOKMARKS]]
+    return [bookmark for bookmark in read if bookmark is not None]
+
+
+def _bookmark(value: Any) -> Bookmark | None:
+    given = table(value)
+    name, start, end = text(given.get("name"), MAX_BOOKMARK_NAME), number(given.get("start_ns")), number(given.get("end_ns"))
+    if not name or start is None or not 0 <= start <= _LATEST_NS:
+        return None
+    if given.get("end_ns") is not None and (end is None or not start < end <= _LATEST_NS):
+        return None
+    return {"name": name, "start_ns": start, "end_ns": end}
 
 
 def count_or_none(value: Any) -> int | None:

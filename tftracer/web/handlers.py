@@ -9,6 +9,7 @@ from tornado.iostream import StreamClosedError
 
 from tftracer.contract.encoding import MSGPACK, Body, accepted_encoding, encode
 from tftracer.contract.session import DownloadLink, Ok, SessionMessage
+from tftracer.storage import untrusted
 from tftracer.web.access_check import without_prefix
 from tftracer.web.guard import Guarded
 from tftracer.web.refusal import Refusal
@@ -16,6 +17,10 @@ from tftracer.web.refusal import Refusal
 OK: Ok = {"ok": True}
 MAX_STEPS = 1000  # in one request
 MAX_NOTE = 10_000
+_BOOKMARKS_BODY = (
+    f'The body must be {{"bookmarks": [...]}}: at most {untrusted.MAX_BOOKMARKS}, each with a "name" of 1 to '
+    f'{untrusted.MAX_BOOKMARK_NAME} characters, "start_ns", and "end_ns" after it, or null for a moment.'
+)
 ID_DIGITS = 15
 MAX_PATH = 2000
 SIGNED_OUT = 4001  # close code of the WebSockets
@@ -115,6 +120,17 @@ class NoteHandler(ApiHandler):
         if not isinstance(note, str) or len(note) > MAX_NOTE:
             raise Refusal(400, "bad_body", f'The body must be {{"note": TEXT}}, TEXT of at most {MAX_NOTE} characters.')
         self.send_json(await self.quickly(self.services.source.set_note, self.number(trace, "trace"), note))
+
+
+class BookmarksHandler(ApiHandler):
+    """Replaces a trace's bookmarks."""
+
+    async def put(self, trace: str) -> None:
+        given = self.json().get("bookmarks")
+        bookmarks = untrusted.bookmarks(given)
+        if not isinstance(given, list) or bookmarks != given:
+            raise Refusal(400, "bad_body", _BOOKMARKS_BODY)
+        self.send_json(await self.quickly(self.services.source.set_bookmarks, self.number(trace, "trace"), bookmarks))
 
 
 class LinkHandler(ApiHandler):

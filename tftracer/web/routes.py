@@ -25,6 +25,7 @@ API: list[Route] = [
     (r"/api/tracing", handlers.TracingHandler, {}),
     (r"/api/traces/(?P<trace>[^/]+)", handlers.TraceHandler, {}),
     (r"/api/traces/(?P<trace>[^/]+)/note", handlers.NoteHandler, {}),
+    (r"/api/traces/(?P<trace>[^/]+)/bookmarks", handlers.BookmarksHandler, {}),
     (r"/api/traces/(?P<trace>[^/]+)/file", downloads.TraceFileHandler, {}),
     *(
         (

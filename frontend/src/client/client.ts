@@ -1,5 +1,15 @@
 /** The page's one interface to a session: a live server, a reopened file behind a server, or a standalone HTML page. */
-import type { Analyses, Job, JobTraceRequest, Loaded, Run, Session, StepTimes, TraceRecord } from "./messages";
+import type {
+  Analyses,
+  Bookmark,
+  Job,
+  JobTraceRequest,
+  Loaded,
+  Run,
+  Session,
+  StepTimes,
+  TraceRecord,
+} from "./messages";
 
 /** An answer of the server that is not the one asked for; `message` is the server's own, in words. */
 export class ClientError extends Error {
@@ -60,6 +70,8 @@ export interface Client {
   sampleGaps(run: number): Promise<void>;
   setTraceAll(on: boolean): Promise<void>;
   setNote(trace: number, note: string): Promise<TraceRecord>;
+  /** In the place of those that the trace had. */
+  setBookmarks(trace: number, bookmarks: readonly Bookmark[]): Promise<TraceRecord>;
   traceJob(request: JobTraceRequest): Promise<void>;
   saveSession(ask?: Ask): Promise<{ blob: Blob; name: string }>;
   loadSession(file: File, ask?: Ask): Promise<Loaded>;

@@ -13,6 +13,7 @@ import { apiUrl, download, get, send, startDownload, upload } from "./http";
 import { keyProtocols } from "./key";
 import type {
   Analyses,
+  Bookmark,
   JobTraceRequest,
   LiveMessage,
   Loaded,
@@ -148,6 +149,10 @@ export class LiveClient implements Client {
 
   async setNote(trace: number, note: string): Promise<TraceRecord> {
     return send<TraceRecord>("PUT", `${paths.trace(trace)}/note`, { note });
+  }
+
+  async setBookmarks(trace: number, bookmarks: readonly Bookmark[]): Promise<TraceRecord> {
+    return send<TraceRecord>("PUT", `${paths.trace(trace)}/bookmarks`, { bookmarks });
   }
 
   async traceJob(request: JobTraceRequest): Promise<void> {

@@ -269,6 +269,13 @@ export interface Session {
   damage: string;
 }
 
+/** A moment or a range of a trace's time that a user named. */
+export interface Bookmark {
+  name: string;
+  start_ns: number;
+  end_ns: number | null;
+}
+
 /** One trace in the lists: what is known of it without opening it. ``state``: a trace that has just come is "pending" until it is analyzed, and is sent again then; a "broken" one cannot be read. ``nodes``, ``devices``, ``findings`` and ``headline`` of a pending trace are not known. */
 export interface TraceRecord {
   id: number;
@@ -285,6 +292,7 @@ export interface TraceRecord {
   findings: Finding[];
   headline: string;
   note: string;
+  bookmarks: Bookmark[];
   state: "pending" | "ready" | "broken";
 }
 

@@ -7,6 +7,7 @@ type Action =
   | "sampleGaps"
   | "setTraceAll"
   | "setNote"
+  | "setBookmarks"
   | "traceJob"
   | "saveSession"
   | "loadSession"
@@ -27,6 +28,7 @@ export abstract class ReadOnlyClient implements Pick<Client, Action> {
   sampleGaps = (): Promise<void> => this.refuse("Sampling");
   setTraceAll = (): Promise<void> => this.refuse("Tracing");
   setNote = (): Promise<never> => this.refuse("Notes");
+  setBookmarks = (): Promise<never> => this.refuse("Bookmarks");
   traceJob: Client["traceJob"] = () => this.refuse("Tracing");
   saveSession = (): Promise<never> => this.refuse("Saving");
   loadSession = (): Promise<never> => this.refuse("Loading");

@@ -7,6 +7,7 @@ import { css, pack, Palette, slotsOf, type Theme } from "./colours";
 import { CounterPainter } from "./counterPainter";
 import type { CounterSeries } from "./counters";
 import { drawArrow } from "./drawArrow";
+import { drawBookmarks } from "./drawBookmarks";
 import type { Band, Layout } from "./layout";
 import { Labels, LevelIndex, RowPainter } from "./lod";
 import type { TimelineModel } from "./model";
@@ -14,6 +15,7 @@ import { gaps } from "./range";
 import { ticks, type Tick } from "./ruler";
 import { drawStepEnds } from "./stepEnds";
 import { TextFitter } from "./text";
+import type { Bookmark } from "@/client/messages";
 import { formatNs } from "@/format";
 import type { Viewport } from "./viewport";
 
@@ -46,6 +48,7 @@ export class Renderer {
   readonly slots: Uint8Array;
   readonly index: LevelIndex;
   counters: readonly CounterSeries[] = [];
+  bookmarks: readonly Bookmark[] = [];
   private readonly counterPainter = new CounterPainter();
   private readonly context: CanvasRenderingContext2D;
   private readonly lines = document.createElement("canvas");
@@ -327,6 +330,7 @@ export class Renderer {
       if (label === "" || x + 5 + this.fitter.width(label) > viewport.width) continue;
       context.fillText(label, x + 5, RULER_HEIGHT - 10);
     }
+    drawBookmarks(context, viewport, this.bookmarks, theme, this.fitter, RULER_HEIGHT);
     if (overlay.range !== null) this.drawRangeOnRuler(viewport, overlay.range);
     if (overlay.cursor !== null) {
       context.fillStyle = theme.consumerArrow;

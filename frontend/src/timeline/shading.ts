@@ -14,12 +14,20 @@ export interface Filters {
   scope: string;
   /** Shorter slices are hidden. */
   leastNs: number;
+  /** Ids of lanes that are left out by their names. */
+  hiddenLanes: ReadonlySet<number>;
 }
 
-export const NO_FILTERS: Filters = { devices: [], ops: [], scope: "", leastNs: 0 };
+export const NO_FILTERS: Filters = { devices: [], ops: [], scope: "", leastNs: 0, hiddenLanes: new Set() };
 
 export function filtering(filters: Filters): boolean {
-  return filters.devices.length > 0 || filters.ops.length > 0 || filters.scope !== "" || filters.leastNs > 0;
+  return (
+    filters.devices.length > 0 ||
+    filters.ops.length > 0 ||
+    filters.scope !== "" ||
+    filters.leastNs > 0 ||
+    filters.hiddenLanes.size > 0
+  );
 }
 
 /** [strings] 1 where the string is in the set. */
@@ -88,13 +96,13 @@ function visible(model: TimelineModel, filters: Filters): Uint8Array {
   for (let i = 0; i < shown.length; i++) {
     if (model.duration[i] < leastNs || ops?.[model.op[i]] === 0 || names?.[model.name[i]] === 0) shown[i] = 0;
   }
-  if (filters.devices.length > 0) hideDevices(model, filters.devices, shown);
+  hideLanes(model, filters, shown);
   return shown;
 }
 
-function hideDevices(model: TimelineModel, devices: readonly string[], shown: Uint8Array): void {
+function hideLanes(model: TimelineModel, { devices, hiddenLanes }: Filters, shown: Uint8Array): void {
   for (const lane of model.lanes) {
-    if (devices.includes(lane.device)) continue;
+    if (!hiddenLanes.has(lane.id) && (devices.length === 0 || devices.includes(lane.device))) continue;
     shown.fill(0, model.rowOffsets[lane.first_row], model.rowOffsets[lane.first_row + lane.rows]);
   }
 }

@@ -1,6 +1,8 @@
 /** What the reader looks at in one trace: kept in the URL, shared by the timeline, the panels and the analyses. */
 import { inject, markRaw, provide, ref, shallowRef, type InjectionKey, type Ref, type ShallowRef } from "vue";
+import type { Bookmark } from "@/client/messages";
 import { flag, list, number, oneOf, text, useParameter, type Spelling } from "@/state/url";
+import { bookmarkSpelling } from "./bookmarks";
 import type { CounterSet } from "./counters";
 import type { TimelineModel } from "./model";
 import type { Matches } from "./search";
@@ -44,6 +46,8 @@ export interface TraceState {
   readonly regex: Ref<boolean>;
   readonly highlight: Ref<Highlight>;
   readonly devices: Ref<readonly string[]>;
+  /** A pattern over the names of lanes. */
+  readonly lanes: Ref<string>;
   readonly ops: Ref<readonly string[]>;
   readonly scope: Ref<string>;
   readonly least: Ref<number | null>;
@@ -54,6 +58,10 @@ export interface TraceState {
   readonly counters: ShallowRef<CounterSet | null>;
   /** Keys of counters; ALL: the whole group. */
   readonly foldedCounters: Ref<readonly string[]>;
+  /** Those that the link carries. */
+  readonly linkBookmarks: Ref<readonly Bookmark[]>;
+  /** Those, and those that are saved with the trace. */
+  readonly bookmarks: ShallowRef<readonly Bookmark[]>;
   readonly searchResult: ShallowRef<SearchResult>;
   /** Counts the times that the model's marks (its critical column) were filled in. */
   readonly marks: Ref<number>;
@@ -108,6 +116,7 @@ function createTraceState(trace: number): TraceState {
     regex,
     highlight: useParameter("highlight", oneOf(HIGHLIGHTS, "none")),
     devices: useParameter("devices", list()),
+    lanes: useParameter("lanes", text()),
     ops: useParameter("ops", list()),
     scope: useParameter("scope", text()),
     least: useParameter("least", number()),
@@ -116,6 +125,8 @@ function createTraceState(trace: number): TraceState {
     order: useParameter("order", list()),
     counters: shallowRef<CounterSet | null>(null),
     foldedCounters: useParameter("counters", list()),
+    linkBookmarks: useParameter("bookmarks", bookmarkSpelling()),
+    bookmarks: shallowRef<readonly Bookmark[]>([]),
     searchResult: shallowRef<SearchResult>({ status: "empty" }),
     marks: ref(0),
     target,

@@ -10,6 +10,7 @@ export interface KeyTargets {
   shade: () => Uint8Array | null;
   focusSearch: () => void;
   help: () => void;
+  bookmark: () => void;
   nextMatch: (forward: boolean) => void;
 }
 
@@ -22,6 +23,7 @@ export const KEYS: readonly (readonly [keys: readonly string[], does: string])[]
   [["Z"], "Zoom to the range, or to the selected op"],
   [["[", "]"], "Select the previous op, the next op on the same row"],
   [["Alt ↑", "Alt ↓"], "Select the nearest op on the row above, on the row below"],
+  [["M"], "Bookmark the range, or the pointer's time"],
   [["/"], "Search"],
   [["N", "Shift N"], "Next match, previous match"],
   [["Esc"], "Clear the range, then the selection"],
@@ -94,6 +96,10 @@ export function useKeys(state: TraceState, targets: KeyTargets): void {
         return true;
       case "N":
         targets.nextMatch(false);
+        return true;
+      case "m":
+      case "M":
+        targets.bookmark();
         return true;
       case "/":
         targets.focusSearch();

@@ -5,6 +5,7 @@ import { useTheme } from "@/state/theme";
 import { dependenciesOf } from "./arrows";
 import type { CounterChoices } from "./counterLayout";
 import { THEMES } from "./colours";
+import { laneFilter } from "./laneFilter";
 import type { LaneChoices } from "./layout";
 import type { TimelineModel } from "./model";
 import { shades } from "./shading";
@@ -15,6 +16,7 @@ const numbers = (texts: readonly string[]): number[] => texts.map(Number).filter
 
 export function useLook(state: TraceState, model: TimelineModel, detail: () => NodeDetail | null): ComputedRef<Look> {
   const { shown } = useTheme();
+  const filtered = computed(() => laneFilter(model.lanes, state.lanes.value).hidden);
   const choices = computed<LaneChoices>(() => {
     const devices = state.devices.value;
     const hidden = model.lanes.filter((lane) => devices.length && !devices.includes(lane.device));
@@ -22,7 +24,7 @@ export function useLook(state: TraceState, model: TimelineModel, detail: () => N
       toggled: new Set(numbers(state.toggled.value)),
       pinned: numbers(state.pinned.value),
       order: numbers(state.order.value),
-      hidden: new Set(hidden.map((lane) => lane.id)),
+      hidden: new Set([...hidden.map((lane) => lane.id), ...filtered.value]),
     };
   });
   const counterChoices = computed<CounterChoices>(() => {
@@ -37,6 +39,7 @@ export function useLook(state: TraceState, model: TimelineModel, detail: () => N
       ops: state.ops.value,
       scope: state.scope.value,
       leastNs: state.least.value ?? 0,
+      hiddenLanes: filtered.value,
     };
     return shades(model, filters, state.highlight.value, search.status === "ready" ? search.matches.mask : null);
   });
@@ -50,6 +53,7 @@ export function useLook(state: TraceState, model: TimelineModel, detail: () => N
     choices: choices.value,
     counters: state.counters.value?.series ?? [],
     counterChoices: counterChoices.value,
+    bookmarks: state.bookmarks.value,
     selected: state.node.value === null ? -1 : model.sliceOf(state.node.value),
     dependencies: dependencies.value,
     range: state.range.value,

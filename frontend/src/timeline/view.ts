@@ -1,4 +1,5 @@
 /** One timeline on one canvas: ties viewport, layout, renderer and gestures together. */
+import type { Bookmark } from "@/client/messages";
 import type { Dependency } from "./arrows";
 import { CanvasView } from "./canvasView";
 import type { Theme } from "./colours";
@@ -25,6 +26,7 @@ export interface Look {
   /** The selected slice, -1: none. */
   readonly selected: number;
   readonly dependencies: readonly Dependency[];
+  readonly bookmarks: readonly Bookmark[];
   readonly range: readonly [number, number] | null;
   readonly idle: boolean;
 }
@@ -37,6 +39,7 @@ export function plainLook(theme: Theme, shade: Uint8Array): Look {
     choices: NO_CHOICES,
     counters: [],
     counterChoices: NO_COUNTERS,
+    bookmarks: [],
     selected: -1,
     dependencies: [],
     range: null,
@@ -67,6 +70,7 @@ export class TimelineView extends CanvasView {
   readonly renderer: Renderer;
   readonly keys: HeldKeys;
   layout: Layout;
+  private pointer: number | null = null;
   private readonly overlay: Overlay;
   private readonly interaction: Interaction;
   private strip = false;
@@ -87,6 +91,7 @@ export class TimelineView extends CanvasView {
     this.overlay = { selected, dependencies, range, idle, cursor: null };
     this.viewport = new Viewport(model.durationNs, ...model.reach);
     this.renderer = new Renderer(canvas, model, theme, shade);
+    this.takeData(look);
     this.layout = new Layout(model.lanes, choices, false);
     this.keys = new HeldKeys((zoom, pan) => this.move(zoom, pan));
     this.interaction = new Interaction(canvas, this.gestures(), RULER_HEIGHT);
@@ -109,11 +114,28 @@ export class TimelineView extends CanvasView {
     if (look.shade !== before.shade) this.renderer.index.update(look.shade);
     if (look.range !== before.range) this.overlay.range = look.range; // else it stays as it is being drawn
     Object.assign(this.overlay, { selected: look.selected, dependencies: look.dependencies, idle: look.idle });
-    this.renderer.counters = look.counters;
+    this.takeData(look);
     if (look.choices !== before.choices || look.counterChoices !== before.counterChoices) this.arrange();
     // Back and Forward lead to rows that are scrolled away
     if (look.selected !== before.selected && look.selected >= 0) this.keepInSight(look.selected);
     this.redraw();
+  }
+
+  private takeData(look: Look): void {
+    this.renderer.counters = look.counters;
+    this.renderer.bookmarks = look.bookmarks;
+  }
+
+  /** The time where the pointer was last, else the middle of the view; within the step. */
+  get pointerNs(): number {
+    const { t0, t1 } = this.viewport;
+    return Math.min(this.model.durationNs, Math.max(0, this.pointer ?? (t0 + t1) / 2));
+  }
+
+  /** Brings a moment into the middle, and so near that this moves the view. */
+  centre(ns: number): void {
+    const span = Math.min(this.viewport.t1 - this.viewport.t0, this.model.durationNs / 5);
+    this.show(ns - span / 2, ns + span / 2, 0);
   }
 
   /** The range that was drawn with the pointer goes. */
@@ -347,7 +369,10 @@ export class TimelineView extends CanvasView {
         this.viewport.pan(dx, dy);
         this.changed();
       },
-      hover: (x, y) => this.events.hover(this.sliceAt(x, y), x, y),
+      hover: (x, y) => {
+        this.pointer = this.viewport.timeAt(x);
+        this.events.hover(this.sliceAt(x, y), x, y);
+      },
       leave: () => this.events.hover(-1, 0, 0),
       click: (x, y) => this.events.select(this.sliceAt(x, y)),
       doubleClick: (x, y) => {

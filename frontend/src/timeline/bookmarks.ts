@@ -1,0 +1,50 @@
+/** Bookmarks of a trace: named moments and ranges, saved with it or carried by a link. */
+import type { Bookmark } from "@/client/messages";
+import type { Spelling } from "@/state/url";
+
+export const MOST_BOOKMARKS = 100;
+export const LONGEST_NAME = 100;
+const LATEST_NS = 1e15;
+
+function bookmarkOf(spelled: string): Bookmark | null {
+  const [name = "", times = "", ...rest] = spelled.split(":");
+  const [start = NaN, end = null, ...more] = times.split("-").map((t) => (/^\d+(\.\d+)?$/.test(t) ? Number(t) : NaN));
+  if (rest.length || more.length || !(start <= LATEST_NS) || (end !== null && !(end > start && end <= LATEST_NS)))
+    return null;
+  const text = decoded(name).slice(0, LONGEST_NAME);
+  return text === "" ? null : { name: text, start_ns: start, end_ns: end };
+}
+
+/** A link may be cut or written by hand: "" for what is no encoded text. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return "";
+  }
+}
+
+function spelledOf({ name, start_ns, end_ns }: Bookmark): string {
+  const times = [start_ns, ...(end_ns === null ? [] : [end_ns])].map((ns) => String(Math.round(ns)));
+  return `${encodeURIComponent(name)}:${times.join("-")}`;
+}
+
+/** `warm-up:0-1200000,allreduce:3400000`: what makes no sense is left out. */
+export function bookmarkSpelling(): Spelling<readonly Bookmark[]> {
+  return {
+    initial: [],
+    read: (spelled) => {
+      const parts = spelled.split(",").slice(0, MOST_BOOKMARKS);
+      return parts.map(bookmarkOf).filter((bookmark) => bookmark !== null);
+    },
+    write: (bookmarks) => (bookmarks.length ? bookmarks.map(spelledOf).join(",") : undefined),
+  };
+}
+
+const same = (a: Bookmark, b: Bookmark): boolean => spelledOf(a) === spelledOf(b);
+
+/** Both, by their times; what is in both once. */
+export function merged(saved: readonly Bookmark[], ofLink: readonly Bookmark[]): Bookmark[] {
+  const more = ofLink.filter((bookmark) => !saved.some((other) => same(other, bookmark)));
+  return [...saved, ...more].sort((a, b) => a.start_ns - b.start_ns || (a.end_ns ?? 0) - (b.end_ns ?? 0));
+}
