@@ -248,3 +248,9 @@ def test_tables_of_ops_add_up_what_is_known() -> None:
     assert (answers.node(2)["flops"], answers.node(2)["traffic_bytes"]) == (one, size)
     assert (answers.node(5)["flops"], answers.node(5)["traffic_bytes"]) == (None, None)
     assert set(answers.op_totals()["keys"]) == {"Const", "MatMul"}
+
+
+def test_shapes_that_no_tensor_has_are_unknown() -> None:
+    huge = [1 << 62] * 30
+    found = of([Op("x", "Const", outputs=[(FLOAT, huge)]), Op("y", "BatchMatMulV2", ["x", "x"], [(FLOAT, huge)])])
+    assert np.isnan([found.flops[1], found.bytes[1]]).all()

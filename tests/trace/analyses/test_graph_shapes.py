@@ -150,3 +150,18 @@ def test_what_no_rule_tells_is_unknown() -> None:
     graph.add("lost", "Relu", "nowhere")
     assert (graph.shapes("new"), graph.shapes(), graph.shapes("lost")) == ([], [None], [None])
     assert inferred([]) == {}
+
+
+def test_a_hostile_graph_is_unknown_and_takes_no_memory() -> None:
+    graph = Graph()
+    last = graph.argument("x", 1 << 62, 2)
+    for k in range(50):
+        last = graph.add(f"t{k}", "Pack", *([last] * 3))
+    graph.add("y", "Split", graph.constant("zero", 0), "x", num_split=1 << 60)
+    graph.add("huge", "Tile", "x", graph.constant("times", 1 << 30, 1 << 30))
+    graph.argument("negative", -5, 3)
+    graph.constant("c", 1)
+    graph.definition.node[-1].attr["value"].tensor.tensor_shape.dim.add(size=1 << 62)
+    graph.definition.node[-1].attr["value"].tensor.tensor_shape.dim.add(size=1 << 62)
+    assert graph.shapes(last) == [None]
+    assert (graph.shapes(), graph.shapes("huge"), graph.shapes("negative")) == ([None], [None], [None])

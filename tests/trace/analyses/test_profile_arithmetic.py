@@ -13,6 +13,8 @@ from traces import CPU, N, make_trace
 
 from tftracer.trace.analyses.profile_arithmetic import arithmetic_of_profile
 from tftracer.trace.answers import Answers
+from tftracer.trace.decode.hlo import Module, hlo_messages
+from tftracer.trace.decode.hlo_work import hlo_bytes, hlo_flops
 from tftracer.trace.decode.profile_calls import parsed
 from tftracer.trace.model import Calls, Computed, Tensor, TraceContext
 
@@ -122,3 +124,16 @@ def test_a_product_without_its_output_is_known_by_the_size_that_both_factors_sha
 )
 def test_shapes_as_the_profiler_writes_them(text: str, tensors: list[Tensor]) -> None:
     assert parsed(text) == tensors
+
+
+def test_a_module_that_calls_itself_is_unknown() -> None:
+    messages = hlo_messages()
+    fusion = messages["Instruction"](name=b"fusion", opcode=b"fusion", id=1, called=[7, 7])
+    module = Module("m", {"fusion": fusion}, {1: fusion})
+    module.computations[7] = messages["Computation"](id=7, instructions=[fusion] * 50)
+    assert hlo_flops(module, "fusion") is None
+    large = messages["Instruction"](name=b"dot", opcode=b"dot", id=2, operands=[2])
+    large.shape.dimensions.extend([1 << 62] * 1000)
+    large.shape.element_type = 11
+    assert hlo_flops(Module("m", {"dot": large}, {2: large}), "dot") == np.inf
+    assert hlo_bytes(Module("m", {"dot": large}, {2: large}), "dot") == np.inf

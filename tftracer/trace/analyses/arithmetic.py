@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from tftracer.trace.analyses.dependencies import Graph
     from tftracer.trace.decode.resources import Outputs
 
+#: More than any op computes or moves.
+MOST = 1e24
+
 #: Inputs that formulas look at: a BlockLSTM's weights are its fifth.
 MOST_INPUTS = 5
 
@@ -213,6 +216,8 @@ def _traffic(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors) ->
 
 def on_kernels(trace: Trace, found: Arithmetic, moved: Bool) -> Arithmetic:
     """What launches are said to do moves to the kernels that they launched. ``moved``: [n] not to those of which it is known."""
+    for column in (found.flops, found.bytes):
+        column[~(column <= MOST)] = np.nan  # of shapes that no tensor has: files are not to be trusted
     kernel = np.flatnonzero(physical_devices.kernels(trace))
     if not len(kernel):
         return found

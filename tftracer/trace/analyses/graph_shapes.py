@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tftracer.trace.analyses.op_kinds import canonical
-from tftracer.trace.analyses.shape_rules import Reads, Values, rule_of, shapes_in
+from tftracer.trace.analyses.shape_rules import Reads, Values, possible, rule_of, shapes_in
 from tftracer.trace.arrays.intervals import batches
 from tftracer.trace.decode.executed_graph import RECEIVES, SENDS, channel
 from tftracer.trace.decode.labels import parse_input
@@ -130,7 +130,7 @@ def _infer(nodes: dict[str, _Node], node: _Node) -> None:
         node.handle = next(iter(shapes_in(attributes[_HANDLES])), None)
     elif kind == "VarHandleOp" and "shape" in attributes:
         shape = attributes["shape"].shape
-        node.handle = None if shape.unknown_rank else tuple(dim.size for dim in shape.dim)
+        node.handle = None if shape.unknown_rank else possible(tuple(dim.size for dim in shape.dim))
     elif kind in ("Identity", "Enter", "Switch"):
         node.handle = handle
     reads = Reads(
@@ -145,14 +145,14 @@ def _infer(nodes: dict[str, _Node], node: _Node) -> None:
 def _shapes(node: _Node, reads: Reads, handle: Shape) -> list[Shape]:
     kind, attributes = node.kind, reads.attributes
     if kind == "Const":
-        return [tuple(dim.size for dim in attributes["value"].tensor.tensor_shape.dim)]
+        return [possible(tuple(dim.size for dim in attributes["value"].tensor.tensor_shape.dim))]
     if node.handle is not None and kind in ("_Arg", "_DeviceArg", "VarHandleOp"):
         return [()]
     if kind == "ReadVariableOp":
         return [handle]
     if kind == "ResourceGather":
         which = reads.shape(1)
-        return [None if handle is None or which is None else (*which, *handle[1:])]
+        return [None if handle is None or which is None else possible((*which, *handle[1:]))]
     if kind in _MERGES:
         known = {shape for shape in reads.shapes if shape is not None}
         node.conflicting |= len(known) > 1
@@ -165,8 +165,8 @@ def _shapes(node: _Node, reads: Reads, handle: Shape) -> list[Shape]:
     if rule is None:
         return [(len(reads.shape(0) or ()),)] if kind == "Shape" and reads.shape(0) is not None else []
     try:
-        return [None if shape is None or min(shape, default=0) < 0 else shape for shape in rule(reads)]
-    except (IndexError, ZeroDivisionError, KeyError):  # no such op: the graph's text is not to be trusted
+        return [possible(shape) for shape in rule(reads)]
+    except (IndexError, KeyError, ValueError, ZeroDivisionError):  # no such op: a file's graph is not to be trusted
         return []
 
 
@@ -176,22 +176,23 @@ def _values(node: _Node, reads: Reads) -> Values:
         return _constant(reads.attributes["value"].tensor)
     if node.kind == "Shape":
         return reads.shape(0)
-    if node.kind == "Pack":
+    if node.kind == "Pack" and len(reads.values) <= _MOST_VALUES:
         parts = [value for value in reads.values if value is not None and len(value) == 1]
         return tuple(part[0] for part in parts) if len(parts) == len(reads.values) else None
     return reads.value(0) if node.kind in ("Identity", "Cast", "Enter") else None
 
 
 def _constant(tensor: Any) -> Values:
-    size = int(np.prod([dim.size for dim in tensor.tensor_shape.dim], dtype=np.float64))
-    if tensor.dtype not in _INTEGERS or not 0 <= size <= _MOST_VALUES:
+    elements = float(np.prod([dim.size for dim in tensor.tensor_shape.dim], dtype=np.float64))
+    if tensor.dtype not in _INTEGERS or not 0 <= elements <= _MOST_VALUES:
         return None
+    size = int(elements)
     if tensor.tensor_content:
-        raw = tensor.tensor_content
+        raw = tensor.tensor_content[: 16 * _MOST_VALUES]
         held = np.frombuffer(
             raw[: len(raw) // 8 * 8 if tensor.dtype == 9 else len(raw) // 4 * 4], _INTEGERS[tensor.dtype]
         ).tolist()
     else:
-        held = list(tensor.int_val if tensor.dtype == 3 else tensor.int64_val)
+        held = list((tensor.int_val if tensor.dtype == 3 else tensor.int64_val)[: 2 * _MOST_VALUES])
         held += [held[-1] if held else 0] * (size - len(held))  # the last one is repeated, none is 0
     return tuple(held) if len(held) == size else None

@@ -13,6 +13,10 @@ from typing import Any, Optional
 
 from tftracer.trace.decode.tensor_shapes import Shape
 
+#: What TensorFlow allows is less.
+MOST_DIMENSIONS, LONGEST = 32, 1 << 62
+_MOST_PARTS = 1 << 12
+
 Values = Optional[tuple[int, ...]]
 
 
@@ -214,7 +218,7 @@ def _concat(reads: Reads) -> list[Shape]:
 
 def _split(reads: Reads) -> list[Shape]:
     axis, shape, many = reads.value(0), reads.shape(1), reads.number("num_split")
-    if not axis or not shape or not many:
+    if not axis or not shape or not 0 < many <= _MOST_PARTS:
         return [None]
     at = axis[0] % len(shape)
     return [(*shape[:at], shape[at] // many, *shape[at + 1 :])] * many
@@ -268,10 +272,14 @@ def _attribute_shapes(reads: Reads) -> list[Shape]:
 
 def shapes_in(attribute: Any) -> list[Shape]:
     """Of a list of shapes; None for those that are not wholly known."""
-    return [
-        None if shape.unknown_rank or any(dim.size < 0 for dim in shape.dim) else tuple(dim.size for dim in shape.dim)
-        for shape in attribute.list.shape
-    ]
+    return [None if shape.unknown_rank else possible(tuple(dim.size for dim in shape.dim)) for shape in attribute.list.shape]
+
+
+def possible(shape: Shape) -> Shape:
+    """None for what no tensor can have: a file's graph is not to be trusted."""
+    if shape is None or len(shape) > MOST_DIMENSIONS or min(shape, default=0) < 0 or max(shape, default=0) > LONGEST:
+        return None
+    return shape
 
 
 _RULES: dict[str, Rule] = {

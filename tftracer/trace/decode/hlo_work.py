@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from tftracer.trace.decode.hlo import Module
 from tftracer.trace.decode.xplane import decoded
 
-#: Computations within computations.
-_DEEPEST = 8
+#: Tuples within tuples; computations that one fusion calls, directly or not.
+_DEEPEST, _MOST_COMPUTATIONS = 8, 100
 #: The values of XLA's PrimitiveType as those of tensorflow.DataType, and the bytes of an element.
 _TYPES = {1: (10, 1), 2: (6, 1), 3: (5, 2), 4: (3, 4), 5: (9, 8), 6: (4, 1), 7: (17, 2), 8: (22, 4), 9: (23, 8)}
 _TYPES |= {10: (19, 2), 11: (1, 4), 12: (2, 8), 15: (8, 8), 16: (14, 2), 18: (18, 16), 19: (24, 1), 20: (25, 1)}
@@ -22,7 +23,7 @@ _UNKNOWN = ("custom-call", "call", "fft", "cholesky", "triangular-solve")
 def hlo_flops(module: Module, hlo_op: str) -> float | None:
     """None for an op that the module does not hold, and for what a library computes in its place."""
     instruction = module.instructions.get(hlo_op)
-    return None if instruction is None else _flops(module, instruction, 0)
+    return None if instruction is None else _flops(module, instruction, {})
 
 
 def hlo_bytes(module: Module, hlo_op: str) -> float | None:
@@ -50,21 +51,32 @@ def _size(shape: Any, depth: int = 0) -> float | None:
         known = [part for part in parts if part is not None]
         return sum(known) if len(known) == len(parts) else None
     size = _TYPES.get(shape.element_type, (0, 0))[1]
-    return float(math.prod(shape.dimensions) * size) if size else None
+    return _elements(shape.dimensions) * size if size else None
 
 
-def _flops(module: Module, instruction: Any, depth: int) -> float | None:
+def _elements(sizes: Iterable[int]) -> float:
+    """A float from the first on: what a file says may be any number."""
+    return math.prod(map(float, sizes))
+
+
+def _flops(module: Module, instruction: Any, of_computations: dict[int, float | None]) -> float | None:
     opcode = decoded(instruction.opcode)
-    if opcode in _UNKNOWN or depth > _DEEPEST:
+    if opcode in _UNKNOWN or len(of_computations) > _MOST_COMPUTATIONS:
         return None
     if opcode in ("dot", "convolution"):
         return _of_product(module, instruction, opcode)
     if opcode != "fusion":
         return 0.0
-    inner = [module.computations[number] for number in instruction.called if number in module.computations]
-    each = [_flops(module, one, depth + 1) for computation in inner for one in computation.instructions]
-    known = [flops for flops in each if flops is not None]
-    return float(sum(known)) if len(known) == len(each) else None
+    for number in instruction.called:
+        if number not in of_computations:
+            of_computations[number] = None  # one that calls itself is unknown
+            computation = module.computations.get(number)
+            inner = [_flops(module, one, of_computations) for one in computation.instructions] if computation is not None else []
+            known = [flops for flops in inner if flops is not None]
+            of_computations[number] = float(sum(known)) if len(known) == len(inner) else None
+    each = [of_computations[number] for number in instruction.called]
+    flops = [one for one in each if one is not None]
+    return float(sum(flops)) if len(flops) == len(each) else None
 
 
 def _of_product(module: Module, instruction: Any, opcode: str) -> float | None:
@@ -73,9 +85,9 @@ def _of_product(module: Module, instruction: Any, opcode: str) -> float | None:
     operand = module.by_id.get(instruction.operands[place]) if len(instruction.operands) > place else None
     if operand is None:
         return None
-    sizes, outputs = list(operand.shape.dimensions), math.prod(instruction.shape.dimensions)
+    sizes, outputs = list(operand.shape.dimensions), _elements(instruction.shape.dimensions)
     if opcode == "dot":
-        summed = [sizes[k] for k in instruction.dot.contracting if k < len(sizes)]
-        return float(2 * outputs * math.prod(summed))
+        summed = [sizes[k] for k in instruction.dot.contracting if 0 <= k < len(sizes)]
+        return 2 * outputs * _elements(summed)
     feature = instruction.convolution.kernel_output
-    return float(2 * outputs * math.prod(sizes) / sizes[feature]) if feature < len(sizes) and sizes[feature] else None
+    return 2 * outputs * _elements(sizes) / sizes[feature] if 0 <= feature < len(sizes) and sizes[feature] else None
