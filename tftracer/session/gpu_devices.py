@@ -18,10 +18,10 @@ def gpu_devices(kind: str = "GPU", modules: Mapping[str, Any] = sys.modules) -> 
 
     kind: TensorFlow's type of device. modules: where TensorFlow is found, which is not imported.
     """
-    config = getattr(modules.get("tensorflow"), "config", None)
-    if config is None:
+    if "tensorflow" not in modules:
         return []
     try:
+        config = modules["tensorflow"].config
         return [_device(config.experimental.get_device_details(device)) for device in config.list_physical_devices(kind)]
     except Exception:  # whatever TensorFlow raises where it cannot tell: a trace is worth as much without
         return []
