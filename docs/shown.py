@@ -36,6 +36,8 @@ SAMPLES = {
     "ps_worker.pb": "tests/data/ps_worker0_tf2.21_cpu.pb",
     "before.tftrace": "tests/data/versions/1-saved.tftrace",
     "after.tftrace": "tests/data/versions/2-saved.tftrace",
+    "adam.tftrace": "tests/data/slow_to_fast_adam.tftrace",
+    "adagrad.tftrace": "tests/data/slow_to_fast_adagrad.tftrace",
     "first.pb": "tests/data/ps_transfers_whole_tf2.15_cpu.pb",
     "second.pb": "tests/data/ps_worker0_tf2.21_cpu.pb",
     "job/rank0.pb": "tests/data/horovod_rank0_tf2.15_cpu.pb",
