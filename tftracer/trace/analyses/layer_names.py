@@ -40,6 +40,12 @@ _REWRITTEN = re.compile(r"ConstantFolding|(Arithmetic|Layout|Loop|Dependency|Sco
 _BODIES = frozenset(["body", "cond", "then", "else"])
 _NUMBER = re.compile(r"_\d+")
 _NUMBERED = re.compile(r"_\d+$")
+#: Scopes without any of these, or empty parts, are those of the forward pass as they are: most are, and are told apart at once.
+_SPECIAL = re.compile(
+    rf"(?:^|/)(?:(?:{'|'.join(pattern.pattern for pattern in (_GRADIENTS, _CALL, _REWRITTEN, _NUMBER, _ALLREDUCE))}"
+    rf"|{_NAMED}|Func|body|cond|then|else)?(?=/|$)|__|a_)",
+    re.IGNORECASE,
+)
 _REDUCED = re.compile(r".*?_(gradients|gradient_tape)(_\d+(?=_))?_(?P<path>.+)")
 
 
@@ -60,6 +66,8 @@ def is_update(op: str) -> bool:
 
 def place_of(scope: str) -> Place:
     """Of the ops of a name scope."""
+    if scope and not _SPECIAL.search(scope):
+        return Place(tuple(scope.split("/", MAX_DEPTH)[:MAX_DEPTH]), "forward")
     path, is_backward = _without_inserted(scope.split("/", _MOST_PARTS)[:_MOST_PARTS])
     if is_backward:
         return Place(tuple(path[:MAX_DEPTH]), "backward")

@@ -89,8 +89,8 @@ def _groups(trace: Trace, work: Work, most: int) -> _Groups:
     spent = np.bincount(group, work.self_ns, len(numbers))
     looked_at = np.sort(np.argsort(-spent, kind="stable")[:most])
     keys = numbers.values[looked_at]
-    chosen = (keys % _READINGS).tolist()
-    return _Groups(group, len(numbers), looked_at, chosen, _texts(trace, scopes, chosen, keys // _READINGS))
+    chosen = keys % _READINGS
+    return _Groups(group, len(numbers), looked_at, chosen.tolist(), _texts(trace, scopes, chosen, keys // _READINGS))
 
 
 def _readings(trace: Trace, work: Work) -> Int8:
@@ -105,14 +105,17 @@ def _readings(trace: Trace, work: Work) -> Int8:
     return reading
 
 
-def _texts(trace: Trace, scopes: StringTable, readings: Sequence[int], codes: Int64) -> list[str]:
+def _texts(trace: Trace, scopes: StringTable, readings: Int64, codes: Int64) -> list[str]:
     """The scope, name or label that is read."""
-    texts = []
-    for batch in batches(len(codes), 500):
-        for reading, code in zip(readings[batch.start : batch.stop], codes[batch.start : batch.stop].tolist()):
-            table = scopes if reading <= _INPUT else trace.labels if reading == _RECEIVED else trace.names
-            texts.append(table[code])
-    return texts
+    texts = np.empty(len(codes), object)
+    is_received = readings == _RECEIVED
+    for table, chosen in (
+        (scopes, readings <= _INPUT),
+        (trace.labels, is_received),
+        (trace.names, (readings > _INPUT) & ~is_received),
+    ):
+        texts[chosen] = table.texts(codes[chosen])
+    return list(texts)
 
 
 def _place(reading: int, text: str) -> Place:
