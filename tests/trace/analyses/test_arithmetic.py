@@ -254,3 +254,10 @@ def test_shapes_that_no_tensor_has_are_unknown() -> None:
     huge = [1 << 62] * 30
     found = of([Op("x", "Const", outputs=[(FLOAT, huge)]), Op("y", "BatchMatMulV2", ["x", "x"], [(FLOAT, huge)])])
     assert np.isnan([found.flops[1], found.bytes[1]]).all()
+
+
+def test_launches_do_not_make_unknown_kernels_known() -> None:
+    stream = "/device:GPU:0/stream:7"
+    ops = [Op("y", "MatMul", device=GPU), Op("y:MatMul", "MatMul", device=stream, label="sgemm")]
+    (row,) = Answers(run_metadata(ops), TraceContext()).ops("type")["rows"]
+    assert (row["flops"], row["flops_unknown"], row["bytes"], row["bytes_unknown"]) == (None, 1, None, 1)

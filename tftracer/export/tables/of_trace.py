@@ -117,9 +117,9 @@ class TracePart:
             return ops.op_table(self.answers.trace, by, self.answers.work, _ALL, self.answers.arithmetic)
 
         return {
-            "flops": lambda: np.ma.masked_array(table().computed.flops, table().computed.flops_unknown >= table().nodes),
+            "flops": lambda: np.ma.masked_array(table().computed.flops, table().computed.no_flops),
             "flops_unknown": lambda: _whole(table().computed.flops_unknown),
-            "traffic_bytes": lambda: np.ma.masked_array(table().computed.bytes, table().computed.bytes_unknown >= table().nodes),
+            "traffic_bytes": lambda: np.ma.masked_array(table().computed.bytes, table().computed.no_bytes),
             "traffic_unknown": lambda: _whole(table().computed.bytes_unknown),
         }
 

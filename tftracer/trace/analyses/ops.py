@@ -132,6 +132,15 @@ class Computed:
     bytes: Float64
     bytes_unknown: Float64
 
+    @property
+    def no_flops(self) -> Bool:
+        """Whether nothing is known. Of launches it is known that they have none, which says nothing of their kernels."""
+        return np.asarray((self.flops == 0) & (self.flops_unknown > 0))
+
+    @property
+    def no_bytes(self) -> Bool:
+        return np.asarray((self.bytes == 0) & (self.bytes_unknown > 0))
+
     def each(self, apply: Callable[[Float64], Float64]) -> Computed:
         return Computed(apply(self.flops), apply(self.flops_unknown), apply(self.bytes), apply(self.bytes_unknown))
 
@@ -151,7 +160,6 @@ class OpTable:
     device_ns: Float64
     delay_ns: Float64  # UNKNOWN_TIME where none is known
     node: Int64  # the longest execution
-    nodes: Int64  # executions, and what they launched
     computed: Computed
     left_out: int  # rows beyond the table's limit
     unnamed: str  # shown for an empty key
@@ -187,7 +195,6 @@ def _table(
         device_ns=sums.device_ns[shown],
         delay_ns=np.where(sums.delays[shown] > 0, sums.delay[shown], UNKNOWN_TIME),
         node=work.node[longest],
-        nodes=sums.nodes[shown],
         computed=sums.computed.each(lambda column: column[shown]),
         left_out=left_out,
         unnamed=NO_OP if keys is trace.ops else "",
@@ -248,16 +255,18 @@ def op_statistics(
 
 def _computing(rows: list[OpRow], table: OpTable) -> list[ComputingOpRow]:
     """The rows with what their ops compute."""
-    columns = zip(*(column.tolist() for column in vars(table.computed).values()))
+    of = table.computed
+    flops = zip(of.no_flops.tolist(), of.flops.tolist(), of.flops_unknown.tolist())
+    sizes = zip(of.no_bytes.tolist(), of.bytes.tolist(), of.bytes_unknown.tolist())
     return [
         {
             **row,
-            "flops": None if flops_unknown >= nodes else flops,
+            "flops": None if no_flops else known_flops,
             "flops_unknown": int(flops_unknown),
-            "bytes": None if bytes_unknown >= nodes else size,
+            "bytes": None if no_bytes else size,
             "bytes_unknown": int(bytes_unknown),
         }
-        for row, nodes, (flops, flops_unknown, size, bytes_unknown) in zip(rows, table.nodes.tolist(), columns)
+        for row, (no_flops, known_flops, flops_unknown), (no_bytes, size, bytes_unknown) in zip(rows, flops, sizes)
     ]
 
 
@@ -277,7 +286,6 @@ class Sums:
     delay: Float64  # of those that are known
     delays: Float64  # how many are
     longest: Int64  # position in Work of the longest execution
-    nodes: Int64  # executions, and the kernels and copies that they launched
     computed: Computed
 
 
@@ -300,7 +308,6 @@ def _sums(work: Work, code: Int32, groups: int, computed: Arithmetic | None = No
         added(np.where(has_delay, work.delay, 0.0)),
         added(has_delay.astype(np.float64)),
         longest,
-        nodes,
         _computed(work, computed).each(added),
     )
 
@@ -365,5 +372,4 @@ def _added_up(sums: Sums, scopes: Scopes, work: Work) -> Sums:
     longest[key[order]] = sums.longest[own[order]]  # of several writes to one place the last stays
     count = added(sums.count).astype(np.int64)
     host, device = (added(sums.total), added(sums.self_ns)), added(sums.device_ns)
-    nodes, computed = added(sums.nodes).astype(np.int64), sums.computed.each(added)
-    return Sums(count, *host, device, added(sums.delay), added(sums.delays), longest, nodes, computed)
+    return Sums(count, *host, device, added(sums.delay), added(sums.delays), longest, sums.computed.each(added))
