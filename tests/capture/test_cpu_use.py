@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -12,6 +14,8 @@ from tftracer.storage import untrusted
 
 MS = 1_000_000
 LONG = 10**12  # a busy machine may take its time
+WORKS_WHEN_ASKED = "print(flush=True); input(); sum(range(10**6)); print(flush=True); input()"
+PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
 
 
 def test_this_process_with_a_thread_that_works() -> None:
@@ -48,6 +52,23 @@ def test_the_tracers_own_threads_do_not_count() -> None:
     own.join()
     assert use["cpu_s"] == pytest.approx(0.030) and use["busiest_thread_s"] == pytest.approx(0.030)
     assert use["run_queue_s"] == pytest.approx(0.001)
+
+
+def test_processes_that_it_started_are_the_jobs_own() -> None:
+    with subprocess.Popen([sys.executable, "-c", WORKS_WHEN_ASKED], **PIPES) as child:
+        child.stdout.readline()
+        before = read_before(most_ns=LONG)
+        child.stdin.write(b"\n")
+        child.stdin.flush()
+        child.stdout.readline()
+        use = cpu_use(before, read_after(most_ns=LONG))
+    assert use["job_cpu_s"] > use["cpu_s"] + 0.005
+    assert "job_cpu_s" not in cpu_use(before, read_after(most_ns=LONG))  # it has ended
+
+
+def test_without_a_list_of_children_the_jobs_own_is_not_known(tmp_path: Path) -> None:
+    nowhere = proc(tmp_path, a="1 1 1")
+    assert "job_cpu_s" not in cpu_use(read_before(nowhere, LONG), read_after(nowhere, LONG))
 
 
 def test_without_proc_the_clocks_alone_are_known(tmp_path: Path) -> None:

@@ -1,5 +1,8 @@
 """How a traced step used the CPUs: the process, its busiest thread, and how long threads were ready and had no CPU.
 
+What the tracer itself does meanwhile (it may still be storing the trace before, with a process of its own) and what processes do
+that the script started is the job's own work: no other's. What that is is not known if one of them started or ended meanwhile.
+
 Read on the training thread, just before a traced step and just after it; other steps pay nothing. What threads did comes from
 Linux (``/proc/self/task/ID/schedstat``, some 10 µs a thread). Where it cannot be read, or not soon, it is not known.
 """
@@ -28,17 +31,18 @@ class CpuReading(NamedTuple):
     at_ns: int  # perf_counter
     cpu_ns: int  # of all threads of the process
     threads: dict[str, tuple[int, int]] | None  # thread -> (ns on a CPU, ns in the run queue); None: not known
+    children: dict[str, int] | None = None  # process that this one started -> ns on a CPU; None: not known
 
 
 def read_before(proc: str = "/proc", most_ns: int = MOST_NS) -> CpuReading:
     """The clocks come last, so that the reading itself is no part of what they measure."""
-    threads = _threads(proc, most_ns)
-    return CpuReading(time.perf_counter_ns(), time.process_time_ns(), threads)
+    threads, children = _tasks(proc, most_ns)
+    return CpuReading(time.perf_counter_ns(), time.process_time_ns(), threads, children)
 
 
 def read_after(proc: str = "/proc", most_ns: int = MOST_NS) -> CpuReading:
     at_ns, cpu_ns = time.perf_counter_ns(), time.process_time_ns()
-    return CpuReading(at_ns, cpu_ns, _threads(proc, most_ns))
+    return CpuReading(at_ns, cpu_ns, *_tasks(proc, most_ns))
 
 
 def cpu_use(before: CpuReading, after: CpuReading) -> CpuUse:
@@ -53,14 +57,24 @@ def cpu_use(before: CpuReading, after: CpuReading) -> CpuUse:
         known = [both for name, both in passed.items() if name not in own]
         use["busiest_thread_s"] = max((now[0] - then[0] for now, then in known), default=0) * 1e-9
         use["run_queue_s"] = sum(max(0, now[1] - then[1]) for now, then in known) * 1e-9
+    if before.children is not None and after.children is not None and before.children.keys() == after.children.keys():
+        theirs = sum(now - before.children[name] for name, now in after.children.items())
+        use["job_cpu_s"] = (after.cpu_ns - before.cpu_ns + theirs) * 1e-9
     return use
 
 
-def _threads(proc: str, most_ns: int) -> dict[str, tuple[int, int]] | None:
+def _tasks(proc: str, most_ns: int) -> tuple[dict[str, tuple[int, int]] | None, dict[str, int] | None]:
+    """(threads, children) of a reading."""
+    until = time.perf_counter_ns() + most_ns
+    threads = _threads(f"{proc}/self", until)
+    return threads, None if threads is None else _children(proc, list(threads), until)
+
+
+def _threads(process: str, until: int) -> dict[str, tuple[int, int]] | None:
     """Threads that end meanwhile are left out."""
-    until, threads = time.perf_counter_ns() + most_ns, dict[str, tuple[int, int]]()
+    threads = dict[str, tuple[int, int]]()
     try:
-        for folder in Path(f"{proc}/self/task").iterdir():
+        for folder in Path(f"{process}/task").iterdir():
             if time.perf_counter_ns() > until:
                 return None
             with contextlib.suppress(OSError, ValueError, IndexError):
@@ -70,11 +84,34 @@ def _threads(proc: str, most_ns: int) -> dict[str, tuple[int, int]] | None:
     return threads or None
 
 
+def _children(proc: str, threads: list[str], until: int) -> dict[str, int] | None:
+    """None where Linux does not list them; those that end meanwhile are left out."""
+    children: dict[str, int] = {}
+    try:
+        for name in {name for thread in threads for name in _started_by(f"{proc}/self/task/{thread}")}:
+            of_child = _threads(f"{proc}/{name}", until)
+            if of_child is None and time.perf_counter_ns() > until:
+                return None
+            children[name] = sum(ran for ran, _ in (of_child or {}).values())
+    except OSError:
+        return None
+    return children
+
+
+def _started_by(thread: str) -> list[str]:
+    try:
+        return _read(f"{thread}/children").decode().split()
+    except FileNotFoundError:
+        if Path(thread).exists():
+            raise
+        return []  # it has ended
+
+
 def _read(path: str) -> bytes:
     """Three calls of the system; ``Path.read_bytes`` makes seven."""
     opened = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     try:
-        return os.read(opened, 256)
+        return os.read(opened, 4096)
     finally:
         os.close(opened)
 

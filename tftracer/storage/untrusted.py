@@ -173,7 +173,7 @@ def _rate(value: Any) -> float:
 
 def cpu_use(value: Any) -> CpuUse:
     given, use = table(value), CpuUse()
-    for name in ("wall_s", "cpu_s", "busiest_thread_s", "run_queue_s", "cpus"):
+    for name in ("wall_s", "cpu_s", "job_cpu_s", "busiest_thread_s", "run_queue_s", "cpus"):
         known = number(given.get(name))
         if known is not None and known >= 0:
             use[name] = known

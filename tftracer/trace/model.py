@@ -242,6 +242,7 @@ class CpuUse(TypedDict, total=False):
 
     wall_s: float  # the time that the others are of
     cpu_s: float  # CPU time of all threads but the tracer's own
+    job_cpu_s: float  # CPU time of all threads, and of the processes that this one has started
     busiest_thread_s: float  # CPU time of the thread that used most
     run_queue_s: float  # in which threads were ready to run and had no CPU, added up
     cpus: float  # that the process may use

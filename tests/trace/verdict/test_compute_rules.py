@@ -175,6 +175,7 @@ def test_a_dense_gradient_of_a_table(read_whole: bool, expected: bool) -> None:
 
 def used(**changes: float) -> TraceContext:
     use = {"wall_s": 0.01, "cpu_s": 0.036, "busiest_thread_s": 0.01, "run_queue_s": 0.001, "cpus": 4.0, **changes}
+    use.setdefault("job_cpu_s", use["cpu_s"])
     return TraceContext(cpu_use=CpuUse(**use))  # type: ignore[typeddict-item]
 
 
@@ -209,6 +210,7 @@ def test_a_busy_machine_is_named_behind_what_takes_the_time() -> None:
         {"run_queue_s": 0.500},  # its own threads wait for each other: there are no other CPUs
         {"cpu_s": 0.020, "run_queue_s": 0.006},  # it had to wait for less than a third of what it needed
         {"cpu_s": 0.001, "busiest_thread_s": 0.001, "run_queue_s": 0.002},  # the step waits for something else
+        {"cpu_s": 0.010, "run_queue_s": 0.025, "job_cpu_s": 0.037},  # it is the tracer, or a process of the script's
     ],
 )
 def test_a_machine_that_is_not_busy_with_other_work(changes: dict[str, float]) -> None:

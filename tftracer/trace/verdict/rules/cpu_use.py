@@ -8,7 +8,7 @@ from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
-WAITING_SHARE = 1 / 3  # of the CPU time that the step needed, which it had to wait for
+WAITING_SHARE = 0.40  # of the CPU time that the step needed, which it had to wait for
 LEAST_CPUS = 0.25  # that it lacked on average
 COMPUTING_SHARE = 0.50  # of the step in which ops run
 RECORDED_SHARE = 0.40  # of the measured time that the step takes: the rest is TensorFlow's, which collects the trace
@@ -19,24 +19,25 @@ LARGE_SHARE = 0.50  # of the op time that goes into such ops
 
 
 def busy_machine(step: Step) -> Sentence | None:
-    """Threads were ready to run, CPUs of the machine did not run them, and the process itself did not use these CPUs."""
+    """Threads were ready to run, CPUs of the machine did not run them, and the job itself did not use these CPUs."""
     use = step.context.cpu_use
     wall, cpu, queued, cpus = use.get("wall_s", 0.0), use.get("cpu_s"), use.get("run_queue_s"), use.get("cpus")
-    if not wall or cpu is None or queued is None or cpus is None:
+    job = use.get("job_cpu_s")
+    if not wall or cpu is None or job is None or queued is None or cpus is None:
         return None
-    lacked = min(queued, cpus * wall - cpu)  # its own threads wait for each other where they are more than CPUs
+    lacked = min(queued, cpus * wall - job)  # its own threads wait for each other where they are more than CPUs
     if lacked < LEAST_CPUS * wall or lacked < WAITING_SHARE * (lacked + cpu):
         return None
     share = lacked / (lacked + cpu) * step.activity.compute.length / step.ns  # what waits for something else keeps waiting
     return sentence(
         "busy_machine",
         f"Threads of this process were ready to run and had no CPU for {duration(queued * 1e9)}, added up, in a step of "
-        f"{duration(wall * 1e9)}. The process used {cpu / wall:.2g} of the {_count(cpus)} that it may use: something else "
-        "kept them busy.",
+        f"{duration(wall * 1e9)}. The process and those that it started used {job / wall:.2g} of the {_count(cpus)} that they "
+        "may use: something else kept them busy.",
         "See what else runs on the machine (top), and which limits of CPU time the container or the job has. The times of single "
         "ops in this trace are longer than they would be; trace the step again on a quiet machine before you compare them.",
         share,
-        {"run_queue_ns": queued * 1e9, "cpu_ns": cpu * 1e9, "wall_ns": wall * 1e9, "cpus": cpus},
+        {"run_queue_ns": queued * 1e9, "cpu_ns": job * 1e9, "wall_ns": wall * 1e9, "cpus": cpus},
         {"nodes": []},
     )
 
