@@ -25,7 +25,7 @@ def train_op_of(words, labels, optimizer):
         hidden = tf.nn.relu(tf.matmul(text, tf.get_variable("hidden", [SIZE, SIZE])))
         logits = tf.matmul(hidden, tf.get_variable("logits", [SIZE, CLASSES]))
     loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
-    return optimizer.minimize(loss, tf.train.get_or_create_global_step(), name="train")
+    return tf.group(optimizer.minimize(loss, tf.train.get_or_create_global_step()), name="train")
 
 
 def texts(seed):

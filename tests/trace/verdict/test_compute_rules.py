@@ -210,6 +210,7 @@ def test_a_busy_machine_is_named_behind_what_takes_the_time() -> None:
         {"run_queue_s": 0.500},  # its own threads wait for each other: there are no other CPUs
         {"cpu_s": 0.020, "run_queue_s": 0.006},  # it had to wait for less than a third of what it needed
         {"cpu_s": 0.001, "busiest_thread_s": 0.001, "run_queue_s": 0.002},  # the step waits for something else
+        {"wall_s": 0.008, "cpu_s": 0.008, "run_queue_s": 0.020},  # too short to tell
         {"cpu_s": 0.010, "run_queue_s": 0.025, "job_cpu_s": 0.037},  # it is the tracer, or a process of the script's
     ],
 )

@@ -10,6 +10,7 @@ from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
 WAITING_SHARE = 0.40  # of the CPU time that the step needed, which it had to wait for
 LEAST_CPUS = 0.25  # that it lacked on average
+LEAST_S = 0.010  # Linux lets a thread run for some milliseconds before the next one: short steps tell nothing
 COMPUTING_SHARE = 0.50  # of the step in which ops run
 RECORDED_SHARE = 0.40  # of the measured time that the step takes: the rest is TensorFlow's, which collects the trace
 BUSIEST_SHARE = 0.75  # of the process's CPU time that one thread used
@@ -23,7 +24,7 @@ def busy_machine(step: Step) -> Sentence | None:
     use = step.context.cpu_use
     wall, cpu, queued, cpus = use.get("wall_s", 0.0), use.get("cpu_s"), use.get("run_queue_s"), use.get("cpus")
     job = use.get("job_cpu_s")
-    if not wall or cpu is None or job is None or queued is None or cpus is None:
+    if wall < LEAST_S or cpu is None or job is None or queued is None or cpus is None:
         return None
     lacked = min(queued, cpus * wall - job)  # its own threads wait for each other where they are more than CPUs
     if lacked < LEAST_CPUS * wall or lacked < WAITING_SHARE * (lacked + cpu):
