@@ -51,6 +51,23 @@ def one_after_the_other(*ops: tuple[Any, ...]) -> list[N]:
     return nodes
 
 
+def test_an_optimizer_that_the_script_has_named() -> None:
+    answer = layers(
+        *one_after_the_other(
+            ("words/Gather", "ResourceGather", 10),
+            ("train/steps/update_words/table/ResourceApplyAdam", "ResourceApplyAdam", 5),
+            ("train/steps/update_words/table/ReadVariableOp", "ReadVariableOp", 4),
+            ("train/steps/update_words/mul", "Mul", 3),
+            ("train/steps/mul", "Mul", 2),
+            ("train/gate/update_state/MatMul", "MatMul", 1),  # no optimizer: nothing in it updates a variable
+        )
+    )
+    table = own(answer)
+    assert table["words"] == {"forward": 10, "optimizer": 12}
+    assert table[f"{IN_NO_LAYER}/steps"] == {"optimizer": 2}
+    assert table["train/gate/update_state"] == {"forward": 1}
+
+
 def test_a_training_step_by_hand() -> None:
     answer = layers(
         *one_after_the_other(

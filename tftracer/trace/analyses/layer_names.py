@@ -64,8 +64,18 @@ def is_update(op: str) -> bool:
     return _UPDATING_OP.fullmatch(op) is not None
 
 
-def place_of(scope: str) -> Place:
-    """Of the ops of a name scope."""
+def updating_scope(scope: str) -> str:
+    """The scope in which an optimizer updates variables, by the scope of an op that updates one: ``train`` of
+    ``train/update_dense/kernel``; "" if it is called as the optimizer is, or the name does not tell."""
+    path, _ = _without_inserted(scope.split("/", _MOST_PARTS)[:_MOST_PARTS])
+    at = next((at for at, part in enumerate(path) if part.startswith(_UPDATE)), 0)
+    return "/".join(path[:at]) if _optimizer_at(path) < 0 else ""
+
+
+def place_of(scope: str, updating: frozenset[str] = frozenset()) -> Place:
+    """Of the ops of a name scope. ``updating``: scopes of optimizers that the script has named (``minimize(name="train")``)."""
+    if updating and (place := _within(scope, updating)):
+        return place
     if scope and not _SPECIAL.search(scope):
         return Place(tuple(scope.split("/", MAX_DEPTH)[:MAX_DEPTH]), "forward")
     path, is_backward = _without_inserted(scope.split("/", _MOST_PARTS)[:_MOST_PARTS])
@@ -76,6 +86,14 @@ def place_of(scope: str) -> Place:
         return Place(tuple(path[:MAX_DEPTH]), "forward")
     phase: LayerPhase = "communication" if _ALLREDUCE.fullmatch(path[at]) else "optimizer"
     return Place(tuple(_updated(path[at + 1 :])[:MAX_DEPTH]), phase, _NUMBERED.sub("", path[at]))
+
+
+def _within(scope: str, updating: frozenset[str]) -> Place | None:
+    path, _ = _without_inserted(scope.split("/", _MOST_PARTS)[:_MOST_PARTS])
+    for depth in range(1, len(path) + 1):
+        if "/".join(path[:depth]) in updating:
+            return Place(tuple(_updated(path[depth:])[:MAX_DEPTH]), "optimizer", path[depth - 1])
+    return None
 
 
 def place_of_variable(name: str) -> Place:

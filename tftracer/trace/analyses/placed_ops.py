@@ -13,7 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from tftracer.contract.layers import LayerPhase
-from tftracer.trace.analyses.layer_names import MAX_DEPTH, Place, is_update, place_of, place_of_variable, reduced_gradient
+from tftracer.trace.analyses.layer_names import (
+    MAX_DEPTH,
+    Place,
+    is_update,
+    place_of,
+    place_of_variable,
+    reduced_gradient,
+    updating_scope,
+)
 from tftracer.trace.analyses.layer_tree import LayerTree
 from tftracer.trace.analyses.name_scopes import own_scopes
 from tftracer.trace.analyses.ops import Work
@@ -51,7 +59,9 @@ class PlacedOps:
 
 def placed_ops(trace: Trace, work: Work, most: int = MAX_LOOKED_AT) -> PlacedOps:
     groups = _groups(trace, work, most)
-    places = [_place(reading, text) for reading, text in zip(groups.reading, groups.texts)]
+    named = (updating_scope(text) for reading, text in zip(groups.reading, groups.texts) if reading == _UPDATES)
+    updating = frozenset(named) - {""}
+    places = [_place(reading, text, updating) for reading, text in zip(groups.reading, groups.texts)]
     tree = LayerTree()
     found = _layers(tree, groups, places)
     layer = _spread(found, groups)
@@ -118,7 +128,7 @@ def _texts(trace: Trace, scopes: StringTable, readings: Int64, codes: Int64) -> 
     return list(texts)
 
 
-def _place(reading: int, text: str) -> Place:
+def _place(reading: int, text: str, updating: frozenset[str]) -> Place:
     if reading == _INPUT:
         return Place((), "input")
     if reading == _VARIABLE:
@@ -129,7 +139,7 @@ def _place(reading: int, text: str) -> Place:
         received = parse_received(text)
         producer = received.producer if received is not None else ""
         return place_of(producer.rpartition("/")[0])._replace(phase="communication", optimizer="")
-    place = place_of(text)
+    place = place_of(text, updating)
     return place._replace(phase="optimizer") if reading == _UPDATES and place.phase == "forward" else place
 
 
