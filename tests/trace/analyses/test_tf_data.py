@@ -55,6 +55,14 @@ def test_a_stage_that_was_at_work_before_the_profile_began(behind: str) -> None:
     assert (holder.path[-1], holder.began_before, holder.inputs_ns) == ("ParallelMapV2", True, 100_000)
 
 
+def test_a_quick_source_is_not_blamed_where_what_passes_it_on_is_cut_off() -> None:
+    cut_off = "::Prefetch::Map::FiniteRepeat::FromTensor"
+    holder = holding([stage("::Prefetch", 0, 50), stage(cut_off, 49, 49.1)])
+    assert (holder.path[-1], holder.began_before, holder.inputs_ns) == ("Map", True, 100_000)
+    filtered = holding([stage("::Prefetch", 0, 50), stage("::Prefetch::Map::Filter::TFRecord", 49, 49.1)])
+    assert filtered.path[-1] == "Filter"  # it may be at work itself, or be what Map waits for
+
+
 def test_what_reads_a_slow_stage_in_parallel_is_not_blamed() -> None:
     holder = holding(
         [stage("::ParallelMapV2", 0, 50), stage("::ParallelMapV2::Map", 0, 48), stage("::ParallelMapV2::Map::Repeat", 0, 1)]

@@ -120,8 +120,15 @@ class Stages:
         return max(below.items(), key=lambda item: item[1].length)
 
     def _longest_input(self, path: Path) -> int | None:
-        lengths = [self.trace.end[self.nodes[o]] - self.trace.start[self.nodes[o]] for o in self.inputs(path)]
-        return max((int(each.max()) for each in lengths if len(each)), default=None)
+        longest = [self._longest(other) for other in self.inputs(path)]
+        return max((length for length in longest if length is not None), default=None)
+
+    def _longest(self, path: Path) -> int | None:
+        """Of an input that only passes on, and was still at it when the profile ended: what it passes on."""
+        rows = self.nodes[path]
+        if len(rows):
+            return int((self.trace.end[rows] - self.trace.start[rows]).max())
+        return self._longest_input(path) if _PASSES_ON.match(path[-1]) else None
 
 
 def _on_tf_data(trace: Trace) -> Bool:
