@@ -1,15 +1,18 @@
-"""Real trainings for ``tftracer compare``: sessions of the same code (A1, A2), and of one with 5% longer steps (B), in turns.
+"""Real trainings for ``tftracer compare``: sessions of the same code (A1, A2), and of one with 5% longer steps (B), interleaved.
 
     python benchmarks/record_comparison.py FOLDER [--sessions 8] [--steps 1200]
 
-Each session is a process of its own. All run the same graph; its op ``inject`` is a Python function that is busy for 5% of a step
-in B, and for no time in A1 and A2. bench_compare.py judges the sessions.
+Each session is a process of its own. All are there from the beginning and train in turns, 50 steps at a time and in a new order
+each round: a shared machine is faster and slower by the second, and this way as often for one session as for another. All run the
+same graph; its op ``inject`` is a Python function that is busy for 5% of a step in B, and for no time in A1 and A2.
+bench_compare.py judges the sessions.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import random
 import subprocess
 import sys
 import time
@@ -19,7 +22,8 @@ import numpy as np
 from environments import environment
 
 SHARE = 0.05
-LAYERS, WIDTH, BATCH, TRACES = 6, 512, 64, 7
+LAYERS, WIDTH, BATCH, TRACES = 10, 256, 64, 7
+TURN = 50  # steps
 KINDS = ("A1", "A2", "B")
 
 
@@ -53,17 +57,43 @@ def train(path: str, steps: int, busy_ns: int) -> None:
     creator = v1.train.ChiefSessionCreator(config=one_thread)
     with v1.train.MonitoredSession(creator, hooks=[server.hook]) as session:
         for step in range(steps):
+            if step % TURN == 0:
+                print("waiting", flush=True)
+                input()
             if step % (steps // (TRACES + 1)) == 0 and step:  # apart: none is traced while the one before it is being stored
                 server.trace_next()
             session.run(train_op, feed)
     server.save_session(path)
 
 
-def session(folder: Path, name: str, steps: int, busy_ns: int) -> Path:
-    path = folder / f"{name}.tftrace"
-    command = [sys.executable, __file__, str(folder), "--train", str(path), "--steps", str(steps), "--busy-ns", str(busy_ns)]
-    subprocess.run(command, check=True, env=environment(ours=True))
-    return path
+class Session:
+    """A training that waits for its turns."""
+
+    def __init__(self, folder: Path, name: str, steps: int, busy_ns: int) -> None:
+        self.path = folder / f"{name}.tftrace"
+        command = [sys.executable, __file__, str(folder), "--train", str(self.path), "--steps", str(steps)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.process = subprocess.Popen([*command, "--busy-ns", str(busy_ns)], env=environment(ours=True), text=True, **pipes)
+        self.is_waiting()
+
+    def is_waiting(self) -> bool:
+        """Returns when it waits for its next turn, or has ended: False."""
+        return self.process.stdout.readline() != ""
+
+    def take_turn(self) -> bool:
+        """Whether there is another one."""
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return self.is_waiting()
+
+
+def train_in_turns(sessions: list[Session]) -> None:
+    chance, left = random.Random(0), sessions
+    while left:
+        order = chance.sample(left, len(left))
+        left = [session for session in order if session.take_turn()]
+    if any(session.process.wait() for session in sessions):
+        raise SystemExit("A session has failed.")
 
 
 def usual_step_ns(path: Path) -> float:
@@ -85,13 +115,16 @@ def main() -> None:
         train(options.train, options.steps, options.busy_ns)
         return
     options.folder.mkdir(parents=True, exist_ok=True)
-    step_ns = usual_step_ns(session(options.folder, "first", options.steps, 0))
+    first = Session(options.folder, "first", options.steps, 0)
+    train_in_turns([first])
+    step_ns = usual_step_ns(first.path)
     print(f"a step takes {step_ns / 1e6:.2f} ms; B is busy for {SHARE * step_ns / 1e3:.0f} µs more")
-    for number in range(options.sessions):
-        turn = KINDS[number % 3 :] + KINDS[: number % 3]  # none is always the first of its turn
-        for kind in turn:
-            path = session(options.folder, f"{kind}-{number}", options.steps, round(SHARE * step_ns) if kind == "B" else 0)
-            print(f"{path.name}: {usual_step_ns(path) / 1e6:.3f} ms", flush=True)
+    names = [(kind, number) for number in range(options.sessions) for kind in KINDS]
+    busy_ns = {"B": round(SHARE * step_ns)}
+    sessions = [Session(options.folder, f"{kind}-{number}", options.steps, busy_ns.get(kind, 0)) for kind, number in names]
+    train_in_turns(sessions)
+    for session in sessions:
+        print(f"{session.path.name}: {usual_step_ns(session.path) / 1e6:.3f} ms", flush=True)
 
 
 if __name__ == "__main__":
