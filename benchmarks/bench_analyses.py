@@ -14,12 +14,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from repeated_trace import trace_of
+
 from tftracer.trace.answers import Answers
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.model import TraceContext
 
 OUT = Path(__file__).parent / "out"
-FILES = ["loop_1000.pb", "loop_10000.pb", "loop_100000.pb", "dense6006.pb", "loop_cut.pb"]
+FILES = ["loop_1000.pb", "loop_10000.pb", "loop_100000.pb", "loop_cut.pb"]
 QUESTIONS: dict[str, Callable[[Answers], object]] = {
     "decode": lambda a: a.trace,
     "lanes": lambda a: a.layout,
@@ -122,7 +124,7 @@ def bench(path: Path) -> None:
 
 
 def main() -> None:
-    paths = [Path(a) for a in sys.argv[1:]] or [OUT / name for name in FILES]
+    paths = [Path(a) for a in sys.argv[1:]] or [trace_of(8_009), trace_of(96_108), *(OUT / name for name in FILES)]
     for path in paths:
         if path.exists():
             bench(path)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from repeated_trace import trace_of
 
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.decode.run_metadata import decode_run_metadata
@@ -31,7 +32,7 @@ TRACES = [
     OUT / "loop_1000.pb",
     DATA / "dense500_tf2.15_cpu.pb",
     OUT / "loop_10000.pb",
-    OUT / "dense6006.pb",
+    trace_of(96_108),
     OUT / "loop_100000.pb",
     OUT / "loop_cut.pb",
 ]

@@ -23,10 +23,8 @@ from typing import Any
 import psutil
 from environments import ROOT, environment
 from playwright.sync_api import Browser, Page, sync_playwright
+from repeated_trace import ORIGINAL, trace_of
 
-OUT = ROOT / "benchmarks/out"
-ORIGINAL = ROOT / ".envs/original/bin/python"
-SOURCE = ROOT / "tests/data/dense500_tf2.15_cpu.pb"
 SIZES = (1_609, 8_009, 96_108, 1 << 20)
 BESIDE = 96_108  # the original is asked up to here; at 2^20 its page does not open
 FLAGS = [
@@ -85,17 +83,6 @@ class Result:
             f"{self.nodes:>9,}  {self.who:<9} {self.seconds:>8.2f} s {self.transferred / 1e6:>9.2f} MB "
             f"{self.memory / 2**20:>7.0f} MiB {p50:>8.1f} ms {p95:>8.1f} ms {len(ordered):>6}"
         )
-
-
-def trace_of(nodes: int) -> Path:
-    """RunMetadata of so many nodes: the real one of 8,009, cut or repeated."""
-    path = OUT / f"page_{nodes}.pb"
-    if not path.exists():
-        OUT.mkdir(exist_ok=True)
-        script = ROOT / "benchmarks/original/page.py"
-        command = [str(ORIGINAL), str(script), "repeat", str(SOURCE), str(nodes), str(path)]
-        subprocess.run(command, check=True, stderr=subprocess.DEVNULL, env=environment(ours=False))
-    return path
 
 
 @contextmanager
