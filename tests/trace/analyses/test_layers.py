@@ -60,12 +60,14 @@ def test_an_optimizer_that_the_script_has_named() -> None:
             ("train/steps/update_words/mul", "Mul", 3),
             ("train/steps/mul", "Mul", 2),
             ("train/gate/update_state/MatMul", "MatMul", 1),  # no optimizer: nothing in it updates a variable
+            ("gradients/train/steps/loss_grad/Mul", "Mul", 7),
         )
     )
     table = own(answer)
     assert table["words"] == {"forward": 10, "optimizer": 12}
     assert table[f"{IN_NO_LAYER}/steps"] == {"optimizer": 2}
     assert table["train/gate/update_state"] == {"forward": 1}
+    assert table["train"] == {"backward": 7}
 
 
 def test_a_training_step_by_hand() -> None:

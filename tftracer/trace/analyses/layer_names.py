@@ -74,26 +74,19 @@ def updating_scope(scope: str) -> str:
 
 def place_of(scope: str, updating: frozenset[str] = frozenset()) -> Place:
     """Of the ops of a name scope. ``updating``: scopes of optimizers that the script has named (``minimize(name="train")``)."""
-    if updating and (place := _within(scope, updating)):
-        return place
-    if scope and not _SPECIAL.search(scope):
+    if scope and not updating and not _SPECIAL.search(scope):
         return Place(tuple(scope.split("/", MAX_DEPTH)[:MAX_DEPTH]), "forward")
     path, is_backward = _without_inserted(scope.split("/", _MOST_PARTS)[:_MOST_PARTS])
     if is_backward:
         return Place(tuple(path[:MAX_DEPTH]), "backward")
+    for depth in range(1, len(path) + 1 if updating else 0):
+        if "/".join(path[:depth]) in updating:
+            return Place(tuple(_updated(path[depth:])[:MAX_DEPTH]), "optimizer", path[depth - 1])
     at = _optimizer_at(path)
     if at < 0:
         return Place(tuple(path[:MAX_DEPTH]), "forward")
     phase: LayerPhase = "communication" if _ALLREDUCE.fullmatch(path[at]) else "optimizer"
     return Place(tuple(_updated(path[at + 1 :])[:MAX_DEPTH]), phase, _NUMBERED.sub("", path[at]))
-
-
-def _within(scope: str, updating: frozenset[str]) -> Place | None:
-    path, _ = _without_inserted(scope.split("/", _MOST_PARTS)[:_MOST_PARTS])
-    for depth in range(1, len(path) + 1):
-        if "/".join(path[:depth]) in updating:
-            return Place(tuple(_updated(path[depth:])[:MAX_DEPTH]), "optimizer", path[depth - 1])
-    return None
 
 
 def place_of_variable(name: str) -> Place:
