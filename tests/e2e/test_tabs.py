@@ -148,7 +148,7 @@ def test_the_roofline_is_a_plot_and_a_table(traced: TracePage) -> None:
     expect(traced.panel.locator("circle")).to_have_count(len(points))
     expect(traced.panel.get_by_label("Roofs")).to_contain_text("The best that this trace reached, not the machine's peak.")
     expect(traced.panel.get_by_label("Roofs")).to_contain_text("tftracer roof --save")
-    expect(traced.panel.locator(".titles")).to_contain_text("best of this trace, float32")
+    expect(traced.panel.locator(".titles")).to_contain_text("best reached, float32")
     small = traced.panel.locator("circle").last  # it lies above the others
     name = small.get_attribute("data-key")
     assert name

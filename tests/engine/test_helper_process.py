@@ -51,6 +51,7 @@ QUESTIONS = [
 ]
 VERDICT = Question("verdict")
 JSON = AnswerFormat(False, "")
+PACKED = AnswerFormat(True, "zstd")
 WAIT_S = 60
 
 
@@ -125,8 +126,9 @@ def test_it_exports_as_this_process_does(form: str) -> None:
 def exported(form: str, source: Source, engine: HelperEngine) -> None:
     trace, record = source.trace(0), a_trace(0, source.trace(0).bytes)
     files = [io.BytesIO(), io.BytesIO()]
-    engine.export(trace, form, record, files[0])
-    ThreadEngine(source.load).export(trace, form, record, files[1])
+    others = {"roofline": [b"".join(engine.ask(trace, Question("best_rates"), PACKED).body.chunks)]}
+    engine.export(trace, form, record, others, files[0])
+    ThreadEngine(source.load).export(trace, form, record, others, files[1])
     here, there = files[1].getvalue(), files[0].getvalue()
     if form == "html":  # says when it was written
         assert there.startswith(b"<!doctype html>") and there.endswith(here[-100:]) and abs(len(there) - len(here)) < 1000
@@ -178,7 +180,7 @@ def test_a_disk_that_is_full_at_an_export_does_no_harm() -> None:
     source = Source(RAW)
     with helped(source) as engine:
         with pytest.raises(OSError, match="No space"):
-            engine.export(source.trace(0), "chrome", a_trace(0, len(RAW)), Full())
+            engine.export(source.trace(0), "chrome", a_trace(0, len(RAW)), {}, Full())
         pid = engine.helper.pid
         assert engine.ask(source.trace(0), VERDICT, JSON).headline and engine.helper.pid == pid
 

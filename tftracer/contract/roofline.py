@@ -6,8 +6,8 @@ from typing import Literal, TypedDict
 
 from tftracer.contract.basics import Finding
 
-#: Where a roof comes from: `tftracer roof` measured it, a GPU's table of peak rates, or the best that the trace itself reached.
-RoofSource = Literal["measured", "peak", "trace"]
+#: Where a roof comes from: `tftracer roof` measured it, a GPU's table of peak rates, or the best that the run's traces reached.
+RoofSource = Literal["measured", "peak", "best"]
 
 
 class Roof(TypedDict):
@@ -18,7 +18,7 @@ class Roof(TypedDict):
     dtype: str  # of the numbers, "float32"; "" for memory
     unit: str  # what computes: "tensor cores", "" for the ordinary cores
     rate: float  # floating-point operations a second; of memory bytes a second
-    node: int  # the execution that reached it, -1 where it is of no trace
+    node: int  # the execution that reached it, -1 where it is not of this trace
 
 
 class RoofWords(TypedDict):

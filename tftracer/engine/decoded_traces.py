@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from tftracer.contract.analyses import ANALYSES
-from tftracer.contract.encoding import Body, encode
+from tftracer.contract.encoding import Body, encode, unpacked
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.bounded_cache import BoundedCache
 from tftracer.errors import UnknownError
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from tftracer.comparison.run_ops import RunTraces
     from tftracer.comparison.two_traces import Beside
     from tftracer.trace.analyses.ops import By
-from tftracer.trace.answers import Answers
+    from tftracer.trace.answers import Answers
+    from tftracer.trace.other_traces import OfOthers
 
 V = TypeVar("V")
 
@@ -29,16 +30,19 @@ V = TypeVar("V")
 DECODED_BYTES = 512 << 20
 DECODED_TRACES = 4
 
-#: The methods of ``Answers`` that a question may name. Totals of ops are asked where several traces are looked at.
-QUESTIONS = {analysis.name for analysis in ANALYSES} | {"op_totals"}
-
+#: The methods of ``Answers`` that a question may name. Totals of ops and best rates are asked where several traces are looked at.
+QUESTIONS = {analysis.name for analysis in ANALYSES} | {"op_totals", "best_rates"}
 
 #: Keys of questions are kept with their answers; longer ones are hashed.
 LONG_KEY = 10_000
 
 
+#: What other traces of the run were asked (trace/other_traces.py), by analysis, encoded.
+EncodedOfOthers = Mapping[str, Sequence[bytes]]
+
+
 class Question(NamedTuple):
-    """A method of ``Answers`` and its arguments."""
+    """A method of ``Answers`` and its arguments. ``others``: the encoded answers of other traces."""
 
     name: str
     arguments: Mapping[str, Any] = {}
@@ -97,7 +101,10 @@ class DecodedTraces:
             raise UnknownError(f"There is no question {question.name[:50]!r}.")
 
         def answer(answers: Answers) -> EncodedAnswer:
-            message = getattr(answers, question.name)(**question.arguments)
+            arguments = dict(question.arguments)
+            if "others" in arguments:
+                arguments["others"] = list(map(unpacked, arguments["others"]))
+            message = getattr(answers, question.name)(**arguments)
             sentences = message["sentences"] if question.name == "verdict" else []
             return EncodedAnswer(encode(message, *answer_format), sentences[0]["text"] if sentences else "")
 
@@ -116,28 +123,32 @@ class DecodedTraces:
 
         return encode(run_ops(run, cast("By", by)), *answer_format)
 
-    def export(self, trace: TraceKey, file_format: str, record: TraceRecord, file: IO[bytes]) -> None:
+    def export(self, trace: TraceKey, file_format: str, record: TraceRecord, others: EncodedOfOthers, file: IO[bytes]) -> None:
         """The trace in another tool's format."""
-        write = EXPORTS[file_format]
-        self.use(trace, lambda answers: write(answers, record, file))
+        write, of_others = EXPORTS[file_format], {name: list(map(unpacked, each)) for name, each in others.items()}
+        self.use(trace, lambda answers: write(answers, record, of_others, file))
 
 
-def _chrome(answers: Answers, record: TraceRecord, file: IO[bytes]) -> None:
+def _chrome(answers: Answers, record: TraceRecord, others: OfOthers, file: IO[bytes]) -> None:
     from tftracer.export.chrome import write_chrome_trace
 
     write_chrome_trace(answers, file)
 
 
-def _perfetto(answers: Answers, record: TraceRecord, file: IO[bytes]) -> None:
+def _perfetto(answers: Answers, record: TraceRecord, others: OfOthers, file: IO[bytes]) -> None:
     from tftracer.export.perfetto import write_perfetto
 
     write_perfetto(answers, file)
 
 
-def _html(answers: Answers, record: TraceRecord, file: IO[bytes]) -> None:
+def _html(answers: Answers, record: TraceRecord, others: OfOthers, file: IO[bytes]) -> None:
     from tftracer.export.html import write_html
 
-    write_html(answers, record, file)
+    write_html(answers, record, file, others=others)
 
 
-EXPORTS: dict[str, Callable[[Any, TraceRecord, IO[bytes]], None]] = {"chrome": _chrome, "perfetto": _perfetto, "html": _html}
+EXPORTS: dict[str, Callable[[Any, TraceRecord, OfOthers, IO[bytes]], None]] = {
+    "chrome": _chrome,
+    "perfetto": _perfetto,
+    "html": _html,
+}

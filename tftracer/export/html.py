@@ -27,6 +27,7 @@ from tftracer.trace.analyses.critical_path import critical_path
 from tftracer.trace.analyses.ops import By, op_statistics
 from tftracer.trace.analyses.roofline import By as RooflineBy
 from tftracer.trace.answers import Answers
+from tftracer.trace.other_traces import NO_OTHERS, OfOthers
 from tftracer.version import __version__
 
 #: Of the tables that have a row for each name or tensor, the page carries the longest: all 8,009 would be most of its size.
@@ -46,13 +47,18 @@ const e=document.createElement("script");e.textContent=await new Response(s).tex
 .catch(e=>{document.getElementById("app").textContent="This page needs a browser of 2023 or later ("+e+")."})"""
 
 
-def write_html(answers: Answers, record: TraceRecord, file: IO[bytes], session: SessionMessage | None = None) -> None:
-    """Write the page. ``record`` is the trace's, ``session`` the session that it belongs to (default: one of its own)."""
-    for part in page_of(answers, record, session):
+def write_html(
+    answers: Answers, record: TraceRecord, file: IO[bytes], session: SessionMessage | None = None, others: OfOthers = NO_OTHERS
+) -> None:
+    """Write the page. ``record`` is the trace's, ``session`` the session that it belongs to (default: one of its own), ``others``
+    what other traces of its run say."""
+    for part in page_of(answers, record, session, others):
         file.write(part.encode("utf-8"))
 
 
-def page_of(answers: Answers, record: TraceRecord, session: SessionMessage | None = None) -> list[str]:
+def page_of(
+    answers: Answers, record: TraceRecord, session: SessionMessage | None = None, others: OfOthers = NO_OTHERS
+) -> list[str]:
     """What ``write_html`` writes, in parts."""
     message = session or session_of(record)
     step = f" · step {record['step']}" if record["step"] is not None else ""
@@ -67,32 +73,32 @@ def page_of(answers: Answers, record: TraceRecord, session: SessionMessage | Non
         f"<title>{title}</title>\n<style>{page_assets.style()}</style></head>\n",
         f'<body><div id="app"></div>\n<noscript>{title}: this page needs JavaScript.</noscript>\n',
         '<script type="application/octet-stream" id="tftracer-data">',
-        _data(answers, record, message),
+        _data(answers, record, message, others),
         f'</script>\n<script type="application/octet-stream" id="tftracer-script">{script}</script>\n',
         f"<script>{_LOADER}</script>\n</body></html>\n",
     ]
 
 
-def _data(answers: Answers, record: TraceRecord, session: SessionMessage) -> str:
+def _data(answers: Answers, record: TraceRecord, session: SessionMessage, others: OfOthers) -> str:
     """Deflated by a second thread while the next part is made: zlib, a quarter of the work, lets go of the GIL."""
     deflate = zlib.compressobj(_LEVEL)
     with ThreadPoolExecutor(1) as thread:
-        parts = [thread.submit(deflate.compress, part) for part in _parts(answers, record, session)]
+        parts = [thread.submit(deflate.compress, part) for part in _parts(answers, record, session, others)]
     deflated = b"".join([*(part.result() for part in parts), deflate.flush()])
     return base64.b64encode(deflated).decode("ascii")
 
 
-def _parts(answers: Answers, record: TraceRecord, session: SessionMessage) -> Iterator[bytes]:
+def _parts(answers: Answers, record: TraceRecord, session: SessionMessage, others: OfOthers) -> Iterator[bytes]:
     """A message of the type ``Embedded``. Its nodes come first, because they take longest to deflate."""
     packer = msgpack.Packer(use_bin_type=True)
     yield packer.pack_map_header(len(Embedded.__annotations__))
     yield packer.pack("nodes") + packer.pack(node_table(answers))
-    bodies = {path: packer.pack(answer) for path, answer in _answers(answers, record)}
+    bodies = {path: packer.pack(answer) for path, answer in _answers(answers, record, others)}
     yield packer.pack("answers") + packer.pack(bodies)
     yield packer.pack("trace") + packer.pack(record) + packer.pack("session") + packer.pack(session)
 
 
-def _answers(answers: Answers, record: TraceRecord) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _answers(answers: Answers, record: TraceRecord, others: OfOthers) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Each analysis under the path that the live page asks for; those of one node are in the node table."""
     trace, findings = answers.trace, answers.findings()
     answers.on_critical_path()  # the timeline marks it once it is known
@@ -105,7 +111,9 @@ def _answers(answers: Answers, record: TraceRecord) -> Iterator[tuple[str, Mappi
                 yield f"layers?of={of}", answers.layers(of, _ROWS)
         elif analysis.name == "roofline":
             for grouping in get_args(RooflineBy):
-                yield f"roofline?by={grouping}", answers.roofline(grouping, _POINTS)
+                yield f"roofline?by={grouping}", answers.roofline(grouping, _POINTS, others.get("roofline", ()))
+        elif analysis.name == "verdict":
+            yield analysis.path, answers.verdict(others=others.get("verdict", ()))
         elif analysis.name == "memory":
             yield "memory", answers.memory(most=_ROWS)
         elif analysis.name == "critical_path":

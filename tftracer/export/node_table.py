@@ -16,10 +16,8 @@ from tftracer.trace.analyses.related_nodes import related_nodes
 from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.columns import column, narrow, strings
 from tftracer.trace.arrays.intervals import distinct
-from tftracer.trace.arrays.strings import Hasher, StringTable
-from tftracer.trace.arrays.strings import distinct as coded
+from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Bool, Int64
-from tftracer.trace.arrays.window import Window
 from tftracer.trace.decode.labels import label_inputs, parse_input, parse_label, parse_received
 from tftracer.trace.decode.resources import Outputs, dtype_name
 from tftracer.trace.model import UNKNOWN_TIME, NodeKind, Trace
@@ -137,8 +135,6 @@ def _places(trace: Trace) -> tuple[Int64, Int64, list[str]]:
 
 def _outputs(outputs: Outputs) -> Records:
     dtypes = distinct(outputs.dtype)
-    shapes: dict[str, int] = {}
-    shape = _shape_codes(outputs, shapes)
     return {
         "numbers": {
             "slot": column(outputs.slot.astype(np.int32)),
@@ -147,47 +143,10 @@ def _outputs(outputs: Outputs) -> Records:
         "flags": {},
         "texts": {
             "dtype": _texts(np.searchsorted(dtypes, outputs.dtype), [dtype_name(int(code)) for code in dtypes]),
-            "shape": _texts(shape, list(shapes)),
+            "shape": _texts(outputs.shape, outputs.shapes.texts),
             "allocator": _texts(outputs.allocator, list(outputs.allocators)),
         },
     }
-
-
-def _shape_codes(outputs: Outputs, shapes: dict[str, int]) -> Int64:
-    """A step has thousands of outputs of a few shapes: a shape's bytes are read once."""
-    n = len(outputs.node)
-    codes = np.zeros(n, np.int64)
-    if not n:
-        return codes
-    offset, size = _shape_spans(outputs)
-    regular = np.flatnonzero(offset >= 0)
-    low = int(outputs.offset.min())
-    window = Window(outputs.raw, low, int((outputs.offset + outputs.size).max()))
-    kind, first = coded(Hasher.random().spans(window, offset[regular] - low, size[regular]))
-    texts = [outputs.shape_of(int(i)) for i in regular[first]]
-    codes[regular] = np.array([shapes.setdefault(text, len(shapes)) for text in texts] or [0], np.int64)[kind]
-    for i in np.flatnonzero(offset < 0).tolist():
-        codes[i] = shapes.setdefault(outputs.shape_of(i), len(shapes))
-    return codes
-
-
-def _shape_spans(outputs: Outputs) -> tuple[Int64, Int64]:
-    """Where the TensorShapeProto of each output lies in ``raw``, -1 for those that are not as TensorFlow writes them.
-
-    A NodeOutput begins with its slot, if that is not 0, then the description: { dtype, shape, ... }.
-    """
-    raw, last = np.frombuffer(outputs.raw, np.uint8), len(outputs.raw) - 1
-
-    def byte(at: Int64) -> npt.NDArray[np.uint8]:
-        return raw[np.minimum(at, last)]
-
-    at = outputs.offset + np.where((byte(outputs.offset) == 0x08) & (byte(outputs.offset + 1) < 0x80), 2, 0)
-    good = byte(at) == 0x1A
-    at = at + np.where(byte(at + 1) < 0x80, 2, 3)
-    at = at + np.where((byte(at) == 0x08) & (byte(at + 1) < 0x80), 2, 0)
-    size = byte(at + 1).astype(np.int64)
-    good &= (byte(at) == 0x12) & (size < 0x80) & (at + 2 + size <= outputs.offset + outputs.size)
-    return np.where(good, at + 2, -1), size
 
 
 # ---------------------------------------------------------------------------------------------------------------- links

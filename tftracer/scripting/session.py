@@ -25,6 +25,7 @@ from tftracer.scripting.download import downloaded, is_url
 from tftracer.scripting.job import Job, Place, places
 from tftracer.scripting.trace import SessionTrace
 from tftracer.session.launcher import process_title
+from tftracer.session.run_traces import OtherTraces
 from tftracer.session.saved import SavedSession, open_session
 from tftracer.session.step_sketch import SketchedSteps
 from tftracer.trace.analyses.ops import By, check_grouping
@@ -80,6 +81,7 @@ class Session:
         self.place = place
         self._processes: tuple[Session, ...] = ()
         self._decoded = DecodedTraces(source)
+        self._others = OtherTraces(source, self._decoded.answers)
         self._checked: set[int] = set()  # traces
         self._lock = threading.Lock()
 
@@ -222,7 +224,9 @@ class Session:
         record = self._records(number)[0] if number is not None else self._newest()
         if record is None:
             raise UnknownError(f"{self.name} holds no trace. Trace a step on the page, or with trace_next().")
-        return SessionTrace(record, self.source.run(record["run_id"]), self._message, lambda: self._decoded.answers(record["id"]))
+        return SessionTrace(
+            record, self.source.run(record["run_id"]), self._message, lambda: self._decoded.answers(record["id"]), self._others
+        )
 
     def view(self, trace: int | None = None, height: int = HEIGHT) -> Frame:
         """The viewer of one trace, of the newest by default, in a frame for a notebook (:meth:`SessionTrace.view`)."""
@@ -279,7 +283,7 @@ class Session:
         """None for a trace that turns out to be unreadable: it is marked, and its findings say why."""
         align = self.place.job.clocks().aligner(self.place.title) if self.place else None
         try:
-            return TracePart(record, self._decoded.answers(record["id"]), align)
+            return TracePart(record, self._decoded.answers(record["id"]), align, partial(self._others.of, record["id"]))
         except TracerError as error:
             self.source.set_broken(record["id"], error)
             return None

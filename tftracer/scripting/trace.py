@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tftracer.contract.session import Run, SessionMessage, TraceRecord
+from tftracer.contract.trace import Verdict
 from tftracer.display import markup
 from tftracer.display.frame import HEIGHT, Frame, framed
 from tftracer.errors import TracerError
+from tftracer.session.run_traces import OtherTraces
 from tftracer.trace.units import duration
 
 if TYPE_CHECKING:
@@ -22,12 +24,18 @@ class SessionTrace:
     """One traced step. Made by ``Session.trace``; in a notebook it shows its verdict, and ``view()`` is the whole viewer."""
 
     def __init__(
-        self, record: TraceRecord, run: Run, session: Callable[[], SessionMessage], answers: Callable[[], Answers]
+        self,
+        record: TraceRecord,
+        run: Run,
+        session: Callable[[], SessionMessage],
+        answers: Callable[[], Answers],
+        others: OtherTraces,
     ) -> None:
         self.record = record
         self._run = run
         self._session = session
         self._answers = answers
+        self._others = others
 
     @property
     def number(self) -> int:
@@ -42,7 +50,7 @@ class SessionTrace:
 
     def sentences(self) -> list[str]:
         """What the verdict says, the most important first. Raises what decoding raises for a trace that is damaged."""
-        return [sentence["text"] for sentence in self._answers().verdict()["sentences"]]
+        return [sentence["text"] for sentence in self._verdict()["sentences"]]
 
     def view(self, height: int = HEIGHT) -> Frame:
         """The whole viewer in a frame, for a notebook. ``height``: in pixels.
@@ -53,7 +61,7 @@ class SessionTrace:
         from tftracer.export.html import page_of
 
         try:
-            page = "".join(page_of(self._answers(), self.record, self._session()))
+            page = "".join(page_of(self._answers(), self.record, self._session(), self._others.of_all(self.number)))
         except TracerError as error:
             return Frame(self.title, markup.block(self.title, markup.paragraph(_unreadable(error))))
         return framed(page, self.title, height)
@@ -64,7 +72,7 @@ class SessionTrace:
     def parts(self) -> list[str]:
         """What a notebook shows of it, below its title."""
         try:
-            verdict = self._answers().verdict()
+            verdict = self._verdict()
             ops = self._answers().ops("type")["rows"]
         except TracerError as error:
             return [markup.note(self._times()), markup.paragraph(_unreadable(error))]
@@ -76,6 +84,9 @@ class SessionTrace:
             markup.table(("op type", " executions", " total time"), rows),
             *(markup.note(f"Note: {finding['message']} {finding['remedy']}") for finding in lacking[:_SHOWN_FINDINGS]),
         ]
+
+    def _verdict(self) -> Verdict:
+        return self._answers().verdict(others=self._others.of(self.number, "verdict"))
 
     def _times(self) -> str:
         took, usual = self.record["duration_s"], self.record["median_s"]

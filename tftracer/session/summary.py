@@ -9,6 +9,7 @@ from typing import Any
 
 from tftracer.contract.session import Run, Session, TraceRecord
 from tftracer.contract.stalls import GapProfile, StallList
+from tftracer.session.run_traces import OtherTraces
 from tftracer.session.slow import summary as slow_summary
 from tftracer.session.source import SessionSource
 from tftracer.session.step_sketch import ERROR
@@ -32,8 +33,11 @@ def summarize(source: SessionSource) -> dict[str, Any]:
     chosen = _most_telling(runs)
     detail: dict[str, Any] = {"verdict": []}
     if chosen is not None:
-        answers = Answers(source.trace_bytes(chosen), source.trace_context(chosen), trace_id=chosen)
-        detail = trace_summary.summarize(answers)
+
+        def answers(number: int) -> Answers:
+            return Answers(source.trace_bytes(number), source.trace_context(number), trace_id=number)
+
+        detail = trace_summary.summarize(answers(chosen), OtherTraces(source, answers).of(chosen, "verdict"))
     summaries = [_run(run, slow, source.gaps(run["id"])) for run in runs]
     return {"session": _chosen(session, _SESSION), "runs": summaries, "trace": chosen, **detail}
 

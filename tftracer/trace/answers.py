@@ -8,7 +8,7 @@ computed at a time, under a lock, and kept. No TensorFlow, no Tornado.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
@@ -16,9 +16,8 @@ import numpy as np
 
 from tftracer.contract import trace as messages
 from tftracer.contract.basics import Finding
-from tftracer.contract.encoding import unpacked
 from tftracer.contract.layers import Layers
-from tftracer.contract.roofline import Roofline
+from tftracer.contract.roofline import Roof, Roofline
 from tftracer.errors import UnknownError
 from tftracer.trace import layout
 from tftracer.trace.analyses import (
@@ -48,7 +47,7 @@ from tftracer.trace.analyses.roofline import By as RooflineBy
 from tftracer.trace.arrays.columns import column, narrow, strings
 from tftracer.trace.arrays.types import Bool, Float64
 from tftracer.trace.decode import formats, labels, resources
-from tftracer.trace.decode.static_graph import static_graph
+from tftracer.trace.decode.static_graph import StaticGraph
 from tftracer.trace.layout import Layout
 from tftracer.trace.model import UNKNOWN_TIME, Trace, TraceContext
 from tftracer.trace.verdict import verdict
@@ -56,6 +55,8 @@ from tftracer.trace.verdict.findings import findings_of
 
 #: Up to this many nodes a node's details tell its slack without being asked.
 SLACK_AT_ONCE = 100_000
+#: The graph before its executions is kept up to this many edges, about 9 MB.
+KEPT_EDGES = 1 << 18
 
 T = TypeVar("T")
 
@@ -102,7 +103,15 @@ class Answers:
 
     @property
     def graph(self) -> Graph:
-        return self._once("graph", lambda: dependencies.dependencies(self.trace))
+        return self._once("graph", lambda: dependencies.dependencies(self.trace, self._static_graph()))
+
+    def _static_graph(self) -> StaticGraph:
+        """Two answers are made of it; a large one is read twice rather than kept."""
+        with self._lock:
+            static: StaticGraph = self._computed.get("static graph") or dependencies.static_graph_of(self.trace)
+            if len(static.producer) <= KEPT_EDGES:
+                self._computed["static graph"] = static
+            return static
 
     @property
     def activities(self) -> budget.Activities:
@@ -133,7 +142,7 @@ class Answers:
             bare = layers_by_graph.may_be_found(self.trace, self.work, placed)
             if not bare.any():
                 return placed
-            return layers_by_graph.with_graph(self.trace, self.work, placed, static_graph(self.trace))
+            return layers_by_graph.with_graph(self.trace, self.work, placed, self._static_graph())
 
         return self._once("placed", compute)
 
@@ -211,15 +220,15 @@ class Answers:
             return timeline(self.trace, self.layout, marks, self.context, self.findings(), self.trace_id)
 
     def verdict(
-        self, between_lines: str | None = None, before_lines: str | None = None, others: Sequence[bytes] = ()
+        self, between_lines: str | None = None, before_lines: str | None = None, others: Sequence[Mapping[str, Any]] = ()
     ) -> messages.Verdict:
         """The lines: those of ``TraceContext``, where they may have come after it; None: as they were. ``others``: of other
-        traces of the run, ``op_totals("name")``, encoded: rules about rates speak from several traces on."""
+        traces of the run, ``op_totals("name")``: rules about rates speak from several traces on."""
         with self._lock:
             if between_lines is not None and before_lines is not None:
                 self._set_lines(between_lines, before_lines)
             if others:
-                return self._verdict(over_traces.of_messages([self.op_totals("name"), *map(unpacked, others)]))
+                return self._verdict(over_traces.of_messages([self.op_totals("name"), *others]))
             return self._once("verdict", self._verdict)
 
     def _verdict(self, times: over_traces.OpsOverTraces | None = None) -> messages.Verdict:
@@ -313,14 +322,24 @@ class Answers:
             held = allocations.held_bytes(recorded) if recorded is not None else memory.held_bytes(self.trace, self.used)
             return counters.counters(self.trace, self.outputs, held)
 
-    def roofline(self, by: RooflineBy = "name", most: int = roofline.MAX_ROWS) -> Roofline:
-        """``most``: so many rows of those that took most time."""
+    def roofline(
+        self, by: RooflineBy = "name", most: int = roofline.MAX_ROWS, others: Sequence[Mapping[str, list[Roof]]] = ()
+    ) -> Roofline:
+        """``most``: so many rows of those that took most time. ``others``: of other traces of the run, ``best_rates()``."""
         if by not in ("name", "type"):
             raise UnknownError(f"The ops of a roofline are grouped by name or type, not by {by!r}.")
-        return self._once(f"roofline {by} {most}", lambda: self._roofline(by, most))
 
-    def _roofline(self, by: RooflineBy, most: int) -> Roofline:
-        return roofline.roofline(self.trace, self.work, self.arithmetic, self.context, self.findings(), by, most)
+        def compute() -> Roofline:
+            known = self.trace, self.work, self.arithmetic, self.context, self.findings()
+            return roofline.roofline(*known, by, most, [other["rates"] for other in others])
+
+        with self._lock:
+            return compute() if others else self._once(f"roofline {by} {most}", compute)
+
+    def best_rates(self) -> dict[str, list[Roof]]:
+        """``rates``: the highest that this trace's ops reached, for the roofline of other traces of the run."""
+        with self._lock:
+            return {"rates": roofline.best_rates_of(self.trace, self.work, self.arithmetic)}
 
     def scheduling(self) -> messages.Scheduling:
         return self._once("scheduling", lambda: scheduling.scheduling(self.trace, self.findings()))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tftracer.contract.trace import DeviceBudget
@@ -19,8 +20,11 @@ TOP = 10
 WIDTH = 100
 
 
-def summarize(answers: Answers) -> dict[str, Any]:
-    """JSON-serializable: verdict, budget, top ops by type and by op, critical path, links, findings. None: not known."""
+def summarize(answers: Answers, others: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    """JSON-serializable: verdict, budget, top ops by type and by op, critical path, links, findings. None: not known.
+
+    ``others``: what a verdict takes of other traces of the run (other_traces.py).
+    """
     trace, context = answers.trace, answers.context
     path = answers.critical_path()
     ops = answers.ops("type")
@@ -31,7 +35,7 @@ def summarize(answers: Answers) -> dict[str, Any]:
         "step_ns": float(trace.duration_ns) if trace.n else None,
         "nodes": trace.n,
         "devices": [{"name": d.name, "title": d.title, "kind": d.kind.value} for d in trace.devices],
-        "verdict": answers.verdict()["sentences"],
+        "verdict": answers.verdict(others=others)["sentences"],
         "budget": {"whole": budget["whole"], "devices": budget["devices"]},
         "ops": {"total_ns": ops["total_ns"], "rows": ops["rows"][:TOP]},
         "longest_ops": answers.ops("name")["rows"][:TOP],

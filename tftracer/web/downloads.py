@@ -15,11 +15,14 @@ from tornado.httputil import HTTPServerRequest
 from tornado.iostream import StreamClosedError
 
 from tftracer.contract.encoding import WRITE_BYTES, joined
-from tftracer.contract.session import Session
+from tftracer.contract.session import Session, TraceRecord
 from tftracer.errors import StorageError, TracerError
 from tftracer.session.source import SessionSource
+from tftracer.storage.trace_payload import TraceKey
 from tftracer.trace.decode.formats import is_xspace
+from tftracer.trace.other_traces import ASKED_OF_OTHERS
 from tftracer.web.handlers import ApiHandler
+from tftracer.web.other_traces import of_others
 from tftracer.web.refusal import Refusal
 from tftracer.web.trace_handlers import TraceHandlerBase
 
@@ -225,5 +228,12 @@ class TraceFileHandler(TraceHandlerBase, Download):
             await self.send_file(name + suffix_of(raw), BINARY, slices(raw))
         else:
             export = EXPORTS[file_format]
-            file = await self.unless_gone(self.services.answers.export(key, file_format, record))
+            file = await self.unless_gone(self.export(key, file_format, record))
             await self.send_file(name + export.suffix, export.content_type, pieces(file))
+
+    async def export(self, trace: TraceKey, file_format: str, record: TraceRecord) -> IO[bytes]:
+        """The standalone page has the verdict and the roofline, which take something of the run's other traces."""
+        analyses = ASKED_OF_OTHERS if file_format == "html" else ()
+        answers = self.services.answers
+        others = await of_others(await self.others(trace, *analyses), answers)
+        return await answers.export(trace, file_format, record, others)

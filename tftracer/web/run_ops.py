@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from tftracer.comparison.run_ops import RunTraces
 from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
+from tftracer.engine.decoded_traces import Question
+from tftracer.session.run_traces import newest_readable
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.trace.analyses.over_traces import LEAST_TRACES
-from tftracer.web.op_totals import newest_readable, op_totals
+from tftracer.web.other_traces import asked_of_each
 from tftracer.web.trace_handlers import AnswerHandler
 
 #: Traces of a run that are read, and how large they may be together: about 4 million nodes. Four are read whatever their size.
@@ -61,7 +63,8 @@ class RunOpsHandler(AnswerHandler):
     async def ask(self, traces: Chosen, by: str) -> Body:
         """Traces that cannot be read, or that were removed in the meantime, are counted."""
         answers = self.services.answers
-        bodies = await op_totals(list(traces.traces), by, answers, with_flops=True)
+        question = Question("op_totals", {"by": by, "with_flops": True})
+        bodies = await asked_of_each(list(traces.traces), question, answers)
         totals = [(key.id, traces.traces[key], body) for key, body in bodies]
         unreadable = traces.broken + len(traces.traces) - len(totals)
         return await answers.run_ops(RunTraces(totals, traces.older, unreadable), by, self.format())

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from tftracer.comparison.run_steps import step_times_in_words
 from tftracer.comparison.two_traces import MOST_TRACES, Beside
 from tftracer.contract.session import TraceRecord
+from tftracer.engine.decoded_traces import Question
+from tftracer.session.run_traces import newest_readable
 from tftracer.session.source import SessionSource
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.web.answer_cache import AnswerCache
-from tftracer.web.op_totals import newest_readable, op_totals
+from tftracer.web.other_traces import asked_of_each
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ def runs_beside(source: SessionSource, name: Callable[[TraceRecord], TraceKey], 
 
 async def asked(runs: RunsBeside, by: str, answers: AnswerCache) -> Beside:
     """Their totals. Traces that cannot be read, or that were removed in the meantime, are counted."""
-    a, b = [[totals for _, totals in await op_totals(traces, by, answers)] for traces in (runs.a, runs.b)]
+    question = Question("op_totals", {"by": by})
+    a, b = [[totals for _, totals in await asked_of_each(traces, question, answers)] for traces in (runs.a, runs.b)]
     unreadable = runs.broken + len(runs.a) + len(runs.b) - len(a) - len(b)
     return Beside(a, b, runs.same_run, runs.older, unreadable, runs.step_times)

@@ -11,9 +11,10 @@ from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.decoded_traces import AnswerFormat, Question
 from tftracer.storage.trace_payload import TraceKey
+from tftracer.trace.other_traces import ASKED_OF_OTHERS
 from tftracer.version import __version__
 from tftracer.web.handlers import ApiHandler
-from tftracer.web.op_totals import op_totals, others_of_run
+from tftracer.web.other_traces import KeysOfOthers, keys_of_others, of_others
 from tftracer.web.refusal import Refusal
 from tftracer.web.runs_beside import RunsBeside, asked, runs_beside
 from tftracer.web.services import Services
@@ -42,10 +43,17 @@ class TraceHandlerBase(ApiHandler):
             raise Refusal(409, "broken_trace", f"Trace {trace_id} cannot be read; its record says why.")
         return trace
 
+    async def others(self, trace: TraceKey, *analyses: str) -> KeysOfOthers:
+        """By which a trace is judged in these analyses."""
+        asked = [analysis for analysis in analyses if analysis in ASKED_OF_OTHERS]
+        if not asked:
+            return {}
+        return await self.quickly(keys_of_others, self.services.source, self.services.answers.name, trace, asked)
+
 
 class AnswerHandler(TraceHandlerBase):
     """Sends answers. A trace never changes, so a client may keep an answer and ask whether its tag is still right. Of a verdict
-    the tag changes with the lines that it names, and with the run's other traces."""
+    the tag changes with the lines that it names, of a verdict and a roofline with the run's other traces."""
 
     always_msgpack = False
 
@@ -103,19 +111,19 @@ class AnalysisHandler(AnswerHandler):
 
     async def get(self, trace: str, index: str = "") -> None:
         question = self.question(index)
-        key, others = await self.find_trace(trace), list[TraceKey]()
-        source, answers = self.services.source, self.services.answers
+        key = await self.find_trace(trace)
         if question.name == "verdict":
             question = await self.quickly(lambda: self.with_lines(question, key))
-            others = await self.quickly(lambda: others_of_run(source, answers.name, key))
-        if not self.is_cached(" ".join([key.tag, question.key, *(other.tag for other in others)])):
+        others = await self.others(key, question.name)
+        tags = (other.tag for other in others.get(question.name, ()))
+        if not self.is_cached(" ".join([key.tag, question.key, *tags])):
             await self.send_answer(self.ask(key, question, others))
 
-    async def ask(self, trace: TraceKey, question: Question, others: list[TraceKey]) -> Body:
-        """``others``: traces of the same run, whose times a verdict compares."""
+    async def ask(self, trace: TraceKey, question: Question, others: KeysOfOthers) -> Body:
+        """``others``: traces of the same run, by which this one is judged."""
         answers = self.services.answers
-        totals = [body for _, body in await op_totals(others, "name", answers)]
-        asked = Question(question.name, {**question.arguments, "others": totals}) if totals else question
+        said = (await of_others(others, answers)).get(question.name)
+        asked = Question(question.name, {**question.arguments, "others": said}) if said else question
         return await answers.ask(trace, asked, self.format())
 
     def question(self, index: str) -> Question:

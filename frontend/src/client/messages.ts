@@ -782,11 +782,11 @@ export interface Layers {
   findings: Finding[];
 }
 
-export type RoofSource = "measured" | "peak" | "trace";
+export type RoofSource = "measured" | "peak" | "best";
 
 /** A line that no op should be above. */
 export interface Roof {
-  source: "measured" | "peak" | "trace";
+  source: "measured" | "peak" | "best";
   device: string;
   dtype: string;
   unit: string;
@@ -796,7 +796,7 @@ export interface Roof {
 
 /** Where the roofs of a kind of device come from, or why there are none. */
 export interface RoofWords {
-  source: "measured" | "peak" | "trace";
+  source: "measured" | "peak" | "best";
   device: string;
   text: string;
 }
@@ -815,7 +815,7 @@ export interface RooflineRow {
   bytes_per_s: number;
   intensity: number | null;
   of_roof: number | null;
-  judged_by: "measured" | "peak" | "trace" | null;
+  judged_by: "measured" | "peak" | "best" | null;
   node: number;
 }
 

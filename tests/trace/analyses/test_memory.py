@@ -28,8 +28,11 @@ class FakeOutputs:
     allocator: np.ndarray
     allocators: StringTable = field(default_factory=lambda: StringTable.of(["cpu"]))
 
-    def described(self, output: int, descriptions: dict[bytes, tuple[str, str]]) -> tuple[str, str]:
-        return f"[{output}]", "float32"
+    def shape_of(self, output: int) -> str:
+        return f"[{output}]"
+
+    def dtype_of(self, output: int) -> str:
+        return "float32"
 
 
 def outputs(rows: list[tuple[int, int, int, int]]) -> FakeOutputs:

@@ -12,6 +12,7 @@ import pytest
 from traces import CPU, GPU, PS, STREAM, N, make_trace
 
 from tftracer.contract.machine import MeasuredRoof
+from tftracer.contract.roofline import Roof
 from tftracer.errors import UnknownError
 from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.ops import work_of
@@ -93,9 +94,30 @@ def test_the_best_of_the_trace_judges_where_nothing_else_is_known() -> None:
     roofs = {roof["dtype"]: (roof["rate"], roof["node"]) for roof in found["roofs"]}
     assert roofs == {"float32": (pytest.approx(30e9), 3), "": (pytest.approx(8e9), 2)}
     shares = {row["key"]: (row["of_roof"], row["judged_by"]) for row in found["rows"]}
-    assert shares == {"a": (pytest.approx(2 / 3), "trace"), "b": (pytest.approx(2 / 3), "trace"), "c": (1.0, "trace")}
+    assert shares == {"a": (pytest.approx(2 / 3), "best"), "b": (pytest.approx(2 / 3), "best"), "c": (1.0, "best")}
     texts = {words["source"]: words["text"] for words in found["words"]}
-    assert "not the machine's peak" in texts["trace"] and "tftracer roof --save" in texts["measured"]
+    assert "not the machine's peak" in texts["best"] and "tftracer roof --save" in texts["measured"]
+
+
+def test_the_best_of_the_runs_other_traces_judges_too() -> None:
+    def best(dtype: str, rate: float, device: str = "CPU") -> Roof:
+        return {"source": "best", "device": device, "dtype": dtype, "unit": "", "rate": rate, "node": 7}
+
+    others = [[best("float32", 60e9), best("float32", 900e9, "GPU"), best("", 4e9)], [best("float64", 5e9)], []]
+    trace = make_trace(STEP)
+    found = roofline(trace, work_of(trace), arithmetic(trace, FLOPS, BYTES), TraceContext(), [], "name", others=others)
+    roofs = {roof["dtype"]: (roof["rate"], roof["node"]) for roof in found["roofs"]}
+    assert roofs == {"float32": (60e9, -1), "": (pytest.approx(8e9), 2), "float64": (5e9, -1)}
+    assert {row["key"]: row["of_roof"] for row in found["rows"]}["a"] == pytest.approx(1 / 3)
+    (text,) = [words["text"] for words in found["words"] if words["source"] == "best"]
+    assert text == "The best that 3 traces of this run reached, not the machine's peak."
+
+
+def test_a_traces_best_rates_are_its_own_roof() -> None:
+    answers = Answers((DATA / "conv_costgraph_tf2.21_cpu.pb").read_bytes(), TraceContext())
+    best = answers.best_rates()["rates"]
+    assert best and best == [roof for roof in answers.roofline()["roofs"] if roof["source"] == "best"]
+    assert answers.roofline(others=[{"rates": best}])["rows"] == answers.roofline()["rows"]
 
 
 def test_executions_too_short_to_be_judged_set_no_mark() -> None:
@@ -116,12 +138,12 @@ def test_what_was_measured_comes_first() -> None:
 
 def test_another_type_of_number_is_not_judged_by_float32() -> None:
     row = answer(STEP[:1], [1e6], [1e5], dtype=HALF, measured_roof=MEASURED)["rows"][0]
-    assert (row["dtype"], row["judged_by"]) == ("float16", "trace")
+    assert (row["dtype"], row["judged_by"]) == ("float16", "best")
 
 
 def test_one_machine_s_roof_is_not_that_of_several_processes() -> None:
     found = answer([*STEP, N("f", "MatMul", 0, 100 * US, PS)], [*FLOPS, 1e6], [*BYTES, 1e5], measured_roof=MEASURED)
-    assert {row["judged_by"] for row in found["rows"]} == {"trace"}
+    assert {row["judged_by"] for row in found["rows"]} == {"best"}
     assert any("several processes" in words["text"] for words in found["words"])
 
 
@@ -144,7 +166,7 @@ def test_a_gpu_known_by_its_name_and_one_that_is_not_known() -> None:
     name = [{"name": "Tesla T4", "compute_capability": "7.5"}]
     assert answer(ON_GPU, [0.0, 1e9], [0.0, 1e6], gpu_devices=name)["rows"][0]["judged_by"] == "peak"
     found = answer(ON_GPU, [0.0, 1e9], [0.0, 1e6])
-    assert found["rows"][0]["judged_by"] == "trace"
+    assert found["rows"][0]["judged_by"] == "best"
     assert any("which GPU this is" in words["text"] for words in found["words"] if words["source"] == "peak")
 
 
@@ -172,7 +194,7 @@ def test_profiles() -> None:
     assert all(0 < row["of_roof"] < 1 for row in v100)
     mi300 = of("gpu_mi300_excerpt.xplane.pb.gz")
     (memory,) = [roof for roof in mi300["roofs"] if not roof["dtype"]]
-    assert memory["source"] == "trace" and 2.6624e12 < memory["rate"] < 5.3e12
+    assert memory["source"] == "best" and 2.6624e12 < memory["rate"] < 5.3e12
 
 
 def test_real_steps() -> None:

@@ -15,7 +15,6 @@ from typing import Any
 import msgpack
 import pytest
 
-from tftracer.contract.encoding import encode
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import TraceContext
 from tftracer.trace.verdict.rules import OF_COMPUTING
@@ -39,7 +38,7 @@ def verdicts(kind: str, which: int = 2) -> list[list[str]]:
     for path in sorted(STEPS.glob(f"{kind}_{which}_*.xz")):
         recorded: dict[str, Any] = msgpack.unpackb(lzma.decompress(path.read_bytes()))
         run = [Answers(trace["raw"], TraceContext(**trace["context"])) for trace in recorded["traces"]]
-        totals = [b"".join(encode(answers.op_totals("name"), True, "").chunks) for answers in run]
+        totals = [answers.op_totals("name") for answers in run]
         for number, answers in enumerate(run):
             others = [each for position, each in enumerate(totals) if position != number][-3:]
             sentences = answers.verdict(others=others)["sentences"]

@@ -5,7 +5,7 @@ Columns, no Python object for a node. Pure: what is computed comes from the trac
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -39,13 +39,19 @@ class Times:
         return cls(trace.origin_ns, trace.start, trace.end)
 
 
+def no_others(analysis: str) -> Sequence[Mapping[str, Any]]:
+    return ()
+
+
 @dataclass(frozen=True)
 class TracePart:
-    """One trace, and its rows in each table. ``align``: None where the trace's own clock is the one to show."""
+    """One trace, and its rows in each table. ``align``: None where the trace's own clock is the one to show; ``others``: what an
+    analysis takes of other traces of the run (trace/other_traces.py)."""
 
     record: TraceRecord
     answers: Answers
     align: Callable[[Trace], Times] | None = None
+    others: Callable[[str], Sequence[Mapping[str, Any]]] = no_others
 
     @cached_property
     def times(self) -> Times:
@@ -149,7 +155,7 @@ class TracePart:
         return self._part(len(node), columns)
 
     def sentences(self) -> Part:
-        verdict = self.answers.verdict()["sentences"]
+        verdict = self.answers.verdict(others=self.others("verdict"))["sentences"]
         columns: Columns = {"place": lambda: np.arange(1, len(verdict) + 1)}
         for name in ("code", "text", "advice", "share"):
             columns[name] = lambda name=name: [sentence[name] for sentence in verdict]  # type: ignore[misc,literal-required]

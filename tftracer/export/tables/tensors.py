@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from tftracer.export.tables.table import Coded, Columns, Values
@@ -30,17 +28,7 @@ def _made(answers: Answers, start: Int64) -> Columns:
     node = outputs.node[output]
     shift = (start - trace.start)[node]
     place, places = buffers.place[shown], lives.places
-    shapes: list[tuple[str, str]] = []  # both columns, once
-
-    def described(which: int) -> Callable[[], Values]:
-        def read() -> Values:
-            seen: dict[bytes, tuple[str, str]] = {}
-            if not shapes:
-                shapes.extend(outputs.described(number, seen) for number in output.tolist())
-            return [shape[which] for shape in shapes]
-
-        return read
-
+    dtypes, dtype = np.unique(outputs.dtype[output], return_inverse=True)
     return {
         "node": lambda: node,
         "name": lambda: Coded(trace.name[node], trace.names),
@@ -49,8 +37,8 @@ def _made(answers: Answers, start: Int64) -> Columns:
         "device": lambda: Coded(place, [trace.devices[device].name for device, _ in places]),
         "allocator": lambda: Coded(place, [allocator for _, allocator in places]),
         "bytes": lambda: buffers.bytes[shown],
-        "shape": described(0),
-        "dtype": described(1),
+        "shape": lambda: Coded(outputs.shape[output], outputs.shapes.texts),
+        "dtype": lambda: Coded(dtype.reshape(-1), [dtype_name(code) for code in dtypes.tolist()]),
         "alloc_ns": lambda: buffers.alloc[shown] + shift,
         "free_ns": lambda: buffers.free[shown] + shift,
         "last_consumer": lambda: np.ma.masked_less(used.last[shown], 0),

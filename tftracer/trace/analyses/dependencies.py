@@ -82,11 +82,18 @@ def _grouped(ends: Int32, n: int) -> tuple[Int64, Int64]:
     return np.argsort(ends, kind="stable"), offsets
 
 
-def dependencies(trace: Trace) -> Graph:
+def static_graph_of(trace: Trace) -> StaticGraph:
+    """The graph that ran, with the order of the inputs of matrix ops."""
+    return static_graph(trace, op_kinds.matrix_ops(trace.ops))
+
+
+def dependencies(trace: Trace, static: StaticGraph | None = None) -> Graph:
     """The true edges, from the partition graphs, else from the labels' inputs; ``source`` says which. With those that the source
     itself tells between executions (the stages of tf.data in a profile), which ``source`` leaves out.
+
+    ``static``: ``static_graph_of`` the trace, where it is at hand.
     """
-    graph = _of_graphs(trace)
+    graph = _of_graphs(trace, static if static is not None else static_graph_of(trace))
     if not trace.known_edges:
         return graph
     writer, reader = trace.known_edges
@@ -98,8 +105,7 @@ def dependencies(trace: Trace) -> Graph:
     return replace(joined, source=graph.source, complete=graph.complete, arguments=graph.arguments)
 
 
-def _of_graphs(trace: Trace) -> Graph:
-    static = static_graph(trace, op_kinds.matrix_ops(trace.ops))
+def _of_graphs(trace: Trace, static: StaticGraph) -> Graph:
     if not len(static.producer):
         graph = _graph(trace, *(np.zeros(0, np.int64),) * 3, static.source)
         return replace(graph, complete=_complete(static, graph.producer, static.control))

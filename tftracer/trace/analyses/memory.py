@@ -291,7 +291,6 @@ def _tensors(trace: Trace, outputs: Outputs, used: Use, chosen: Int64) -> list[T
     """The rows of some buffers."""
     lives, allocated = used.lives, used.buffers
     places = [(trace.devices[device].name, allocator) for device, allocator in lives.places]
-    shapes: dict[bytes, tuple[str, str]] = {}
     result: list[Tensor] = []
     for batch in batches(len(chosen), 500):
         buffer = chosen[batch.start : batch.stop]
@@ -310,7 +309,6 @@ def _tensors(trace: Trace, outputs: Outputs, used: Use, chosen: Int64) -> list[T
             used.last[buffer].tolist(),
         )
         for at, name, number, slot, op, place, size, alloc, free, consumer in zip(*columns):
-            shape, dtype = outputs.described(number, shapes)
             result.append(
                 {
                     "node": at,
@@ -320,8 +318,8 @@ def _tensors(trace: Trace, outputs: Outputs, used: Use, chosen: Int64) -> list[T
                     "device": places[place][0],
                     "allocator": places[place][1],
                     "bytes": size,
-                    "shape": shape,
-                    "dtype": dtype,
+                    "shape": outputs.shape_of(number),
+                    "dtype": outputs.dtype_of(number),
                     "alloc_ns": alloc,
                     "free_ns": free,
                     "last_consumer": consumer,

@@ -14,7 +14,8 @@ from tftracer.trace.analyses.dependencies import Graph
 from tftracer.trace.analyses.related_nodes import related_nodes
 from tftracer.trace.arrays.types import Float64, Int64
 from tftracer.trace.decode.labels import parse_input, parse_label, parse_received
-from tftracer.trace.decode.resources import dtype_name, message, shape_text
+from tftracer.trace.decode.resources import dtype_name, message
+from tftracer.trace.decode.tensor_shapes import dims_of, shape_text
 from tftracer.trace.model import Trace
 
 #: Links of each kind that a node's details list; a constant in a loop can have a million consumers.
@@ -109,12 +110,16 @@ def outputs(stats: Any) -> list[Output]:
         {
             "slot": output.slot,
             "dtype": dtype_name(output.tensor_description.dtype),
-            "shape": shape_text(output.tensor_description),
+            "shape": _shape(output.tensor_description),
             "bytes": float(_bytes(output.tensor_description.allocation_description)),
             "allocator": output.tensor_description.allocation_description.allocator_name,
         }
         for output in stats.output
     ]
+
+
+def _shape(tensor: Any) -> str:
+    return shape_text(dims_of(tensor.shape) if tensor.HasField("shape") else None)
 
 
 def _bytes(allocation: Any) -> int:

@@ -7,7 +7,7 @@ are added up by node name or op type, by device and by type of number. Of such a
 - *intensity*: operations for each byte of compulsory traffic.
 - *of roof*: the rate, as a share of what the roof allows at this intensity: its rate for this type of number, or intensity times
   its memory's rate, whichever is less. Of ops that are no matrix ops: bytes a second, as a share of its memory's rate. The roof
-  is the first that there is of: measured, peak, the trace's own best.
+  is the first that there is of: measured, peak, the best of the run's traces.
 
 Operations are nominal and bytes compulsory, so that a row can be above a roof: a convolution by another algorithm, or tensors
 that a cache holds.
@@ -15,17 +15,18 @@ that a cache holds.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
 
 from tftracer.contract.basics import Finding
-from tftracer.contract.roofline import Roofline, RooflineRow, RoofSource
+from tftracer.contract.roofline import Roof, Roofline, RooflineRow, RoofSource
 from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.ops import NO_OP, Work
 from tftracer.trace.analyses.physical_devices import Group, physical_devices
-from tftracer.trace.analyses.roofs import Executions, Limit, Roofs, kind_of, roofs_of
+from tftracer.trace.analyses.roofs import Executions, Limit, Roofs, best_rates, kind_of, roofs_of
 from tftracer.trace.arrays.types import Bool, Float64, Int64
 from tftracer.trace.decode.resources import dtype_name
 from tftracer.trace.model import NodeKind, Trace, TraceContext
@@ -38,12 +39,20 @@ _REFERENCES = 100  # tensorflow.DataType: a reference to a type is the type and 
 
 
 def roofline(
-    trace: Trace, work: Work, arithmetic: Arithmetic, context: TraceContext, findings: list[Finding], by: By, most: int = MAX_ROWS
+    trace: Trace,
+    work: Work,
+    arithmetic: Arithmetic,
+    context: TraceContext,
+    findings: list[Finding],
+    by: By,
+    most: int = MAX_ROWS,
+    others: Sequence[Sequence[Roof]] = (),
 ) -> Roofline:
+    """``others``: ``best_rates_of`` other traces of the run."""
     groups = physical_devices(trace)
     at, executions = _executions(trace, work, arithmetic, groups)
-    names = {code: dtype_name(code) for code in np.unique(executions.dtype).tolist()}
-    roofs = roofs_of(trace, groups, executions, names, context)
+    names = _dtype_names(executions)
+    roofs = roofs_of(trace, groups, executions, names, context, others)
     code = (work.op if by == "type" else work.name)[at].astype(np.int64)
     sums = _Sums.of(code, executions)
     order = np.argsort(-sums.total_ns, kind="stable")
@@ -62,6 +71,17 @@ def roofline(
         "remedy": "" if executions.flops.any() or not (unknown.any() or len(at) == 0) else _remedy(trace),
         "findings": findings,
     }
+
+
+def best_rates_of(trace: Trace, work: Work, arithmetic: Arithmetic) -> list[Roof]:
+    """By kind of device and type of number, and of memory."""
+    groups = physical_devices(trace)
+    _, executions = _executions(trace, work, arithmetic, groups)
+    return best_rates(groups, executions, _dtype_names(executions))
+
+
+def _dtype_names(executions: Executions) -> dict[int, str]:
+    return {code: dtype_name(code) for code in np.unique(executions.dtype).tolist()}
 
 
 def _computes(trace: Trace, work: Work) -> Bool:

@@ -2,14 +2,15 @@
 
 - *measured*: what ``tftracer roof`` found on the machine that recorded the trace.
 - *peak*: of a GPU, its table of peak rates (hardware.py), with the clock and the size that the trace tells.
-- *trace*: the best that this trace reached, by type of number, in one execution of at least ``LEAST_NS``. It is not the machine's
-  peak: where all ops are slow, they look good beside it. Its bytes are compulsory traffic: caches can lift it above what memory
-  can do.
+- *best*: the best that the run's traces reached, by type of number, in one execution of at least ``LEAST_NS``. It is not the
+  machine's peak: where all ops are slow, they look good beside it. Its bytes are compulsory traffic: caches can lift it above
+  what memory can do.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,9 +27,7 @@ from tftracer.trace.model import Trace, TraceContext
 LEAST_NS = 1_000
 
 #: What judges an op, if there is one for its type of number.
-ORDER: tuple[RoofSource, ...] = ("measured", "peak", "trace")
-
-_BEST_OF_TRACE = "The best that this trace reached, not the machine's peak."
+ORDER: tuple[RoofSource, ...] = ("measured", "peak", "best")
 
 
 @dataclass(frozen=True)
@@ -69,16 +68,23 @@ def kind_of(group: Group) -> str:
     return group.kind.value.upper()
 
 
-def roofs_of(trace: Trace, groups: list[Group], executions: Executions, names: dict[int, str], context: TraceContext) -> Roofs:
-    """``names``: of the types of numbers."""
-    found = Roofs([], [])
+def roofs_of(
+    trace: Trace,
+    groups: list[Group],
+    executions: Executions,
+    names: dict[int, str],
+    context: TraceContext,
+    others: Sequence[Sequence[Roof]],
+) -> Roofs:
+    """``names``: of the types of numbers. ``others``: the best rates of other traces of the run."""
+    found, own = Roofs([], []), best_rates(groups, executions, names)
     present = [groups[code] for code in np.unique(executions.group).tolist()]
     for kind in sorted({kind_of(group) for group in present}):
         of_kind = [group for group in present if kind_of(group) == kind]
         _add_measured(found, kind, of_kind, context)
         if kind == "GPU":
             _add_peaks(found, _peaks(trace, of_kind, context.gpu_devices))
-        _add_best(found, kind, executions, _of_kind(executions, groups, kind), names)
+        _add_best(found, kind, own, others)
     return found
 
 
@@ -129,31 +135,40 @@ def _add_peaks(found: Roofs, known: Peaks) -> None:
     found.words.append({"source": "peak", "device": "GPU", "text": text})
 
 
-# ---------------------------------------------------------------------------------------------------------- this trace's
+# ----------------------------------------------------------------------------------------------------- the run's traces
 
 
-def _of_kind(executions: Executions, groups: list[Group], kind: str) -> Int64:
-    """Positions of those on such devices that took long enough to be judged."""
-    codes = [code for code, group in enumerate(groups) if kind_of(group) == kind]
-    return np.flatnonzero(np.isin(executions.group, codes) & (executions.duration >= LEAST_NS))
+def best_rates(groups: list[Group], executions: Executions, names: dict[int, str]) -> list[Roof]:
+    """The best that these executions reached, by kind of device and type of number, and of memory."""
+    best: list[Roof] = []
+    kinds = np.array([kind_of(group) for group in groups] or [""])
+    of = kinds[executions.group]
+    long_enough = executions.duration >= LEAST_NS
+    for kind in np.unique(of[long_enough]).tolist():
+        rows = np.flatnonzero(long_enough & (of == kind))
+        per_ns, dtype = 1e9 / executions.duration[rows], executions.dtype[rows]
+        computed, moved = executions.flops[rows] * per_ns, executions.bytes[rows] * per_ns
+        rates = [(names[code], np.where(dtype == code, computed, 0.0)) for code in np.unique(dtype[computed > 0]).tolist()]
+        for name, rate in [*rates, ("", moved)]:
+            if rate.max() > 0:
+                at = int(rate.argmax())
+                best.append(_roof("best", kind, name, float(rate[at]), node=int(executions.node[rows[at]])))
+    return best
 
 
-def _add_best(found: Roofs, kind: str, executions: Executions, rows: Int64, names: dict[int, str]) -> None:
-    per_ns = 1e9 / executions.duration[rows]
-    flops, moved = executions.flops[rows] * per_ns, executions.bytes[rows] * per_ns
-    for code in np.unique(executions.dtype[rows[flops > 0]]).tolist():
-        _add_highest(found, kind, names[code], np.where(executions.dtype[rows] == code, flops, 0.0), executions.node[rows])
-    _add_highest(found, kind, "", moved, executions.node[rows])
-    text = (
-        _BEST_OF_TRACE if len(rows) else f"No op of this trace took {LEAST_NS / 1000:.0f} µs or more, so that none sets a mark."
-    )
-    found.words.append({"source": "trace", "device": kind, "text": text})
-
-
-def _add_highest(found: Roofs, kind: str, dtype: str, rates: Float64, node: Int64) -> None:
-    if len(rates) and rates.max() > 0:
-        best = int(rates.argmax())
-        found.roofs.append(_roof("trace", kind, dtype, float(rates[best]), node=int(node[best])))
+def _add_best(found: Roofs, kind: str, own: Sequence[Roof], others: Sequence[Sequence[Roof]]) -> None:
+    """The best of the trace's own rates and those of others."""
+    best: dict[str, Roof] = {}
+    elsewhere: list[Roof] = [{**roof, "node": -1} for rates in others for roof in rates]
+    for roof in [*own, *elsewhere]:
+        if roof["device"] == kind and (roof["dtype"] not in best or roof["rate"] > best[roof["dtype"]]["rate"]):
+            best[roof["dtype"]] = roof
+    found.roofs += best.values()
+    traces = sum(any(roof["device"] == kind for roof in rates) for rates in (own, *others))
+    text = f"The best that {f'{traces} traces of this run' if traces > 1 else 'this trace'} reached, not the machine's peak."
+    if not traces:
+        text = f"No op of this trace took {LEAST_NS / 1000:.0f} µs or more, so that none sets a mark."
+    found.words.append({"source": "best", "device": kind, "text": text})
 
 
 def _roof(source: RoofSource, kind: str, dtype: str, rate: float, unit: str = "", node: int = -1) -> Roof:

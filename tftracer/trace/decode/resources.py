@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,42 +42,14 @@ class Outputs:
     shape: Int32  # codes into shapes
     shapes: Shapes
     allocators: StringTable
-    raw: bytes
-    offset: Int64  # where each NodeOutput lies in raw
-    size: Int64
 
     def dtype_of(self, output: int) -> str:
         """`float32`; "" where not said."""
         return dtype_name(int(self.dtype[output]))
 
     def shape_of(self, output: int) -> str:
-        """`[32, 128]`, read from the raw bytes; "" where not said."""
-        low = int(self.offset[output])
-        return shape_text(message("NodeOutput", self.raw[low : low + int(self.size[output])]).tensor_description)
-
-    def described(self, output: int, descriptions: dict[bytes, tuple[str, str]]) -> tuple[str, str]:
-        """(shape, dtype). ``descriptions`` keeps what outputs are described as, by their bytes up to the sizes and addresses."""
-        low = int(self.offset[output])
-        shape = _leading_shape(self.raw[low : low + int(self.size[output])])
-        key = shape + int(self.dtype[output]).to_bytes(8, "little", signed=True) if shape else b""
-        if key not in descriptions:
-            description = (self.shape_of(output), self.dtype_of(output))
-            if not key:
-                return description
-            descriptions[key] = description
-        return descriptions[key]
-
-
-def _leading_shape(output: bytes) -> bytes:
-    """The shape's bytes in a NodeOutput as TensorFlow writes it: slot, description { dtype, shape, ... }; else b""."""
-    at = 2 if output[:1] == b"\x08" else 0
-    if output[at : at + 1] != b"\x1a":
-        return b""
-    at += 2 if output[at + 1 : at + 2] < b"\x80" else 3
-    if output[at : at + 1] == b"\x08" and output[at + 1 : at + 2] < b"\x80":
-        at += 2
-    size = output[at + 1 : at + 2]
-    return output[at : at + 2 + size[0]] if output[at : at + 1] == b"\x12" and size < b"\x80" else b""
+        """`[32, 128]`; "" where not said."""
+        return self.shapes.texts[int(self.shape[output])]
 
 
 class MemoryStats(NamedTuple):
@@ -96,6 +69,7 @@ def message(name: str, data: bytes) -> Any:
     return parsed
 
 
+@lru_cache(maxsize=256)
 def dtype_name(dtype: int) -> str:
     """`float32` as people write it; "" for none, the number for one that the shipped descriptors do not know."""
     if not dtype:
@@ -105,13 +79,6 @@ def dtype_name(dtype: int) -> str:
         return str(dtype)
     text: str = values[dtype].name[3:].lower()
     return {"float": "float32", "double": "float64", "half": "float16"}.get(text, text)
-
-
-def shape_text(tensor: Any) -> str:
-    """`[32, 128]` of a TensorDescription; "" where the shape is not known."""
-    if not tensor.HasField("shape") or tensor.shape.unknown_rank:
-        return ""
-    return f"[{', '.join('?' if dim.size < 0 else str(dim.size) for dim in tensor.shape.dim)}]"
 
 
 def decode_outputs(trace: Trace) -> Outputs:
@@ -156,15 +123,13 @@ class _Outputs:
         spans = {3: (np.zeros(n, np.int64), np.zeros(n, np.int64))}
         _take(window, described, numbers, 0, own=False, spans=spans)
         self.names.append(_hashed(self.hasher, window, *spans[3]))
-        span = [outputs.start + window.low, outputs.end - outputs.start]
-        self.parts.append([outputs.row + first, slot, numbers[1], numbers[2], numbers[6], dtype, *span])
+        self.parts.append([outputs.row + first, slot, numbers[1], numbers[2], numbers[6], dtype])
 
     def columns(self, raw: bytes) -> Outputs:
-        node, slot, requested, allocated, ptr, dtype, offset, size = _columns(self.parts, 8)
+        node, slot, requested, allocated, ptr, dtype = _columns(self.parts, 6)
         allocator, allocators = _coded(raw, self.names)
         shape, shapes = _coded_shapes(raw, self.shapes)
-        type_ = dtype.astype(np.int32)
-        return Outputs(node, slot, requested, allocated, ptr, allocator, type_, shape, shapes, allocators, raw, offset, size)
+        return Outputs(node, slot, requested, allocated, ptr, allocator, dtype.astype(np.int32), shape, shapes, allocators)
 
 
 def _windows(trace: Trace) -> Iterator[tuple[Window, int, Int64, Int64]]:

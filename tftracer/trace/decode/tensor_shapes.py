@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Optional
+from typing import Any, Optional
 
 import numpy as np
 
@@ -63,9 +63,18 @@ class Shapes:
         return parsed
 
     @cached_property
+    def texts(self) -> list[str]:
+        """Each as ``[32, 128]``, with ``?`` for a dimension that is not known; "" where nothing is."""
+        return list(map(shape_text, self.dims))
+
+    @cached_property
     def elements(self) -> Float64:
         """[shapes], NaN where a dimension is not known."""
         return elements_of(self.dims)
+
+
+def shape_text(shape: Shape) -> str:
+    return "" if shape is None else f"[{', '.join('?' if size < 0 else str(size) for size in shape)}]"
 
 
 def elements_of(dims: Sequence[Shape]) -> Float64:
@@ -88,6 +97,11 @@ def _dims(raw: bytes) -> Shape:
         shape.ParseFromString(raw)
     except Exception:  # google.protobuf.message.DecodeError, or what an older C parser raises
         return None
+    return dims_of(shape)
+
+
+def dims_of(shape: Any) -> Shape:
+    """Of a TensorShapeProto."""
     return None if shape.unknown_rank else tuple(max(dim.size, -1) for dim in shape.dim)
 
 

@@ -57,12 +57,12 @@ describe("the roofline", () => {
   });
 
   it("draws a roof along its source's memory, then level", () => {
-    const roofs = [roof("float32", 1e11), roof("", 1e10), roof("float64", 5e10), roof("float32", 5e10, "trace")];
+    const roofs = [roof("float32", 1e11), roof("", 1e10), roof("float64", 5e10), roof("float32", 5e10, "best")];
     const scale = scaleOf(ROWS, roofs, 700);
     const lines = linesOf(ROWS, roofs, scale);
     expect(lines.map((line) => [line.source, line.roof.rate])).toEqual([
       ["measured", 1e11],
-      ["trace", 5e10],
+      ["best", 5e10],
     ]);
     const corner = `${xOf(scale, 10).toFixed(1)},${yOf(scale, 1e11).toFixed(1)}`;
     expect(lines[0]?.path).toContain(`L${corner}L`);

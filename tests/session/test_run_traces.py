@@ -1,0 +1,102 @@
+"""The other traces of a run, by which one is judged: which they are, and that a summary, scripts and pages say the same."""
+
+from __future__ import annotations
+
+import html
+import lzma
+import re
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+from fake_source import FakeSource, a_trace
+from html_page import Page
+from recording import DATA, TRAIN, recording, step
+from web_client import no_stray_logs, serving
+
+import tftracer
+from tftracer.display.frame import Frame
+from tftracer.session.run_traces import MOST_BYTES_AT_ONCE, others_of_run
+from tftracer.session.saved import open_session
+from tftracer.session.summary import summarize
+from tftracer.trace.other_traces import ASKED_OF_OTHERS
+
+__all__ = ["no_stray_logs"]  # a fixture
+
+RAW = [
+    trace["raw"]
+    for trace in msgpack.unpackb(lzma.decompress((DATA / "compute_steps" / "slow_kernel_1_tf2.21.xz").read_bytes()))["traces"]
+]
+VERDICT, ROOFLINE = ASKED_OF_OTHERS["verdict"], ASKED_OF_OTHERS["roofline"]
+
+
+def saved(folder: Path, traces: int) -> str:
+    with recording(folder, keep_traces=100) as recorder:
+        for number, raw in enumerate(RAW[:traces], 1):
+            step(recorder, number, (TRAIN,), raw=raw)
+        assert recorder.flush()
+        recorder.save(str(folder / "saved.tftrace"))
+    return str(folder / "saved.tftrace")
+
+
+def codes(verdict: Any) -> list[str]:
+    return [sentence["code"] for sentence in verdict["sentences"]]
+
+
+@pytest.mark.parametrize(("traces", "is_named"), [(3, False), (4, True)])
+def test_the_summary_and_scripts_say_what_the_page_says(tmp_path: Path, traces: int, is_named: bool) -> None:
+    file = saved(tmp_path, traces)
+    summary = summarize(open_session(file))
+    assert ("slow_kernel" in [sentence["code"] for sentence in summary["verdict"]]) == is_named
+    with tftracer.open(file) as session:
+        table = session.sentences()
+        for number in session.trace_ids():
+            of_trace = table["code"][table["trace_id"] == number].tolist()
+            assert ("slow_kernel" in of_trace) == is_named
+            assert len(session.trace(number).sentences()) == len(of_trace)
+
+
+def page_in(frame: Frame) -> Page:
+    inline = re.search(r'srcdoc="([^"]*)"', frame.html)
+    return Page(Path(frame.file).read_text() if frame.file else html.unescape(inline[1] if inline else ""))
+
+
+def test_a_standalone_page_has_what_the_runs_other_traces_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = saved(tmp_path, 4)
+    monkeypatch.chdir(tmp_path)  # where a large page of a notebook is written
+    with tftracer.open(file) as session, serving(open_session(file)) as asking:
+        pages = [Page(asking.get("/api/traces/2/file?format=html").body.decode()), page_in(session.trace(2).view())]
+        live = asking.get("/api/traces/2/roofline?by=name").json
+    for page in pages:
+        assert "slow_kernel" in codes(page.answer("verdict"))
+        assert page.answer("roofline?by=name")["roofs"] == live["roofs"]
+    (text,) = [words["text"] for words in live["words"] if words["source"] == "best"]
+    assert "4 traces of this run" in text
+
+
+def test_a_trace_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
+    with recording(tmp_path, keep_traces=100) as recorder:
+        for number, raw in enumerate([*RAW[:4], b"\xff" * 100], 1):
+            step(recorder, number, (TRAIN,), raw=raw)
+        assert recorder.flush()
+        recorder.save(str(tmp_path / "saved.tftrace"))
+    with tftracer.open(tmp_path / "saved.tftrace") as session:
+        assert "slow_kernel" in session.sentences(1)["code"].tolist()
+
+
+def chosen(sizes: list[int], asked: Any) -> list[int]:
+    """Of a run whose first trace is the one to judge: the numbers of the others, the last the newest."""
+    source = FakeSource()
+    records = [{**a_trace(number, size), "started_at": float(number)} for number, size in enumerate([1, *sizes], 1)]
+    source.run = lambda run_id: {"traces": records}  # type: ignore[assignment,method-assign,return-value]
+    source.trace_record = lambda trace_id: records[trace_id - 1]  # type: ignore[assignment,method-assign,return-value]
+    return [record["id"] for record in others_of_run(source, 1, asked)]
+
+
+def test_the_newest_that_are_small_enough_together_are_read() -> None:
+    small, large = 1000, MOST_BYTES_AT_ONCE // 2
+    assert chosen([small] * 10, VERDICT) == [9, 10, 11] and chosen([small] * 10, ROOFLINE) == [5, 6, 7, 8, 9, 10, 11]
+    assert chosen([small] * 2, VERDICT) == [] and chosen([small] * 2, ROOFLINE) == [2, 3] and chosen([], ROOFLINE) == []
+    assert chosen([large] * 5, VERDICT) == [] and chosen([large] * 5, ROOFLINE) == [5, 6]
+    assert chosen([small, 3 * large], ROOFLINE) == []

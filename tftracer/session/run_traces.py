@@ -1,0 +1,72 @@
+"""Which other traces of its run a trace is judged by, and what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tftracer.contract.session import TraceRecord
+from tftracer.errors import TracerError
+from tftracer.session.source import SessionSource
+from tftracer.trace.answers import Answers
+from tftracer.trace.other_traces import ASKED_OF_OTHERS, AskedOfOthers, OfOthers
+
+#: So large may the other traces be together that are read before an answer is shown.
+MOST_BYTES_AT_ONCE = 16 << 20
+#: Answers that are kept: the traces of a run are judged by nearly the same others.
+_KEPT = 32
+
+
+def newest_readable(records: Sequence[TraceRecord], most: int) -> tuple[list[TraceRecord], list[TraceRecord]]:
+    """(All that are not known to be broken, the newest ``most`` of these with the oldest first)."""
+    readable = sorted((record for record in records if record["state"] != "broken"), key=lambda record: record["started_at"])
+    return readable, readable[-most:]
+
+
+def others_of_run(source: SessionSource, trace_id: int, asked: AskedOfOthers) -> list[TraceRecord]:
+    """The newest other traces of its run; none where they are too few, or too large to read them in passing.
+
+    From any thread; takes the session's lock. ``UnknownError``: the trace is there no more.
+    """
+    run = source.run(source.trace_record(trace_id)["run_id"])
+    _, newest = newest_readable([record for record in run["traces"] if record["id"] != trace_id], asked.most)
+    while newest and sum(record["bytes"] for record in newest) > MOST_BYTES_AT_ONCE:
+        newest = newest[1:]
+    return newest if len(newest) >= asked.least else []
+
+
+class OtherTraces:
+    """What the other traces of a session's runs say, for whoever decodes them in this process. Thread-safe.
+
+    ``answers``: of a trace, by its number.
+    """
+
+    def __init__(self, source: SessionSource, answers: Callable[[int], Answers]) -> None:
+        self._source = source
+        self._answers = answers
+        self._kept: dict[tuple[int, str], Any] = {}
+
+    def of(self, trace_id: int, analysis: str) -> list[Any]:
+        """For one analysis. Traces that cannot be read are left out."""
+        asked = ASKED_OF_OTHERS[analysis]
+        replies = [self._reply(record["id"], analysis) for record in others_of_run(self._source, trace_id, asked)]
+        return [reply for reply in replies if reply is not None]
+
+    def of_all(self, trace_id: int) -> OfOthers:
+        """For every analysis that takes something of others."""
+        return {analysis: self.of(trace_id, analysis) for analysis in ASKED_OF_OTHERS}
+
+    def _reply(self, trace_id: int, analysis: str) -> Any | None:
+        """None: the trace cannot be read."""
+        key = (trace_id, analysis)
+        if key not in self._kept:
+            asked = ASKED_OF_OTHERS[analysis]
+            try:
+                reply = getattr(self._answers(trace_id), asked.method)(**asked.arguments)
+            except TracerError:
+                return None
+            while len(self._kept) >= _KEPT:
+                self._kept.pop(next(iter(self._kept)), None)
+            self._kept[key] = reply
+            return reply
+        return self._kept.get(key)
