@@ -22,6 +22,7 @@ from tftracer.trace.analyses import allocations, memory
 from tftracer.trace.analyses.layer_tree import OTHERS, layer_rows
 from tftracer.trace.analyses.ops import NO_OP, Work
 from tftracer.trace.analyses.placed_ops import PHASES, PlacedOps
+from tftracer.trace.arrays.groups import largest_in_groups
 from tftracer.trace.arrays.intervals import Numbering
 from tftracer.trace.arrays.types import Bool, Float64, Int64
 from tftracer.trace.model import Trace
@@ -134,10 +135,7 @@ def _sums(group: Int64, measured: Measured, groups: int) -> Float64:
 
 def _largest(group: Int64, amount: Float64, node: Int64, groups: int) -> Int64:
     """[groups] the node with the largest amount in each, -1: none."""
-    largest = np.full(groups, -1, np.int64)
-    order = np.argsort(amount, kind="stable")
-    largest[group[order]] = node[order]  # of several writes to one place the last stays
-    return largest
+    return np.append(node, -1)[largest_in_groups(group, amount, groups)]
 
 
 def _input(work: Work, bare: Measured) -> list[Layer]:

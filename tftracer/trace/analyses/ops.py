@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
@@ -29,6 +28,7 @@ from tftracer.errors import UnknownError
 from tftracer.trace.analyses import physical_devices
 from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.name_scopes import Scopes, scopes_of
+from tftracer.trace.arrays.groups import largest_in_groups
 from tftracer.trace.arrays.intervals import batches, fair_shares
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Bool, Float64, Int32, Int64
@@ -82,11 +82,6 @@ class Work:
     on_stream: Bool
     launched: Bool  # counted under the op that launched it
     execution_ns: Int64  # of a launch: its own time and that of all it launched; 0 for what was launched
-
-    @cached_property
-    def by_duration(self) -> Int64:
-        """Positions, the longest execution last."""
-        return np.lexsort((self.duration, self.execution_ns))
 
     def only(self, chosen: Bool) -> Work:
         """The work of some of the nodes; ``chosen`` has an entry for each node of this one."""
@@ -295,9 +290,7 @@ def _sums(work: Work, code: Int32, groups: int, computed: Arithmetic | None = No
     def added(weights: Float64) -> Float64:
         return np.bincount(code, weights, groups).astype(np.float64) if weights.any() else np.zeros(groups)
 
-    longest = np.zeros(groups, np.int64)
-    order = work.by_duration
-    longest[code[order]] = order  # of several writes to one place the last stays
+    longest = np.maximum(largest_in_groups(code, work.execution_ns, groups, work.duration), 0)
     nodes, has_delay = np.bincount(code, minlength=groups), work.delay != UNKNOWN_TIME
     launched = added(work.launched.astype(np.float64)).astype(np.int64)
     return Sums(

@@ -27,6 +27,7 @@ from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.ops import NO_OP, Work
 from tftracer.trace.analyses.physical_devices import Group, physical_devices
 from tftracer.trace.analyses.roofs import Executions, Limit, Roofs, best_rates, kind_of, roofs_of
+from tftracer.trace.arrays.groups import largest_in_groups
 from tftracer.trace.arrays.types import Bool, Float64, Int64
 from tftracer.trace.decode.resources import dtype_name
 from tftracer.trace.model import NodeKind, Trace, TraceContext
@@ -131,9 +132,7 @@ class _Sums:
             np.bincount(row, column, len(keys)).astype(np.float64)
             for column in (executions.duration, executions.flops, executions.bytes)
         )
-        longest = np.zeros(len(keys), np.int64)
-        by_time = np.argsort(executions.duration, kind="stable")
-        longest[row[by_time]] = by_time
+        longest = largest_in_groups(row, executions.duration, len(keys))
         group = keys // kinds % groups
         return cls(keys // kinds // groups, group, keys % kinds, np.bincount(row), total, flops, moved, longest)
 

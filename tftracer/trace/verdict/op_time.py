@@ -10,7 +10,8 @@ import numpy as np
 
 from tftracer.trace.analyses.op_kinds import canonical
 from tftracer.trace.analyses.ops import Work
-from tftracer.trace.arrays.types import Bool, Int64
+from tftracer.trace.arrays.groups import largest_first
+from tftracer.trace.arrays.types import Bool
 from tftracer.trace.model import Trace
 from tftracer.trace.units import percent
 from tftracer.trace.verdict.step import MAX_EVIDENCE, Step
@@ -73,8 +74,7 @@ class OpTime:
     def longest(self, chosen: Bool) -> list[int]:
         """The nodes that took longest, for evidence."""
         rows = np.flatnonzero(chosen)
-        order: Int64 = np.argsort(-self.work.duration[rows], kind="stable")[:MAX_EVIDENCE]
-        return [int(node) for node in self.work.node[rows[order]]]
+        return [int(node) for node in self.work.node[rows[largest_first(self.work.duration[rows], MAX_EVIDENCE)]]]
 
     def op(self, row: Bool) -> str:
         """The op type that takes most of them, as the trace names it."""

@@ -18,6 +18,7 @@ from tftracer.trace.analyses.ops import Work
 from tftracer.trace.analyses.over_traces import OpsOverTraces
 from tftracer.trace.analyses.physical_devices import Group
 from tftracer.trace.analyses.tf_data import Stages
+from tftracer.trace.arrays.groups import largest_first
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.host_events import FunctionCall, HostEvents
@@ -183,7 +184,7 @@ class Step:
         """The nodes that took longest, for evidence."""
         nodes = np.flatnonzero(chosen)
         duration = self.trace.end[nodes] - self.trace.start[nodes]
-        return [int(n) for n in nodes[np.argsort(-duration, kind="stable")[:MAX_EVIDENCE]]]
+        return [int(n) for n in nodes[largest_first(duration, MAX_EVIDENCE)]]
 
     def cover(self, chosen: Bool) -> Cover:
         return Cover.of(self.trace.start[chosen], self.trace.end[chosen])

@@ -1,0 +1,32 @@
+"""The largest of columns, against sorting all rows."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tftracer.trace.arrays.groups import largest_first, largest_in_groups
+
+ROWS = st.lists(st.tuples(st.integers(0, 4), st.integers(-3, 3), st.integers(-3, 3)), max_size=30)
+
+
+@given(ROWS)
+def test_the_largest_in_each_group(rows: list[tuple[int, int, int]]) -> None:
+    group, amount, then = np.array(rows, np.int64).reshape(-1, 3).T
+    for times in (1, 0.5):
+        found = largest_in_groups(group, amount * times, 5)
+        want = [max((a, row) for row, (g, a, _) in enumerate(rows) if g == each) if each in group else None for each in range(5)]
+        assert found.tolist() == [-1 if best is None else best[1] for best in want]
+    found = largest_in_groups(group, amount, 5, then)
+    for each in range(5):
+        best = max(((a, t, row) for row, (g, a, t) in enumerate(rows) if g == each), default=(0, 0, -1))
+        assert found[each] == best[2]
+
+
+@given(ROWS, st.integers(0, 40))
+def test_the_largest_first(rows: list[tuple[int, int, int]], most: int) -> None:
+    amount = np.array([row[1] for row in rows], np.int64)
+    want = sorted(range(len(rows)), key=lambda row: (-amount[row], row))[:most]
+    assert largest_first(amount, most).tolist() == want
+    assert largest_first(amount * 0.5, most).tolist() == want
