@@ -24,7 +24,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import numpy as np
 import tensorflow
 
-from tftracer.engine.decoded_traces import Format, Question
+from tftracer.engine.decoded_traces import AnswerFormat, Question
 from tftracer.engine.engine import Engine, HelperEngine, ThreadEngine
 from tftracer.storage.tftrace import compress
 from tftracer.storage.trace_payload import Payload, TraceKey
@@ -50,7 +50,7 @@ class Opening(threading.Thread):
         lower_priority(5)  # as the server's workers
         began = perf_counter()
         for name in QUESTIONS:
-            self.engine.ask(self.trace, Question(name, name), Format(True, "zstd"))
+            self.engine.ask(self.trace, Question(name), AnswerFormat(True, "zstd"))
         self.seconds = perf_counter() - began
 
 

@@ -18,7 +18,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -165,10 +164,10 @@ def write_sparse(path: Path, count: int, size: int) -> None:
                 "payload_crc": 0,
             }
             packed = msgpack.packb(meta)
-            head = [msgpack.packb(part) for part in ("trace", zlib.crc32(packed), packed)]
+            head = [msgpack.packb(part) for part in ("trace", tftrace.record_crc(b"trace", packed, size), packed)]
             file.write(b"\x94" + b"".join(head) + b"\xc6" + size.to_bytes(4, "big"))
             file.seek(size, os.SEEK_CUR)
-        file.truncate()
+        file.write(tftrace.end_record({"run": 1, "trace": count}))
 
 
 RUN: dict[str, Callable[[argparse.Namespace], None]] = dict(zip(PARTS, (no_op, hooked, paced, traces, open_large)))

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 import numpy as np
 
@@ -249,20 +249,17 @@ def op_statistics(
 
 
 def _computing(rows: list[OpRow], table: OpTable) -> list[ComputingOpRow]:
-    """The rows with what their ops compute."""
+    """The rows, to which is added what their ops compute."""
     of = table.computed
     flops = zip(of.no_flops.tolist(), of.flops.tolist(), of.flops_unknown.tolist())
     sizes = zip(of.no_bytes.tolist(), of.bytes.tolist(), of.bytes_unknown.tolist())
-    return [
-        {
-            **row,
-            "flops": None if no_flops else known_flops,
-            "flops_unknown": int(flops_unknown),
-            "bytes": None if no_bytes else size,
-            "bytes_unknown": int(bytes_unknown),
-        }
-        for row, (no_flops, known_flops, flops_unknown), (no_bytes, size, bytes_unknown) in zip(rows, flops, sizes)
-    ]
+    computing = cast("list[ComputingOpRow]", rows)
+    for row, (no_flops, known_flops, flops_unknown), (no_bytes, size, bytes_unknown) in zip(computing, flops, sizes):
+        row["flops"] = None if no_flops else known_flops
+        row["flops_unknown"] = int(flops_unknown)
+        row["bytes"] = None if no_bytes else size
+        row["bytes_unknown"] = int(bytes_unknown)
+    return computing
 
 
 def rows_by_name(trace: Trace, work: Work, total: float) -> list[OpRow]:
