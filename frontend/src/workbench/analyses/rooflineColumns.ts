@@ -12,7 +12,11 @@ import {
 } from "@/components/columns";
 import { formatBytes, formatFlops, formatShare, significant } from "@/format";
 
-const JUDGES = { measured: "what was measured", peak: "the GPU's peak", best: "the best that the run's traces reached" } as const;
+const JUDGES = {
+  measured: "what was measured",
+  peak: "the GPU's peak",
+  best: "the best that the run's traces reached",
+} as const;
 
 /** Of what the roof allows, and whose roof that is. */
 function judged(row: RooflineRow): string {
