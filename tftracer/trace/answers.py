@@ -271,21 +271,7 @@ class Answers:
 
         Without FLOPs neither the graph nor outputs are read.
         """
-        computed = self.arithmetic if with_flops else None
-        table = ops.op_statistics(self.trace, by, [], self.work, computed=computed)
-        rows = table["rows"]
-        computed_columns = {
-            "device_ns": [row["device_ns"] for row in rows],
-            "flops": [None if row["flops_unknown"] else row["flops"] for row in rows],
-        }
-        return {
-            "step_ns": float(self.trace.duration_ns),
-            "work_ns": table["total_ns"],
-            "left_out": table["left_out"],
-            "keys": [row["key"] for row in rows],
-            **{name: [row[name] for row in rows] for name in ("op", "total_ns", "count", "node")},
-            **(computed_columns if with_flops else {}),
-        }
+        return over_traces.op_totals(self.trace, by, self.work, self.arithmetic if with_flops else None)
 
     def budget(self) -> messages.Budget:
         return self._once("budget", lambda: budget.budget(self.trace, self.findings(), self.activities))

@@ -22,7 +22,10 @@ from typing import Any
 
 import numpy as np
 
+from tftracer.trace.analyses.arithmetic import Arithmetic
+from tftracer.trace.analyses.ops import By, Work, op_statistics
 from tftracer.trace.arrays.types import Bool, Float64, Int64
+from tftracer.trace.model import Trace
 
 #: With fewer traces nothing is claimed of an op's usual time or rate.
 LEAST_TRACES = 4
@@ -62,6 +65,23 @@ class OpTotals:
         kernels = np.array(self.device_ns, np.float64)
         spent = np.where(kernels > 0, kernels, total)
         return flops, np.divide(flops, spent / 1e9, out=np.full(len(total), np.nan), where=spent > 0)
+
+
+def op_totals(trace: Trace, by: By, work: Work, computed: Arithmetic | None) -> dict[str, Any]:
+    """The fields of ``OpTotals``. ``computed``: None where FLOPs are not asked for."""
+    table = op_statistics(trace, by, [], work, computed=computed)
+    rows = table["rows"]
+    totals = {
+        "step_ns": float(trace.duration_ns),
+        "work_ns": table["total_ns"],
+        "left_out": table["left_out"],
+        "keys": [row["key"] for row in rows],
+        **{name: [row[name] for row in rows] for name in ("op", "total_ns", "count", "node")},
+    }
+    if computed is None:
+        return totals
+    flops = [None if row["flops_unknown"] else row["flops"] for row in rows]
+    return {**totals, "device_ns": [row["device_ns"] for row in rows], "flops": flops}
 
 
 @dataclass(frozen=True)
