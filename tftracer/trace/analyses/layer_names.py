@@ -12,6 +12,7 @@ The path of an op is its name scope without what TensorFlow and Keras put into i
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from tftracer.contract.layers import LayerPhase
@@ -64,12 +65,12 @@ def is_update(op: str) -> bool:
     return _UPDATING_OP.fullmatch(op) is not None
 
 
-def updating_scope(scope: str) -> str:
-    """The scope in which an optimizer updates variables, by the scope of an op that updates one: ``train`` of
-    ``train/update_dense/kernel``; "" if it is called as the optimizer is, or the name does not tell."""
-    path, _ = _without_inserted(scope.split("/", _MOST_PARTS)[:_MOST_PARTS])
-    at = next((at for at, part in enumerate(path) if part.startswith(_UPDATE)), 0)
-    return "/".join(path[:at]) if _optimizer_at(path) < 0 else ""
+def updating_scopes(scopes: Iterable[str]) -> frozenset[str]:
+    """The scopes in which optimizers update variables, by those of the ops that update them: ``train`` of
+    ``train/update_dense/kernel``. Without those that are called as their optimizer is."""
+    heads = {scope[: scope.find(f"/{_UPDATE}")] for scope in scopes if f"/{_UPDATE}" in scope}
+    paths = [_without_inserted(head.split("/", _MOST_PARTS)[:_MOST_PARTS])[0] for head in heads]
+    return frozenset("/".join(path) for path in paths if path and _optimizer_at(path) < 0)
 
 
 def place_of(scope: str, updating: frozenset[str] = frozenset()) -> Place:

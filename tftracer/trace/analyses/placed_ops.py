@@ -20,7 +20,7 @@ from tftracer.trace.analyses.layer_names import (
     place_of,
     place_of_variable,
     reduced_gradient,
-    updating_scope,
+    updating_scopes,
 )
 from tftracer.trace.analyses.layer_tree import LayerTree
 from tftracer.trace.analyses.name_scopes import own_scopes
@@ -59,8 +59,7 @@ class PlacedOps:
 
 def placed_ops(trace: Trace, work: Work, most: int = MAX_LOOKED_AT) -> PlacedOps:
     groups = _groups(trace, work, most)
-    named = (updating_scope(text) for reading, text in zip(groups.reading, groups.texts) if reading == _UPDATES)
-    updating = frozenset(named) - {""}
+    updating = updating_scopes(text for reading, text in zip(groups.reading, groups.texts) if reading == _UPDATES)
     places = [_place(reading, text, updating) for reading, text in zip(groups.reading, groups.texts)]
     tree = LayerTree()
     found = _layers(tree, groups, places)
