@@ -35,6 +35,10 @@ class Training(JobPage):
         return regular(self.get("api/runs/1/stalls")) if self.get("api/session")["runs"] else []
 
 
+    def says_what_is_regular(self) -> bool:
+        return "Every 97th step" in self.get("api/session")["runs"][0]["slow_steps"]["text"]
+
+
 def regular(answer: Any) -> list[Any]:
     return [stall for stall in answer["stalls"] if stall["every"] == 97 and stall["trace_id"] and "read_batch" in stall["place"]]
 
@@ -52,7 +56,9 @@ def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
 
 @pytest.fixture(scope="module")
 def file(training: Training, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The session as it was then: while it goes on, newer slow steps take the place of older ones."""
+    """The session as it was then: while it goes on, newer slow steps take the place of older ones, and on a busy machine others
+    than the regular ones may be the longest."""
+    wait_for(training.says_what_is_regular, "the regular slow steps in the overview")
     path = tmp_path_factory.mktemp("file") / "session.tftrace"
     path.write_bytes(training.ask("api/session/file"))
     return path
