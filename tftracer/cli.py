@@ -45,8 +45,8 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="tftracer",
         description="Opens a saved tracing session in the browser: a .tftrace file, the spool of a killed job, a session of "
-        "tensorflow-tracer 1.x, RunMetadata or StepStats (.pb, .pbtxt, .json), Timeline JSON, or a tfevents file. "
-        "TensorFlow is not needed.",
+        "tensorflow-tracer 1.x, RunMetadata or StepStats (.pb, .pbtxt, .json), a profile (.xplane.pb, or the log folder that "
+        "holds it), Timeline JSON, or a tfevents file. TensorFlow is not needed.",
         epilog="also: tftracer run SCRIPT, tftracer export FILE... --parquet DIR, tftracer query FILE SQL, "
         "tftracer compare A... -- B..., tftracer fleet DIR, tftracer roof (each has --help). "
         "exit codes: 0 all went well, 1 the file cannot be opened, 2 wrong usage, 3 no port could be bound",

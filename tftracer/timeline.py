@@ -219,8 +219,9 @@ class Timeline:
     def load(cls, path: Path, **kwargs: Any) -> Timeline:
         """Open whatever holds a trace; of several the last one. ``kwargs`` as for the class.
 
-        RunMetadata or StepStats (``.pb``, ``.pbtxt``, ``.json``), a pickle of tensorflow-tracer or tfvis, a Timeline JSON as
-        TensorFlow and ProfilerHook write it, a tfevents file, a ``.tftrace`` session; each also as ``.gz``.
+        RunMetadata or StepStats (``.pb``, ``.pbtxt``, ``.json``), a profile (``.xplane.pb``), a pickle of tensorflow-tracer
+        or tfvis, a Timeline JSON as TensorFlow and ProfilerHook write it, a tfevents file, a ``.tftrace`` session; each also as
+        ``.gz``.
         """
         if _is_session(path):
             return cls._recorded(path, kwargs)

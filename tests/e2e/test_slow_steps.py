@@ -34,7 +34,6 @@ class Training(JobPage):
         """Slow reads that came regularly and were traced ahead."""
         return regular(self.get("api/runs/1/stalls")) if self.get("api/session")["runs"] else []
 
-
     def says_what_is_regular(self) -> bool:
         return "Every 97th step" in self.get("api/session")["runs"][0]["slow_steps"]["text"]
 

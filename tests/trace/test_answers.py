@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from traces import CPU, N, make_trace
 
-from tftracer.contract import trace as messages
+from tftracer.contract.analyses import ANALYSES, Analysis
 from tftracer.errors import FormatError, UnknownError
 from tftracer.trace.answers import Answers, record_contents
 from tftracer.trace.arrays.columns import array
@@ -27,19 +27,16 @@ FILES = [
     "ps_worker0_tf2.21_cpu.pb",
     "while_loop_tf2.15_cpu.pb",
 ]
-ASKED = {
-    "Timeline": lambda a: a.timeline(),
-    "Verdict": lambda a: a.verdict(),
-    "OpStatistics": lambda a: a.ops("scope"),
-    "Budget": lambda a: a.budget(),
-    "CriticalPath": lambda a: a.critical_path(with_slack=True),
-    "Memory": lambda a: a.memory(),
-    "Communication": lambda a: a.communication(),
-    "Scheduling": lambda a: a.scheduling(),
-    "CostGraph": lambda a: a.cost(),
-    "NodeDetail": lambda a: a.node(3),
-    "Neighbourhood": lambda a: a.neighbourhood(3),
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "ops": {"by": "scope"},
+    "critical_path": {"with_slack": True},
+    "node": {"index": 3},
+    "neighbourhood": {"index": 3},
 }
+
+
+def asked(answers: Answers, analysis: Analysis) -> Any:
+    return getattr(answers, analysis.name)(**ARGUMENTS.get(analysis.name, {}))
 
 
 def of_file(name: str, **context: Any) -> Answers:
@@ -64,16 +61,16 @@ def fits(value: Any, kind: Any) -> bool:
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("message", ASKED)
-def test_answers_fit_the_contract(name: str, message: str) -> None:
-    assert fits(ASKED[message](of_file(name)), getattr(messages, message))
+@pytest.mark.parametrize("analysis", ANALYSES, ids=lambda analysis: analysis.name)
+def test_answers_fit_the_contract(name: str, analysis: Analysis) -> None:
+    assert fits(asked(of_file(name), analysis), analysis.message)
 
 
 def test_answers_of_an_empty_trace_fit_the_contract() -> None:
     empty = Answers(b"", TraceContext())
-    for message, ask in ASKED.items():
-        if message not in ("NodeDetail", "Neighbourhood"):
-            assert fits(ask(empty), getattr(messages, message)), message
+    for analysis in ANALYSES:
+        if "index" not in analysis.parameters:
+            assert fits(asked(empty, analysis), analysis.message), analysis.name
     json.dumps(summarize(empty))
 
 

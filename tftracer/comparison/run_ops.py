@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from tftracer.comparison.two_traces_words import counted
 from tftracer.contract.encoding import unpacked
 from tftracer.trace.analyses.ops import MAX_ROWS
-from tftracer.trace.analyses.over_traces import LEAST_TRACES, OpsOverTraces, OpTotals, over_traces
+from tftracer.trace.analyses.over_traces import OpsOverTraces, OpTotals, over_traces
+from tftracer.trace.other_traces import LEAST_TRACES
+from tftracer.trace.units import counted
 
 if TYPE_CHECKING:
     from tftracer.contract.over_traces import ReadTrace, RunOp, RunOps

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tftracer.comparison.ops import LEAST_SESSIONS
 from tftracer.trace.analyses.compare import matters
-from tftracer.trace.units import duration
+from tftracer.trace.units import counted, duration
 
 if TYPE_CHECKING:
     from tftracer.contract.trace import ComparedOp
@@ -59,8 +59,3 @@ def used_traces(others_a: int, others_b: int, same_run: bool, older: int, unread
     if unreadable:
         text += f" {counted(unreadable, 'trace')} cannot be read and {'is' if unreadable == 1 else 'are'} left out."
     return text
-
-
-def counted(number: int, what: str) -> str:
-    """``1 trace``, ``2,000 traces``."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

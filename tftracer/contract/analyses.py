@@ -10,6 +10,10 @@ from tftracer.contract import layers, roofline, trace
 #: depth: edges from that node.
 Parameter = Literal["by", "of", "at_ns", "index", "depth"]
 
+#: What ops are grouped by, and what they are in the roofline; the first where nothing is asked for.
+GROUPINGS = ("type", "name", "scope")
+ROOFLINE_GROUPINGS = ("name", "type")
+
 
 class Analysis(NamedTuple):
     """A method of ``trace.answers.Answers``, and where its answer is found."""

@@ -38,7 +38,8 @@ _MAGIC = {
 _TABLE_END = bytes.fromhex("57fb808b247547db")  # of LevelDB's tables, as checkpoints have them
 _OPENS = (
     "It opens .tftrace sessions, sessions and run metadata of tensorflow-tracer and tfvis (.pickle), RunMetadata and StepStats "
-    "(.pb, .pbtxt, .json), TensorFlow's Timeline JSON, and tfevents files that hold RunMetadata"
+    "(.pb, .pbtxt, .json), profiles (.xplane.pb, or a log folder with them), TensorFlow's Timeline JSON, and tfevents files that "
+    "hold RunMetadata"
 )
 
 

@@ -17,6 +17,7 @@ from tornado.httputil import HTTPHeaders
 from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError
 
+from tftracer.contract.analyses import GROUPINGS
 from tftracer.contract.encoding import encode
 from tftracer.errors import TracerError, UnknownError
 from tftracer.job.agent_connection import AgentConnection
@@ -102,7 +103,7 @@ class JobAnswerHandler(JobAnswerBase):
     async def get(self, trace: str, analysis: str) -> None:
         question = self.ANALYSES[analysis]
         if analysis == "ops":
-            by = self.get_query_argument("by", "type")
+            by = self.one_of("by", GROUPINGS)
             question = lambda a: a.answers.ops(cast("Any", by))  # noqa: E731
         packed = analysis in {"timeline", "counters"} or self.wants_msgpack()
         await self.answer(trace, question, packed)

@@ -30,6 +30,7 @@ from tftracer.session.saved import SavedSession, open_session
 from tftracer.session.step_sketch import SketchedSteps
 from tftracer.trace.analyses.ops import By, check_grouping
 from tftracer.trace.analyses.over_traces import OpTotals
+from tftracer.trace.units import counted
 
 if TYPE_CHECKING:
     from tftracer.comparison.comparison import Comparison
@@ -333,4 +334,5 @@ class Session:
     def __repr__(self) -> str:
         runs = self.source.runs()
         traces = sum(len(run["traces"]) for run in runs)
-        return f"<Session {self.name}: {len(runs)} runs, {traces} traces, {len(self.processes)} processes>"
+        parts = counted(len(runs), "run"), counted(traces, "trace"), counted(len(self.processes), "process", "processes")
+        return f"<Session {self.name}: {', '.join(parts)}>"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tftracer.trace.analyses.over_traces import LEAST_TRACES
+#: With fewer traces nothing is claimed of an op's usual time or rate.
+LEAST_TRACES = 4
 
 
 class AskedOfOthers(NamedTuple):

@@ -23,5 +23,10 @@ def percent(share: float) -> str:
     return f"{share * 100:.0f}%"
 
 
+def counted(number: int, one: str, several: str = "") -> str:
+    """``1 trace``, ``2,000 traces``."""
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
+
+
 def _three_digits(value: float) -> str:
     return f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tornado.iostream import StreamClosedError
@@ -34,6 +34,14 @@ class ApiHandler(Guarded):
         if not (text.isascii() and text.isdigit() and len(text) <= ID_DIGITS):
             raise Refusal(404, "unknown", f"There is no {what} {text[:50]!r}: {what}s have numbers, from 1.")
         return int(text)
+
+    def one_of(self, name: str, choices: Sequence[str]) -> str:
+        """An argument of the query, by default the first choice."""
+        given = self.get_query_argument(name, choices[0])
+        if given not in choices:
+            allowed = f"{', '.join(choices[:-1])} or {choices[-1]}"
+            raise Refusal(400, "bad_query", f"{name} must be {allowed}, not {given[:50]!r}.")
+        return given
 
     def wants_msgpack(self) -> bool:
         return MSGPACK in self.request.headers.get("Accept", "")

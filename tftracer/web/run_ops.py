@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tftracer.comparison.run_ops import RunTraces
+from tftracer.contract.analyses import GROUPINGS
 from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.decoded_traces import Question
 from tftracer.session.run_traces import newest_readable
 from tftracer.storage.trace_payload import TraceKey
-from tftracer.trace.analyses.over_traces import LEAST_TRACES
+from tftracer.trace.other_traces import LEAST_TRACES
 from tftracer.web.other_traces import asked_of_each
 from tftracer.web.trace_handlers import AnswerHandler
 
@@ -53,7 +54,7 @@ def within_bytes(sizes: Sequence[int]) -> int:
 
 class RunOpsHandler(AnswerHandler):
     async def get(self, run: str) -> None:
-        by, run_id = self.by(), self.number(run, "run")
+        by, run_id = self.one_of("by", GROUPINGS), self.number(run, "run")
         source, answers = self.services.source, self.services.answers
         await self.services.rate_limit.answer()
         traces = await self.quickly(lambda: chosen(source.run(run_id)["traces"], answers.name))

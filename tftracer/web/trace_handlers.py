@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
-from tftracer.contract.analyses import Analysis, Parameter
+from tftracer.contract.analyses import GROUPINGS, ROOFLINE_GROUPINGS, Analysis, Parameter
 from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.decoded_traces import AnswerFormat, Question
@@ -18,9 +18,6 @@ from tftracer.web.other_traces import KeysOfOthers, keys_of_others, of_others
 from tftracer.web.refusal import Refusal
 from tftracer.web.runs_beside import RunsBeside, asked, runs_beside
 from tftracer.web.services import Services
-
-if TYPE_CHECKING:
-    from tftracer.trace.analyses.ops import By
 
 MAX_DEPTH = 5
 
@@ -77,18 +74,6 @@ class AnswerHandler(TraceHandlerBase):
     def compute_etag(self) -> str | None:
         return None  # set above, before the answer is computed
 
-    def by(self) -> By:
-        by = self.get_query_argument("by", "type")
-        if by not in {"type", "name", "scope"}:
-            raise Refusal(400, "bad_query", f"by must be type, name or scope, not {by[:50]!r}.")
-        return cast("By", by)
-
-    def of(self) -> str:
-        of = self.get_query_argument("of", "time")
-        if of not in {"time", "memory"}:
-            raise Refusal(400, "bad_query", f"of must be time or memory, not {of[:50]!r}.")
-        return of
-
     def number_in_query(self, name: str) -> float | None:
         """None where it is left out."""
         text = self.get_query_argument(name, None)
@@ -140,9 +125,9 @@ class AnalysisHandler(AnswerHandler):
 
     def argument(self, name: Parameter, index: str) -> Any:
         if name == "by":
-            return self.by()
+            return self.one_of("by", ROOFLINE_GROUPINGS if self.analysis.name == "roofline" else GROUPINGS)
         if name == "of":
-            return self.of()
+            return self.one_of("of", ("time", "memory"))
         if name == "index":
             return self.number(index, "node")
         if name == "depth":
@@ -154,7 +139,7 @@ class CompareHandler(AnswerHandler):
     """Two traces beside each other, judged by the other traces of their runs."""
 
     async def get(self) -> None:
-        by = self.by()
+        by = self.one_of("by", GROUPINGS)
         first, second = [await self.find_trace(self.get_query_argument(name, "")) for name in ("a", "b")]
         source, answers = self.services.source, self.services.answers
         runs = await self.quickly(lambda: runs_beside(source, answers.name, first.id, second.id))

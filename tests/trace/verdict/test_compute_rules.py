@@ -181,7 +181,10 @@ def used(**changes: float) -> TraceContext:
 
 def test_a_busy_machine() -> None:
     found = sentences(in_a_row(*matmuls(10, 1)), used(cpu_s=0.010, run_queue_s=0.025))["busy_machine"]
-    assert "had no CPU for 25 ms, added up, in a step of 10 ms" in found["text"] and "used 1 of the 4 CPUs" in found["text"]
+    assert (
+        "had no CPU for 25 ms, added up, in the 10 ms around the step," in found["text"]
+        and "used 1 of the 4 CPUs" in found["text"]
+    )
     assert found["share"] == pytest.approx(25 / 35)
 
 

@@ -21,6 +21,7 @@ from tftracer.contract.basics import Finding
 from tftracer.contract.trace import Communication, Link, OpRow, Transfer
 from tftracer.trace.analyses import budget, ops, physical_devices
 from tftracer.trace.analyses.budget import Activities
+from tftracer.trace.arrays.groups import largest_first
 from tftracer.trace.arrays.intervals import Cover, batches
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode import static_graph
@@ -87,7 +88,7 @@ def communication(
     all_transfers = transfers(trace)
     whole = activities.whole
     duration = trace.end[all_transfers.node] - trace.start[all_transfers.node]
-    longest = np.argsort(-duration, kind="stable")[:MAX_TRANSFERS]
+    longest = largest_first(duration, MAX_TRANSFERS)
     shown: list[Transfer] = []
     for batch in batches(len(longest), 500):
         shown.extend(_transfer(trace, all_transfers, int(longest[i])) for i in batch)

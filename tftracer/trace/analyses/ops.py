@@ -28,7 +28,7 @@ from tftracer.errors import UnknownError
 from tftracer.trace.analyses import physical_devices
 from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.name_scopes import Scopes, scopes_of
-from tftracer.trace.arrays.groups import largest_in_groups
+from tftracer.trace.arrays.groups import largest_first, largest_in_groups
 from tftracer.trace.arrays.intervals import batches, fair_shares
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Bool, Float64, Int32, Int64
@@ -167,7 +167,7 @@ def op_table(trace: Trace, by: By, work: Work, most: int = MAX_ROWS, computed: A
     code = work.op if by == "type" else work.name
     sums = _sums(work, code, int(code.max(initial=-1)) + 1, computed)
     present = np.flatnonzero(sums.count)
-    shown = present[np.argsort(-sums.total[present], kind="stable")][:most]
+    shown = present[largest_first(sums.total[present], most)]
     op, device = work.op[sums.longest[shown]].astype(np.int64), _only_device(trace, work, code, len(sums.count))[shown]
     return _table(
         trace, work, sums, shown, shown, trace.ops if by == "type" else trace.names, op, device, len(present) - len(shown)

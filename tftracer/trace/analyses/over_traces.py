@@ -26,9 +26,7 @@ from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.ops import By, Work, op_statistics
 from tftracer.trace.arrays.types import Bool, Float64, Int64
 from tftracer.trace.model import Trace
-
-#: With fewer traces nothing is claimed of an op's usual time or rate.
-LEAST_TRACES = 4
+from tftracer.trace.other_traces import LEAST_TRACES
 
 
 @dataclass(frozen=True)

@@ -30,13 +30,12 @@ from tftracer.trace.analyses.roofs import Executions, Limit, Roofs, best_rates, 
 from tftracer.trace.arrays.groups import largest_in_groups
 from tftracer.trace.arrays.types import Bool, Float64, Int64
 from tftracer.trace.decode.resources import dtype_name
+from tftracer.trace.decode.tensor_shapes import plain_types
 from tftracer.trace.model import NodeKind, Trace, TraceContext
 
 MAX_ROWS = 3_000
 
 By = Literal["name", "type"]
-
-_REFERENCES = 100  # tensorflow.DataType: a reference to a type is the type and this
 
 
 def roofline(
@@ -99,8 +98,7 @@ def _executions(trace: Trace, work: Work, arithmetic: Arithmetic, groups: list[G
     for number, group in enumerate(groups):
         group_of[group.codes] = number
     node = work.node[at]
-    dtype = arithmetic.dtype[node].astype(np.int64)
-    dtype[dtype > _REFERENCES] -= _REFERENCES
+    dtype = plain_types(arithmetic.dtype[node].astype(np.int64))
     duration = work.duration[at].astype(np.float64)
     return at, Executions(node, group_of[trace.device[node]], dtype, flops[at], moved[at], duration)
 

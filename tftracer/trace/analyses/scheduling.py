@@ -12,6 +12,7 @@ import numpy as np
 
 from tftracer.contract.basics import Finding
 from tftracer.contract.trace import DelayRow, Scheduling
+from tftracer.trace.arrays.groups import largest_first
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.model import UNKNOWN_TIME, Trace
 
@@ -31,7 +32,7 @@ def delays(trace: Trace) -> tuple[Int64, Int64]:
 def scheduling(trace: Trace, findings: list[Finding]) -> Scheduling:
     """The distribution of the delays, and the ops that waited longest."""
     node, delay = delays(trace)
-    longest = _longest(delay)
+    longest = largest_first(delay, MAX_ROWS)
     bins = np.minimum(np.searchsorted(BOUNDS, delay, "left"), len(BOUNDS) - 1)
     p50, p95 = (float(value) for value in np.percentile(delay, [50, 95])) if len(delay) else (None, None)
     return {
@@ -45,15 +46,6 @@ def scheduling(trace: Trace, findings: list[Finding]) -> Scheduling:
         "histogram_count": np.bincount(bins, minlength=len(BOUNDS)).tolist(),
         "findings": findings,
     }
-
-
-def _longest(delay: Int64) -> Int64:
-    """The positions of the longest MAX_ROWS, in order, without sorting all of them."""
-    if len(delay) <= MAX_ROWS:
-        return np.argsort(-delay, kind="stable")
-    least = np.partition(delay, len(delay) - MAX_ROWS)[len(delay) - MAX_ROWS]
-    candidates = np.flatnonzero(delay >= least)
-    return candidates[np.argsort(-delay[candidates], kind="stable")[:MAX_ROWS]]
 
 
 def _rows(trace: Trace, node: Int64, delay: Int64) -> list[DelayRow]:

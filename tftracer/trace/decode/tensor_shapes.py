@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Optional
+from typing import Any, Optional, TypeVar
 
 import numpy as np
 
@@ -41,7 +41,9 @@ _ELEMENT_BYTES = {
     25: 1,  # float8_e4m3fn
 }
 _LAST_TYPE = 127
-_REFERENCE = 100  # a reference's type is its tensor's and this
+_REFERENCE = 100
+
+Whole = TypeVar("Whole", Int32, Int64)
 
 
 class Shapes:
@@ -105,9 +107,15 @@ def dims_of(shape: Any) -> Shape:
     return None if shape.unknown_rank else tuple(max(dim.size, -1) for dim in shape.dim)
 
 
+def plain_types(dtype: Whole) -> Whole:
+    """tensorflow.DataType of tensors: a reference to a type is the type and 100."""
+    is_reference = (dtype > _REFERENCE) & (dtype <= _REFERENCE + _LAST_TYPE)
+    return np.where(is_reference, dtype - _REFERENCE, dtype)
+
+
 def element_bytes(dtype: Int32) -> Float64:
     """[n] bytes of one element; NaN for types without a fixed size, and for none."""
     table = np.full(_LAST_TYPE + 1, np.nan)
     table[list(_ELEMENT_BYTES)] = list(_ELEMENT_BYTES.values())
-    plain = np.where((dtype > _REFERENCE) & (dtype <= _REFERENCE + _LAST_TYPE), dtype - _REFERENCE, dtype)
+    plain = plain_types(dtype)
     return table[np.where((plain < 0) | (plain > _LAST_TYPE), _LAST_TYPE, plain)]

@@ -8,6 +8,7 @@ import numpy as np
 
 from tftracer.contract.trace import Link, Sentence
 from tftracer.trace.analyses import physical_devices
+from tftracer.trace.arrays.groups import largest_first
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.model import UNKNOWN_TIME, NodeKind
 from tftracer.trace.units import byte_size, duration, percent
@@ -93,7 +94,7 @@ def other_process(step: Step) -> Sentence | None:
     most, other = max(busy, key=lambda pair: pair[0].length)
     members = np.flatnonzero(physical_devices.members(step.trace, other))
     took = most.within(step.trace.start[members], step.trace.end[members])
-    nodes = members[np.argsort(-took, kind="stable")[:MAX_EVIDENCE]].tolist()
+    nodes = members[largest_first(took, MAX_EVIDENCE)].tolist()
     computing = (most & step.activities.of_process(other).compute).length
     if computing >= 0.5 * most.length:
         advice = SENDER_COMPUTES

@@ -32,9 +32,9 @@ def busy_machine(step: Step) -> Sentence | None:
     share = lacked / (lacked + cpu) * step.activity.compute.length / step.ns  # what waits for something else keeps waiting
     return sentence(
         "busy_machine",
-        f"Threads of this process were ready to run and had no CPU for {duration(queued * 1e9)}, added up, in a step of "
-        f"{duration(wall * 1e9)}. The process and those that it started used {job / wall:.2g} of the {_count(cpus)} that they "
-        "may use: something else kept them busy.",
+        f"Threads of this process were ready to run and had no CPU for {duration(queued * 1e9)}, added up, in the "
+        f"{duration(wall * 1e9)} around the step, in which TensorFlow also collects the trace. The process and those that it "
+        f"started used {job / wall:.2g} of the {_count(cpus)} that they may use: something else kept them busy.",
         "See what else runs on the machine (top), and which limits of CPU time the container or the job has. The times of single "
         "ops in this trace are longer than they would be; trace the step again on a quiet machine before you compare them.",
         share,

@@ -6,8 +6,9 @@ import numpy as np
 
 from tftracer.contract.trace import Sentence
 from tftracer.trace.analyses.op_kinds import is_matrix_op
-from tftracer.trace.analyses.over_traces import LEAST_TRACES, OpsOverTraces
+from tftracer.trace.analyses.over_traces import OpsOverTraces
 from tftracer.trace.arrays.types import Bool, Float64
+from tftracer.trace.other_traces import LEAST_TRACES
 from tftracer.trace.units import percent
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.step import Step, evidence_of, sentence

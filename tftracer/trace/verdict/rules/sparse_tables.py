@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from tftracer.contract.trace import Sentence
+from tftracer.trace.arrays.groups import largest_first
 from tftracer.trace.arrays.types import Bool
 from tftracer.trace.decode.labels import parse_label
 from tftracer.trace.units import duration, percent
@@ -50,7 +51,7 @@ def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
         return np.zeros(len(time.work.node), bool), ""
     tells = time.of_kinds(lambda kind: kind == "ReadVariableOp" or _SCATTER.fullmatch(kind) or _GATHER.fullmatch(kind))
     rows = np.flatnonzero((time.work.duration >= TINY_NS) | tells)
-    rows = rows[np.argsort(-time.work.duration[rows], kind="stable")[:MOST_NODES]]
+    rows = rows[largest_first(time.work.duration[rows], MOST_NODES)]
     labels = [parse_label(step.trace.labels[code]) for code in step.trace.label[time.work.node[rows]].tolist()]
     kinds = [time.kinds[code] for code in time.work.op[rows].tolist()]
     scopes = [name.rpartition("/")[0] for name in step.trace.names.texts(time.work.name[rows])]
