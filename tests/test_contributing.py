@@ -1,9 +1,11 @@
-"""CONTRIBUTING.rst names files that are there, and every folder of the package."""
+"""CONTRIBUTING.rst names files that are there, every folder of the package in the order of imports, and a test that is there."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+
+from test_architecture import HEIGHT
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "CONTRIBUTING.rst").read_text(encoding="utf-8")
@@ -19,6 +21,19 @@ def test_every_path_that_it_names_exists() -> None:
 def test_it_tells_of_every_folder() -> None:
     folders = {path.name for path in (ROOT / "tftracer").iterdir() if path.is_dir() and path.name != "__pycache__"}
     assert folders == set(re.findall(r"^``tftracer/(\w+)/``", TEXT, re.MULTILINE))
+
+
+def test_the_folders_stand_in_the_order_of_imports() -> None:
+    parts = [part for part in re.findall(r"^``tftracer/(\w+)(?:/|\.py)``", TEXT, re.MULTILINE) if part in HEIGHT]
+    heights = [HEIGHT[part] for part in parts]
+    assert len(heights) > 15 and heights == sorted(heights, reverse=True), parts
+
+
+def test_the_one_test_to_run_is_there() -> None:
+    commands = re.findall(r"-m pytest (\S+) -k (\w+)", TEXT)
+    assert commands
+    for path, name in commands:
+        assert re.search(rf"^def test_\w*{name}", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE), (path, name)
 
 
 def test_a_newcomer_is_led_to_twenty_behaviours() -> None:

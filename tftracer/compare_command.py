@@ -21,7 +21,8 @@ def parser() -> argparse.ArgumentParser:
         usage="tftracer compare [options] BEFORE... -- AFTER...",
         description="Compares sessions before and after a change: step times with a 95% interval, and the ops that differ in "
         "all sessions. Record several sessions a side, in turns: sessions of the same code differ, too.",
-        epilog="exit codes: 0 all rules pass, 4 one fails, 5 none fails and one is inconclusive, 1 a file cannot be opened",
+        epilog="exit codes: 0 all rules pass, 4 one fails, 5 none fails and one is inconclusive, 1 a file cannot be opened, "
+        "a rule is wrong or the -- is missing, 2 wrong options",
     )
     made.add_argument("files", nargs="+", metavar="FILE", help="any file that tftracer opens, or the URL of a live page")
     made.add_argument("--run", help="title of the run to compare (the one that took the most time)")

@@ -40,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
         type=_slow,
         default=True,
         metavar="FACTOR",
-        help="a step is slow above FACTOR times the median and 20 ms more (3); 'off' does not watch for slow steps",
+        help="a step is slow if it takes more than FACTOR medians and more than the median plus 20 ms (3); 'off' does not watch",
     )
     made.add_argument("--export-dir", help="write the session's tables to this folder (or URL, with fsspec) meanwhile")
     made.add_argument("--output", help="save the session to this file when the script ends")

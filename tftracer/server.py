@@ -61,8 +61,8 @@ class TracingServer:
         base_url: path prefix (``"/tracer"``) or public URL (``"https://host/tracer"``) behind a reverse proxy.
         hub: ``"host:port"`` or URL of the job's page, if the launcher does not provide it (see docs/launching.rst).
         trace_slow: watch for slow steps: which they were, what held them up, and a trace of those that come regularly (see
-            docs/slow_steps.rst). A step is slow when it, or the time before it, takes 3 times the median and 20 ms more; a number
-            from 1.5 to 1000 takes the place of the 3, False turns the watch off.
+            docs/slow_steps.rst). A step is slow if it, or the time before it, takes more than 3 medians and more than 20 ms
+            longer than the median. A number from 1.5 to 1000 replaces the 3; False turns the watch off.
         export_dir: folder (or URL, with fsspec) to which a process of its own exports the session's tables while it is recorded,
             a partition for each process of a job. Needs ``tftracer[tables]`` (see docs/tables.rst).
 

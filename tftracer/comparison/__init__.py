@@ -1,1 +1,4 @@
-"""Two groups of sessions beside each other, with what chance alone explains. Pure NumPy; reads no files."""
+"""Two groups of sessions beside each other, with what chance alone explains; two traces; ops over the traces of one run.
+
+Pure NumPy; reads no files.
+"""

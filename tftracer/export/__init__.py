@@ -1,1 +1,1 @@
-"""A trace in other people's formats: Chrome JSON, Perfetto protobuf, one HTML page."""
+"""A trace in other tools' formats (Chrome JSON, Perfetto protobuf, one HTML page); sessions as tables and Parquet files."""

@@ -10,5 +10,5 @@ analysis (pure)       ``process_traces`` ``clocks`` ``collectives`` ``merged`` `
 for TracingServer     ``membership``, and ``saved_job`` for the job's file
 ====================  ==================================================================================================
 
-This package may import every other one but none imports it, apart from server.py and cli.py.
+Only server.py, cli.py and scripting/ import this package.
 """

@@ -1,1 +1,3 @@
-"""RunMetadata in, columns and answers out. Pure: imports neither TensorFlow nor Tornado."""
+"""RunMetadata or a profile (XSpace) in, columns and answers out. Imports no Tornado, and TensorFlow only in
+``decode.descriptors.extract``; the only file it reads is ``decode/run_metadata.binpb``, the messages' descriptors.
+"""
