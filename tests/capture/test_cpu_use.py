@@ -66,6 +66,12 @@ def test_processes_that_it_started_are_the_jobs_own() -> None:
     assert "job_cpu_s" not in cpu_use(before, read_after(most_ns=LONG))  # it has ended
 
 
+def test_all_that_a_process_used_counts_that_began_meanwhile() -> None:
+    """As the tracer's helper process does in the first step that is traced."""
+    use = cpu_use(CpuReading(0, 0, {}, {"1": 40 * MS}), CpuReading(100 * MS, 30 * MS, {}, {"1": 45 * MS, "2": 25 * MS}))
+    assert use["job_cpu_s"] == pytest.approx(0.060)
+
+
 def test_without_a_list_of_children_the_jobs_own_is_not_known(tmp_path: Path) -> None:
     nowhere = proc(tmp_path, a="1 1 1")
     assert "job_cpu_s" not in cpu_use(read_before(nowhere, LONG), read_after(nowhere, LONG))

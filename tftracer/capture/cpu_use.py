@@ -1,7 +1,7 @@
 """How a traced step used the CPUs: the process, its busiest thread, and how long threads were ready and had no CPU.
 
 What the tracer itself does meanwhile (it may still be storing the trace before, with a process of its own) and what processes do
-that the script started is the job's own work: no other's. What that is is not known if one of them started or ended meanwhile.
+that the script started is the job's own work: no other's. What that is is not known if one of them ended meanwhile.
 
 Read on the training thread, just before a traced step and just after it; other steps pay nothing. What threads did comes from
 Linux (``/proc/self/task/ID/schedstat``, some 10 µs a thread). Where it cannot be read, or not soon, it is not known.
@@ -57,8 +57,8 @@ def cpu_use(before: CpuReading, after: CpuReading) -> CpuUse:
         known = [both for name, both in passed.items() if name not in own]
         use["busiest_thread_s"] = max((now[0] - then[0] for now, then in known), default=0) * 1e-9
         use["run_queue_s"] = sum(max(0, now[1] - then[1]) for now, then in known) * 1e-9
-    if before.children is not None and after.children is not None and before.children.keys() == after.children.keys():
-        theirs = sum(now - before.children[name] for name, now in after.children.items())
+    if before.children is not None and after.children is not None and before.children.keys() <= after.children.keys():
+        theirs = sum(now - before.children.get(name, 0) for name, now in after.children.items())
         use["job_cpu_s"] = (after.cpu_ns - before.cpu_ns + theirs) * 1e-9
     return use
 

@@ -119,6 +119,28 @@ def test_one_interrupted_transpose_is_no_pattern() -> None:
     assert "layout" not in sentences(in_a_row(*matmuls(8, 1), ("t0", "Transpose", 3.0), ("t1", "Transpose", 0.1)))
 
 
+TRANSPOSED = [*matmuls(8, 1), ("t0", "Transpose", 0.1), ("t1", "Transpose", 0.1), ("e0", "Mul", 0.1), ("e1", "Mul", 0.1)]
+USUAL_FLOPS = {name: 1e6 for name, _, _ in TRANSPOSED}
+
+
+def interrupted(*names: str) -> list[tuple[str, str, float]]:
+    return [(name, op, 60.0 if name in names else ms) for name, op, ms in TRANSPOSED]
+
+
+def test_several_interrupted_ops_are_no_pattern_where_other_traces_tell() -> None:
+    for code, names in (("layout", ("t0", "t1")), ("elementwise", ("e0", "e1"))):
+        assert code in codes_over([interrupted(*names)], USUAL_FLOPS)
+        assert code not in codes_over([interrupted(*names), *[TRANSPOSED] * 3], USUAL_FLOPS)
+        assert code in codes_over([interrupted(*names)] * 4, USUAL_FLOPS)
+
+
+def test_one_op_that_was_held_up_says_how_long_it_usually_takes() -> None:
+    long = codes_over([interrupted("m0"), *[TRANSPOSED] * 3], USUAL_FLOPS)["one_op"]
+    assert "In most traced steps of the run it takes about 1 ms." in long["text"] and "held it up in this step" in long["advice"]
+    always = codes_over([interrupted("m0")] * 4, USUAL_FLOPS)["one_op"]
+    assert "most traced steps" not in always["text"] and "has to be that large" in always["advice"]
+
+
 # ---------------------------------------------------------------------------------------------------------- elementwise
 
 

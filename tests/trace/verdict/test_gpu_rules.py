@@ -123,6 +123,7 @@ def test_an_mi300_that_the_host_has_launched_nothing_on() -> None:
     first, second = (Answers(raw, TraceContext()) for _, raw in list(steps(plain_protobuf.content(MI300)))[:2])
     sentence = first.verdict()["sentences"][0]
     assert sentence["code"] == "launch_bound" and "one gap of 43.2 ms, before kernel/loop_transpose_fusion" in sentence["text"]
+    assert "no events of the host" in sentence["advice"]
     sentence = second.verdict()["sentences"][0]
     assert sentence["code"] == "idle_device"
     assert (

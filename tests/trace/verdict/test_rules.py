@@ -95,6 +95,15 @@ def test_a_pause_before_this_step_alone() -> None:
     assert only["share"] == pytest.approx(350 / 360)
 
 
+def test_a_pause_before_this_step_alone_comes_after_what_the_step_itself_shows() -> None:
+    once = TraceContext(median_s=0.010, between_steps_s=0.0001, before_step_s=0.350, step_s=0.010)
+    always = TraceContext(median_s=0.010, between_steps_s=0.350, before_step_s=0.350, step_s=0.010)
+    one_op = [N("m", "MatMul", 0, 8 * MS), N("n", "MatMul", 8 * MS, 10 * MS)]
+    for context, expected in ((once, ["one_op", "between_steps"]), (always, ["between_steps", "one_op"])):
+        answer = verdict(make_trace(one_op), context, [])
+        assert [sentence["code"] for sentence in answer["sentences"]][:2] == expected
+
+
 @pytest.mark.parametrize(
     ("usual_s", "between", "before", "said"),
     [

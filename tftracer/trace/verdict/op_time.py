@@ -57,6 +57,18 @@ class OpTime:
         longest = float(times.max(initial=0.0))
         return (float(times.sum()) - longest) / max(self.total_ns - longest, 1.0)
 
+    def typical_share(self, chosen: Bool) -> float:
+        """``lasting_share``, but no more than in most traces of the run, where that is known: several may be interrupted."""
+        share, usual = self.lasting_share(chosen), self.step.usual_ns
+        if usual is None:
+            return share
+        names = np.zeros(len(usual), bool)
+        names[self.work.name] = True
+        total = float(usual[names].sum())
+        names[:] = False
+        names[self.work.name[chosen]] = True
+        return min(share, float(usual[names].sum()) / total) if total else share
+
     def share_of_step(self, chosen: Bool) -> float:
         """What the step would lose without them: the same share of the time in which ops run."""
         return self.share(chosen) * self.step.activity.compute.length / self.step.ns

@@ -20,11 +20,12 @@ from tftracer.trace.analyses.physical_devices import Group
 from tftracer.trace.analyses.tf_data import Stages
 from tftracer.trace.arrays.groups import largest_first
 from tftracer.trace.arrays.intervals import Cover
-from tftracer.trace.arrays.types import Bool, Int64
+from tftracer.trace.arrays.types import Bool, Float64, Int64
 from tftracer.trace.decode.host_events import FunctionCall, HostEvents
 from tftracer.trace.decode.labels import parse_received
 from tftracer.trace.decode.profile_xla import XLA_HOST
 from tftracer.trace.model import DeviceKind, NodeKind, Trace, TraceContext
+from tftracer.trace.other_traces import LEAST_TRACES
 from tftracer.trace.units import duration
 from tftracer.trace.verdict.gpu_gaps import Gaps, gaps_of
 
@@ -57,6 +58,19 @@ class Step:
     def call(self) -> str:
         """What the script calls to run a step."""
         return "compiled functions" if self.trace.source == "xspace" else "session.run"
+
+    @cached_property
+    def usual_ns(self) -> Float64 | None:
+        """[names] the median time of each op in this trace and others of the run, 0 for one that is not among their longest.
+        None: there are too few others."""
+        times = self.times
+        if times is None or len(times.work_ns) < LEAST_TRACES:
+            return None
+        place = dict(zip(times.keys, np.nan_to_num(times.median_ns).tolist()))
+        names = np.flatnonzero(np.bincount(self.work.name, minlength=len(self.trace.names)))
+        usual = np.zeros(len(self.trace.names))
+        usual[names] = [place.get(name, 0.0) for name in self.trace.names.texts(names)]
+        return usual
 
     @cached_property
     def arithmetic(self) -> Arithmetic | None:

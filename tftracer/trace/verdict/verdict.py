@@ -22,6 +22,7 @@ from tftracer.trace.model import UNKNOWN_TIME, DeviceKind, Trace, TraceContext
 from tftracer.trace.units import percent
 from tftracer.trace.verdict.other_steps import other_steps
 from tftracer.trace.verdict.rules import OF_COMPUTING, RULES
+from tftracer.trace.verdict.rules.python_time import is_between_all
 from tftracer.trace.verdict.step import Step, sentence
 
 #: Without scheduling times nobody knows which of the two it is.
@@ -43,14 +44,19 @@ def verdict(
     sentences = [s for s in (rule(step) for rule in RULES) if s] if trace.n else []
     if any(s["code"] not in (*OF_COMPUTING, "idle_device") for s in sentences):
         sentences = [s for s in sentences if s["code"] != "idle_device"]  # it is idle for the reason that another rule gives
-    # A busy machine makes all of it slow: what it is that takes the time is said first.
-    ranked = sorted(sentences, key=lambda s: (s["code"] == "busy_machine", -s["share"])) or [balanced(step)]
+    ranked = sorted(sentences, key=lambda s: (_comes_later(step, s), -s["share"])) or [balanced(step)]
     compared = other_steps(step, ranked)
     return {
         "sentences": [*ranked, compared] if compared else ranked,
         "step_ns": float(trace.duration_ns),
         "findings": findings,
     }
+
+
+def _comes_later(step: Step, found: Sentence) -> bool:
+    """A busy machine makes all of it slow: what it is that takes the time is said first. So it is before a time that passed just
+    before this one step, and is no part of it."""
+    return found["code"] == "busy_machine" or (found["code"] == "between_steps" and not is_between_all(step))
 
 
 def step_of(

@@ -26,10 +26,10 @@ def elementwise(step: Step) -> Sentence | None:
     time = OpTime.of(step)
     chosen = time.of_kinds(lambda kind: ELEMENTWISE.fullmatch(kind) or _BESIDE.fullmatch(kind))
     chosen &= time.work.duration >= TINY_NS  # the cost of shorter ones is that of running an op
-    if time.lasting_share(chosen) < ELEMENTWISE_SHARE:
+    if time.typical_share(chosen) < ELEMENTWISE_SHARE:
         return None
     chosen &= ~(dense_ops(step, time)[0] | time.of_kinds(LAYOUT_OPS.__contains__))  # which have another remedy
-    if time.lasting_share(chosen) < ELEMENTWISE_SHARE:
+    if time.typical_share(chosen) < ELEMENTWISE_SHARE:
         return None
     nodes, spent, share = time.longest(chosen), float(time.work.self_ns[chosen].sum()), time.share(chosen)
     numbers = {"elementwise_ns": spent, "executions": float(chosen.sum())}
@@ -41,7 +41,8 @@ def elementwise(step: Step) -> Sentence | None:
         f"Elementwise ops take {percent(share)} of the op time ({time.types(chosen)}; {duration(spent)}): each reads and writes "
         f"whole tensors and computes little.{size} The longest is {step.describe(nodes[0])}.",
         "Let XLA fuse them, so that memory is read and written once for several: "
-        + ("jit_compile=True." if step.calls else "tf.config.optimizer.set_jit, or jit_compile=True of a tf.function."),
+        + ("jit_compile=True" if step.calls else "tf.config.optimizer.set_jit, or jit_compile=True of a tf.function")
+        + " in which the gradients are computed, too.",
         time.share_of_step(chosen),
         {**numbers, "bytes": moved} if moved > 0 else numbers,
         {**evidence_of(step, nodes, "ops"), "op": time.op(chosen)},

@@ -27,6 +27,7 @@ HOST_AHEAD = (
 LOOK_AT_HOST = (
     "See on the timeline what the host's threads do in that gap, and move it out of the step, or let it run while the GPU works."
 )
+NO_HOST = "This profile has no events of the host: record one with them to see what it does in that gap."
 
 
 def launch_bound(step: Step) -> Sentence | None:
@@ -77,11 +78,17 @@ def _starved(step: Step) -> Sentence | None:
         "launch_bound",
         f"{gaps.group.title} has nothing to run for {duration(gap)} ({percent(share)}{step.of_whole(gaps)}) because the host "
         f"has not launched its next kernel yet: {where} before {step.describe(nodes[0])}. {_meanwhile(step, gaps)}",
-        HOST_AHEAD if longest < ONE_LAUNCH_SHARE * gap else LOOK_AT_HOST,
+        _advice(step, longest >= ONE_LAUNCH_SHARE * gap),
         share,
         {"launch_gap_ns": float(gap), "longest_gap_ns": float(longest), "kernels": float(count), "median_kernel_ns": median},
         {**evidence_of(step, nodes, "budget"), "lane": gaps.group.key},
     )
+
+
+def _advice(step: Step, is_one_gap: bool) -> str:
+    if not is_one_gap:
+        return HOST_AHEAD
+    return LOOK_AT_HOST if physical_devices.runs_on(step.trace, DeviceKind.CPU).any() else NO_HOST
 
 
 def _meanwhile(step: Step, gaps: Gaps) -> str:

@@ -17,7 +17,7 @@ def layout(step: Step) -> Sentence | None:
     """Transposes, casts and pads; oneDNN's conversions between its layouts and TensorFlow's."""
     time = OpTime.of(step)
     chosen = time.of_kinds(LAYOUT_OPS.__contains__)
-    if time.lasting_share(chosen) < LAYOUT_SHARE:
+    if time.typical_share(chosen) < LAYOUT_SHARE:
         return None
     nodes, spent, share = time.longest(chosen), float(time.work.self_ns[chosen].sum()), time.share(chosen)
     return sentence(

@@ -10,7 +10,17 @@ from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
 ONE_OP_SHARE = 0.40  # of the step in which one op runs
+HELD_UP = 3.0  # times its usual time in the run: something held the op up, or it had more to do
 SWAP_SHARE = 0.10  # of the step that goes into swapping tensors or computing them again
+
+EACH_STEP = (
+    "See whether it has to be that large (shapes, precision, recomputation), whether it can be split over devices or run on a "
+    "GPU, and whether anything else could run in parallel with it."
+)
+ONLY_HERE = (
+    "Something held it up in this step (other work on the machine), or it had more to do than usual: compare the step with "
+    "another traced step of the run."
+)
 
 
 def one_op(step: Step) -> Sentence | None:
@@ -26,11 +36,13 @@ def one_op(step: Step) -> Sentence | None:
     each = "kernels" if physical_devices.on_stream(step.trace)[nodes[0]] else "executions"
     turns = f" in {count:,} {each}" if count > 1 else ""
     where = step.trace.devices[step.trace.device[nodes[0]]].title
+    usual = float(step.usual_ns[step.trace.name[nodes[0]]]) if step.usual_ns is not None else 0.0
+    is_held_up = 0 < HELD_UP * usual < float((step.trace.end - step.trace.start)[chosen].sum())
+    usually = f" In most traced steps of the run it takes about {duration(usual)}." if is_held_up else ""
     return sentence(
         "one_op",
-        f"One op, {step.describe(nodes[0])} on {where}, runs for {duration(runs)}{turns}: {percent(share)} of the step.",
-        "See whether it has to be that large (shapes, precision, recomputation), whether it can be split over devices or run on "
-        "a GPU, and whether anything else could run in parallel with it.",
+        f"One op, {step.describe(nodes[0])} on {where}, runs for {duration(runs)}{turns}: {percent(share)} of the step.{usually}",
+        ONLY_HERE if is_held_up else EACH_STEP,
         share,
         {"op_ns": float(runs), "executions": float(count)},
         {**evidence_of(step, nodes, "ops"), "op": step.op(nodes[0])},

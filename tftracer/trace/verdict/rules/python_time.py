@@ -16,7 +16,7 @@ def between_steps(step: Step) -> Sentence | None:
     context = step.context
     usual, before = context.between_steps_s, context.before_step_s
     inside = step.trace.duration_ns / 1e9
-    usual_share = _share_between(usual, context.median_s if context.median_s is not None else inside)
+    usual_share = _usual_share(step)
     share = usual_share or _share_between(before, context.step_s or inside)
     if not share:
         return None
@@ -32,6 +32,16 @@ def between_steps(step: Step) -> Sentence | None:
         numbers,
         {"nodes": []},
     )
+
+
+def is_between_all(step: Step) -> bool:
+    """Whether such a time passes between most steps of the run, and not just before this one."""
+    return _usual_share(step) > 0
+
+
+def _usual_share(step: Step) -> float:
+    context = step.context
+    return _share_between(context.between_steps_s, step.trace.duration_ns / 1e9 if context.median_s is None else context.median_s)
 
 
 def _share_between(between: float | None, inside: float) -> float:
