@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
+PAGE = DOCS.parent / "frontend/src"
 #: How a script, or a file, comes to be looked at: the page that tells it, and what a reader would look for.
 WAYS_IN = {
     "run": "tftracer run",
@@ -61,3 +62,12 @@ def test_code_that_pages_show_is_in_the_examples_that_tests_run() -> None:
         assert path.name in ran, name
         for marker in re.findall(r":(?:start-at|end-at): (.*)", options):
             assert marker in path.read_text(encoding="utf-8"), (page.name, marker)
+
+
+def test_the_page_of_links_lists_all_that_the_page_reads() -> None:
+    sources = [path.read_text(encoding="utf-8") for suffix in ("ts", "vue") for path in PAGE.rglob(f"*.{suffix}")]
+    read = {name for source in sources for name in re.findall(r'\buseParameter\("([\w-]+)"', source)}
+    viewer = (DOCS / "viewer.rst").read_text(encoding="utf-8")
+    links = viewer[viewer.index("Links\n-----") : viewer.index("A note on a trace is kept")]
+    assert len(read) > 30
+    assert read == set(re.findall(r"``([\w-]+)=", links))

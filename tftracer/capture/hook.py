@@ -1,11 +1,11 @@
 """TracingHook: the SessionRunHook that times every step and traces those requested. Runs on the training threads.
 
-With session_calls.py and functions.py the only module that uses TensorFlow, which is imported when a hook is made. A step that
-is not traced costs two clock reads and an append. What it costs beyond them is how many objects it touches: after a long step
-the caches hold TensorFlow's data, and each object of ours is fetched from memory. So an untraced step reads one flag
-(``TraceRequests.slow_path``) and the level of its RunOptions, stores what it needs as an attribute of its run context, and does
-not read its RunMetadata (3 to 10 µs after a long step). Exceptions of the tracer never leave this module: it switches itself off
-instead (``StepQueue.off``). What the user's own code raises, KeyboardInterrupt included, passes.
+TensorFlow is imported when a hook is made. A step that is not traced costs two clock reads and an append. What it costs beyond
+them is how many objects it touches: after a long step the caches hold TensorFlow's data, and each object of ours is fetched
+from memory. So an untraced step reads one flag (``TraceRequests.slow_path``) and the level of its RunOptions, stores what it
+needs as an attribute of its run context, and does not read its RunMetadata (3 to 10 µs after a long step). Exceptions of the
+tracer never leave this module: it switches itself off instead (``StepQueue.off``). What the user's own code raises,
+KeyboardInterrupt included, passes.
 """
 
 from __future__ import annotations

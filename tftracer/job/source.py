@@ -8,7 +8,7 @@ from tftracer.session.source import SessionSource
 
 
 class JobSource(SessionSource, Protocol):
-    """``session.live.Recorder`` is one. Every method may be called from any thread."""
+    """``recorder.Recorder`` is one. Every method may be called from any thread."""
 
     def steps_begun(self) -> dict[str, int]:
         """Title of each run -> how many of its steps have begun."""
