@@ -83,7 +83,7 @@ def test_op_types_and_findings() -> None:
 def test_small_changes_of_ops_are_below_the_floors() -> None:
     before, after = {"short": 1e4, "long": 1e7, "gone": 1e6}, {"short": 2e4, "long": 1.05e7, "new": 1e6}
     ops = compare("train", sessions(3e6, before), sessions(3e6, after)).ops
-    assert (ops.changes, ops.only_a, ops.only_b, ops.compared) == ([], ["gone"], ["new"], 2)
+    assert (ops.changes, ops.only_a, ops.only_b, ops.compared) == ([], {"gone": 1e6}, {"new": 1e6}, 2)
 
 
 def test_three_sessions_a_side_separate_no_op() -> None:

@@ -61,11 +61,10 @@ def sentences(comparison: Comparison, changes: Sequence[OpChange]) -> list[str]:
     others = (shift for metric, shift in comparison.shifts.items() if metric != "step" and shift.differs)
     said += [f"{title(shift.metric)}: {shift.shift:+.1%}, {outcome(shift)}." for shift in others]
     said.append(_of_ops(comparison.ops, len(changes)))
-    for side, keys in (("before", comparison.ops.only_a), ("after", comparison.ops.only_b)):
-        if keys:
-            said.append(
-                f"{len(keys):,} ops only {side}: {', '.join(keys[:_SHOWN_OPS])}{', ...' if len(keys) > _SHOWN_OPS else ''}"
-            )
+    for side, times in (("before", comparison.ops.only_a), ("after", comparison.ops.only_b)):
+        if times:
+            shown = ", ".join(f"{key} {duration(ns)}" for key, ns in list(times.items())[:_SHOWN_OPS])
+            said.append(f"{len(times):,} ops only {side}: {shown}{', ...' if len(times) > _SHOWN_OPS else ''}")
     if comparison.new_findings:
         said.append(f"New findings: {', '.join(comparison.new_findings)}.")
     return said

@@ -8,7 +8,7 @@ separates an op once in C(2n, n) / 2 times; the floors leave out most of these.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -46,8 +46,8 @@ class OpChanges:
 
     compared: int
     changes: list[OpChange]
-    only_a: list[str]  # that no session of b has
-    only_b: list[str]
+    only_a: dict[str, float]  # those that no session of b has -> ns, the longest first
+    only_b: dict[str, float]
     enough_sessions: bool
     by_chance: float  # ops that chance separates, floors aside
 
@@ -63,11 +63,17 @@ def op_changes(a: Sequence[Mapping[str, float]], b: Sequence[Mapping[str, float]
     return OpChanges(
         len(shared),
         sorted(changes, key=lambda change: (not change.separated, -abs(change.delta_ns), change.key)),
-        sorted(in_a - in_b) if b else [],
-        sorted(in_b - in_a) if a else [],
+        _longest_first(a, in_a - in_b) if b else {},
+        _longest_first(b, in_b - in_a) if a else {},
         enough_sessions,
         chance * len(shared),
     )
+
+
+def _longest_first(side: Sequence[Mapping[str, float]], keys: Iterable[str]) -> dict[str, float]:
+    """The ops with the medians of their times."""
+    times = {key: median([session.get(key, 0.0) for session in side]) for key in sorted(keys)}
+    return dict(sorted(times.items(), key=lambda op: -op[1]))
 
 
 def op_change(key: str, a: Sequence[float], b: Sequence[float]) -> OpChange:

@@ -82,10 +82,10 @@ def _op_lines(comparison: Comparison) -> Iterator[str]:
         yield "  none"
     if len(separated) > _SHOWN_OPS:
         yield f"  and {len(separated) - _SHOWN_OPS:,} more"
-    for side, keys in (("before", ops.only_a), ("after", ops.only_b)):
-        if keys:
-            more = f", and {len(keys) - 5:,} more" if len(keys) > 5 else ""
-            yield f"Only {side}: {', '.join(key[:_WIDTH] for key in keys[:5])}{more}"
+    for side, times in (("before", ops.only_a), ("after", ops.only_b)):
+        if times:
+            more = f", and {len(times) - 5:,} more" if len(times) > 5 else ""
+            yield f"Only {side}: {', '.join(f'{key[:_WIDTH]} {duration(ns)}' for key, ns in list(times.items())[:5])}{more}"
 
 
 def _op_line(change: OpChange) -> str:
