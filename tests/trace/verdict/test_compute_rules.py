@@ -252,10 +252,16 @@ def test_one_core_of_many() -> None:
     assert "intra_op_parallelism_threads" in found["advice"] and found["share"] == pytest.approx(0.75)
 
 
+def test_threads_that_work_in_turns_are_no_more_than_one() -> None:
+    """A MonitoredTrainingSession with one thread for ops: two threads take turns."""
+    found = sentences(in_a_row(*matmuls(10, 1)), used(cpu_s=0.010, busiest_thread_s=0.0052, run_queue_s=0.0002))["one_core"]
+    assert "On average 1.0 threads of the process ran, or were ready to, in this step: the process may use 4" in found["text"]
+
+
 @pytest.mark.parametrize(
     ("nodes", "changes"),
     [
-        (in_a_row(*matmuls(10, 1)), {"busiest_thread_s": 0.005}),  # two threads worked in turns
+        (in_a_row(*matmuls(10, 1)), {"cpu_s": 0.014, "busiest_thread_s": 0.008}),  # two threads worked
         (in_a_row(*matmuls(10, 1)), {"run_queue_s": 0.015}),  # others were ready, too: a busy machine
         (in_a_row(*matmuls(10, 1)), {"cpus": 1.0}),
         (in_a_row(*matmuls(10, 1)), {"cpu_s": 0.003, "busiest_thread_s": 0.003}),  # the step waits for something else

@@ -15,6 +15,7 @@ COMPUTING_SHARE = 0.50  # of the step in which ops run
 RECORDED_SHARE = 0.40  # of the measured time that the step takes: the rest is TensorFlow's, which collects the trace
 BUSIEST_SHARE = 0.75  # of the process's CPU time that one thread used
 RUNNABLE = 0.6, 2.2  # threads, on average, that ran or were ready to: between these
+IN_TURNS = 1.1  # no more: then threads worked in turns, if several did
 LARGE_NS = 200_000  # an op this long has work for several threads
 LARGE_SHARE = 0.50  # of the op time that goes into such ops
 
@@ -44,13 +45,14 @@ def busy_machine(step: Step) -> Sentence | None:
 
 
 def one_core(step: Step) -> Sentence | None:
-    """One thread did nearly all of the work, though the ops are large enough for several."""
+    """One thread at a time did nearly all of the work, though the ops are large enough for several."""
     use = step.context.cpu_use
     wall, cpu, cpus = use.get("wall_s", 0.0), use.get("cpu_s", 0.0), use.get("cpus", 0.0)
     busiest, queued = use.get("busiest_thread_s"), use.get("run_queue_s")
     if not wall or not cpu or cpus < 2 or busiest is None or queued is None:
         return None
-    if busiest < BUSIEST_SHARE * cpu or not RUNNABLE[0] <= (cpu + queued) / wall <= RUNNABLE[1]:
+    runnable, is_one = (cpu + queued) / wall, busiest >= BUSIEST_SHARE * cpu
+    if not RUNNABLE[0] <= runnable <= (RUNNABLE[1] if is_one else IN_TURNS):
         return None
     if not _has_work_for_several(step, wall):
         return None
@@ -59,8 +61,8 @@ def one_core(step: Step) -> Sentence | None:
     nodes = time.longest(large)
     return sentence(
         "one_core",
-        f"One thread used {percent(min(busiest / cpu, 1.0))} of the CPU time of this step: the process may use {_count(cpus)}. "
-        f"Ops of {duration(LARGE_NS)} or longer take {percent(time.share(large))} of the op time; the longest is "
+        f"{_threads(busiest / cpu if is_one else None, runnable)}: the process may use {_count(cpus)}. Ops of "
+        f"{duration(LARGE_NS)} or longer take {percent(time.share(large))} of the op time; the longest is "
         f"{step.describe(nodes[0])}.",
         "See whether threads are limited to one: intra_op_parallelism_threads, TF_NUM_INTRAOP_THREADS, OMP_NUM_THREADS. If they "
         "are not, these ops may be such as TensorFlow does not split.",
@@ -68,6 +70,12 @@ def one_core(step: Step) -> Sentence | None:
         {"busiest_thread_ns": busiest * 1e9, "cpu_ns": cpu * 1e9, "wall_ns": wall * 1e9, "cpus": cpus},
         evidence_of(step, nodes, "ops"),
     )
+
+
+def _threads(busiest: float | None, runnable: float) -> str:
+    if busiest is None:
+        return f"On average {runnable:.1f} threads of the process ran, or were ready to, in this step"
+    return f"One thread used {percent(min(busiest, 1.0))} of the CPU time of this step"
 
 
 def _has_work_for_several(step: Step, wall: float) -> bool:
