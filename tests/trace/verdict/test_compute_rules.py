@@ -136,6 +136,7 @@ def test_several_interrupted_ops_are_no_pattern_where_other_traces_tell() -> Non
 
 def test_one_op_that_was_held_up_says_how_long_it_usually_takes() -> None:
     long = codes_over([interrupted("m0"), *[TRANSPOSED] * 3], USUAL_FLOPS)["one_op"]
+    assert long["numbers"]["usual_ns"] == MS
     assert "In most traced steps of the run it takes about 1 ms." in long["text"] and "held it up in this step" in long["advice"]
     always = codes_over([interrupted("m0")] * 4, USUAL_FLOPS)["one_op"]
     assert "most traced steps" not in always["text"] and "has to be that large" in always["advice"]

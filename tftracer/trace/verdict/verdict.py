@@ -54,9 +54,11 @@ def verdict(
 
 
 def _comes_later(step: Step, found: Sentence) -> bool:
-    """A busy machine makes all of it slow: what it is that takes the time is said first. So it is before a time that passed just
-    before this one step, and is no part of it."""
-    return found["code"] == "busy_machine" or (found["code"] == "between_steps" and not is_between_all(step))
+    """A busy machine makes all of it slow: what it is that takes the time is said first. So it is before what held up this one
+    step: an op that is usually short, a time that passed just before it."""
+    if found["code"] == "between_steps":
+        return not is_between_all(step)
+    return found["code"] == "busy_machine" or "usual_ns" in found["numbers"]
 
 
 def step_of(

@@ -44,7 +44,7 @@ def one_op(step: Step) -> Sentence | None:
         f"One op, {step.describe(nodes[0])} on {where}, runs for {duration(runs)}{turns}: {percent(share)} of the step.{usually}",
         ONLY_HERE if is_held_up else EACH_STEP,
         share,
-        {"op_ns": float(runs), "executions": float(count)},
+        {"op_ns": float(runs), "executions": float(count), **({"usual_ns": usual} if is_held_up else {})},
         {**evidence_of(step, nodes, "ops"), "op": step.op(nodes[0])},
     )
 
