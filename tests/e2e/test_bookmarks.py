@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from gallery import DATA, DENSE, PS, write_session
 from playwright.sync_api import Page, expect
-from rig import RETRIES, Process, bearer, start_viewer
+from rig import RETRIES, Process, bearer, picture, start_viewer
 from tracepage import LONG, RULER, TracePage, engine
 
 RANGE = (1_000_000, 3_000_000)
@@ -54,6 +54,7 @@ def test_bookmarks_are_added_renamed_deleted_and_saved(page: Page, own: tuple[Pr
     page.get_by_test_id("bookmark-add").click()
     expect(page.get_by_test_id("bookmark")).to_have_count(2)
     assert names(page) == [HOSTILE, "middle"]
+    expect(page.get_by_test_id("bookmarks-kept")).to_contain_text("Kept until this viewer ends")
 
     page.get_by_role("button", name="Rename middle").click()
     page.get_by_test_id("bookmark-rename").fill("the middle")
@@ -125,3 +126,10 @@ def test_lanes_are_filtered_by_name(traced: TracePage) -> None:
     traced.painted()
     expect(shown).to_have_count(len(wanted), timeout=LONG)
     expect(traced.page.get_by_test_id("filters-active")).to_have_text("1")
+    traced.open(PS, lanes="nomatch")
+    expect(traced.page.get_by_test_id("no-lane")).to_contain_text("No lane matches “nomatch”.", timeout=LONG)
+    picture(traced.page, "no-lane")
+    traced.page.get_by_role("button", name="Show all lanes").click()
+    expect(shown).to_have_count(len(lanes))
+    expect(traced.page.get_by_test_id("no-lane")).to_have_count(0)
+    traced.has("lanes", None)
