@@ -1,6 +1,6 @@
 import { effectScope, nextTick, ref } from "vue";
 import { describe, expect, it } from "vitest";
-import type { Ask } from "@/client/client";
+import { ClientError, type Ask } from "@/client/client";
 import { useAnswer } from "./answer";
 
 async function settle(): Promise<void> {
@@ -46,5 +46,24 @@ describe("an answer", () => {
     expect(answer?.data.value).toBe("there");
     expect(answer?.error.value).toBe("");
     scope.stop();
+  });
+
+  it("tells what is not there from what failed", async () => {
+    for (const [failure, missing] of [
+      [new ClientError(404, "unknown", "There is no node 99."), true],
+      [new ClientError(500, "storage", "The disk is gone."), false],
+      [new TypeError("Failed to fetch"), false],
+    ] as const) {
+      const scope = effectScope();
+      const answer = scope.run(() =>
+        useAnswer(
+          () => 0,
+          () => Promise.reject(failure),
+        ),
+      );
+      await settle();
+      expect([answer?.error.value, answer?.missing.value]).toEqual([failure.message, missing]);
+      scope.stop();
+    }
   });
 });

@@ -1,11 +1,13 @@
 /** One answer of the server as a view needs it: loading, failed, or there; asked for again when what it depends on changes. */
 import { onScopeDispose, shallowRef, watch, type ShallowRef } from "vue";
-import type { Ask } from "@/client/client";
+import { ClientError, type Ask } from "@/client/client";
 
 export interface Answer<T> {
   readonly data: Readonly<ShallowRef<T | null>>;
   readonly error: Readonly<ShallowRef<string>>;
   readonly loading: Readonly<ShallowRef<boolean>>;
+  /** It failed because there is no such thing: asking again does not help. */
+  readonly missing: Readonly<ShallowRef<boolean>>;
   retry: () => void;
 }
 
@@ -18,6 +20,7 @@ export function useAnswer<T>(key: () => unknown, ask: (options: Ask) => Promise<
   const data = shallowRef<T | null>(null);
   const error = shallowRef("");
   const loading = shallowRef(false);
+  const missing = shallowRef(false);
   let current: AbortController | null = null;
 
   async function load(): Promise<void> {
@@ -33,6 +36,7 @@ export function useAnswer<T>(key: () => unknown, ask: (options: Ask) => Promise<
       if (current === mine && !isAbort(failure)) {
         data.value = null;
         error.value = failure instanceof Error ? failure.message : String(failure);
+        missing.value = failure instanceof ClientError && failure.status === 404;
       }
     } finally {
       if (current === mine) loading.value = false;
@@ -41,5 +45,5 @@ export function useAnswer<T>(key: () => unknown, ask: (options: Ask) => Promise<
 
   watch(key, () => void load(), { immediate: true });
   onScopeDispose(() => current?.abort());
-  return { data, error, loading, retry: () => void load() };
+  return { data, error, loading, missing, retry: () => void load() };
 }

@@ -1,0 +1,57 @@
+/** The verdict's sentences, as a reader sees them. */
+import { mount, type VueWrapper } from "@vue/test-utils";
+import { describe, expect, it } from "vitest";
+import { shallowRef } from "vue";
+import type { Evidence, Sentence, Verdict } from "@/client/messages";
+import type { Answer } from "@/state/answer";
+import VerdictPanel from "./VerdictPanel.vue";
+
+function sentence(code: string, share: number, evidence: Evidence): Sentence {
+  return { code, text: `${code} it is.`, advice: "", share, numbers: {}, evidence };
+}
+const sentences = [
+  sentence("one_op", 0.83, { nodes: [7] }),
+  sentence("between_steps", 0.3, { nodes: [] }),
+  sentence("balanced", 0.5, { nodes: [], tab: "ops" }),
+];
+function answer(error: string, missing: boolean): Answer<Verdict> {
+  const data: Verdict = { sentences, step_ns: 45.6e6, findings: [] };
+  return {
+    data: shallowRef(error ? null : data),
+    error: shallowRef(error),
+    loading: shallowRef(false),
+    missing: shallowRef(missing),
+    retry: () => undefined,
+  };
+}
+function show(error = "", missing = false): VueWrapper {
+  return mount(VerdictPanel, { props: { answer: answer(error, missing), facts: "" } });
+}
+
+describe("the verdict", () => {
+  it("makes a button of a sentence that leads somewhere, and of no other", async () => {
+    const page = show();
+    const elements = page.findAll(".sentence");
+    expect(elements.map(({ element }) => element.tagName)).toEqual(["BUTTON", "DIV", "BUTTON"]);
+    for (const element of elements) await element.trigger("click");
+    expect(page.emitted("follow")).toEqual([[sentences[0]!.evidence], [sentences[2]!.evidence]]);
+  });
+
+  it("says what a sentence's share is of", () => {
+    const titles = show()
+      .findAll(".share")
+      .map((share) => share.attributes("title"));
+    expect(titles).toEqual([
+      "The part of the step that would go away, at best",
+      "The part of the time from one step to the next that would go away, at best",
+      "The part of the step that computes",
+    ]);
+  });
+
+  it("can be asked for again, unless there is no such thing", () => {
+    expect(show("the server is busy").text()).toContain("Try again");
+    const missing = show("there is no trace 3", true);
+    expect(missing.text()).toContain("there is no trace 3");
+    expect(missing.find("button.button").exists()).toBe(false);
+  });
+});

@@ -1,0 +1,11 @@
+/** What the percentage of a sentence of the verdict is. */
+const OTHERS: Record<string, string> = {
+  balanced: "The part of the step that computes",
+  between_steps: "The part of the time from one step to the next that would go away, at best",
+  slow_step: "The part of the step by which it took longer than usual",
+  tracing_cost: "The part of the step by which it took longer than usual",
+};
+
+export function shareInWords(code: string): string {
+  return OTHERS[code] ?? "The part of the step that would go away, at best";
+}
