@@ -27,10 +27,10 @@ const ops: RunOps = {
   summary: "Of the run's 9 traces the newest 5 are read.",
 };
 
-async function show(at: string): Promise<{ page: VueWrapper; router: Router }> {
+async function show(at: string, answer = ops): Promise<{ page: VueWrapper; router: Router }> {
   class OpsClient extends FakeClient {
     override answers(path: string): unknown {
-      return path === "runs/1/ops?by=type" ? ops : super.answers(path);
+      return path === "runs/1/ops?by=type" ? answer : super.answers(path);
     }
   }
   const empty = { render: () => null };
@@ -87,6 +87,23 @@ describe("ops over a run's traces", () => {
     expect(figure.findAll("a")).toHaveLength(1);
     expect(figure.text()).toContain("Step 10: did not run");
     page.unmount();
+  });
+
+  it("cuts a bar that goes far beyond the median, and says so", async () => {
+    const spiky = op("MatMul", [1e6, 1e6, null, 2e7, 1e6], 1);
+    for (const [row, heights, isSaid] of [
+      [ops.rows[0]!, ["44%", "56%", "67%", "56%", "100%"], false],
+      [spiky, ["25%", "25%", "100% cut", "25%"], true],
+    ] as const) {
+      const { page } = await show("/runs/1/ops", { ...ops, rows: [row] });
+      const bars = page.findAll<HTMLElement>("figure .fill").map(({ element }) => {
+        const percent = `${Math.round(parseFloat(element.style.height))}%`;
+        return element.classList.contains("cut") ? `${percent} cut` : percent;
+      });
+      expect(bars).toEqual(heights);
+      expect(page.find("figcaption").text().includes("go beyond 4 times the median")).toBe(isSaid);
+      page.unmount();
+    }
   });
 
   it("keeps its order in the URL", async () => {
