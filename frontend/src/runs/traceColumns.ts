@@ -3,7 +3,7 @@ import type { TraceRecord } from "@/client/messages";
 import { bytesColumn, secondsColumn } from "@/components/columns";
 import type { TableColumn } from "@/components/table";
 import { formatCount, formatFactor, formatTime, NONE } from "@/format";
-import { ASKED_BY, traceName } from "@/state/names";
+import { ASKED_BY, traceName, VS_MEDIAN } from "@/state/names";
 import { flagText, type Flag } from "./traceFlags";
 
 /** Sentences need room; one that has none is clipped, and in full as a tooltip. */
@@ -48,7 +48,7 @@ export function traceColumns(
       width: "104px",
       value: factor,
       text: (t) => formatFactor(t.duration_s, t.median_s),
-      hint: "The traced step's time against the run's median step without tracing",
+      hint: VS_MEDIAN,
     },
     {
       key: "asked",

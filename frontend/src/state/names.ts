@@ -39,6 +39,10 @@ export const ASKED_BY: Record<AskedBy, string> = {
   slow: "because it was expected to be slow",
 };
 
+/** What a traced step's time is compared with in the lists. */
+export const VS_MEDIAN =
+  "The traced step's time against the median of the run's untraced steps, as it was when this step was traced";
+
 /** Of a run that was made for a file of one trace nothing was counted: its steps are unknown, not 0. */
 export function hasUnknownSteps(run: Run): boolean {
   return run.steps === 0 && run.traces.length > 0;
