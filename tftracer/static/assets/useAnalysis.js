@@ -1,1 +1,1 @@
-import{u as o}from"./state.js";import{B as r}from"./index.js";function c(s,e,n=()=>({})){const{client:t}=r();return o(()=>[s.trace,n()],i=>t.analysis(s.trace,e,n(),i))}export{c as u};
+import{u as o}from"./TryAgain.vue_vue_type_script_setup_true_lang.js";import{B as r}from"./index.js";function c(s,e,n=()=>({})){const{client:t}=r();return o(()=>[s.trace,n()],i=>t.analysis(s.trace,e,n(),i))}export{c as u};
