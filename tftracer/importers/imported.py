@@ -46,3 +46,4 @@ class Imported:
     kind: str  # "tensorflow-tracer session", "RunMetadata", "Chrome timeline", ...: for people
     runs: list[ImportedRun] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)  # of the file as a whole
+    cut: str = ""  # how the file ends early, in words; "" where it is whole

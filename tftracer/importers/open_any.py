@@ -14,7 +14,7 @@ import zlib
 from pathlib import Path
 
 from tftracer.errors import FormatError, StorageError, TruncatedError
-from tftracer.importers import legacy_pickles, profile, run_metadata, tfevents, timeline_json
+from tftracer.importers import cut_files, legacy_pickles, profile, run_metadata, tfevents, timeline_json
 from tftracer.importers.imported import Imported
 from tftracer.trace.decode import protobuf_kinds
 
@@ -58,8 +58,16 @@ def _open_folder(folder: Path) -> Imported:
     """The newest profile in a folder of logs; the steps of several hosts are told apart by the hosts' names."""
     files = profile.newest_profile(folder)
     hosts = [profile.host_of(file) if len(files) > 1 else "" for file in files]
-    parts = [profile.read(_unpacked(_content(file)), host) for file, host in zip(files, hosts)]
+    parts = [_host(file, host) for file, host in zip(files, hosts)]
     return Imported("profile", [run for part in parts for run in part.runs])
+
+
+def _host(file: Path, title: str) -> Imported:
+    """One host's file of a profile; an error names the file."""
+    try:
+        return profile.read(_unpacked(_content(file)), title)
+    except FormatError as error:
+        raise type(error)(f"{file.name}: {error}") from error
 
 
 def open_pickle(path: str | os.PathLike[str]) -> Imported:
@@ -87,6 +95,9 @@ def open_bytes(data: bytes, name: str = "the file") -> Imported:
         return profile.read(data)
     opened = run_metadata.from_binary(data)
     if opened is None:
+        cut = protobuf_kinds.cut_kind_of(data)
+        if cut:
+            raise cut_files.cut_short(cut)
         raise FormatError(f"tftracer cannot open {name!r}{_what_it_is(data)}. {_OPENS}")
     return opened
 
@@ -133,7 +144,7 @@ def _unpacked(data: bytes) -> bytes:
             parts.append(part)
             pending = inflate.unconsumed_tail
             if not part and not pending and not inflate.eof:
-                raise TruncatedError("the gzip file is cut short: its end is missing")
+                raise TruncatedError("the gzip file is cut short, its end is missing: copy it again")
         rest = inflate.unused_data
     return b"".join(parts)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from tftracer.errors import FormatError
+from tftracer.importers.cut_files import check_end
 from tftracer.importers.imported import Imported, ImportedRun, ImportedTrace
 from tftracer.trace.decode.profile_cut import steps
+from tftracer.trace.decode.protobuf_kinds import XSPACE
 
 #: Where TensorBoard's callback and jax.profiler put profiles below their log folder, a folder each.
 _PROFILES = ("plugins/profile/*", "*/plugins/profile/*", "*")
@@ -29,7 +31,11 @@ def host_of(file: Path) -> str:
 
 
 def read(raw: bytes, host: str = "") -> Imported:
-    """The steps of one profile, each a trace. ``host``: put before the titles, where a profile has several hosts."""
+    """The steps of one profile, each a trace. ``host``: put before the titles, where a profile has several hosts.
+
+    FormatError for what is no profile, TruncatedError for one that is cut short.
+    """
+    check_end(raw, XSPACE)
     runs: dict[str, ImportedRun] = {}
     for step, part in steps(raw):
         title = f"{host}: {step.title}" if host else step.title

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from tftracer.errors import FormatError, TruncatedError
+from tftracer.importers.cut_files import check_end, cut_short, is_cut_json, is_cut_text
 from tftracer.importers.imported import Imported, ImportedRun, ImportedTrace
 from tftracer.trace.decode import protobuf_kinds, wire
 from tftracer.trace.decode.descriptors import message_class
@@ -35,13 +36,12 @@ def of(kind: str, traces: list[bytes]) -> Imported:
 
 
 def from_binary(data: bytes) -> Imported | None:
-    """None if it is neither a RunMetadata nor a StepStats; ``TruncatedError`` if it is one that is cut short."""
+    """None if it is neither a RunMetadata nor a StepStats; ``TruncatedError`` if it is one that is cut between its parts."""
     kind = protobuf_kinds.kind_of(data)
     if kind == protobuf_kinds.STEP_STATS:
+        check_end(data, kind)
         return of("StepStats", [wrapped(data)])
     if kind != protobuf_kinds.RUN_METADATA:
-        if protobuf_kinds.is_cut_run_metadata(data):
-            raise TruncatedError("this is a RunMetadata that is cut short: copy it again")
         return None
     count = 0
     try:
@@ -49,8 +49,10 @@ def from_binary(data: bytes) -> Imported | None:
             count += 1
             if field.number not in _FIELDS or field.wire != wire.LEN or count > MAX_FIELDS:
                 return None
+    except TruncatedError as error:
+        raise cut_short(kind) from error
     except FormatError as error:
-        raise TruncatedError(f"this is a RunMetadata that is cut short or broken: {error}") from error
+        raise FormatError(f"this is a RunMetadata that is broken: {error}") from error
     return of("RunMetadata", [data])
 
 
@@ -68,7 +70,11 @@ def from_text(text: str) -> Imported:
     message = message_class(kind)()
     try:
         text_format.Parse(text, message, allow_unknown_field=True)
-    except (text_format.ParseError, UnicodeError, ValueError, RecursionError, OverflowError) as error:
+    except text_format.ParseError as error:
+        if is_cut_text(error, text):
+            raise cut_short(f"a {kind} in protobuf's text format") from error
+        raise FormatError(f"this is no {kind} in protobuf's text format: {str(error)[:200]}") from error
+    except (UnicodeError, ValueError, RecursionError, OverflowError) as error:
         raise FormatError(f"this is no {kind} in protobuf's text format: {str(error)[:200]}") from error
     return of(f"{kind} text", [_serialized(message, kind)])
 
@@ -78,6 +84,8 @@ def from_json(text: str) -> Imported:
     try:
         value = json.loads(text.lstrip("\ufeff"))
     except (ValueError, RecursionError) as error:
+        if isinstance(error, json.JSONDecodeError) and is_cut_json(error):
+            raise cut_short("a RunMetadata as JSON") from error
         raise FormatError(f"this is no RunMetadata as JSON: {str(error)[:200]}") from error
     entries = value if isinstance(value, list) else [value]
     if len(entries) > _MAX_TRACES:

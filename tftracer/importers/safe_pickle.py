@@ -92,7 +92,9 @@ class PickleReader:
 
     def _take(self, size: int) -> bytes:
         if size < 0 or self._at + size > len(self._data):
-            raise TruncatedError(f"the pickle is cut short: {size} bytes wanted at byte {self._at} of {len(self._data)}")
+            raise TruncatedError(
+                f"the pickle is cut short, copy it again: {size} bytes wanted at byte {self._at} of {len(self._data)}"
+            )
         taken = self._data[self._at : self._at + size]
         self._at += size
         return taken
@@ -100,7 +102,7 @@ class PickleReader:
     def _line(self, limit: int = 1000) -> bytes:
         end = self._data.find(b"\n", self._at, self._at + limit + 1)
         if end < 0:
-            raise TruncatedError(f"the pickle is cut short: a line without an end at byte {self._at}")
+            raise TruncatedError(f"the pickle is cut short, copy it again: a line without an end at byte {self._at}")
         line = self._data[self._at : end]
         self._at = end + 1
         return line

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tftracer.contract.basics import Finding
-from tftracer.errors import FormatError
+from tftracer.errors import FormatError, TruncatedError
 from tftracer.importers.imported import Imported, ImportedRun, ImportedTrace
 from tftracer.trace.decode.wire import FIXED64, LEN, VARINT, Field, fields
 
@@ -51,6 +51,8 @@ def read(data: bytes) -> Imported:
         if traces > _MAX_TRACES:
             raise FormatError(f"more than {_MAX_TRACES} traces in one event file")
         runs.setdefault(_call_site(tag), ImportedRun(_call_site(tag))).traces.append(trace)
+    if not runs and findings:
+        raise TruncatedError(f"the event file is cut short, after {records} records without a RunMetadata: copy it again")
     if not runs:
         raise FormatError(
             f"this event file holds no RunMetadata in its {records} records. FileWriter.add_run_metadata and ProfilerHook "
@@ -59,7 +61,7 @@ def read(data: bytes) -> Imported:
     for run in runs.values():
         starts = [trace.started_at for trace in run.traces if trace.started_at is not None]
         run.first_run_at, run.last_run_at = min(starts, default=None), max(starts, default=None)
-    return Imported("event file", list(runs.values()), findings)
+    return Imported("event file", list(runs.values()), findings, " ".join(finding["message"] for finding in findings))
 
 
 def _record(data: bytes, at: int) -> tuple[int, int] | None:
@@ -68,7 +70,8 @@ def _record(data: bytes, at: int) -> tuple[int, int] | None:
         return None
     (length,) = struct.unpack_from("<Q", data, at)
     start = at + _HEADER
-    if length > len(data):
+    (checksum,) = struct.unpack_from("<I", data, at + 8)
+    if length > len(data) and checksum != masked_crc(data[at : at + 8]):
         raise FormatError(f"the event file is broken: a record of {length} bytes at byte {at}")
     return (start, start + length) if start + length + _FOOTER <= len(data) else None
 

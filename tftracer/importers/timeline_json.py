@@ -13,14 +13,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from tftracer.contract.basics import Finding
-from tftracer.errors import FormatError
+from tftracer.errors import FormatError, TruncatedError
+from tftracer.importers.cut_files import is_cut_json
 from tftracer.importers.imported import Imported, ImportedRun, ImportedTrace
 from tftracer.trace.decode.descriptors import message_class
+from tftracer.trace.verdict.finding import TRACE_CUT
 
 _MAX_EVENTS = 1 << 23
 _MAX_INPUTS = 10_000
 _MAX_TIME_US = 1 << 53
 _MAX_TEXT = 100_000
+_CUT_FILE = "The file ends early, in the middle of its events: its trace has only those before the end. Copy it again."
 _SPACE = re.compile(r"[\s,]*")
 _GPU_TRACER = re.compile(r"/stream:|/memcpy")
 
@@ -38,13 +41,15 @@ def read(text: str) -> Imported:
             slices.take(event)
     except _Cut:
         cut = True
+    if not slices.by_process and cut:
+        raise TruncatedError("the JSON ends early, before its first slice: copy it again")
     if not slices.by_process:
         raise FormatError(
             'the JSON holds no slices ("ph": "X"): it is not a Timeline of TensorFlow. Write one with '
             "timeline.Timeline(run_metadata.step_stats).generate_chrome_trace_format(), or keep the RunMetadata itself"
         )
     trace = ImportedTrace(_run_metadata(slices), findings=_findings(slices, cut))
-    return Imported("Timeline JSON", [ImportedRun("Timeline", traces=[trace])])
+    return Imported("Timeline JSON", [ImportedRun("Timeline", traces=[trace])], cut=_CUT_FILE if cut else "")
 
 
 # ------------------------------------------------------------------------------------------------------------------ JSON
@@ -71,7 +76,7 @@ def _value(text: str, at: int) -> tuple[Any, int]:
     try:
         return _DECODER.raw_decode(text, at)
     except json.JSONDecodeError as error:
-        if error.pos >= len(text.rstrip()) - 1 or error.msg.startswith("Unterminated"):
+        if is_cut_json(error):
             raise _Cut from error
         raise FormatError(f"this is not JSON: {error.msg} in line {error.lineno}") from error
     except RecursionError as error:
@@ -112,6 +117,8 @@ def _list_of_events(text: str, at: int, about: dict[str, Any]) -> int:
             return at
         about[key], at = _value(text, at)
         at = _skip(text, at)
+    if at >= len(text):
+        raise _Cut
     raise FormatError('the JSON has no list "traceEvents": it is not a trace')
 
 
@@ -240,10 +247,11 @@ def _findings(slices: _Slices, cut: bool) -> list[Finding]:
     if cut:
         findings.append(
             {
-                "code": "file_cut",
-                "severity": "warning",
-                "message": "The JSON ends in the middle of its events. Those before the end were read.",
-                "remedy": "Copy or write the file again.",
+                "code": TRACE_CUT,
+                "severity": "error",
+                "message": "The file ends early, in the middle of its events, and the trace has only those before its end: ops "
+                "and whole devices may be missing, totals are too low, and the step may look shorter than it was.",
+                "remedy": "Copy the file again.",
             }
         )
     if slices.broken:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tftracer.contract.basics import Finding
 from tftracer.contract.session import RunStatistics
 from tftracer.importers.imported import Imported, ImportedRun, ImportedTrace
 from tftracer.session.model import RunState, SessionModel, TraceState
@@ -17,20 +18,18 @@ _MEMORY = 1 << 31
 
 
 def model_of(imported: Imported) -> SessionModel:
-    model, memory = SessionModel({**new_facts(), "command": imported.kind}), Spool(None, Memory(_MEMORY))
+    model, memory = SessionModel({**new_facts(), "command": imported.kind, "cut": imported.cut}), Spool(None, Memory(_MEMORY))
     for run in imported.runs:
-        _add_run(model, memory, run)
-    for trace in model.traces.values():
-        trace.record["findings"] = [*imported.findings, *trace.record["findings"]]
+        _add_run(model, memory, run, imported.findings)
     return model
 
 
-def _add_run(model: SessionModel, memory: Spool, run: ImportedRun) -> None:
+def _add_run(model: SessionModel, memory: Spool, run: ImportedRun, of_file: list[Finding]) -> None:
     state = RunState(model.next_run_id(), text(run.title, 1000), texts(run.fetches), texts(run.feeds), text(run.options))
     state.statistics = _statistics(run)
     model.add_run(state)
     for trace in run.traces:
-        _add_trace(model, memory, state.id, trace)
+        _add_trace(model, memory, state.id, trace, of_file)
         trace.raw = b""  # it is kept compressed from here on
 
 
@@ -38,10 +37,11 @@ def _statistics(run: ImportedRun) -> RunStatistics:
     return read_statistics({name: getattr(run, name) for name in ("steps", "mean_s", "first_run_at", "last_run_at")})
 
 
-def _add_trace(model: SessionModel, memory: Spool, run_id: int, trace: ImportedTrace) -> None:
-    context = TraceContext(step=trace.step or None, step_s=trace.duration_s)
+def _add_trace(model: SessionModel, memory: Spool, run_id: int, trace: ImportedTrace, of_file: list[Finding]) -> None:
+    context = TraceContext(step=trace.step or None, step_s=trace.duration_s, findings=[*of_file, *trace.findings])
     contents = read_contents(trace.raw, context)
-    contents["findings"] = [*trace.findings, *contents["findings"]]
+    if contents["state"] == "broken":  # it has not been asked for its findings
+        contents["findings"] = [*context.findings, *contents["findings"]]
     given = {
         "id": model.next_trace_id(),
         "run_id": run_id,

@@ -154,6 +154,7 @@ CONTEXT_FIELDS: Fields = {
     "communication_ops": text,
     "retraced": text,
     "rank": count_or_none,
+    "findings": findings,
 }
 
 

@@ -95,7 +95,7 @@ class Reader:
         if first is None and fields:
             raise FormatError(f"{self.source.name}: its header is damaged or has no version, and no whole record follows it.")
         if first is None:
-            raise TruncatedError(f"{self.source.name}: ends within its header, so that there is nothing to read.")
+            raise TruncatedError(f"{self.source.name}: ends within its header, so that there is nothing to read. Copy it again.")
         self._notes.append("The file's header is damaged.")
         return fields, VERSION, first
 

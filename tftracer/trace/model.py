@@ -275,4 +275,4 @@ class TraceContext:
     device_pattern: str = ""  # only devices matching were kept, by the user's wish
     rank: int | None = None
     title: str = ""  # the run's title, for headings
-    findings: list[Finding] = field(default_factory=list)  # what an imported file's format did not carry: part of every answer
+    findings: list[Finding] = field(default_factory=list)  # what an imported file lacks: part of every answer

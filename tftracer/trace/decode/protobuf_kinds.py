@@ -53,18 +53,33 @@ def kind_of(data: bytes) -> str:
     return _kind_by_part(data, _fields(data, first.offset, first.offset + first.size), top)
 
 
-def is_cut_run_metadata(data: bytes) -> bool:
-    """Whether the file ends within the step_stats of what was a RunMetadata."""
-    at = end = 0
-    for _ in range(2):  # step_stats, and its first device
-        if data[at : at + 1] != b"\n":
-            return False
-        try:
-            size, at = wire.scalar_varint(data, at + 1, len(data))
-        except FormatError:
-            return False
-        end = end or at + size
-    return end > len(data) and _is_device(data, _fields(data, at, len(data)))
+def cut_kind_of(data: bytes) -> str:
+    """RUN_METADATA, STEP_STATS or XSPACE for a file that ends within the first part of one, "" for anything else."""
+    first = _first_part(data, 0)
+    if first is None or first.offset + first.size <= len(data):
+        return ""
+    part = _fields(data, first.offset, len(data))
+    texts = {field.number for field in part if _is_text(data, field)}
+    if texts and _is_plane(part, texts):  # behind its name it may end anywhere
+        return XSPACE
+    if _is_device(data, part):
+        return STEP_STATS if any(field.number == 2 for field in part) else ""
+    device = _first_part(data, first.offset)
+    if device is None:
+        return ""
+    fields = _fields(data, device.offset, min(device.offset + device.size, len(data)))
+    return RUN_METADATA if _is_device(data, fields) else ""
+
+
+def _first_part(data: bytes, at: int) -> Field | None:
+    """The field that begins there, if it is a message of number 1; the data may end before it does."""
+    if data[at : at + 1] != b"\n":
+        return None
+    try:
+        size, offset = wire.scalar_varint(data, at + 1, len(data))
+    except FormatError:
+        return None
+    return Field(1, LEN, size, offset, size)
 
 
 def _kind_by_part(data: bytes, part: list[Field], top: list[Field]) -> str:

@@ -9,6 +9,9 @@ from tftracer.contract.basics import Finding
 Severity = Literal["info", "warning", "error"]
 GRAVITY: dict[Severity, int] = {"error": 0, "warning": 1, "info": 2}
 
+#: Of a trace that lacks what stood behind the end of a cut file: what is missing in it says nothing about the step.
+TRACE_CUT = "trace_cut"
+
 #: What the decoders note: code -> (severity, message, remedy).
 NOTES: dict[str, tuple[Severity, str, str]] = {
     "bad_times": (

@@ -15,7 +15,7 @@ from tftracer.trace.analyses import communication, physical_devices
 from tftracer.trace.model import MAX_COLLECTED_NODES, UNKNOWN_TIME, NodeKind, Trace, TraceContext
 from tftracer.trace.units import duration
 from tftracer.trace.verdict.clock_skew import clocks_apart
-from tftracer.trace.verdict.finding import GRAVITY, NOTES, finding
+from tftracer.trace.verdict.finding import GRAVITY, NOTES, TRACE_CUT, finding
 from tftracer.trace.verdict.gpu_findings import gpu_findings
 from tftracer.trace.verdict.profile_findings import profile_findings
 
@@ -38,16 +38,17 @@ FORMATS_WITHOUT_GRAPH = frozenset(("timeline_json",))
 def findings_of(trace: Trace, context: TraceContext) -> list[Finding]:
     """All findings, the gravest first, one of each code: what the file's reader found stands for what is found here."""
     is_profile = trace.source == "xspace"
+    is_cut = any(f["code"] == TRACE_CUT for f in context.findings)
     graph_expected = not is_profile and not any(f["code"] in FORMATS_WITHOUT_GRAPH for f in context.findings)
     findings = [
         *context.findings,
         *_size(trace, context),
-        *gpu_findings(trace, context),
-        *_kernels(trace),
+        *(() if is_cut else gpu_findings(trace, context)),
+        *(() if is_cut else _kernels(trace)),
         *_hidden(context),
         *(_graph(trace, context) if graph_expected else ()),
         *(profile_findings(trace) if is_profile else ()),
-        *_transfers(trace),
+        *(() if is_cut else _transfers(trace)),
         *_clocks(trace),
         *_times(trace, graph_expected),
         *_noted(trace),
