@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tftracer.trace.analyses.graph_shapes import inferred
@@ -165,3 +166,62 @@ def test_a_hostile_graph_is_unknown_and_takes_no_memory() -> None:
     graph.definition.node[-1].attr["value"].tensor.tensor_shape.dim.add(size=1 << 62)
     assert graph.shapes(last) == [None]
     assert (graph.shapes(), graph.shapes("huge"), graph.shapes("negative")) == ([None], [None], [None])
+
+
+# (begin, end, strides, masks) and what Python writes for it
+SLICES = [
+    ([0, 0], [0, 1], [1, 1], {"begin_mask": 1, "end_mask": 1, "shrink_axis_mask": 2}, np.s_[:, 0]),
+    ([0, 0, 0], [0, 0, 3], [1, 1, 1], {"begin_mask": 5, "end_mask": 1, "new_axis_mask": 2}, np.s_[:, None, :3]),
+    ([0, -2], [0, 0], [1, 1], {"ellipsis_mask": 1, "end_mask": 2}, np.s_[..., -2:]),
+    ([1, 0, 5], [3, 0, 0], [1, 1, -2], {"ellipsis_mask": 2, "end_mask": 4}, np.s_[1:3, ..., 5::-2]),
+    ([2], [9], [1], {}, np.s_[2:9]),
+    ([-1], [0], [1], {"shrink_axis_mask": 1}, np.s_[-1]),
+]
+
+
+@pytest.mark.parametrize(("begin", "end", "strides", "masks", "written"), SLICES)
+def test_slices(begin: list[int], end: list[int], strides: list[int], masks: dict[str, int], written: Any) -> None:
+    graph = Graph()
+    graph.argument("x", 4, 5, 6)
+    given = [graph.constant(name, *values) for name, values in (("b", begin), ("e", end), ("s", strides))]
+    graph.add("y", "StridedSlice", "x", *given, **masks)
+    assert graph.shapes() == [np.zeros((4, 5, 6))[written].shape]
+
+
+def test_slices_that_tensorflow_would_not_run() -> None:
+    for begin, strides, masks in (
+        ([0] * 4, [1] * 4, {}),
+        ([0], [0], {}),
+        ([0, 0], [1, 1], {"ellipsis_mask": 3, "shrink_axis_mask": 0}),
+    ):
+        graph = Graph()
+        graph.argument("x", 4, 5, 6)
+        given = [graph.constant("b", *begin), graph.constant("e", *begin), graph.constant("s", *strides)]
+        graph.add("y", "StridedSlice", "x", *given, **masks)
+        assert graph.shapes() in ([], [(4, 5, 6)])  # unknown; two ellipses leave all
+
+
+def test_a_size_that_is_taken_of_a_shape() -> None:
+    """``tf.reshape(x, [tf.shape(x)[0], -1])``"""
+    graph = Graph()
+    graph.argument("x", 4, 5, 6)
+    graph.add("shape", "Shape", "x")
+    given = [graph.constant("b", 0), graph.constant("e", 1), graph.constant("s", 1)]
+    graph.add("size", "StridedSlice", "shape", *given, shrink_axis_mask=1)
+    graph.add("sizes", "Pack", "size", graph.constant("rest", -1))
+    graph.add("y", "Reshape", "x", "sizes")
+    assert graph.shapes() == [(4, 30)]
+
+
+def test_types_of_each_of_several_outputs() -> None:
+    graph = Graph()
+    graph.add("next", "IteratorGetNext", "iterator")
+    attributes = graph.definition.node[-1].attr
+    attributes["T"].Clear()
+    attributes["output_types"].list.type.extend([FLOAT, INT64])
+    for size in (16, 2):
+        attributes["output_shapes"].list.shape.add().dim.add(size=size)
+    graph.add("y", "Add", "next:1", "next:1")
+    found = inferred([graph.definition])
+    assert [tensor.dtype for tensor in found["next"].outputs] == [FLOAT, INT64]
+    assert found["y"].inputs == [found["next"].outputs[1]] * 2

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tftracer.trace.analyses.op_kinds import canonical
-from tftracer.trace.analyses.shape_rules import Reads, Values, possible, rule_of, shapes_in
+from tftracer.trace.analyses.shape_rules import Reads, Values, masks_of, possible, rule_of, shapes_in
+from tftracer.trace.analyses.strided_slice import sliced_values
 from tftracer.trace.arrays.intervals import batches
 from tftracer.trace.decode.executed_graph import RECEIVES, SENDS, channel
 from tftracer.trace.decode.labels import parse_input
@@ -92,7 +93,7 @@ def _inputs(node: Any, sent: dict[Any, str]) -> list[tuple[str, int]]:
 
 
 def _tensors(nodes: dict[str, _Node], inputs: list[tuple[str, int]]) -> list[Tensor]:
-    return [Tensor(_dtype(nodes[name]) if name in nodes else 0, _shape(nodes, name, slot)) for name, slot in inputs]
+    return [Tensor(_dtype(nodes[name], slot) if name in nodes else 0, _shape(nodes, name, slot)) for name, slot in inputs]
 
 
 def _equation(node: _Node) -> str | None:
@@ -101,7 +102,7 @@ def _equation(node: _Node) -> str | None:
 
 
 def _outputs(node: _Node) -> list[Tensor]:
-    return [Tensor(_dtype(node), shape) for shape in node.shapes]
+    return [Tensor(_dtype(node, slot), shape) for slot, shape in enumerate(node.shapes)]
 
 
 def _shape(nodes: dict[str, _Node], name: str, slot: int) -> Shape:
@@ -109,16 +110,19 @@ def _shape(nodes: dict[str, _Node], name: str, slot: int) -> Shape:
     return node.shapes[slot] if node is not None and slot < len(node.shapes) else None
 
 
-def _dtype(node: _Node) -> int:
-    """tensorflow.DataType of a node's outputs, 0 where its attributes do not tell."""
+def _dtype(node: _Node, slot: int) -> int:
+    """tensorflow.DataType of a node's output, 0 where its attributes do not tell."""
     attributes = node.definition.attr
     if node.kind in _BOOLS:
         return _BOOL
     if node.handle is not None and node.kind != "ReadVariableOp":
         return _RESOURCE
-    for name in ("DstT", "out_type", "output_type", "dtype", "T"):
-        if name in attributes:
+    for name in ("DstT", "out_type", "output_type", "dtype", "Tparams", "T"):
+        if name in attributes and attributes[name].type:
             return int(attributes[name].type)
+    for name in ("output_types", "T"):  # one for each output
+        if name in attributes and 0 <= slot < len(attributes[name].list.type):
+            return int(attributes[name].list.type[slot])
     return 0
 
 
@@ -179,7 +183,19 @@ def _values(node: _Node, reads: Reads) -> Values:
     if node.kind == "Pack" and len(reads.values) <= _MOST_VALUES:
         parts = [value for value in reads.values if value is not None and len(value) == 1]
         return tuple(part[0] for part in parts) if len(parts) == len(reads.values) else None
+    if node.kind == "StridedSlice":
+        return _sliced(reads)
     return reads.value(0) if node.kind in ("Identity", "Cast", "Enter") else None
+
+
+def _sliced(reads: Reads) -> Values:
+    values, begin, end, strides = (reads.value(place) for place in range(4))
+    if values is None or begin is None or end is None or strides is None:
+        return None
+    try:
+        return sliced_values(values, begin, end, strides, masks_of(reads))
+    except (IndexError, ValueError):  # no such op
+        return None
 
 
 def _constant(tensor: Any) -> Values:

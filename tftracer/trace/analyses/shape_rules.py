@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
+from tftracer.trace.analyses.strided_slice import Masks, sliced_shape
 from tftracer.trace.decode.tensor_shapes import Shape
 
 #: What TensorFlow allows is less.
@@ -266,6 +267,18 @@ def _cross_entropy(reads: Reads) -> list[Shape]:
     return [None if shape is None else shape[:1], shape]
 
 
+def _strided_slice(reads: Reads) -> list[Shape]:
+    shape, given = reads.shape(0), [reads.value(place) for place in (1, 2, 3)]
+    begin, end, strides = given
+    if shape is None or begin is None or end is None or strides is None:
+        return [None]
+    return [sliced_shape(shape, begin, end, strides, masks_of(reads))]
+
+
+def masks_of(reads: Reads) -> Masks:
+    return Masks(*(reads.number(f"{name}_mask") for name in Masks._fields))
+
+
 def _attribute_shapes(reads: Reads) -> list[Shape]:
     return shapes_in(reads.attributes["output_shapes"]) if "output_shapes" in reads.attributes else []
 
@@ -295,6 +308,8 @@ _RULES: dict[str, Rule] = {
     "Conv3DBackpropFilter": _of_value(1),
     "DepthwiseConv2dNativeBackpropFilter": _of_value(1),
     "AvgPoolGrad": _of_value(0),
+    "StridedSlice": _strided_slice,
+    "StridedSliceGrad": _of_value(0),
     "MaxPool": _pool,
     "AvgPool": _pool,
     "Reshape": _reshape,

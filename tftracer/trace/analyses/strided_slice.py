@@ -1,0 +1,60 @@
+"""What StridedSlice leaves of a tensor: Python's slices, with the bits of five masks in place of its syntax."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Optional, Union
+
+#: Of one dimension: which slice stays; one place, so that the dimension goes (int); or a new one of size 1 (None).
+Kept = Optional[Union[slice, int]]
+
+
+class Masks(NamedTuple):
+    """Bit i speaks of the i-th entry of begin, end and strides."""
+
+    begin: int = 0
+    end: int = 0
+    ellipsis: int = 0
+    new_axis: int = 0
+    shrink_axis: int = 0
+
+
+def sliced_shape(
+    shape: Sequence[int], begin: Sequence[int], end: Sequence[int], strides: Sequence[int], masks: Masks
+) -> tuple[int, ...]:
+    """ValueError and IndexError for what TensorFlow would not run."""
+    sizes, left = [], iter(shape)
+    for kept in _entries(len(shape), begin, end, strides, masks):
+        if kept is None:
+            sizes.append(1)
+            continue
+        size = next(left, None)
+        if size is None:
+            raise IndexError
+        if isinstance(kept, slice):
+            sizes.append(len(range(*kept.indices(size))))
+    return (*sizes, *left)
+
+
+def sliced_values(
+    values: tuple[int, ...], begin: Sequence[int], end: Sequence[int], strides: Sequence[int], masks: Masks
+) -> tuple[int, ...] | None:
+    """Of a vector; None where more than its one dimension is sliced."""
+    entries = list(_entries(1, begin, end, strides, masks))
+    if len(entries) != 1 or entries[0] is None:
+        return None
+    return values[entries[0]] if isinstance(entries[0], slice) else (values[entries[0]],)
+
+
+def _entries(dimensions: int, begin: Sequence[int], end: Sequence[int], strides: Sequence[int], masks: Masks) -> Iterator[Kept]:
+    for at, (first, last, stride) in enumerate(zip(begin, end, strides)):
+        bit = 1 << at
+        if masks.ellipsis & bit:
+            others = sum(not (masks.new_axis | masks.ellipsis) >> each & 1 for each in range(len(begin)))
+            yield from [slice(None)] * max(dimensions - others, 0)
+        elif masks.new_axis & bit:
+            yield None
+        elif masks.shrink_axis & bit:
+            yield first
+        else:
+            yield slice(None if masks.begin & bit else first, None if masks.end & bit else last, stride)
