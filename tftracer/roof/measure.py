@@ -21,7 +21,8 @@ def refuse_beside_training() -> None:
         pids = ", ".join(map(str, running))
         who = f"Process {pids} is" if len(running) == 1 else f"Processes {pids} are"
         raise UnsupportedError(
-            f"{who} being recorded on this machine, so that nothing was measured. Measure when no training runs."
+            f"{who} being recorded on this machine, so that nothing was measured. Measure when no training runs, and none stays "
+            "for its page (run --stay)."
         )
 
 
