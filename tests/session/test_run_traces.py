@@ -88,9 +88,7 @@ def test_a_trace_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
 def chosen(sizes: list[int], asked: Any) -> list[int]:
     """Of a run whose first trace is the one to judge: the numbers of the others, the last the newest."""
     source = FakeSource()
-    records = [{**a_trace(number, size), "started_at": float(number)} for number, size in enumerate([1, *sizes], 1)]
-    source.run = lambda run_id: {"traces": records}  # type: ignore[assignment,method-assign,return-value]
-    source.trace_record = lambda trace_id: records[trace_id - 1]  # type: ignore[assignment,method-assign,return-value]
+    source.traces = [{**a_trace(number, size), "started_at": float(number)} for number, size in enumerate([1, *sizes], 1)]
     return [record["id"] for record in others_of_run(source, 1, asked)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,6 +24,17 @@ def newest_readable(records: Sequence[TraceRecord], most: int) -> tuple[list[Tra
     return readable, readable[-most:]
 
 
+def how_many_fit(sizes: Sequence[int], most_bytes: int, least: int = 0) -> int:
+    """How many of the last are together no larger than ``most_bytes``; of ``least`` the size does not matter."""
+    number, total = 0, 0
+    for size in reversed(sizes):
+        total += size
+        if total > most_bytes and number >= least:
+            break
+        number += 1
+    return number
+
+
 def others_of_run(source: SessionSource, trace_id: int, asked: AskedOfOthers) -> list[TraceRecord]:
     """The newest other traces of its run; none where they are too few, or too large to read them in passing.
 
@@ -30,9 +42,8 @@ def others_of_run(source: SessionSource, trace_id: int, asked: AskedOfOthers) ->
     """
     run = source.run(source.trace_record(trace_id)["run_id"])
     _, newest = newest_readable([record for record in run["traces"] if record["id"] != trace_id], asked.most)
-    while newest and sum(record["bytes"] for record in newest) > MOST_BYTES_AT_ONCE:
-        newest = newest[1:]
-    return newest if len(newest) >= asked.least else []
+    fitting = how_many_fit([record["bytes"] for record in newest], MOST_BYTES_AT_ONCE)
+    return newest[len(newest) - fitting :] if fitting >= asked.least else []
 
 
 class OtherTraces:
@@ -45,6 +56,7 @@ class OtherTraces:
         self._source = source
         self._answers = answers
         self._kept: dict[tuple[int, str], Any] = {}
+        self._lock = threading.Lock()
 
     def of(self, trace_id: int, analysis: str) -> list[Any]:
         """For one analysis. Traces that cannot be read are left out."""
@@ -59,14 +71,16 @@ class OtherTraces:
     def _reply(self, trace_id: int, analysis: str) -> Any | None:
         """None: the trace cannot be read."""
         key = (trace_id, analysis)
-        if key not in self._kept:
-            asked = ASKED_OF_OTHERS[analysis]
-            try:
-                reply = getattr(self._answers(trace_id), asked.method)(**asked.arguments)
-            except TracerError:
-                return None
-            while len(self._kept) >= _KEPT:
-                self._kept.pop(next(iter(self._kept)), None)
+        with self._lock:
+            if key in self._kept:
+                return self._kept[key]
+        asked = ASKED_OF_OTHERS[analysis]
+        try:
+            reply = getattr(self._answers(trace_id), asked.method)(**asked.arguments)
+        except TracerError:
+            return None
+        with self._lock:
             self._kept[key] = reply
-            return reply
-        return self._kept.get(key)
+            if len(self._kept) > _KEPT:
+                del self._kept[next(iter(self._kept))]
+        return reply

@@ -10,7 +10,7 @@ from tftracer.contract.analyses import GROUPINGS
 from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.decoded_traces import Question
-from tftracer.session.run_traces import newest_readable
+from tftracer.session.run_traces import how_many_fit, newest_readable
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.trace.other_traces import LEAST_TRACES
 from tftracer.web.other_traces import asked_of_each
@@ -43,13 +43,7 @@ def chosen(records: Sequence[TraceRecord], name: Callable[[TraceRecord], TraceKe
 
 def within_bytes(sizes: Sequence[int]) -> int:
     """How many of the last are together no larger than ``MOST_BYTES``; of ``LEAST_TRACES`` the size does not matter."""
-    number, total = 0, 0
-    for size in reversed(sizes):
-        total += size
-        if total > MOST_BYTES and number >= LEAST_TRACES:
-            break
-        number += 1
-    return number
+    return how_many_fit(sizes, MOST_BYTES, LEAST_TRACES)
 
 
 class RunOpsHandler(AnswerHandler):

@@ -25,6 +25,7 @@ from tftracer.trace.analyses.layer_names import (
 from tftracer.trace.analyses.layer_tree import LayerTree
 from tftracer.trace.analyses.name_scopes import own_scopes
 from tftracer.trace.analyses.ops import Work
+from tftracer.trace.arrays.groups import largest_first
 from tftracer.trace.arrays.intervals import Numbering, batches
 from tftracer.trace.arrays.lookup import codes_in
 from tftracer.trace.arrays.strings import StringTable
@@ -96,7 +97,7 @@ def _groups(trace: Trace, work: Work, most: int) -> _Groups:
     numbers = Numbering(code * _READINGS + reading)
     group = numbers(code * _READINGS + reading)
     spent = np.bincount(group, work.self_ns, len(numbers))
-    looked_at = np.sort(np.argsort(-spent, kind="stable")[:most])
+    looked_at = np.sort(largest_first(spent, most))
     keys = numbers.values[looked_at]
     chosen = keys % _READINGS
     return _Groups(group, len(numbers), looked_at, chosen.tolist(), _texts(trace, scopes, chosen, keys // _READINGS))

@@ -11,7 +11,7 @@ import numpy as np
 from tftracer.trace.analyses.op_kinds import canonical
 from tftracer.trace.analyses.ops import Work
 from tftracer.trace.arrays.groups import largest_first
-from tftracer.trace.arrays.types import Bool
+from tftracer.trace.arrays.types import Bool, Float64, Int32
 from tftracer.trace.model import Trace
 from tftracer.trace.units import percent
 from tftracer.trace.verdict.step import MAX_EVIDENCE, Step
@@ -62,12 +62,8 @@ class OpTime:
         share, usual = self.lasting_share(chosen), self.step.usual_ns
         if usual is None:
             return share
-        names = np.zeros(len(usual), bool)
-        names[self.work.name] = True
-        total = float(usual[names].sum())
-        names[:] = False
-        names[self.work.name[chosen]] = True
-        return min(share, float(usual[names].sum()) / total) if total else share
+        total = _sum_of(usual, self.work.name)
+        return min(share, _sum_of(usual, self.work.name[chosen]) / total) if total else share
 
     def share_of_step(self, chosen: Bool) -> float:
         """What the step would lose without them: the same share of the time in which ops run."""
@@ -91,3 +87,8 @@ class OpTime:
     def op(self, row: Bool) -> str:
         """The op type that takes most of them, as the trace names it."""
         return str(self.trace.ops[int(np.argmax(np.bincount(self.work.op[row], self.work.self_ns[row])))])
+
+
+def _sum_of(usual: Float64, names: Int32) -> float:
+    """Of ops, each once however often it ran."""
+    return float(usual[np.bincount(names, minlength=len(usual)) > 0].sum())
