@@ -142,6 +142,19 @@ def test_an_endless_head_is_dropped(limited: Limit, connect: Callable[..., socke
     assert read_all(connect(client, b"GET / HTTP/1.1\r\nX: " + b"x" * 2000)) == b""
 
 
+def test_a_head_in_very_many_pieces_is_dropped(limited: Limit, connect: Callable[..., socket.socket]) -> None:
+    one = connect(limited(HEAD_PIECES=1), b"GET / HTTP/1.1\r\n")
+    assert read_all(one) == b""
+
+
+def test_a_large_head_counts_as_several_requests(limited: Limit, connect: Callable[..., socket.socket]) -> None:
+    client = limited(STRANGER_BURST=5, STRANGERS_PER_S=NEVER)
+    assert read_all(connect(client, request(client, "/", "X: " + 60_000 * "x"))).startswith(b"HTTP/1.1 401")
+    waiting = connect(client, request(client))
+    assert client.get("/api/session").status == 200
+    assert not has_data(waiting)
+
+
 def test_one_peer_takes_no_more_than_its_places(limited: Limit, connect: Callable[..., socket.socket]) -> None:
     client = limited(PLACES_OF_PEER=3)
     other = connect(client, b"GET", "127.0.0.3")
@@ -242,6 +255,10 @@ COOKIE = f"{ACCESS.cookie_name}={ACCESS.logins.cookie}"
         ("GET /?token=a%2Bb%26c HTTP/1.1\r\n\r\n", True),
         ("GET /runs/1?x=y&token=a%2Bb%26c&z HTTP/1.1\r\n\r\n", True),
         ("GET /?token=a%2Bb HTTP/1.1\r\n\r\n", False),
+        ("GET /?token=x&token=a%2Bb%26c HTTP/1.1\r\n\r\n", True),
+        ("GET / HTTP/1.1\r\n\r\nAuthorization: Bearer a+b&c\r\n\r\n", False),
+        (f"GET / HTTP/1.1\r\nCookie: x={COOKIE}\r\n\r\n", False),
+        (f"GET / HTTP/1.1\r\nCookie: x{COOKIE};{COOKIE}\r\n\r\n", True),
         ("GET /?xtoken=a%2Bb%26c HTTP/1.1\r\n\r\n", False),
         ("GET / HTTP/1.1\r\n\r\nGET /?token=a%2Bb%26c HTTP/1.1\r\n\r\n", False),
         (f"GET / HTTP/1.1\r\nAuthorization: tftracer-agent {agent_credential('a+b&c', 'nonce')}\r\n\r\n", True),

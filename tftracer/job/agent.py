@@ -34,7 +34,7 @@ from tftracer.job.hub_connection import BYE_S, HubConnection, RefusedError, clos
 from tftracer.job.own_page import OwnPage, unverified
 from tftracer.job.protocol import MEMBER_BYTES
 from tftracer.job.source import JobSource
-from tftracer.web.auth import agent_credential
+from tftracer.web.auth import AGENT_SCHEME, agent_credential
 
 log = logging.getLogger("tftracer")
 
@@ -204,7 +204,7 @@ def _request(target: Target, own_token: str) -> HTTPRequest:
     context: ssl.SSLContext | None = unverified() if target.secure and target.source in ("file", "own") else None
     return HTTPRequest(
         f"{'wss' if target.secure else 'ws'}://{_netloc(target)}{target.path}/api/job/agents",
-        headers={"Authorization": f"tftracer-agent {agent_credential(target.token or own_token, new_nonce())}"},
+        headers={"Authorization": f"{AGENT_SCHEME} {agent_credential(target.token or own_token, new_nonce())}"},
         connect_timeout=CONNECT_S,
         request_timeout=CONNECT_S,
         ssl_options=context,

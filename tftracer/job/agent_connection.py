@@ -24,11 +24,10 @@ from tftracer.job.hub_handler import HubHandler
 from tftracer.job.job_services import JobServices
 from tftracer.job.protocol import MEMBER_BYTES, STRANGER_BYTES, Message
 from tftracer.job.replies import Reply, failure
+from tftracer.web.auth import AGENT_SCHEME
 from tftracer.web.refusal import Refusal
 from tftracer.web.services import Services
 
-#: The scheme of the Authorization header with which an agent announces itself; no browser sends it.
-SCHEME = "tftracer-agent"
 MAX_OPEN_REQUESTS = 64  # on one connection
 
 
@@ -60,7 +59,7 @@ class AgentConnection(HubHandler, WebSocketHandler):
 
     def check_token(self) -> None:
         scheme, _, credential = self.request.headers.get("Authorization", "").partition(" ")
-        if scheme != SCHEME or "Origin" in self.request.headers:
+        if scheme != AGENT_SCHEME or "Origin" in self.request.headers:
             self.refuse_stranger("This route is for the agents in the processes of the job.")
         if self.services.access.is_agent(credential):
             self.let_in()

@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
-import re
 import socket
 import ssl
 from collections import OrderedDict, deque
@@ -27,11 +26,14 @@ from tornado.iostream import IOStream, SSLIOStream
 from tornado.netutil import ssl_wrap_socket
 
 from tftracer.web.rate_limit import TokenBucket
+from tftracer.web.request_head import ends
 
 #: Accepting a connection, reading its head and keeping it costs some 0.3 ms on a busy machine.
 ACCEPTS_PER_S, ACCEPT_BURST = 150, 250
 #: Requests without a credential that are answered. This also limits guessing.
 STRANGERS_PER_S, STRANGER_BURST = 20, 100
+#: A larger head counts as several requests: parsing 64 kB of short lines takes 35 ms.
+BYTES_OF_ONE = 2000
 #: Connections that have sent no request yet or that wait in the queue: in all, and of one peer.
 PLACES, PLACES_OF_PEER = 256, 128
 #: Requests without a credential that are answered at the same time.
@@ -39,10 +41,10 @@ STRANGERS = 64
 HEAD_S = 10.0  # for the head of the first request
 STRANGER_S = 10.0  # for the rest of a request without a credential, and its answer
 HEAD_BYTES = 1 << 16
+HEAD_PIECES = 100  # in which a head may come; each costs a turn of the loop, a single byte as much as 64 kB
 ACCEPTS_AT_ONCE = 16
 NO_FILES_S = 1.0  # until connections are accepted again where no more files can be opened
 Serve = Callable[[IOStream, tuple[Any, ...]], None]
-END_OF_HEAD = re.compile(rb"\r?\n\r?\n")
 
 
 def peer_of(address: str) -> str:
@@ -80,6 +82,7 @@ class Arrival:
         self.address = address
         self.peer = peer_of(str(address[0])) if address else ""
         self.head = b""
+        self.pieces = 0
         self.deadline: asyncio.TimerHandle | None = None
         self.watched = False  # by the loop, for what it sends
 
@@ -234,13 +237,15 @@ class Admission:
             return
         except OSError:
             data = b""
+        unread = max(0, len(arrival.head) - 2)  # of the end of the head, two bytes may have come before
         arrival.head += data
+        arrival.pieces += 1
         if not data:
             self._drop(arrival)
-        elif END_OF_HEAD.search(arrival.head):
+        elif ends(arrival.head, unread):
             self._unwatch(arrival)
             self._judge(arrival)
-        elif len(arrival.head) >= HEAD_BYTES:
+        elif len(arrival.head) >= HEAD_BYTES or arrival.pieces >= HEAD_PIECES:
             self._drop(arrival)
         else:
             self._watch(arrival)
@@ -286,7 +291,7 @@ class Admission:
             if arrival.is_gone():
                 self._drop(arrival)
             else:
-                self._answers.spend()
+                self._answers.spend(max(1, len(arrival.head) / BYTES_OF_ONE))
                 self._admit(arrival, stranger=True)
 
     # --------------------------------------------------------------------------------------------------------- admitting

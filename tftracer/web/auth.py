@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import ipaddress
 import os
-import re
 import secrets
 from dataclasses import dataclass
-from urllib.parse import quote, unquote_plus, urlsplit
+from urllib.parse import quote, urlsplit
 
 from tftracer.web.logins import Logins, derive, same
+from tftracer.web.request_head import cookie_value, fields, query_token
 
 #: Host names of a loopback server, and of the local end of a tunnel.
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 WILDCARDS = frozenset({"", "0.0.0.0", "::"})
-#: Where a request carries a credential.
-TOKEN_IN_URL = re.compile(rb"\A[A-Z]+ [^ ?]*\?(?:[^ ]*&)?token=([^ &]*)")
-BEARER = re.compile(rb"(?im)^authorization:[ \t]*bearer[ \t]+([^\r\n]*?)[ \t]*\r?$")
-AGENT = re.compile(rb"(?im)^authorization:[ \t]*tftracer-agent[ \t]+([\w-]{1,100})[ \t]+([\w-]{1,100})[ \t]*\r?$")
-COOKIES = re.compile(rb"(?im)^cookie:([^\r\n]*)")
+#: The scheme of the Authorization header with which a process of the job announces itself; no browser sends it.
+AGENT_SCHEME = "tftracer-agent"
 
 
 def choose_token(token: str | None) -> str:
@@ -156,20 +153,18 @@ class Access:
 
     def has_credential(self, head: bytes) -> bool:
         """Whether the raw head of a request has a valid token or cookie. For admission.py; requests are checked again later."""
-        return (
-            any(self.is_token(unquote_plus(given.decode("latin-1"))) for given in TOKEN_IN_URL.findall(head))
-            or any(self.is_token(given.decode("latin-1")) for given in BEARER.findall(head))
-            or any(self.is_agent(f"{nonce.decode()} {shown.decode()}") for nonce, shown in AGENT.findall(head))
-            or any(self.logins.has_cookie(self.cookie_in(header.decode("latin-1"))) for header in COOKIES.findall(head))
-        )
+        token = query_token(head)
+        if token is not None and self.is_token(token):
+            return True
+        if any(self.logins.has_cookie(self.cookie_in(header)) for header in fields(head, b"cookie")):
+            return True
+        scheme, _, given = next(fields(head, b"authorization"), "").partition(" ")
+        if scheme.lower() == AGENT_SCHEME:
+            return self.is_agent(" ".join(given.split()))
+        return scheme.lower() == "bearer" and self.is_token(given.strip())
 
     def cookie_in(self, header: str) -> str | None:
-        """Not by Tornado's parser, which drops all cookies if another server's is malformed."""
-        for entry in header.split(";"):
-            name, _, value = entry.strip().partition("=")
-            if name == self.cookie_name:
-                return value
-        return None
+        return cookie_value(header, self.cookie_name)
 
     def cookie(self) -> str:
         """The Set-Cookie header."""

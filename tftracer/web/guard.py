@@ -70,7 +70,8 @@ class Guarded(AccessCheck):
     def check_body(self) -> None:
         headers = self.request.headers
         length = headers.get("Content-Length", "0")
-        if not length.isdigit() or int(length) > self.body_limit:
+        is_number = length.isascii() and length.isdigit() and len(length) < 20
+        if not is_number or int(length) > self.body_limit:
             raise Refusal(413, "too_large", f"The body is {length[:20]} bytes; at most {self.body_limit} are accepted here.")
         if length == "0" and "Transfer-Encoding" not in headers:
             return
