@@ -100,21 +100,49 @@ export class CounterPainter {
     for (let line = 0; line < lines; line++) pixels.set(ground, (first + line) * width);
     const scale = viewport.nsPerPx / ratio;
     const t0 = Math.round(viewport.t0 / scale) * scale; // as the lanes: what moves does not shimmer
-    const height = (value: number): number =>
-      value <= 0 || series.highest <= 0 ? 0 : Math.max(1, Math.round((value / series.highest) * (lines - 1)));
-    const bottom = first + lines - 1;
-    let point = 0;
-    for (let x = Math.max(0, Math.floor(-t0 / scale)); x < width; x++) {
-      const begin = Math.max(0, t0 + x * scale);
-      const end = Math.min(series.endNs, t0 + (x + 1) * scale);
-      if (begin >= end) break;
-      point = series.pointAt(begin, point);
-      const next = series.pointBefore(end, point) + 1;
-      const mean = height(series.meanOf(begin, end, point, next - 1));
-      const isFlat = series.unit === "share" || next === point + 1;
-      const most = isFlat ? mean : height(series.mostOf(point, next));
-      const least = isFlat ? mean - 1 : height(series.leastOf(point, next)); // a flat stretch has a line on top
-      for (let y = 0; y < most; y++) pixels[(bottom - y) * width + x] = y < least ? low : y < mean ? high : spread;
-    }
+    paintCounter(series, { pixels, width, first, lines }, t0, scale, { low, high, spread });
+  }
+}
+
+/** Lines of pixels, one counter's among others. */
+export interface CounterPlot {
+  readonly pixels: Uint32Array;
+  readonly width: number;
+  /** The first of the counter's lines. */
+  readonly first: number;
+  readonly lines: number;
+}
+
+/** Packed pixels: up to the least value; from there to the mean; from there to the greatest value. */
+export interface CounterShades {
+  readonly low: number;
+  readonly high: number;
+  readonly spread: number;
+}
+
+/** Paints a counter over what is there. Column x stands for the time t0 + x * scale : t0 + (x + 1) * scale, in ns. */
+export function paintCounter(
+  series: CounterSeries,
+  { pixels, width, first, lines }: CounterPlot,
+  t0: number,
+  scale: number,
+  { low, high, spread }: CounterShades,
+): void {
+  const height = (value: number): number =>
+    value <= 0 || series.highest <= 0 ? 0 : Math.max(1, Math.round((value / series.highest) * (lines - 1)));
+  const bottom = first + lines - 1;
+  let point = 0;
+  for (let x = Math.max(0, Math.floor(-t0 / scale)); x < width; x++) {
+    const begin = Math.max(0, t0 + x * scale);
+    const end = Math.min(series.endNs, t0 + (x + 1) * scale);
+    if (begin >= series.endNs) break;
+    if (begin >= end) continue; // rounding may leave a column that ends where the step begins, or before
+    point = series.pointAt(begin, point);
+    const next = series.pointBefore(end, point) + 1;
+    const mean = height(series.meanOf(begin, end, point, next - 1));
+    const isFlat = series.unit === "share" || next === point + 1;
+    const most = isFlat ? mean : height(series.mostOf(point, next));
+    const least = isFlat ? mean - 1 : height(series.leastOf(point, next)); // a flat stretch has a line on top
+    for (let y = 0; y < most; y++) pixels[(bottom - y) * width + x] = y < least ? low : y < mean ? high : spread;
   }
 }

@@ -2,7 +2,9 @@ import { describe, expect, it } from "vitest";
 import type { Counter } from "@/client/messages";
 import { random } from "../../dev/timeline";
 import { ALL, placeCounters } from "./counterLayout";
+import { paintCounter } from "./counterPainter";
 import { CounterSeries, formatSummary } from "./counters";
+import { Viewport } from "./viewport";
 
 const bytes = (values: Uint32Array): Uint8Array => new Uint8Array(values.buffer);
 
@@ -81,5 +83,27 @@ describe("the counters' places", () => {
 
   it("leave room for their names above them in a narrow window", () => {
     for (const { top, plotTop } of place([], 0, true).bands) expect(plotTop - top).toBeGreaterThanOrEqual(24);
+  });
+});
+
+describe("a counter's plot", () => {
+  it("has no blank column in the Fit view, whatever the window's width and the step's length", () => {
+    for (const end of [8_009_123, 1_000_000, 7_777_777, 123_456_789]) {
+      const series = new CounterSeries(counter([0, 1000], [1, 2]), end);
+      for (let width = 200; width < 2600; width++) {
+        const viewport = new Viewport(end);
+        viewport.width = width;
+        viewport.fit();
+        const scale = viewport.nsPerPx;
+        const t0 = Math.round(viewport.t0 / scale) * scale;
+        const pixels = new Uint32Array(width * 2);
+        paintCounter(series, { pixels, width, first: 0, lines: 2 }, t0, scale, { low: 1, high: 2, spread: 3 });
+        const blank = pixels.subarray(width).findIndex((pixel, x) => {
+          const middle = t0 + (x + 0.5) * scale;
+          return pixel === 0 && middle > 0 && middle < end;
+        });
+        expect(blank, `${width} px, ${end} ns`).toBe(-1);
+      }
+    }
   });
 });
