@@ -2,7 +2,8 @@
  * Colours: steady by op type (an op has the same colour in every trace), apart in lightness as well as in hue so that
  * eyes that do not tell red from green tell them apart, and with a hue of its own for each kind that is not computing.
  */
-import { Kind, KIND_NAMES, type StringTable } from "./model";
+import { Kind, KIND_NAMES } from "./model";
+import { familyOf } from "./opNames";
 
 export type Scheme = "light" | "dark";
 
@@ -77,26 +78,24 @@ const OWN: readonly (readonly string[])[] = [
 ];
 const OWN_SLOT = new Map(OWN.flatMap((families, slot) => families.map((family) => [family, slot] as const)));
 
-/**
- * The op that an op stands for: oneDNN's and grappler's own (`_MklNativeFusedMatMul`, `_FusedConv2D`) and later versions
- * (`AddV2`) are computed for the same op of the model; all optimizers' updates are one family.
- */
-export function familyOf(op: string): string {
-  if (/^ResourceApply[A-Z]/.test(op)) return "ResourceApply";
-  return op
-    .replace(/^_+(?:Mkl)?(?:Native)?|^_+Onednn/, "")
-    .replace(/^Fused(?=[A-Z])/, "")
-    .replace(/V\d+$/, "");
-}
-
 export const SLOTS = COMPUTE.length + KIND_NAMES.length;
 /** Coverage of a pixel comes in this many steps. */
 export const LEVELS = 16;
 
+export const COMPUTE_SLOTS: readonly number[] = COMPUTE.map((_, slot) => slot);
+/** Those that no family has to itself. */
+export const SHARED_SLOTS: readonly number[] = COMPUTE_SLOTS.slice(OWN.length);
+
+/** The slot that a family has to itself, in every trace. */
+export function ownSlotOf(family: string): number | undefined {
+  return OWN_SLOT.get(family);
+}
+
+/** The slot of an op's name and kind; within a trace, `OpColours` keeps ops apart that share one. */
 export function slotOf(op: string, kind: number): number {
   if (kind !== Kind.COMPUTE) return COMPUTE.length + kind;
   const family = familyOf(op);
-  return OWN_SLOT.get(family) ?? OWN.length + (hash(family) % (COMPUTE.length - OWN.length));
+  return ownSlotOf(family) ?? SHARED_SLOTS[hash(family) % SHARED_SLOTS.length];
 }
 
 /** FNV-1a: the same in every browser and every release, which is all that is asked of it. */
@@ -104,15 +103,6 @@ function hash(text: string): number {
   let value = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193) >>> 0;
   return value >>> 0;
-}
-
-/** [slices] the colour slot of each slice. */
-export function slotsOf(ops: StringTable, op: ArrayLike<number>, kind: Uint8Array): Uint8Array {
-  const compute = new Uint8Array(ops.length);
-  for (let i = 0; i < ops.length; i++) compute[i] = slotOf(ops.get(i), Kind.COMPUTE);
-  const slots = new Uint8Array(kind.length);
-  for (let i = 0; i < slots.length; i++) slots[i] = kind[i] === 0 ? compute[op[i]] : COMPUTE.length + kind[i];
-  return slots;
 }
 
 export type Rgb = readonly [number, number, number];

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { modelOf } from "../../dev/timeline";
 import { legendOf } from "./legend";
 import { Kind } from "./model";
+import { coloursOf } from "./opColours";
 
 describe("legend", () => {
   it("lists op types by time, without repeats", () => {
@@ -15,10 +16,10 @@ describe("legend", () => {
         ],
       ],
     });
-    expect(legendOf(model, 5).map((e) => [e.title, e.totalNs])).toEqual([
+    expect(legendOf(model, coloursOf(model), 5).map((e) => [e.title, e.totalNs])).toEqual([
       ["B", 50],
       ["A", 15],
     ]);
-    expect(legendOf(model, 1)).toHaveLength(1);
+    expect(legendOf(model, coloursOf(model), 1)).toHaveLength(1);
   });
 });

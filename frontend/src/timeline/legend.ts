@@ -1,6 +1,6 @@
 /** What the colours mean in this trace: op types (and the kinds that have a hue of their own) by the time they take. */
-import { slotOf } from "./colours";
 import { isCounted, KIND_NAMES, type TimelineModel } from "./model";
+import type { OpColours } from "./opColours";
 
 export interface LegendEntry {
   /** An op type; for a kind its name. */
@@ -12,20 +12,18 @@ export interface LegendEntry {
 }
 
 /** The `most` entries with the largest totals, repeats left out. One pass over the slices. */
-export function legendOf(model: TimelineModel, most: number): LegendEntry[] {
-  const totals = new Float64Array(model.ops.length);
-  const kinds = new Uint8Array(model.ops.length);
-  for (let i = 0; i < model.count; i++) {
-    if (!isCounted(model.kind[i])) continue;
-    totals[model.op[i]] += model.duration[i];
-    kinds[model.op[i]] = model.kind[i];
-  }
+export function legendOf(model: TimelineModel, colours: OpColours, most: number): LegendEntry[] {
+  const kinds = KIND_NAMES.length;
+  const totals = new Float64Array(model.ops.length * kinds);
+  for (let i = 0; i < model.count; i++) totals[model.op[i] * kinds + model.kind[i]] += model.duration[i];
   const entries: LegendEntry[] = [];
-  totals.forEach((totalNs, op) => {
+  for (let op = 0; op < model.ops.length; op++) {
+    const byKind = totals.subarray(op * kinds, (op + 1) * kinds).filter((_, kind) => isCounted(kind));
+    const totalNs = byKind.reduce((sum, ns) => sum + ns, 0);
+    if (totalNs === 0) continue;
     const name = model.ops.get(op);
-    if (totalNs > 0) {
-      entries.push({ title: name || KIND_NAMES[kinds[op]], slot: slotOf(name, kinds[op]), totalNs, op: name });
-    }
-  });
+    const kind = byKind.indexOf(Math.max(...byKind)); // an op of several kinds has the colour of the one that takes most
+    entries.push({ title: name || KIND_NAMES[kind], slot: colours.slotOf(name, kind), totalNs, op: name });
+  }
   return entries.sort((a, b) => b.totalNs - a.totalNs).slice(0, most);
 }

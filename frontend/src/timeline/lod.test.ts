@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { LEVELS, Palette, Shade, slotsOf, THEMES } from "./colours";
+import { LEVELS, Palette, Shade, THEMES } from "./colours";
 import { modelOf, random, randomRow } from "../../dev/timeline";
 import { Labels, LevelIndex, RowPainter, type Colours } from "./lod";
 import type { TimelineModel } from "./model";
+import { coloursOf } from "./opColours";
 
 const palette = new Palette(THEMES.light);
 
@@ -10,14 +11,14 @@ function lit(model: TimelineModel): Uint8Array {
   return new Uint8Array(model.count).fill(Shade.NORMAL);
 }
 
-function coloursOf(model: TimelineModel): Colours {
-  return { slots: slotsOf(model.ops, model.op, model.kind), pixels: palette.pixels, edges: palette.edges };
+function drawnColours(model: TimelineModel): Colours {
+  return { slots: coloursOf(model).slotsOf(model), pixels: palette.pixels, edges: palette.edges };
 }
 
 /** The slots that a row of pixels shows, -1 where nothing was painted. */
 function paint(model: TimelineModel, shade: Uint8Array, t0: number, nsPerPx: number, width: number): number[] {
   const out = new Uint32Array(width);
-  new RowPainter(model, new LevelIndex(model, shade), coloursOf(model), out, width, t0, nsPerPx).paint(0, 0);
+  new RowPainter(model, new LevelIndex(model, shade), drawnColours(model), out, width, t0, nsPerPx).paint(0, 0);
   return Array.from(out, (pixel) => {
     if (pixel === 0) return -1;
     const at = palette.pixels.indexOf(pixel);
@@ -63,7 +64,7 @@ describe("RowPainter", () => {
         ],
       ],
     });
-    const slots = slotsOf(model.ops, model.op, model.kind);
+    const slots = coloursOf(model).slotsOf(model);
     const shown = paint(model, lit(model), 0, 1, 70);
     expect(shown.slice(0, 10)).toEqual(new Array(10).fill(-1));
     expect(shown.slice(10, 30)).toEqual(new Array(20).fill(slots[0]));
@@ -101,7 +102,7 @@ describe("RowPainter", () => {
     const model = modelOf({ rows: [row] });
     const shade = new Uint8Array(model.count).fill(Shade.DIM);
     shade[31_234] = Shade.NORMAL;
-    const slots = slotsOf(model.ops, model.op, model.kind);
+    const slots = coloursOf(model).slotsOf(model);
     expect(paint(model, shade, 0, 1000, 100)[62]).toBe(slots[31_234]);
   });
 
@@ -122,7 +123,10 @@ describe("RowPainter", () => {
     });
     const labels = new Labels();
     const out = new Uint32Array(100);
-    new RowPainter(model, new LevelIndex(model, lit(model)), coloursOf(model), out, 100, 10, 1, labels, 30).paint(0, 0);
+    new RowPainter(model, new LevelIndex(model, lit(model)), drawnColours(model), out, 100, 10, 1, labels, 30).paint(
+      0,
+      0,
+    );
     const placed = Array.from({ length: labels.count }, (_, k) => [labels.slice[k], labels.left[k], labels.right[k]]);
     expect(placed).toEqual([
       [0, 0, 40],

@@ -3,7 +3,7 @@
  * a row, which is stretched to the rows' height in one call a lane: 33,000 fillRect calls took 25 ms a frame, this takes 3.
  */
 import { arrowsOf, middleOfSlice, type Dependency } from "./arrows";
-import { css, pack, Palette, slotsOf, type Theme } from "./colours";
+import { css, pack, Palette, type Theme } from "./colours";
 import { CounterPainter } from "./counterPainter";
 import type { CounterSeries } from "./counters";
 import { drawArrow } from "./drawArrow";
@@ -11,6 +11,8 @@ import { drawBookmarks } from "./drawBookmarks";
 import type { Band, Layout } from "./layout";
 import { Labels, LevelIndex, RowPainter } from "./lod";
 import type { TimelineModel } from "./model";
+import { coloursOf } from "./opColours";
+import { labelOf } from "./opNames";
 import { gaps } from "./range";
 import { ticks, type Tick } from "./ruler";
 import { drawStepEnds } from "./stepEnds";
@@ -45,7 +47,8 @@ interface Strip {
 }
 
 export class Renderer {
-  readonly slots: Uint8Array;
+  /** [slices] the colour slot of each. */
+  slots: Uint8Array;
   readonly index: LevelIndex;
   counters: readonly CounterSeries[] = [];
   bookmarks: readonly Bookmark[] = [];
@@ -70,7 +73,7 @@ export class Renderer {
     this.lineContext = contextOf(this.lines);
     this.fitter = fitterOf(this.context);
     this.palette = new Palette(theme);
-    this.slots = slotsOf(model.ops, model.op, model.kind);
+    this.slots = coloursOf(model).slotsOf(model);
     this.index = new LevelIndex(model, shade);
   }
 
@@ -256,7 +259,8 @@ export class Renderer {
       const y = RULER_HEIGHT + band.rowsTop + shift + (row - band.lane.first_row + 0.5) * band.rowHeight;
       if (!band.pinned && y < clip + band.rowHeight / 2) continue;
       const left = labels.left[k] / ratio;
-      const text = this.fitter.fit(this.model.nameOf(slice), labels.right[k] / ratio - left - 2 * LABEL_PADDING);
+      const label = labelOf(this.model.nameOf(slice), this.model.opOf(slice));
+      const text = this.fitter.fit(label, labels.right[k] / ratio - left - 2 * LABEL_PADDING);
       if (text === "") continue;
       const colour = this.palette.text[this.slots[slice]];
       if (colour !== style) context.fillStyle = style = colour;

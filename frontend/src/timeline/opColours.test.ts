@@ -1,0 +1,79 @@
+import { describe, expect, it } from "vitest";
+import { modelOf } from "../../dev/timeline";
+import { slotOf } from "./colours";
+import { legendOf } from "./legend";
+import { Kind, type TimelineModel } from "./model";
+import { coloursOf, OpColours } from "./opColours";
+
+/** A trace whose ops take the times, each after the one before it. */
+function trace(times: Record<string, number>): TimelineModel {
+  let start = 0;
+  const row = Object.entries(times).map(([op, duration]) => ({ op, duration, start: (start += 1000) }));
+  return modelOf({ rows: [row] });
+}
+
+const JAX = { input_transpose_fusion: 530, "cudnn-conv": 440, loop_transpose_fusion: 7 };
+const BERT = {
+  Cast: 280,
+  RandomUniform: 140,
+  GreaterEqual: 95,
+  Mul: 63,
+  BroadcastTo: 1,
+  Reciprocal: 1,
+  StridedSlice: 1,
+};
+const compute = (model: TimelineModel, ops: readonly string[]): number[] =>
+  ops.map((op) => coloursOf(model).slotOf(op, Kind.COMPUTE));
+
+describe("the colours of a trace", () => {
+  it("are not shared by kernels that stand beside each other", () => {
+    for (const times of [JAX, BERT]) {
+      const ops = Object.keys(times);
+      expect(new Set(ops.map((op) => slotOf(op, Kind.COMPUTE))).size).toBeLessThan(ops.length);
+      expect(new Set(compute(trace(times), ops)).size).toBe(ops.length);
+    }
+  });
+
+  it("are those of the legend and of the slices", () => {
+    const model = trace(BERT);
+    const colours = coloursOf(model);
+    const drawn = colours.slotsOf(model);
+    for (const entry of legendOf(model, colours, 24)) {
+      expect([...drawn].filter((_, slice) => model.opOf(slice) === entry.op)).toEqual([entry.slot]);
+    }
+  });
+
+  it("are the same in each trace of the same ops, whatever these take, and in two that are compared", () => {
+    const [one, other] = [
+      trace(JAX),
+      trace({ loop_transpose_fusion: 900, "cudnn-conv": 2, input_transpose_fusion: 1 }),
+    ];
+    expect(compute(one, Object.keys(JAX))).toEqual(compute(other, Object.keys(JAX)));
+    const both = new OpColours([one, trace(BERT)]);
+    const ops = [...Object.keys(JAX), ...Object.keys(BERT)];
+    expect(new Set(ops.map((op) => both.slotOf(op, Kind.COMPUTE))).size).toBe(ops.length);
+  });
+
+  it("keep a family's own, and apart from the ops that take the most time where there are too many", () => {
+    const many = Object.fromEntries(
+      Array.from({ length: 60 }, (_, i) => [`Op${String.fromCharCode(65 + (i % 26))}${i}x`, 60 - i]),
+    );
+    const model = trace({ MatMul: 1, ...many });
+    expect(compute(model, ["MatMul"])).toEqual([slotOf("MatMul", Kind.COMPUTE)]);
+    expect(new Set(compute(model, ["MatMul", ...Object.keys(many).slice(0, 25)])).size).toBe(26);
+  });
+
+  it("of kinds with a hue of their own are the kind's", () => {
+    const model = modelOf({ rows: [[{ start: 0, duration: 5, op: "Send", kind: Kind.COMMUNICATION }]] });
+    expect([...coloursOf(model).slotsOf(model)]).toEqual([slotOf("Send", Kind.COMMUNICATION)]);
+  });
+
+  it("of an op of several kinds is in the legend that of the kind that takes most", () => {
+    const row = [
+      { start: 0, duration: 90, op: "Identity" },
+      { start: 100, duration: 5, op: "Identity", kind: Kind.INPUT },
+    ];
+    const model = modelOf({ rows: [row] });
+    expect(legendOf(model, coloursOf(model), 1)[0].slot).toBe(slotOf("Identity", Kind.COMPUTE));
+  });
+});

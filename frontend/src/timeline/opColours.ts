@@ -1,0 +1,76 @@
+/**
+ * Which colour each op has in a trace, or in several that stand beside each other. Families with a colour of their own keep it;
+ * of the others, those that take the most time share no colour as long as there are enough.
+ */
+import { COMPUTE_SLOTS, ownSlotOf, SHARED_SLOTS, slotOf } from "./colours";
+import { Kind, type TimelineModel } from "./model";
+import { familyOf } from "./opNames";
+
+export class OpColours {
+  /** By family, where the slot is not that of `slotOf`. */
+  private readonly moved: ReadonlyMap<string, number>;
+
+  constructor(models: readonly TimelineModel[]) {
+    this.moved = movedFamilies(timeByFamily(models));
+  }
+
+  slotOf(op: string, kind: number): number {
+    return (kind === Kind.COMPUTE ? this.moved.get(familyOf(op)) : undefined) ?? slotOf(op, kind);
+  }
+
+  /** [slices] the colour slot of each slice. */
+  slotsOf({ ops, op, kind }: TimelineModel): Uint8Array {
+    const compute = new Uint8Array(ops.length);
+    for (let i = 0; i < ops.length; i++) compute[i] = this.slotOf(ops.get(i), Kind.COMPUTE);
+    const slots = new Uint8Array(kind.length);
+    for (let i = 0; i < slots.length; i++) slots[i] = kind[i] === Kind.COMPUTE ? compute[op[i]] : slotOf("", kind[i]);
+    return slots;
+  }
+}
+
+const ofModel = new WeakMap<TimelineModel, OpColours>();
+
+/** Those of a trace by itself; made once. */
+export function coloursOf(model: TimelineModel): OpColours {
+  const colours = ofModel.get(model) ?? new OpColours([model]);
+  ofModel.set(model, colours);
+  return colours;
+}
+
+function timeByFamily(models: readonly TimelineModel[]): Map<string, number> {
+  const totals = new Map<string, number>();
+  for (const { ops, op, kind, duration, count } of models) {
+    const time = new Float64Array(ops.length);
+    for (let i = 0; i < count; i++) if (kind[i] === Kind.COMPUTE) time[op[i]] += duration[i];
+    time.forEach((ns, i) => {
+      const family = familyOf(ops.get(i));
+      if (ns > 0) totals.set(family, (totals.get(family) ?? 0) + ns);
+    });
+  }
+  return totals;
+}
+
+const byName = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+/**
+ * Slots of the families that cannot keep the one of their name. Which families may move is decided by their time, where they go
+ * by their names alone: traces of the same ops have the same colours.
+ */
+function movedFamilies(time: ReadonlyMap<string, number>): Map<string, number> {
+  const owned = new Set([...time.keys()].map(ownSlotOf).filter((slot) => slot !== undefined));
+  const free = [...SHARED_SLOTS, ...COMPUTE_SLOTS.filter((slot) => !SHARED_SLOTS.includes(slot) && !owned.has(slot))];
+  const longest = [...time.keys()]
+    .filter((family) => ownSlotOf(family) === undefined)
+    .sort((a, b) => (time.get(b) ?? 0) - (time.get(a) ?? 0) || byName(a, b))
+    .slice(0, free.length)
+    .sort(byName);
+  const taken = new Set<number>();
+  const without: string[] = [];
+  for (const family of longest) {
+    const slot = slotOf(family, Kind.COMPUTE);
+    if (taken.has(slot)) without.push(family);
+    taken.add(slot);
+  }
+  const left = free.filter((slot) => !taken.has(slot));
+  return new Map(without.map((family, i) => [family, left[i]]));
+}
