@@ -35,8 +35,8 @@ from tftracer.capture.function_runs import FunctionRuns
 from tftracer.capture.stall_watch import StallWatch
 from tftracer.capture.step_queue import StepQueue
 from tftracer.recorder import Recorder
-from tftracer.session.recorded_stalls import GapProfile, Stall
 from tftracer.session.recorded_steps import RunHandle
+from tftracer.slow.recorded import GapProfile, Stall
 
 BLOCK, SETTLING = 150, 5
 #: Pairs of blocks: at least and at most, and the width of the interval that is enough.

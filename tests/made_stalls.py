@@ -7,7 +7,8 @@ from typing import Any
 from recording import step as record_step
 
 from tftracer.recorder import Recorder
-from tftracer.session.recorded_stalls import (
+from tftracer.session.recorded_steps import RunHandle
+from tftracer.slow.recorded import (
     Cause,
     FoldedStack,
     Frame,
@@ -18,7 +19,6 @@ from tftracer.session.recorded_stalls import (
     Period,
     Stall,
 )
-from tftracer.session.recorded_steps import RunHandle
 
 LIBRARY = "/usr/lib/python3/site-packages"
 TRAIN = Frame("/home/me/train.py", 40, "main", "", False)

@@ -22,6 +22,7 @@ LAYERS = [
     ["storage"],
     ["display"],
     ["importers", "export", "comparison"],
+    ["slow"],
     ["session"],
     ["engine", "capture"],
     ["recorder"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tftracer.capture.stall_causes import PYTHON_FUNCTIONS, Evidence, cause_of
-from tftracer.session.recorded_stalls import FoldedStack, Frame, HostChange
+from tftracer.slow.recorded import FoldedStack, Frame, HostChange
 
 TF = "/usr/lib/python3/site-packages/"
 MAIN = Frame("train.py", 10, "main", "", False)

@@ -8,8 +8,8 @@ from made_stalls import a_stall
 
 from tftracer.capture.stall_causes import UNKNOWN
 from tftracer.capture.stall_periods import StallPeriods
-from tftracer.session.recorded_stalls import Cause, Frame, Period, Stall
 from tftracer.session.recorded_steps import RunHandle
+from tftracer.slow.recorded import Cause, Frame, Period, Stall
 
 CHECKPOINT = Cause("hook", "CheckpointSaverHook", Frame("train.py", 12, "main", "", False), 0.9)
 

@@ -18,7 +18,7 @@ from tftracer.capture.function_runs import FunctionRuns
 from tftracer.capture.host_signals import HostSignals
 from tftracer.capture.stall_watch import StallWatch
 from tftracer.capture.step_queue import StepQueue
-from tftracer.session.recorded_stalls import GapProfile, GcPause, HostSample, Period, SlowRecord, Stall
+from tftracer.slow.recorded import GapProfile, GcPause, HostSample, Period, SlowRecord, Stall
 
 WARM_UP = 25
 STALL_S = 0.4

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from tftracer.session.recorded_stalls import Frame
+from tftracer.slow.recorded import Frame
 
 #: Code objects whose names are remembered.
 MAX_CODES = 4096

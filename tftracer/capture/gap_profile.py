@@ -15,8 +15,8 @@ from tftracer.capture.gc_pauses import GcPauses
 from tftracer.capture.other_threads import OtherThreads
 from tftracer.capture.slow_steps import Sums
 from tftracer.capture.stack_sampler import LATE_NS, Stack, StackCounts, stack_of
-from tftracer.session.recorded_stalls import GapProfile
 from tftracer.session.recorded_steps import RunHandle
+from tftracer.slow.recorded import GapProfile
 
 LENGTH_NS = 10_000_000_000
 #: Between two samples on average; each waits for a random time around it, so that no loop keeps in step with it.

@@ -13,8 +13,8 @@ from tftracer.capture.gap_profile import GapSampling
 from tftracer.capture.gc_pauses import GcPauses
 from tftracer.capture.slow_steps import RunState, SlowSteps
 from tftracer.capture.watched_threads import WatchedThreads
-from tftracer.session.recorded_stalls import SlowRecords
 from tftracer.session.recorded_steps import RunHandle
+from tftracer.slow.recorded import SlowRecords
 
 #: A run is sampled by itself when so much of its time is between its steps, and it has run for so long.
 SHARE, LEAST_STEPS, LEAST_NS = 0.2, 50, 2_000_000_000

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any
 
-from tftracer.session.recorded_stalls import HostChange
+from tftracer.slow.recorded import HostChange
 
 #: The largest part of a file that is looked at.
 READ_BYTES = 4096

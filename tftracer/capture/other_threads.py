@@ -7,7 +7,7 @@ from types import FrameType
 
 from tftracer.capture.frame_names import FrameNames
 from tftracer.capture.stack_sampler import StackCounts, stack_of
-from tftracer.session.recorded_stalls import FoldedStack
+from tftracer.slow.recorded import FoldedStack
 
 #: Threads that are looked at.
 MAX_THREADS = 32

@@ -6,7 +6,7 @@ from types import CodeType, FrameType
 
 from tftracer.capture import gc_pauses
 from tftracer.capture.frame_names import FrameNames
-from tftracer.session.recorded_stalls import FoldedStack
+from tftracer.slow.recorded import FoldedStack
 
 #: Frames of a stack, from the innermost; distinct stacks of one stall or one profile. Both bound memory.
 MAX_FRAMES = 64

@@ -1,7 +1,7 @@
 """What made a step slow: the one cause that the evidence of a stall shows, or "unknown".
 
 The evidence: stacks of the training thread with its state, stacks of other threads, garbage collections, the host's counters.
-``session/recorded_stalls.Cause`` lists the causes. Pure: no clocks, no threads.
+``slow/recorded.Cause`` lists the causes. Pure: no clocks, no threads.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from tftracer.capture.frame_names import is_callback
-from tftracer.session.recorded_stalls import Cause, FoldedStack, Frame, HostChange
+from tftracer.slow.recorded import Cause, FoldedStack, Frame, HostChange
 
 #: A cause explains at least this part.
 HALF = 0.5

@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from statistics import median
+from typing import cast
 
-from tftracer.session.recorded_stalls import Cause, Period, Stall
 from tftracer.session.recorded_steps import RunHandle
+from tftracer.slow.recorded import Cause, Period, Stall, WatchedRun
 
 #: Distances between stalls may differ by this part of them: at the third stall, and later.
 FIRST_TOLERANCE, TOLERANCE = 0.01, 0.02
@@ -54,7 +55,7 @@ class StallPeriods:
     """Used by one thread at a time."""
 
     def __init__(self) -> None:
-        self._kinds: dict[tuple[RunHandle, bool, object], _Kind] = {}
+        self._kinds: dict[tuple[WatchedRun, bool, object], _Kind] = {}
 
     def add(self, stall: Stall) -> Period | None:
         """Count a stall. The period that it is part of; one with no occurrences takes an earlier one back."""
@@ -101,12 +102,12 @@ class StallPeriods:
     def expected(self) -> list[Expected]:
         """The steps where the next stalls inside steps are expected."""
         return [
-            Expected(run, next_step - kind.tolerance, next_step + kind.tolerance)
+            Expected(cast(RunHandle, run), next_step - kind.tolerance, next_step + kind.tolerance)
             for (run, inside, _), kind in self._kinds.items()
             if kind.period and inside and (next_step := kind.steps[-1] + kind.period) + kind.tolerance > run.steps
         ]
 
-    def _update(self, run: RunHandle, inside: bool, kind: _Kind) -> Period | None:
+    def _update(self, run: WatchedRun, inside: bool, kind: _Kind) -> Period | None:
         steps = list(kind.steps)
         distances = [later - earlier for earlier, later in zip(steps, steps[1:])]
         if len(distances) < 2:
@@ -121,14 +122,14 @@ class StallPeriods:
         kind.tolerance = max(abs(distance - length) for distance in fitting)
         return self._period(run, inside, kind)
 
-    def _over(self, run: RunHandle, inside: bool, kind: _Kind) -> Period:
+    def _over(self, run: WatchedRun, inside: bool, kind: _Kind) -> Period:
         period = self._period(run, inside, kind)._replace(occurrences=0)
         kind.period = kind.occurrences = 0
         for _ in range(len(kind.steps) - 1):
             kind.steps.popleft()
         return period
 
-    def _period(self, run: RunHandle, inside: bool, kind: _Kind) -> Period:
+    def _period(self, run: WatchedRun, inside: bool, kind: _Kind) -> Period:
         assert kind.cause is not None
         last = kind.steps[-1]
         return Period(run, inside, kind.period, kind.occurrences, median(kind.seconds), kind.cause, last, last + kind.period)

@@ -12,7 +12,7 @@ from tftracer.capture.stall_causes import Evidence, cause_of
 from tftracer.capture.stall_periods import StallPeriods
 from tftracer.capture.watched_step import WatchedStep
 from tftracer.capture.watched_threads import WatchedThreads
-from tftracer.session.recorded_stalls import SlowRecords, Stall
+from tftracer.slow.recorded import SlowRecords, Stall
 
 #: What was sampled of times that may yet turn out slow.
 MAX_ENDED = 64

@@ -7,9 +7,9 @@
 
 A training thread pays one store at the beginning of a step and one at its end (``StepQueue.under_way``). Nothing is sampled
 until a step, or the time after one, has lasted 3 medians and 30 ms. What is found goes to ``StepQueue.slow`` as
-session/recorded_stalls.py has it. Each part (stacks, garbage collections, the host) switches itself off when it fails, and says
+slow/recorded.py has it. Each part (stacks, garbage collections, the host) switches itself off when it fails, and says
 so; the watch as a whole does when it uses more CPU than it may. No signals and not faulthandler, whose timer crashed a training:
-stacks are read by ``sys._current_frames`` while this thread holds the GIL.
+stacks are read while this thread holds the GIL (frames_of_threads.py).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from typing import Any
 from tftracer.capture.cpu_allowance import CpuAllowance
 from tftracer.capture.expected_traces import ExpectedTraces
 from tftracer.capture.frame_names import FrameNames
+from tftracer.capture.frames_of_threads import frames_of_threads
 from tftracer.capture.gap_watch import GapWatch
 from tftracer.capture.gc_pauses import GcPauses
 from tftracer.capture.host_signals import HostSignals
@@ -218,13 +219,12 @@ class StallWatch:
                 gaps.leave_out(now_ns)
         elif due or gaps:
             self._has_sampled = True
-            frames = sys._current_frames()
-            for watched in due:
-                watched.sample(frames, now_ns, self._threads.ours, self._host)
-            if gaps:
-                state = self._host.state(self._threads.native_ids.get(gaps.thread)) if self._host else ""
-                self._gaps.sample(frames, now_ns, self._under_way, state, self._gc)
-            del frames
+            with frames_of_threads() as frames:
+                for watched in due:
+                    watched.sample(frames, now_ns, self._threads.ours, self._host)
+                if gaps:
+                    state = self._host.state(self._threads.native_ids.get(gaps.thread)) if self._host else ""
+                    self._gaps.sample(frames, now_ns, self._under_way, state, self._gc)
         if self._watched or self._gaps.sampling:
             self._interval.shorten()
         else:

@@ -23,8 +23,8 @@ from tftracer.capture.thread_time import ThreadTimes
 from tftracer.capture.trace_backlog import TraceBacklog
 from tftracer.capture.trace_requests import Claim, TraceRequests
 from tftracer.contract.session import AskedBy
-from tftracer.session.recorded_stalls import SlowRecords
 from tftracer.session.recorded_steps import Capture, Missed, RunHandle, SessionFacts, Settled, Traced
+from tftracer.slow.recorded import SlowRecords
 
 log = logging.getLogger("tftracer")
 

@@ -6,7 +6,7 @@ from tftracer.capture.gc_pauses import GcPauses
 from tftracer.capture.host_signals import HostReading, HostSignals
 from tftracer.capture.slow_steps import SlowSteps
 from tftracer.capture.watched_threads import WatchedThreads
-from tftracer.session.recorded_stalls import GcPause, HostSample, SlowRecords
+from tftracer.slow.recorded import GcPause, HostSample, SlowRecords
 
 #: Shorter collections are not reported one by one.
 REPORTED_NS = 1_000_000

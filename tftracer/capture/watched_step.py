@@ -9,7 +9,7 @@ from tftracer.capture.frame_names import FrameNames
 from tftracer.capture.host_signals import HostReading, HostSignals
 from tftracer.capture.other_threads import OtherThreads
 from tftracer.capture.stack_sampler import LATE_NS, StackCounts, stack_of
-from tftracer.session.recorded_stalls import FoldedStack, HostChange
+from tftracer.slow.recorded import FoldedStack, HostChange
 
 #: (samples so far, time to the next): a stall that lasts longer is sampled less often.
 RATES = [(100, 5_000_000), (500, 20_000_000), (1 << 62, 100_000_000)]

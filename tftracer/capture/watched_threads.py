@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Iterable
 from threading import get_ident
+
+from tftracer.capture.frames_of_threads import frames_of_threads
 
 OURS = "tftracer-"
 
@@ -24,6 +25,11 @@ class WatchedThreads:
         self.native_ids = {ident: thread.native_id for ident, thread in threads.items()}
         self.ours = frozenset({get_ident(), *(ident for ident, name in self.names.items() if name.startswith(OURS))})
         unknown = [ident for ident in training if ident not in threads]
-        alive = set(sys._current_frames()) if unknown else set()  # threads that Python did not start are not enumerated
+        alive = _threads_with_frames() if unknown else set()  # threads that Python did not start are not enumerated
         reused = [ident for ident in training if before.get(ident) != self.native_ids.get(ident) and ident in before]
         return [(ident, before.get(ident)) for ident in {*reused, *unknown} if ident in reused or ident not in alive]
+
+
+def _threads_with_frames() -> set[int]:
+    with frames_of_threads() as frames:
+        return set(frames)

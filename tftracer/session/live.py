@@ -27,7 +27,6 @@ from tftracer.errors import UnsupportedError
 from tftracer.session import lifecycle, loading
 from tftracer.session.process_facts import process_facts
 from tftracer.session.publisher import Listener, Publisher
-from tftracer.session.recorded_stalls import SlowRecords
 from tftracer.session.recorded_steps import RunHandle, StepSource
 from tftracer.session.saved import open_session
 from tftracer.session.slow import answers
@@ -37,6 +36,7 @@ from tftracer.session.step_statistics import LiveRun
 from tftracer.session.store import SessionStore
 from tftracer.session.trace_analyzer import TraceAnalyzer
 from tftracer.session.writer import Writer
+from tftracer.slow.recorded import SlowRecords
 from tftracer.storage import save, untrusted
 from tftracer.storage.trace_payload import Payload, TraceKey
 from tftracer.trace.model import TraceContext

@@ -12,13 +12,13 @@ from functools import partial
 from tftracer.contract.session import TraceRecord
 from tftracer.session.missing_traces import MissingTraces
 from tftracer.session.publisher import Publish
-from tftracer.session.recorded_stalls import SlowRecords
 from tftracer.session.recorded_steps import StepSource
 from tftracer.session.slow.writer import SlowWriter
 from tftracer.session.step_writer import StepWriter
 from tftracer.session.store import SessionStore
 from tftracer.session.trace_analyzer import TraceAnalyzer
 from tftracer.session.trace_writer import TraceWriter
+from tftracer.slow.recorded import SlowRecords
 from tftracer.storage.spool_folder import tidy
 
 CLOSE_S = 60.0  # that the end of the process may wait for traces to be written

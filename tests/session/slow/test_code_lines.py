@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from made_stalls import LOADING, RUN, SAVE, SAVER, SAVING, SORT, TRAIN, WAITING
 
-from tftracer.session.recorded_stalls import FoldedStack
 from tftracer.session.slow.code_lines import MAX_NODES, code_lines, stack_tree
+from tftracer.slow.recorded import FoldedStack
 
 
 def test_libraries_are_folded_into_the_script_s_nearest_line() -> None:

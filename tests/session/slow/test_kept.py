@@ -12,9 +12,9 @@ from made_stalls import LOAD, a_busy_second, a_period, a_save, a_stall, put, rec
 from recording import RAW, recording, step
 
 from tftracer.errors import FormatError, UnknownError, UnsupportedError
-from tftracer.session.recorded_stalls import Cause
 from tftracer.session.saved import SavedSession, open_session
 from tftracer.session.slow.log import LONGEST, NEWEST
+from tftracer.slow.recorded import Cause
 from tftracer.storage.tftrace import RECORD_TYPES, header, record
 
 

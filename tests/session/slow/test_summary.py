@@ -8,9 +8,9 @@ from pathlib import Path
 from made_stalls import a_busy_second, a_stall, put, record_slow_steps, run_of
 from recording import RAW, recording, step
 
-from tftracer.session.recorded_stalls import Cause
 from tftracer.session.saved import open_session
 from tftracer.session.summary import render, summarize
+from tftracer.slow.recorded import Cause
 from tftracer.trace.answers import Answers
 
 SAID = """

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from made_stalls import BUSY, LOAD, LOADING, SAVER, UNKNOWN, a_period, a_save, a_stall
 
-from tftracer.session.recorded_stalls import Cause
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.session.slow import texts
 from tftracer.session.slow.messages import host_trouble
+from tftracer.slow.recorded import Cause
 
 RUN = RunHandle("train", (), (), "")
 LOADED = "load_batch() (train.py:88)"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from tftracer.contract.stalls import CodeKind, CodeLine, StackFrame, StallStacks
-from tftracer.session.recorded_stalls import FoldedStack, Frame
+from tftracer.slow.recorded import FoldedStack, Frame
 
 #: Lines of a list, nodes of a tree; the rest is counted.
 MAX_LINES, MAX_NODES = 30, 4000

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tftracer.contract import stalls as contract
-from tftracer.session.recorded_stalls import GapProfile, GcPause, HostChange, HostSample, Period, Stall
 from tftracer.session.slow import texts
 from tftracer.session.slow.code_lines import code_lines, stack_tree
+from tftracer.slow.recorded import GapProfile, GcPause, HostChange, HostSample, Period, Stall
 from tftracer.trace.units import duration, percent
 
 #: Garbage collections shorter than this are no mark on the history.

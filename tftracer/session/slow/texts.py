@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from tftracer.contract.stalls import CodeLine
-from tftracer.session.recorded_stalls import Cause, HostChange, Period, Stall
+from tftracer.slow.recorded import Cause, HostChange, Period, Stall
 from tftracer.trace.units import byte_size, duration, percent
 
 #: Shares of the measured time from which on something is named as evidence.

@@ -6,12 +6,11 @@ import time
 from collections import deque
 from time import perf_counter
 
-from tftracer.session.recorded_stalls import GapProfile, GcPause, HostSample, Period, SlowRecord, SlowRecords, Stall
-from tftracer.session.recorded_steps import RunHandle
 from tftracer.session.slow import messages, records
 from tftracer.session.slow.log import PeriodKey, key_of
 from tftracer.session.slow.messages import SlowMark
 from tftracer.session.store import SessionStore
+from tftracer.slow.recorded import GapProfile, GcPause, HostSample, Period, SlowRecord, SlowRecords, Stall, WatchedRun
 
 #: Records whose run has not been counted yet may wait, so many.
 MAX_WAITING = 200
@@ -36,7 +35,7 @@ class SlowWriter:
             else:
                 self._keep(record, offset)
 
-    def _is_counted(self, run: RunHandle) -> bool:
+    def _is_counted(self, run: WatchedRun) -> bool:
         return run.run_id in self._store.live_runs
 
     def _keep(self, record: SlowRecord, offset: float) -> None:

@@ -7,13 +7,21 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import NamedTuple, Union
+from typing import NamedTuple, Protocol, Union
 
 from tftracer.contract.stalls import StallCause
-from tftracer.session.recorded_steps import RunHandle
 
 #: Records that may wait for the writer, which empties the store ten times a second; more push out the oldest.
 MAX_RECORDS = 4096
+
+
+class WatchedRun(Protocol):
+    """A run, as far as slow steps are concerned. Compared by identity."""
+
+    title: str
+    run_id: int  # 0: the session has not numbered it yet
+    steps: int  # that have been counted
+    changed: str  # of a compiled function: how its signature differs from the one that was traced before
 
 
 class Frame(NamedTuple):
@@ -89,7 +97,7 @@ class Cause(NamedTuple):
 class Stall(NamedTuple):
     """A step, or the time before it, that took more than 3 times the median and 20 ms more than it."""
 
-    run: RunHandle
+    run: WatchedRun
     step: int  # its number in its run, from 1, as the session counts; between steps: the one that came after
     inside: bool  # the step itself was slow; False: the time between the step before it on its thread and this one
     thread: str
@@ -110,7 +118,7 @@ class Stall(NamedTuple):
 class Period(NamedTuple):
     """Stalls of one run that come at equal distances. A newer one replaces that of the same ``run`` and ``inside``."""
 
-    run: RunHandle
+    run: WatchedRun
     inside: bool
     steps: int  # every so many steps
     occurrences: int  # that fit
@@ -128,7 +136,7 @@ class GapProfile(NamedTuple):
     stack of its own and falls on the lines that were running.
     """
 
-    run: RunHandle  # of most of the steps on this thread meanwhile
+    run: WatchedRun  # of most of the steps on this thread meanwhile
     thread: str
     asked_by_user: bool  # False: taken once by itself, because 20% or more of the time was between steps
     start_ns: int
@@ -175,8 +183,8 @@ class SlowRecords:
     def __init__(self) -> None:
         self.lost = 0  # records that were pushed out
         self.profile_requested = threading.Event()  # set: sample the next 10 s between steps (the page's button)
-        self.run_to_profile: RunHandle | None = None  # of whose steps; None: of the run with the most time between them
-        self.run_profiled: RunHandle | None = None  # while it is sampled
+        self.run_to_profile: WatchedRun | None = None  # of whose steps; None: of the run with the most time between them
+        self.run_profiled: WatchedRun | None = None  # while it is sampled
         self._records: deque[SlowRecord] = deque()
 
     def add(self, record: SlowRecord) -> None:

@@ -1,0 +1,1 @@
+"""What is said of slow steps: ranking, texts, flame graphs."""

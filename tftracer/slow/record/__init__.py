@@ -1,0 +1,1 @@
+"""Slow steps on their way to the session's file and back."""

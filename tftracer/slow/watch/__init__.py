@@ -1,0 +1,1 @@
+"""Finds slow steps while they happen, and samples stacks from outside of the process."""
