@@ -8,6 +8,7 @@ import plain_protobuf
 
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.decode.executed_graph import MAX_PASSED, of_partitions
+from tftracer.trace.decode.expansion import Expansion
 from tftracer.trace.decode.formats import decode
 from tftracer.trace.decode.static_graph import static_graph
 from tftracer.trace.decode.xplane import HOST, with_partition_graphs
@@ -24,7 +25,7 @@ def graph(*nodes: tuple[str, str, list[str]], channel: str = "") -> Any:
 
 
 def edges(graphs: list[Any], *executed: str) -> dict[str, list[str]]:
-    made = of_partitions(graphs, {name: (name, HOST) for name in executed})
+    made = of_partitions(graphs, {name: (name, HOST) for name in executed}, Expansion(0))
     return {node.name: list(node.input) for node in made.node}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tftracer.trace.decode.descriptors import message_class
+from tftracer.trace.decode.expansion import Expansion
 from tftracer.trace.decode.function_graph import inlined, without_numbers
 
 
@@ -28,7 +29,7 @@ def library(**functions: dict[str, Any]) -> Any:
 
 def edges(lib: Any, *executed: str) -> dict[str, list[str]]:
     names = {without_numbers(name): (name, "/host:CPU") for name in executed}
-    return {node.name: list(node.input) for node in inlined(lib, "root", names).node}
+    return {node.name: list(node.input) for node in inlined(lib, "root", names, Expansion(lib.ByteSize())).node}
 
 
 def test_a_called_function_stands_in_the_place_of_its_call() -> None:
@@ -150,4 +151,4 @@ def test_a_library_that_calls_itself_ends() -> None:
 
 
 def test_an_unknown_root_has_no_graph() -> None:
-    assert not inlined(library(root={"nodes": []}), "another", {}).node
+    assert not inlined(library(root={"nodes": []}), "another", {}, Expansion(0)).node

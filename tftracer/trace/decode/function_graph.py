@@ -7,22 +7,25 @@ without them.
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.decode.executed_graph import read_by
+from tftracer.trace.decode.expansion import Expansion
 from tftracer.trace.decode.lowered_control_flow import lowered
 
 #: Deeper than this no model nests its functions; a library that calls itself ends here, too.
 MAX_DEPTH = 16
-MAX_NODES = 1 << 20
 #: Results of calls of results of calls, and arguments of arguments, are followed so far.
 _MAX_CHAIN = 4 * MAX_DEPTH
 #: Attributes that hold a function whose nodes run under a name of their own, and that name.
 _BRANCHES = {"then_branch": "then", "else_branch": "else", "body": "body", "cond": "cond"}
+_SLOT = re.compile(r"[0-9]{1,9}")
 _NUMBERED = re.compile(r"/(then|else|body|cond)/_\d+(?=/)")
 
 
@@ -37,17 +40,46 @@ _BRANCH = re.compile(r"/(?:then|else)/")
 _COMPOSED = "/unary_ops_composition"
 
 
+class _Function:
+    """A definition, and what one call of it takes (expansion.py)."""
+
+    def __init__(self, definition: Any) -> None:
+        self.definition = definition  # FunctionDef
+        self.arguments = [argument.name for argument in definition.signature.input_arg]
+        self.outputs = [output.name for output in definition.signature.output_arg]
+        self.characters = definition.ByteSize()
+
+    @cached_property
+    def nodes(self) -> dict[str, Any]:
+        return {node.name: node for node in self.definition.node_def}
+
+    @cached_property
+    def items(self) -> int:
+        return 1 + len(self.arguments) + len(self.outputs) + sum(1 + len(node.input) for node in self.definition.node_def)
+
+    @cached_property
+    def called(self) -> dict[str, list[tuple[str, str]]]:
+        """node -> (attribute, function's name) of what it runs."""
+        return {name: of_node for name, node in self.nodes.items() if (of_node := _called(node))}
+
+    def returned(self, index: int) -> str:
+        return str(self.definition.ret[self.outputs[index]])
+
+
 @dataclass
 class _Call:
     """A function in the place of one call."""
 
-    definition: Any  # FunctionDef
+    function: _Function
     prefix: str
     arguments: dict[str, str]  # its arguments -> what the caller gives
     caller: _Call | None = None
     depth: int = 0
     calls: dict[str, list[_Call]] = field(default_factory=dict)  # node -> what it runs
-    nodes: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def nodes(self) -> dict[str, Any]:
+        return self.function.nodes
 
 
 @dataclass
@@ -63,28 +95,29 @@ def without_numbers(name: str) -> str:
     return _NUMBERED.sub(r"/\1", name)
 
 
-def inlined(library: Any, root: str, executed: dict[str, tuple[str, str]]) -> Any:
+def inlined(library: Any, root: str, executed: dict[str, tuple[str, str]], expansion: Expansion) -> Any:
     """The GraphDef of function ``root`` of a FunctionDefLibrary.
 
     executed: ``without_numbers(name)`` -> (name, device) of what ran in the trace: nodes take these, so that they are found. What
     did not run (TensorFlow fuses ops, and leaves some out) is left out here, too: its readers read what it read. What the
-    optimizer added stands for the ops that it replaced.
+    optimizer added stands for the ops that it replaced. A call for which ``expansion`` has no room stays a node.
     """
-    functions = {one.signature.name: one for one in library.function}
-    if root not in functions:
-        return message_class("GraphDef")()
-    graph = _graph(_Call(functions[root], "", {argument.name: "" for argument in functions[root].signature.input_arg}), functions)
-    ran = _with_replacements(graph, executed)
-    _drop_branches_not_taken(graph, ran)
+    functions = {one.signature.name: _Function(one) for one in library.function}
     result = message_class("GraphDef")()
+    if root not in functions or not expansion.admits(functions[root].items + len(executed), functions[root].characters):
+        return result
+    graph = _graph(_Call(functions[root], "", dict.fromkeys(functions[root].arguments, "")), functions, expansion)
+    ran = _with_replacements(graph, executed, expansion)
+    _drop_branches_not_taken(graph, ran)
     for key, op in graph.ops.items():
         if key in ran:
             name, device = ran[key]
-            result.node.add(name=name, op=op, device=device, input=read_by(key, graph.inputs, ran, without_numbers))
+            reads = read_by(key, graph.inputs, ran, without_numbers, expansion)
+            result.node.add(name=name, op=op, device=device, input=reads)
     return result
 
 
-def _with_replacements(graph: _Graph, executed: dict[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
+def _with_replacements(graph: _Graph, executed: dict[str, tuple[str, str]], expansion: Expansion) -> dict[str, tuple[str, str]]:
     """``executed``, with the ops that the optimizer's stand for; parts of one op that it split are nodes of the graph."""
     ran = dict(executed)
     missing = [key for key in executed if key not in graph.inputs]
@@ -95,17 +128,17 @@ def _with_replacements(graph: _Graph, executed: dict[str, tuple[str, str]]) -> d
             continue
         replaced, is_part = _replaced(key)
         if replaced in graph.inputs and replaced not in executed:
-            if is_part:
+            if is_part and expansion.admits(len(graph.inputs[replaced])):
                 graph.inputs[key], graph.ops[key] = list(graph.inputs[replaced]), graph.ops[replaced]
                 graph.inputs[replaced].append(key)
-            else:
+            elif not is_part:
                 ran[replaced] = ran_as
     return ran
 
 
 def _drop_branches_not_taken(graph: _Graph, ran: dict[str, tuple[str, str]]) -> None:
     """A result comes from the branches of which anything ran; from all, where nothing did."""
-    taken = {key[: match.end()] for key in ran for match in _BRANCH.finditer(key)}
+    taken = {key[: match.end()] for key in ran for match in itertools.islice(_BRANCH.finditer(key), MAX_DEPTH)}
     for key, returned in graph.inputs.items():
         if _RESULT in key:
             of_taken = [text for text in returned if _lies_in(text, key.partition(_RESULT)[0], taken)]
@@ -129,71 +162,83 @@ def _replaced(name: str) -> tuple[str, bool]:
 # --------------------------------------------------------------------------------------------------------------- inlining
 
 
-def _graph(root: _Call, functions: dict[str, Any]) -> _Graph:
-    graph, calls = _Graph(), _expanded(root, functions)
+def _graph(root: _Call, functions: dict[str, _Function], expansion: Expansion) -> _Graph:
+    graph, calls = _Graph(), _expanded(root, functions, expansion)
     for argument in root.arguments:
         graph.inputs[argument], graph.ops[argument] = [], "_Arg"
-    for output in root.definition.signature.output_arg:
-        returned = _resolved(root.definition.ret[output.name], root)
-        for name in (f"{output.name}_RetVal", f"{output.name}_retval_RetVal"):  # as versions name it
+    for index, output in enumerate(root.function.outputs):
+        returned = _resolved(root.function.returned(index), root)
+        for name in (f"{output}_RetVal", f"{output}_retval_RetVal"):  # as versions name it
             graph.inputs[name], graph.ops[name] = [returned] if returned else [], "_Retval"
     for call in calls:
         for node in call.nodes.values():
             key = without_numbers(call.prefix + node.name)
             if node.name in call.calls:
-                _add_results(graph, call, node)
+                _add_results(graph, call, node, expansion)
             if node.name not in call.calls or not node.op.endswith("PartitionedCall"):
-                graph.inputs[key] = [text for name in node.input if (text := _resolved(name, call))]
+                graph.inputs[key] = _admitted((_resolved(name, call) for name in node.input), expansion)
                 graph.ops[key] = node.op
     return graph
 
 
-def _expanded(root: _Call, functions: dict[str, Any]) -> list[_Call]:
+def _expanded(root: _Call, functions: dict[str, _Function], expansion: Expansion) -> list[_Call]:
     """All calls: what each runs is known before any of their nodes are read."""
-    calls, nodes = [root], 0
+    calls = [root]
     for call in calls:  # grows
-        nodes += len(call.definition.node_def)
-        if nodes > MAX_NODES:
-            break
-        call.nodes = {node.name: node for node in call.definition.node_def}
-        if call.depth < MAX_DEPTH:
-            for node in call.nodes.values():
-                children = list(_called(node, call, functions))
-                if children:
-                    call.calls[node.name] = children
-                    calls += children
+        if call.depth == MAX_DEPTH:
+            break  # each is at least as deep as the one before it
+        for name, attributes in call.function.called.items():
+            node = call.nodes[name]
+            called = [(attribute, functions[function]) for attribute, function in attributes if function in functions]
+            if called and all(_fits(one, node, call, expansion) for _, one in called):
+                call.calls[name] = [_call_of(node, attribute, function, call) for attribute, function in called]
+                calls += call.calls[name]
+            if not expansion.left:
+                return calls
     return calls
 
 
-def _called(node: Any, call: _Call, functions: dict[str, Any]) -> Iterator[_Call]:
-    """What a node runs. Its arguments are told by name, and resolved when they are read."""
+def _called(node: Any) -> list[tuple[str, str]]:
+    is_call = node.op.endswith("PartitionedCall")
+    functions = ((attribute, value.func.name) for attribute, value in sorted(node.attr.items()) if value.HasField("func"))
+    return [(attribute, function) for attribute, function in functions if is_call or attribute in _BRANCHES]
+
+
+def _fits(function: _Function, node: Any, call: _Call, expansion: Expansion) -> bool:
+    """Each of its nodes and inputs gets the names of the calls that it is in before its own."""
+    items = function.items + len(node.input)
+    return expansion.admits(items, function.characters + items * (len(call.prefix) + len(node.name)))
+
+
+def _admitted(texts: Iterable[str], expansion: Expansion) -> list[str]:
+    """Those of the names that are known; few bytes may stand for a long one."""
+    return [text for text in itertools.takewhile(lambda text: expansion.admits(0, len(text)), texts) if text]
+
+
+def _call_of(node: Any, attribute: str, function: _Function, call: _Call) -> _Call:
+    """Its arguments are told by name, and resolved when they are read."""
     inputs = [text for text in node.input if not text.startswith("^")]
-    for attribute, value in sorted(node.attr.items()):
-        definition = functions.get(value.func.name) if value.HasField("func") else None
-        if definition is None:
-            continue
-        names, place = [argument.name for argument in definition.signature.input_arg], f"{call.prefix}{node.name}"
-        if node.op.endswith("PartitionedCall"):
-            yield _Call(definition, f"{place}/", dict(zip(names, inputs)), call, call.depth + 1)
-        elif attribute in _BRANCHES:
-            given = inputs[1:] if node.op.endswith("If") else [f"{place}{_VARIABLE}{k}" for k in range(len(inputs))]
-            yield _Call(definition, f"{place}/{_BRANCHES[attribute]}/", dict(zip(names, given)), call, call.depth + 1)
+    place = f"{call.prefix}{node.name}"
+    if node.op.endswith("PartitionedCall"):
+        return _Call(function, f"{place}/", dict(zip(function.arguments, inputs)), call, call.depth + 1)
+    given = inputs[1:] if node.op.endswith("If") else [f"{place}{_VARIABLE}{k}" for k in range(len(inputs))]
+    return _Call(function, f"{place}/{_BRANCHES[attribute]}/", dict(zip(function.arguments, given)), call, call.depth + 1)
 
 
-def _add_results(graph: _Graph, call: _Call, node: Any) -> None:
+def _add_results(graph: _Graph, call: _Call, node: Any, expansion: Expansion) -> None:
     """What a branch returns, and a loop's variables: first what the loop is given, then what its body returned."""
     place, children = f"{call.prefix}{node.name}", call.calls[node.name]
-    inputs = [_resolved(text, call) for text in node.input if not text.startswith("^")]
     if node.op.endswith("If"):
-        for k in range(max(len(child.definition.signature.output_arg) for child in children)):
-            graph.inputs[without_numbers(f"{place}{_RESULT}{k}")] = [text for child in children if (text := _result(child, k))]
+        for k in range(max(len(child.function.outputs) for child in children)):
+            returned = (_result(child, k) for child in children)
+            graph.inputs[without_numbers(f"{place}{_RESULT}{k}")] = _admitted(returned, expansion)
     elif node.op.endswith("While"):
-        condition = [_result(child, 0) for child in children if child.prefix.endswith("/cond/")]
-        graph.inputs[without_numbers(f"{place}{_RESULT}cond")] = [text for text in condition if text]
+        condition = (_result(child, 0) for child in children if child.prefix.endswith("/cond/"))
+        graph.inputs[without_numbers(f"{place}{_RESULT}cond")] = _admitted(condition, expansion)
         body = next((child for child in children if child.prefix.endswith("/body/")), None)
-        for k, given in enumerate(inputs):
-            returned = _result(body, k) if body is not None else ""
-            graph.inputs[without_numbers(f"{place}{_VARIABLE}{k}")] = [text for text in (given, returned) if text]
+        for k, text in enumerate(text for text in node.input if not text.startswith("^")):
+            given_and_returned = (_resolved(text, call), _result(body, k) if body is not None else "")
+            graph.inputs[without_numbers(f"{place}{_VARIABLE}{k}")] = _admitted(given_and_returned, expansion)
 
 
 def _resolved(text: str, call: _Call, depth: int = 0) -> str:
@@ -202,7 +247,7 @@ def _resolved(text: str, call: _Call, depth: int = 0) -> str:
     name, _, output = text.lstrip("^").partition(":")
     if name in call.arguments and name not in call.nodes:
         return _argument(call, name, depth)
-    slot = int(output.rpartition(":")[2] or 0)
+    slot = _slot(output)
     children = call.calls.get(name, [])
     if children and not control:
         if call.nodes[name].op.endswith("If"):
@@ -211,6 +256,12 @@ def _resolved(text: str, call: _Call, depth: int = 0) -> str:
             return f"{call.prefix}{name}{_VARIABLE}{slot}:0"
         return _result(children[0], slot, depth)
     return f"^{call.prefix}{name}" if control else f"{call.prefix}{name}:{slot}"
+
+
+def _slot(output: str) -> int:
+    """The number in ``value:2``; 0 where there is none."""
+    digits = output.rpartition(":")[2]
+    return int(digits) if _SLOT.fullmatch(digits) else 0
 
 
 def _argument(call: _Call, name: str, depth: int) -> str:
@@ -222,7 +273,6 @@ def _argument(call: _Call, name: str, depth: int) -> str:
 
 
 def _result(call: _Call, index: int, depth: int = 0) -> str:
-    outputs = call.definition.signature.output_arg
-    if index >= len(outputs) or depth >= _MAX_CHAIN:
+    if index >= len(call.function.outputs) or depth >= _MAX_CHAIN:
         return ""
-    return _resolved(call.definition.ret[outputs[index].name], call, depth + 1)
+    return _resolved(call.function.returned(index), call, depth + 1)

@@ -10,6 +10,7 @@ from google.protobuf.message import DecodeError
 
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.decode.executed_graph import of_partitions
+from tftracer.trace.decode.expansion import Expansion
 from tftracer.trace.decode.function_graph import inlined, without_numbers
 from tftracer.trace.decode.profile_host import TF_DATA
 from tftracer.trace.decode.xplane import Plane, decoded
@@ -18,19 +19,24 @@ from tftracer.trace.model import DeviceKind, Trace
 
 def graph_of_definitions(plane: Plane, trace: Trace) -> bytes:
     """The GraphDef of what ran, under the names and devices of the trace; b"" if what the plane holds makes no sense."""
-    graphs = []
+    expansion = _expansion_of(plane)
+    ran, graphs = executed(trace, without_numbers), []
     for metadata in plane.metadata.values():
         try:
             library = message_class("FunctionDefLibrary").FromString(metadata.content)
         except DecodeError:
             continue
-        graphs.append(inlined(library, decoded(metadata.name), executed(trace, without_numbers)).SerializeToString())
+        graphs.append(inlined(library, decoded(metadata.name), ran, expansion).SerializeToString())
     return b"".join(graphs)  # protobuf reads messages behind each other as one
 
 
 def graph_of_partitions(plane: Plane, trace: Trace) -> bytes:
     """The same from the partition graphs."""
-    return bytes(of_partitions(partition_graphs(plane), executed(trace, str)).SerializeToString())
+    return bytes(of_partitions(partition_graphs(plane), executed(trace, str), _expansion_of(plane)).SerializeToString())
+
+
+def _expansion_of(plane: Plane) -> Expansion:
+    return Expansion(sum(len(metadata.content) for metadata in plane.metadata.values()))
 
 
 def partition_graphs(plane: Plane) -> list[Any]:

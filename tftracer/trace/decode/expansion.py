@@ -1,0 +1,24 @@
+"""A bound on what is made of a file by following its references: calls of calls, readers of readers.
+
+A file may name the same thing any number of times at a few bytes each, so its size does not bound what it expands to.
+"""
+
+from __future__ import annotations
+
+#: Every graph may take LEAST bytes; a large one FACTOR times its own size, up to MOST. Those of real steps take 2 to 20 times theirs.
+LEAST, FACTOR, MOST = 64 << 20, 50, 512 << 20
+#: Bytes that one node, input or argument takes beside its text, about.
+ITEM = 300
+
+
+class Expansion:
+    """How many bytes may still be made of ``size`` bytes of a file."""
+
+    def __init__(self, size: int) -> None:
+        self.left = min(MOST, LEAST + FACTOR * size)
+
+    def admits(self, items: int, characters: int = 0) -> bool:
+        """Whether there is room for these; takes it. Once something found no room, nothing does."""
+        cost = ITEM * items + characters
+        self.left = self.left - cost if cost <= self.left else 0
+        return self.left > 0
