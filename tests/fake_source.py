@@ -95,6 +95,7 @@ def a_stall_message(stall_id: int) -> Stall:
         "uncertainty": "",
         "lines": [],
         "other_lines": [],
+        "parts": [],
         "samples": 60,
         "trace_id": None,
         "every": None,

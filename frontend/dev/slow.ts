@@ -45,6 +45,7 @@ export function fakeStall(id: number, change: Partial<Stall> = {}): Stall {
     uncertainty: "",
     lines: [saverLine],
     other_lines: [],
+    parts: [],
     samples: 60,
     trace_id: null,
     every: 97,

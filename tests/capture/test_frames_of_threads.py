@@ -44,6 +44,16 @@ def test_a_sampler_beside_garbage_collections_does_not_kill_the_process() -> Non
     assert (sampled.returncode, sampled.stdout) == (0, "0 True\n"), sampled.stderr[-2000:]
 
 
+OFF = """
+import gc
+from tftracer.capture.frames_of_threads import frames_of_threads
+
+gc.disable()
+with frames_of_threads():
+    pass
+print(gc.isenabled())
+"""
+
+
 def test_collections_stay_off_where_the_script_has_switched_them_off() -> None:
-    code = "import gc; from tftracer.capture.frames_of_threads import frames_of_threads as f\ngc.disable()\nwith f(): pass\nprint(gc.isenabled())"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+    assert subprocess.run([sys.executable, "-c", OFF], capture_output=True, text=True, check=True).stdout == "False\n"

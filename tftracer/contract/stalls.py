@@ -5,7 +5,30 @@ from __future__ import annotations
 from typing import Literal, TypedDict
 
 #: What made a step, or the time before it, long (docs/slow_steps.rst). "unknown": nothing that was measured tells.
-StallCause = Literal["gc", "machine", "disk", "hook", "callback", "py_function", "wait", "python", "unknown"]
+StallCause = Literal[
+    "gc",
+    "machine",
+    "disk",
+    "hook",
+    "callback",
+    "py_function",
+    "wait",
+    "python",
+    "lock",
+    "retrace",
+    "other_run",
+    "tensorflow",
+    "stopped",
+    "unknown",
+]
+#: What a part of a slow turn's time is. The parts of a turn add up to its length.
+#: tensorflow: inside the step. py_function: inside the step, in Python that TensorFlow called. other_run: steps of other runs.
+#: retrace: a call whose function was traced anew. python: the training thread ran Python. no_cpu: it could have run and had no
+#: CPU. lock: it waited for Python's lock. gc: garbage collection. wait: it slept, or waited for a lock, a queue, the network.
+#: disk: it waited for a disk. stopped: the process was stopped. unknown: not measured.
+PartKind = Literal[
+    "tensorflow", "py_function", "other_run", "retrace", "python", "no_cpu", "lock", "gc", "wait", "disk", "stopped", "unknown"
+]
 #: Whose code a line is. "hook": a method of another SessionRunHook or of a Keras callback.
 CodeKind = Literal["script", "library", "hook", "thread"]
 MarkKind = Literal["gc", "checkpoint", "host"]
@@ -28,6 +51,15 @@ class CodeLine(TypedDict):
     doubtful: float  # 0..share: sampled late, so that another line may be meant
 
 
+class StallPart(TypedDict):
+    """A part of a slow turn's time. The parts add up to the turn: from the end of one step to the end of the next."""
+
+    kind: PartKind
+    duration_s: float
+    usual_s: float | None  # in a usual turn; None: not known
+    what: str  # "evaluate: convnet, 100 steps", "thread serializer, in dumps() (encoder.py:200)"; "" where nothing is known
+
+
 class Stall(TypedDict):
     """A step, or the time before it, that took far longer than usual."""
 
@@ -45,6 +77,7 @@ class Stall(TypedDict):
     uncertainty: str  # what the measurement cannot tell; "" if nothing
     lines: list[CodeLine]  # of the training's thread, by share
     other_lines: list[CodeLine]  # of other threads
+    parts: list[StallPart]  # the longest excess first; [] in files of older versions
     samples: int
     trace_id: int | None  # the trace of that very step, if there is one
     every: int | None  # it comes again after so many steps; None: no period was found

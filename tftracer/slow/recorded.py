@@ -9,7 +9,7 @@ import threading
 from collections import deque
 from typing import NamedTuple, Protocol, Union
 
-from tftracer.contract.stalls import StallCause
+from tftracer.contract.stalls import PartKind, StallCause
 
 #: Records that may wait for the writer, which empties the store ten times a second; more push out the oldest.
 MAX_RECORDS = 4096
@@ -94,6 +94,15 @@ class Cause(NamedTuple):
     share: float | None  # of the stall: the part that the evidence covers, from 0 to 1
 
 
+class Part(NamedTuple):
+    """A part of a slow turn's time. The parts of a turn add up to its length."""
+
+    kind: PartKind
+    seconds: float
+    usual_s: float | None  # in a usual turn; None: not known
+    what: str  # "evaluate: convnet, 100 steps", "thread serializer"; "" where nothing is known
+
+
 class Stall(NamedTuple):
     """A step, or the time before it, that took more than 3 times the median and 20 ms more than it."""
 
@@ -113,6 +122,8 @@ class Stall(NamedTuple):
     is_traced: bool  # there is a trace of this step
     stacks_left_out: int  # more distinct stacks than are kept
     samples_left_out: int  # samples in them, or not taken because sampling had used its share of a CPU
+    parts: tuple[Part, ...] = ()  # the longest excess first
+    doubt: str = ""  # why no stack, or no cause, is known; "" if nothing
 
 
 class Period(NamedTuple):

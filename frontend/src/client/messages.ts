@@ -29,7 +29,9 @@ export interface Finding {
   remedy: string;
 }
 
-export type StallCause = "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "unknown";
+export type StallCause = "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "lock" | "retrace" | "other_run" | "tensorflow" | "stopped" | "unknown";
+
+export type PartKind = "tensorflow" | "py_function" | "other_run" | "retrace" | "python" | "no_cpu" | "lock" | "gc" | "wait" | "disk" | "stopped" | "unknown";
 
 export type CodeKind = "script" | "library" | "hook" | "thread";
 
@@ -51,6 +53,14 @@ export interface CodeLine {
   doubtful: number;
 }
 
+/** A part of a slow turn's time. The parts add up to the turn: from the end of one step to the end of the next. */
+export interface StallPart {
+  kind: "tensorflow" | "py_function" | "other_run" | "retrace" | "python" | "no_cpu" | "lock" | "gc" | "wait" | "disk" | "stopped" | "unknown";
+  duration_s: number;
+  usual_s: number | null;
+  what: string;
+}
+
 /** A step, or the time before it, that took far longer than usual. */
 export interface Stall {
   id: number;
@@ -60,13 +70,14 @@ export interface Stall {
   started_at: number;
   duration_s: number;
   expected_s: number | null;
-  cause: "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "unknown";
+  cause: "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "lock" | "retrace" | "other_run" | "tensorflow" | "stopped" | "unknown";
   place: string;
   text: string;
   evidence: string[];
   uncertainty: string;
   lines: CodeLine[];
   other_lines: CodeLine[];
+  parts: StallPart[];
   samples: number;
   trace_id: number | null;
   every: number | null;
@@ -106,7 +117,7 @@ export interface Period {
   place: string;
   times: number;
   duration_s: number;
-  cause: "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "unknown";
+  cause: "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "lock" | "retrace" | "other_run" | "tensorflow" | "stopped" | "unknown";
   last_step: number;
   next_step: number | null;
   text: string;

@@ -55,6 +55,9 @@ def stall_message(number: int, stall: Stall, offset: float) -> contract.Stall:
         "uncertainty": texts.uncertainty(stall),
         "lines": code_lines(stall.stacks),
         "other_lines": code_lines(stall.other_stacks),
+        "parts": [
+            {"kind": part.kind, "duration_s": part.seconds, "usual_s": part.usual_s, "what": part.what} for part in stall.parts
+        ],
         "samples": sum(stack.samples for stack in stall.stacks),
         "trace_id": None,
         "every": None,

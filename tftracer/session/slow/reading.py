@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, cast, get_args
 
-from tftracer.contract.stalls import CodeLine, GapProfile, Period, Stall, StallStacks
+from tftracer.contract.stalls import CodeLine, GapProfile, PartKind, Period, Stall, StallCause, StallPart, StallStacks
 from tftracer.errors import FormatError
 from tftracer.session.slow.code_lines import MAX_LINES, MAX_NODES
 from tftracer.session.slow.log import MARKS as MAX_MARKS
@@ -72,7 +72,15 @@ LINE: Fields = {
     "doubtful": _share,
 }
 _PLACE = one_of("between", "inside")
-_CAUSE = one_of("unknown", "gc", "machine", "disk", "hook", "callback", "py_function", "wait", "python")
+_CAUSE = one_of("unknown", *get_args(StallCause))
+PART: Fields = {"kind": one_of("unknown", *get_args(PartKind)), "duration_s": _long, "usual_s": _length_or_none, "what": _name}
+MAX_PARTS = 20
+
+
+def _parts(given: Any) -> list[StallPart]:
+    return [cast(StallPart, fields_of(item, PART)) for item in items(given)[:MAX_PARTS] if isinstance(item, dict)]
+
+
 STALL_FIELDS: Fields = {
     "id": count,
     "run_id": count,
@@ -88,6 +96,7 @@ STALL_FIELDS: Fields = {
     "uncertainty": _name,
     "lines": _lines,
     "other_lines": _lines,
+    "parts": _parts,
     "samples": count,
     "trace_id": lambda given: None,
     "every": lambda given: None,
