@@ -5,7 +5,7 @@ A file may name the same thing any number of times at a few bytes each, so its s
 
 from __future__ import annotations
 
-#: Every graph may take LEAST bytes; a large one FACTOR times its own size, up to MOST. Those of real steps take 2 to 20 times theirs.
+#: Every graph may take LEAST bytes; a large one FACTOR times its own size, up to MOST. Real steps take 2 to 20 times theirs.
 LEAST, FACTOR, MOST = 64 << 20, 50, 512 << 20
 #: Bytes that one node, input or argument takes beside its text, about.
 ITEM = 300
