@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import re
 from pathlib import Path
 
 import pytest
+from docutils.core import publish_doctree
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS.parent / "frontend/src"
@@ -46,6 +48,15 @@ def test_each_way_in_has_a_page_that_is_found(page: str) -> None:
     assert WAYS_IN[page] in (DOCS / f"{page}.rst").read_text(encoding="utf-8")
     assert f"   {page}\n" in (DOCS / "index.rst").read_text(encoding="utf-8")
     assert f"``docs/{page}.rst``" in (DOCS.parent / "README.rst").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["README.rst", "CHANGELOG.rst", "CONTRIBUTING.rst"])
+def test_the_texts_beside_the_docs_are_sound_restructuredtext(name: str) -> None:
+    """A package index refuses a README with one error in it. It shows no file and no HTML that a page includes."""
+    warnings = io.StringIO()
+    strict = {"report_level": 1, "halt_level": 5, "warning_stream": warnings, "file_insertion_enabled": False, "raw_enabled": False}
+    publish_doctree((DOCS.parent / name).read_text(encoding="utf-8"), name, settings_overrides=strict)
+    assert warnings.getvalue() == ""
 
 
 def test_the_first_example_of_the_readme_needs_no_change() -> None:
