@@ -26,7 +26,7 @@ RULE = "step > 2%"
 
 def measured(paths: list[Path]) -> list[Measured]:
     sessions = [tftracer.open(path) for path in paths]
-    return [measure(session, session.runs["title"][0]) for session in sessions]
+    return [measure(session, session.runs()["title"][0]) for session in sessions]
 
 
 def main() -> None:

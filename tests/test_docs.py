@@ -54,7 +54,13 @@ def test_each_way_in_has_a_page_that_is_found(page: str) -> None:
 def test_the_texts_beside_the_docs_are_sound_restructuredtext(name: str) -> None:
     """A package index refuses a README with one error in it. It shows no file and no HTML that a page includes."""
     warnings = io.StringIO()
-    strict = {"report_level": 1, "halt_level": 5, "warning_stream": warnings, "file_insertion_enabled": False, "raw_enabled": False}
+    strict = {
+        "report_level": 1,
+        "halt_level": 5,
+        "warning_stream": warnings,
+        "file_insertion_enabled": False,
+        "raw_enabled": False,
+    }
     publish_doctree((DOCS.parent / name).read_text(encoding="utf-8"), name, settings_overrides=strict)
     assert warnings.getvalue() == ""
 

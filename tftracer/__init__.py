@@ -1,12 +1,26 @@
 """tftracer: watch a TensorFlow graph-mode training live, and trace the next step op by op.
 
-Importing it imports neither TensorFlow nor the server: each name is loaded when it is used first.
+Importing it imports neither TensorFlow nor the server: each name but the errors is loaded when it is used first.
 """
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
+
+from tftracer.errors import (
+    FormatError,
+    HelperError,
+    MissingTensorFlowError,
+    PatternError,
+    PortError,
+    StorageError,
+    TracerError,
+    TruncatedError,
+    UnknownError,
+    UnsafePickleError,
+    UnsupportedError,
+)
 
 if TYPE_CHECKING:
     from tftracer.export.tables.table import Table
@@ -16,7 +30,27 @@ if TYPE_CHECKING:
     from tftracer.timeline import Timeline
     from tftracer.version import __version__
 
-__all__ = ["Session", "Table", "Timeline", "TracingServer", "__version__", "hook_inject", "open"]
+__all__ = [
+    "FormatError",
+    "HelperError",
+    "MissingTensorFlowError",
+    "PatternError",
+    "PortError",
+    "Session",
+    "StorageError",
+    "Table",
+    "Timeline",
+    "TracerError",
+    "TracingServer",
+    "TruncatedError",
+    "UnknownError",
+    "UnsafePickleError",
+    "UnsupportedError",
+    "__version__",
+    "hook_inject",
+    "open",
+]
+
 
 _HOMES = {
     "TracingServer": "tftracer.server",

@@ -1,13 +1,17 @@
-"""Every error that tftracer raises on purpose. Each message says what was wrong, with what, and what to do."""
+"""Every error that tftracer raises on purpose. Each message says what was wrong, with what, and what to do.
+
+All are in ``tftracer`` itself, too: ``tftracer.StorageError``. Each is one of Python's own errors as well, so that
+``except OSError`` catches a file that cannot be read. Code of the package that catches Python's errors lets its own pass first.
+"""
 
 from __future__ import annotations
 
 
 class TracerError(Exception):
-    """The root: ``except tftracer.errors.TracerError`` catches whatever the package raises on purpose."""
+    """The root: ``except tftracer.TracerError`` catches whatever the package raises on purpose."""
 
 
-class FormatError(TracerError):
+class FormatError(TracerError, ValueError):
     """A file or a message is not what it should be: of another format, cut short, too large or hostile."""
 
 
@@ -23,25 +27,27 @@ class TruncatedError(FormatError):
     """A file or a message ends before it should; what came before the cut was read."""
 
 
-class StorageError(TracerError):
+class StorageError(TracerError, OSError):
     """A file could not be written or read: no rights, no space, in use."""
 
 
-class PortError(TracerError):
+class PortError(TracerError, OSError):
     """No port could be bound."""
 
 
-class UnknownError(TracerError):
-    """A run, a trace or a node with this number does not exist."""
+class UnknownError(TracerError, KeyError):
+    """There is no run, trace, node, table or column with this number or name."""
+
+    __str__ = Exception.__str__  # KeyError puts the message in quotes
 
 
-class MissingTensorFlowError(TracerError):
+class MissingTensorFlowError(TracerError, ImportError):
     """The call needs TensorFlow, which is not installed here."""
 
 
-class UnsupportedError(TracerError):
+class UnsupportedError(TracerError, RuntimeError):
     """The call makes no sense here: tracing a session that was reopened from a file, for one."""
 
 
-class HelperError(TracerError):
+class HelperError(TracerError, RuntimeError):
     """The process that analyzes traces died, hangs or ran out of memory. The trace is intact, and training is not affected."""

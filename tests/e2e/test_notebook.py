@@ -72,7 +72,7 @@ for _ in range(50):
     "with server": "%%trace served\nfor _ in range(3):\n    train(tf.ones((64, 64)))",
     "still served": """train(tf.ones((64, 64)))
 assert server.recorder.flush()
-runs = tftracer.open(url).runs
+runs = tftracer.open(url).runs()
 print(server.url == url, server.recorder.session()["trace_all"], served.title)
 print(list(zip(runs["title"], runs["steps"].tolist(), runs["traces"].tolist())))
 server.close()""",

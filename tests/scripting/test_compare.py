@@ -63,14 +63,14 @@ def run(*arguments: object, folder: Path | None = None) -> subprocess.CompletedP
 
 def test_what_is_measured_of_a_session(files: dict[str, list[Path]]) -> None:
     with tftracer.open(files["a"][0]) as session:
-        measured = measure(session, session.runs["title"][0])
+        measured = measure(session, session.runs()["title"][0])
         assert measured.steps == 450 - 4 and measured.traces == 2
         assert measured.values["p99"] < SLOW_START_NS and measured.values["step"] == pytest.approx(3e6, rel=0.1)
         assert measured.values["gap"] == pytest.approx(100_000, abs=2000)
-        ops = session.ops("name", trace=int(session.traces["trace_id"][0]))
+        ops = session.ops("name", trace=int(session.traces()["trace_id"][0]))
         assert measured.ops == dict(zip(ops["key"].tolist(), ops["total_ns"].tolist()))
-        assert measured.values["memory"] == session.traces["memory_peak_bytes"][0]
-        assert measured.values["bytes"] == session.transfers(int(session.traces["trace_id"][0]))["bytes"].sum()
+        assert measured.values["memory"] == session.traces()["memory_peak_bytes"][0]
+        assert measured.values["bytes"] == session.transfers(int(session.traces()["trace_id"][0]))["bytes"].sum()
 
 
 def test_a_longer_step_is_found_and_an_equal_one_is_not(files: dict[str, list[Path]]) -> None:

@@ -152,7 +152,8 @@ def test_a_job_s_ranks_are_partitions_on_one_clock(jobs: Jobs, tmp_path: Path) -
     sql = f"SELECT rank, min(epoch_ns(origin_at) + start_ns) FROM {joined} GROUP BY rank ORDER BY rank"
     answered = query([str(tmp_path / "out")], sql).rows
     with tftracer.open(file) as session:
-        expected = [int(p.traces["origin_at"][0].astype(np.int64)) + int(p.slices()["start_ns"].min()) for p in session.processes]
+        origins = [int(process.traces()["origin_at"][0].astype(np.int64)) for process in session.processes]
+        expected = [origin + int(p.slices()["start_ns"].min()) for origin, p in zip(origins, session.processes)]
     assert answered == list(enumerate(expected))
 
 

@@ -27,7 +27,7 @@ def test_whatever_was_opened_shows_itself(file: str) -> None:
     with tftracer.open(DATA / file) as session:
         shown, trace = session._repr_html_(), session.trace()
         assert "cannot be" not in shown + trace._repr_html_()
-        assert "The newest trace" in shown and session.runs["title"][0] in html.unescape(shown)
+        assert "The newest trace" in shown and session.runs()["title"][0] in html.unescape(shown)
         assert all(sentence for sentence in trace.sentences())
         assert "<iframe" in trace.view()._repr_html_() and trace.number in session.trace_ids()
 

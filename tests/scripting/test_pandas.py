@@ -27,7 +27,7 @@ def test_pandas_gets_the_same_numbers() -> None:
 def test_without_pandas_the_remedy_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with tftracer.open(DATA / "while_loop_tf2.15_cpu.pb") as session, pytest.raises(UnsupportedError, match="pip install pandas"):
-        session.runs.to_pandas()
+        session.runs().to_pandas()
 
 
 def test_every_table_becomes_a_frame() -> None:

@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,13 @@ import pytest
 from job_page import wait_for
 from local_jobs import Jobs, jobs
 from made_stalls import record_slow_steps
-from recording import RAW, recording, steps
+from recording import RAW, TRAIN, X, recording, steps
 from web_client import certificate, serving
 
 import tftracer
 from tftracer.errors import FormatError, StorageError, UnknownError
 from tftracer.export.tables.schema import SCRIPT_TABLES, TABLES
+from tftracer.importers.imported import Imported
 from tftracer.importers.open_any import open_bytes
 from tftracer.scripting.session import Session
 from tftracer.session.imported_session import model_of
@@ -66,7 +68,7 @@ def answers_of(session: Session) -> dict[int, Answers]:
 
 
 def rows(table: tftracer.Table, trace_id: int) -> list[dict[str, Any]]:
-    return [row for row in table.rows() if row["trace_id"] == trace_id]
+    return [row for row in table if row["trace_id"] == trace_id]
 
 
 @pytest.fixture(autouse=True)
@@ -111,14 +113,14 @@ def test_ops_are_the_ops_tab_s(session: Session, by: Any) -> None:
 
 @pytest.mark.parametrize("by", ["type", "name", "scope"])
 def test_ops_over_traces_are_the_statistics_of_the_table_of_ops(session: Session, by: Any) -> None:
-    ops_of_traces = list(session.ops(by).rows())
+    ops_of_traces = list(session.ops(by))
     for run in session.source.runs():
         read = [trace["id"] for trace in run["traces"] if trace["state"] == "ready"]
         expected: dict[str, list[dict[str, Any]]] = {}
         for row in ops_of_traces:
             if row["run_id"] == run["id"]:
                 expected.setdefault(row["key"], []).append(row)
-        over = list(session.ops_over_traces(run["id"], by).rows())
+        over = list(session.ops_over_traces(run["id"], by))
         assert {row["key"]: row["traces"] for row in over} == {key: len(rows) for key, rows in expected.items()}
         work = sum(ops.op_statistics(answers_of(session)[trace].trace, by, [])["total_ns"] for trace in read)
         for row in over:
@@ -135,10 +137,10 @@ def test_ops_over_traces_are_the_statistics_of_the_table_of_ops(session: Session
 
 def test_ops_over_traces_are_of_all_runs_or_of_one() -> None:
     with tftracer.open(DATA / "versions/2-spool.tftrace") as session:
-        title = session.runs["title"][0]
+        title = session.runs()["title"][0]
         of_one = session.ops_over_traces(title)
-        assert set(of_one["run_id"].tolist()) == {session.runs["run_id"][0]}
-        assert len(session.ops_over_traces()) == sum(len(session.ops_over_traces(int(run))) for run in session.runs["run_id"])
+        assert set(of_one["run_id"].tolist()) == {session.runs()["run_id"][0]}
+        assert len(session.ops_over_traces()) == sum(len(session.ops_over_traces(int(run))) for run in session.runs()["run_id"])
         dtypes = {"int": "i", "float": "f", "text": "O"}
         for field in SCRIPT_TABLES["ops_over_traces"]:
             assert of_one[field.name].dtype.kind == dtypes[field.type] and len(of_one[field.name]) == len(of_one)
@@ -167,13 +169,13 @@ def test_a_profile_s_table_of_tensors_is_what_its_allocators_recorded() -> None:
         table = opened.tensors()
         assert len(table) > 300
         assert "GPU_4_bfc" in table["allocator"]
-        of_largest = next(table.rows())
+        of_largest = table[0]
         assert (of_largest["output"], of_largest["last_consumer"], of_largest["shape"]) == (None, None, "")
 
 
 def test_transfers_sentences_findings_and_budgets_are_the_page_s(session: Session) -> None:
-    transfers, sentences, findings = session.transfers(), session.sentences(), session.findings
-    budgets = {row["trace_id"]: row for row in session.traces.rows()}
+    transfers, sentences, findings = session.transfers(), session.sentences(), session.findings()
+    budgets = {row["trace_id"]: row for row in session.traces()}
     for trace_id, answers in answers_of(session).items():
         expected = answers.communication()["transfers"]
         transfer_rows = rows(transfers, trace_id)
@@ -196,7 +198,7 @@ def test_transfers_sentences_findings_and_budgets_are_the_page_s(session: Sessio
 
 
 def test_runs_and_steps_are_the_overview_s(session: Session) -> None:
-    runs = {row["run_id"]: row for row in session.runs.rows()}
+    runs = {row["run_id"]: row for row in session.runs()}
     for run in session.source.runs():
         row = runs[run["id"]]
         assert (row["title"], row["traces"], row["steps"] or 0) == (run["title"], len(run["traces"]), run["steps"])
@@ -223,11 +225,11 @@ def test_columns_have_the_types_that_the_docs_say(session: Session) -> None:
 
 def test_one_trace_and_one_run_can_be_asked_for() -> None:
     with tftracer.open(DATA / "versions/2-spool.tftrace") as session:
-        (first, *_) = session.traces["trace_id"].tolist()
+        (first, *_) = session.traces()["trace_id"].tolist()
         assert set(session.slices(trace=first)["trace_id"].tolist()) == {first}
-        title = session.runs["title"][1]
-        assert set(session.steps(title)["run_id"].tolist()) == {session.runs["run_id"][1]}
-        assert len(session.steps()) == sum(len(session.steps(int(run))) for run in session.runs["run_id"])
+        title = session.runs()["title"][1]
+        assert set(session.steps(title)["run_id"].tolist()) == {session.runs()["run_id"][1]}
+        assert len(session.steps()) == sum(len(session.steps(int(run))) for run in session.runs()["run_id"])
         for wrong in (lambda: session.slices(trace=99), lambda: session.steps("no such run"), lambda: session.steps(99)):
             with pytest.raises(UnknownError):
                 wrong()
@@ -250,7 +252,7 @@ def test_a_trace_without_a_node_has_empty_tables() -> None:
     session = Session(SavedSession(model_of(open_bytes(b"\n\x00"))), "empty")
     for name in ("slices", "ops", "tensors", "transfers"):
         assert [len(column) for column in session.table(name).select().values()] == [0] * len(TABLES[name])
-    (trace,) = session.traces.rows()
+    (trace,) = session.traces()
     assert (trace["nodes"], trace["length_ns"], trace["origin_at"], trace["memory_peak_bytes"]) == (0, None, None, None)
 
 
@@ -273,9 +275,9 @@ def test_a_damaged_trace_is_said_and_the_others_are_there(tmp_path: Path) -> Non
     path = tmp_path / "damaged.tftrace"
     path.write_bytes(damaged)
     with tftracer.open(path) as session:
-        assert dict(zip(session.traces["trace_id"].tolist(), session.traces["state"]))[3] == "broken"
+        assert dict(zip(session.traces()["trace_id"].tolist(), session.traces()["state"]))[3] == "broken"
         assert len(session.slices()) == total - lost
-        assert session.findings["code"].tolist().count("unreadable") == 1
+        assert session.findings()["code"].tolist().count("unreadable") == 1
 
 
 def test_a_live_session_is_asked_by_its_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,8 +288,8 @@ def test_a_live_session_is_asked_by_its_url(tmp_path: Path, monkeypatch: pytest.
         url = client.server.url
         address = url.partition("?")[0]
         with tftracer.open(url) as session, tftracer.open(address, token="the-token") as again:
-            assert session.runs["steps"].tolist() == [5] and session.facts["live"] is False
-            assert len(session.slices()) == session.traces["nodes"][0] == 370
+            assert session.runs()["steps"].tolist() == [5] and session.facts["live"] is False
+            assert len(session.slices()) == session.traces()["nodes"][0] == 370
             assert (again.slices()["start_ns"] == session.slices()["start_ns"]).all()
             assert "the-token" not in repr(session) + repr(again)
         monkeypatch.setenv("TFTRACER_TOKEN", "the-token")
@@ -305,7 +307,7 @@ def test_a_certificate_of_one_s_own_is_asked_for(tmp_path: Path, certificate: tu
     with recording(tmp_path) as recorder, serving(recorder, certfile=certificate[0], keyfile=certificate[1]) as client:
         with pytest.raises(StorageError, match="certificate=FILE"):
             tftracer.open(client.server.url)
-        assert len(tftracer.open(client.server.url, certificate=certificate[0]).runs) == 0
+        assert len(tftracer.open(client.server.url, certificate=certificate[0]).runs()) == 0
 
 
 def test_a_job_s_processes_are_on_one_clock(jobs: Jobs, tmp_path: Path) -> None:
@@ -329,8 +331,8 @@ def check_job(session: Session, timeline: Any) -> None:
     origin = np.datetime64(int(timeline["origin_ns"]), "ns")
     parts = []
     for process in session.processes:
-        (trace_id,) = process.traces["trace_id"].tolist()
-        since = (process.traces["origin_at"][0] - origin).astype(np.int64)
+        (trace_id,) = process.traces()["trace_id"].tolist()
+        since = (process.traces()["origin_at"][0] - origin).astype(np.int64)
         parts.append(process.slices(trace_id)["start_ns"] + since)
     assert (np.concatenate(parts) == start).all()
     assert session.processes[1].table("session")["clock_offset_ns"].count() == 1
@@ -352,7 +354,32 @@ def test_recorded_steps_are_there_before_the_session_ends(tmp_path: Path) -> Non
         with tftracer.open(recorder.session()["file"]) as session:
             assert session.steps()["traced"].tolist() == [number == 4 for number in range(1, 21)]
             assert (session.steps()["mean_ns"] == 1_000_000).all()
-            assert session.traces["step"].tolist() == [4]
+            assert session.traces()["step"].tolist() == [4]
+
+
+def test_the_times_of_a_long_run_are_of_all_its_steps(tmp_path: Path) -> None:
+    """Rows of older steps stand for several: neither their number nor their mean tells of the steps."""
+    total, slow = 11_598, 1_000
+    with recording(tmp_path) as recorder:
+        for number in range(1, total + 1):
+            longer = 596_000_000 if number == slow else 0
+            start = number * 2_000_000 + (596_000_000 if number > slow else 0)
+            recorder.queue.add(((TRAIN,), (X,), None, start, start + 1_000_000 + longer, get_ident(), None))
+            assert number % 2_000 or recorder.flush()
+        assert recorder.flush()
+        path = tmp_path / "long.tftrace"
+        recorder.save(str(path))
+    with tftracer.open(path) as session:
+        run, steps = session.run(), session.steps()
+        assert run == session.runs()[0] == session.run(run["title"]) == session.run(run["run_id"])
+        assert run["steps"] == steps["count"].sum() == total > 2 * len(steps) > 0
+        assert run["max_ns"] == pytest.approx(597_000_000, rel=0.01) and steps["max_ns"].max() == 597_000_000
+        assert np.average(steps["mean_ns"], weights=steps["count"]) == pytest.approx(1_000_000 + 596_000_000 / total, rel=1e-6)
+        assert f"{len(steps):,} rows of 11,598 steps" in repr(steps)
+        with pytest.raises(UnknownError):
+            session.run("no such run")
+    with pytest.raises(UnknownError, match="no run"):
+        Session(SavedSession(model_of(Imported("an empty file"))), "empty").run()
 
 
 def test_stalls_are_the_slow_steps_of_the_page(tmp_path: Path) -> None:
@@ -362,7 +389,7 @@ def test_stalls_are_the_slow_steps_of_the_page(tmp_path: Path) -> None:
         recorder.save(str(path))
     with tftracer.open(path) as session:
         expected = session.source.run_stalls(run.run_id)["stalls"]
-        stall_rows = list(session.stalls().rows())
+        stall_rows = list(session.stalls())
         assert [row["step"] for row in stall_rows] == [stall["step"] for stall in expected] == [50, 97, 194, 291]
         for row, stall in zip(stall_rows, expected):
             assert (row["stall_id"], row["duration_ns"]) == (stall["id"], round(stall["duration_s"] * 1e9))

@@ -91,8 +91,8 @@ def test_scripts_that_make_a_server(tmp_path: Path, name: str, amount: list[str]
 def test_slow_to_fast_saves_traces_of_the_same_run(tmp_path: Path, optimizer: str) -> None:
     run_example(tmp_path, "slow_to_fast.py", "--optimizer", optimizer, "--steps", "20", "--save", "saved.tftrace")
     with tftracer.open(tmp_path / "saved.tftrace") as saved:
-        assert saved.runs["title"][0] == "train (feeding words, labels)"
-        assert len(saved.traces) == 5
+        assert saved.runs()["title"][0] == "train (feeding words, labels)"
+        assert len(saved.traces()) == 5
 
 
 def test_timeline_writes_a_page(tmp_path: Path) -> None:

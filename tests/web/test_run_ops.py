@@ -92,7 +92,7 @@ def test_scripts_get_the_same_of_a_live_session_by_its_url(tmp_path: Path) -> No
             (run,) = recorder.runs()
             page = asking.get(f"/api/runs/{run['id']}/ops?by=name").json
             with tftracer.open(f"http://{asking.host}/?token={asking.server.token}") as session:
-                table = list(session.ops_over_traces(run["title"], by="name").rows())
+                table = list(session.ops_over_traces(run["title"], by="name"))
     names = ["key", "op", "traces", "count", "mean_ns", "median_ns", "spread_ns", "shortest_ns", "longest_ns", "share", "flops"]
     renamed = {"best_flops_per_s": "best_flop_rate", "median_flops_per_s": "median_flop_rate"}
     pairs = {**{name: name for name in names}, **renamed}

@@ -84,6 +84,8 @@ class PickleReader:
                 if handler is None:
                     raise FormatError(f"pickle opcode {opcode!r} at byte {self._at - 1}: no session or RunMetadata uses it")
                 handler(self)
+        except FormatError:
+            raise
         except (IndexError, KeyError, TypeError, ValueError, AttributeError, struct.error) as error:
             raise FormatError(f"broken pickle near byte {self._at}: {type(error).__name__}") from error
         raise FormatError(f"the pickle has more than {_MAX_OPCODES} opcodes: no session does")

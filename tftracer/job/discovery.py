@@ -180,6 +180,8 @@ def publish_hub(job: str, target: Target, folder: Path | None = None) -> Path:
         _check_own(path.parent)
         with replacing(path, lasting=False) as file:
             file.write(json.dumps({"job": job, **asdict(target)}).encode())
+    except StorageError:
+        raise
     except OSError as error:
         raise StorageError(
             f"{path}: cannot be written ({error.strerror or error}), so the job's other processes do not find this page. "

@@ -91,6 +91,8 @@ class _Page:
         try:
             with self.opener.open(request, timeout=_SILENCE_S) as answer:
                 yield answer
+        except StorageError:
+            raise
         except urllib.error.HTTPError as error:
             with error:
                 raise self._refused(error) from error

@@ -19,7 +19,7 @@ from tftracer.export.tables.of_trace import TracePart
 from tftracer.export.tables.schema import OF_TRACES
 from tftracer.export.tables.table import Array, Part, Table
 from tftracer.scripting import html
-from tftracer.scripting.compare import compare_sessions
+from tftracer.scripting.compare import compare_sessions, total_s
 from tftracer.scripting.decoded import DecodedTraces
 from tftracer.scripting.download import downloaded, is_url
 from tftracer.scripting.job import Job, Place, places
@@ -111,17 +111,29 @@ class Session:
         """In its job; 0 where there is none."""
         return self.place.rank if self.place is not None else self.facts["rank"] or 0
 
-    @property
     def runs(self) -> Table:
         """The runs: title, steps, mean, percentiles."""
         return Table("runs", lambda: iter([of_session.runs_part(self.source.runs())]))
 
+    def run(self, run: int | str | None = None) -> dict[str, Any]:
+        """One run's row of ``runs()``, by its number or title, by default of the one that took the most time.
+
+        Its times are of all its untraced steps, however many there were. ``UnknownError``: there is no such run, or none at all.
+        """
+        chosen = self._run(run) if run is not None else max(self.source.runs(), key=total_s, default=None)
+        if chosen is None:
+            raise UnknownError(f"{self.name} holds no run.")
+        return Table("runs", lambda: iter([of_session.runs_part([chosen])]))[0]
+
     def steps(self, run: int | str | None = None) -> Table:
-        """Step times of one run, by its number or title, or of all. Older steps are grouped: a row stands for ``count`` steps."""
+        """Step times of one run, by its number or title, or of all.
+
+        The newest 4,096 steps of a run have a row each. An older row stands for ``count`` steps: weigh means by it, and take
+        the longest step from ``max_ns``. ``run()`` has the times of all steps.
+        """
         chosen = [self._run(run)] if run is not None else self.source.runs()
         return Table("steps", lambda: map(self._steps_part, chosen))
 
-    @property
     def traces(self) -> Table:
         """The traces, each with its step's budget."""
         return self.table("traces")
@@ -160,7 +172,6 @@ class Session:
         """Steps, and times between steps, that took far longer than usual: the longest and the newest of each run."""
         return Table("stalls", lambda: iter([of_session.stalls_part(self.source.all_stalls()["stalls"])]))
 
-    @property
     def findings(self) -> Table:
         """What the traces lack."""
         return self.table("findings")
@@ -182,7 +193,7 @@ class Session:
         """A table by its name, as it is exported: ``ops`` by node name. ``trace``: one trace's rows, where a table has such."""
         tables: dict[str, Callable[[], Table]] = {
             "session": lambda: Table("session", self._session_parts),
-            "runs": lambda: self.runs,
+            "runs": self.runs,
             "steps": self.steps,
             "traces": lambda: Table("traces", lambda: self._traces_parts(trace)),
             "slices": lambda: self.slices(trace),

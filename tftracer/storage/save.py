@@ -33,5 +33,7 @@ def write_whole(path: str, chunks: Iterable[bytes]) -> None:
         with replacing(Path(path).resolve()) as file:
             for chunk in chunks:
                 file.write(chunk)
+    except StorageError:  # what is to be saved cannot be read
+        raise
     except OSError as error:
         raise StorageError(f"{path}: cannot be written ({error.strerror or error}). Nothing was saved.") from error

@@ -17,12 +17,13 @@ Type = Literal["int", "float", "bool", "text", "time"]
 
 @dataclass(frozen=True)
 class Field:
-    """A column. ``unknown``: some of its values may not be known."""
+    """A column. ``unknown``: some of its values may not be known; ``counts``: what a row stands for several of."""
 
     name: str
     type: Type
     about: str
     unknown: bool = False
+    counts: str = ""
 
 
 def _maybe(name: str, type_: Type, about: str) -> Field:
@@ -84,11 +85,11 @@ RUNS = (
 STEPS = (
     Field("run_id", "int", "the number of its run"),
     Field("step", "int", "number of the first step of the row, from 1"),
-    Field("count", "int", "steps in the row: 1, or more for older steps"),
+    Field("count", "int", "steps that the row stands for: 1, or more for older steps", counts="step"),
     Field("start_at", "time", "start of the first step"),
-    Field("mean_ns", "int", "mean step time"),
-    Field("min_ns", "int", "least step time"),
-    Field("max_ns", "int", "largest step time"),
+    Field("mean_ns", "int", "mean time of these steps"),
+    Field("min_ns", "int", "the least of them"),
+    Field("max_ns", "int", "the largest of them"),
     Field("traced", "bool", "whether one of the steps was traced, which makes it longer"),
 )
 TRACES = (

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any, Union, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from tftracer.display import markup
 from tftracer.errors import UnknownError, UnsupportedError
+from tftracer.export.tables import arrow
+from tftracer.export.tables.masked import masked_column
 from tftracer.export.tables.schema import SCRIPT_TABLES, Field
+from tftracer.trace.units import counted
 
 Array = npt.NDArray[Any]
 
@@ -42,21 +47,28 @@ class Part:
     columns: Mapping[str, Callable[[], Values]]
 
 
+#: In a notebook.
+_SHOWN_ROWS = 10
 _DTYPES: dict[str, Any] = {"int": np.int64, "float": np.float64, "bool": np.bool_, "text": object, "time": "datetime64[ns]"}
 
 
 class Table:
-    """Named NumPy columns of equal length.
+    """Named NumPy columns of equal length; ``name in table`` says whether there is such a column.
 
     ``table["start_ns"]`` is a column: int64, float64, bool, ``datetime64[ns]`` (UTC), or an object array of ``str``. A column in
     which values may not be known is a masked array (times: NaT where not known). Columns are read when they are asked for;
     ``select`` reads several at once, which for many traces takes less time than one after the other.
+
+    ``table[0]`` is a row, a dict of Python values with None where not known, and so are the items of a loop over the table.
+    ``table[10:20]``, and ``table[mask or positions]``, is a table of these rows.
+
+    polars, pyarrow, DuckDB and pandas 3 read a table as it is: ``polars.DataFrame(table)``, ``pyarrow.table(table)``.
     """
 
-    def __init__(self, name: str, parts: Callable[[], Iterator[Part]]) -> None:
+    def __init__(self, name: str, parts: Callable[[], Iterator[Part]], fields: Sequence[Field] = ()) -> None:
         self.name = name
         self._parts = parts
-        self._fields = {field.name: field for field in SCRIPT_TABLES[name]}
+        self._fields = {field.name: field for field in fields or SCRIPT_TABLES[name]}
         self._read: dict[str, Array] = {}
 
     @property
@@ -68,14 +80,50 @@ class Table:
         first = next(iter(self._fields))
         return len(self[first])
 
-    def __getitem__(self, column: str) -> Array:
-        if column not in self._fields:
-            raise UnknownError(f"The table {self.name} has no column {column!r}. Its columns: {', '.join(self._fields)}.")
-        return self.select(column)[column]
+    def __contains__(self, column: object) -> bool:
+        return column in self._fields
+
+    @overload
+    def __getitem__(self, key: str) -> Array: ...
+
+    @overload
+    def __getitem__(self, key: int | np.integer[Any]) -> dict[str, Any]: ...
+
+    @overload
+    def __getitem__(self, key: slice | Array | list[int] | list[bool]) -> Table: ...
+
+    def __getitem__(self, key: Any) -> Any:
+        """A column by its name, a row by its number, or a table of some rows."""
+        if isinstance(key, str):
+            return self.select(key)[key]
+        if hasattr(key, "__index__") and not isinstance(key, np.ndarray):
+            return self._row(operator.index(key))
+        return self._with_rows(key)
+
+    def _row(self, position: int) -> dict[str, Any]:
+        if not -len(self) <= position < len(self):
+            raise IndexError(f"The table {self.name} has {len(self):,} rows; there is no row {position}.")
+        start = position % len(self)
+        return next(iter(self[start : start + 1]))
+
+    def _with_rows(self, which: Any) -> Table:
+        which = (
+            which if isinstance(which, slice) else np.ma.filled(np.asanyarray(which), False)
+        )  # what is not known is not chosen
+        rows = len(np.arange(len(self))[which])
+        columns: Columns = {name: lambda name=name: self[name][which] for name in self._fields}  # type: ignore[misc]
+        return Table(self.name, lambda: iter([Part(rows, columns)]), tuple(self._fields.values()))
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        columns = {name: _values(column) for name, column in self.select().items()}
+        return (dict(zip(columns, row)) for row in zip(*columns.values()))
 
     def select(self, *columns: str) -> dict[str, Array]:
         """Some columns by name, all of them if none is named."""
         wanted = columns or self.columns
+        for name in wanted:
+            if name not in self._fields:
+                raise UnknownError(f"The table {self.name} has no column {name!r}. Its columns: {', '.join(self._fields)}.")
         missing = [self._fields[name] for name in wanted if name not in self._read]
         if missing:
             parts = [{field.name: conformed(field, part.columns[field.name]()) for field in missing} for part in self._parts()]
@@ -88,21 +136,49 @@ class Table:
         for part in self._parts():
             yield {name: conformed(field, part.columns[name]()) for name, field in self._fields.items()}
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """The rows as dicts of Python values, None where not known: for small tables."""
-        columns = {name: _values(column) for name, column in self.select().items()}
-        return (dict(zip(columns, row)) for row in zip(*columns.values()))
-
     def to_pandas(self) -> Any:
-        """A ``pandas.DataFrame``: texts as categories, whole numbers that may be unknown as ``Int64``. Needs pandas."""
+        """A ``pandas.DataFrame``: texts as strings, whole numbers that may be unknown as ``Int64``. Needs pandas."""
         try:
             import pandas
         except ImportError:
             raise UnsupportedError("to_pandas() needs pandas, which is not installed here: pip install pandas") from None
         return pandas.DataFrame({name: _series(pandas, column) for name, column in self.select().items()})
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The table as Arrow's PyCapsule, for libraries that read Arrow: all rows, in one batch."""
+        return arrow.capsule(tuple(self._fields.values()), self.select())
+
+    def _size(self) -> str:
+        """Such as ``5,652 rows of 11,598 steps``: where a row stands for several, how many there are."""
+        rows = counted(len(self), "row")
+        weight = next((field for field in self._fields.values() if field.counts), None)
+        return f"{rows} of {counted(int(self[weight.name].sum()), weight.counts)}" if weight else rows
+
     def __repr__(self) -> str:
-        return f"<Table {self.name}: {len(self):,} rows of {', '.join(self._fields)}>"
+        return f"<Table {self.name}: {self._size()}; columns {', '.join(self._fields)}>"
+
+    def _repr_html_(self) -> str:
+        """In a notebook: the first rows."""
+        return markup.shown(f"Table {self.name}", self._as_html)
+
+    def _as_html(self) -> str:
+        first = self[:_SHOWN_ROWS]
+        heads = [(" " if field.type in ("int", "float") else "") + field.name for field in self._fields.values()]
+        rows = [[_cell(value) for value in row.values()] for row in first]
+        more = markup.note(f"{len(self) - _SHOWN_ROWS:,} more rows") if len(self) > _SHOWN_ROWS else ""
+        return markup.block(f"{self.name}: {self._size()}", markup.table(heads, rows), more)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    return (
+        f"{value:,}"
+        if isinstance(value, int) and not isinstance(value, bool)
+        else f"{value:,.6g}"
+        if isinstance(value, float)
+        else str(value)
+    )
 
 
 def _values(column: Array) -> list[Any]:
@@ -112,13 +188,9 @@ def _values(column: Array) -> list[Any]:
 
 
 def _series(pandas: Any, column: Array) -> Any:
-    if column.dtype == object:
-        return pandas.Categorical(column)
     if isinstance(column, np.ma.MaskedArray):
         dtype = "Int64" if column.dtype.kind == "i" else "Float64"
-        return (
-            pandas.array(column.filled(0), dtype=dtype) if not column.mask.any() else pandas.array(column.tolist(), dtype=dtype)
-        )
+        return pandas.array(column.filled(0) if not column.mask.any() else column.tolist(), dtype=dtype)
     return column
 
 
@@ -137,11 +209,9 @@ def conformed(field: Field, values: Values) -> Array:
 
 def _masked(values: Values, dtype: Any) -> Array:
     if isinstance(values, (np.ndarray, Coded)):
-        column: Array = np.ma.asarray(values).astype(dtype)
-        return column
-    has_value = [value is not None for value in values]
-    filled = np.array([value if is_known else 0 for value, is_known in zip(values, has_value)], dtype)
-    return np.ma.masked_array(filled, ~np.array(has_value, bool))
+        return masked_column(np.ma.asarray(values).astype(dtype))
+    unknown = [value is None for value in values]
+    return masked_column(np.array([value if value is not None else 0 for value in values], dtype), unknown)
 
 
 def joined(field: Field, parts: Sequence[Array]) -> Array:

@@ -1,0 +1,172 @@
+"""Columns as an Arrow stream in a PyCapsule (Arrow's C data interface): what polars, pyarrow, pandas and DuckDB read.
+
+One batch holds all rows. Numbers are shared with NumPy, not copied; texts are ``large_utf8``. The reader calls ``release`` when
+it needs a structure no longer, from any thread; until then ``_kept`` holds what the structure points to.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from collections.abc import Mapping, Sequence
+from ctypes import (
+    CFUNCTYPE,
+    PYFUNCTYPE,
+    Structure,
+    addressof,
+    byref,
+    c_char_p,
+    c_int,
+    c_int64,
+    c_void_p,
+    cast,
+    memmove,
+    py_object,
+    sizeof,
+)
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tftracer.export.tables.schema import Field
+
+Array = npt.NDArray[Any]
+#: https://arrow.apache.org/docs/format/CDataInterface.html#data-type-description-format-strings
+_FORMATS = {"int": b"l", "float": b"g", "bool": b"b", "text": b"U", "time": b"tsn:"}
+_NULLABLE = 2
+_NAME = b"arrow_array_stream"
+
+
+def _pointers(*names: str) -> list[Any]:
+    return [(name, c_void_p) for name in names]
+
+
+class _Schema(Structure):
+    _fields_ = [("format", c_char_p), ("name", c_char_p), ("metadata", c_char_p), ("flags", c_int64), ("n_children", c_int64),
+                *_pointers("children", "dictionary", "release", "private_data")]  # fmt: skip
+
+
+class _Array(Structure):
+    _fields_ = [*((name, c_int64) for name in ("length", "null_count", "offset", "n_buffers", "n_children")),
+                *_pointers("buffers", "children", "dictionary", "release", "private_data")]  # fmt: skip
+
+
+class _Stream(Structure):
+    _fields_ = _pointers("get_schema", "get_next", "get_last_error", "release", "private_data")
+
+
+_kept: dict[int, Any] = {}
+_numbers = itertools.count(1)
+
+
+def _keep(structure: Any, *pointed_to: Any) -> None:
+    """Until the structure is released. The reader may move it: the number in it says whose these objects are."""
+    structure.private_data = next(_numbers)
+    _kept[structure.private_data] = structure, pointed_to
+
+
+def _for_ever(callback: Any) -> Any:
+    """A reader may call it after this module is gone, at Python's end."""
+    ctypes.pythonapi.Py_IncRef(py_object(callback))
+    return callback
+
+
+def _releaser(kind: Any) -> Any:
+    kept = _kept  # names of this module may be gone at Python's end
+
+    def release(address: int) -> None:
+        structure = kind.from_address(address)
+        for child in _children(structure):
+            if child.release:  # else the reader has taken it
+                release(addressof(child))
+        structure.release = None
+        kept.pop(structure.private_data, None)
+
+    def _children(structure: Any) -> list[Any]:
+        count = getattr(structure, "n_children", 0)
+        return [kind.from_address(at) for at in (c_void_p * count).from_address(structure.children)] if count else []
+
+    return _for_ever(CFUNCTYPE(None, c_void_p)(release))
+
+
+_RELEASE = {kind: _releaser(kind) for kind in (_Schema, _Array, _Stream)}
+_new_capsule = PYFUNCTYPE(py_object, c_void_p, c_char_p, c_void_p)(("PyCapsule_New", ctypes.pythonapi))
+_capsule_pointer = PYFUNCTYPE(c_void_p, c_void_p, c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+
+
+def _destroyer() -> Any:
+    pointer, stream, release, name = _capsule_pointer, _Stream, _RELEASE[_Stream], _NAME
+
+    def destroy(capsule: int) -> None:
+        address = pointer(capsule, name)
+        if stream.from_address(address).release:  # no one has read it
+            release(address)
+
+    return _for_ever(CFUNCTYPE(None, c_void_p)(destroy))
+
+
+_DESTROY = _destroyer()
+
+
+def _addresses(structures: Sequence[Any]) -> Any:
+    return (c_void_p * len(structures))(*(addressof(structure) for structure in structures))
+
+
+def _schema(format: bytes, name: str, children: Sequence[_Schema] = ()) -> _Schema:
+    schema = _Schema(format, name.encode(), None, _NULLABLE if not children else 0, len(children))
+    pointers = _addresses(children)
+    schema.children, schema.release = cast(pointers, c_void_p), cast(_RELEASE[_Schema], c_void_p)
+    _keep(schema, children, pointers)
+    return schema
+
+
+def _array(length: int, nulls: int, buffers: Sequence[Array | None], children: Sequence[_Array] = ()) -> _Array:
+    pointers = (c_void_p * len(buffers))(*(None if buffer is None else buffer.ctypes.data for buffer in buffers))
+    array = _Array(length, nulls, 0, len(buffers), len(children))
+    of_children = _addresses(children)
+    array.buffers, array.children = cast(pointers, c_void_p), cast(of_children, c_void_p)
+    array.release = cast(_RELEASE[_Array], c_void_p)
+    _keep(array, buffers, pointers, children, of_children)
+    return array
+
+
+def _bits(values: Array) -> Array:
+    return np.packbits(values.astype(bool), bitorder="little")
+
+
+def _buffers(type_: str, column: Array) -> tuple[int, int, list[Array | None]]:
+    """(rows, how many are not known, the buffers)"""
+    if type_ == "text":
+        encoded = [text.encode("utf-8", "replace") for text in column.tolist()]
+        offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+        return len(column), 0, [None, offsets, np.frombuffer(b"".join(encoded) or b"\0", np.uint8)]
+    unknown = np.isnat(column) if type_ == "time" else np.ma.getmaskarray(column)
+    values = np.ascontiguousarray(np.ma.getdata(column))
+    known = _bits(~unknown) if unknown.any() else None
+    return len(column), int(unknown.sum()), [known, _bits(values) if type_ == "bool" else values]
+
+
+def _exported(structure: Any, target: int) -> None:
+    """Moves the structure to where the reader wants it."""
+    memmove(target, byref(structure), sizeof(structure))
+
+
+def capsule(fields: Sequence[Field], columns: Mapping[str, Array]) -> Any:
+    """The columns as a PyCapsule of an ArrowArrayStream."""
+    batches = [[_buffers(field.type, columns[field.name]) for field in fields]]
+    rows = len(columns[fields[0].name])
+
+    def get_schema(_: int, target: int) -> int:
+        _exported(_schema(b"+s", "", [_schema(_FORMATS[field.type], field.name) for field in fields]), target)
+        return 0
+
+    def get_next(_: int, target: int) -> int:
+        _exported(_array(rows, 0, [None], [_array(*each) for each in batches.pop()]) if batches else _Array(), target)
+        return 0
+
+    getter = CFUNCTYPE(c_int, c_void_p, c_void_p)
+    callbacks = getter(get_schema), getter(get_next), CFUNCTYPE(c_void_p, c_void_p)(lambda _: None)
+    stream = _Stream(*(cast(callback, c_void_p) for callback in callbacks), cast(_RELEASE[_Stream], c_void_p))
+    _keep(stream, callbacks)
+    return _new_capsule(addressof(stream), _NAME, cast(_DESTROY, c_void_p))
