@@ -12,12 +12,14 @@ from time import perf_counter_ns
 from typing import Any
 
 from tftracer.capture.cpu_use import cpu_use, read_after, read_before
+from tftracer.capture.fed_values import arguments_fed
 from tftracer.capture.functions import NamedStep
 from tftracer.capture.profiler import Profile, Profiler
 from tftracer.capture.run_registry import CallSite
 from tftracer.capture.step_queue import StepQueue
 from tftracer.capture.trace_requests import Claim
 from tftracer.session.recorded_steps import Capture, Missed, SessionFacts, Traced
+from tftracer.trace.model import FedValue
 
 #: A profile that takes longer to be collected is given up.
 COLLECT_S = 60.0
@@ -57,6 +59,7 @@ class BegunTrace:
         self.profile = profile
         self.before_ns = 0  # waited, for the profile before it or for the disk
         self.cpu = read_before()  # as it was before the step
+        self.fed: list[FedValue] | None = None
 
     def run_key(self, concrete: Any) -> Any:
         """What the run of this step is known by."""
@@ -82,10 +85,12 @@ class FunctionTraces:
         self._site_of = site_of
         self._graph_of = graph_of
 
-    def begin(self, function: Any) -> BegunTrace | Missed | None:
+    def begin(self, function: Any, arguments: Any = None) -> BegunTrace | Missed | None:
         """None: it is not to be traced; Missed: the profile before, or the disk, keeps it from being traced."""
         start = perf_counter_ns()
         begun = self._begin(function)
+        if isinstance(begun, BegunTrace) and arguments is not None:
+            begun.fed = arguments_fed(arguments)
         if begun is not None:
             begun.before_ns = perf_counter_ns() - start
         return begun
@@ -120,7 +125,7 @@ class FunctionTraces:
         cpu = read_after()
         capture = self._end(begun, concrete, done)
         if capture is not None:
-            capture.note = self.note
+            capture.note, capture.fed = self.note, begun.fed
             capture.cpu_use = cpu_use(begun.cpu, cpu)
             capture.before_ns, capture.after_ns = begun.before_ns, perf_counter_ns() - end_ns
         return capture

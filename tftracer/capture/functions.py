@@ -34,8 +34,8 @@ class NamedStep:
 class Tracing(Protocol):
     """Decides which calls are traced, and traces them (function_traces.py)."""
 
-    def begin(self, function: Any) -> Any:
-        """Of a call about to begin: what ``end`` needs, None if it is not to be traced."""
+    def begin(self, function: Any, arguments: Any) -> Any:
+        """Of a call about to begin, with its (args, kwargs): what ``end`` needs; None if it is not to be traced."""
 
     def end(self, begun: Any, concrete: Any, done: bool, end_ns: int) -> Traced:
         """``concrete``: the ConcreteFunction that it came to last; ``done``: it did not fail."""
@@ -100,7 +100,7 @@ class FunctionCalls:
             if requests.slow_path or here.method or len(events) >= most:
                 if not is_eager():  # it becomes a part of a graph
                     return original(function, *args, **kwargs)
-                with self.step(function):
+                with self.step(function, (args, kwargs)):
                     return original(function, *args, **kwargs)
             thread = here.thread
             try:
@@ -137,23 +137,23 @@ class FunctionCalls:
 
         return call_flat
 
-    def step(self, function: Any) -> Step:
+    def step(self, function: Any, arguments: Any = None) -> Step:
         """A step of what is no compiled function, or one that may be traced or has another title than its function."""
         method = self.threads.here.method
         if method:
             function = self.quietly(self.step_of_method, function, method) or function
-        return Step(self, function)
+        return Step(self, function, arguments)
 
     def is_within_step(self) -> bool:
         """Or the tracer is off."""
         return bool(self.threads.here.start_ns) or self._requests.off
 
-    def begin_step(self, function: Any) -> tuple[ThreadStep | None, Any]:
+    def begin_step(self, function: Any, arguments: Any = None) -> tuple[ThreadStep | None, Any]:
         """(what the thread is doing, what was begun of a trace); None within a step, and while the tracer is off."""
         if self.is_within_step():
             return None, None
         here = self.threads.here
-        begun = self.quietly(self._tracing.begin, function) if self._requests.slow_path else None
+        begun = self.quietly(self._tracing.begin, function, arguments) if self._requests.slow_path else None
         return here, begun
 
     def end_step(self, begun: Any, concrete: Any, done: bool, end_ns: int) -> Traced:
@@ -174,16 +174,17 @@ class FunctionCalls:
 class Step:
     """A context manager: what is done in it is one step, and nothing that is called in it is one by itself."""
 
-    __slots__ = ("_begun", "_calls", "_function", "_here")
+    __slots__ = ("_arguments", "_begun", "_calls", "_function", "_here")
 
-    def __init__(self, calls: FunctionCalls, function: Any) -> None:
+    def __init__(self, calls: FunctionCalls, function: Any, arguments: Any = None) -> None:
         self._calls = calls
         self._function = function
+        self._arguments = arguments  # (args, kwargs) of a function's call
         self._here: ThreadStep | None = None  # while this is a step
         self._begun: Any = None
 
     def __enter__(self) -> None:
-        self._here, self._begun = here, _ = self._calls.begin_step(self._function)
+        self._here, self._begun = here, _ = self._calls.begin_step(self._function, self._arguments)
         if here is not None:
             here.start_ns = self._calls.under_way[here.thread] = perf_counter_ns()
 

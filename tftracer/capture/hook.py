@@ -17,17 +17,18 @@ import weakref
 from collections.abc import Mapping
 from statistics import median
 from threading import get_ident
-from time import perf_counter_ns
+from time import perf_counter_ns, time
 from typing import Any, NamedTuple, Protocol
 
 from tftracer.capture.cold_time import ColdTimer
 from tftracer.capture.cpu_use import CpuReading, cpu_use, read_after, read_before
+from tftracer.capture.fed_values import values_fed
 from tftracer.capture.run_identity import DEBUG_WATCHES, has_debug_watches
 from tftracer.capture.step_queue import MAX_EVENTS, StepQueue
 from tftracer.capture.trace_requests import Claim
 from tftracer.errors import MissingTensorFlowError
 from tftracer.session.recorded_steps import Capture, Missed, SessionFacts, Traced
-from tftracer.trace.model import CpuUse
+from tftracer.trace.model import CpuUse, FedValue
 
 
 class Recorder(Protocol):
@@ -49,6 +50,8 @@ class TracedStep:
         self.claim = claim
         self.before_ns = 0  # waited for the disk, before the step could begin
         self.cpu: CpuReading | None = None  # as it was before the step
+        self.fed: list[FedValue] | None = None
+        self.began_at: float | None = None
         self._options = options  # the call's RunOptions, None where they could not be seen
         self._before = (options.trace_level, options.output_partition_graphs) if options is not None else None
 
@@ -195,7 +198,9 @@ class StepRecorder:
             return None
         step = run_context.__dict__[self._mark] = claim if isinstance(claim, Missed) else TracedStep(claim, options)
         if isinstance(step, TracedStep):
+            step.fed = values_fed(args.feed_dict)
             step.cpu = read_before()
+            step.began_at = time()
         step.before_ns = perf_counter_ns() - start
         if isinstance(step, Missed):
             return None
@@ -234,6 +239,7 @@ class StepRecorder:
         cpu = read_after()
         capture = queue.capture(metadata, step.claim.asked_by, options, self._last_facts)
         capture.before_ns, capture.cpu_use = step.before_ns, cpu_use(step.cpu, cpu) if step.cpu else CpuUse()
+        capture.fed, capture.began_at = step.fed, step.began_at
         step.restore_options()
         self._requests.complete(step.claim)
         return capture

@@ -118,6 +118,7 @@ class SessionModel:
             trace.context,
             step=record["step"],
             feeds=len(run.feeds),
+            fetches=list(run.fetches),
             between_lines=self.slow.between_lines(run.id),
             before_lines=self.slow.before_lines(run.id, record["step"]),
             other_traced=len(others),

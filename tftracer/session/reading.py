@@ -149,6 +149,8 @@ CONTEXT_FIELDS: Fields = {
     "gpu_devices": untrusted.gpu_devices,
     "measured_roof": untrusted.measured_roof,
     "cpu_use": untrusted.cpu_use,
+    "fed": untrusted.fed_values,
+    "began_at": number,
     "partition_graphs_asked": _flag_or_none,
     "distributed": _flag_or_none,
     "communication_ops": text,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Optional, Protocol, Union
 
 from tftracer.contract.session import AskedBy
-from tftracer.trace.model import CpuUse
+from tftracer.trace.model import CpuUse, FedValue
 
 
 @dataclass(eq=False)
@@ -54,6 +54,8 @@ class Capture:
     after_ns: int = 0  # and just after it
     note: str = ""  # "epoch 3"
     cpu_use: CpuUse = field(default_factory=lambda: CpuUse())  # of the step; empty for one that the script traced
+    fed: list[FedValue] | None = None  # what the step was fed; None: not known
+    began_at: float | None = None  # epoch seconds at which the session was called
 
     @property
     def size(self) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 from tftracer.contract.basics import Finding
 from tftracer.contract.machine import GpuDevice, MeasuredDevice, MeasuredRate, MeasuredRoof
 from tftracer.contract.session import Bookmark, LauncherInfo, Problem
-from tftracer.trace.model import CpuUse, GpuFacts
+from tftracer.trace.model import CpuUse, FedValue, GpuFacts
 
 MAX_TEXT = 10_000
 MAX_ITEMS = 10_000
@@ -178,6 +178,22 @@ def cpu_use(value: Any) -> CpuUse:
         if known is not None and known >= 0:
             use[name] = known
     return use
+
+
+def fed_values(value: Any) -> list[FedValue] | None:
+    """None: not known."""
+    if value is None:
+        return None
+    return [
+        {
+            "name": text(item.get("name"), 1000),
+            "dtype": text(item.get("dtype"), 100),
+            "shape": [count(size) for size in items(item.get("shape"))],
+            "bytes": count_or_none(item.get("bytes")),
+        }
+        for item in items(value)
+        if isinstance(item, dict)
+    ]
 
 
 def problems(value: Any) -> list[Problem]:

@@ -389,4 +389,4 @@ def record_contents(answers: Answers) -> tuple[int, list[str], list[Finding], st
     """(nodes, devices, findings, headline): what a recorder keeps of a trace in its lists. No graph, no memory, no layout."""
     trace = answers.trace
     devices = [d.name for d in trace.devices if not d.repeats]
-    return trace.n, devices, answers.findings(), answers.verdict()["sentences"][0]["text"]
+    return trace.n, devices, answers.findings(), verdict.headline(answers.verdict())

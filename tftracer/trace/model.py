@@ -248,6 +248,15 @@ class CpuUse(TypedDict, total=False):
     cpus: float  # that the process may use
 
 
+class FedValue(TypedDict):
+    """A value that the script hands to a step and that TensorFlow has to copy or convert: an array, or a list of Python's."""
+
+    name: str  # of the tensor that is fed, of the function's argument
+    dtype: str  # NumPy's name; "string"; "list" of Python's values
+    shape: list[int]
+    bytes: int | None  # None: not known (strings, lists)
+
+
 @dataclass
 class TraceContext:
     """What is known of a trace from outside its bytes; each None means 'not known', and no answer depends on a guess."""
@@ -260,6 +269,9 @@ class TraceContext:
     between_lines: str = ""  # the lines of Python in that time, with their shares, as they were sampled; "": not known
     before_lines: str = ""  # those just before this step, if that was a slow one
     feeds: int | None = None  # tensors that each step of the run is fed
+    fetches: list[str] = field(default_factory=list)  # names of what each step of a session's run fetches
+    fed: list[FedValue] | None = None  # what this step was fed, the largest first; of a function: arguments that are no tensors
+    began_at: float | None = None  # epoch seconds at which the session was called
     retraced: str = ""  # how the signature of the step's function differs from the one that was traced before
     other_traced: int = 0  # how many other steps of the run are traced,
     fastest_traced_s: float | None = None  # and the shortest of their wall times

@@ -12,7 +12,7 @@ from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.over_traces import OpTotals, over_traces
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import CpuUse, NodeKind, TraceContext
-from tftracer.trace.verdict.verdict import verdict
+from tftracer.trace.verdict.verdict import headline, verdict
 
 MS = 1_000_000
 DOUBLE, FLOAT = 2, 1
@@ -205,10 +205,17 @@ def used(**changes: float) -> TraceContext:
 def test_a_busy_machine() -> None:
     found = sentences(in_a_row(*matmuls(10, 1)), used(cpu_s=0.010, run_queue_s=0.025))["busy_machine"]
     assert (
-        "had no CPU for 25 ms, added up, in the 10 ms around the step," in found["text"]
+        found["text"].startswith("The machine was busy: your threads waited for a CPU for most of the step.")
+        and "waited 25 ms in the 10 ms around it" in found["text"]
         and "used 1 of the 4 CPUs" in found["text"]
     )
     assert found["share"] == pytest.approx(25 / 35)
+
+
+def test_on_a_busy_machine_the_headline_says_what_computes_and_that_it_was_busy() -> None:
+    answer = verdict(make_trace(in_a_row(*matmuls(10, 1))), used(cpu_s=0.010, run_queue_s=0.025), [])
+    assert [s["code"] for s in answer["sentences"]] == ["balanced", "busy_machine"]
+    assert "100% compute" in headline(answer) and headline(answer).endswith("The machine was busy.")
 
 
 def test_a_busy_machine_is_no_reason_to_wait_for_input() -> None:

@@ -11,7 +11,7 @@ from job_steps import recorded
 from traces import CPU, GPU, H2D, PS, STREAM, WORKER, N, make_trace, received
 
 from tftracer.trace.analyses.ops import op_statistics
-from tftracer.trace.model import NodeKind, TraceContext
+from tftracer.trace.model import FedValue, NodeKind, TraceContext
 from tftracer.trace.verdict import verdict as verdict_
 from tftracer.trace.verdict.verdict import verdict
 
@@ -20,7 +20,7 @@ MS = 1_000_000
 
 def sentences(nodes: list[N], context: TraceContext | None = None) -> list[Any]:
     answer = verdict(make_trace(nodes), context or TraceContext(), [])
-    shares = [s["share"] for s in answer["sentences"] if s["code"] not in ("tracing_cost", "slow_step")]
+    shares = [s["share"] for s in answer["sentences"] if s["code"] not in ("tracing_cost", "slow_step", "between_steps")]
     assert shares == sorted(shares, reverse=True) and all(0 <= s <= 1 for s in shares)
     for sentence in answer["sentences"]:
         assert sentence["text"] and sentence["advice"] and len(sentence["evidence"]["nodes"]) <= 50
@@ -84,8 +84,65 @@ def test_sentences_about_a_compiled_step_do_not_speak_of_session_run() -> None:
     trace.source = "xspace"
     context = TraceContext(step_s=0.510, median_s=0.010, between_steps_s=0.005, feeds=0)
     said = " ".join(s["text"] + s["advice"] for s in verdict(trace, context, [])["sentences"])
-    assert "outside compiled functions" in said and "preparing the next batch" in said
+    assert "Between two steps 5 ms (median) pass, 33%" in said and "preparing the next batch" in said
     assert "session.run" not in said and "feeds" not in said
+
+
+def test_in_a_long_step_the_usual_pause_between_steps_is_no_headline() -> None:
+    """A step of 700 ms in a run whose steps take 2 ms, with 10 ms between them."""
+    context = TraceContext(step_s=0.7, median_s=0.002, between_steps_s=0.010, before_step_s=0.010)
+    assert codes(matmuls(0, 700 * MS), context)[0] == "balanced"
+    assert codes(matmuls(0, 2 * MS), context)[0] == "between_steps"
+
+
+def test_sentences_are_ranked_by_what_would_go_away_of_this_step() -> None:
+    context = TraceContext(median_s=0.010, between_steps_s=0.007, before_step_s=0.007)
+    one_op = [N("m", "MatMul", 0, 9 * MS), N("n", "MatMul", 9 * MS, 10 * MS)]
+    assert codes(one_op, context) == ["one_op", "between_steps"]
+
+
+def test_a_headline_does_not_deny_itself() -> None:
+    """Most of the step is spent otherwise than computing, and no rule knows why."""
+    text = sentences([N("a", "MatMul", 0, MS), N("b", "MatMul", 9 * MS, 10 * MS, "/job:worker/replica:0/task:0/device:GPU:0")])[
+        0
+    ]["text"]
+    assert "Nothing stands out" not in text
+
+
+def test_an_empty_trace_is_asked_every_rule() -> None:
+    context = TraceContext(step_s=0.001, median_s=0.001, between_steps_s=0.050, before_step_s=0.050)
+    (only,) = verdict(make_trace([]), context, [])["sentences"]
+    assert only["code"] == "between_steps"
+    assert verdict(make_trace([]), TraceContext(), [])["sentences"][0]["text"] == "The trace holds no ops."
+
+
+def fed(name: str, dtype: str, shape: list[int], size: int | None) -> FedValue:
+    return {"name": name, "dtype": dtype, "shape": shape, "bytes": size}
+
+
+def test_a_session_whose_time_goes_into_its_feeds() -> None:
+    values = [fed("x:0", "float32", [50_000_000], 200_000_000)]
+    context = TraceContext(step_s=0.0236, median_s=0.0236, feeds=1, fed=values, began_at=0.0)
+    (only,) = sentences(matmuls(0, MS // 5), context)
+    assert only["code"] == "around_ops" and only["share"] == pytest.approx(23.4 / 23.6)
+    assert "session.run takes 23.6 ms, and its ops 200 µs of that" in only["text"]
+    assert "fed 200 MB in 1 value; the largest is x:0: float32 [50000000]" in only["text"] and "tf.data" in only["advice"]
+
+
+def test_a_session_that_is_fed_strings() -> None:
+    context = TraceContext(step_s=0.0019, median_s=0.0019, feeds=1, fed=[fed("words:0", "string", [30_000], None)])
+    (only,) = sentences([N("size", "Size", 0, 15_000), N("cast", "Cast", 16_000, 26_000)], context)
+    assert only["code"] == "around_ops" and "30,000 strings" in only["text"]
+    assert "converted one by one" in only["advice"]
+
+
+def test_the_cost_of_a_call_that_is_fed_nothing() -> None:
+    (only,) = sentences(matmuls(0, MS // 5), TraceContext(step_s=0.002, median_s=0.002, feeds=0, fed=[]))
+    assert "Nothing is fed." in only["text"] and "make_callable" in only["advice"]
+
+
+def test_what_collecting_the_trace_takes_is_no_part_of_a_step() -> None:
+    assert codes(matmuls(0, MS), TraceContext(step_s=0.5, median_s=0.0011, feeds=0))[0] == "balanced"
 
 
 def test_a_pause_before_this_step_alone() -> None:

@@ -34,6 +34,7 @@ class FunctionCall:
     was_traced: bool  # in this call
     times_traced: int  # so far; 0: the profile does not tell
     runs_at: int  # when TensorFlow began to run what was traced; ``start`` where the profile does not tell
+    ran_ns: int  # how long it ran that; 0 where the profile does not tell
 
 
 @dataclass(frozen=True)
@@ -94,15 +95,17 @@ class HostEvents:
     def _call(self, row: int, was_traced: bool, times_traced: int) -> FunctionCall:
         start, end = int(self.start[row]), int(self.end[row])
         name = self.plane.kind_name(int(self.plane.events.kind[row]))
-        return FunctionCall(name, start, end, was_traced, times_traced, self._runs_at(start, end))
+        return FunctionCall(name, start, end, was_traced, times_traced, *self._run(start, end))
 
-    def _runs_at(self, start: int, end: int) -> int:
-        """When the longest of the runs within a call began; ``start`` without any."""
+    def _run(self, start: int, end: int) -> tuple[int, int]:
+        """When the longest of the runs within a call began, and how long it took; (``start``, 0) without any."""
         low, high = np.searchsorted(self.start[self._runs], [start, end])
         inside = self._runs[low:high]
         inside = inside[self.end[inside] <= end]
-        longest = int(np.argmax(self.end[inside] - self.start[inside])) if len(inside) else -1
-        return int(self.start[inside[longest]]) if longest >= 0 else start
+        if not len(inside):
+            return start, 0
+        longest = inside[np.argmax(self.end[inside] - self.start[inside])]
+        return int(self.start[longest]), int(self.end[longest] - self.start[longest])
 
     @cached_property
     def _runs(self) -> Int64:

@@ -67,7 +67,7 @@ class OpTime:
 
     def share_of_step(self, chosen: Bool) -> float:
         """What the step would lose without them: the same share of the time in which ops run."""
-        return self.share(chosen) * self.step.activity.compute.length / self.step.ns
+        return self.share(chosen) * self.step.activity.compute.length / self.step.whole_ns
 
     def types(self, chosen: Bool) -> str:
         """ "Transpose 43%, Cast 3%": the kinds that take most, with their shares of the op time."""

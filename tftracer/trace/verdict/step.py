@@ -27,6 +27,7 @@ from tftracer.trace.decode.profile_xla import XLA_HOST
 from tftracer.trace.model import DeviceKind, NodeKind, Trace, TraceContext
 from tftracer.trace.other_traces import LEAST_TRACES
 from tftracer.trace.units import duration
+from tftracer.trace.verdict.around_ops import Around, around
 from tftracer.trace.verdict.gpu_gaps import Gaps, gaps_of
 
 MAX_EVIDENCE = 50
@@ -55,9 +56,23 @@ class Step:
         return max(self.trace.duration_ns, 1)
 
     @property
+    def is_session(self) -> bool:
+        return self.trace.source != "xspace"
+
+    @property
     def call(self) -> str:
         """What the script calls to run a step."""
-        return "compiled functions" if self.trace.source == "xspace" else "session.run"
+        return "session.run" if self.is_session else "the compiled function"
+
+    @cached_property
+    def around(self) -> Around:
+        """What the loop waited for beside the ops."""
+        return around(self.trace.duration_ns, self.trace.origin_ns, self.context, self.calls)
+
+    @property
+    def whole_ns(self) -> int:
+        """What the loop waited: from the call of the step to its end. What shares are of."""
+        return max(self.trace.duration_ns + self.around.before_ns + self.around.after_ns, 1)
 
     @cached_property
     def usual_ns(self) -> Float64 | None:
@@ -122,9 +137,8 @@ class Step:
 
     @cached_property
     def called(self) -> Cover:
-        """The step, from the beginning of these calls, before the first op, to their end."""
-        starts, ends = [call.start for call in self.calls], [call.end for call in self.calls]
-        return Cover.span(min([0, *starts]), max([self.ns, *ends]))
+        """The step, from the beginning of its call, before the first op, to its end."""
+        return Cover.span(-self.around.before_ns, self.ns + self.around.after_ns)
 
     @cached_property
     def gaps(self) -> list[Gaps]:
@@ -147,7 +161,7 @@ class Step:
 
     def whole_of(self, gaps: Gaps) -> int:
         """What shares of a GPU's gaps are of: the step; without steps, the time from the GPU's first kernel to its last."""
-        return self.called.length if self.has_steps else max(gaps.span.length, 1)
+        return self.whole_ns if self.has_steps else max(gaps.span.length, 1)
 
     def of_whole(self, gaps: Gaps) -> str:
         return "" if self.has_steps else f" of the {duration(gaps.span.length)} in which it works"

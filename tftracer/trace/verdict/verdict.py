@@ -19,14 +19,16 @@ from tftracer.trace.analyses.ops import NO_OP, Work, work_of
 from tftracer.trace.analyses.over_traces import OpsOverTraces
 from tftracer.trace.analyses.physical_devices import Group
 from tftracer.trace.model import UNKNOWN_TIME, DeviceKind, Trace, TraceContext
-from tftracer.trace.units import percent
+from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.other_steps import other_steps
-from tftracer.trace.verdict.rules import OF_COMPUTING, RULES
-from tftracer.trace.verdict.rules.python_time import is_between_all
+from tftracer.trace.verdict.rules import OF_COMPUTING, RULES, UNEXPLAINED
+from tftracer.trace.verdict.rules.python_time import ONLY_HERE
 from tftracer.trace.verdict.step import Step, sentence
 
 #: Without scheduling times nobody knows which of the two it is.
 IDLE_OR_WAITING = "idle or waiting to be scheduled"
+AROUND = "outside the recorded ops: before the first and after the last"
+BESIDE = 2  # the rank of what says nothing of what the step is bound by
 LEAST_PART = 0.05  # of the step: smaller parts of the budget are not listed
 
 
@@ -41,10 +43,10 @@ def verdict(
 ) -> Verdict:
     """At least one sentence; ``balanced`` if nothing stands out. The comparison with other steps of the run comes last."""
     step = step_of(trace, context, known_activities or activities(trace), work or work_of(trace), load_arithmetic, times)
-    sentences = [s for s in (rule(step) for rule in RULES) if s] if trace.n else []
-    if any(s["code"] not in (*OF_COMPUTING, "idle_device") for s in sentences):
-        sentences = [s for s in sentences if s["code"] != "idle_device"]  # it is idle for the reason that another rule gives
-    ranked = sorted(sentences, key=lambda s: (_comes_later(step, s), -s["share"])) or [balanced(step)]
+    found = [s for s in (rule(step) for rule in RULES) if s]
+    ranked = sorted(_explained(found), key=lambda s: (_comes_later(s), -_takes_ns(step, s)))
+    if not ranked or _comes_later(ranked[0]) == BESIDE:
+        ranked = [balanced(step), *ranked]
     compared = other_steps(step, ranked)
     return {
         "sentences": [*ranked, compared] if compared else ranked,
@@ -53,12 +55,35 @@ def verdict(
     }
 
 
-def _comes_later(step: Step, found: Sentence) -> bool:
-    """A busy machine makes all of it slow: what it is that takes the time is said first. So it is before what held up this one
-    step: an op that is usually short, a time that passed just before it."""
+def headline(verdict: Verdict) -> str:
+    """What lists of traces say of one: the first sentence, and that the machine was busy."""
+    sentences = verdict["sentences"]
+    busy = " The machine was busy." if any(s["code"] == "busy_machine" for s in sentences) else ""
+    return sentences[0]["text"] + busy
+
+
+def _explained(found: list[Sentence]) -> list[Sentence]:
+    """Without those that say that nothing runs, where a sentence says why."""
+    reasons = {s["code"] for s in found} - {*OF_COMPUTING, *UNEXPLAINED}
+    if reasons & {"tiny_ops", "busy_machine"}:
+        return [s for s in found if s["code"] not in UNEXPLAINED]
+    return [s for s in found if s["code"] != "idle_device"] if reasons else found
+
+
+def _comes_later(found: Sentence) -> int:
+    """What each step shows comes first. Then what held up this one: an op that is usually short, a time that passed before it.
+    A busy machine makes all of it slow, and says nothing of what the step is bound by."""
+    if found["code"] == "busy_machine":
+        return BESIDE
+    return 1 if "usual_ns" in found["numbers"] or ONLY_HERE in found["numbers"] else 0
+
+
+def _takes_ns(step: Step, found: Sentence) -> float:
+    """The rank: what would go away, of this step or before it."""
+    numbers = found["numbers"]
     if found["code"] == "between_steps":
-        return not is_between_all(step)
-    return found["code"] == "busy_machine" or "usual_ns" in found["numbers"]
+        return numbers.get("before_step_ns", numbers.get("between_steps_ns", 0.0))
+    return found["share"] * step.whole_ns
 
 
 def step_of(
@@ -84,23 +109,30 @@ def step_of(
 def balanced(step: Step) -> Sentence:
     if not step.trace.n:
         return sentence("balanced", "The trace holds no ops.", "The findings say what is missing in it.", 0.0, {}, {"nodes": []})
-    compute = step.parts["compute"] / step.ns
+    (share, largest), *others = _parts(step)
+    listed = ", ".join(f"{percent(each)} {title}" for each, title in others if each >= LEAST_PART)
+    if largest == PART_TITLES["compute"]:
+        text = f"Nothing stands out. The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
+    else:
+        rest = f"; the rest is {listed}" if listed else ""
+        text = f"Most of the step, {percent(share)} of {duration(step.whole_ns)}, is {largest}{rest}."
     return sentence(
         "balanced",
-        f"Nothing stands out. The step is {_parts(step)}.{_largest(step)}",
+        text + _largest(step),
         "To go faster, make the ops on the critical path cheaper (precision, shapes), or use faster or more devices.",
-        compute,
+        share,
         {"compute_ns": step.parts["compute"]},
         {"nodes": [], "tab": "critical-path"},
     )
 
 
-def _parts(step: Step) -> str:
-    """The largest parts of the process's budget."""
-    shares = sorted(((step.parts[part] / step.ns, PART_TITLES[part]) for part in PARTS), key=lambda each: -each[0])
+def _parts(step: Step) -> list[tuple[float, str]]:
+    """(share of the step, title) of the process's budget, the largest first."""
+    shares = [(step.parts[part] / step.whole_ns, PART_TITLES[part]) for part in PARTS]
     if not (step.trace.scheduled[step.of_process] != UNKNOWN_TIME).any():
         shares = [(share, IDLE_OR_WAITING if title == PART_TITLES["idle"] else title) for share, title in shares]
-    return ", ".join(f"{percent(share)} {title}" for share, title in shares if share >= LEAST_PART)
+    around = step.around.before_ns + step.around.after_ns
+    return sorted([*shares, (around / step.whole_ns, AROUND)], key=lambda each: -each[0])
 
 
 def _largest(step: Step) -> str:
@@ -113,6 +145,6 @@ def _largest(step: Step) -> str:
     most = int(np.argmax(by_type))
     runs = step.cover(step.longest_op).length
     return (
-        f" The longest op, {step.describe(nodes[0])}, runs for {percent(runs / step.ns)} of the step. The largest op type is "
-        f"{step.trace.ops[most] or NO_OP}, with {percent(by_type[most] / total)} of the total op time."
+        f" The longest op, {step.describe(nodes[0])}, runs for {percent(runs / step.whole_ns)} of the step. The largest op type "
+        f"is {step.trace.ops[most] or NO_OP}, with {percent(by_type[most] / total)} of the total op time."
     )

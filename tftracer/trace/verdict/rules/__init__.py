@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from tftracer.contract.trace import Sentence
 from tftracer.trace.verdict.rules import (
+    around_ops,
     communication,
     copies,
     cpu_use,
@@ -33,6 +34,7 @@ Rule = Callable[[Step], "Sentence | None"]
 
 RULES: tuple[Rule, ...] = (
     python_time.between_steps,
+    around_ops.around_ops,
     functions.retraced,
     functions.compiled,
     input_pipeline.input_pipeline,
@@ -57,4 +59,6 @@ RULES: tuple[Rule, ...] = (
 )
 
 #: What rules say of the time in which ops run: no reason for a device to be idle.
-OF_COMPUTING = frozenset(("float64", "slow_kernel", "layout", "dense_update", "elementwise", "busy_machine", "one_core"))
+OF_COMPUTING = frozenset(("float64", "slow_kernel", "layout", "dense_update", "elementwise", "one_core"))
+#: Sentences that say that nothing runs, and not why: left out where another rule gives the reason.
+UNEXPLAINED = ("idle_device", "scheduling_delay")

@@ -22,7 +22,7 @@ SENDER_COMPUTES = "Make the sender's part lighter: move that op to the worker, o
 
 def communication_bound(step: Step) -> Sentence | None:
     exposed = step.activity.communication - step.activity.compute
-    share = exposed.length / step.ns
+    share = exposed.length / step.whole_ns
     if share < COMMUNICATION_SHARE:
         return None
     hidden = (step.activity.communication & step.activity.compute).length
@@ -61,8 +61,8 @@ def _link(step: Step, link: Link, share: float, numbers: dict[str, float]) -> Se
     size = f", {byte_size(link['bytes'])} at {byte_size(link['mean_bandwidth'])}/s" if link["bytes"] else ""
     messages = "message" if link["messages"] == 1 else "messages"
     text = (
-        f"For {duration(link['waited_ns'])} ({percent(link['waited_ns'] / step.ns)}) tensors from {step.title(link['source'])} "
-        f"are in transit and nothing computes ({link['messages']:,} {messages}{size})."
+        f"For {duration(link['waited_ns'])} ({percent(link['waited_ns'] / step.whole_ns)}) tensors from "
+        f"{step.title(link['source'])} are in transit and nothing computes ({link['messages']:,} {messages}{size})."
     )
     if computing >= 0.5 * waited.length:
         slowest = step.longest(sender_ops)
@@ -88,7 +88,7 @@ def other_process(step: Step) -> Sentence | None:
         if p.job and p != step.process
     ]
     waited = reduce(lambda a, b: a | b, (cover for cover, _ in busy), Cover.empty()) if step.process.job else Cover.empty()
-    share = waited.length / step.ns
+    share = waited.length / step.whole_ns
     if not busy or share < OTHERS_SHARE:
         return None
     most, other = max(busy, key=lambda pair: pair[0].length)

@@ -30,18 +30,23 @@ def busy_machine(step: Step) -> Sentence | None:
     lacked = min(queued, cpus * wall - job)  # its own threads wait for each other where they are more than CPUs
     if lacked < LEAST_CPUS * wall or lacked < WAITING_SHARE * (lacked + cpu):
         return None
-    share = lacked / (lacked + cpu) * step.activity.compute.length / step.ns  # what waits for something else keeps waiting
+    share = lacked / (lacked + cpu) * step.activity.compute.length / step.whole_ns  # what waits for something else keeps waiting
     return sentence(
         "busy_machine",
-        f"Threads of this process were ready to run and had no CPU for {duration(queued * 1e9)}, added up, in the "
-        f"{duration(wall * 1e9)} around the step, in which TensorFlow also collects the trace. The process and those that it "
-        f"started used {job / wall:.2g} of the {_count(cpus)} that they may use: something else kept them busy.",
+        f"The machine was busy: your threads waited for a CPU {_most(lacked / (lacked + cpu))} of the step. Added up they waited "
+        f"{duration(queued * 1e9)} in the {duration(wall * 1e9)} around it, in which TensorFlow also collects the trace. The "
+        f"process and those that it started used {job / wall:.2g} of the {_count(cpus)} that they may use: other programs had "
+        "the rest.",
         "See what else runs on the machine (top), and which limits of CPU time the container or the job has. The times of single "
         "ops in this trace are longer than they would be; trace the step again on a quiet machine before you compare them.",
         share,
         {"run_queue_ns": queued * 1e9, "cpu_ns": job * 1e9, "wall_ns": wall * 1e9, "cpus": cpus},
         {"nodes": []},
     )
+
+
+def _most(share: float) -> str:
+    return "for most" if share >= 0.5 else "for a part"
 
 
 def one_core(step: Step) -> Sentence | None:
@@ -66,7 +71,7 @@ def one_core(step: Step) -> Sentence | None:
         f"{step.describe(nodes[0])}.",
         "See whether threads are limited to one: intra_op_parallelism_threads, TF_NUM_INTRAOP_THREADS, OMP_NUM_THREADS. If they "
         "are not, these ops may be such as TensorFlow does not split.",
-        (1 - 1 / cpus) * step.activity.compute.length / step.ns,
+        (1 - 1 / cpus) * step.activity.compute.length / step.whole_ns,
         {"busiest_thread_ns": busiest * 1e9, "cpu_ns": cpu * 1e9, "wall_ns": wall * 1e9, "cpus": cpus},
         evidence_of(step, nodes, "ops"),
     )

@@ -58,7 +58,7 @@ def compiled(step: Step) -> Sentence | None:
     if step.host is None:
         return None
     time = step.host.cover(step.host.rows(_COMPILING)) & step.called
-    share = time.length / step.called.length
+    share = time.length / step.whole_ns
     module, programs = max(step.host.programs.items(), key=lambda item: item[1], default=("", 0))
     steps = step.context.step or 0
     count = f"{programs:,} programs of {_title(module)}, in {steps:,} steps"
@@ -66,7 +66,7 @@ def compiled(step: Step) -> Sentence | None:
         so_far = f" So far it has compiled {count}." if programs > 1 and steps else ""
         text = f"XLA compiles for {duration(time.length)} ({percent(share)}) of this step.{so_far}"
     elif programs >= RECOMPILED and steps and programs >= RECOMPILED_SHARE * steps and not step.shows_xla:
-        share = step.cover(step.whole_functions).length / step.called.length
+        share = step.cover(step.whole_functions).length / step.whole_ns
         text = f"XLA compiles again and again: {count}. This TensorFlow's profile does not show how long that takes."
     else:
         return None

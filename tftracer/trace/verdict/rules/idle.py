@@ -21,18 +21,18 @@ def idle_device(step: Step) -> Sentence | None:
         idle = parts_of(activity, step.trace.duration_ns)["idle"]
         if _is_meant(step, group) and len(activity.busy) and (worst is None or idle > worst[0]):
             worst = (idle, group)
-    if worst is None or worst[0] < IDLE_SHARE * step.ns:
+    if worst is None or worst[0] < IDLE_SHARE * step.whole_ns:
         return None
     idle, group = worst
     gaps = next((gaps for gaps in step.gaps if gaps.group == group), None)
     whole = "the step" if step.has_steps else "this profile, which marks no steps"
     return sentence(
         "idle_device",
-        f"Nothing is recorded on {group.title} for {duration(idle)} ({percent(idle / step.ns)}) of {whole}. "
+        f"Nothing is recorded on {group.title} for {duration(idle)} ({percent(idle / step.whole_ns)}) of {whole}. "
         + (_of_gpu(gaps, step.has_steps) if gaps else _of_host(step)),
         "See on the timeline what runs before its work begins and after it ends; give it more to do at a time (larger batches), "
         "or place the ops that run elsewhere on it.",
-        idle / step.ns,
+        idle / step.whole_ns,
         {"idle_ns": idle},
         {"nodes": [], "lane": group.key, "tab": "budget"},
     )
@@ -70,7 +70,7 @@ def _of_host(step: Step) -> str:
 def scheduling_delay(step: Step) -> Sentence | None:
     """Ops are ready, and nothing runs: a busy machine makes long gaps, the executor short ones. The trace shows neither."""
     waiting = step.activity.waiting - step.activity.busy - step.activity.launches
-    share = waiting.length / step.ns
+    share = waiting.length / step.whole_ns
     if share < SCHEDULING_SHARE:
         return None
     gaps = waiting.end - waiting.start

@@ -57,7 +57,7 @@ def input_pipeline(step: Step) -> Sentence | None:
     """Input ops run and nothing else does. What tf.data does ahead of the step, in threads of its own, is no wait."""
     chosen = step.waits_for_input
     alone = step.cover(chosen) - step.activity.compute - step.activity.communication - step.activity.copies
-    share = alone.length / step.ns
+    share = alone.length / step.whole_ns
     if share < INPUT_SHARE:
         return None
     numbers = {"waited_ns": float(alone.length), "ops": float(chosen.sum())}
@@ -82,7 +82,7 @@ def input_pipeline(step: Step) -> Sentence | None:
 
 def _no_thread(step: Step, alone: Cover, at_work: Cover, numbers: dict[str, float]) -> Sentence:
     """The op asks for input in a thread of its own, which did not run."""
-    share = alone.length / step.ns
+    share = alone.length / step.whole_ns
     nodes = step.longest(step.waits_for_input)
     return sentence(
         "scheduling_delay",
@@ -98,7 +98,7 @@ def _no_thread(step: Step, alone: Cover, at_work: Cover, numbers: dict[str, floa
 
 
 def _stage(step: Step, holding: Holding, alone: Cover, numbers: dict[str, float]) -> Sentence:
-    share = alone.length / step.ns
+    share = alone.length / step.whole_ns
     settings = _settings(step)
     ran = (holding.cover & alone).length
     python = step.cover(step.stages.ops & step.python_ops) & alone

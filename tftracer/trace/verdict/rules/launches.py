@@ -36,7 +36,7 @@ def launch_bound(step: Step) -> Sentence | None:
     devices = zip(step.activities.groups, step.activities.each)
     gaps = [((a.launches - a.busy).length, g) for g, a in devices if len(a.launches)]
     gap, group = max(gaps, key=lambda pair: pair[0], default=(0, None))
-    share = gap / step.ns
+    share = gap / step.whole_ns
     if group is None or share < LAUNCH_SHARE:
         return None
     launches = _launches(step, group)
@@ -167,10 +167,10 @@ def _one_launch(step: Step, group: Group, nodes: list[int], gap: int, longest: i
         )
     return sentence(
         "launch_bound",
-        f"{group.title} has nothing to run for {duration(gap)} ({percent(gap / step.ns)}), most of it during one op on the host: "
-        f"{step.describe(first)} takes {duration(longest)} there{none}.",
+        f"{group.title} has nothing to run for {duration(gap)} ({percent(gap / step.whole_ns)}), most of it during one op on the "
+        f"host: {step.describe(first)} takes {duration(longest)} there{none}.",
         advice,
-        gap / step.ns,
+        gap / step.whole_ns,
         {"launch_gap_ns": float(gap), "launch_ns": float(longest)},
         {**evidence_of(step, nodes, "budget"), "lane": group.key},
     )

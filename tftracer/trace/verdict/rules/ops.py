@@ -27,7 +27,7 @@ def one_op(step: Step) -> Sentence | None:
     """One op (all its executions in the step) that runs for most of it."""
     chosen = step.longest_op
     runs = step.cover(chosen).length
-    share = runs / step.called.length
+    share = runs / step.whole_ns
     if share < ONE_OP_SHARE:
         return None
     nodes, count = step.longest(chosen), int(chosen.sum())
@@ -70,7 +70,7 @@ def memory_saving(step: Step) -> Sentence | None:
     marks = np.array([_saves_memory(name) for name in step.trace.names] or [False])
     chosen = step.of_process & marks[step.trace.name]
     spent = step.cover(chosen).length
-    share = spent / step.ns
+    share = spent / step.whole_ns
     if share < SWAP_SHARE:
         return None
     nodes = step.longest(chosen)

@@ -8,40 +8,33 @@ from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
 BETWEEN_SHARE = 0.20  # of the time from step to step that passes outside of steps
 BETWEEN_S = 0.001  # and at least as long: a shorter time is Python's own cost of a call
+LONGER = 3.0  # times the usual, for a time before this step alone
+ONLY_HERE = "only_here"  # among a sentence's numbers: it is of this step alone
 PYTHON_SHARE = 0.15  # of the step in which a Python function runs and nothing else does
 
 
 def between_steps(step: Step) -> Sentence | None:
-    """What passes outside of steps. The trace does not show what the script does there; sampled lines may."""
+    """What passes between steps. The trace does not show what the script does there; sampled lines may."""
     context = step.context
     usual, before = context.between_steps_s, context.before_step_s
-    inside = step.trace.duration_ns / 1e9
-    usual_share = _usual_share(step)
-    share = usual_share or _share_between(before, context.step_s or inside)
-    if not share:
+    inside = step.whole_ns / 1e9
+    is_usual = _share_between(usual, inside if context.median_s is None else context.median_s) > 0
+    share = _share_between(usual if before is None else before, inside)
+    is_longer = usual is None or (before or 0.0) >= LONGER * usual
+    if not share or not (is_usual or is_longer):
         return None
     measured = {"between_steps_ns": usual, "before_step_ns": before}
     numbers = {name: seconds * 1e9 for name, seconds in measured.items() if seconds is not None}
-    passed = _before_every_step(step, numbers, share) if usual_share else _before_this_step(step, numbers, share)
+    passed = _before_every_step(step, numbers) if is_usual else _before_this_step(step, numbers, share)
     return sentence(
         "between_steps",
-        f"{passed} {_lines(step, bool(usual_share))}",
+        f"{passed} {_lines(step, is_usual)}",
         "Time the parts of the training loop (time.perf_counter). If it prepares batches, make them with tf.data (parallel map, "
         "prefetch), or prepare the next ones in a thread while the step runs. Write checkpoints and logs less often.",
         share,
-        numbers,
+        {**numbers, **({} if is_usual else {ONLY_HERE: 1.0})},
         {"nodes": []},
     )
-
-
-def is_between_all(step: Step) -> bool:
-    """Whether such a time passes between most steps of the run, and not just before this one."""
-    return _usual_share(step) > 0
-
-
-def _usual_share(step: Step) -> float:
-    context = step.context
-    return _share_between(context.between_steps_s, step.trace.duration_ns / 1e9 if context.median_s is None else context.median_s)
 
 
 def _share_between(between: float | None, inside: float) -> float:
@@ -52,18 +45,24 @@ def _share_between(between: float | None, inside: float) -> float:
     return share if share >= BETWEEN_SHARE else 0.0
 
 
-def _before_every_step(step: Step, numbers: dict[str, float], share: float) -> str:
+def _before_every_step(step: Step, numbers: dict[str, float]) -> str:
+    usual, median = numbers["between_steps_ns"], step.context.median_s
+    share = usual / (usual + (step.whole_ns if median is None else median * 1e9))
     here = f"; before this step it was {duration(numbers['before_step_ns'])}" if "before_step_ns" in numbers else ""
-    usual = duration(numbers["between_steps_ns"])
-    return f"Between two steps {usual} (median) pass outside {step.call}, {percent(share)} of the time from step to step{here}."
+    passed = f"Between two steps {duration(usual)} (median) pass{_outside(step)}"
+    return f"{passed}, {percent(share)} of the time from step to step{here}."
 
 
 def _before_this_step(step: Step, numbers: dict[str, float], share: float) -> str:
     usual = f" (the median is {duration(numbers['between_steps_ns'])})" if "between_steps_ns" in numbers else ""
     return (
-        f"Before this step {duration(numbers['before_step_ns'])} passed outside {step.call}{usual}, {percent(share)} of the time "
+        f"Before this step {duration(numbers['before_step_ns'])} passed{_outside(step)}{usual}, {percent(share)} of the time "
         "from the end of the previous step to the end of this one."
     )
+
+
+def _outside(step: Step) -> str:
+    return " outside session.run" if step.is_session else ""
 
 
 def _lines(step: Step, usually: bool) -> str:
@@ -91,7 +90,7 @@ def python_function(step: Step) -> Sentence | None:
     if not step.python_functions.any():
         return None
     alone = step.cover(step.python_functions) - step.activity.compute - step.activity.communication
-    share = alone.length / step.ns
+    share = alone.length / step.whole_ns
     if share < PYTHON_SHARE:
         return None
     nodes = step.longest(step.python_functions)

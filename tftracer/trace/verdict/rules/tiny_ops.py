@@ -65,7 +65,7 @@ def _recorded(step: Step) -> Sentence | None:
         f"{count:,} ops of {duration(mean)} on average, and the gaps between ops, take {percent(share)} of the step{without}; "
         f"the most frequent is {trace.ops[most]} ({int(codes.max()):,} times).{_elementwise(step, tiny)}",
         _fewer_ops(step),
-        (spent + between) / step.ns,
+        (spent + between) / step.whole_ns,
         {"ops": float(count), "mean_ns": mean, "ops_ns": spent, "between_ns": between, "left_out_ns": stray},
         {"nodes": step.longest(tiny & (trace.op == most)), "tab": "ops", "op": trace.ops[most]},
     )
@@ -103,7 +103,7 @@ def _left_out(step: Step) -> Sentence | None:
         return None
     turns = step.host.rows(_TURN)
     unnamed = (step.host.cover(turns) & step.called) - step.activity.busy
-    share = unnamed.length / step.called.length
+    share = unnamed.length / step.whole_ns
     if len(turns) < TINY_COUNT or unnamed.length >= TINY_NS * len(turns) or share < TINY_SHARE:
         return None
     return sentence(

@@ -1,0 +1,156 @@
+"""What the loop waits for while no op of the step runs: before the first op and after the last, where feeds and fetches pass."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tftracer.contract.trace import Sentence
+from tftracer.trace.decode.labels import parse_input, parse_label
+from tftracer.trace.decode.resources import decode_resources
+from tftracer.trace.model import FedValue
+from tftracer.trace.units import byte_size, counted, duration, percent
+from tftracer.trace.verdict.step import Step, sentence
+
+AROUND_SHARE = 0.30  # of what the loop waits
+AROUND_NS = 500_000  # and at least as long: less is the usual cost of a call
+FEED_BYTES = 1_000_000  # from so many on, or
+FEED_STRINGS = 1_000  # so many strings or values of Python's lists, what is fed or fetched is named as what takes the time
+MOST_NODES = 100_000  # of a trace in which what is fetched is looked for
+_RETVAL = "_retval_"
+
+
+class Amount(NamedTuple):
+    """How much is fed or fetched."""
+
+    bytes: int
+    strings: int
+    values: int  # in lists of Python's
+
+    @property
+    def is_much(self) -> bool:
+        return self.bytes >= FEED_BYTES or self.strings >= FEED_STRINGS or self.values >= FEED_STRINGS
+
+    def words(self) -> str:
+        parts = [byte_size(self.bytes)] if self.bytes else []
+        parts += [counted(self.strings, "string")] if self.strings else []
+        parts += [counted(self.values, "value") + " in Python lists"] if self.values else []
+        return " and ".join(parts)
+
+
+def around_ops(step: Step) -> Sentence | None:
+    """Feeds, fetches, and the cost of the call itself. Nothing where the call traced or compiled its function: that is named."""
+    before, after, python = step.around
+    passed = before + after if step.is_session else min(python, _untraced(step))
+    share = passed / step.whole_ns
+    if not step.trace.n or share < AROUND_SHARE or passed < AROUND_NS or any(call.was_traced for call in step.calls):
+        return None
+    fed = _fed(step.context.fed or [])
+    if not step.is_session and step.context.median_s is None and not fed.is_much:
+        return None  # being profiled may have made the call longer
+    fetched = _fetched(step)
+    numbers = {"around_ns": float(passed), "before_ns": float(before), "after_ns": float(after), "fed_bytes": float(fed.bytes)}
+    return sentence(
+        "around_ops",
+        f"{_lengths(step, passed, share)}{_fed_words(step, fed)}{_fetched_words(fetched)}",
+        _advice(step, fed, fetched),
+        share,
+        {**numbers, "fed_strings": float(fed.strings), "fetched_bytes": float(fetched.bytes)},
+        {"nodes": []},
+    )
+
+
+def _untraced(step: Step) -> int:
+    """What the run's untraced calls take beside their ops, at most: being profiled makes a call longer."""
+    median = step.context.median_s
+    return step.whole_ns if median is None else max(int(median * 1e9) - step.trace.duration_ns, 0)
+
+
+def _lengths(step: Step, passed: int, share: float) -> str:
+    whole = duration(step.whole_ns)
+    if not step.is_session:
+        return (
+            f"The call of the function takes {whole}. For {duration(passed)} ({percent(share)}) of it TensorFlow does not run "
+            "the function yet, or no longer: it takes in its arguments and hands out its results."
+        )
+    where = f" ({duration(step.around.before_ns)} before the first op)" if step.context.began_at is not None else ""
+    return (
+        f"session.run takes {whole}, and its ops {duration(step.trace.duration_ns)} of that: {duration(passed)} "
+        f"({percent(share)}) pass before the first op and after the last{where}, where TensorFlow takes in what is fed and hands "
+        "out what is fetched."
+    )
+
+
+def _fed(values: list[FedValue]) -> Amount:
+    elements = [int(np.prod(value["shape"], dtype=np.float64)) for value in values]
+    of = {kind: sum(n for n, value in zip(elements, values) if value["dtype"] == kind) for kind in ("string", "list")}
+    return Amount(sum(value["bytes"] or 0 for value in values), of["string"], of["list"])
+
+
+def _fetched(step: Step) -> Amount:
+    """By the outputs of the ops that it fetches, in a session's trace."""
+    trace = step.trace
+    if not step.is_session or not trace.raw or trace.n > MOST_NODES:
+        return Amount(0, 0, 0)
+    returned = [parse_label(label) for label in trace.labels if _RETVAL in label]
+    producers = {parse_input(label.inputs[0])[:2] for label in returned if label.inputs}
+    if not producers:
+        return Amount(0, 0, 0)
+    outputs, size, strings = decode_resources(trace)[0], 0, 0
+    for output, (node, slot) in enumerate(zip(outputs.node.tolist(), outputs.slot.tolist())):
+        if (step.name(node), slot) not in producers:
+            continue
+        if outputs.dtype_of(output) == "string":
+            strings += int(np.nan_to_num(outputs.shapes.elements[outputs.shape[output]]))
+        else:
+            size += int(outputs.requested_bytes[output])
+    return Amount(size, strings, 0)
+
+
+def _fed_words(step: Step, fed: Amount) -> str:
+    values = step.context.fed
+    if values is None:
+        return (
+            ""
+            if step.context.feeds is None or not step.is_session
+            else f" The run feeds {counted(step.context.feeds, 'tensor')}."
+        )
+    if not values:
+        return " Nothing is fed." if step.is_session else ""
+    largest = values[0]
+    shape = f"[{', '.join(str(size) for size in largest['shape'])}]"
+    number = (
+        counted(len(values), "value") if step.is_session else counted(len(values), "array") + " that TensorFlow makes tensors of"
+    )
+    return f" It is fed {fed.words() or 'little'} in {number}; the largest is {largest['name']}: {largest['dtype']} {shape}."
+
+
+def _fetched_words(fetched: Amount) -> str:
+    return f" It fetches {fetched.words()}." if fetched.is_much else ""
+
+
+def _advice(step: Step, fed: Amount, fetched: Amount) -> str:
+    advice = []
+    if fed.strings >= FEED_STRINGS or fetched.strings >= FEED_STRINGS:
+        advice.append("Strings are converted one by one: use numbers (ids, or bytes in a uint8 array) in their place.")
+    if fed.values >= FEED_STRINGS:
+        advice.append("Feed NumPy arrays of the tensor's type: values of lists are converted one by one.")
+    if fed.is_much:
+        advice.append(
+            "Read the data in the graph with tf.data, which prepares the next batch while this one is computed; what stays the "
+            "same, keep in a variable."
+            if step.is_session
+            else "Pass tensors that tf.data makes (prefetch prepares the next batch while this one is computed), not NumPy "
+            "arrays; what stays the same, keep in a variable or convert it once (tf.constant)."
+        )
+    if fetched.is_much:
+        advice.append("Fetch less and more rarely: what is fetched is copied, or converted, for Python.")
+    if not advice and step.is_session:
+        advice.append(
+            "session.make_callable saves a part of each call's cost; so does doing more in one call (several steps in a "
+            "tf.while_loop, larger batches), and fewer hooks and fetches."
+        )
+    if not advice:
+        advice.append("Do more in one call: several steps in a loop inside the function, larger batches, fewer arguments.")
+    return " ".join(advice)
