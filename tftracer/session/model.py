@@ -7,10 +7,12 @@ shows what the live page showed.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tftracer.contract.session import Run, RunStatistics, Session, TraceRecord
 from tftracer.errors import UnknownError
 from tftracer.session.slow.log import SlowLog
+from tftracer.session.usual_traces import durations_s, follows_traced, usual
 from tftracer.storage.tftrace import Record, StoredPayload
 from tftracer.trace.model import TraceContext
 
@@ -113,7 +115,6 @@ class SessionModel:
     def trace_context(self, trace: TraceState) -> TraceContext:
         """With what is known of the run and its other traces now."""
         run, record = self.run(trace.record["run_id"]), trace.record
-        others = self.traced_durations(run.id, record["id"])
         return replace(
             trace.context,
             step=record["step"],
@@ -121,17 +122,20 @@ class SessionModel:
             fetches=list(run.fetches),
             between_lines=self.slow.between_lines(run.id),
             before_lines=self.slow.before_lines(run.id, record["step"]),
-            other_traced=len(others),
-            fastest_traced_s=min(others, default=None),
+            **self.of_other_traces(run.id, record["step"], record["id"]),
             measured_roof=trace.context.measured_roof or (None if run.origin else self.facts["measured_roof"]),
             title=run.title,
         )
 
-    def traced_durations(self, run_id: int, but_trace: int = 0) -> list[float]:
-        """Wall times in seconds of a run's traced steps, but for one of them."""
+    def of_other_traces(self, run_id: int, step: int | None, but_trace: int = 0) -> dict[str, Any]:
+        """What a trace's context says of the other traces of its run."""
         records = [trace.record for trace in self.traces_of(run_id)]
-        durations = [record["duration_s"] for record in records if record["id"] != but_trace]
-        return [duration for duration in durations if duration is not None]
+        others = durations_s(usual(records, but_trace))
+        return {
+            "other_traced": len(others),
+            "fastest_traced_s": min(others, default=None),
+            "follows_traced": follows_traced(records, step),
+        }
 
     # ------------------------------------------------------------------------------------------------------ changing
 

@@ -18,7 +18,17 @@ from tftracer.trace.model import TraceContext
 _FOUND_BY_READER = ("live", "file", "cut", "damage")
 #: What a trace's context says of its run and of the run's other traces (other records hold it, and it may change), and what
 #: belongs to whoever looks at the trace.
-_OF_RUN = ("step", "title", "feeds", "fetches", "between_lines", "before_lines", "other_traced", "fastest_traced_s")
+_OF_RUN = (
+    "step",
+    "title",
+    "feeds",
+    "fetches",
+    "between_lines",
+    "before_lines",
+    "other_traced",
+    "fastest_traced_s",
+    "follows_traced",
+)
 _NOT_WRITTEN = (*_OF_RUN, "device_pattern")
 CONTEXT_FIELDS = tuple(field.name for field in fields(TraceContext) if field.name not in _NOT_WRITTEN)
 

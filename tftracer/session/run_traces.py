@@ -9,6 +9,7 @@ from typing import Any
 from tftracer.contract.session import TraceRecord
 from tftracer.errors import TracerError
 from tftracer.session.source import SessionSource
+from tftracer.session.usual_traces import usual
 from tftracer.trace.answers import Answers
 from tftracer.trace.other_traces import ASKED_OF_OTHERS, AskedOfOthers, OfOthers
 
@@ -41,7 +42,7 @@ def others_of_run(source: SessionSource, trace_id: int, asked: AskedOfOthers) ->
     From any thread; takes the session's lock. ``UnknownError``: the trace is there no more.
     """
     run = source.run(source.trace_record(trace_id)["run_id"])
-    _, newest = newest_readable([record for record in run["traces"] if record["id"] != trace_id], asked.most)
+    _, newest = newest_readable(usual(run["traces"], trace_id), asked.most)
     fitting = how_many_fit([record["bytes"] for record in newest], MOST_BYTES_AT_ONCE)
     return newest[len(newest) - fitting :] if fitting >= asked.least else []
 

@@ -34,8 +34,9 @@ class StepStatistics:
         self._gaps: deque[float] = deque(maxlen=MAX_GAPS)
         self._overheads: deque[float] = deque(maxlen=MAX_GAPS)
 
-    def add(self, starts: Doubles, durations: Doubles, outside: Doubles, traced: list[int]) -> int:
-        """Count steps in a row; ``traced`` are positions among them. Returns the number of the first.
+    def add(self, starts: Doubles, durations: Doubles, outside: Doubles, traced: list[int], measuring: list[int]) -> int:
+        """Count steps in a row; ``traced`` are positions among them, ``measuring`` those that show what tracing costs. Returns
+        the number of the first.
 
         ``starts``: epoch seconds. ``outside``: the seconds that passed outside session.run since the step before each (NaN: not
         known).
@@ -48,7 +49,7 @@ class StepStatistics:
         self._all.add(durations)
         self._gaps.extend(outside[~np.isnan(outside)][-MAX_GAPS:].tolist())
         if self._untraced.count:
-            self._overheads.extend((durations[traced] - (self.median_s or 0.0)).tolist())
+            self._overheads.extend((durations[measuring] - (self.median_s or 0.0)).tolist())
         self.history.add(first, starts, durations, traced)
         if self._first_run_at is None:
             self._first_run_at = float(starts[0])

@@ -22,6 +22,7 @@ from tftracer.session.step_history import Doubles, History
 from tftracer.session.step_statistics import LiveRun
 from tftracer.session.store import SessionStore
 from tftracer.session.trace_writer import CountedTrace, TraceWriter
+from tftracer.session.usual_traces import measures_tracing
 
 ROUND_S = 0.1  # between two looks at the queue
 PUBLISH_S = 0.2  # between two updates of the page
@@ -124,8 +125,9 @@ class StepWriter:
     def _count_run(self, handle: RunHandle, starts: Doubles, durations: Doubles, outside: Doubles, traces: list[Traced]) -> None:
         run = self._store.live_run(handle)
         traced = [position for position, trace in enumerate(traces) if isinstance(trace, Capture)]
+        measuring = [p for p, trace in enumerate(traces) if isinstance(trace, Capture) and measures_tracing(trace.asked_by)]
         with self._store.lock:
-            first = run.statistics.add(starts, durations, outside, traced)
+            first = run.statistics.add(starts, durations, outside, traced, measuring)
         run.unwritten.add(starts, durations, traced)
         missed = [first + position for position, trace in enumerate(traces) if isinstance(trace, Missed)]
         if missed:

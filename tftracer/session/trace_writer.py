@@ -158,7 +158,7 @@ class TraceWriter:
     def _context(self, trace: CountedTrace) -> TraceContext:
         capture, handle = trace.capture, trace.run.handle
         with self._store.lock:
-            others = self._store.model.traced_durations(handle.run_id)
+            of_others = self._store.model.of_other_traces(handle.run_id, trace.step)
         return TraceContext(
             step=trace.step,
             step_s=trace.duration_s,
@@ -170,8 +170,7 @@ class TraceWriter:
             fed=capture.fed,
             began_at=capture.began_at,
             retraced=handle.changed,
-            other_traced=len(others),
-            fastest_traced_s=min(others, default=None),
+            **of_others,
             gpus=capture.facts.gpus,
             trace_level=capture.trace_level,
             gpu_facts=self._gpu_facts(capture.trace_level),

@@ -273,8 +273,9 @@ class TraceContext:
     fed: list[FedValue] | None = None  # what this step was fed, the largest first; of a function: arguments that are no tensors
     began_at: float | None = None  # epoch seconds at which the session was called
     retraced: str = ""  # how the signature of the step's function differs from the one that was traced before
-    other_traced: int = 0  # how many other steps of the run are traced,
+    other_traced: int = 0  # how many other steps of the run are traced, but for those that were expected to be slow,
     fastest_traced_s: float | None = None  # and the shortest of their wall times
+    follows_traced: bool = False  # the step before was traced, too
     gpus: int | None = None  # GPUs that TensorFlow sees
     trace_level: str = ""  # "FULL_TRACE", "SOFTWARE_TRACE", ...
     gpu_facts: GpuFacts = field(default_factory=lambda: GpuFacts())

@@ -20,6 +20,17 @@ def compared(context: TraceContext, nodes: list[N] | None = None) -> Any:
     return last if last["code"] in ("tracing_cost", "slow_step") else None
 
 
+def test_a_pause_while_the_trace_before_was_collected_is_no_pause_of_the_script() -> None:
+    def codes(follows_traced: bool) -> list[str]:
+        context = TraceContext(
+            step_s=0.010, median_s=0.010, before_step_s=0.2, between_steps_s=0.0001, follows_traced=follows_traced
+        )
+        nodes = [N(f"m{i}", "MatMul", i * MS, (i + 1) * MS) for i in range(10)]
+        return [sentence["code"] for sentence in verdict(make_trace(nodes), context, [])["sentences"]]
+
+    assert codes(False) == ["between_steps"] and codes(True) == ["balanced"]
+
+
 def test_a_step_as_long_as_usual_is_not_compared() -> None:
     assert compared(TraceContext(step_s=0.010, median_s=0.009)) is None
     assert compared(TraceContext(step_s=0.010)) is None and compared(TraceContext(median_s=0.010)) is None

@@ -58,12 +58,14 @@ class OpTime:
         return (float(times.sum()) - longest) / max(self.total_ns - longest, 1.0)
 
     def typical_share(self, chosen: Bool) -> float:
-        """``lasting_share``, but no more than in most traces of the run, where that is known: several may be interrupted."""
-        share, usual = self.lasting_share(chosen), self.step.usual_ns
-        if usual is None:
-            return share
-        total = _sum_of(usual, self.work.name)
-        return min(share, _sum_of(usual, self.work.name[chosen]) / total) if total else share
+        """``lasting_share``, but no more than by the median and the shortest time of each op in several traces of the run, where
+        those are known: several may be interrupted."""
+        share = self.lasting_share(chosen)
+        for times in (self.step.usual_ns, self.step.shortest_ns):
+            total = _sum_of(times, self.work.name) if times is not None else 0.0
+            if times is not None and total:
+                share = min(share, _sum_of(times, self.work.name[chosen]) / total)
+        return share
 
     def share_of_step(self, chosen: Bool) -> float:
         """What the step would lose without them: the same share of the time in which ops run."""

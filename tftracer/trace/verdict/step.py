@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 
@@ -67,7 +67,7 @@ class Step:
     @cached_property
     def around(self) -> Around:
         """What the loop waited for beside the ops."""
-        return around(self.trace.duration_ns, self.trace.origin_ns, self.context, self.calls)
+        return around(self.trace, self.context, self.calls)
 
     @property
     def whole_ns(self) -> int:
@@ -81,11 +81,23 @@ class Step:
         times = self.times
         if times is None or len(times.work_ns) < LEAST_TRACES:
             return None
-        place = dict(zip(times.keys, np.nan_to_num(times.median_ns).tolist()))
+        return self._by_name(times.keys, times.median_ns)
+
+    @cached_property
+    def shortest_ns(self) -> Float64 | None:
+        """[names] the same of the shortest times, which other work disturbed least."""
+        times = self.times
+        if times is None or len(times.work_ns) < LEAST_TRACES:
+            return None
+        return self._by_name(times.keys, times.shortest_ns)
+
+    def _by_name(self, keys: Sequence[str], of_keys: Float64) -> Float64:
+        """[names] 0 for those that are not among the keys."""
+        place = dict(zip(keys, np.nan_to_num(of_keys).tolist()))
         names = np.flatnonzero(np.bincount(self.work.name, minlength=len(self.trace.names)))
-        usual = np.zeros(len(self.trace.names))
-        usual[names] = [place.get(name, 0.0) for name in self.trace.names.texts(names)]
-        return usual
+        result = np.zeros(len(self.trace.names))
+        result[names] = [place.get(name, 0.0) for name in self.trace.names.texts(names)]
+        return result
 
     @cached_property
     def arithmetic(self) -> Arithmetic | None:

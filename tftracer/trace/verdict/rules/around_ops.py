@@ -15,6 +15,7 @@ from tftracer.trace.verdict.step import Step, sentence
 
 AROUND_SHARE = 0.30  # of what the loop waits
 AROUND_NS = 500_000  # and at least as long: less is the usual cost of a call
+CALL_NS = 5_000_000  # of a longer step the call's own cost is not the reason
 FEED_BYTES = 1_000_000  # from so many on, or
 FEED_STRINGS = 1_000  # so many strings or values of Python's lists, what is fed or fetched is named as what takes the time
 MOST_NODES = 100_000  # of a trace in which what is fetched is looked for
@@ -46,10 +47,10 @@ def around_ops(step: Step) -> Sentence | None:
     share = passed / step.whole_ns
     if not step.trace.n or share < AROUND_SHARE or passed < AROUND_NS or any(call.was_traced for call in step.calls):
         return None
-    fed = _fed(step.context.fed or [])
-    if not step.is_session and step.context.median_s is None and not fed.is_much:
-        return None  # being profiled may have made the call longer
-    fetched = _fetched(step)
+    fed, fetched = _fed(step.context.fed or []), _fetched(step)
+    is_known = fed.is_much or fetched.is_much or (step.context.fed is None and step.context.feeds)
+    if not is_known and (step.whole_ns > CALL_NS or step.context.median_s is None):
+        return None  # no cost of a call is that long; without untraced steps being traced may be the reason
     numbers = {"around_ns": float(passed), "before_ns": float(before), "after_ns": float(after), "fed_bytes": float(fed.bytes)}
     return sentence(
         "around_ops",

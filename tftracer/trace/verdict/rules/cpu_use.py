@@ -13,7 +13,8 @@ LEAST_CPUS = 0.25  # that it lacked on average
 LEAST_S = 0.010  # Linux lets a thread run for some milliseconds before the next one: short steps tell nothing
 COMPUTING_SHARE = 0.50  # of the step in which ops run
 RECORDED_SHARE = 0.40  # of the measured time that the step takes: the rest is TensorFlow's, which collects the trace
-BUSIEST_SHARE = 0.75  # of the process's CPU time that one thread used
+BUSIEST_SHARE = 0.75  # of the process's CPU time that one thread used,
+BUSIEST_OF_WAITING = 0.85  # and where threads waited for CPUs
 RUNNABLE = 0.6, 2.2  # threads, on average, that ran or were ready to: between these
 IN_TURNS = 1.1  # no more: then threads worked in turns, if several did
 LARGE_NS = 200_000  # an op this long has work for several threads
@@ -56,7 +57,8 @@ def one_core(step: Step) -> Sentence | None:
     busiest, queued = use.get("busiest_thread_s"), use.get("run_queue_s")
     if not wall or not cpu or cpus < 2 or busiest is None or queued is None:
         return None
-    runnable, is_one = (cpu + queued) / wall, busiest >= BUSIEST_SHARE * cpu
+    waited = queued >= WAITING_SHARE * (queued + cpu)  # then others may have had work, and no CPU
+    runnable, is_one = (cpu + queued) / wall, busiest >= (BUSIEST_OF_WAITING if waited else BUSIEST_SHARE) * cpu
     if not RUNNABLE[0] <= runnable <= (RUNNABLE[1] if is_one else IN_TURNS):
         return None
     if not _has_work_for_several(step, wall):

@@ -20,7 +20,7 @@ def between_steps(step: Step) -> Sentence | None:
     inside = step.whole_ns / 1e9
     is_usual = _share_between(usual, inside if context.median_s is None else context.median_s) > 0
     share = _share_between(usual if before is None else before, inside)
-    is_longer = usual is None or (before or 0.0) >= LONGER * usual
+    is_longer = not context.follows_traced and (usual is None or (before or 0.0) >= LONGER * usual)
     if not share or not (is_usual or is_longer):
         return None
     measured = {"between_steps_ns": usual, "before_step_ns": before}
