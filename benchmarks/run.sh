@@ -34,6 +34,8 @@ bench view bench_live_page.py
 bench view bench_live_profile.py
 bench tf221 bench_training.py $(few --pairs 30)
 bench tf221 bench_flood.py $(few --pairs 30)
+bench tf221 bench_busy_tracing.py
+bench tf215 bench_busy_tracing.py
 bench tf221 bench_gil.py
 bench tf221 bench_memory.py
 bench view bench_hub.py

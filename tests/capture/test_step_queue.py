@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from recording import LOSS, TRAIN, Tensor, X, recording, step, steps
+from recording import LOSS, TRAIN, Tensor, X, captured, recording, step, steps
 
 from tftracer.capture import run_registry, step_queue, trace_backlog
 from tftracer.capture.function_runs import FunctionRuns
@@ -98,15 +98,17 @@ def test_options_without_end_are_bounded(tmp_path: Path, monkeypatch: pytest.Mon
         assert recorder.runs()[-1]["steps"] == 41
 
 
-def test_a_step_that_passed_untraced_is_wanted_no_more(tmp_path: Path) -> None:
+def test_a_step_that_passed_untraced_is_wanted_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with recording(tmp_path) as recorder:
         steps(recorder, 3)
         assert recorder.request_trace_at("train, loss (feeding x)", 5)
-        recorder.queue.backlog.traces, recorder.queue.backlog.wait_s = trace_backlog.MAX_TRACES, 0.0  # the disk is behind
+        monkeypatch.setattr(trace_backlog, "MANY_BYTES", 0)
+        waiting = [captured(recorder, b"x") for _ in range(trace_backlog.MAX_TRACES)]  # the disk is behind
         for number, expected in ((4, type(None)), (5, Missed)):
             assert isinstance(recorder.queue.claim((TRAIN, LOSS), (X,), None), expected)
             step(recorder, number)
-        recorder.queue.backlog.traces = 0
+        for capture in waiting:
+            recorder.queue.release(capture)
         assert recorder.queue.requests.slow_path
         assert recorder.queue.claim((TRAIN, LOSS), (X,), None) is None
         assert not recorder.queue.requests.slow_path  # the steps after it cost what they cost before

@@ -79,7 +79,7 @@ def test_what_it_waited_for_a_trace_that_it_missed_is_not_the_scripts_either(tmp
         slow = recorder.queue.slow_steps = SlowSteps(3.0)
         for number in range(40):
             add(recorder, number * 11, number * 11 + 10)
-        missed = Missed(before_ns=5000 * MS, after_ns=3000 * MS)
+        missed = Missed("the disk is slow", before_ns=5000 * MS, after_ns=3000 * MS)
         recorder.queue.add(((LOSS,), None, None, 5441 * MS, 5450 * MS, 1, missed))
         add_traced(recorder, 8453, 8460)
         assert before_steps(recorder) == [pytest.approx(0.003)]

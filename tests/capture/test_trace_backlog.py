@@ -27,6 +27,12 @@ def capture() -> Capture:
     return Capture(b"raw", "user", "SOFTWARE_TRACE", True, SessionFacts())
 
 
+@pytest.fixture(autouse=True)
+def large_traces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes as much as the small ones may take together."""
+    monkeypatch.setattr(trace_backlog, "MANY_BYTES", 0)
+
+
 @pytest.fixture
 def condition(monkeypatch: pytest.MonkeyPatch) -> ImpatientCondition:
     condition = ImpatientCondition()
@@ -43,6 +49,20 @@ def test_a_disk_that_hangs_is_waited_for_once(condition: ImpatientCondition) -> 
     assert backlog.wait_for_room() and condition.waits == 1
     waiting.append(backlog.add(capture()))
     assert not backlog.wait_for_room() and condition.waits == 2
+
+
+def test_small_traces_of_steps_in_a_row_wait_for_nobody(condition: ImpatientCondition, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace_backlog, "MANY_BYTES", 10_000)
+    backlog = TraceBacklog()
+    for _ in range(100):
+        assert backlog.wait_for_room()
+        backlog.add(capture())
+    assert condition.waits == 0
+    monkeypatch.setattr(trace_backlog, "MANY_BYTES", 300)
+    assert not backlog.wait_for_room() and condition.waits == 1
+    monkeypatch.setattr(trace_backlog, "MANY_BYTES", 10_000)
+    monkeypatch.setattr(trace_backlog, "MAX_WAITING", 100)
+    assert backlog.is_full()
 
 
 def test_it_is_bounded_in_bytes_too(condition: ImpatientCondition, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,9 +20,10 @@ import psutil
 import pytest
 from fake_source import DATA, FakeSource, a_trace
 from job_page import wait_for
-from recording import RAW, recording, step, steps
+from recording import LOSS, RAW, TRAIN, X, recording, step, steps
 from web_client import Client
 
+from tftracer.capture.trace_requests import Claim
 from tftracer.comparison.run_ops import RunTraces
 from tftracer.comparison.two_traces import Beside
 from tftracer.engine import frames, helper_process
@@ -112,8 +113,7 @@ def test_it_answers_as_this_process_does(number: int, all_files: tuple[Source, H
         assert engine.compare(*traces, beside, JSON) == threads.compare(*traces, beside, JSON)
         run = RunTraces([(1, 7, totals), (2, None, totals)], 3, 1)
         assert engine.run_ops(run, by, JSON) == threads.run_ops(run, by, JSON)
-    payload = source.load(trace)
-    assert engine.contents(trace, payload) == threads.contents(trace, payload)
+    assert engine.contents(trace) == threads.contents(trace)
 
 
 @pytest.mark.parametrize("form", EXPORTS)
@@ -139,7 +139,7 @@ def exported(form: str, source: Source, engine: HelperEngine) -> None:
 def test_a_trace_travels_once() -> None:
     source = Source(RAW)
     with helped(source) as engine:
-        engine.contents(source.trace(0), source.load(source.trace(0)))
+        engine.contents(source.trace(0))
         source.loaded.clear()
         for question in QUESTIONS:
             engine.ask(source.trace(0), question, JSON)
@@ -155,7 +155,7 @@ def test_errors_come_back_as_they_are() -> None:
             engine.ask(source.trace(0), Question("_once"), JSON)
         with pytest.raises(FormatError):
             engine.ask(source.trace(1), VERDICT, JSON)
-        assert engine.contents(source.trace(1), source.load(source.trace(1)))["state"] == "broken"
+        assert engine.contents(source.trace(1))["state"] == "broken"
         with pytest.raises(Failure, match=r"ops.. got an unexpected keyword"):
             engine.ask(source.trace(0), Question("ops", {"colour": 1}), JSON)
         assert engine.ask(source.trace(0), VERDICT, JSON).headline
@@ -277,8 +277,8 @@ def test_where_none_can_be_started_threads_answer(
     source = Source(RAW)
     with helped(source) as engine:
         assert engine.ask(source.trace(0), VERDICT, JSON) == ThreadEngine(source.load).ask(source.trace(0), VERDICT, JSON)
-        assert engine.contents(source.trace(0), source.load(source.trace(0)))["nodes"] > 0
-        assert engine.helper.pid is None and engine.is_free
+        assert engine.contents(source.trace(0))["nodes"] > 0
+        assert engine.helper.pid is None
 
 
 def test_where_no_process_may_be_made_threads_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,7 +295,7 @@ def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TFTRACER_HELPER", "off")
     helper = Helper(Source(RAW).load)
     helper.start_in_background()
-    assert not helper.is_usable() and helper.is_free and helper.pid is None
+    assert not helper.is_usable() and helper.pid is None
 
 
 def test_closed_while_it_starts_it_does_not_stay(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -493,11 +493,34 @@ def test_the_end_of_a_script_waits_for_no_stopped_helper(a_patient_session: Reco
 
 def test_a_save_waits_for_no_stopped_helper(a_patient_session: Recorder, tmp_path: Path) -> None:
     recorder = a_patient_session
-    suspended(recorder.engine)
+    worker = suspended(recorder.engine)
     step(recorder, 1, raw=RAW)
     recorder.save(str(tmp_path / "saved.tftrace"))
     assert open_session(tmp_path / "saved.tftrace").trace_bytes(1) == RAW
-    wait_for(lambda: recorder.trace_record(1)["nodes"])  # another helper has summed it up
+    worker.resume()
+    wait_for(lambda: recorder.trace_record(1)["nodes"])  # the same helper has summed it up
+
+
+def test_traces_are_stored_and_requests_served_while_the_helper_is_stopped(a_patient_session: Recorder) -> None:
+    """As on a machine whose processes leave none of its CPUs to the helper."""
+    recorder = a_patient_session
+    recorder.queue.backlog.wait_s = 10.0**6  # who waits for room waits for ever
+    steps_before_it = 3
+    for number in range(1, 1 + steps_before_it):
+        step(recorder, number)
+    worker = suspended(recorder.engine)
+    recorder.set_trace_all(True)
+    for number in range(1 + steps_before_it, 41):
+        claim = recorder.queue.claim((TRAIN, LOSS), (X,), None)
+        assert isinstance(claim, Claim)
+        step(recorder, number, raw=RAW, asked_by=claim.asked_by)
+        recorder.queue.requests.complete(claim)
+        wait_for(lambda: recorder.queue.backlog.is_empty)  # released, though nobody knows what it holds
+    (run,) = recorder.runs()
+    assert [trace["step"] for trace in run["traces"]] == [36, 37, 38, 39, 40]  # as many as are kept
+    assert recorder.trace_bytes(run["traces"][-1]["id"]) == RAW and recorder.session()["problems"] == []
+    worker.resume()
+    wait_for(lambda: all(trace["nodes"] for trace in recorder.runs()[0]["traces"]))
 
 
 def test_a_viewer_starts_none(no_stray_logs: None) -> None:

@@ -251,7 +251,7 @@ assert runs()["step (2)"] == (10, [8, 9, 10]), runs()
     )
 
 
-def test_a_profile_that_is_not_collected_in_time_is_told(tmp_path: Path) -> None:
+def test_a_profile_that_is_not_collected_in_time_delays_a_request_and_is_told_of_every_step(tmp_path: Path) -> None:
     run_eager_script(
         """
 import threading
@@ -267,16 +267,27 @@ def slowly(profile):
     collect(profile)
 Profile.collect = slowly
 server.functions.traces.wait_s = 0.0
+def let_it_be_collected():
+    (profile,) = [thread for thread in threading.enumerate() if thread.name == "tftracer-profile"]
+    go_on.set()
+    profile.join()
+    go_on.clear()
 for _ in range(3):
     step(tf.constant(1.0))
-(profile,) = [thread for thread in threading.enumerate() if thread.name == "tftracer-profile"]
-go_on.set()
-profile.join()
-assert runs()["step"] == (4, [2]), runs()
-(problem,) = recorder.session()["problems"]
-assert problem["message"].startswith("2 traces are missing") and problem["message"].endswith("'step', steps 3-4."), problem
+let_it_be_collected()
+assert runs()["step"] == (4, [2]) and recorder.session()["problems"] == [], runs()
 step(tf.constant(1.0))
-assert runs()["step"] == (5, [2, 5]), runs()
+let_it_be_collected()
+assert runs()["step"] == (5, [2, 5]) and recorder.session()["problems"] == [], runs()
+recorder.set_trace_all(True)
+for _ in range(3):
+    step(tf.constant(1.0))
+let_it_be_collected()
+(problem,) = recorder.session()["problems"]
+why = "because TensorFlow's profiler was still collecting the step before: 'step', steps 7-8."
+assert problem["message"] == "2 traces are missing, " + why, problem
+recorder.set_trace_all(False)
+assert runs()["step"] == (8, [2, 5, 6]), runs()
 problems = ["missing_traces"]
 """,
         tmp_path,

@@ -218,7 +218,7 @@ def test_a_trace_of_the_script_is_kept_whose_metadata_it_does_not_pass(recorder:
             session.run(loss, {inputs: batch()}, options=tf.RunOptions(trace_level=level))
     kept = [(trace["asked_by"], trace["step"]) for run in runs(recorder).values() for trace in run["traces"]]
     assert len(kept) == 2 and {asked for asked, _ in kept} == {"script"}
-    assert recorder.queue.backlog.traces == 0
+    assert recorder.queue.backlog.is_empty
 
 
 def test_a_profiler_hooks_traces_are_kept(recorder: Recorder, tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_the_hook_twice_and_two_recorders(recorder: Recorder, tmp_path: Path) ->
         assert run["steps"] == 3
     (trace,) = runs(recorder)["loss (feeding x)"]["traces"]
     assert trace["asked_by"] == "user" and runs(recorder)["loss (feeding x)"]["pending_traces"] == 0
-    assert recorder.queue.backlog.traces == other.queue.backlog.traces == 0
+    assert recorder.queue.backlog.is_empty and other.queue.backlog.is_empty
     other.close()
 
 
@@ -256,7 +256,7 @@ def test_the_hook_twice_beside_a_profiler(recorder: Recorder, tmp_path: Path) ->
             session.run(train, {inputs: batch()})
     (run,) = runs(recorder).values()
     assert run["steps"] == 6 and run["traces"]
-    assert recorder.queue.backlog.traces == 0
+    assert recorder.queue.backlog.is_empty
 
 
 def test_nested_sessions_and_one_after_another(recorder: Recorder) -> None:

@@ -20,7 +20,7 @@ from tftracer.capture.host_signals import parse_schedstat
 from tftracer.trace.model import CpuUse
 
 #: No reading takes longer: a process may have thousands of threads, and another Python thread may take the GIL between two.
-MOST_NS = 50_000_000
+MOST_NS = 30_000_000
 #: The tracer's own threads, which are no part of the step, have such names.
 OWN = "tftracer-"
 

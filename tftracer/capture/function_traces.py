@@ -1,8 +1,8 @@
 """Traces of compiled functions: which calls are profiled, and what becomes of a profile. Runs on the training threads.
 
 A process has one profiler, and what it recorded is collected by another thread, for some to some hundred milliseconds. So of
-steps that are to be traced one after another, the next waits until that is done, as a step of a session waits for the disk. While
-the script profiles itself, requests wait, and the page says so.
+steps that are to be traced one after another, the next waits until that is done, shortly; if that is not enough, it runs
+untraced, and the one after it is traced. While the script profiles itself, requests wait, and the page says so.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from tftracer.trace.model import FedValue
 #: A profile that takes longer to be collected is given up.
 COLLECT_S = 60.0
 #: How long a step waits for the profile before it; then it runs untraced.
-WAIT_S = 5.0
+WAIT_S = 0.08
+COLLECTING = "TensorFlow's profiler was still collecting the step before"
 #: A function with so many signatures that is called with another one is being retraced.
 RETRACED = 4
 #: The problem of requests that wait for the script's own profiler.
@@ -38,6 +39,11 @@ class ProfiledStep(Capture):
         super().__init__(b"", asked_by, "profile", False, facts)
         self._profile = profile
         self._with_graph = with_graph
+
+    @property
+    def size(self) -> int:
+        """0 while it is being collected."""
+        return self._profile.size
 
     @property
     def content(self) -> bytes:
@@ -57,7 +63,7 @@ class BegunTrace:
         self.function = function
         self.claim = claim
         self.profile = profile
-        self.before_ns = 0  # waited, for the profile before it or for the disk
+        self.before_ns = 0  # waited, for the profile before it or for room
         self.cpu = read_before()  # as it was before the step
         self.fed: list[FedValue] | None = None
 
@@ -86,7 +92,7 @@ class FunctionTraces:
         self._graph_of = graph_of
 
     def begin(self, function: Any, arguments: Any = None) -> BegunTrace | Missed | None:
-        """None: it is not to be traced; Missed: the profile before, or the disk, keeps it from being traced."""
+        """None: it is not to be traced; Missed: the profile before, or traces to be stored, keep it from being traced."""
         start = perf_counter_ns()
         begun = self._begin(function)
         if isinstance(begun, BegunTrace) and arguments is not None:
@@ -104,7 +110,7 @@ class FunctionTraces:
         if self.profiler.is_recording and not queue.requests.trace_all:
             return None  # a step of another thread is being profiled; one of the next will be
         if not self.profiler.wait(self.wait_s if is_requested else 0.0):
-            return Missed() if is_requested else None
+            return queue.missed(COLLECTING, queue.next_of(sites)) if is_requested else None
         claim = queue.claim_sites(sites)
         if claim is None or isinstance(claim, Missed):
             return claim

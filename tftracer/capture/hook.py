@@ -24,7 +24,7 @@ from tftracer.capture.cold_time import ColdTimer
 from tftracer.capture.cpu_use import CpuReading, cpu_use, read_after, read_before
 from tftracer.capture.fed_values import values_fed
 from tftracer.capture.run_identity import DEBUG_WATCHES, has_debug_watches
-from tftracer.capture.step_queue import MAX_EVENTS, StepQueue
+from tftracer.capture.step_queue import MAX_EVENTS, STORING, StepQueue
 from tftracer.capture.trace_requests import Claim
 from tftracer.errors import MissingTensorFlowError
 from tftracer.session.recorded_steps import Capture, Missed, SessionFacts, Traced
@@ -48,7 +48,7 @@ class TracedStep:
 
     def __init__(self, claim: Claim, options: Any) -> None:
         self.claim = claim
-        self.before_ns = 0  # waited for the disk, before the step could begin
+        self.before_ns = 0  # waited until other traces were stored, before the step could begin
         self.cpu: CpuReading | None = None  # as it was before the step
         self.fed: list[FedValue] | None = None
         self.began_at: float | None = None
@@ -235,7 +235,8 @@ class StepRecorder:
         """The RunMetadata of a step that was traced by us, or (None) by the script itself."""
         queue = self._queue
         if step is None:
-            return queue.capture(metadata, "script", options, self._last_facts) if queue.backlog.wait_for_room() else Missed()
+            has_room = queue.backlog.wait_for_room()
+            return queue.capture(metadata, "script", options, self._last_facts) if has_room else Missed(STORING)
         cpu = read_after()
         capture = queue.capture(metadata, step.claim.asked_by, options, self._last_facts)
         capture.before_ns, capture.cpu_use = step.before_ns, cpu_use(step.cpu, cpu) if step.cpu else CpuUse()

@@ -78,6 +78,11 @@ class Profile:
         self._collected.wait(timeout_s)
         return self._raw
 
+    @property
+    def size(self) -> int:
+        """Bytes that were collected so far."""
+        return len(self._raw)
+
     def drop(self, why: str) -> None:
         """Nobody wants it any more: what it recorded is thrown away."""
         self.problem = why

@@ -1,7 +1,7 @@
 """What the training threads touch: a bounded queue of finished steps, and the traces that are requested.
 
 Nothing here writes a file, imports TensorFlow, or waits for a lock that another thread holds for long. A step that is to be
-traced may wait for the disk, for a bounded time (trace_backlog.py).
+traced may wait until others are stored, for a bounded time (trace_backlog.py).
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ log = logging.getLogger("tftracer")
 MAX_EVENTS = 1 << 16
 #: Steps that are counted under the lock at once: a training thread may wait for it.
 SETTLED_AT_ONCE = 200
+#: Why a step has no trace that was to have one.
+STORING = "traces came faster than they could be compressed and written to disk"
 #: So long after its last step a script that calls functions is taken to train still.
 ACTIVE_NS = 10 * 10**9
 
@@ -187,7 +189,7 @@ class StepQueue:
     # ------------------------------------------------------------------------------------------------- traces
 
     def claim(self, fetches: Any, feeds: Any, options: Any) -> Claim | Missed | None:
-        """A claim if the step about to begin is to be traced; Missed if the disk did not keep up. May wait for the disk.
+        """A claim if the step about to begin is to be traced; Missed if too many traces wait to be stored. May wait for these.
 
         ``options``: the call's RunOptions, None where they cannot be seen: then runs that differ in nothing else are one.
         """
@@ -195,11 +197,15 @@ class StepQueue:
         if site.has_debug_watches:
             self.refuse(DEBUG_WATCHES)
             return None
-        return self._claim(self._next_of([site]), self._handles(site, options))
+        return self._claim(self.next_of([site]), self._handles(site, options))
+
+    def next_of(self, sites: list[CallSite]) -> CallSite | None:
+        """The site whose step of a requested number is about to begin."""
+        return next((site for site in sites if site.requested_step and self._is_next(site)), None)
 
     def claim_sites(self, sites: list[CallSite]) -> Claim | Missed | None:
         """The same for a step of one of these sites; which one shows when it has run."""
-        return self._claim(self._next_of(sites), [site.plain for site in sites])
+        return self._claim(self.next_of(sites), [site.plain for site in sites])
 
     def is_expected(self, sites: list[CallSite]) -> bool:
         """Whether a step of one of these sites may be slow; ``claim_sites`` decides."""
@@ -223,7 +229,7 @@ class StepQueue:
             is_expected = self.requests.is_expected(handles) and not self.backlog.is_full()  # nobody waits for the disk for it
             return self.requests.claim(handles) if is_expected else None
         if not self.backlog.wait_for_room():
-            return Missed()
+            return self.missed(STORING, numbered)
         if numbered is not None and self._cancel(numbered):
             return self.requests.claim_numbered(numbered.plain)
         return self.requests.claim(handles)
@@ -244,6 +250,10 @@ class StepQueue:
         """Steps that were being traced and failed: their requests stand again."""
         while self.failed_claims:
             self.requests.restore(self.failed_claims.popleft())
+
+    def missed(self, reason: str, numbered: CallSite | None = None) -> Missed:
+        """For a step that was to be traced. A request for the next steps stands; other steps have no trace for good."""
+        return Missed(reason, is_lost=numbered is not None or self.requests.trace_all)
 
     def _handles(self, site: CallSite, options: Any) -> list[RunHandle]:
         """The runs that the step about to begin may be one of; a hook that comes after ours may add to its options."""
@@ -269,9 +279,6 @@ class StepQueue:
     def _request(self, site: CallSite, step: int) -> None:
         site.requested_step = step
         self.requests.count_numbered(1)
-
-    def _next_of(self, sites: list[CallSite]) -> CallSite | None:
-        return next((site for site in sites if site.requested_step and self._is_next(site)), None)
 
     def _is_next(self, site: CallSite) -> bool:
         """Whether the step about to begin is the requested one; a request for one that has passed is cancelled."""

@@ -6,12 +6,15 @@ from threading import Condition
 
 from tftracer.session.recorded_steps import Capture
 
-#: While so many traces wait, a step that is to be traced waits for room.
+#: There is room while fewer traces than this wait and take less than MAX_BYTES, or while all that wait take less than MANY_BYTES.
+#: So small traces of steps in a row are all kept, though the thread that stores them gets no CPU for a while.
 MAX_TRACES = 4
+MANY_BYTES = 64 << 20
 MAX_BYTES = 512 << 20
-#: How long it waits at most. Where no room came within that, later steps do not wait until there is some: a disk that hangs must
-#: not hold up training for longer. Such steps run untraced, and the page says which.
-WAIT_S = 5.0
+MAX_WAITING = 1000  # however small they are
+#: How long a step that is to be traced waits for room at most. Where none came within that, later steps do not wait until there
+#: is some. Such steps run untraced, and the page says which.
+WAIT_S = 0.05
 
 
 class TraceBacklog:
@@ -19,34 +22,41 @@ class TraceBacklog:
 
     def __init__(self) -> None:
         self.wait_s = WAIT_S
-        self.traces = 0
-        self._bytes = 0
+        self._traces: set[Capture] = set()
         self._timed_out = False  # the last wait: nobody waits until there is room again
         self._room = Condition()
 
     def add(self, capture: Capture) -> Capture:
         """It waits until ``remove``."""
         with self._room:
-            self.traces += 1
-            self._bytes += capture.size
+            self._traces.add(capture)
         return capture
 
     def remove(self, capture: Capture) -> None:
         with self._room:
-            self.traces -= 1
-            self._bytes -= capture.size
+            self._traces.discard(capture)
             self._timed_out = False
             self._room.notify_all()
 
     def wait_for_room(self) -> bool:
         """Whether another trace may be taken; waits for at most ``wait_s``. Called on the training threads."""
-        if not self.is_full():
-            return True
         with self._room:
+            if not self._is_full():
+                return True
             if self._timed_out:
                 return False
-            self._timed_out = not self._room.wait_for(lambda: not self.is_full(), self.wait_s)
+            self._timed_out = not self._room.wait_for(lambda: not self._is_full(), self.wait_s)
             return not self._timed_out
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._traces
+
     def is_full(self) -> bool:
-        return self.traces >= MAX_TRACES or self._bytes >= MAX_BYTES
+        with self._room:
+            return self._is_full()
+
+    def _is_full(self) -> bool:
+        if len(self._traces) < MAX_TRACES:
+            return sum(capture.size for capture in self._traces) >= MAX_BYTES
+        return sum(capture.size for capture in self._traces) >= MANY_BYTES or len(self._traces) >= MAX_WAITING

@@ -75,14 +75,14 @@ class DecodedTraces:
         self._decoded: BoundedCache[Answers] = BoundedCache(DECODED_TRACES, DECODED_BYTES)
         self._lock = threading.Lock()
 
-    def use(self, trace: TraceKey, function: Callable[[Answers], V], payload: Payload | None = None) -> V:
-        """Call ``function`` with the decoded trace; cache it if that succeeds. ``payload``: the trace, if the caller has it."""
+    def use(self, trace: TraceKey, function: Callable[[Answers], V]) -> V:
+        """Call ``function`` with the decoded trace; cache it if that succeeds."""
         from tftracer.trace.answers import Answers
 
         with self._lock:
             answers = self._decoded.get(trace)
         if answers is None:
-            payload = payload or self._load(trace)
+            payload = self._load(trace)
             answers = Answers(payload.raw(), payload.context, trace_id=trace.id)
         result = function(answers)
         with self._lock:

@@ -16,7 +16,7 @@ from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.decoded_traces import AnswerFormat, DecodedTraces, EncodedAnswer, EncodedOfOthers, Load, Question
 from tftracer.engine.helper_process import Helper
-from tftracer.storage.trace_payload import Payload, TraceKey
+from tftracer.storage.trace_payload import TraceKey
 
 
 class Engine(Protocol):
@@ -43,12 +43,12 @@ class ThreadEngine(DecodedTraces):
     def start_in_background(self) -> None:
         pass
 
-    def contents(self, trace: TraceKey, payload: Payload | None = None) -> dict[str, Any]:
-        """What a trace's record says of its contents (trace/contents.py). ``payload``: the trace, if it is at hand."""
+    def contents(self, trace: TraceKey) -> dict[str, Any]:
+        """What a trace's record says of its contents (trace/contents.py)."""
         from tftracer.trace.contents import broken, contents_of
 
         try:
-            return self.use(trace, contents_of, payload)
+            return self.use(trace, contents_of)
         except Exception as error:
             return broken(error)
 
@@ -86,17 +86,11 @@ class HelperEngine:
             return
         self.helper.ask("export", [trace], [trace, file_format, record, others], file.write)
 
-    def contents(self, trace: TraceKey, payload: Payload | None = None) -> dict[str, Any]:
+    def contents(self, trace: TraceKey) -> dict[str, Any]:
         """What a trace's record says of its contents; HelperError if the helper failed."""
         if not self.helper.is_usable():
-            return self.threads.contents(trace, payload)
-        load: Load | None = (lambda _: payload) if payload else None
-        return self.helper.ask("contents", [trace], [trace], ignore, load)
-
-    @property
-    def is_free(self) -> bool:
-        """Whether a question would be answered at once."""
-        return self.helper.is_free
+            return self.threads.contents(trace)
+        return self.helper.ask("contents", [trace], [trace], ignore)
 
     def start_in_background(self) -> None:
         self.helper.start_in_background()

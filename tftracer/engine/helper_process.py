@@ -34,7 +34,7 @@ TIMEOUT_S = 120.0
 TIMEOUT_S_PER_MB = 3.0
 #: Bound on the helper's processor time, enforced by the kernel. NumPy may use several processors at once.
 CPU_FACTOR = 2.0
-START_S = 60.0
+START_S = 180.0  # on a machine with 20 busy processes its imports took 70 s
 END_S = 5.0
 CLOSE_S = 1.0  # at the end of the session; the helper has nothing to save
 #: After ENDS unexpected exits within ENDS_S, no helper is started until that time is over.
@@ -199,19 +199,10 @@ class Helper:
             return
         try:
             self._start()
+        except socket.timeout:  # a busy machine: the next question tries again
+            pass
         except Exception as problem:  # fork forbidden, no new threads at interpreter exit, ...
             self.unusable = str(problem) or type(problem).__name__
-
-    @property
-    def is_free(self) -> bool:
-        """Whether a question would be answered at once: a helper is running and idle."""
-        if self.unusable:
-            return True
-        running = self._running
-        if running is None or running.ended.is_set() or not self._turn.acquire(blocking=False):
-            return False
-        self._turn.release()
-        return True
 
     @property
     def pid(self) -> int | None:
@@ -272,15 +263,8 @@ class Helper:
 
     # --------------------------------------------------------------------------------------------------------- questions
 
-    def ask(
-        self,
-        do: str,
-        traces: Sequence[TraceKey],
-        arguments: Sequence[Any],
-        consume: Consumer,
-        load: Load | None = None,
-    ) -> dict[str, Any]:
-        """The reply; its data goes to ``consume``. ``load`` replaces the default.
+    def ask(self, do: str, traces: Sequence[TraceKey], arguments: Sequence[Any], consume: Consumer) -> dict[str, Any]:
+        """The reply; its data goes to ``consume``.
 
         Raises what the question raises, what ``consume`` raises, and HelperError if the helper did not answer.
         """
@@ -289,7 +273,7 @@ class Helper:
         with self._turn:
             reply, problem = self._exchange(message, [], consume, size)
             if reply.get("missing"):
-                attached = [(trace, (load or self._load)(trace)) for trace in traces]
+                attached = [(trace, self._load(trace)) for trace in traces]
                 reply, problem = self._exchange(message, attached, consume, size)
             self._ends.clear()
         if problem is not None:

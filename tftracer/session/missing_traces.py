@@ -1,4 +1,4 @@
-"""Which steps were to be traced and have no trace, in words. Filled by the writer's two threads."""
+"""Which steps were to be traced and have no trace, in words. Filled by the writer's threads."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ class MissingTraces:
         self.changed = False  # since the last message
         self._steps: dict[str, list[tuple[int, int]]] = {}  # run title -> first and last step of each range
         self._counts: dict[str, int] = {}
+        self._reasons: dict[str, None] = {}  # in the order in which they came
         self._lock = threading.Lock()
 
-    def add(self, title: str, steps: list[int]) -> None:
-        """Steps of one run, in order."""
+    def add(self, title: str, steps: list[int], reason: str) -> None:
+        """Steps of one run, in order; ``reason``: what follows "because"."""
         with self._lock:
+            self._reasons[reason] = None
             self._counts[title] = self._counts.get(title, 0) + len(steps)
             ranges = self._steps.setdefault(title, [])
             for step in steps:
@@ -31,10 +33,11 @@ class MissingTraces:
         with self._lock:
             self.changed = False
             total = sum(self._counts.values())
+            reasons = ", or ".join(self._reasons)
             runs = [self._of_run(title) for title in list(self._counts)[:MAX_RUNS]]
         more = "; and of other runs" if len(self._counts) > MAX_RUNS else ""
         missing = "1 trace is" if total == 1 else f"{total:,} traces are"
-        return f"{missing} missing, because the disk or the profiler did not keep up: {'; '.join(runs)}{more}."
+        return f"{missing} missing, because {reasons}: {'; '.join(runs)}{more}."
 
     def _of_run(self, title: str) -> str:
         ranges = self._steps[title]

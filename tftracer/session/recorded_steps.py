@@ -50,7 +50,7 @@ class Capture:
     trace_level: str
     partition_graphs_asked: bool
     facts: SessionFacts
-    before_ns: int = 0  # what the tracer took of its thread's time just before the step, waiting for the disk
+    before_ns: int = 0  # what the tracer took of its thread's time just before the step, waiting for room
     after_ns: int = 0  # and just after it
     note: str = ""  # "epoch 3"
     cpu_use: CpuUse = field(default_factory=lambda: CpuUse())  # of the step; empty for one that the script traced
@@ -74,8 +74,10 @@ class Capture:
 
 @dataclass(eq=False)
 class Missed:
-    """Stands for the trace of a step that was to be traced and was not: the disk, or TensorFlow's profiler, did not keep up."""
+    """Stands for the trace of a step that was to be traced and was not."""
 
+    reason: str  # in the words of a message: "because ..."
+    is_lost: bool = True  # False: the request stands, and a later step is traced for it
     before_ns: int = 0  # what the tracer took of its thread's time just before the step, waiting in vain
     after_ns: int = 0
 

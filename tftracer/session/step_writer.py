@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
 from functools import partial
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from tftracer.session.slow.writer import SlowWriter
 from tftracer.session.step_history import Doubles, History
 from tftracer.session.step_statistics import LiveRun
 from tftracer.session.store import SessionStore
+from tftracer.session.trace_summaries import TraceSummaries
 from tftracer.session.trace_writer import CountedTrace, TraceWriter
 from tftracer.session.usual_traces import measures_tracing
 
@@ -34,6 +35,13 @@ SUPERFLUOUS_RECORDS = 20_000
 LIVE_STEPS = 500  # in one update of the page
 
 
+class Flush(NamedTuple):
+    """Somebody waits for all that came before: until it is written, or until its traces are analyzed, too."""
+
+    written: threading.Event
+    analyzed: threading.Event
+
+
 class StepWriter:
     def __init__(
         self,
@@ -42,12 +50,14 @@ class StepWriter:
         store: SessionStore,
         publish: Publish,
         traces: TraceWriter,
+        summaries: TraceSummaries,
         missing: MissingTraces,
     ) -> None:
         self._steps = steps
         self._store = store
         self._publish = publish
         self._traces = traces
+        self._summaries = summaries
         self._missing = missing
         self._slow = slow
         self._guard = Guard(store.problems, steps.failed)
@@ -55,7 +65,7 @@ class StepWriter:
         self._next_publish = self._next_flush = 0.0
         self._reported: set[str] = set()  # codes of the steps' problems
         self._stopping = False
-        self._flushes: deque[threading.Event] = deque()
+        self._flushes: deque[Flush] = deque()
         self.thread = threading.Thread(target=self._guard.run_thread, args=[self._run], name="tftracer-writer", daemon=True)
 
     def stop(self) -> None:
@@ -63,9 +73,9 @@ class StepWriter:
         self._stopping = True
         self._steps.arrived.set()
 
-    def flush(self, done: threading.Event) -> None:
-        """``done`` is set when all that came before the call is written and analyzed."""
-        self._flushes.append(done)
+    def flush(self, flush: Flush) -> None:
+        """Its events are set when all that came before the call is written, and when it is analyzed."""
+        self._flushes.append(flush)
         self._steps.arrived.set()
 
     def _run(self) -> None:
@@ -82,7 +92,7 @@ class StepWriter:
             self._work(bool(flushes))
         finally:  # whoever waits is not to wait for ever
             if flushes:
-                self._traces.put(partial(_set_all, flushes))
+                self._traces.put(partial(self._flushed, flushes))
 
     def _work(self, at_once: bool) -> None:
         self._steps.restore_failed_claims()
@@ -105,7 +115,13 @@ class StepWriter:
         self._report_missing()
         self._publish_steps()
         self._write()
-        self._traces.put(partial(_set_all, _emptied(self._flushes)))
+        self._traces.put(partial(self._flushed, _emptied(self._flushes)))
+
+    def _flushed(self, flushes: list[Flush]) -> None:
+        """On the thread that stores traces, when it has stored those that came before."""
+        for flush in flushes:
+            flush.written.set()
+            self._summaries.put(flush.analyzed.set)
 
     # ------------------------------------------------------------------------------------------------------ counting
 
@@ -129,9 +145,9 @@ class StepWriter:
         with self._store.lock:
             first = run.statistics.add(starts, durations, outside, traced, measuring)
         run.unwritten.add(starts, durations, traced)
-        missed = [first + position for position, trace in enumerate(traces) if isinstance(trace, Missed)]
-        if missed:
-            self._missing.add(handle.title, missed)
+        for position, trace in enumerate(traces):
+            if isinstance(trace, Missed) and trace.is_lost:
+                self._missing.add(handle.title, [first + position], trace.reason)
         unpublished = self._unpublished.setdefault(handle.run_id, [])
         unpublished.extend(zip(starts[-LIVE_STEPS:].tolist(), durations[-LIVE_STEPS:].tolist()))
         del unpublished[:-LIVE_STEPS]
@@ -216,10 +232,5 @@ def _by_run(taken: list[Settled]) -> dict[RunHandle, list[int]]:
     return positions
 
 
-def _emptied(flushes: deque[threading.Event]) -> list[threading.Event]:
+def _emptied(flushes: deque[Flush]) -> list[Flush]:
     return [flushes.popleft() for _ in range(len(flushes))]
-
-
-def _set_all(events: Iterable[threading.Event]) -> None:
-    for event in events:
-        event.set()

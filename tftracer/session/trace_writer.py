@@ -1,17 +1,14 @@
-"""The thread ``tftracer-traces``: compresses, stores and analyzes the traces that were counted."""
+"""The thread ``tftracer-traces``: compresses and stores the traces that were counted. It waits for nothing but the disk."""
 
 from __future__ import annotations
 
-import contextlib
 import queue
 import threading
-from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 from tftracer.contract.machine import GpuDevice
 from tftracer.contract.session import TraceRecord
-from tftracer.errors import UnknownError
 from tftracer.session import records
 from tftracer.session.gpu_devices import gpu_devices
 from tftracer.session.gpu_profiling import gpu_facts
@@ -20,16 +17,10 @@ from tftracer.session.missing_traces import MissingTraces
 from tftracer.session.recorded_steps import Capture, StepSource
 from tftracer.session.step_statistics import LiveRun
 from tftracer.session.store import SessionStore
-from tftracer.session.trace_analyzer import TraceAnalyzer
+from tftracer.session.trace_summaries import AFTER_S, TraceSummaries
 from tftracer.storage.tftrace import compress
-from tftracer.storage.trace_payload import Payload, TraceKey
-from tftracer.trace.contents import unfinished
+from tftracer.storage.trace_payload import TraceKey
 from tftracer.trace.model import GpuFacts, TraceContext
-
-#: A trace up to this size that nobody waits for is analyzed before it is announced, unless that has to wait for others.
-SOON_BYTES = 8 << 20
-#: Others are analyzed after it, when no trace came for so long: those who look on ask for its timeline first.
-AFTER_S = 0.25
 
 
 class CountedTrace(NamedTuple):
@@ -50,20 +41,17 @@ Job = Callable[[], object]
 
 class TraceWriter:
     def __init__(
-        self, steps: StepSource, store: SessionStore, analyzer: TraceAnalyzer, missing: MissingTraces, communication_ops: str
+        self, steps: StepSource, store: SessionStore, summaries: TraceSummaries, missing: MissingTraces, communication_ops: str
     ) -> None:
         self._release = steps.release
         self._guard = Guard(store.problems, steps.failed)
         self._store = store
-        self._analyzer = analyzer
+        self._summaries = summaries
         self._missing = missing
         self._communication_ops = communication_ops
         self._jobs: queue.Queue[CountedTrace | Job | None] = queue.Queue()
-        self._announced: deque[TraceKey] = deque()  # and not analyzed yet
         self._gpu: dict[str, GpuFacts] = {}  # by trace level
         self._gpu_devices: list[GpuDevice] | None = None  # None: not looked at yet
-        self._analyzing = False
-        self._put_off = threading.Event()
         self.thread = threading.Thread(target=self._guard.run_thread, args=[self._run], name="tftracer-traces", daemon=True)
 
     def put(self, job: CountedTrace | Job) -> None:
@@ -74,47 +62,20 @@ class TraceWriter:
         """When all that was put is done."""
         self._jobs.put(None)
 
-    def analyze_later(self, record: TraceRecord) -> None:
-        """For a trace that came by another way than from a training thread."""
-        trace = TraceKey.of(self._store.facts()["id"], record)
-        self._jobs.put(lambda: self._analyze(trace))
-
-    def put_off_analysis(self) -> None:
-        """Somebody waits for the traces to be written."""
-        self._put_off.set()
-        if self._analyzing:
-            self._analyzer.interrupt()
-
-    def resume_analysis(self) -> None:
-        self._put_off.clear()
-
     # ---------------------------------------------------------------------------------------------------- the thread
 
     def _run(self) -> None:
-        while True:
-            job = self._next_job()
+        while (job := self._jobs.get()) is not None:
             if isinstance(job, CountedTrace):
                 self._store_guarded(job)
-                continue
-            while self._announced and not self._put_off.is_set():
-                self._guard.run(self._analyze_next)
-            if job is None:
-                return
-            self._guard.run(job)
-
-    def _next_job(self) -> CountedTrace | Job | None:
-        """While none comes, traces are analyzed."""
-        while True:
-            try:
-                return self._jobs.get(timeout=AFTER_S if self._announced else None)
-            except queue.Empty:
-                self._guard.run(self._analyze_next)
+            else:
+                self._guard.run(job)
 
     def _store_guarded(self, trace: CountedTrace) -> None:
         try:
             self._store_trace(trace)
         except Exception as error:
-            self._missing.add(trace.run.handle.title, [trace.step])
+            self._missing.add(trace.run.handle.title, [trace.step], "they could not be stored")
             self._store.problems.add("trace", f"A trace could not be stored ({error}). Training goes on.")
         finally:
             self._release(trace.capture)
@@ -127,13 +88,9 @@ class TraceWriter:
         packed, context = compress(raw), self._context(trace)
         record = self._record(trace, len(raw), len(packed))
         key = TraceKey.of(self._store.facts()["id"], record)
-        soon = trace.capture.asked_by != "user" and len(raw) <= SOON_BYTES and self._analyzer.is_free
-        contents = self._contents(key, Payload(packed, True, len(raw), context)) if soon else None
-        record = cast(TraceRecord, {**record, **(contents or {})})
         self._store.write_definition(trace.run)
         self._store.add_new_trace(record, context, records.trace_part(record, context, packed, len(raw)))
-        if contents is None:
-            self._announced.append(key)
+        self._summaries.announce(key, AFTER_S if trace.capture.asked_by == "user" else 0.0)
 
     def _record(self, trace: CountedTrace, size: int, stored: int) -> TraceRecord:
         return {
@@ -197,32 +154,3 @@ class TraceWriter:
             if self._gpu_devices:
                 self._store.set_facts(gpu_devices=self._gpu_devices)
         return self._gpu_devices or []
-
-    # ----------------------------------------------------------------------------------------------------- summaries
-
-    def _analyze_next(self) -> None:
-        if not self._put_off.is_set():
-            self._analyze(self._announced.popleft())
-
-    def _analyze(self, trace: TraceKey) -> None:
-        with contextlib.suppress(UnknownError):  # it has made way meanwhile
-            self._store.trace_record(trace.id)
-            contents = self._contents(trace)
-            if contents is None:
-                self._announced.append(trace)
-            else:
-                self._store.set_trace_facts(trace.id, **contents)
-
-    def _contents(self, trace: TraceKey, payload: Payload | None = None) -> dict[str, Any] | None:
-        """None: later, for somebody waits for the traces to be written."""
-        if self._put_off.is_set():
-            return None
-        self._analyzing = True
-        try:
-            return self._analyzer.contents(trace, payload)
-        except UnknownError:
-            raise
-        except Exception as error:  # memory or time ran out; the trace is whole
-            return None if self._put_off.is_set() else unfinished(error)
-        finally:
-            self._analyzing = False
