@@ -9,7 +9,8 @@
 
 Threads: the training threads touch the queue alone. ``tftracer-writer`` (step_writer.py) counts steps and writes them;
 ``tftracer-traces`` (trace_writer.py) compresses and stores traces, ``tftracer-summaries`` (trace_summaries.py) has them analyzed.
-Everything else may be called from any thread. Listeners are called from these threads, or from the one that made the change; runs and steps at most 5 times a second.
+Everything else may be called from any thread. Listeners are called from these threads, or from the one that made the change; runs
+and steps at most 5 times a second.
 """
 
 from __future__ import annotations
