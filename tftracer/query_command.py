@@ -5,9 +5,15 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import itertools
 import json
+import math
+import sys
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
+
+from tftracer.errors import StorageError
 
 if TYPE_CHECKING:
     from tftracer.scripting.query import Result
@@ -16,31 +22,78 @@ if TYPE_CHECKING:
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="tftracer query",
-        description="Answers one SQL statement over the tables of sessions: session, runs, steps, traces, slices, ops, tensors, "
+        usage="tftracer query [options] FILE... SQL",
+        description="Answers SQL over the tables of sessions: session, runs, steps, traces, slices, ops, tensors, "
         "transfers, findings, sentences, stalls. Needs DuckDB: pip install tftracer[tables].",
+        epilog='SQL: such as "SELECT op, sum(total_ns) FROM ops GROUP BY op"; several statements are separated by ";", and '
+        '"-" reads them from standard input.',
     )
     made.add_argument(
         "files", nargs="+", metavar="FILE", help="any file that tftracer opens, a live page's URL, or an exported folder"
     )
-    made.add_argument("sql", metavar="SQL", help='such as "SELECT op, sum(total_ns) FROM ops GROUP BY op"')
+    made.add_argument("-f", "--file", metavar="SQL_FILE", help="a file with the SQL, which is then not an argument")
     made.add_argument("--job", help="the files are of the processes of one job: align their clocks, and name it so")
     shown = made.add_mutually_exclusive_group()
-    shown.add_argument("--json", action="store_true", help="a JSON list of rows")
+    shown.add_argument("--json", action="store_true", help="a JSON list of rows; of several answers, a list of such lists")
     shown.add_argument("--csv", action="store_true", help="CSV with a line of names")
     return made
 
 
 def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
-    from tftracer.scripting.query import query
+    from tftracer.scripting.query import answers
 
-    options = parser().parse_intermixed_args(list(arguments))
-    result = query(options.files, options.sql, options.job)
-    say(as_json(result) if options.json else as_csv(result) if options.csv else as_text(result))
+    parsed = parser()
+    options = parsed.parse_intermixed_args(list(arguments))
+    files = list(options.files)
+    if options.file is None and len(files) < 2:
+        parsed.error("give the sessions, and SQL after them")
+    sql = files.pop() if options.file is None else "-" if options.file == "-" else _read(options.file)
+    results = answers(files, _read(sys.stdin.fileno()) if sql == "-" else sql, options.job)
+    if options.json:
+        say(as_json(results))
+    else:
+        say("\n\n".join(map(as_csv if options.csv else as_text, results)))
     return 0
 
 
-def as_json(result: Result) -> str:
-    return json.dumps([dict(zip(result.columns, row)) for row in result.rows], default=str, indent=1)
+def _read(file: str | int) -> str:
+    try:
+        with open(file, encoding="utf-8", closefd=not isinstance(file, int)) as stream:
+            return stream.read()
+    except (OSError, UnicodeError) as error:
+        name = "standard input" if isinstance(file, int) else file
+        raise StorageError(f"{name}: no SQL can be read from it ({error}).") from error
+
+
+def as_json(results: Sequence[Result]) -> str:
+    """RFC 8259: what is no number there (NaN, infinity) is null; times, dates and UUIDs are text as in SQL, bytes hexadecimal."""
+    lists = [[dict(zip(_distinct(result.columns), map(_json_value, row))) for row in result.rows] for result in results]
+    return json.dumps(lists[0] if len(lists) == 1 else lists, indent=1, allow_nan=False)
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """``SELECT a, a`` has two columns of one name: the second is ``a_1``."""
+    distinct: list[str] = []
+    for name in names:
+        free = (
+            candidate for number in itertools.count() if (candidate := f"{name}_{number}" if number else name) not in distinct
+        )
+        distinct.append(next(free))
+    return distinct
+
+
+def _json_value(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Decimal):
+        return _json_value(float(value))
+    if isinstance(value, dict):
+        return {str(key): _json_value(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json_value(inner) for inner in value]
+    return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def as_csv(result: Result) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Container
@@ -16,7 +17,7 @@ import pytest
 from recording import LOSS, RAW, TRAIN, X, captured, recording
 
 import tftracer
-from tftracer.errors import UnknownError
+from tftracer.errors import UnknownError, UnsupportedError
 from tftracer.scripting.compare import measure
 
 ROOT = Path(__file__).parents[2]
@@ -130,9 +131,30 @@ def test_sessions_without_a_run_in_common(files: dict[str, list[Path]]) -> None:
         one.compare(other)
 
 
-def test_files_of_traces_alone_are_compared_by_their_ops() -> None:
+def test_the_same_session_twice_is_refused(files: dict[str, list[Path]], tmp_path: Path) -> None:
+    """By its own id, whatever its file is called; a file of another tool by its path."""
+    one, other = files["a"][0], files["longer"][0]
+    copied, linked = shutil.copy(one, tmp_path / "copied.tftrace"), tmp_path / "linked.pb"
+    step = ROOT / "tests/data/ps_worker0_tf2.21_cpu.pb"
+    linked.symlink_to(step)
+    for arguments in [
+        (one, "--", one),
+        (one, one, "--", other),
+        (one, "--", other, other),
+        (one, "--", copied),
+        (step, "--", linked),
+    ]:
+        assert run("compare", *arguments).returncode == 1, arguments
+    done = run("compare", one, "--", one)
+    assert "is given twice" in done.stderr and "Traceback" not in done.stderr
+    assert "hold the same session" in run("compare", one, "--", copied).stderr
+    with tftracer.open(one) as session, tftracer.open(copied) as again, pytest.raises(UnsupportedError, match="same session"):
+        session.compare(again)
+
+
+def test_files_of_traces_alone_are_compared_by_their_ops(tmp_path: Path) -> None:
     file = ROOT / "tests/data/ps_worker0_tf2.21_cpu.pb"
-    done = run("compare", file, "--", file)
+    done = run("compare", file, "--", shutil.copy(file, tmp_path / "after.pb"))
     assert done.returncode == 0 and "takes 4 sessions a side" in done.stdout and "step time" not in done.stdout
 
 

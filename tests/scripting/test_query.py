@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 import io
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,17 +18,19 @@ import tftracer
 from tftracer.errors import FormatError
 from tftracer.export.tables.schema import TABLES
 from tftracer.scripting.export import export
-from tftracer.scripting.query import query
+from tftracer.scripting.query import answers, query
 
 DATA = Path(__file__).parents[1] / "data"
+SESSION = DATA / "versions/2-saved.tftrace"
 FILE = DATA / "ps_worker0_tf2.21_cpu.pb"
 SQL = "SELECT op, sum(total_ns)::BIGINT AS ns FROM ops GROUP BY op ORDER BY ns DESC, op LIMIT 5"
 
 
-def run(*arguments: object, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+def run(*arguments: object, folder: Path | None = None, stdin: str = "") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tftracer", *map(str, arguments)]
     environment = {**os.environ, "PYTHONPATH": str(DATA.parents[1])}
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, cwd=folder, check=False)
+    pipes: dict[str, Any] = {"capture_output": True, "text": True, "input": stdin}
+    return subprocess.run(command, **pipes, timeout=300, env=environment, cwd=folder, check=False)
 
 
 def test_a_session_and_its_exported_folder_answer_alike(tmp_path: Path) -> None:
@@ -58,6 +62,58 @@ def test_a_wrong_statement_is_said_with_the_tables() -> None:
         query([str(FILE)], "SELECT colour FROM slices")
     with pytest.raises(FormatError, match="syntax error"):
         query([str(FILE)], "SELEC 1")
+
+
+def test_several_statements_each_answer(tmp_path: Path) -> None:
+    several = f"CREATE TABLE long AS {SQL}; SELECT count(*) AS n FROM long; SELECT max(ns) AS ns FROM long; DESCRIBE long;"
+    count, longest, described = answers([str(FILE)], several)
+    assert (count.rows, longest.rows) == ([(5,)], [(query([str(FILE)], SQL).rows[0][1],)])
+    assert [row[0] for row in described.rows] == ["op", "ns"]
+    assert answers([str(FILE)], "SET threads = 1; ") == [] and query([str(FILE)], "").rows == []
+    with pytest.raises(FormatError, match="colour"):
+        answers([str(FILE)], "SELECT 1; SELECT colour FROM ops")
+    done = run("query", FILE, several, "--json")
+    assert [len(rows) for rows in json.loads(done.stdout)] == [1, 1, 2]
+
+
+def test_times_with_a_time_zone_need_no_pytz() -> None:
+    assert importlib.util.find_spec("pytz") is None, "an environment with pytz proves nothing"
+    zoned = "start_at::TIMESTAMPTZ"
+    sql = f"SELECT trace_id, {zoned} AS moment, [{zoned}] AS listed, 1 AS trace_id FROM traces ORDER BY moment DESC"
+    result = query([str(SESSION)], sql)
+    plain = query([str(SESSION)], "SELECT trace_id, start_at FROM traces ORDER BY start_at DESC")
+    assert result.columns == ["trace_id", "moment", "listed", "trace_id"]
+    assert [row[0] for row in result.rows] == [row[0] for row in plain.rows]
+    assert [row[1][:19] for row in result.rows] == [str(row[1])[:19] for row in plain.rows]
+    assert result.rows[0][1].endswith("+00") and result.rows[0][2] == f"['{result.rows[0][1]}']"
+
+
+def test_json_is_valid_whatever_the_values_are() -> None:
+    sql = """SELECT 'nan'::DOUBLE AS a, '-inf'::DOUBLE AS b, 1.25 AS c, MAP {1: 'nan'::DOUBLE} AS d, 'x'::BLOB AS e,
+             {'f': NULL} AS f, DATE '2026-11-23' AS g, INTERVAL 3 DAYS AS h,
+             9007199254740993 AS i, 2 AS i, 3 AS i_1, true AS j, 'é"' AS k"""
+    done = run("query", FILE, sql, "--json")
+
+    def refuse(text: str) -> None:
+        raise AssertionError(f"{text} is no JSON")
+
+    assert json.loads(done.stdout, parse_constant=refuse) == [
+        {"a": None, "b": None, "c": 1.25, "d": {"1": None}, "e": "78", "f": {"f": None}, "g": "2026-11-23",
+         "h": "3 days, 0:00:00", "i": 9007199254740993, "i_1": 2, "i_1_1": 3, "j": True, "k": 'é"'}
+    ]  # fmt: skip
+
+
+def test_sql_comes_from_a_file_or_from_standard_input(tmp_path: Path) -> None:
+    file = tmp_path / "slowest.sql"
+    file.write_text(f"-- of all\n{SQL};\n", encoding="utf-8")
+    as_argument, from_file, piped, also_piped = (
+        run("query", FILE, SQL, "--json"), run("query", "-f", file, FILE, "--json"),
+        run("query", FILE, "-", "--json", stdin=SQL), run("query", FILE, "-f", "-", "--json", stdin=SQL),
+    )  # fmt: skip
+    assert as_argument.stdout == from_file.stdout == piped.stdout == also_piped.stdout != ""
+    done = run("query", FILE, "-f", tmp_path / "nothing.sql")
+    assert done.returncode == 1 and "nothing.sql: no SQL" in done.stderr and "Traceback" not in done.stderr
+    assert run("query", FILE).returncode == 2
 
 
 def test_the_commands(tmp_path: Path) -> None:

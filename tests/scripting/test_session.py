@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -241,6 +242,13 @@ def test_one_trace_and_one_run_can_be_asked_for() -> None:
             session.table("slice")
 
 
+def test_a_path_may_begin_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    shutil.copy(DATA / "versions/2-saved.tftrace", tmp_path / "mine.tftrace")
+    with tftracer.open("~/mine.tftrace") as session:
+        assert len(session.runs()) and session.name == "~/mine.tftrace"
+
+
 def test_what_is_no_session_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="nothing-here"):
         tftracer.open(tmp_path / "nothing-here.tftrace")
@@ -292,6 +300,9 @@ def test_a_live_session_is_asked_by_its_url(tmp_path: Path, monkeypatch: pytest.
             assert len(session.slices()) == session.traces()["nodes"][0] == 370
             assert (again.slices()["start_ns"] == session.slices()["start_ns"]).all()
             assert "the-token" not in repr(session) + repr(again)
+        for view in ("traces/1?tab=ops&", "runs/1/ops?", "runs/1?", "compare?a=1&b=2&", "job?", "job/traces/3?"):
+            with tftracer.open(f"{address}{view}token=the-token#part") as linked:
+                assert linked.runs()["steps"].tolist() == [5]
         monkeypatch.setenv("TFTRACER_TOKEN", "the-token")
         tftracer.open(address).close()
         with pytest.raises(StorageError, match="token is wrong"):

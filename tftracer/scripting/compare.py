@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -13,7 +14,7 @@ from tftracer.comparison.comparison import Comparison, compare
 from tftracer.comparison.measured import WARM_UP, Measured, Steps, block_values, step_values, usual_steps
 from tftracer.contract.session import Run
 from tftracer.contract.session import Session as Facts
-from tftracer.errors import UnknownError
+from tftracer.errors import UnknownError, UnsupportedError
 from tftracer.export.tables.table import Table
 from tftracer.session.step_history import RECENT
 from tftracer.session.step_sketch import ERROR, SketchedSteps
@@ -46,10 +47,22 @@ class Session(Protocol):
 def compare_sessions(before: Sequence[Session], after: Sequence[Session], run: str | None = None, by: By = "name") -> Comparison:
     """``run``: the title of the run to compare; without it, the one that took the most time of those that all sessions have.
 
-    ``UnknownError``: the sessions have no run in common, or not this one.
+    ``UnknownError``: the sessions have no run in common, or not this one. ``UnsupportedError``: one session is there twice.
     """
+    _check_distinct([*before, *after])
     title = _shared_run([*before, *after], run)
     return compare(title, *([_measured(session, title, by) for session in side] for side in (before, after)))
+
+
+def _check_distinct(sessions: Sequence[Session]) -> None:
+    """A session that is compared with itself, or counts twice, makes differences look smaller and surer than they are."""
+    names: dict[str, str] = {}
+    for session in sessions:
+        identity = session.facts["id"] or os.path.realpath(session.facts["file"] or session.name)
+        if identity in names:
+            one = "is given twice" if names[identity] == session.name else f"and {names[identity]} hold the same session"
+            raise UnsupportedError(f"{session.name} {one}. Compare sessions that were recorded one by one.")
+        names[identity] = session.name
 
 
 def _measured(session: Session, run: str, by: By) -> Measured:

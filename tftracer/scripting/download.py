@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import ssl
 import tempfile
 import urllib.error
@@ -18,6 +19,8 @@ from urllib.parse import parse_qs, urlsplit, urlunsplit
 from tftracer.errors import StorageError
 
 _CHUNK = 1 << 20
+#: A view within the page (frontend/src/router.ts): a link to one is a link to its session.
+_VIEW = re.compile(r"/(runs/\d+(/ops)?|traces/\d+|compare|job(/traces/\d+)?)$")
 #: How long the server may be silent: a hub fetches its processes' traces before it answers.
 _SILENCE_S = 120.0
 
@@ -61,7 +64,8 @@ class _Page:
         given = token or parse_qs(parts.query).get("token", [""])[0] or os.environ.get("TFTRACER_TOKEN", "").strip()
         if not given:
             raise StorageError(f"{parts.netloc}: a live session needs its token: open({url!r}, token=...), or TFTRACER_TOKEN.")
-        address = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/") + "/", "", ""))
+        path = _VIEW.sub("", parts.path.rstrip("/")) + "/"
+        address = urlunsplit((parts.scheme, parts.netloc, path, "", ""))
         try:
             context = ssl.create_default_context(cafile=certificate)
         except OSError as error:

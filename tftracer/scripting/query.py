@@ -26,9 +26,15 @@ class Result:
 
 
 def query(files: Sequence[str], sql: str, job: str | None = None) -> Result:
-    """The answer to one SQL statement. Each table has the columns ``job`` and ``rank`` beside its own.
+    """The answer to the last SQL statement that answers with rows; see :func:`answers`."""
+    return (answers(files, sql, job) or [Result([], [])])[-1]
 
-    ``files``: sessions, or one folder that was exported. FormatError: the statement is wrong; it says what DuckDB says.
+
+def answers(files: Sequence[str], sql: str, job: str | None = None) -> list[Result]:
+    """The answers to SQL statements, separated by ``;``, of those that answer with rows.
+
+    Each table has the columns ``job`` and ``rank`` beside its own. ``files``: sessions, or one folder that was exported.
+    FormatError: a statement is wrong; it says what DuckDB says. Then no later one has run.
     """
     connection = parquet.connect()
     try:
@@ -37,21 +43,43 @@ def query(files: Sequence[str], sql: str, job: str | None = None) -> Result:
             _view_folder(connection, Path(files[0]), wanted)
         else:
             _load(connection, files, wanted, job)
-        return _answer(connection, sql)
+        return _answers(connection, sql)
     finally:
         connection.close()
 
 
-def _answer(connection: DuckDBPyConnection, sql: str) -> Result:
+def _answers(connection: DuckDBPyConnection, sql: str) -> list[Result]:
     import duckdb
 
     try:
-        cursor = connection.execute(sql)
-        if cursor.description is None:
-            return Result([], [])
-        return Result([column[0] for column in cursor.description], cursor.fetchall())
+        connection.execute("SET TimeZone = 'UTC'")
+        statements = [(statement.query, statement.type) for statement in connection.extract_statements(sql)]
+        results = [_answer(connection, text, kind == duckdb.StatementType.SELECT) for text, kind in statements]
     except duckdb.Error as error:
         raise FormatError(f"{error}\nThe tables: {', '.join(TABLES)}. docs/tables lists their columns.") from error
+    return [result for result in results if result is not None]
+
+
+def _answer(connection: DuckDBPyConnection, statement: str, is_select: bool) -> Result | None:
+    """None where a statement changes something and answers with no rows."""
+    if is_select:
+        statement = _with_zones_as_text(connection, statement.rstrip("; \n"))
+    elif not re.match(r"\s*(explain|describe|summarize|show|call|pragma)\b", statement, re.IGNORECASE):
+        connection.execute(statement)
+        return None
+    cursor = connection.execute(statement)
+    return Result([column[0] for column in cursor.description or []], cursor.fetchall())
+
+
+def _with_zones_as_text(connection: DuckDBPyConnection, statement: str) -> str:
+    """DuckDB hands times with a time zone to Python through pytz, which need not be installed: as text they need none."""
+    columns = [(name, kind) for name, kind, *_ in connection.execute(f"DESCRIBE {statement}").fetchall()]
+    if not any("TIME ZONE" in kind for _, kind in columns):
+        return statement
+    names = [f"column{number}" for number in range(len(columns))]
+    shown = (f'{name}::VARCHAR AS "{quoted}"' if "TIME ZONE" in kind else f'{name} AS "{quoted}"'
+             for name, (column, kind) in zip(names, columns) for quoted in [column.replace('"', '""')])  # fmt: skip
+    return f"SELECT {', '.join(shown)} FROM (\n{statement}\n) AS answer({', '.join(names)})"
 
 
 def _view_folder(connection: DuckDBPyConnection, folder: Path, tables: Sequence[str]) -> None:

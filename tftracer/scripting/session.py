@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def open(path: str | os.PathLike[str], token: str | None = None, certificate: str | None = None) -> Session:
-    """Open a session: any file that ``tftracer FILE`` opens, or the URL of a live page.
+    """Open a session: any file that ``tftracer FILE`` opens, or the URL of a live page, also of one of its views.
 
     A live session is copied as it is now. It needs the token: in the URL (``?token=``), as ``token``, or in the environment as
     TFTRACER_TOKEN. ``certificate``: a file with the server's certificate, where the system does not know who signed it. The page
@@ -47,7 +47,7 @@ def open(path: str | os.PathLike[str], token: str | None = None, certificate: st
     """
     name = os.fspath(path)
     if not is_url(name):
-        return _opened(name, name)
+        return _opened(os.path.expanduser(name), name)  # noqa: PTH111 (Path drops the slashes of other names)
     with downloaded(name, token, certificate) as file:
         return _opened(file.path, file.name)
 
