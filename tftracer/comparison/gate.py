@@ -14,7 +14,7 @@ from tftracer.errors import FormatError
 State = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 
 _RULE = re.compile(
-    r"\s*(step|p99|gap|memory|bytes|op\s+(?P<op>\S.*?)|findings)\s*>\s*(?P<number>\d+(\.\d+)?)\s*(?P<percent>%?)\s*"
+    r"(?:(?P<metric>step|p99|gap|memory|bytes|findings)\s*|op\s(?P<op>[^>]+))>\s*(?P<number>\d+(\.\d+)?)\s*(?P<percent>%?)"
 )
 HELP = "METRIC > NUMBER%, with METRIC step, p99, gap, memory, bytes or op TYPE; or findings > NUMBER"
 
@@ -38,12 +38,13 @@ class Outcome:
 
 def parse_rule(text: str) -> Rule:
     """``FormatError`` says how rules are written."""
-    rule = _RULE.fullmatch(text)
-    counts = rule is not None and rule[1] == "findings"
-    if rule is None or bool(rule["percent"]) == counts:
+    rule = _RULE.fullmatch(text.strip())
+    counts = rule is not None and rule["metric"] == "findings"
+    op = (rule["op"] or "").strip() if rule else ""
+    if rule is None or not (op or rule["metric"]) or bool(rule["percent"]) == counts:
         raise FormatError(f"{text!r} is no rule. Write {HELP}.")
     number = float(rule["number"])
-    return Rule(text.strip(), rule[1].split()[0], rule["op"] or "", number if counts else number / 100)
+    return Rule(text.strip(), rule["metric"] or "op", op, number if counts else number / 100)
 
 
 def judge(comparison: Comparison, rules: Sequence[Rule]) -> list[Outcome]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
-import re
 import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -82,8 +81,9 @@ def digest_of_file(certfile: str | None) -> str:
     """Of the certificate that a server with this PEM file shows; "" for none, or one that cannot be read."""
     try:
         text = Path(certfile).read_text(encoding="latin-1") if certfile else ""
-        first = re.search(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", text, re.DOTALL)
-        return digest_of(ssl.PEM_cert_to_DER_cert(first[0])) if first else ""
+        _, begins, rest = text.partition("-----BEGIN CERTIFICATE-----")
+        body, ends, _ = rest.partition("-----END CERTIFICATE-----")
+        return digest_of(ssl.PEM_cert_to_DER_cert(begins + body + ends)) if ends else ""
     except (OSError, ValueError):
         return ""
 

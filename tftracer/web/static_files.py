@@ -22,6 +22,7 @@ TYPES = {
     ".png": "image/png",
     ".ico": "image/x-icon",
 }
+HASH_CHARS = 8  # the least that a build puts behind a dash into the name of a file
 COMPRESSED = {".html", ".js", ".css", ".svg", ".json"}
 NOT_BUILT = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>tftracer</title></head>
 <body><h1>The page is not built</h1>
@@ -45,9 +46,9 @@ def gzipped(data: bytes) -> bytes:
 
 def with_base(page: bytes, path: str) -> bytes:
     """index.html with ``<base href>`` set, so that its relative links work on every route and behind a prefix."""
-    text = re.sub(r"<base\b[^>]*>", "", page.decode("utf-8"), count=1)
+    text = re.sub(r"<base\b[^<>]*>", "", page.decode("utf-8"), count=1)
     base = f'<base href="{html.escape(path)}/">'
-    return re.sub(r"<head[^>]*>", lambda head: head.group() + base, text, count=1).encode()
+    return re.sub(r"<head[^<>]*>", lambda head: head.group() + base, text, count=1).encode()
 
 
 class Static:
@@ -82,4 +83,4 @@ class Static:
         kind = TYPES.get(suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
         small = gzipped(data) if suffix in COMPRESSED and len(data) > 1024 else b""
         tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
-        return File(kind, data, small, tag, re.search(r"-[A-Za-z0-9_-]{8,}\.\w+$", name) is not None)
+        return File(kind, data, small, tag, "-" in Path(name).stem[:-HASH_CHARS])

@@ -24,7 +24,7 @@ from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.model import DeviceKind, NodeKind, Trace
 
 ASYNCHRONOUS = re.compile(
-    r"(OneShot|MultiDevice)?Iterator\w*|\w*Queue(Dequeue|Enqueue)\w*|\w*Barrier\w*|(Stage|Unstage)\w*"
+    r"(OneShot|MultiDevice)?Iterator\w*|((?!Queue(De|En)queue|Barrier)\w)*(Queue(De|En)queue|Barrier)\w*|(Stage|Unstage)\w*"
     r"|\w*PartitionedCall|(Stateless)?_?(If|While|Case)|RemoteCall|SymbolicGradient"
 )
 #: A thread takes its next op within this time: TensorFlow was seen to need 0.3 to 4 µs.

@@ -21,7 +21,7 @@ from tftracer.trace.model import Device, DeviceKind
 _JOB = re.compile(r"/job:([^/]+)")
 _TASK = re.compile(r"/task:([0-9]{1,9})")
 _UNIT = re.compile(r"/(?:device:)?([A-Za-z_][A-Za-z_]*):([0-9]{1,9})(?=/|$)")
-_STREAM = re.compile(r"/stream:([^/<]+)(?:<([^>]*)>)?$")
+_STREAM = re.compile(r"/stream:([^/<]+)(?:<([^<>]*)>)?$")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _NOT_UNITS = {"job", "replica", "task", "stream"}
 _KIND_ORDER = {

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 _LOWERED = re.compile(r"(?P<path>.+)/_(?P<number>\d{1,9})")
-_INPUT = re.compile(r"(?P<place>.+)/Func/.+/(?P<part>input|output|output_control_node)/_\d+(/_\d+)?")
+_INPUT = re.compile(r".+/(input|output|output_control_node)/_\d+(/_\d+)?")  # what follows the name of the loop, and /Func/
 _LOOP = {"enter": "Enter", "merge": "Merge", "next_iteration": "NextIteration", "exit": "Exit", "LoopCond": "LoopCond"}
 #: Name scopes of a node that are looked at for the branch or loop that it belongs to.
 _MAX_SCOPES = 200
@@ -29,8 +29,9 @@ def lowered(
     parts: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
     lowered: dict[str, tuple[str, list[str]]] = {}
     for name in names:
-        inlined, of = _INPUT.fullmatch(name), _LOWERED.fullmatch(name)
-        if inlined and ops.get(inlined["place"]):
+        caller, _, inlined = name.rpartition("/Func/")
+        of = _LOWERED.fullmatch(name)
+        if ops.get(caller) and _INPUT.fullmatch(inlined):
             lowered[name] = ("Identity", [])
         elif of and (place := _branch_or_loop(of["path"], ops)):
             parts[place, of["path"][len(place) + 1 :]].append((int(of["number"]), name))

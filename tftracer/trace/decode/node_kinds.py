@@ -24,8 +24,9 @@ COMMUNICATION = re.compile(
 )
 #: Communication ops that are no collectives: point to point, or answered locally.
 NO_COLLECTIVE = re.compile(
-    r"RecvTensor|_?(Host)?(Send|Recv)(V2)?|_?Xla\w*|\w*TPUEmbedding\w*|_?Nccl(Manager\w*|\w*(Send|Recv))"
-    r"|Horovod(Local|Cross)?(Rank|Size)\w*|HorovodProcessSet\w*|HorovodJoin|\w*(Initialize|Resource)\w*|"
+    r"RecvTensor|_?(Host)?(Send|Recv)(V2)?|_?Xla\w*|_?Nccl(Manager\w*|\w*(Send|Recv))"
+    r"|Horovod(Local|Cross)?(Rank|Size)\w*|HorovodProcessSet\w*|HorovodJoin"
+    r"|((?!TPUEmbedding|Initialize|Resource)\w)*(TPUEmbedding|Initialize|Resource)\w*|"
 )
 CONTROL = re.compile(
     r"NoOp|(Ref)?(Switch|Merge|Enter|Exit|NextIteration|Select_?Control)|_SwitchN|LoopCond|ControlTrigger|_?(Source|Sink|SOURCE|SINK)"

@@ -21,7 +21,7 @@ from tftracer.trace.model import Allocations, Calls
 
 #: How the profiler writes what belongs together: ``regs:32 static_shared:0 grid:16,1,1 block:512,1,1 occ_pct:100``.
 _PACKED = ("kernel_details", "memcpy_details")
-_PART = re.compile(r"(\w+):(\S*)")
+_PART = re.compile(r"\b(\w+):(\S*)")
 _WORDS = {
     "regs": "registers a thread",
     "registers_per_thread": "registers a thread",

@@ -14,7 +14,7 @@ RECOMPILED = 4  # programs of one function, and
 RECOMPILED_SHARE = 0.50  # as many as this share of the run's steps: it is compiled again and again
 
 _COMPILING = re.compile(r"\w*Compiler::(Run|Compile)\w*$|Xla(Autotuner)?Compil\w*(:#|$)")
-_FUNCTION = re.compile(r".*?_inference_(\w+?)_\d+__")
+_FUNCTION = re.compile(r".*?_inference_(\w{1,200}?)_\d+__")
 
 FEWER_TRACINGS = (
     "Pass tensors of one shape and type, and numbers as tensors (tf.constant), not as Python values; give the function an "
