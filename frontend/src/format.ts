@@ -122,7 +122,7 @@ export function formatFullTime(at: number | null | undefined): string {
   return at ? full.format(new Date(at * 1000)) : "";
 }
 
-const DEVICE = /^(?:(.+?) )?\/job:([^/]+)\/replica:\d+\/task:(\d+)(?:\/device:([^/]+))?(.*)$/;
+const DEVICE = /^(?:(.+?) )?\/job:([^/]+)\/replica:\d+\/task:(\d+)(?:\/device:([^/]+))?([^]*)$/;
 
 /**
  * A device as people say it: `ps/0 CPU:0`, `GPU:1` on a job of one process; other names as they are.

@@ -60,6 +60,12 @@ describe("filtering", () => {
     expect(filterRows(rows, columns, "/(/")).toBe(rows);
   });
 
+  it("is not held up by an expression that backtracks", () => {
+    const text = `${"a".repeat(200)}!`;
+    expect(matcher("/(a+)+$/")!(text)).toBe(false);
+    expect(matcher("/(a|a)*b/")!(text)).toBe(false);
+  });
+
   it("does not search numbers", () => {
     expect(filterRows(rows, columns, "12 ns")).toEqual([]);
   });

@@ -1,5 +1,7 @@
 /** What a table shows, without drawing: sorting, filtering, CSV. */
 
+import { pattern } from "@/timeline/pattern";
+
 export type Cell = string | number | null;
 
 export interface TableColumn<Row> {
@@ -63,13 +65,23 @@ function cellText<Row>(column: TableColumn<Row>, row: Row): string {
 
 export { cellText };
 
+/** The test, true from where the expression is too complex to go on. */
+function orAll(test: (text: string) => boolean): (text: string) => boolean {
+  return (text) => {
+    try {
+      return test(text);
+    } catch {
+      return true;
+    }
+  };
+}
+
 /** A test for a filter's text: `/regular expression/` or words that all must occur, case ignored; null: not a valid expression. */
 export function matcher(filter: string): ((text: string) => boolean) | null {
-  const expression = /^\/(.*)\/?$/s.exec(filter.trim());
-  if (expression?.[1] !== undefined) {
+  const trimmed = filter.trim();
+  if (trimmed.startsWith("/")) {
     try {
-      const pattern = new RegExp(expression[1].replace(/\/$/, ""), "i");
-      return (text) => pattern.test(text);
+      return orAll(pattern(trimmed.slice(1).replace(/\/$/, "")));
     } catch {
       return null;
     }

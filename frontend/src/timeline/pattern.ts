@@ -36,7 +36,7 @@ interface State {
 
 const ASSERTIONS: Record<string, Assertion> = { "^": "start", $: "end", "\\b": "boundary", "\\B": "no boundary" };
 const ATOM = /\[(?:\\.|[^\]\\])*\]|\\(?:u\{[^}]*\}|u[0-9a-f]{4}|x[0-9a-f]{2}|[pP]\{[^}]*\}|c[a-z]|.)|./isuy;
-const QUANTIFIER = /([*+?]|\{(\d+)(,?)(\d*)\})\??/y;
+const QUANTIFIER = /([*+?]|\{(\d+)(?:,(\d*))?\})\??/y;
 const GROUP = /\((?:\?:|\?<[^=!][^>]*>|(?!\?))/y;
 
 class Parser {
@@ -86,11 +86,11 @@ class Parser {
   }
 }
 
-function bounds([, sign, low, comma, high]: RegExpExecArray): { least: number; most: number } {
+function bounds([, sign, low, high]: RegExpExecArray): { least: number; most: number } {
   if (sign === "*") return { least: 0, most: Infinity };
   if (sign === "+") return { least: 1, most: Infinity };
   if (sign === "?") return { least: 0, most: 1 };
-  return { least: Number(low), most: comma === "" ? Number(low) : high === "" ? Infinity : Number(high) };
+  return { least: Number(low), most: high === undefined ? Number(low) : high === "" ? Infinity : Number(high) };
 }
 
 class Automaton {

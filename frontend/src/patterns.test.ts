@@ -1,0 +1,100 @@
+/** Every regular expression of the page takes time linear in the text: names and files come from strangers. */
+import { compileTemplate, parse } from "vue/compiler-sfc";
+import { spawn } from "node:child_process";
+import ts from "typescript";
+import { describe, expect, it } from "vitest";
+
+const SOURCES = import.meta.glob<string>(["./**/*.{ts,vue}", "!./**/*.test.ts"], {
+  query: "?raw",
+  import: "default",
+  eager: true,
+});
+/** Makes expressions of its own out of those that users type: of one character each, and one that it never searches with. */
+const AUTOMATON = "./timeline/pattern.ts";
+
+/** A component's script, and its template as code. */
+function codeOf(path: string, source: string): string {
+  if (!path.endsWith(".vue")) return source;
+  const { script, scriptSetup, template } = parse(source, { filename: path }).descriptor;
+  const compilerOptions = { expressionPlugins: ["typescript" as const] };
+  const markup = template?.content ?? "";
+  const { code } = compileTemplate({ source: markup, filename: path, id: path, compilerOptions });
+  return [script?.content, scriptSetup?.content, code].join("\n");
+}
+
+interface Found {
+  /** As written, with slashes and flags. */
+  literals: string[];
+  /** `new RegExp(...)`, `RegExp(...)`. */
+  made: number;
+}
+
+function expressionsIn(code: string): Found {
+  const found: Found = { literals: [], made: 0 };
+  const visit = (node: ts.Node): void => {
+    if (ts.isRegularExpressionLiteral(node)) found.literals.push(node.text);
+    const called = ts.isNewExpression(node) || ts.isCallExpression(node) ? node.expression : undefined;
+    if (called && ts.isIdentifier(called) && called.text === "RegExp") found.made += 1;
+    ts.forEachChild(node, visit);
+  };
+  visit(ts.createSourceFile("source.ts", code, ts.ScriptTarget.Latest, true));
+  return found;
+}
+
+const files = Object.entries(SOURCES).map(([path, source]) => ({ path, ...expressionsIn(codeOf(path, source)) }));
+
+/**
+ * A program that searches with each expression in 100 kB of hostile text: something that the expression could begin with, then
+ * one piece again and again. It names each expression before it tries it.
+ */
+const PROGRAM = String.raw`
+const SIZE = 100_000;
+const ALPHABET = [..." \t\n\0aZ_1-/:.,;=\"'<>[](){}#\\+%&?é"];
+for (const literal of JSON.parse(require("fs").readFileSync(0, "utf8"))) {
+  console.log(literal);
+  const flags = literal.slice(literal.lastIndexOf("/") + 1).replace("g", "");
+  const source = literal.slice(1, literal.lastIndexOf("/"));
+  const plain = source
+    .replace(/\(\?(?::|<?[=!]|<\w+>)/g, "(")
+    .replace(/\[[^\]]*\]|\\[wWpP](\{[^}]*\})?|\./g, "a")
+    .replace(/\\d/g, "1")
+    .replace(/\\s/g, " ")
+    .replace(/\{[\d,]*\}|[()^$*+?|\\]/g, "");
+  const starts = [...new Set(["", ...Array.from({ length: Math.min(plain.length, 12) }, (_, i) => plain.slice(0, i + 1)), plain])];
+  const expression = new RegExp(source, flags);
+  for (const start of starts)
+    for (const piece of new Set([...ALPHABET, ...starts.filter(Boolean)]))
+      for (const end of ["", "\n!"]) {
+        expression.lastIndex = 0;
+        expression.test(start + piece.repeat(SIZE / piece.length) + end);
+      }
+}
+`;
+
+/** What the program said last, and whether it came to its end within so many seconds of a processor. */
+async function tried(literals: string[], seconds: number): Promise<{ last: string; ended: boolean }> {
+  const limited = `ulimit -t ${seconds}; exec "${process.execPath}" -e "$PROGRAM"`;
+  const child = spawn("sh", ["-c", limited], { env: { ...process.env, PROGRAM }, stdio: ["pipe", "pipe", "inherit"] });
+  child.stdin.end(JSON.stringify(literals));
+  let output = "";
+  child.stdout.on("data", (data: Buffer) => (output += data.toString()));
+  const status = await new Promise((resolve) => child.on("close", resolve));
+  return { last: output.trim().split("\n").at(-1) ?? "", ended: status === 0 };
+}
+
+describe("regular expressions", () => {
+  it("are found in the source, and tried", { timeout: 600_000 }, async () => {
+    const literals = [...new Set(files.flatMap((file) => file.literals))];
+    expect(literals.length).toBeGreaterThan(20);
+    expect(await tried(literals, 10)).toEqual({ last: literals.at(-1), ended: true });
+  });
+
+  it("that are slow would be noticed", { timeout: 600_000 }, async () => {
+    for (const literal of ["/a+$/", "/<b[^>]*>/", "/^(?:\\s+)+x/"])
+      expect(await tried([literal], 3)).toEqual({ last: literal, ended: false });
+  });
+
+  it("are made of what users type in one place alone", () => {
+    expect(files.filter((file) => file.made > 0).map((file) => file.path)).toEqual([AUTOMATON]);
+  });
+});
