@@ -25,6 +25,7 @@ bench tf221 bench_functions.py
 bench tf221 bench_fit.py $(few --pairs 40)
 bench tf221 bench_stalls.py $(few --pairs 150)
 bench tf221 bench_retracing.py
+bench view bench_periods.py $(few --histories 1000)
 bench view bench_decode.py
 bench view bench_profiles.py
 bench view bench_analyses.py

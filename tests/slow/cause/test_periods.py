@@ -1,0 +1,136 @@
+"""Periods of slow steps, from numbers of steps, lengths and kinds alone."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Hashable, Iterable
+
+from tftracer.slow.cause.periods import Periods, Proven
+
+LOAD, SAVE, NOISE = "wait load()", "hook CheckpointSaverHook", "python step()"
+
+
+def periods_of(slow: Iterable[int], kind: Hashable = LOAD, seconds: float = 0.4) -> Periods:
+    return fed([(step, seconds, kind) for step in slow])
+
+
+def fed(slow: Iterable[tuple[int, float, Hashable]]) -> Periods:
+    periods = Periods()
+    for step, seconds, kind in sorted(slow):
+        periods.passed(step - 1)
+        periods.add(step, seconds, kind)
+    return periods
+
+
+def scattered(rate: float, steps: int, seed: int) -> list[tuple[int, float, Hashable]]:
+    chance = random.Random(seed)
+    kinds = [None, None, "machine", NOISE]
+    slow = [step for step in range(1, steps) if chance.random() < rate]
+    return [(step, 0.03 * chance.lognormvariate(0, 1), chance.choice(kinds)) for step in slow]
+
+
+def only(periods: Periods) -> Proven:
+    (period,) = periods.periods()
+    return period
+
+
+def test_four_exact_distances_without_noise_prove_a_period() -> None:
+    assert not periods_of([50, 100, 150]).periods()
+    period = only(periods_of([50, 100, 150, 200]))
+    assert period == Proven(50, 0, 50, 200, 4, 0.4, LOAD, True, 250)
+    assert periods_of([97, 194, 291, 388]).expected() == [(485, 485)]
+
+
+def test_a_period_is_proven_where_catches_are_missing_and_other_steps_are_slow() -> None:
+    missing = {291, 970, 1067}
+    planted = [(step, 0.4, LOAD) for step in range(97, 4000, 97) if step not in missing]
+    period = only(fed([*planted, *scattered(0.01, 4000, seed=1)]))
+    assert (period.length, period.first, period.last, period.kind, period.stands) == (97, 97, 3977, LOAD, True)
+    assert abs(period.median_s - 0.4) < 0.01
+
+
+def test_causes_that_agree_prove_what_noise_would_hide() -> None:
+    noise = scattered(0.1, 600, seed=2)
+    planted = range(50, 600, 50)
+    told = fed([*((step, 0.05, SAVE) for step in planted), *noise]).periods()
+    assert [(period.length, period.kind) for period in told] == [(50, SAVE)]
+    assert not fed([*((step, 0.001 * 4 ** (step % 7), None) for step in planted if step < 250), *noise]).periods()
+
+
+def test_two_periods_at_once_are_both_told() -> None:
+    slow = dict.fromkeys(range(40, 2000, 40), LOAD)
+    slow.update(dict.fromkeys(range(64, 2000, 64), SAVE))
+    told = fed((step, 0.4, kind) for step, kind in slow.items()).periods()
+    assert {(period.length, period.stands) for period in told} == {(40, True), (64, True)}
+
+
+def test_a_period_that_changes_ends_and_the_new_one_is_told() -> None:
+    old, new = periods_of([*range(50, 2001, 50), *range(2080, 4001, 80)]).periods()
+    assert (old.length, old.last, old.stands, old.next_step) == (50, 2000, False, None)
+    assert (new.length, new.first, new.stands, new.next_step) == (80, 2080, True, 4080)
+
+
+def test_steps_that_are_one_off_are_of_the_period() -> None:
+    chance = random.Random(3)
+    planted = [step + chance.choice([-1, 0, 1]) for step in range(97, 3000, 97)]
+    periods = periods_of(planted)
+    period = only(periods)
+    assert (period.length, period.stands) == (97, True) and period.hits >= len(planted) - 1
+    ((first, last),) = periods.expected()
+    assert first <= 31 * 97 <= last and last - first <= 4
+
+
+def test_what_comes_by_the_clock_is_told_within_two_percent() -> None:
+    chance, step, slow = random.Random(4), 0, []
+    for _ in range(20):
+        step += round(1000 * chance.uniform(0.99, 1.01))
+        slow.append(step)
+    period = only(periods_of(slow))
+    assert abs(period.length - 1000) <= 20 and period.stands
+
+
+def test_one_slow_step_at_another_distance_changes_nothing() -> None:
+    before = [(step, 0.4, SAVE) for step in range(50, 251, 50)]
+    periods = fed([*before, (252, 3.0, SAVE), (263, 0.9, LOAD)])
+    assert only(periods) == only(fed(before))._replace(next_step=300)
+    periods.add(300, 0.4, SAVE)
+    assert only(periods) == Proven(50, 0, 50, 300, 6, 0.4, SAVE, True, 350)
+
+
+def test_another_cause_or_length_ends_no_period() -> None:
+    slow = [(step, 0.4 if step < 500 else 2.0, SAVE if step < 500 else None) for step in range(50, 1001, 50)]
+    assert (only(fed(slow)).last, only(fed(slow)).stands) == (1000, True)
+
+
+def test_it_ends_only_when_steps_passed_that_should_have_been_slow() -> None:
+    periods = periods_of(range(50, 2001, 50))
+    periods.passed(2099)
+    assert only(periods).stands and periods.expected() == [(2100, 2100)]
+    periods.passed(2150)
+    assert not only(periods).stands and only(periods).next_step is None and not periods.expected()
+
+
+def test_a_period_that_ended_stands_again_when_it_comes_again() -> None:
+    periods = periods_of([*range(50, 2001, 50), *range(3000, 3051, 50)])
+    assert only(periods) == Proven(50, 0, 50, 3050, 41, 0.4, LOAD, True, 3100)
+
+
+def test_slow_steps_at_random_prove_nothing() -> None:
+    """False alarms of 10,000 histories: benchmarks/bench_periods.py."""
+    for seed in range(20):
+        assert not fed(scattered((0.002, 0.01, 0.05)[seed % 3], 4000, seed)).periods(), seed
+
+
+def test_bursts_of_a_busy_machine_prove_nothing() -> None:
+    for seed in range(10):
+        chance = random.Random(seed)
+        starts = [chance.randrange(8000) for _ in range(20)]
+        slow = {start + off for start in starts for off in range(60) if chance.random() < 0.3}
+        assert not fed((step, 0.03 * chance.lognormvariate(0, 1), None) for step in slow).periods(), seed
+
+
+def test_a_step_is_counted_once_and_in_order() -> None:
+    periods = periods_of([50, 100, 150, 200])
+    for step in (200, 150):
+        periods.add(step, 9.0, None)
+    assert only(periods) == Proven(50, 0, 50, 200, 4, 0.4, LOAD, True, 250)

@@ -1,0 +1,306 @@
+"""Which periods a run's slow steps prove: "every 97th step". Pure: no clocks, no threads.
+
+Each slow step is tested as the newest tooth of a comb. The distances to the slow steps before it are the lengths that come into
+question. For each, the comb is followed backwards while at least four of five teeth are slow steps. Were slow steps random,
+every tooth would be one at the rate of the slow steps beside the comb. The chance of that many teeth, times all combs that this
+run has tried, has to be below ``ALARM``. A comb is tried among all slow steps, among those of the newest one's kind (cause and
+place) and among those about as long: kinds and lengths can help to prove a period, and never end one.
+
+Slow steps of a proven period are no longer tried, so that several periods are found, and a new one after a change. A period
+ends when more of its teeth in a row passed and were not slow than its past explains: two at least.
+
+``benchmarks/bench_periods.py`` measures false alarms, power and cost by simulation.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections import Counter, deque
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Longs = npt.NDArray[np.int64]
+
+#: The chance of a comb that random slow steps may have, times all combs that were tried.
+ALARM = 0.001
+#: Shorter periods are none: such steps are just uneven.
+SHORTEST = 4
+FEWEST_HITS = 4
+#: Teeth of a comb that have to be slow steps.
+WHOLE = 0.8
+#: Teeth may lie so far from where the tooth after them puts them: exactly there, both teeth a step off, or by this part of the
+#: length, as what comes by the clock does.
+SLACK, SLACK_SHARE = 2, 0.02
+#: Slow steps of no period that are remembered, and those whose distances are tried at each new one.
+REMEMBERED, TRIED = 512, 32
+#: Slow steps are about as long up to this factor.
+ALIKE = 1.3
+#: A period ends with so many misses in a row that a share of its teeth no larger than this would miss as often.
+SURPRISE = 1e-3
+#: Periods that stand, and ended ones, that are remembered.
+MOST = 8
+
+
+class Proven(NamedTuple):
+    """A period that the slow steps of a run prove."""
+
+    length: int  # every so many steps
+    tolerance: int  # steps by which a distance may differ from it
+    first: int  # steps
+    last: int
+    hits: int  # slow steps that were its teeth
+    median_s: float  # of the newest of them
+    kind: Hashable  # that more than half of them share; None: no such kind
+    stands: bool  # False: teeth passed without a slow step
+    next_step: int | None  # that is expected to be slow; None: it does not stand
+
+
+@dataclass(eq=False)
+class _Comb:
+    length: int
+    tolerance: int
+    first: int
+    last: int
+    hits: int
+    teeth: int  # that passed, from its first to its last
+    seconds: deque[float]
+    kinds: Counter[Hashable] = field(default_factory=Counter)
+    stands: bool = True
+    again: int = 0  # of an ended one: the step at which it came back
+
+    def turns_to(self, step: int) -> int:
+        """The number of lengths from the last hit to the tooth that a step lies on; 0: the last hit, -1: on none."""
+        turns = round((step - self.last) / self.length)
+        return turns if turns >= 0 and abs(step - self.last - turns * self.length) <= self.tolerance else -1
+
+    def patience(self) -> int:
+        """Misses in a row that end it."""
+        miss = (self.teeth - self.hits + 1) / (self.teeth + 2)
+        return max(2, math.ceil(math.log(SURPRISE) / math.log(miss)))
+
+    def hit(self, step: int, turns: int, seconds: float, kind: Hashable) -> None:
+        self.last = step
+        self.hits += 1
+        self.teeth += turns
+        self.count(seconds, kind)
+
+    def count(self, seconds: float, kind: Hashable) -> None:
+        self.seconds.append(seconds)
+        self.kinds[kind] += 1
+        if len(self.kinds) > 16:
+            self.kinds.pop(min(self.kinds, key=lambda each: self.kinds[each]))
+
+    def next_step(self, steps_done: int) -> int:
+        """The first tooth that may still come."""
+        return self.last + self.length * max(1, math.ceil((steps_done + 1 - self.tolerance - self.last) / self.length))
+
+    def proven(self, steps_done: int) -> Proven:
+        kind, times = max(self.kinds.items(), key=lambda item: item[1])
+        return Proven(
+            self.length,
+            self.tolerance,
+            self.first,
+            self.last,
+            self.hits,
+            median(self.seconds),
+            kind if 2 * times > sum(self.kinds.values()) else None,
+            self.stands,
+            self.next_step(steps_done) if self.stands else None,
+        )
+
+
+class _Slow(NamedTuple):
+    step: int
+    seconds: float
+    kind: Hashable
+
+
+class _Trial(NamedTuple):
+    """A comb among some slow steps, and the chance of it."""
+
+    chance: float
+    steps: list[int]  # its hits, the newest first
+    teeth: int
+    length: int
+    slack: int
+
+
+class Periods:
+    """Of one run. Used by one thread at a time."""
+
+    def __init__(self) -> None:
+        self._loose: list[_Slow] = []  # of no period, by step
+        self._taken: deque[int] = deque(maxlen=REMEMBERED)  # steps of periods, by step
+        self._combs: list[_Comb] = []
+        self._steps_done = 0
+        self._tests = 0
+
+    def add(self, step: int, seconds: float, kind: Hashable = None) -> None:
+        """A slow step. Steps that are not newer than the last one are left out.
+
+        ``step``: its number in its run. ``seconds``: its length. ``kind``: its cause and place; None: not known.
+        """
+        if step <= max(self._loose[-1].step if self._loose else 0, self._taken[-1] if self._taken else 0):
+            return
+        self._steps_done = max(self._steps_done, step)
+        if self._on_a_tooth(step, seconds, kind):
+            self._taken.append(step)
+            return
+        newest = _Slow(step, seconds, kind)
+        self._loose.append(newest)
+        del self._loose[:-REMEMBERED]
+        trials = [trial for series in self._series(newest) for trial in self._trials(series)]
+        best = min(trials, key=lambda trial: trial.chance, default=None)
+        if best and best.chance * self._tests < ALARM:
+            self._prove(best)
+
+    def passed(self, steps_done: int) -> None:
+        """So many steps of the run have ended, and those of them that were slow have been added."""
+        self._steps_done = max(self._steps_done, steps_done)
+        for comb in self._combs:
+            if comb.stands and self._steps_done > comb.last + comb.length * comb.patience() + comb.tolerance:
+                comb.stands, comb.again = False, 0
+
+    def periods(self) -> list[Proven]:
+        """Those that stand and the newest that ended, in the order in which they were proven."""
+        return [comb.proven(self._steps_done) for comb in self._combs]
+
+    def expected(self) -> list[tuple[int, int]]:
+        """The first and the last step of each range in which a slow one is expected next."""
+        upcoming = ((comb, comb.next_step(self._steps_done)) for comb in self._combs if comb.stands)
+        return sorted((step - comb.tolerance, step + comb.tolerance) for comb, step in upcoming)
+
+    # -------------------------------------------------------------------------------------------------- known periods
+
+    def _on_a_tooth(self, step: int, seconds: float, kind: Hashable) -> bool:
+        """Whether a step is one of a period that stands. One that ended stands again with two teeth in a row."""
+        for comb in self._combs:
+            turns = comb.turns_to(step)
+            if comb.stands and turns >= 0:
+                if turns:
+                    comb.hit(step, turns, seconds, kind)
+                return True
+        for comb in self._combs:
+            if not comb.stands and comb.turns_to(step) > 0:
+                if comb.again and 0 < step - comb.again <= comb.length + comb.tolerance:
+                    comb.hit(step, 1, seconds, kind)
+                    comb.stands = True
+                    return True
+                comb.again = step
+        return False
+
+    def _prove(self, trial: _Trial) -> None:
+        last, first = trial.steps[0], trial.steps[-1]
+        comb = _Comb(trial.length, trial.slack, first, last, len(trial.steps), trial.teeth, deque(maxlen=64))
+        for earlier in [each for each in self._combs if _same(each, comb)]:
+            self._combs.remove(earlier)
+            comb.first = min(comb.first, earlier.first)
+            comb.hits += earlier.hits
+            comb.teeth += earlier.teeth
+            comb.kinds.update(earlier.kinds)
+            comb.seconds.extend(earlier.seconds)
+        hits = set(trial.steps)
+        for slow in self._loose:
+            if slow.step in hits:
+                comb.count(slow.seconds, slow.kind)
+        self._loose = [slow for slow in self._loose if slow.step not in hits]
+        self._taken = deque(sorted({*self._taken, *hits}), maxlen=REMEMBERED)
+        self._combs.append(comb)
+        self._forget()
+
+    def _forget(self) -> None:
+        for stands in (True, False):
+            alike = [comb for comb in self._combs if comb.stands is stands]
+            for comb in sorted(alike, key=lambda comb: comb.last)[:-MOST]:
+                self._combs.remove(comb)
+
+    # -------------------------------------------------------------------------------------------------------- proofs
+
+    def _series(self, newest: _Slow) -> list[list[int]]:
+        """The slow steps among which combs are tried."""
+        loose = self._loose
+        of_kind = [slow.step for slow in loose if slow.kind == newest.kind] if newest.kind is not None else []
+        low, high = newest.seconds / ALIKE, newest.seconds * ALIKE
+        series = [[slow.step for slow in loose], of_kind, [slow.step for slow in loose if low <= slow.seconds <= high]]
+        return [steps for steps in series if len(steps) >= FEWEST_HITS]
+
+    def _trials(self, steps: list[int]) -> Iterator[_Trial]:
+        newest, taken = steps[-1], list(self._taken)
+        lengths = newest - np.unique(steps[-TRIED - 1 : -1])
+        lengths = lengths[lengths >= SHORTEST]
+        every = np.sort([*steps, *taken, np.iinfo(np.int64).max])
+        wide = np.round(SLACK_SHARE * lengths).astype(int)
+        for slack in (np.zeros_like(lengths), np.full_like(lengths, SLACK), np.where(wide > SLACK, wide, lengths)):
+            tried = 3 * slack < lengths
+            self._tests += int(tried.sum())
+            # Two teeth in a row that are not slow end a comb: few of those that are tried get further.
+            further = tried & (_any_near(every, newest - 2 * lengths, slack) | _any_near(every, newest - 3 * lengths, slack))
+            for length, off in zip(lengths[further].tolist(), slack[further].tolist()):
+                trial = _follow(steps, taken, length, off)
+                if trial:
+                    yield trial
+
+
+def _same(one: _Comb, other: _Comb) -> bool:
+    return abs(one.length - other.length) <= max(one.tolerance, other.tolerance) and not one.stands
+
+
+def _follow(steps: Sequence[int], taken: Sequence[int], length: int, slack: int) -> _Trial | None:
+    """The comb backwards from the newest step, as long as it is nearly whole. Teeth on steps of other periods do not count."""
+    at, hits, teeth, index, missed = steps[-1], [steps[-1]], 1, 0, False
+    whole = (1, 1, 0)  # hits, teeth and lengths back to where it was nearly whole last
+    while at - length + slack >= steps[0] and len(hits) < REMEMBERED:
+        at -= length
+        index += 1
+        near = _nearest(steps, at, slack)
+        if near is not None:
+            at, missed, teeth = near, False, teeth + 1
+            hits.append(near)
+            if len(hits) >= WHOLE * teeth:
+                whole = (len(hits), teeth, index)
+        elif _nearest(taken, at, slack) is None:
+            if missed:
+                break
+            teeth, missed = teeth + 1, True
+    count, teeth, index = whole
+    if count < FEWEST_HITS:
+        return None
+    del hits[count:]
+    span = hits[0] - hits[-1]
+    beside = bisect_right(steps, hits[0]) - bisect_left(steps, hits[-1]) - count
+    rate = min(1.0, (2 * slack + 1) * (beside + 1) / span)
+    # The newest step and the length were chosen: the other teeth are left to chance.
+    return _Trial(_chance(count - 2, teeth - 2, rate), hits, teeth, round(span / index), slack)
+
+
+def _any_near(steps: Longs, at: Longs, slack: Longs) -> npt.NDArray[np.bool_]:
+    """Which places have one of sorted steps, the last of them without a bound, at most ``slack`` from them."""
+    near: npt.NDArray[np.bool_] = steps[np.searchsorted(steps, at - slack)] <= at + slack
+    return near
+
+
+def _nearest(steps: Sequence[int], at: int, slack: int) -> int | None:
+    """The one of sorted steps that is nearest to a place, at most ``slack`` from it."""
+    index = bisect_left(steps, at - slack)
+    nearest = None
+    while index < len(steps) and steps[index] <= at + slack:
+        if nearest is None or abs(steps[index] - at) < abs(nearest - at):
+            nearest = steps[index]
+        index += 1
+    return nearest
+
+
+def _chance(hits: int, teeth: int, rate: float) -> float:
+    """At least so many of the teeth are hits, each at a rate: the binomial tail, or somewhat more."""
+    if hits <= teeth * rate or rate >= 1:
+        return 1.0
+    ways = math.lgamma(teeth + 1) - math.lgamma(hits + 1) - math.lgamma(teeth - hits + 1)
+    least = ways + hits * math.log(rate) + (teeth - hits) * math.log1p(-rate)
+    shrinks = (teeth - hits) * rate / ((hits + 1) * (1 - rate))  # each further term of the tail, to the one before it
+    return min(1.0, math.exp(least) / (1 - shrinks)) if shrinks < 1 else 1.0
