@@ -17,6 +17,7 @@ PACKAGE = ROOT / "tftracer"
 #: From the ground up: a part may import what stands before it, and never what comes after.
 LAYERS = [
     ["errors", "version"],
+    ["memory_limit"],
     ["contract"],
     ["trace"],
     ["storage"],

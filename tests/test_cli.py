@@ -20,8 +20,9 @@ import pytest
 from local_jobs import wait_for
 from recording import killed_before_analysis, recording, steps
 
-from tftracer import cli
+from tftracer import cli, memory_limit
 from tftracer.session.saved import open_session
+from tftracer.storage import tftrace
 from tftracer.version import __version__
 
 DATA = Path(__file__).parent / "data"
@@ -285,3 +286,22 @@ def test_the_browser_is_led_there_by_a_file_that_others_cannot_read(tmp_path: Pa
     assert url is not None
     assert url.group() in page
     assert mode == "700"
+
+
+def bomb(path: Path) -> Path:
+    """A session of some kB with a trace of 600 MB."""
+    records = [
+        tftrace.record("run", {"id": 1, "title": "train_op", "fetches": ["train_op"]}),
+        tftrace.record("trace", {"id": 1, "run_id": 1, "step": 3}, b"\x0a\xff\x01" + bytes(600_000_000)),
+    ]
+    path.write_bytes(tftrace.header() + b"".join(records))
+    return path
+
+
+def test_a_trace_that_needs_more_memory_than_allowed_is_told_with_the_remedy(tmp_path: Path) -> None:
+    path, limit = bomb(tmp_path / "bomb.tftrace"), {memory_limit.VARIABLE: "0.5"}
+    command = [sys.executable, "-m", "tftracer", str(path), "--summary"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env={**environment(), **limit})
+    assert "Traceback" not in done.stderr
+    assert "needs more than 0.5 GB of memory to decode" in done.stdout + done.stderr
+    assert "TFTRACER_MEMORY_GB=1" in done.stdout + done.stderr

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tftracer.errors import PortError, TracerError
+from tftracer.memory_limit import limit_memory, memory_errors, without_limit
 from tftracer.version import __version__
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 FAILED, USAGE, NO_PORT = 1, 2, 3
 #: First words that are commands.
 COMMANDS = ("run", "export", "query", "compare", "fleet", "roof")
+#: Those that run a script, or decode no files: the others limit the memory of their process.
+UNLIMITED = ("run", "fleet", "roof")
 
 
 def port(text: str) -> int:
@@ -66,12 +69,16 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    is_own_process = arguments is None
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     word = arguments[0] if arguments else ""
+    if is_own_process and word not in UNLIMITED:
+        limit_memory()
     try:
-        if word in COMMANDS and not Path(word).is_file():  # a file of that name is a session to open
-            return command(word, arguments[1:])
-        return run(parser().parse_args(arguments))
+        with memory_errors(0):
+            if word in COMMANDS and not Path(word).is_file():  # a file of that name is a session to open
+                return command(word, arguments[1:])
+            return run(parser().parse_args(arguments))
     except TracerError as problem:
         print(f"tftracer: {problem}", file=sys.stderr)
         return NO_PORT if isinstance(problem, PortError) else FAILED
@@ -194,8 +201,13 @@ def opened(url: str) -> Iterator[None]:
     with tempfile.TemporaryDirectory(prefix="tftracer-") as folder:
         file = Path(folder) / "open.html"
         file.write_text(page, encoding="utf-8")
-        threading.Thread(target=webbrowser.open, args=[file.as_uri()], daemon=True).start()
+        threading.Thread(target=open_browser, args=[file.as_uri()], daemon=True).start()
         yield
+
+
+def open_browser(url: str) -> None:
+    with without_limit():  # browsers map far more than they use
+        webbrowser.open(url)
 
 
 if __name__ == "__main__":

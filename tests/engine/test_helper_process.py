@@ -23,13 +23,14 @@ from job_page import wait_for
 from recording import LOSS, RAW, TRAIN, X, recording, step, steps
 from web_client import Client
 
+from tftracer import memory_limit
 from tftracer.capture.trace_requests import Claim
 from tftracer.comparison.run_ops import RunTraces
 from tftracer.comparison.two_traces import Beside
 from tftracer.engine import frames, helper_process
 from tftracer.engine.decoded_traces import EXPORTS, AnswerFormat, Question
 from tftracer.engine.engine import HelperEngine, ThreadEngine
-from tftracer.engine.helper_process import Failure, Helper, checked
+from tftracer.engine.helper_process import Failure, Helper
 from tftracer.errors import FormatError, HelperError, UnknownError
 from tftracer.recorder import Recorder
 from tftracer.session import live, writer
@@ -185,9 +186,54 @@ def test_a_disk_that_is_full_at_an_export_does_no_harm() -> None:
         assert engine.ask(source.trace(0), VERDICT, JSON).headline and engine.helper.pid == pid
 
 
-def test_memory_that_runs_out_is_told() -> None:
-    with pytest.raises(HelperError, match=r"not enough memory .* 7 MB.*tftracer FILE"):
-        checked({"error": "MemoryError", "message": ""}, 7_000_000)
+@contextlib.contextmanager
+def memory_of(gigabytes: float) -> Iterator[None]:
+    before = os.environ.get(memory_limit.VARIABLE)
+    os.environ[memory_limit.VARIABLE] = str(gigabytes)
+    try:
+        yield
+    finally:
+        os.environ.pop(memory_limit.VARIABLE)
+        if before is not None:
+            os.environ[memory_limit.VARIABLE] = before
+
+
+def test_memory_that_runs_out_is_an_answer_and_the_helper_goes_on() -> None:
+    source = Source(RAW, b"\x0a\xff\x01" + b"\0" * 300_000_000)
+    with memory_of(0.2), helped(source) as engine:
+        pid = running(engine).pid
+        for _ in range(2):
+            with pytest.raises(
+                HelperError, match=r"300\.0 MB needs more than 0\.2 GB .*TFTRACER_MEMORY_GB=0\.4.* or TFTRACER_MEMORY_GB=off"
+            ):
+                engine.ask(source.trace(1), VERDICT, JSON)
+            with pytest.raises(HelperError, match="TFTRACER_MEMORY_GB"):
+                engine.contents(source.trace(1))
+            assert engine.ask(source.trace(0), VERDICT, JSON).headline
+        assert engine.helper.pid == pid
+
+
+@pytest.mark.parametrize("megabytes", [1, 12, 20, 27, 40])
+def test_whatever_memory_there_is_every_question_is_answered(megabytes: int) -> None:
+    source = Source((DATA / "dense500_tf2.15_cpu.pb").read_bytes())
+    with memory_of(megabytes / 1000), helped(source) as engine:
+        pid = running(engine).pid
+        for question in QUESTIONS:
+            try:
+                assert engine.ask(source.trace(0), question, PACKED).body.size
+            except HelperError as problem:
+                assert memory_limit.VARIABLE in str(problem)
+        assert engine.helper.pid == pid
+
+
+def test_a_payload_without_room_is_passed_over() -> None:
+    noise = os.urandom(60_000_000)  # as long when it is compressed
+    source = Source(RAW, noise)
+    with memory_of(0.05), helped(source) as engine:
+        pid = running(engine).pid
+        with pytest.raises(HelperError, match="TFTRACER_MEMORY_GB"):
+            engine.ask(source.trace(1), VERDICT, JSON)
+        assert engine.ask(source.trace(0), Question("budget"), JSON).body.size and engine.helper.pid == pid
 
 
 # -------------------------------------------------------------------------------------------------------------- what befalls it

@@ -5,16 +5,18 @@ Thread-safe.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from tftracer.contract.analyses import ANALYSES
 from tftracer.contract.encoding import Body, encode, unpacked
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.bounded_cache import BoundedCache
-from tftracer.errors import UnknownError
+from tftracer.errors import HelperError, UnknownError
+from tftracer.memory_limit import memory_errors
 from tftracer.storage.trace_payload import Payload, TraceKey
 
 if TYPE_CHECKING:
@@ -76,18 +78,30 @@ class DecodedTraces:
         self._lock = threading.Lock()
 
     def use(self, trace: TraceKey, function: Callable[[Answers], V]) -> V:
-        """Call ``function`` with the decoded trace; cache it if that succeeds."""
+        """Call ``function`` with the decoded trace; cache it if that succeeds.
+
+        HelperError: memory ran out; all that is cached has been freed.
+        """
         from tftracer.trace.answers import Answers
 
         with self._lock:
             answers = self._decoded.get(trace)
-        if answers is None:
-            payload = self._load(trace)
-            answers = Answers(payload.raw(), payload.context, trace_id=trace.id)
-        result = function(answers)
+        with self._freed_on_errors(), memory_errors(trace.bytes):
+            if answers is None:
+                payload = self._load(trace)
+                answers = Answers(payload.raw(), payload.context, trace_id=trace.id)
+            result = function(answers)
         with self._lock:
             self._decoded.put(trace, answers, 2 * trace.bytes)
         return result
+
+    @contextlib.contextmanager
+    def _freed_on_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except HelperError:
+            self.clear()
+            raise
 
     def clear(self) -> None:
         with self._lock:
@@ -115,7 +129,8 @@ class DecodedTraces:
         from tftracer.comparison.two_traces import compare
 
         a, b = [self.use(trace, lambda answers: answers) for trace in (first, second)]
-        return encode(compare(a, b, beside, cast("By", by)), *answer_format)
+        with self._freed_on_errors(), memory_errors(first.bytes + second.bytes):
+            return encode(compare(a, b, beside, cast("By", by)), *answer_format)
 
     def run_ops(self, run: RunTraces, by: str, answer_format: AnswerFormat) -> Body:
         """Ops over the traces of a run, from what each was asked for."""

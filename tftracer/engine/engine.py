@@ -16,6 +16,7 @@ from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.decoded_traces import AnswerFormat, DecodedTraces, EncodedAnswer, EncodedOfOthers, Load, Question
 from tftracer.engine.helper_process import Helper
+from tftracer.errors import HelperError
 from tftracer.storage.trace_payload import TraceKey
 
 
@@ -45,10 +46,12 @@ class ThreadEngine(DecodedTraces):
 
     def contents(self, trace: TraceKey) -> dict[str, Any]:
         """What a trace's record says of its contents (trace/contents.py)."""
-        from tftracer.trace.contents import broken, contents_of
+        from tftracer.trace.contents import broken, contents_of, unfinished
 
         try:
             return self.use(trace, contents_of)
+        except HelperError as error:
+            return unfinished(error)
         except Exception as error:
             return broken(error)
 

@@ -18,6 +18,7 @@ HEAD = struct.Struct(">cQ")
 MESSAGE, DATA = b"m", b"d"
 #: Frames that claim to be longer are rejected.
 MAX_BYTES = 16 << 30
+PASSED_BYTES = 1 << 16
 #: A training script may have restored the default action of SIGPIPE; writing to a dead helper must not end it.
 NO_SIGNAL = getattr(socket, "MSG_NOSIGNAL", 0)
 
@@ -31,7 +32,7 @@ def send(line: socket.socket, kind: bytes, payload: Any, deadline: float | None 
 
 
 def receive(line: socket.socket, deadline: float | None = None) -> tuple[bytes, Any]:
-    """Kind and payload of the next frame. EOFError: the connection is closed."""
+    """Kind and payload of the next frame. EOFError: the connection is closed. MemoryError: the payload was passed over."""
     kind, size = HEAD.unpack(_exactly(line, HEAD.size, deadline))
     if kind not in (MESSAGE, DATA) or size > MAX_BYTES:
         raise EOFError("invalid frame")
@@ -40,7 +41,11 @@ def receive(line: socket.socket, deadline: float | None = None) -> tuple[bytes, 
 
 
 def _exactly(line: socket.socket, size: int, deadline: float | None) -> bytearray:
-    data = bytearray(size)
+    try:
+        data = bytearray(size)
+    except MemoryError:
+        _pass_over(line, size, deadline)
+        raise
     view = memoryview(data)
     while len(view):
         _set_timeout(line, deadline)
@@ -49,6 +54,12 @@ def _exactly(line: socket.socket, size: int, deadline: float | None) -> bytearra
             raise EOFError("the connection is closed")
         view = view[got:]
     return data
+
+
+def _pass_over(line: socket.socket, size: int, deadline: float | None) -> None:
+    """The other end goes on with the next frame."""
+    while size:
+        size -= len(_exactly(line, min(size, PASSED_BYTES), deadline))
 
 
 def _set_timeout(line: socket.socket, deadline: float | None) -> None:

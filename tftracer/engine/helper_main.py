@@ -29,7 +29,8 @@ from tftracer.comparison.two_traces import Beside
 from tftracer.contract.encoding import WRITE_BYTES
 from tftracer.engine.decoded_traces import AnswerFormat, DecodedTraces, Question
 from tftracer.engine.frames import DATA, MESSAGE, receive, send
-from tftracer.errors import TracerError
+from tftracer.errors import HelperError, TracerError
+from tftracer.memory_limit import limit_memory, memory_errors
 from tftracer.storage.trace_payload import Payload, TraceKey
 from tftracer.trace.model import TraceContext
 
@@ -39,7 +40,7 @@ END_S = 600.0  # without a question: the process exits; the next question starts
 POLL_S = 2.0  # between checks of the parent process
 START_CPU_S = 60.0
 PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
-Request = tuple[dict[str, Any], list[bytearray]]
+Request = tuple[dict[str, Any], "list[bytearray | None]"]
 
 
 class TraceMissing(Exception):
@@ -74,6 +75,7 @@ class Worker:
     def run(self) -> None:
         """Answer requests until none has come for END_S."""
         importlib.import_module("tftracer.trace.answers")  # before the first question, not during it
+        limit_memory()
         send(self._line, MESSAGE, {"hello": os.getpid()})
         while True:
             try:
@@ -92,23 +94,28 @@ class Worker:
         with contextlib.suppress(BaseException):
             while True:
                 _, message = receive(self._line)
-                self._requests.put((message, [receive(self._line)[1] for _ in message["traces"]]))
+                self._requests.put((message, [self._payload() for _ in message["traces"]]))
         os._exit(0)
+
+    def _payload(self) -> bytearray | None:
+        """None: there is no memory for it."""
+        try:
+            payload: bytearray = receive(self._line)[1]
+            return payload
+        except MemoryError:
+            return None
 
     def _load(self, trace: TraceKey) -> Payload:
         if trace not in self._received:
             raise TraceMissing
         return self._received.pop(trace)
 
-    def _answer(self, message: dict[str, Any], data: list[bytearray]) -> None:
+    def _answer(self, message: dict[str, Any], data: list[bytearray | None]) -> None:
         limit_cpu(message["cpu_s"])
-        for attached, payload in zip(message["traces"], data):
-            context = TraceContext(**attached["context"])
-            trace = TraceKey(*attached["trace"])
-            self._received[trace] = Payload(bytes(payload), attached["compressed"], attached["raw_size"], context)
-        data.clear()
         try:
-            reply = getattr(self, f"do_{message['do']}")(*message["arguments"])
+            with memory_errors(sum(attached["raw_size"] for attached in message["traces"])):
+                self._attach(message["traces"], data)
+                reply = getattr(self, f"do_{message['do']}")(*message["arguments"])
         except TraceMissing:
             reply = {"missing": True}
         except Exception as error:
@@ -118,6 +125,15 @@ class Worker:
         finally:
             self._received.clear()
         send(self._line, MESSAGE, reply)
+
+    def _attach(self, traces: list[dict[str, Any]], data: list[bytearray | None]) -> None:
+        for attached, payload in zip(traces, data):
+            if payload is None:
+                raise MemoryError
+            context = TraceContext(**attached["context"])
+            trace = TraceKey(*attached["trace"])
+            self._received[trace] = Payload(bytes(payload), attached["compressed"], attached["raw_size"], context)
+        data.clear()
 
     # ------------------------------------------------------------------------------------------------------- the requests
 
@@ -144,7 +160,7 @@ class Worker:
 
         try:
             return self._library.use(TraceKey(*trace), contents_of)
-        except (TraceMissing, MemoryError):
+        except (TraceMissing, HelperError):
             raise
         except Exception as error:
             return broken(error)

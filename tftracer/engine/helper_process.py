@@ -23,7 +23,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tftracer import errors
+from tftracer import errors, memory_limit
 from tftracer.engine.decoded_traces import Load
 from tftracer.engine.frames import DATA, MESSAGE, receive, send
 from tftracer.errors import HelperError, TracerError
@@ -41,7 +41,15 @@ CLOSE_S = 1.0  # at the end of the session; the helper has nothing to save
 ENDS, ENDS_S = 3, 600.0
 #: Environment variables that are passed on: what Python needs; nothing of launchers, profilers, GPUs or preloaded libraries.
 KEPT = {"PATH", "HOME", "USER", "LANG", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "VIRTUAL_ENV"}
-KEPT |= {"PYTHONPATH", "PYTHONHOME", "PYTHONNOUSERSITE", "PYTHONUSERBASE", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"}
+KEPT |= {
+    memory_limit.VARIABLE,
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONNOUSERSITE",
+    "PYTHONUSERBASE",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONPYCACHEPREFIX",
+}
 OFF = {"0", "off", "no"}
 REMEDY = "Training is not affected. Save the session and open the file elsewhere: tftracer FILE."
 Consumer = Callable[[bytes], object]
@@ -278,7 +286,7 @@ class Helper:
             self._ends.clear()
         if problem is not None:
             raise problem
-        return checked(reply, size)
+        return checked(reply)
 
     def _longest_s(self, size: int) -> float:
         return self.timeout_s + TIMEOUT_S_PER_MB * size / 1e6
@@ -333,13 +341,11 @@ class Failure(Exception):
     """An unexpected exception in the helper; the message contains its traceback."""
 
 
-def checked(reply: dict[str, Any], size: int) -> dict[str, Any]:
+def checked(reply: dict[str, Any]) -> dict[str, Any]:
     """The reply; raises the error that it reports."""
     name = reply.get("error")
     if name is None:
         return reply
-    if name == "MemoryError":
-        raise HelperError(f"There was not enough memory to analyze a trace of {size / 1e6:.0f} MB. {REMEDY}")
     kind = getattr(errors, name, None)
     if isinstance(kind, type) and issubclass(kind, TracerError):
         raise kind(reply["message"])

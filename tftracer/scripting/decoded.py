@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from tftracer.engine.bounded_cache import BoundedCache
+from tftracer.memory_limit import memory_errors
 from tftracer.session.saved import SavedSession
 from tftracer.trace.answers import Answers
 
@@ -22,12 +23,13 @@ class DecodedTraces:
         self._lock = threading.Lock()
 
     def answers(self, trace_id: int) -> Answers:
-        """Raises what decoding raises: FormatError and TruncatedError for bytes that are no trace."""
+        """Raises what decoding raises: FormatError and TruncatedError for bytes that are no trace, HelperError without memory."""
         with self._lock:
             answers = self._kept.get(trace_id)
         if answers is None:
-            answers = Answers(self._source.trace_bytes(trace_id), self._source.trace_context(trace_id), trace_id=trace_id)
-            nodes = answers.trace.n  # decoded here, so that what cannot be read is known
+            with memory_errors(self._source.trace_record(trace_id)["bytes"]):
+                answers = Answers(self._source.trace_bytes(trace_id), self._source.trace_context(trace_id), trace_id=trace_id)
+                nodes = answers.trace.n  # decoded here, so that what cannot be read is known
             with self._lock:
                 self._kept.put(trace_id, answers, nodes)
         return answers

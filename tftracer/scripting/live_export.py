@@ -18,6 +18,7 @@ from tftracer.errors import TracerError
 from tftracer.export import parquet
 from tftracer.export.folder import Folder, folder
 from tftracer.export.tables.schema import OF_TRACES, TABLES
+from tftracer.memory_limit import limit_memory
 from tftracer.scripting.partition import (
     PartWriter,
     new_manifest,
@@ -126,4 +127,5 @@ def main(spool: str, place: str, job: str, rank: str, parent: str, round_s: str)
 
 
 if __name__ == "__main__":
+    limit_memory()
     main(*sys.argv[1:])

@@ -126,7 +126,7 @@ def decompress(data: bytes, raw_size: int, name: str) -> bytes:
         if declared != raw_size or not 0 <= raw_size <= MAX_RAW:
             raise FormatError(f"{name}: a record does not have the size that it claims. It is damaged or made to do harm.")
         raw = zstandard.ZstdDecompressor().decompress(data, max_output_size=raw_size)
-    except (zstandard.ZstdError, MemoryError) as error:
+    except zstandard.ZstdError as error:
         raise FormatError(f"{name}: a record cannot be decompressed ({error}). The others can be read.") from error
     if len(raw) != raw_size:
         raise FormatError(f"{name}: a record does not have the size that it claims. It is damaged.")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tftracer.errors import HelperError
+from tftracer.memory_limit import memory_errors
 from tftracer.trace.model import TraceContext
 
 if TYPE_CHECKING:
@@ -19,7 +21,10 @@ def read_contents(raw: bytes, context: TraceContext) -> dict[str, Any]:
     try:
         from tftracer.trace.answers import Answers
 
-        return contents_of(Answers(raw, context))
+        with memory_errors(len(raw)):
+            return contents_of(Answers(raw, context))
+    except HelperError as error:
+        return unfinished(error)
     except Exception as error:  # whatever it is, the trace stays downloadable and the session usable
         return broken(error)
 

@@ -1,0 +1,118 @@
+"""How much memory tftracer's own processes may take: a small hostile file may need any amount to decode.
+
+For processes in which nothing but tftracer runs. A script that calls tftracer has no limit but its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+from tftracer.errors import HelperError
+
+with contextlib.suppress(ImportError):
+    import resource
+
+#: GB (10^9 bytes) that a process may take; "off": no limit.
+VARIABLE = "TFTRACER_MEMORY_GB"
+#: Of the memory of the machine or container, where the variable is not set; never less than LEAST.
+SHARE, LEAST = 0.5, 10**9
+_ALLOCATION = re.compile("alloc|memory", re.IGNORECASE)
+_CONTAINER = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def allowed_bytes() -> int | None:
+    """What a process of tftracer may take on top of what it takes at its start; None: any amount."""
+    setting = os.environ.get(VARIABLE, "").strip().lower()
+    if setting in ("off", "no", "0"):
+        return None
+    with contextlib.suppress(ValueError, OverflowError):
+        if float(setting) > 0:
+            return int(float(setting) * 1e9)
+    memory = [size for size in (_of_machine(), *map(_of_container, _CONTAINER)) if size]
+    return max(int(min(memory) * SHARE), LEAST) if memory else None
+
+
+def limit_memory() -> None:
+    """Limit this process, where the system can (Linux). What fails then is an allocation, with MemoryError."""
+    allowed = allowed_bytes()
+    if allowed is None:
+        return
+    with contextlib.suppress(OSError, ValueError, NameError):
+        mapped = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+        _, hard = before = resource.getrlimit(resource.RLIMIT_AS)
+        limits = [limit for limit in (*before, mapped + allowed) if limit != resource.RLIM_INFINITY]
+        resource.setrlimit(resource.RLIMIT_AS, (min(limits), hard))
+
+
+@contextlib.contextmanager
+def without_limit() -> Iterator[None]:
+    """Processes that are started in the block (a browser) have no limit but that of the user."""
+    try:
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+    except (OSError, ValueError, NameError):
+        yield
+        return
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+@contextlib.contextmanager
+def memory_errors(size: int) -> Iterator[None]:
+    """Raise HelperError if memory runs out in the block, and free what the block held. ``size``: bytes of the trace."""
+    try:
+        yield
+    except Exception as problem:
+        if not _is_memory_error(problem):
+            raise
+        traceback.clear_frames(problem.__traceback__)
+        raise no_memory(size) from None
+
+
+def _is_memory_error(problem: BaseException | None) -> bool:
+    """Libraries in C have errors of their own for it, which readers take for those of a damaged file."""
+    while problem is not None:
+        of_library = type(problem).__module__.startswith(("zstandard", "google.protobuf"))
+        if isinstance(problem, MemoryError) or (of_library and _ALLOCATION.search(str(problem))):
+            return True
+        problem = problem.__cause__ or problem.__context__
+    return False
+
+
+def no_memory(size: int) -> HelperError:
+    """What users read. ``size``: bytes of the trace, 0 for several."""
+    what = f"This trace of {size / 1e6:,.1f} MB needs" if size else "This needs"
+    allowed = allowed_bytes()
+    if allowed is None or not _is_limited():
+        return HelperError(f"{what} more memory than there is. Open it on a machine with more.")
+    more = (
+        f"If you trust where it comes from, allow more: {VARIABLE}={2 * allowed / 1e9:g} in the environment, or {VARIABLE}=off."
+    )
+    return HelperError(f"{what} more than {allowed / 1e9:.1f} GB of memory to decode. {more}")
+
+
+def _is_limited() -> bool:
+    try:
+        return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+    except NameError:
+        return False
+
+
+def _of_machine() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        return 0
+
+
+def _of_container(path: str) -> int:
+    with contextlib.suppress(OSError, ValueError):
+        return int(Path(path).read_text(encoding="ascii"))
+    return 0
