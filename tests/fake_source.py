@@ -41,6 +41,7 @@ def a_session() -> Session:
         "trace_all": False,
         "live": True,
         "file": "",
+        "no_steps": "",
         "steps_lost": 0,
         "slow_watch": "on",
         "hook_cost_s": 2e-6,

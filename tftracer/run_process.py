@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from tftracer import run_sessions
 from tftracer.capture.after_import import after_import
@@ -47,6 +47,7 @@ class ScriptProcess:
         self._is_first = os.getpid() == options["pid"]
         self._server: TracingServer | None = None
         self._ending = False
+        self._stderr = stderr_before_pytest() if self._is_first else None
 
     def watch(self) -> None:
         if self._is_first:
@@ -58,7 +59,7 @@ class ScriptProcess:
     def _start(self) -> None:
         from tftracer.inject import hook_inject
 
-        log_to_stderr("" if self._is_first else f" ({process_name()})")
+        log_to_stderr("" if self._is_first else f" ({process_name()})", self._stderr)
         server = self._server = hook_inject(**self._options["server"], start_web_server_on_start=self._is_first)
         if not self._is_first:
             self._at_first_step(server)
@@ -101,7 +102,7 @@ class ScriptProcess:
         self._ending = True
         if not self._is_first:
             return
-        log_to_stderr("")  # again: the script may have configured logging meanwhile
+        log_to_stderr("", self._stderr)  # again: the script may have configured logging meanwhile
         server.recorder.flush()
         saved = self._saved(server)
         if server.has_runs:
@@ -110,6 +111,7 @@ class ScriptProcess:
         elif not self._others():
             log.warning("tftracer: no session.run and no call of a compiled function was seen: nothing was recorded")
         if self._options["stay"]:
+            server.recorder.store.script_ended()
             log.warning("tftracer: the script has ended; the page stays at %s until Ctrl-C", server.url)
             with contextlib.suppress(KeyboardInterrupt):
                 server.join()
@@ -134,14 +136,35 @@ class ScriptProcess:
             return  # forked
         others = self._others()
         run_sessions.delete(self._options["sessions"])
+        if self._server is None and sys.modules.keys() & {"jax", "keras"}:
+            self._tell_why_nothing()
         if not others:
             return
-        log_to_stderr("")
+        log_to_stderr("", self._stderr)
         log.warning("tftracer: sessions of the processes that the script started:")
         for other in others[:MAX_NAMED]:
             log.warning("tftracer:   %s: %s", other.process, other.file or "kept in memory only")
         if len(others) > MAX_NAMED:
             log.warning("tftracer:   and %d more (tftracer --recover lists them)", len(others) - MAX_NAMED)
+
+    def _tell_why_nothing(self) -> None:
+        """TensorFlow was not imported. Nothing is said of scripts that do not train at all."""
+        from tftracer.session.no_steps import no_steps
+
+        log_to_stderr("", self._stderr)
+        why = no_steps(sys.modules, role="", sees_all_sessions=False)
+        if why:
+            log.warning("tftracer: nothing was recorded. %s", why)
+
+
+def stderr_before_pytest() -> TextIO | None:
+    """pytest redirects the descriptor itself, and shows what came only of tests that fail. None: this is not pytest."""
+    words = getattr(sys, "orig_argv", [])[1:]  # from Python 3.10 on; sys.argv is not there yet
+    if not any(Path(word).name in ("pytest", "py.test", "pytest.exe") for word in words[:4]):
+        return None
+    with contextlib.suppress(OSError):  # closed
+        return os.fdopen(os.dup(2), "w", encoding="utf-8", errors="replace")
+    return None
 
 
 def process_name() -> str:
@@ -167,22 +190,24 @@ def end_with_multiprocessing(server: TracingServer) -> None:
     util.register_after_fork(server, register)  # where TensorFlow was imported before the process has forgotten its parent's
 
 
-def log_to_stderr(process: str) -> None:
-    """What we tell goes to stderr, whatever the script does with its logging and its streams; ``process``: named in it."""
+def log_to_stderr(process: str, stream: TextIO | None) -> None:
+    """What we tell goes to stderr, whatever the script does with its logging and its streams; ``process``: named in it.
+    ``stream``: in place of Python's stderr."""
     log.handlers[:] = [handler for handler in log.handlers if not isinstance(handler, _Stderr)]
-    log.addHandler(_Stderr(process))
+    log.addHandler(_Stderr(process, stream))
     log.setLevel(logging.WARNING)
     log.propagate, log.disabled = False, False
 
 
 class _Stderr(logging.Handler):
-    def __init__(self, process: str) -> None:
+    def __init__(self, process: str, stream: TextIO | None) -> None:
         super().__init__()
+        self._stream = stream
         self._prefix = f"tftracer{process}: "
 
     def emit(self, record: logging.LogRecord) -> None:
         with contextlib.suppress(Exception):
-            stream = sys.__stderr__
+            stream = self._stream or sys.__stderr__
             if stream is not None:
                 stream.write(self._prefix + self.format(record).removeprefix("tftracer: ") + "\n")
                 stream.flush()

@@ -1,6 +1,17 @@
 /** A session without a server, for developing the page and for its tests. Not shipped. */
 import { ClientError, type Client, type SessionState } from "@/client/client";
-import type { Bookmark, Column, Finding, Job, Loaded, Run, Session, StepTimes, TraceRecord } from "@/client/messages";
+import type {
+  Bookmark,
+  Column,
+  Finding,
+  Job,
+  JobTrace,
+  Loaded,
+  Run,
+  Session,
+  StepTimes,
+  TraceRecord,
+} from "@/client/messages";
 import { fakeDetail, fakeGaps, fakeRunStalls } from "./slow";
 import { emptyState, type LiveState } from "@/client/reduce";
 
@@ -23,6 +34,7 @@ export function fakeSession(change: Partial<Session> = {}): Session {
     measured_roof: null,
     started_at: START,
     ended_at: null,
+    no_steps: "",
     active: true,
     trace_all: false,
     live: true,
@@ -158,6 +170,7 @@ export const fakeJob: Job = {
     steps: 12_345 - i,
     steps_per_s: i === 3 ? null : 23.4 - i,
     mean_s: 0.0421 + i * 0.001,
+    between_steps_s: i === 1 ? 0.0214 : 0.0003,
     last_seen_at: START + 600 - (i === 3 ? 120 : 0),
     traces: 2,
     slow_steps: i === 2 ? 3 : 0,
@@ -234,7 +247,8 @@ export class FakeClient implements Client {
     this.done(`note ${trace} ${note}`, fakeTrace(trace, { note }));
   setBookmarks = (trace: number, bookmarks: readonly Bookmark[]): Promise<TraceRecord> =>
     this.done(`bookmarks ${trace}`, fakeTrace(trace, { bookmarks: [...bookmarks] }));
-  traceJob = (request: object): Promise<void> => this.done(`job ${JSON.stringify(request)}`, undefined);
+  traceJob = (request: object): Promise<JobTrace> =>
+    this.done(`job ${JSON.stringify(request)}`, { ...fakeJob.traces[0]!, id: 9, state: "pending", ready: [] });
   saveSession = (): Promise<{ blob: Blob; name: string }> =>
     this.done("save", { blob: new Blob(["x"]), name: "session.tftrace" });
   loadSession = (file: File): Promise<Loaded> =>

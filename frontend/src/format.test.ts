@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
   formatBytes,
+  formatChange,
   formatCount,
   formatFactor,
   formatNs,
@@ -70,6 +71,13 @@ describe("sizes, counts, shares", () => {
     expect(formatFactor(0.061, 0.0412)).toBe("1.48×");
     expect(formatFactor(1, null)).toBe(NONE);
     expect(formatFactor(1, 0)).toBe(NONE);
+  });
+
+  it("says how a time changed: in percent, from twice on as a factor", () => {
+    expect(formatChange(0.1, 1.278)).toBe("12.8× slower");
+    expect(formatChange(1, 1.17)).toBe("17% slower");
+    expect(formatChange(1, 0.9)).toBe("10% quicker");
+    expect(formatChange(3.2, 1)).toBe("3.20× quicker");
   });
 
   it("counts in words", () => {

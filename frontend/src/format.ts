@@ -109,6 +109,13 @@ export function formatFactor(value: number | null, usual: number | null): string
   return `${significant(value / usual)}×`;
 }
 
+/** How a time has changed: `17% slower`, from twice on `12.8× slower`. */
+export function formatChange(before: number, after: number): string {
+  const word = after > before ? "slower" : "quicker";
+  const factor = Math.max(before, after) / Math.min(before, after);
+  return `${factor >= 2 ? formatFactor(factor, 1) : formatShare(Math.abs(after / before - 1))} ${word}`;
+}
+
 /** Epoch seconds as a time of day, with the day if it is not today's. */
 export function formatTime(at: number | null | undefined, now = new Date()): string {
   if (!at) return NONE; // 0: a file did not tell

@@ -4,11 +4,12 @@ import App from "./App.vue";
 import { takeKey } from "./client/key";
 import { LiveClient } from "./client/live";
 import { servedRouter, traceView } from "./router";
+import { openFile } from "./state/opening";
 import { createSession, sessionKey } from "./state/session";
 import { startTheme } from "./state/theme";
 import "./styles/index.css";
 
-takeKey();
+const fresh = takeKey();
 startTheme();
 const client = new LiveClient();
 const session = createSession(client);
@@ -17,6 +18,7 @@ const app = createApp(App);
 app.provide(sessionKey, session);
 app.use(router);
 app.mount("#app");
+if (fresh) void openFile(router, client); // a reload stays where it is
 client.connect();
 // The code of the view that is opened next, once the first one is there; a failure is told when it is opened.
 router

@@ -50,17 +50,20 @@ def row(page: Page, title: str) -> Locator:
 
 
 def trace_on_all(page: Page, whom: str = "all ranks", size: int = SIZE) -> Locator:
-    """The link to a step that was traced on all of them. On a busy machine a request may be late: then another."""
+    """The link to a step that was traced on all of them, which has opened by itself. On a busy machine a request may be late:
+    then another."""
+    view = page.get_by_test_id("trace-view")
     traces = page.get_by_role("region", name="Steps traced together").get_by_role("listitem")
     newest = traces.first
     for _ in range(REQUESTS):
         earlier = traces.count()
         page.get_by_role("button", name=f"Trace a step on {whom}").click()
-        expect(traces).to_have_count(earlier + 1)
-        expect(newest).to_contain_text(re.compile(r"\d of \d ranks"))
-        said = newest.inner_text()
-        if not any(words in said for words in LATE):
+        expect(view.or_(traces.nth(earlier))).to_be_visible()
+        late = newest.filter(has_text=re.compile("|".join(LATE)))
+        expect(view.or_(late)).to_be_visible(timeout=LONG)
+        if view.is_visible():
             break
+    page.go_back()
     expect(newest).to_contain_text(f"{size} of {size} ranks")
     return newest.get_by_role("link", name=re.compile(r"^Step \d+$"))
 

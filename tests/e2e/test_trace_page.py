@@ -232,8 +232,7 @@ def test_an_empty_trace_teaches(page: Page, tmp_path: Path) -> None:
     file = write_session(tmp_path, "empty.tftrace", {20: empty.SerializeToString()})
     viewer, url = start_viewer(tmp_path, file)
     try:
-        page.goto(url)
-        page.get_by_role("link", name="Open the trace of step 20").click()
+        page.goto(url)  # a file with one trace opens on it
         expect(page.get_by_test_id("trace-empty")).to_contain_text("tf.function", timeout=LONG)
         expect(page.get_by_test_id("findings")).to_contain_text("recorded nothing")
         expect(page.locator(".sentence").first).to_be_visible(timeout=LONG)
@@ -266,8 +265,7 @@ def test_a_note_is_kept_through_save_and_reopen(page: Page, tmp_path: Path) -> N
     file = write_session(tmp_path, "noted.tftrace", {20: (DATA / "ps_worker0_tf2.21_cpu.pb").read_bytes()})
     viewer, url = start_viewer(tmp_path, file)
     try:
-        page.goto(url)
-        page.get_by_role("link", name="Open the trace of step 20").click()
+        page.goto(url)  # a file with one trace opens on it
         page.get_by_role("button", name="Add note", exact=True).click()
         page.get_by_test_id("note-text").fill(note)
         page.get_by_test_id("note-save").click()
@@ -283,7 +281,8 @@ def test_a_note_is_kept_through_save_and_reopen(page: Page, tmp_path: Path) -> N
     viewer, url = start_viewer(tmp_path, saved)
     try:
         page.goto(url)
-        expect(page.get_by_role("button", name=f"{note} (edit the note)")).to_be_visible(timeout=LONG)
+        expect(page.get_by_test_id("note-shown")).to_have_text(note, timeout=LONG)
+        page.get_by_role("link", name="tftracer: overview").click()
         page.get_by_role("button", name=f"{note} (edit the note)").click()
         page.get_by_label("Note on trace 1").fill("other words")
         page.get_by_label("Note on trace 1").press("Enter")

@@ -106,7 +106,17 @@ def test_beats_are_sums_and_a_silent_hub_is_left(jobs: Jobs, hub: RunningHub, mo
     rank.step()
     rank.recorder.flush()
     beat: Message = wait_for(lambda: without_process(hub.next("beat")), "plain sums")
-    assert set(beat) - {"answer"} == {"t", "steps", "steps_per_s", "mean_s", "traces", "slow_steps", "slow_text", "problem"}
+    assert set(beat) - {"answer"} == {
+        "t",
+        "steps",
+        "steps_per_s",
+        "mean_s",
+        "between_steps_s",
+        "traces",
+        "slow_steps",
+        "slow_text",
+        "problem",
+    }
     wait_for(lambda: hub.next("beat")["steps"] == 1, "the step")
     wait_for(lambda: hub.next("beat").get("answer"), "the question whether the hub is there")
     if hub.answers:

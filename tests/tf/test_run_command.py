@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import textwrap
 import urllib.request
 from pathlib import Path
 
@@ -40,6 +42,22 @@ def test_code_on_the_command_line_that_ends_at_once(tmp_path: Path) -> None:
     code = STEPS + "import os, sys, time\nprint(sys.argv, flush=True)\nos._exit(4)\n"
     traced = run_both(tmp_path, "-c", code, "-c", "--x", cwd=tmp_path)
     assert (traced.code, traced.output) == (4, "['-c', '-c', '--x']\n")
+
+
+def test_under_pytest_the_url_is_on_stderr_although_every_test_passes(tmp_path: Path) -> None:
+    name = script(tmp_path, f"def test_training():\n{textwrap.indent(STEPS, '    ')}", "test_train.py")
+    traced = run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", name, cwd=tmp_path)
+    assert (traced.code, "1 passed" in traced.output) == (0, True), traced
+    assert traced.url
+    assert "watch and trace" not in traced.output
+
+
+def test_a_script_of_another_library_is_told_why_nothing_was_recorded(tmp_path: Path) -> None:
+    (tmp_path / "jax").mkdir()
+    (tmp_path / "jax" / "__init__.py").write_text("")
+    traced = run_both(tmp_path, script(tmp_path, "import jax\n"), cwd=tmp_path)
+    assert "jax.profiler.start_trace" in traced.errors
+    assert "tftracer" not in run_both(tmp_path, script(tmp_path, "import json\n"), cwd=tmp_path).errors
 
 
 def test_options_of_python_and_a_script_from_stdin(tmp_path: Path) -> None:
@@ -121,6 +139,10 @@ def test_the_page_stays_until_ctrl_c_and_the_exit_code_is_the_scripts(tmp_path: 
     while "the page stays at" not in errors:
         errors += job.stderr.readline()
     url = errors.split("the page stays at ")[1].split()[0]
+    token = url.split("token=")[1]
+    request = urllib.request.Request(url.split("?")[0] + "api/session", headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(request) as answer:
+        assert json.load(answer)["session"]["ended_at"]  # no trace is offered that can never come
     assert_opens(url)
     job.send_signal(signal.SIGINT)
     assert outcome(job).code == 3

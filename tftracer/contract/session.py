@@ -47,6 +47,7 @@ class Session(TypedDict):
     measured_roof: MeasuredRoof | None  # of this machine, as `tftracer roof --save` found it
     started_at: float
     ended_at: float | None
+    no_steps: str  # why there is no run yet, and what to do; "": there are runs, or nothing is known of it
     active: bool  # a hooked session is open, or a compiled function ran in the last seconds
     trace_all: bool
     live: bool  # False: reopened from a file

@@ -197,6 +197,7 @@ def session_of(record: TraceRecord) -> SessionMessage:
         "measured_roof": None,
         "started_at": record["started_at"],
         "ended_at": record["started_at"] + (record["duration_s"] or 0.0),
+        "no_steps": "",
         "active": False,
         "trace_all": False,
         "live": False,

@@ -272,6 +272,7 @@ def _totals(fields: Message) -> dict[str, Any]:
         "steps": number(fields, "steps"),
         "steps_per_s": seconds(fields, "steps_per_s"),
         "mean_s": seconds(fields, "mean_s"),
+        "between_steps_s": seconds(fields, "between_steps_s"),
         "last_seen_at": time.time(),
         "traces": number(fields, "traces"),
         "slow_steps": number(fields, "slow_steps") if "slow_steps" in fields else None,

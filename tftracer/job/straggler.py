@@ -190,7 +190,7 @@ def _beyond(values: npt.NDArray[np.float64], q: int) -> float:
 
 WHY = {
     "compute": "it computed {} longer than the others",
-    "input": "it spent {} longer waiting for input or outside session.run",
+    "input": "it spent {} longer waiting for input or between two steps",
     "communication": "its own communication took {} longer",
 }
 

@@ -89,6 +89,7 @@ SESSION_FIELDS: Fields = {
     "measured_roof": untrusted.measured_roof,
     "started_at": seconds,
     "ended_at": number,
+    "no_steps": text,
     "active": flag,
     "trace_all": flag,
     "live": flag,

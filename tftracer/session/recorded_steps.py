@@ -99,6 +99,7 @@ class StepSource(Protocol):
 
     settled: deque[Settled]  # filled by ``settle``
     lost: int  # steps that found the queue full
+    sees_all_sessions: bool  # no hook is needed
     facts: SessionFacts  # of the TensorFlow session that was opened last
     failures: deque[str]  # why the queue switched itself off
     arrived: threading.Event  # something came that should not wait for the writer's next round

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections import deque
@@ -15,6 +16,7 @@ from tftracer.session import records
 from tftracer.session.guard import Guard
 from tftracer.session.launcher import detect_launcher
 from tftracer.session.missing_traces import MissingTraces
+from tftracer.session.no_steps import no_steps
 from tftracer.session.publisher import Publish
 from tftracer.session.recorded_steps import Capture, Missed, RunHandle, Settled, StepSource, Traced
 from tftracer.session.slow.writer import SlowWriter
@@ -109,7 +111,7 @@ class StepWriter:
                 self._write()
 
     def _last_round(self) -> None:
-        self._store.set_facts(ended_at=time.time(), active=False)
+        self._store.script_ended()
         self._count()
         self._slow.take()
         self._report_missing()
@@ -168,6 +170,9 @@ class StepWriter:
             launcher = detect_launcher() if active else facts["place"]
             gpus = steps.facts.gpus if active else facts["gpus"]
             self._store.set_facts(active=active, steps_lost=lost, place=launcher, rank=launcher["rank"], gpus=gpus)
+        why = "" if self._store.live_runs else no_steps(sys.modules, facts["place"]["role"], steps.sees_all_sessions)
+        if why != facts["no_steps"]:
+            self._store.set_facts(no_steps=why)
         self._report_missing()
         problems = steps.problems()
         for code, message in problems.items():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -62,6 +63,10 @@ class SessionStore:
             self.model.facts = cast(Session, {**self.model.facts, **changes})
             self._unwritten_facts = True
         self._publish({"type": "session", "payload": self.facts()})
+
+    def script_ended(self) -> None:
+        """The first call counts: a server may stay after its script."""
+        self.set_facts(ended_at=self.facts()["ended_at"] or time.time(), active=False)
 
     def write_facts(self) -> None:
         """If they have changed since they were written."""

@@ -27,9 +27,11 @@ _UNKNOWN = "-"
 def summarize(source: SessionSource) -> dict[str, Any]:
     """JSON-serializable: ``session``, ``runs`` with their ``traces``, and all of one trace, whose number is ``trace``.
 
-    That is the newest trace of the run that took the most time. ``trace`` is None and ``verdict`` empty where there is none.
+    The run that took the most time comes first. ``trace`` is the newest trace of the first run that has one; None, and
+    ``verdict`` empty, where there is none.
     """
-    session, runs, slow = source.session(), source.runs(), source.all_stalls()
+    session, slow = source.session(), source.all_stalls()
+    runs = sorted(source.runs(), key=lambda run: run["steps"] * (run["mean_s"] or 0.0), reverse=True)
     chosen = _most_telling(runs)
     detail: dict[str, Any] = {"verdict": []}
     if chosen is not None:
@@ -54,7 +56,8 @@ def render(summary: dict[str, Any]) -> str:
 
 
 def _most_telling(runs: list[Run]) -> int | None:
-    for run in sorted(runs, key=lambda run: run["steps"] * (run["mean_s"] or 0.0), reverse=True):
+    """``runs``: the one that took the most time first."""
+    for run in runs:
         ready = [trace for trace in run["traces"] if trace["state"] == "ready"]
         if ready:
             return max(ready, key=lambda trace: trace["started_at"])["id"]

@@ -22,9 +22,9 @@ LOGIN = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>tftracer: log in</title><link rel="icon" href="data:,"><link rel="stylesheet" href="{path}/login.css"></head>
 <body><main><h1>tftracer</h1>
-<p>Open the URL that the training script has logged, or enter its token here.</p>
+<p>This browser is not signed in, or its login has ended. Paste the URL that the script has logged, whole, or its token alone.</p>
 <form method="post" action="{path}/login"><input type="hidden" name="next" value="{next}">
-<label for="token">Token</label>
+<label for="token">URL or token</label>
 <input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
 <button type="submit">Log in</button></form>
 <p class="why" role="alert">{why}</p></main></body></html>
@@ -147,7 +147,7 @@ class AppHandler(PageHandler):
 
 
 class LoginHandler(PageHandler):
-    """Receives the login form."""
+    """The login form, and what it sends."""
 
     body_type = "application/x-www-form-urlencoded"
     body_limit = 1 << 13
@@ -161,24 +161,31 @@ class LoginHandler(PageHandler):
     def login_next(self) -> str:
         """The path to redirect to: one of this server, whatever the form contains."""
         try:
-            wanted = self.form().get("next", "")
+            wanted = self.form().get("next", "") if self.body else self.get_query_argument("next", "")
         except ValueError:
             wanted = ""
         here = wanted.startswith("/") and not wanted.startswith("//") and "\\" not in wanted and wanted.isprintable()
         return wanted if here else self.services.path + "/"
 
     def get(self) -> None:
-        self.redirect(self.services.path + "/")
+        """The form itself: the page leads here when its login has ended."""
+        self.refuse_stranger("This page needs the session's token.")
 
     def post(self) -> None:
         access = self.services.access
         try:
-            given = self.form().get("token", "").strip()
+            given = token_in(self.form().get("token", ""))
         except ValueError:
             given = ""
         if not access.is_token(given):
             raise Refusal(401, "no_token", "This is not the token of this server.")
         self.redirect(self.login_next().partition("#")[0] + self.sign_in(), status=303)
+
+
+def token_in(text: str) -> str:
+    """What was pasted into the form: a token, or a URL that holds it. ValueError for a query of too many fields."""
+    query = text.strip().partition("#")[0].partition("?")[2]
+    return dict(parse_qsl(query, max_num_fields=100)).get("token", "") or text.strip()
 
 
 class LoginStyleHandler(Guarded):

@@ -3,6 +3,7 @@ import type {
   Analyses,
   Bookmark,
   Job,
+  JobTrace,
   JobTraceRequest,
   Loaded,
   Run,
@@ -72,7 +73,7 @@ export interface Client {
   setNote(trace: number, note: string): Promise<TraceRecord>;
   /** In the place of those that the trace had. */
   setBookmarks(trace: number, bookmarks: readonly Bookmark[]): Promise<TraceRecord>;
-  traceJob(request: JobTraceRequest): Promise<void>;
+  traceJob(request: JobTraceRequest): Promise<JobTrace>;
   saveSession(ask?: Ask): Promise<{ blob: Blob; name: string }>;
   loadSession(file: File, ask?: Ask): Promise<Loaded>;
   shutdown(): Promise<void>;

@@ -1,6 +1,6 @@
 /** A job's trace, the same step on several processes, answered like any one trace: its questions go to the hub's own paths. */
 import { analysisPath, type Ask, type Client, type Parameters, type SessionState } from "./client";
-import type { Analyses, JobTraceRequest } from "./messages";
+import type { Analyses, JobTrace, JobTraceRequest } from "./messages";
 import { ReadOnlyClient } from "./read_only";
 
 export const jobPaths = {
@@ -27,7 +27,7 @@ export class JobTraceClient extends ReadOnlyClient implements Client {
     return this.hub.ask(jobPaths.answer(trace, analysisPath(path, parameters)), ask);
   }
 
-  override traceJob = (request: JobTraceRequest): Promise<void> => this.hub.traceJob(request);
+  override traceJob = (request: JobTraceRequest): Promise<JobTrace> => this.hub.traceJob(request);
   override downloadJob = (): Promise<void> => this.hub.downloadJob();
 
   ask<T>(path: string, ask?: Ask): Promise<T> {

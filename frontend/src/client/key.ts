@@ -12,10 +12,10 @@ export function serverRoot(): string {
 /** One for each server: several may share an origin behind a reverse proxy. */
 const storageName = (): string => `tftracer key ${serverRoot()}`;
 
-/** Takes the key out of the address bar, before anything else looks at it. */
-export function takeKey(): void {
+/** Takes the key out of the address bar, before anything else looks at it. Whether there was one: a login led here. */
+export function takeKey(): boolean {
   const given = /^#key=([\w-]+)$/.exec(location.hash)?.[1];
-  if (given === undefined) return;
+  if (given === undefined) return false;
   key = given;
   try {
     localStorage.setItem(storageName(), given);
@@ -23,6 +23,7 @@ export function takeKey(): void {
     // Storage is switched off: the login lasts until this tab is loaded again.
   }
   history.replaceState(history.state, "", location.pathname + location.search);
+  return true;
 }
 
 /** "" without a login. Read anew each time: another tab may have signed in meanwhile. */

@@ -14,6 +14,7 @@ import { keyProtocols } from "./key";
 import type {
   Analyses,
   Bookmark,
+  JobTrace,
   JobTraceRequest,
   LiveMessage,
   Loaded,
@@ -155,8 +156,8 @@ export class LiveClient implements Client {
     return send<TraceRecord>("PUT", `${paths.trace(trace)}/bookmarks`, { bookmarks });
   }
 
-  async traceJob(request: JobTraceRequest): Promise<void> {
-    await send("POST", "job/trace", request);
+  traceJob(request: JobTraceRequest): Promise<JobTrace> {
+    return send("POST", "job/trace", request);
   }
 
   async shutdown(): Promise<void> {

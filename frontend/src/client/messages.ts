@@ -267,6 +267,7 @@ export interface Session {
   measured_roof: MeasuredRoof | null;
   started_at: number;
   ended_at: number | null;
+  no_steps: string;
   active: boolean;
   trace_all: boolean;
   live: boolean;
@@ -890,6 +891,7 @@ export interface Process {
   steps: number;
   steps_per_s: number | null;
   mean_s: number | null;
+  between_steps_s: number | null;
   last_seen_at: number;
   traces: number;
   slow_steps: number | null;

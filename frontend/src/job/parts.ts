@@ -16,7 +16,7 @@ export const STRAGGLER_PARTS: readonly StragglerPart[] = [
   {
     key: "input",
     title: "Input",
-    meaning: "waiting for input, or outside session.run while the others had begun",
+    meaning: "waiting for input, or between two steps while the others had begun",
     ns: (s) => s.input_ns,
   },
   {

@@ -6,7 +6,7 @@ import { formatCount, formatRate, formatTime } from "@/format";
 
 export const STATES: Record<Process["state"], string> = { alive: "Running", ended: "Ended", lost: "Lost" };
 
-/** `slowest`: the largest mean step of all, where the bars end. */
+/** `slowest`: the longest mean step, or time between steps, of all: where the bars end. */
 export function processColumns(slowest: number): TableColumn<Process>[] {
   return [
     { key: "title", title: "Process", value: (p) => p.title, width: "minmax(132px, 1fr)" },
@@ -21,7 +21,16 @@ export function processColumns(slowest: number): TableColumn<Process>[] {
       text: (p) => formatRate(p.steps_per_s),
       numeric: true,
     },
-    secondsColumn("mean", "Mean step", (p) => p.mean_s, { bar: (p) => (p.mean_s ?? 0) / slowest, width: "120px" }),
+    secondsColumn("mean", "Mean step", (p) => p.mean_s, {
+      bar: (p) => (p.mean_s ?? 0) / slowest,
+      width: "120px",
+      hint: "Where ranks wait for each other, those that are not slow have the longer steps",
+    }),
+    secondsColumn("between", "Between steps", (p) => p.between_steps_s, {
+      bar: (p) => (p.between_steps_s ?? 0) / slowest,
+      width: "136px",
+      hint: "Median time from the end of a step to the start of the next one: input, hooks, the loop's own code",
+    }),
     {
       key: "traces",
       title: "Traces",

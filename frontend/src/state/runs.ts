@@ -2,8 +2,8 @@
 import type { Run } from "@/client/messages";
 
 export const orders = {
-  seen: "as first seen",
   time: "by time spent",
+  seen: "as first seen",
   steps: "by steps",
   recent: "by last step",
 } as const;
@@ -25,4 +25,23 @@ const measure: Record<RunOrder, (run: Run) => number> = {
 export function sortRuns(runs: readonly Run[], order: RunOrder): Run[] {
   const of = measure[order];
   return [...runs].sort((a, b) => of(b) - of(a) || a.id - b.id);
+}
+
+/** A run that came at most so often, and so much rarer than the busiest one, is no loop. */
+const FEW_STEPS = 5;
+const RARE = 0.01;
+
+/**
+ * Runs that are loops, and those that are not: they initialize, save a checkpoint, or ran once. One that is traced, or about to
+ * be, or had slow steps is never put aside, nor is any where there is no loop. The order stays.
+ */
+export function splitRuns(runs: readonly Run[]): { loops: Run[]; rare: Run[] } {
+  const busiest = Math.max(0, ...runs.map((run) => run.steps));
+  const isRare = (run: Run): boolean =>
+    run.steps <= Math.max(1, Math.min(FEW_STEPS, RARE * busiest)) &&
+    busiest > FEW_STEPS &&
+    run.traces.length === 0 &&
+    run.pending_traces === 0 &&
+    run.slow_steps.count === 0;
+  return { loops: runs.filter((run) => !isRare(run)), rare: runs.filter(isRare) };
 }

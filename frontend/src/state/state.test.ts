@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { fakeRun, fakeSession, fakeState } from "../../dev/fake";
+import type { Run } from "@/client/messages";
 import { runName } from "./names";
-import { sortRuns } from "./runs";
+import { sortRuns, splitRuns } from "./runs";
 import { statusOf } from "./status";
 import { flag, list, number, oneOf, parameterReader, readParameter, text, withParameter, type Spelling } from "./url";
 
@@ -75,5 +76,18 @@ describe("runs", () => {
     expect(ids("seen")).toEqual([1, 2, 3]);
     expect(ids("time")).toEqual([2, 1, 3]);
     expect(ids("steps")).toEqual([1, 2, 3]);
+  });
+
+  it("that only initialize or save stand apart from loops, unless they are traced or nothing is a loop", () => {
+    const one = (id: number, steps: number, traces: readonly unknown[] = []): Run =>
+      fakeRun(id, { steps, traces: traces as Run["traces"], slow_steps: { ...fakeRun(id).slow_steps, count: 0 } });
+    const ids = (runs: readonly Run[]): number[][] =>
+      [splitRuns(runs).loops, splitRuns(runs).rare].map((part) => part.map((run) => run.id));
+    expect(ids([one(1, 1), one(2, 2000), one(3, 2), one(4, 10), one(5, 1, [{}])])).toEqual([
+      [2, 4, 5],
+      [1, 3],
+    ]);
+    expect(ids([one(1, 1), one(2, 5)])).toEqual([[1, 2], []]);
+    expect(ids([one(1, 1), one(2, 90), one(3, 2)])).toEqual([[2, 3], [1]]);
   });
 });

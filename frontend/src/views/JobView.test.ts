@@ -1,7 +1,8 @@
 /** The job's page and its steps, as a reader sees them. */
 import { flushPromises, mount, RouterLinkStub, type VueWrapper } from "@vue/test-utils";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { FakeClient, fakeJob, fakeState } from "../../dev/fake";
+import { createMemoryHistory, createRouter, type Router } from "vue-router";
+import { FakeClient, fakeJob, fakeSession, fakeState } from "../../dev/fake";
 import type { Job, JobTensor, JobTrace } from "@/client/messages";
 import JobTraces from "@/components/JobTraces.vue";
 import { createSession, sessionKey } from "@/state/session";
@@ -35,12 +36,61 @@ describe("the steps traced together", () => {
   });
 });
 
+/** The job's page at "/job", with its router. */
+async function jobPage(client: FakeClient): Promise<{ page: VueWrapper; router: Router }> {
+  const routes = [
+    { path: "/job", name: "job", component: JobView },
+    { path: "/job/traces/:id", name: "job-trace", component: { render: (): null => null } },
+  ];
+  const router = createRouter({ history: createMemoryHistory(), routes });
+  await router.push("/job");
+  const provide = { [sessionKey as symbol]: createSession(client) };
+  const page = mount(JobView, { global: { plugins: [router], provide }, attachTo: document.body });
+  await flushPromises();
+  return { page, router };
+}
+
 describe("the job's page", () => {
-  it("lists the slow steps by rank, each with a link to the rank's page", async () => {
+  it("is headed by the script, and tells a rank that waits from one that is slow between its steps", async () => {
+    const { page } = await jobPage(new FakeClient(fakeState({ job: fakeJob })));
+    expect(page.find("h1").text()).toBe(fakeSession().command);
+    const heads = page.findAll('[role="columnheader"]').map((head) => head.text());
+    expect(heads.indexOf("Between steps")).toBe(heads.findIndex((head) => head.startsWith("Mean step")) + 1);
+    const slow = page.findAll('[role="row"]').find((line) => line.text().includes("rank 1"));
+    expect(slow?.text()).toContain("21.4");
+    page.unmount();
+  });
+
+  it("opens the step that was traced on all ranks here, and no other one", async () => {
     const client = new FakeClient(fakeState({ job: fakeJob }));
-    const provide = { [sessionKey as symbol]: createSession(client) };
-    const page = mount(JobView, { global: { ...global, provide } });
+    const { page, router } = await jobPage(client);
+    const made = { ...pending, id: 9 };
+    client.change({ job: { ...fakeJob, traces: [{ ...pending, id: 8, state: "ready" }] } });
     await flushPromises();
+    expect(router.currentRoute.value.fullPath).toBe("/job");
+    await button(page, "Trace a step on all ranks").trigger("click");
+    client.change({ job: { ...fakeJob, traces: [made] } });
+    await flushPromises();
+    expect(router.currentRoute.value.fullPath).toBe("/job");
+    client.change({ job: { ...fakeJob, traces: [{ ...made, state: "ready" }] } });
+    await flushPromises();
+    expect(router.currentRoute.value.fullPath).toBe("/job/traces/9");
+    page.unmount();
+  });
+
+  it("leaves a traced step that lacks a rank in the list, with the reason", async () => {
+    const client = new FakeClient(fakeState({ job: fakeJob }));
+    const { page, router } = await jobPage(client);
+    await button(page, "Trace a step on all ranks").trigger("click");
+    client.change({ job: { ...fakeJob, traces: [{ ...pending, id: 9, state: "partial", missing: { p3: "gone" } }] } });
+    await flushPromises();
+    expect(router.currentRoute.value.fullPath).toBe("/job");
+    expect(page.text()).toContain("rank 3: gone");
+    page.unmount();
+  });
+
+  it("lists the slow steps by rank, each with a link to the rank's page", async () => {
+    const { page } = await jobPage(new FakeClient(fakeState({ job: fakeJob })));
     const section = page.find('[aria-labelledby="job-slow-title"]');
     expect(section.text()).toContain("3 slow steps in 1 process");
     expect(section.text()).toMatch(/rank 2\s*3: Every 97th step/);
@@ -51,9 +101,7 @@ describe("the job's page", () => {
 
   it("asks the ticked ranks alone, and never those that are gone", async () => {
     const client = new FakeClient(fakeState({ job: fakeJob }));
-    const provide = { [sessionKey as symbol]: createSession(client) };
-    const page = mount(JobView, { global: { ...global, provide }, attachTo: document.body });
-    await flushPromises();
+    const { page } = await jobPage(client);
     const boxes = page.findAll<HTMLInputElement>("input[type=checkbox]");
     expect(boxes.map((box) => box.element.disabled)).toEqual([false, false, false, true]);
     await boxes[1]!.setValue(true);

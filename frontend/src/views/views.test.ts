@@ -53,6 +53,37 @@ function button(page: VueWrapper, text: string): ReturnType<VueWrapper["find"]> 
 }
 
 describe("the overview", () => {
+  it("without a run says what the script is, and shows how to pass a hook only where one may be missing", async () => {
+    const session = fakeSession({ no_steps: "Keras computes with torch in this script." });
+    const { page, client } = await show("/", fakeState({ runs: [], session }));
+    expect(page.find('[data-testid="no-steps"]').text()).toBe(session.no_steps);
+    expect(page.text()).not.toContain("hook");
+    client.change({ session: fakeSession() });
+    await flushPromises();
+    expect(page.text()).toContain("tracing_server.hook");
+    client.change({ session: { ...session, ended_at: 5 } });
+    await flushPromises();
+    expect(page.text()).toContain("The script has ended. Keras computes with torch");
+    page.unmount();
+  });
+
+  it("folds runs of one step, and shows them to a search", async () => {
+    const still = { ...fakeRun(1).slow_steps, count: 0 };
+    const one = (id: number, title: string, steps: number): Run =>
+      fakeRun(id, { title, fetches: [title], steps, mean_s: 0.01, traces: [], slow_steps: still });
+    const runs = [one(1, "init", 1), one(2, "save/control_dependency", 2), one(3, "train", 900)];
+    const { page } = await show("/", fakeState({ runs }));
+    const folded = page.find('[data-testid="rare-runs"]');
+    expect(page.find("h3").text()).toBe("train");
+    expect(folded.text()).toContain("2 runs of one or few steps");
+    expect(folded.findAll("article")).toHaveLength(2);
+    page.unmount();
+    const { page: found } = await show("/", fakeState({ runs }), "/?filter=save");
+    expect(found.findAll("article")).toHaveLength(1);
+    expect(found.find('[data-testid="rare-runs"]').exists()).toBe(false);
+    found.unmount();
+  });
+
   it("says of a compiled function where it is defined, and names it by its title", async () => {
     const run = fakeRun(1, {
       title: "distributed_step (8,8)",

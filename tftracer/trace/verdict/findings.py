@@ -28,7 +28,7 @@ TRACE_AGAIN = (
 )
 PROFILE_AGAIN = (
     "Trace another step. TensorFlow's profiler serves one user at a time: end other profiles (TensorBoard's callback, "
-    "tf.profiler)."
+    "tf.profiler). The coordinator of parameter servers computes nothing itself: trace its workers."
 )
 
 #: Findings of file formats without graph and scheduling times: they say so themselves, with a remedy that fits the format.

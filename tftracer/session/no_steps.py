@@ -1,0 +1,41 @@
+"""Why a script has no steps: what it seems to be by the modules that it has imported, and what to do. Needs no TensorFlow."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+EAGER = (
+    "No session.run and no call of a compiled function (tf.function, Keras) has been seen so far. Eager code has no function "
+    "that marks a step: compile the training step with @tf.function, or say what a step is with TracingServer().step()."
+)
+JAX = (
+    "The script has imported JAX. What JAX computes is not seen here: record a profile of it, jax.profiler.start_trace(FOLDER) "
+    "and jax.profiler.stop_trace(), and open it with tftracer FOLDER."
+)
+SERVER = "A parameter server runs no steps of its own. The workers do: trace them."
+
+
+def no_steps(modules: Mapping[str, Any], role: str, sees_all_sessions: bool) -> str:
+    """``modules``: those of the process. ``role``: of the process in its job. "" where only the hook may be missing."""
+    backend = keras_backend(modules)
+    if backend not in ("", "tensorflow"):
+        remedy = f" {JAX}" if backend == "jax" else ""
+        return (
+            f"Keras computes with {backend} in this script, and only TensorFlow's steps are seen here. Set the environment "
+            f"variable KERAS_BACKEND=tensorflow to trace the same model with TensorFlow.{remedy}"
+        )
+    if role == "ps":
+        return SERVER
+    if "jax" in modules and not backend:
+        return JAX
+    return EAGER if sees_all_sessions else ""
+
+
+def keras_backend(modules: Mapping[str, Any]) -> str:
+    """Which library Keras 3 computes with; "" where Keras is not imported, or older."""
+    config = getattr(modules.get("keras"), "config", None)
+    with contextlib.suppress(Exception):  # a module that is half imported, or not Keras
+        return str(config.backend()) if config is not None else ""
+    return ""
