@@ -1,6 +1,7 @@
 """The list of the sessions that the processes of a ``tftracer run`` record: each adds its own, the first one reads them all.
 
-A temporary file with a JSON object a line; a line is written at once, so processes do not mix theirs.
+A file with a JSON object a line, in a folder of its own; a line is written at once, so processes do not mix theirs. The first
+process deletes the folder at its end, and its name may be anybody's then.
 """
 
 from __future__ import annotations
@@ -10,6 +11,10 @@ import json
 import os
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from tftracer.storage.plain_files import is_own_folder, open_own
+
+NAME = "sessions.jsonl"
 
 
 class ProcessSession(NamedTuple):
@@ -24,17 +29,19 @@ def new_list() -> str:
     import tempfile  # takes a while, and the processes that add to a list need it not
 
     try:
-        handle, path = tempfile.mkstemp(prefix="tftracer-run-", suffix=".jsonl")
-        os.close(handle)
+        path = Path(tempfile.mkdtemp(prefix="tftracer-run-")) / NAME
+        path.touch(mode=0o600)
     except OSError:
         return ""
-    return path
+    return str(path)
 
 
 def add(path: str, session: ProcessSession) -> None:
     """Does nothing where the list is gone: the first process has ended."""
     with contextlib.suppress(OSError):
-        handle = os.open(path, os.O_WRONLY | os.O_APPEND)
+        if not is_own_folder(Path(path).parent):
+            return
+        handle = open_own(path, os.O_WRONLY | os.O_APPEND)
         try:
             os.write(handle, json.dumps(session._asdict()).encode() + b"\n")
         finally:
@@ -45,7 +52,9 @@ def read(path: str) -> list[ProcessSession]:
     """The sessions, in the order of their first steps."""
     sessions: list[ProcessSession] = []
     with contextlib.suppress(OSError):
-        for line in Path(path).read_text(encoding="utf-8").splitlines():
+        with os.fdopen(open_own(path), encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        for line in lines:
             with contextlib.suppress(ValueError, KeyError, TypeError):
                 record: dict[str, Any] = json.loads(line)
                 sessions.append(ProcessSession(str(record["process"]), str(record["file"])))
@@ -55,3 +64,4 @@ def read(path: str) -> list[ProcessSession]:
 def delete(path: str) -> None:
     with contextlib.suppress(OSError):
         Path(path).unlink()
+        Path(path).parent.rmdir()

@@ -338,10 +338,11 @@ def _field(number: int, message: bytes) -> list[bytes]:
 
 
 def _is_session(path: Path) -> bool:
+    from tftracer.storage.plain_files import open_plain
     from tftracer.storage.tftrace import is_session
 
     try:
-        with pathlib.Path(path).open("rb") as file:
+        with os.fdopen(open_plain(path), "rb") as file:
             return is_session(file.read(64))
     except OSError as error:
         reason = error.strerror or error

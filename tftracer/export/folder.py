@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tftracer.errors import StorageError, UnsupportedError
+from tftracer.storage.plain_files import read_plain
 from tftracer.storage.whole_file import beside, take_place
 
 
@@ -66,7 +67,7 @@ class LocalFolder:
     def read(self, path: str) -> bytes | None:
         with _storage_errors(self.root / path):
             try:
-                return (self.root / path).read_bytes()
+                return read_plain(self.root / path)
             except FileNotFoundError:
                 return None
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from tftracer.errors import StorageError, UnsupportedError
 from tftracer.export.tables.schema import SCHEMA_VERSION
 from tftracer.scripting.partition import MANIFESTS, is_part
+from tftracer.storage.plain_files import read_plain
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ def partitions(folder: Path) -> Partitions:
     for manifest in sorted(folder.glob(f"{MANIFESTS}/job=*/rank=*/manifest.json")):
         where = "/".join(manifest.parts[-3:-1])
         try:
-            whole.append(_partition(folder, where, json.loads(manifest.read_bytes())))
+            whole.append(_partition(folder, where, json.loads(read_plain(manifest))))
         except UnsupportedError as error:
             left_out.append(f"{where}: {error}")
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

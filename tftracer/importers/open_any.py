@@ -16,6 +16,7 @@ from pathlib import Path
 from tftracer.errors import FormatError, StorageError, TruncatedError
 from tftracer.importers import cut_files, legacy_pickles, profile, run_metadata, tfevents, timeline_json
 from tftracer.importers.imported import Imported
+from tftracer.storage.plain_files import read_plain
 from tftracer.trace.decode import protobuf_kinds
 
 #: No file of one step, and no session that ever fitted into memory to be pickled, is larger.
@@ -118,7 +119,7 @@ def _content(path: str | os.PathLike[str]) -> bytes:
         size = Path(path).stat().st_size
         if size > MAX_BYTES:
             raise FormatError(f"{os.fspath(path)!r} has {size} bytes: more than {MAX_BYTES} are not opened")
-        return Path(path).read_bytes()
+        return read_plain(path)
     except OSError as error:
         raise StorageError(
             f"cannot read {os.fspath(path)!r}: {error.strerror or error}. Check the path and its rights"

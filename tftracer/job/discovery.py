@@ -22,6 +22,7 @@ from typing import Any
 from tftracer.contract.session import LauncherInfo
 from tftracer.errors import StorageError
 from tftracer.session.launcher import CHIEFS, Environment, is_chief, tf_config
+from tftracer.storage.plain_files import open_own
 from tftracer.storage.whole_file import replacing
 
 #: The port of a hub by default, and how many are tried from it on: a hub whose port is in use takes the next free one.
@@ -196,7 +197,8 @@ def read_hub(job: str, folder: Path | None = None) -> Target | None:
     try:
         _check_own(path.parent)
         _check_own(path)
-        content = json.loads(path.read_bytes()[:MAX_FILE]) if job else None
+        with os.fdopen(open_own(path), "rb") as file:
+            content = json.loads(file.read(MAX_FILE)) if job else None
         return _target(content, job)
     except (OSError, ValueError, StorageError):
         return None

@@ -6,6 +6,7 @@ import os
 from typing import Protocol
 
 from tftracer.errors import StorageError
+from tftracer.storage.plain_files import open_plain
 
 
 class Bytes(Protocol):
@@ -40,7 +41,7 @@ class FileBytes:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.name = str(path)
         try:
-            self._handle = Handle(os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)))
+            self._handle = Handle(open_plain(path))
         except OSError as error:
             raise StorageError(f"{self.name}: cannot be opened ({error.strerror or error})") from error
 

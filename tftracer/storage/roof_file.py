@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
 from tftracer.contract.machine import MeasuredRoof
 from tftracer.errors import StorageError
 from tftracer.storage import untrusted
+from tftracer.storage.plain_files import open_own
 from tftracer.storage.spool_folder import user_cache
+from tftracer.storage.whole_file import replacing
 
 _MAX_BYTES = 1 << 20
 
@@ -25,7 +28,8 @@ def save_roof(roof: MeasuredRoof) -> Path:
     path = roof_path(roof["host"])
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.write_text(json.dumps(roof, indent=1) + "\n", encoding="utf-8")
+        with replacing(path, lasting=False) as file:
+            file.write(json.dumps(roof, indent=1).encode() + b"\n")
     except OSError as error:
         raise StorageError(
             f"{path}: cannot be written ({error.strerror or error}). Set XDG_CACHE_HOME to a folder that can."
@@ -38,7 +42,7 @@ def saved_roof(host: str, processor: str) -> MeasuredRoof | None:
     if not host or not processor:
         return None
     try:
-        with roof_path(host).open("rb") as file:
+        with os.fdopen(open_own(roof_path(host)), "rb") as file:
             roof = untrusted.measured_roof(json.loads(file.read(_MAX_BYTES)))
     except (OSError, ValueError, RecursionError, RuntimeError):  # RuntimeError: there is no home
         return None

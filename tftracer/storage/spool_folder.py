@@ -6,13 +6,13 @@ import logging
 import os
 import re
 import socket
-import stat
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from tftracer.errors import StorageError
+from tftracer.storage.plain_files import is_own_folder, open_own
 from tftracer.storage.spool import ASIDE, Spool, is_locked
 from tftracer.storage.tftrace import SUFFIX, is_session
 
@@ -79,10 +79,9 @@ def _ready(folder: Path) -> Path:
     """The folder, made if need be, with rights for its owner alone."""
     if not folder.is_dir():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    status = folder.lstat()
     if folder == temporary_folder() and hasattr(os, "getuid"):
         # Anybody can make folders in the temporary folder: one that belongs to another user must not be used.
-        if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode):
+        if not is_own_folder(folder):
             raise StorageError("it belongs to another user")
         folder.chmod(0o700)
     return folder
@@ -105,7 +104,7 @@ def _dead(path: Path) -> DeadSpool | None:
         return None
     host, pid = parts["host"], int(parts["pid"])
     try:
-        with path.open("rb") as file:
+        with os.fdopen(open_own(path), "rb") as file:
             locked, gone = is_locked(file.fileno()), process_is_gone(host, pid)
             in_use = gone is False if locked is None else locked and not gone
             if in_use or not is_session(file.read(64)):
@@ -127,7 +126,7 @@ def _writer(path: Path) -> int | None:
     if not parts or process_is_gone(parts["host"], int(parts["pid"])) is not False:
         return None
     try:
-        with path.open("rb") as file:
+        with os.fdopen(open_own(path), "rb") as file:
             return None if is_locked(file.fileno()) is False else int(parts["pid"])
     except OSError:
         return None

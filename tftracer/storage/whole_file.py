@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from tftracer.storage.plain_files import open_plain
+
 
 def beside(target: Path) -> Path:
     """A new hidden name in the folder of ``target``."""
@@ -17,7 +19,7 @@ def beside(target: Path) -> Path:
 
 def take_place(aside: Path, target: Path) -> None:
     """``aside`` becomes ``target``: its bytes are on the disk before it has the name, and the name is before this returns."""
-    with aside.open("rb") as written:
+    with os.fdopen(open_plain(aside), "rb") as written:
         os.fsync(written.fileno())
     aside.replace(target)
     _sync_folder(target.parent)
