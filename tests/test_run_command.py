@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tftracer.run_command import checked, environment_of, parser
+from tftracer.commands.run import checked, environment_of, parser
 from tftracer.run_process import VARIABLE
 
 

@@ -1,7 +1,7 @@
 """The ``tftracer`` command: opens a saved session, the spool of a killed job, or another tool's traces. Needs no TensorFlow.
 
-The only place that prints errors and exits. Exit codes: 0 all went well (Ctrl-C included), 1 the file cannot be opened, 2 wrong
-usage, 3 no port could be bound.
+The only place that prints errors and exits. Exit codes: 0 all went well (a viewer that Ctrl-C ended included), 1 the file cannot
+be opened, 2 wrong usage, 3 no port could be bound, 130 ended by Ctrl-C; ``tftracer compare`` has two more.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import html
+import importlib
 import json
 import logging
 import os
+import pkgutil
 import sys
 import tempfile
 import threading
@@ -21,8 +23,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tftracer.errors import PortError, TracerError
+from tftracer import commands
+from tftracer.command_line import INTERRUPTED, USAGE, Parser, ended_by_interrupt, suggestion
+from tftracer.errors import PortError, TracerError, UsageError
 from tftracer.memory_limit import limit_memory, memory_errors, without_limit
+from tftracer.terminal import RED, Progress, coloured
 from tftracer.version import __version__
 
 if TYPE_CHECKING:
@@ -30,11 +35,18 @@ if TYPE_CHECKING:
     from tftracer.session.source import SessionSource
     from tftracer.storage.spool_folder import DeadSpool
 
-FAILED, USAGE, NO_PORT = 1, 2, 3
-#: First words that are commands.
-COMMANDS = ("run", "export", "query", "compare", "fleet", "roof")
+FAILED, NO_PORT = 1, 3
+#: First words that are commands: each is a module of ``commands``.
+COMMANDS = sorted(module.name for module in pkgutil.iter_modules(commands.__path__))
 #: Those that run a script, or decode no files: the others limit the memory of their process.
 UNLIMITED = ("run", "fleet", "roof")
+
+
+def add_page_options(made: Parser) -> None:
+    made.add_argument("--port", type=port, default=9999, help="port of the page; the next free one if it is in use (9999)")
+    made.add_argument("--ip", default="127.0.0.1", help="address to listen on (127.0.0.1: this machine alone)")
+    made.add_argument("--token", help="what the page asks for; better in the environment, as TFTRACER_TOKEN (a new one)")
+    made.add_argument("--no-browser", action="store_true", help="print the page's URL and open no browser")
 
 
 def port(text: str) -> int:
@@ -44,21 +56,18 @@ def port(text: str) -> int:
     return number
 
 
-def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
-        prog="tftracer",
-        description="Opens a saved tracing session in the browser: a .tftrace file, the spool of a killed job, a session of "
+def parser() -> Parser:
+    summaries = [f"tftracer {name}: {importlib.import_module(f'tftracer.commands.{name}').SUMMARY}" for name in COMMANDS]
+    made = Parser(
+        "tftracer",
+        "Opens a saved tracing session in the browser: a .tftrace file, the spool of a killed job, a session of "
         "tensorflow-tracer 1.x, RunMetadata or StepStats (.pb, .pbtxt, .json), a profile (.xplane.pb, or the log folder that "
         "holds it), Timeline JSON, or a tfevents file. TensorFlow is not needed.",
-        epilog="also: tftracer run SCRIPT, tftracer export FILE... --parquet DIR, tftracer query FILE SQL, "
-        "tftracer compare A... -- B..., tftracer fleet DIR, tftracer roof (each has --help). "
-        "exit codes: 0 all went well, 1 the file cannot be opened, 2 wrong usage, 3 no port could be bound",
+        epilog=f"commands (each has --help): {'; '.join(summaries)}. exit codes: 0 all went well, 1 the file cannot be opened, "
+        "2 wrong usage, 3 no port could be bound, 130 ended by Ctrl-C",
     )
     made.add_argument("session_file", nargs="?", help="the file to open")
-    made.add_argument("--port", type=port, default=9999, help="port of the page; the next free one if it is in use (9999)")
-    made.add_argument("--ip", default="127.0.0.1", help="address to listen on (127.0.0.1: this machine alone)")
-    made.add_argument("--token", help="what the page asks for; better in the environment, as TFTRACER_TOKEN (a new one)")
-    made.add_argument("--no-browser", action="store_true", help="print the page's URL and open no browser")
+    add_page_options(made)
     made.add_argument("--summary", action="store_true", help="print the runs, the traces and what holds the step back, and exit")
     made.add_argument("--json", action="store_true", help="with --summary: as JSON")
     made.add_argument("--recover", action="store_true", help="list the sessions of ended jobs")
@@ -77,33 +86,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with memory_errors(0):
             if word in COMMANDS and not Path(word).is_file():  # a file of that name is a session to open
-                return command(word, arguments[1:])
+                with ended_by_interrupt():
+                    return int(importlib.import_module(f"tftracer.commands.{word}").main(arguments[1:], say))
+            if hint := misspelt(word):
+                return usage_error(f"there is no file and no command {word!r}.{hint}")
             return run(parser().parse_args(arguments))
     except TracerError as problem:
-        print(f"tftracer: {problem}", file=sys.stderr)
-        return NO_PORT if isinstance(problem, PortError) else FAILED
+        error(str(problem))
+        return NO_PORT if isinstance(problem, PortError) else USAGE if isinstance(problem, UsageError) else FAILED
     except KeyboardInterrupt:
         print(file=sys.stderr)
-        return 0
-    except BrokenPipeError:  # `tftracer ... | head`: nothing more can be printed, not even at exit
+        return INTERRUPTED
+
+
+def misspelt(word: str) -> str:
+    """Which command was meant by a word that is none; nothing where it may be a file."""
+    may_be_file = word.startswith("-") or Path(word).suffix or Path(word).exists()
+    return "" if may_be_file else suggestion(word, COMMANDS)
+
+
+def say(text: str, end: str = "\n") -> None:
+    """An answer on stdout. Where nobody reads on (``tftracer ... | head``), the work and its exit code stay what they are."""
+    try:
+        sys.stdout.write(text + end)
+        sys.stdout.flush()
+    except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
 
 
-def command(word: str, arguments: list[str]) -> int:
-    if word == "run":
-        from tftracer import run_command
-
-        return run_command.main(arguments)
-    from tftracer import compare_command, export_command, fleet_command, query_command, roof_command
-
-    return {
-        "export": export_command.main,
-        "query": query_command.main,
-        "compare": compare_command.main,
-        "fleet": fleet_command.main,
-        "roof": roof_command.main,
-    }[word](arguments, print)
+def error(text: str) -> None:
+    print(f"{coloured('tftracer:', RED, sys.stderr)} {text}", file=sys.stderr)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -118,21 +130,25 @@ def run(options: argparse.Namespace) -> int:
     from tftracer.session.saved import open_session
 
     source = open_session(options.session_file)
-    if options.summary:
+    if not options.summary:
+        print_damage(options.session_file, source)
+        return serve(source, options)
+    with ended_by_interrupt(), Progress(f"Reading {options.session_file}"):
         source.check_payloads()
-    print_damage(options.session_file, source)
-    return summary(source, options.json) if options.summary else serve(source, options)
+        print_damage(options.session_file, source)
+        return summary(source, options.json)
 
 
 def usage_error(why: str) -> int:
-    print(f"{parser().format_usage()}tftracer: {why}.", file=sys.stderr)
+    print(parser().format_usage(), end="", file=sys.stderr)
+    error(why if why.endswith("?") else f"{why}.")
     return USAGE
 
 
 def print_damage(path: str, source: SessionSource) -> None:
     facts = source.session()
     for text in filter(None, (facts["cut"], facts["damage"])):
-        print(f"tftracer: {path}: {text}", file=sys.stderr)
+        error(f"{path}: {text}")
 
 
 def recover() -> int:
@@ -140,11 +156,11 @@ def recover() -> int:
 
     spools = dead_spools()
     if not spools:
-        print("No ended job has left a session. Sessions written to a spool_dir of their own are listed nowhere.")
+        say("No ended job has left a session. Sessions written to a spool_dir of their own are listed nowhere.")
         return 0
     for spool in spools:
-        print(line_of(spool))
-    print(f"\nOpen one with: tftracer {spools[0].path}")
+        say(line_of(spool))
+    say(f"\nOpen one with: tftracer {spools[0].path}")
     return 0
 
 
@@ -158,7 +174,7 @@ def summary(source: SavedSession, as_json: bool) -> int:
 
     source.analyze_pending()  # a killed job may not have analyzed its last traces
     contents = summarize(source)
-    print(json.dumps(contents, indent=2) if as_json else render(contents), end="\n" if as_json else "")
+    say(json.dumps(contents, indent=2) if as_json else render(contents), end="\n" if as_json else "")
     return 0
 
 
@@ -176,6 +192,8 @@ def serve(source: SavedSession, options: argparse.Namespace) -> int:
         print(f"{options.session_file} is open at {server.url}\nCtrl-C ends.", flush=True)
         with opened(server.url) if wants_browser(options) else contextlib.nullcontext():
             server.join()
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
     finally:
         server.stop()
     return 0

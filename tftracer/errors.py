@@ -15,6 +15,10 @@ class FormatError(TracerError, ValueError):
     """A file or a message is not what it should be: of another format, cut short, too large or hostile."""
 
 
+class UsageError(TracerError):
+    """An argument of the command says nothing that can be done."""
+
+
 class PatternError(FormatError):
     """A pattern is no regular expression, or one that takes too long to match."""
 

@@ -13,7 +13,7 @@ from tftracer.comparison.comparison import Comparison, compare
 from tftracer.comparison.gate import Outcome, judge, parse_rule, worst
 from tftracer.comparison.junit import as_junit
 from tftracer.comparison.measured import Measured
-from tftracer.errors import FormatError
+from tftracer.errors import UsageError
 
 SPREAD = (0.99, 1.01, 0.98, 1.02, 1.0, 1.0, 0.995, 1.005)
 
@@ -47,6 +47,7 @@ def test_pass_fail_and_inconclusive() -> None:
     undecided = outcome(comparison, "step > 5%")
     assert undecided.state == "INCONCLUSIVE" and "sessions" in undecided.why
     assert outcome(comparison, "memory > 0%").state == "PASS"
+    assert not undecided.lacks_data
 
 
 def test_how_many_sessions_would_decide_is_said() -> None:
@@ -80,6 +81,22 @@ def test_op_types_and_findings() -> None:
     assert change.separated and change.key == "MatMul" and change.delta_ns == pytest.approx(5e5)
 
 
+def test_an_op_is_meant_whoever_wrote_it() -> None:
+    before = sessions(3e6, {"_MklMatMul": 6e5, "_FusedMatMul": 4e5, "MatMulV": 1e9, "Relu": 1e5})
+    after = sessions(3e6, {"_MklNativeFusedMatMul": 1.5e6, "MatMulV": 1e9, "Relu": 1e5})
+    comparison = compare("train", before, after)
+    assert outcome(comparison, "op MatMul > 20%").state == "FAIL" and outcome(comparison, "op MatMul > 80%").state == "PASS"
+    assert outcome(comparison, "op _MklMatMul > 20%").state == "INCONCLUSIVE", "that one alone, which one side lacks"
+
+
+def test_a_rule_that_names_nothing_is_wrong_usage() -> None:
+    traced, untraced = sessions(3e6, {"_FusedMatMul": 6e5}), sessions(3e6)
+    with pytest.raises(UsageError, match=r"no trace of either side has an op of type 'MatMull'. Did you mean 'MatMul'\?"):
+        outcome(compare("train", traced, traced), "op MatMull > 20%")
+    unknown = outcome(compare("train", untraced, untraced), "op MatMull > 20%")
+    assert unknown.state == "INCONCLUSIVE" and unknown.lacks_data and "--trace" in unknown.why
+
+
 def test_small_changes_of_ops_are_below_the_floors() -> None:
     before, after = {"short": 1e4, "long": 1e7, "gone": 1e6}, {"short": 2e4, "long": 1.05e7, "new": 1e6}
     ops = compare("train", sessions(3e6, before), sessions(3e6, after)).ops
@@ -110,7 +127,7 @@ def test_other_machines_are_a_warning() -> None:
     "rule", ["", "step", "step > 5", "step < 5%", "speed > 5%", "findings > 5%", "op > 5%", "step > x%", "step > -1%"]
 )
 def test_what_is_no_rule(rule: str) -> None:
-    with pytest.raises(FormatError, match="is no rule"):
+    with pytest.raises(UsageError, match="is no rule"):
         parse_rule(rule)
 
 

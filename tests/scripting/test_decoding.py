@@ -12,7 +12,7 @@ import pytest
 from recording import RAW, recording, steps
 
 import tftracer
-from tftracer.compare_command import main as compare_command
+from tftracer.commands.compare import main as compare_command
 from tftracer.scripting import decoded
 from tftracer.scripting.export import export
 from tftracer.scripting.query import query

@@ -29,8 +29,8 @@ class Comparison:
     warnings: list[str]
 
     def op_type(self, name: str) -> Shift | None:
-        """Of an op type's time in a step; None where a side has no trace with it."""
-        before, after = ([each.op_types[name] for each in side if name in each.op_types] for side in (self.a, self.b))
+        """Of an op type's time in a step (``MatMul``: ``_MklMatMul``, too); None where a side has no trace with it."""
+        before, after = ([sum(times) for each in side if (times := each.times_of(name))] for side in (self.a, self.b))
         return shift_of(f"op {name}", before, after)
 
     def _repr_html_(self) -> str:

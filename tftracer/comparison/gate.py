@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +10,8 @@ from typing import Literal
 
 from tftracer.comparison.comparison import METRICS, Comparison
 from tftracer.comparison.shift import Shift
-from tftracer.errors import FormatError
+from tftracer.errors import UsageError
+from tftracer.trace.analyses.op_kinds import canonical
 
 State = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 
@@ -17,6 +19,9 @@ _RULE = re.compile(
     r"(?:(?P<metric>step|p99|gap|memory|bytes|findings)\s*|op\s(?P<op>[^>]+))>\s*(?P<number>\d+(\.\d+)?)\s*(?P<percent>%?)"
 )
 HELP = "METRIC > NUMBER%, with METRIC step, p99, gap, memory, bytes or op TYPE; or findings > NUMBER"
+
+
+RECORD = "Record traces of each session: tftracer run --trace 5 --from 100 ..."
 
 
 @dataclass(frozen=True)
@@ -34,21 +39,34 @@ class Outcome:
     rule: str
     state: State
     why: str
+    lacks_data: bool = False  # inconclusive for ever: more sessions like these decide nothing
 
 
 def parse_rule(text: str) -> Rule:
-    """``FormatError`` says how rules are written."""
+    """``UsageError`` says how rules are written."""
     rule = _RULE.fullmatch(text.strip())
     counts = rule is not None and rule["metric"] == "findings"
     op = (rule["op"] or "").strip() if rule else ""
     if rule is None or not (op or rule["metric"]) or bool(rule["percent"]) == counts:
-        raise FormatError(f"{text!r} is no rule. Write {HELP}.")
+        raise UsageError(f"{text!r} is no rule. Write {HELP}.")
     number = float(rule["number"])
     return Rule(text.strip(), rule["metric"] or "op", op, number if counts else number / 100)
 
 
 def judge(comparison: Comparison, rules: Sequence[Rule]) -> list[Outcome]:
+    """``UsageError``: a rule names an op type that no trace of either side has."""
+    for rule in rules:
+        _check_op(comparison, rule)
     return [_outcome(comparison, rule) for rule in rules]
+
+
+def _check_op(comparison: Comparison, rule: Rule) -> None:
+    sessions = [*comparison.a, *comparison.b]
+    if rule.op and any(each.traces for each in sessions) and not any(each.times_of(rule.op) for each in sessions):
+        known = sorted({name for each in sessions for op in each.op_types for name in (op, canonical(op))})
+        close = difflib.get_close_matches(rule.op, known, n=1)
+        meant = f" Did you mean {close[0]!r}?" if close else ""
+        raise UsageError(f"{rule.text!r}: no trace of either side has an op of type {rule.op!r}.{meant}")
 
 
 def worst(outcomes: Sequence[Outcome]) -> State:
@@ -61,7 +79,7 @@ def _outcome(comparison: Comparison, rule: Rule) -> Outcome:
         return _of_findings(comparison, rule)
     shift = comparison.op_type(rule.op) if rule.op else comparison.shifts.get(rule.metric)
     if shift is None:
-        return Outcome(rule.text, "INCONCLUSIVE", _unknown(rule))
+        return Outcome(rule.text, "INCONCLUSIVE", _unknown(rule), lacks_data=True)
     interval = f"{shift.shift:+.1%} ({shift.low:+.1%} to {shift.high:+.1%})"
     if shift.basis == "sessions" and (shift.high < rule.threshold or shift.low == shift.high == rule.threshold):
         return Outcome(rule.text, "PASS", interval)
@@ -72,7 +90,7 @@ def _outcome(comparison: Comparison, rule: Rule) -> Outcome:
 
 def _of_findings(comparison: Comparison, rule: Rule) -> Outcome:
     if not all(any(each.traces for each in side) for side in (comparison.a, comparison.b)):
-        return Outcome(rule.text, "INCONCLUSIVE", "A side has no trace: trace a few steps of each session.")
+        return Outcome(rule.text, "INCONCLUSIVE", f"A side has no trace. {RECORD}", lacks_data=True)
     new = comparison.new_findings
     why = f"{len(new)} new: {', '.join(new)}" if new else "no new findings"
     return Outcome(rule.text, "FAIL" if len(new) > rule.threshold else "PASS", why)
@@ -91,7 +109,7 @@ def _advice(shift: Shift, threshold: float) -> str:
 
 def _unknown(rule: Rule) -> str:
     if rule.op:
-        return f"A side has no trace with an op of type {rule.op}."
+        return f"A side has no trace with an op of type {rule.op}. {RECORD}"
     if rule.metric in METRICS[:3]:
         return "A side has no steps that count."
-    return "The traces of one side do not record it: trace a few steps of each session."
+    return f"The traces of one side do not record it. {RECORD}"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from tftracer.trace.analyses.op_kinds import is_named
 from tftracer.trace.arrays.types import Float64, Int64
 
 #: The share of steps that are left out as warming up.
@@ -54,6 +55,10 @@ class Measured:
     traces: int = 0
     rounding: Mapping[str, float] = field(default_factory=dict)  # how far a value may be off, as a share
     facts: Mapping[str, str] = field(default_factory=dict)  # what may explain a difference: host, TensorFlow, GPUs
+
+    def times_of(self, op: str) -> list[float]:
+        """Nanoseconds in a step of each op type that a user means by this name."""
+        return [time for op_type, time in self.op_types.items() if is_named(op_type, op)]
 
 
 def step_values(usual: Steps) -> dict[str, float]:

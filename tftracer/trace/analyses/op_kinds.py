@@ -72,6 +72,11 @@ def canonical(op: str) -> str:
     return plain if plain != op and op.startswith("_") else op
 
 
+def is_named(op: str, name: str) -> bool:
+    """Whether a user who names this op type means ``op``: ``MatMul`` is ``_MklMatMul`` and ``_FusedMatMul``, too."""
+    return name in (op, canonical(op))
+
+
 def is_matrix_op(op: str) -> bool:
     kind = canonical(op)
     return kind in COUNTED or kind in UNCOUNTED

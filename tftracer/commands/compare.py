@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
-import argparse
 import json
+import re
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from tftracer.errors import FormatError, StorageError
+from tftracer.command_line import Parser
+from tftracer.errors import StorageError, UsageError
+from tftracer.terminal import GREEN, RED, YELLOW, Progress, coloured
 
 PASS, FAIL, INCONCLUSIVE = 0, 4, 5
+COLOURS = {"PASS": GREEN, "FAIL": RED, "INCONCLUSIVE": YELLOW}
 
 
-def parser() -> argparse.ArgumentParser:
+SUMMARY = "sessions before and after a change, and a gate for CI"
+
+
+def parser() -> Parser:
     from tftracer.comparison.gate import HELP
 
-    made = argparse.ArgumentParser(
-        prog="tftracer compare",
+    made = Parser(
+        "tftracer compare",
         usage="tftracer compare [options] BEFORE... -- AFTER...",
         description="Compares sessions before and after a change: step times with a 95% interval, and the ops that differ in "
         "all sessions. Record several sessions a side, in turns: sessions of the same code differ, too.",
         epilog="exit codes: 0 all rules pass, 4 one fails, 5 none fails and one is inconclusive, 1 a file cannot be opened, "
-        "a rule is wrong or the -- is missing, 2 wrong options",
+        "2 wrong usage: an option, a rule, an op that no trace has, or the -- is missing; 130 ended by Ctrl-C",
     )
     made.add_argument("files", nargs="+", metavar="FILE", help="any file that tftracer opens, or the URL of a live page")
     made.add_argument("--run", help="title of the run to compare (the one that took the most time)")
     made.add_argument("--by", choices=["name", "type", "scope"], default="name", help="how ops are grouped (name)")
     made.add_argument(
         "--fail-if", action="append", default=[], metavar="RULE", help=f"{HELP.replace('%', '%%')}; may be given several times"
+    )
+    made.add_argument(
+        "--allow-undecided",
+        action="store_true",
+        help="exit with 0 where chance alone leaves rules open; one that lacks data (traces, steps) still ends with 5",
     )
     made.add_argument("--json", action="store_true", help="print JSON")
     made.add_argument("--junit", metavar="FILE", help="write the rules' outcomes as JUnit XML")
@@ -45,15 +57,22 @@ def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
     before, after = _sides(list(arguments))
     options = parser().parse_intermixed_args(before)
     rules = [parse_rule(rule) for rule in options.fail_if]
-    with ExitStack() as opened:
+    with Progress(f"Reading {len(options.files) + len(after)} sessions"), ExitStack() as opened:
         sessions = [[opened.enter_context(open_session(file)) for file in files] for files in (options.files, after)]
         comparison = compare_sessions(sessions[0], sessions[1], options.run, options.by)
     outcomes = judge(comparison, rules)
-    as_json = json.dumps(text.as_json(comparison, outcomes), indent=1) if options.json else ""
-    say(as_json or text.as_text(comparison, outcomes))
     if options.junit:
         _write_junit(options.junit, outcomes)
+    as_json = json.dumps(text.as_json(comparison, outcomes), indent=1) if options.json else ""
+    say(as_json or _with_colours(text.as_text(comparison, outcomes)))
+    if options.allow_undecided:
+        outcomes = [outcome for outcome in outcomes if outcome.state == "FAIL" or outcome.lacks_data]
     return {"PASS": PASS, "FAIL": FAIL, "INCONCLUSIVE": INCONCLUSIVE}[worst(outcomes)]
+
+
+def _with_colours(answer: str) -> str:
+    states = re.compile(rf"^({'|'.join(COLOURS)})\b", re.MULTILINE)
+    return states.sub(lambda state: coloured(state[1], COLOURS[state[1]], sys.stdout), answer)
 
 
 def _sides(arguments: list[str]) -> tuple[list[str], list[str]]:
@@ -61,11 +80,11 @@ def _sides(arguments: list[str]) -> tuple[list[str], list[str]]:
     if "--" not in arguments:
         if {"-h", "--help"} & set(arguments):
             return arguments, []
-        raise FormatError("Give the sessions before and after the change: tftracer compare BEFORE... -- AFTER...")
+        raise UsageError("Give the sessions before and after the change: tftracer compare BEFORE... -- AFTER...")
     at = arguments.index("--")
     after = arguments[at + 1 :]
     if not after or any(file.startswith("-") for file in after):
-        raise FormatError("After --, give the sessions after the change, and nothing else. Options go before the first session.")
+        raise UsageError("After --, give the sessions after the change, and nothing else. Options go before the first session.")
     return arguments[:at], after
 
 

@@ -12,25 +12,28 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tftracer import run_sessions
+from tftracer.command_line import Parser
 from tftracer.run_process import VARIABLE
 
-AUTOSTART = Path(__file__).parent / "autostart"
+AUTOSTART = Path(__file__).parents[1] / "autostart"
 #: Options of ours that take no value.
 FLAGS = ("-h", "--help", "--stay")
 
 
-def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
-        prog="tftracer run",
+SUMMARY = "any script under tracing, unchanged"
+
+
+def parser() -> Parser:
+    made = Parser(
+        "tftracer run",
         usage="tftracer run [options] [options of Python] (script.py | folder | -m module | -c code | -) [args...]",
         description="Runs a script under tracing, without a change to it: sessions, compiled functions and Keras, in every "
         "process that it starts. The page's URL is printed as soon as the script has imported TensorFlow.",
         epilog="What follows these options goes to Python as it is.",
-        allow_abbrev=False,
     )
     made.add_argument("--port", type=int, default=9999, help="port of the page; the next free one if it is in use (9999)")
     made.add_argument("--ip", default="127.0.0.1", help="address to listen on (127.0.0.1: this machine alone)")
@@ -48,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
     """Does not return where the system can replace a process by another; elsewhere the script's exit code."""
     ours, script = split(list(arguments))
     options = checked(parser(), ours, script)
@@ -71,7 +74,7 @@ def split(arguments: list[str]) -> tuple[list[str], list[str]]:
     return arguments[:end], arguments[end:]
 
 
-def checked(options: argparse.ArgumentParser, ours: list[str], script: list[str]) -> argparse.Namespace:
+def checked(options: Parser, ours: list[str], script: list[str]) -> argparse.Namespace:
     """Prints what is wrong and exits with 2 here, for the script could only go on without tracing."""
     asked = options.parse_args(ours)
     if not script:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
 import itertools
@@ -13,15 +12,20 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from tftracer.command_line import Parser
 from tftracer.errors import StorageError
+from tftracer.terminal import Progress
 
 if TYPE_CHECKING:
     from tftracer.scripting.query import Result
 
 
-def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
-        prog="tftracer query",
+SUMMARY = "SQL over sessions"
+
+
+def parser() -> Parser:
+    made = Parser(
+        "tftracer query",
         usage="tftracer query [options] FILE... SQL",
         description="Answers SQL over the tables of sessions: session, runs, steps, traces, slices, ops, tensors, "
         "transfers, findings, sentences, stalls. Needs DuckDB: pip install tftracer[tables].",
@@ -48,7 +52,9 @@ def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
     if options.file is None and len(files) < 2:
         parsed.error("give the sessions, and SQL after them")
     sql = files.pop() if options.file is None else "-" if options.file == "-" else _read(options.file)
-    results = answers(files, _read(sys.stdin.fileno()) if sql == "-" else sql, options.job)
+    statements = _read(sys.stdin.fileno()) if sql == "-" else sql
+    with Progress(f"Reading {files[0] if len(files) == 1 else f'{len(files)} files'}"):
+        results = answers(files, statements, options.job)
     if options.json:
         say(as_json(results))
     else:

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from tftracer.command_line import Parser
+
 if TYPE_CHECKING:
     from tftracer.contract.machine import MeasuredDevice, MeasuredRoof
 
@@ -19,9 +21,12 @@ def _seconds(text: str) -> float:
     return given
 
 
-def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
-        prog="tftracer roof",
+SUMMARY = "measures this machine for the roofline"
+
+
+def parser() -> Parser:
+    made = Parser(
+        "tftracer roof",
         description="Measures this machine: matrix products by type of number, with NumPy and with TensorFlow where it is "
         "installed, and the bandwidth of memory. Takes some seconds of full load; refuses while a training is recorded here.",
     )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 
+from tftracer.command_line import Parser
+from tftracer.terminal import Progress
 
-def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
-        prog="tftracer export",
+SUMMARY = "sessions as Parquet files"
+
+
+def parser() -> Parser:
+    made = Parser(
+        "tftracer export",
         description="Writes sessions as tables, DIR/TABLE/job=J/rank=RRRR/part-N.parquet. Needs DuckDB: pip install "
         "tftracer[tables].",
     )
@@ -26,7 +30,9 @@ def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
     from tftracer.scripting.export import export
 
     options = parser().parse_intermixed_args(list(arguments))
-    for manifest in export(options.files, options.parquet, options.job):
+    with Progress(f"Exporting {options.files[0] if len(options.files) == 1 else f'{len(options.files)} files'}"):
+        manifests = export(options.files, options.parquet, options.job)
+    for manifest in manifests:
         parts = [part for table in manifest["tables"].values() for part in table]
         rows, size = sum(part["rows"] for part in parts), sum(part["bytes"] for part in parts)
         say(f"job={manifest['job']} rank={manifest['rank']:04d}: {rows:,} rows in {len(parts)} files, {size / 1e6:,.2f} MB")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 from collections.abc import Callable, Sequence
 
+from tftracer.command_line import Parser
+from tftracer.terminal import Progress
 
-def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
-        prog="tftracer fleet",
+SUMMARY = "questions over exported sessions of many ranks and jobs"
+
+
+def parser() -> Parser:
+    made = Parser(
+        "tftracer fleet",
         description="Answers over all jobs of a folder that tftracer export --parquet wrote: the slowest ranks, op statistics, "
         "collectives by their last arrival, layers that grew. Needs DuckDB: pip install tftracer[tables]; for --scheduler: "
         "tftracer[fleet].",
@@ -27,6 +31,7 @@ def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
     from tftracer.fleet.text import as_text
 
     options = parser().parse_args(list(arguments))
-    fleet = ask(options.folder, options.scheduler, max(1, options.top))
+    with Progress(f"Reading {options.folder}"):
+        fleet = ask(options.folder, options.scheduler, max(1, options.top))
     say(json.dumps(dataclasses.asdict(fleet), indent=1) if options.json else as_text(fleet))
     return 0

@@ -1,0 +1,83 @@
+"""What all subcommands share: a parser that suggests the word that was meant, and what Ctrl-C does."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import difflib
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+from tftracer.terminal import RED, coloured
+
+USAGE = 2
+#: What a shell reports of a program that Ctrl-C ended: 128 + SIGINT.
+INTERRUPTED = 130
+#: So long after Ctrl-C the process ends, whatever keeps it: DuckDB's statements and waiting threads do not hear of it.
+GRACE_S = 0.5
+
+
+def suggestion(word: str, known: Sequence[str]) -> str:
+    """ " Did you mean 'export'?", or nothing."""
+    close = difflib.get_close_matches(word, known, n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+class Parser(argparse.ArgumentParser):
+    """Suggests the option that was meant, and accepts none that is cut short: a later one may begin alike."""
+
+    def __init__(self, prog: str, description: str, usage: str | None = None, epilog: str | None = None) -> None:
+        super().__init__(prog, usage, description, epilog, allow_abbrev=False)
+        self._given: Sequence[str] = ()
+
+    @property
+    def options(self) -> list[str]:
+        return [option for action in self._actions for option in action.option_strings if option.startswith("--")]
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self._given = self._given or list(args or sys.argv[1:])  # may be called more than once for one command line
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        given = [word.partition("=")[0] for word in self._given if word.startswith("--")]
+        hint = next((suggestion(word, self.options) for word in given if len(word) > 2 and word not in self.options), "")
+        self.print_usage(sys.stderr)
+        self.exit(USAGE, f"{coloured(f'{self.prog}:', RED, sys.stderr)} {message}.{hint}\n")
+
+
+@contextlib.contextmanager
+def ended_by_interrupt() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, as always; where nothing comes of that within ``GRACE_S``, the process ends with 130.
+
+    Python runs its handlers between two instructions of the main thread alone, which may wait in a library for minutes.
+    """
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        yield
+        return
+    heard, told = socket.socketpair()
+    told.setblocking(False)
+    done = threading.Event()
+
+    def listen() -> None:
+        while signals := heard.recv(64):
+            if signal.SIGINT in signals and not done.wait(GRACE_S):
+                _end()
+
+    threading.Thread(target=listen, name="tftracer-interrupt", daemon=True).start()
+    before = signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
+    try:
+        yield
+        done.set()  # a server that Ctrl-C has ended, for one
+    finally:
+        signal.set_wakeup_fd(before)
+
+
+def _end() -> None:
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+    os._exit(INTERRUPTED)
