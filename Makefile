@@ -6,47 +6,47 @@ PIP := install -q --disable-pip-version-check
 venv = $(PYTHON) -m venv $(1) && { $(1)/bin/python -c "import pip; exit(int(pip.__version__.split('.')[0]) < 22)" || \
   $(1)/bin/pip $(PIP) --upgrade pip; }
 PORT ?= 9999
-RUNTIME := tornado msgpack protobuf numpy zstandard
+PYTHONS ?= python3
 
-.PHONY: demo test test-unit test-tf215 test-tf221 test-versions test-installs test-e2e test-frontend test-horovod lint bench fuzz pictures docs frontend frontend-types clean envs chromium
+.PHONY: demo test test-quick test-unit test-lowest test-dist test-tf215 test-tf221 test-versions test-installs test-e2e test-frontend test-horovod lint bench fuzz pictures docs frontend frontend-types frontend-check ci clean envs chromium
 
 .DEFAULT_GOAL := help
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
 
 # ------------------------------------------------------------------------------------------------------ environments
-.venv/.made: setup.py
+.venv/.made: pyproject.toml
 	$(call venv,.venv)
 	.venv/bin/pip $(PIP) "tensorflow-cpu>=2.12,<2.22"
 	.venv/bin/pip $(PIP) -e .
 	touch $@
 
-.envs/view/.made: setup.py tests/requirements.txt  # no TensorFlow: the viewer's tests, the browser, lint, docs
+.envs/view/.made: pyproject.toml  # no TensorFlow: the viewer's tests, the browser, lint, docs
 	$(call venv,.envs/view)
-	.envs/view/bin/pip $(PIP) -e . -r tests/requirements.txt
+	.envs/view/bin/pip $(PIP) -e .[dev]
 	touch $@
 
-.envs/tf215/.made: setup.py
+.envs/tf215/.made: pyproject.toml
 	$(call venv,.envs/tf215)
-	.envs/tf215/bin/pip $(PIP) "tensorflow-cpu==2.15.1" pytest pytest-timeout hypothesis psutil
-	.envs/tf215/bin/pip $(PIP) -e .
+	.envs/tf215/bin/pip $(PIP) "tensorflow-cpu==2.15.1"
+	.envs/tf215/bin/pip $(PIP) -e .[test]
 	touch $@
 
-.envs/tf221/.made: setup.py
+.envs/tf221/.made: pyproject.toml
 	$(call venv,.envs/tf221)
-	.envs/tf221/bin/pip $(PIP) "tensorflow-cpu==2.21.*" pytest pytest-timeout hypothesis psutil ipykernel
-	.envs/tf221/bin/pip $(PIP) -e .
+	.envs/tf221/bin/pip $(PIP) "tensorflow-cpu==2.21.*"
+	.envs/tf221/bin/pip $(PIP) -e .[test] ipykernel
 	touch $@
 
-.envs/horovod/.made: setup.py tests/horovod/build.sh  # builds Horovod from its sdist: about five minutes
+.envs/horovod/.made: pyproject.toml tests/horovod/build.sh  # builds Horovod from its sdist: about five minutes
 	bash tests/horovod/build.sh .envs/horovod
 	.envs/horovod/bin/pip $(PIP) -e .
 	touch $@
 
-.envs/tf212/.made .envs/tf218/.made: .envs/tf2%/.made: setup.py
+.envs/tf212/.made .envs/tf218/.made: .envs/tf2%/.made: pyproject.toml
 	$(call venv,.envs/tf2$*)
-	.envs/tf2$*/bin/pip $(PIP) "tensorflow-cpu==2.$*.*" pytest pytest-timeout hypothesis psutil
-	.envs/tf2$*/bin/pip $(PIP) -e .
+	.envs/tf2$*/bin/pip $(PIP) "tensorflow-cpu==2.$*.*"
+	.envs/tf2$*/bin/pip $(PIP) -e .[test]
 	touch $@
 
 # Not `npm ci`: it refuses a lock file that lacks the optional packages of platforms other than the one it was made on.
@@ -66,25 +66,23 @@ demo: .venv/.made  ## train a small real model under tracing, print the page's U
 	TF_CPP_MIN_LOG_LEVEL=2 .venv/bin/python examples/monitored_session.py --steps 0 --port $(or $(PORT),9999)
 
 # --------------------------------------------------------------------------------------------------------------- checks
-# The longest come first, so that both lanes end at about the same time. The environments are made before, one by one: two
-# that are installed at once would write the package's metadata over each other.
-SUITES ?= test-tf221 test-e2e test-tf215 test-unit test-frontend
+# The longest come first, so that both lanes end at about the same time; only what is quick goes before them, for it says in the first
+# minute what is broken. The environments are made before, one by one: two that are installed at once would write the package's
+# metadata over each other.
+SUITES ?= test-quick test-tf221 test-e2e test-tf215 test-unit test-frontend
 NEEDED ?= envs frontend/node_modules/.made chromium
 LANES ?= 2
 test:  ## everything but Horovod, LANES=2 suites at a time; all suites run, and those that failed are named at the end
 	@$(MAKE) --no-print-directory -k $(NEEDED) || true
-	@logs=$$(mktemp -d) && trap 'rm -rf $$logs' EXIT; \
-	  $(MAKE) --no-print-directory -k -j $(LANES) LOGS=$$logs $(SUITES:%=logged-%) || touch $$logs/make.failed; \
-	  failed=$$(cd $$logs && ls | sed -n 's/\.failed$$//p' | xargs); \
-	  if [ -n "$$failed" ]; then echo "FAILED: $$failed"; exit 1; fi
-
-# One suite, whose output is printed in one piece when it has ended.
-logged-%:
-	@echo "$*: started"; begun=$$SECONDS; \
-	  $(MAKE) --no-print-directory $* >$(LOGS)/$*.log 2>&1 || touch $(LOGS)/$*.failed; \
-	  echo "$*: ended after $$((SECONDS - begun)) s"; cat $(LOGS)/$*.log
+	@log=$$(mktemp) && trap 'rm -f $$log' EXIT && set -o pipefail; \
+	  $(MAKE) --no-print-directory -k -j $(LANES) --output-sync=target $(SUITES) 2>&1 | tee $$log || \
+	  { echo "FAILED:"; grep -aF ' *** ' $$log; exit 1; }
 
 PYTEST := -m pytest -p no:cacheprovider --timeout 600
+
+test-quick: .envs/view/.made  ## in half a minute: what breaks most often
+	.envs/view/bin/ruff check .
+	.envs/view/bin/python $(PYTEST) tests/test_architecture.py tests/test_contributing.py tests/test_docs.py tests/test_errors.py tests/contract
 
 test-unit: .envs/view/.made  ## without TensorFlow: the engine, sessions, server, command line
 	.envs/view/bin/python $(PYTEST) tests --ignore tests/tf --ignore tests/e2e --ignore tests/horovod
@@ -101,6 +99,17 @@ test-versions: .envs/tf212/.made .envs/tf218/.made  ## tf.function, Keras and tf
 
 test-installs:  ## tftracer[tables] installed next to four releases of TensorFlow: pip check, imports, an export
 	for version in 2.12 2.15 2.18 2.21; do bash tests/installs/check.sh $$version || exit 1; done
+
+.envs/lowest/.made: pyproject.toml
+	$(call venv,.envs/lowest)
+	.envs/lowest/bin/pip $(PIP) -e .[test] $$(.envs/lowest/bin/python .ci/lowest.py)
+	touch $@
+
+test-lowest: .envs/lowest/.made  ## with the lowest versions of all dependencies (needs Python 3.9)
+	.envs/lowest/bin/python $(PYTEST) tests/storage tests/contract tests/display tests/comparison tests/importers tests/scripting/test_session.py
+
+test-dist: .envs/view/.made  ## wheel and sdist: twine check --strict, installed and used on the Pythons in PYTHONS
+	bash tests/installs/distributions.sh .envs/view/bin/python $(PYTHONS)
 
 test-e2e: .envs/view/.made .envs/tf221/.made chromium  ## real clicks in Chromium on real training
 	.envs/view/bin/python $(PYTEST) tests/e2e
@@ -138,8 +147,14 @@ docs: .envs/view/.made  ## docs/_build/index.html
 frontend: frontend/node_modules/.made  ## build the page into tftracer/static
 	cd frontend && npm run build
 
+frontend-check: frontend/node_modules/.made  ## the committed page is the one that frontend/src builds
+	bash .ci/built_page.sh
+
 frontend-types: .envs/view/.made  ## the page's types from the wire contract
 	.envs/view/bin/python -m tftracer.contract.typescript > frontend/src/client/messages.ts
+
+ci: .envs/view/.made  ## the steps of .github/workflows/ci.yml on this machine; JOBS="lint unit" runs some jobs
+	.envs/view/bin/python .ci/workflow.py $(JOBS)
 
 clean:  ## remove what the targets make
 	rm -rf .venv .envs build dist *.egg-info frontend/node_modules docs/_build benchmarks/out tests/out

@@ -1,12 +1,13 @@
 import vue from "@vitejs/plugin-vue";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { notices } from "./notices";
 
 /** Where `npm run dev` finds a running tftracer (TFTRACER=http://127.0.0.1:9999). */
 const server = process.env["TFTRACER"] ?? "http://127.0.0.1:9999";
 
 export default defineConfig({
-  plugins: [vue()],
+  plugins: [vue(), notices],
   base: "./",
   resolve: { alias: { "@": fileURLToPath(new URL("./src", import.meta.url)) } },
   define: { __VUE_OPTIONS_API__: "false", __VUE_PROD_DEVTOOLS__: "false" },

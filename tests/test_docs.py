@@ -65,9 +65,10 @@ def test_the_texts_beside_the_docs_are_sound_restructuredtext(name: str) -> None
     assert warnings.getvalue() == ""
 
 
-def test_the_first_example_of_the_readme_needs_no_change() -> None:
+def test_the_first_example_of_the_readme_installs_and_needs_no_change_of_the_script() -> None:
     readme = (DOCS.parent / "README.rst").read_text(encoding="utf-8")
-    assert readme.split("::\n\n", 1)[1].split("\n", 1)[0] == "    tftracer run train.py"
+    first, second = readme.split("::\n\n", 1)[1].splitlines()[:2]
+    assert first.startswith("    pip install tftracer ") and second == "    tftracer run train.py"
 
 
 def test_code_that_pages_show_is_in_the_examples_that_tests_run() -> None:

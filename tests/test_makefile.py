@@ -17,6 +17,12 @@ one:
 two:
 	@echo two begins; cat $(FOLDER)/to-two; echo >$(FOLDER)/to-one; echo two ends
 """
+BROKEN = """
+broken:
+	@echo it broke; exit 3
+passing:
+	@echo it passed
+"""
 #: Suites that say that they have begun, and never end.
 ENDLESS = """
 endless-%:
@@ -42,11 +48,13 @@ def pipes(folder: Path, *names: str) -> None:
 
 
 def test_a_suite_that_fails_does_not_keep_the_others_from_running(tmp_path: Path) -> None:
-    process = start_make_test("no-such-suite passing neither-this-one", tmp_path, "passing:\n\t@echo it passed\n")
+    process = start_make_test("no-such-suite broken passing neither-this-one", tmp_path, BROKEN)
     output, _ = process.communicate()
     assert process.returncode != 0
-    assert "it passed\n" in output and "No rule to make target 'no-such-suite'" in output
-    assert output.endswith("FAILED: neither-this-one no-such-suite\n")
+    assert "it passed\n" in output and "it broke\n" in output and "broken] Error 3" in output.rpartition("FAILED:")[2]
+    assert "No rule to make target 'no-such-suite'" in output
+    failed = output.rpartition("FAILED:\n")[2]
+    assert "'no-such-suite'" in failed and "'neither-this-one'" in failed and "passing" not in failed
 
 
 def test_two_run_at_a_time_and_each_is_printed_in_one_piece(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import shutil
 import subprocess
@@ -29,14 +30,25 @@ def test_the_package_asks_for_no_tensorflow_and_nothing_heavy() -> None:
 
 
 def test_the_extra_for_tables_is_duckdb_alone() -> None:
-    of_the_extra = [line for line in metadata.requires("tftracer") or [] if "extra ==" in line and "tables" in line]
+    of_the_extra = [line for line in metadata.requires("tftracer") or [] if re.search("extra == .tables.", line)]
     extras = [re.match(r"[\w-]+", line)[0] for line in of_the_extra]
     assert extras == ["duckdb"]
 
 
 def test_the_extra_for_fleets_is_duckdb_and_dask_without_its_dataframes() -> None:
-    setup = (ROOT / "setup.py").read_text(encoding="utf-8")
-    assert re.findall(r'"fleet": \[(.*?)\]', setup) == ['"duckdb>=1.0", "distributed>=2023.5"']
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert re.findall(r"^fleet = \[(.*?)\]", project, re.MULTILINE) == ['"duckdb>=1.0", "distributed>=2023.5"']
+
+
+def test_the_metadata_are_those_of_a_package_index() -> None:
+    about = metadata.metadata("tftracer")
+    assert (about["Author"], about["License-Expression"]) == ("The tftracer developers", "Apache-2.0")
+    assert set(about.get_all("Provides-Extra")) == {"dev", "fleet", "tables", "test"}
+    versions = {f"3.{minor}" for minor in range(9, 14)}
+    classified = {
+        line.rpartition(" ")[2] for line in about.get_all("Classifier") if line.startswith("Programming Language :: Python :: 3.")
+    }
+    assert about["Requires-Python"] == ">=3.9" and classified == versions
 
 
 def test_importing_it_imports_neither_tensorflow_nor_tornado() -> None:
@@ -66,6 +78,22 @@ def test_the_public_names_are_there_without_tensorflow() -> None:
 @pytest.mark.parametrize("name", ["index.html", "standalone.script", "standalone.css"])
 def test_the_page_is_committed_so_that_pip_needs_no_node(name: str) -> None:
     assert (ROOT / "tftracer/static" / name).stat().st_size > 0
+
+
+def test_the_licences_of_the_page_s_packages_are_shipped() -> None:
+    """Of all that the page is built with, in the versions of the lock file, each with its text."""
+    notices = (ROOT / "tftracer/static/THIRD_PARTY_NOTICES.txt").read_text(encoding="utf-8")
+    shipped = re.findall(r"^(\S+) (\S+) \(([\w.-]+)\)\n\n(?:.*\n){0,9}.*Copyright", notices, re.MULTILINE)
+    locked = json.loads((ROOT / "frontend/package-lock.json").read_text(encoding="utf-8"))["packages"]
+    assert {name: version for name, version, _ in shipped} == {
+        name: locked[f"node_modules/{name}"]["version"] for name, *_ in shipped
+    }
+    assert len(shipped) == notices.count("-" * 80)
+    assert set(locked[""]["dependencies"]) <= {name for name, *_ in shipped} | {"vue"}
+    assert {"@vue/runtime-dom", "@vue/reactivity", "@vue/runtime-core"} <= {name for name, *_ in shipped}, "vue is these"
+    assert notices.count("Permission is hereby granted") + notices.count("Permission to use, copy, modify") == len(shipped)
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert 'license-files = ["LICENSE", "tftracer/static/THIRD_PARTY_NOTICES.txt"]' in project
 
 
 #: What is made, not written: in .gitignore, and in no source distribution.
