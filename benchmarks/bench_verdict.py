@@ -22,7 +22,7 @@ from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-TRACES = 5
+TRACES = int(os.environ.get("TRACES", "5"))
 UNTRACED = 12
 MOST_S = 120  # for one recording
 

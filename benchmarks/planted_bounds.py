@@ -184,6 +184,15 @@ def python_wait(_: Any, v: Variables) -> Any:
     return tf.reduce_sum(tf.numpy_function(wait, [v["a"][:4]], tf.float32))
 
 
+def reduced(_: Any, v: Variables) -> Any:
+    """The training loop is a dataset's ``reduce``."""
+
+    def turn(total: Any, _: Any) -> Any:
+        return total + tf.reduce_sum(tf.matmul(v["a"], v["a"])[:1])
+
+    return tf.data.Dataset.range(5).reduce(0.0, turn)
+
+
 def many_fetched(_: Any, v: Variables) -> Any:
     return tf.strings.as_string(tf.range(100_000))
 
@@ -316,6 +325,7 @@ PLANTED: dict[str, Planted] = {
     ),
     "random_numbers": Planted(random_numbers, "one_op", "[Rr]andom", "elementwise", one_layer),
     "python_wait": Planted(python_wait, "python_function", "Python", variables=one_layer, data=None, ways=(SESSION, FUNCTION)),
+    "reduced": Planted(reduced, "one_op balanced", "MatMul", variables=lambda: {"a": variable(700, 700)}, ways=(FUNCTION,)),
     "between": Planted(layers, "between_steps", "pass", variables=lambda: {"w0": variable(512, 512)}, between=wait),
     "between_fit": Planted(
         layers, "between_steps", "pass", variables=lambda: {"w0": variable(512, 512)}, data=ready, between=wait, ways=(FIT,)

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from traces import N, make_trace
 
+from tftracer.comparison import odd_ops
 from tftracer.comparison.two_traces import Beside, compare
 from tftracer.contract.trace import ComparedOp, Comparison
 from tftracer.trace.answers import Answers
+from tftracer.trace.arrays.types import Float64
 from tftracer.trace.model import TraceContext
 
 MS = 1_000_000
@@ -64,14 +66,43 @@ def of_one_run(rng: np.random.Generator, longer: float) -> Comparison:
     return one_run(same_code(rng, 1)[0], same_code(rng, 1, longer)[0], same_code(rng, 5))
 
 
-@pytest.mark.parametrize(("draw", "longer"), [(of_two_runs, 2.0), (of_one_run, 3.0)])
-def test_the_same_code_has_at_most_one_false_change_and_a_real_one_is_always_found(draw: Draw, longer: float) -> None:
+@pytest.mark.parametrize(("draw", "longer"), [(of_two_runs, 3.0), (of_one_run, 8.0)])
+def test_equal_code_is_hardly_ever_called_changed_and_a_real_change_is_always_found(draw: Draw, longer: float) -> None:
     rng = np.random.default_rng(17)
-    false = [len(changed(draw(rng, 1.0))) for _ in range(40)]
-    assert np.mean(false) < 1 and np.median(false) <= 1
+    false = [bool(changed(draw(rng, 1.0))) for _ in range(60)]
+    assert np.mean(false) <= 0.1  # 5% is what is promised
     slower = [draw(rng, longer) for _ in range(20)]
     assert all(f"Op{OPS - 1}" in changed(each) for each in slower)
-    assert all(f"Op{OPS - 1} changed most of all ops" in each["summary"] for each in slower)
+    assert all(f"The largest difference of an op: Op{OPS - 1}, +" in each["summary"] for each in slower)
+
+
+def test_the_largest_difference_comes_first_certain_or_not() -> None:
+    """An op that scatters took 5 ms more; another one is certain to have changed, by less."""
+
+    def trace(scattering: float, steady: float) -> Answers:
+        return step([scattering * MS, steady * MS, MS])
+
+    before = [trace(5, 1), trace(9, 1), trace(2, 1.01), trace(7, 1), trace(4, 1)]
+    after = [trace(10, 1.5), trace(3, 1.5), trace(8, 1.51), trace(6, 1.5), trace(2, 1.5)]
+    found = two_runs(before, after)
+    assert [each["key"] for each in found["rows"]][:2] == ["Op0", "Op1"] and changed(found) == {"Op1"}
+    assert "The largest difference of an op: Op0, +5 ms (chance may explain it)" in found["summary"]
+    assert "The largest that chance does not explain: Op1, +500 µs" in found["summary"]
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_equal_traces_are_called_changed_in_one_of_twenty_at_most(busy: bool) -> None:
+    """Of one run and of two, quiet and with ops that are interrupted: the promise, on 400 draws each."""
+    rng, rows = np.random.default_rng(3), 60
+
+    def times(count: int) -> Float64:
+        quiet = np.geomspace(30_000, 3 * MS, rows)[:, None] * np.exp(rng.normal(0, 0.1, (rows, count)))
+        slower = np.exp(np.abs(rng.normal(0, 0.3, (1, count)))) if busy else 1.0
+        interrupted = (rng.random((rows, count)) < 0.02) * rng.exponential(4 * MS, (rows, count)) if busy else 0.0
+        return np.asarray(quiet * slower + interrupted)
+
+    claims = [odd_ops.odd(times(10), 8).any() for _ in range(400)], [odd_ops.changed(times(10), 5).any() for _ in range(400)]
+    assert all(np.mean(each) <= 0.07 for each in claims)  # 5%, and what 400 draws scatter
 
 
 def test_two_steps_alone_differ_in_many_ops_of_the_same_code() -> None:
@@ -87,30 +118,30 @@ def steps(*matmul_ms: float) -> list[Answers]:
 def test_an_op_is_changed_if_it_is_separated_in_the_traces_of_both_runs() -> None:
     found = two_runs(steps(2, 2.1, 2.2, 2), steps(4, 4.1, 4.2, 4.4, 4))
     assert changed(found) == {"Op0"} and found["rows"][0]["key"] == "Op0"
-    assert row(found, "Op0")["statistic"] == "separated in 4 of 4 and 5 of 5 traces"
+    assert row(found, "Op0")["statistic"] == "more than chance in 4 and 5 traces"
     assert found["summary"] == (
-        "The second step is 2 ms longer (3 ms to 5 ms). "
-        "Op0 changed most of all ops: by 2 ms (separated in 4 of 4 and 5 of 5 traces)."
+        "The second step is 2 ms longer (3 ms to 5 ms), more than chance explains. "
+        "The largest difference of an op: Op0, +2 ms (more than chance in 4 and 5 traces)."
     )
     assert found["traces"] == "Judged by 4 traces of A's run and 5 traces of B's."
 
 
 def test_traces_that_overlap_show_no_change() -> None:
     found = two_runs(steps(2, 2.1, 5, 2), steps(4, 4.1, 4.2, 4))
-    assert (row(found, "Op0")["status"], row(found, "Op0")["statistic"]) == ("unknown", "the runs' traces overlap")
-    assert found["summary"].endswith("That is within what the runs' traces scatter, and so are the ops.")
+    assert (row(found, "Op0")["status"], row(found, "Op0")["statistic"]) == ("unknown", "chance may explain it")
+    assert "(3 ms to 5 ms), which chance may explain." in found["summary"]
 
 
 def test_a_small_separation_does_not_matter() -> None:
     found = two_runs(steps(2, 2.001, 2.002, 2), steps(2.01, 2.011, 2.012, 2.01))
-    assert (row(found, "Op0")["status"], row(found, "Op0")["statistic"]) == ("same", "separated by less than 20 µs or 10%")
+    assert (row(found, "Op0")["status"], row(found, "Op0")["statistic"]) == ("same", "more than chance in 4 and 4 traces")
     assert found["summary"].startswith("The two steps take about as long")
 
 
 def test_too_few_traces_tell_nothing() -> None:
     found = two_runs(steps(2, 2), steps(4, 4, 4, 4, 4, 4))
     assert (row(found, "Op0")["status"], row(found, "Op0")["statistic"]) == ("unknown", "too few traces: 2 and 6")
-    assert found["summary"].endswith("too few traces to tell that from chance: 2 and 6. It takes 4 of a run.")
+    assert found["summary"].endswith("To tell that from chance it takes 4 of a run: there are 2 and 6.")
     alone = one_run(*steps(2, 4), steps(2, 2, 2))
     assert (row(alone, "Op0")["status"], row(alone, "Op0")["statistic"]) == ("unknown", "too few other traces: 3")
     assert "3 beside these two" in alone["summary"] and alone["traces"] == "Judged by the run's 3 other traces."
@@ -130,11 +161,10 @@ def test_a_step_of_a_run_is_odd_if_it_lies_outside_the_others() -> None:
 
 def test_an_op_that_only_one_of_the_runs_has() -> None:
     less, more = [step([MS]) for _ in range(4)], [step([MS, 7 * MS]) for _ in range(4)]
-    assert "Of the ops, Op1 appeared: 7 ms (separated in" in two_runs(less, more)["summary"]
-    assert "Of the ops, Op1 vanished: it took 7 ms (separated in" in two_runs(more, less)["summary"]
+    assert "Op1, +7 ms, only in the second (more than chance" in two_runs(less, more)["summary"]
+    assert "Op1, -7 ms, only in the first (more than chance" in two_runs(more, less)["summary"]
     sometimes = two_runs([*less, more[0]], more)
-    assert (row(sometimes, "Op1")["status"], row(sometimes, "Op1")["statistic"]) == ("appeared", "the runs' traces overlap")
-    assert "Op1" not in sometimes["summary"]
+    assert row(sometimes, "Op1")["status"] == "appeared"
 
 
 def test_a_step_without_an_op_that_explains_it() -> None:
@@ -152,7 +182,7 @@ def test_ops_that_run_at_the_same_time_have_no_share_of_the_steps_change() -> No
         return Answers(None, TraceContext(), trace=make_trace(nodes))
 
     found = two_runs([two(2 * MS)] * 4, [two(4 * MS)] * 4)
-    assert "by 4 ms over its 2 executions, which may run at the same time" in found["summary"]
+    assert "+4 ms over its 2 executions, which may run at the same time" in found["summary"]
 
 
 def test_an_op_below_a_traces_table_is_unknown_and_not_zero() -> None:
@@ -161,7 +191,7 @@ def test_an_op_below_a_traces_table_is_unknown_and_not_zero() -> None:
 
     a, b = steps(2, 4)
     found = compare(a, b, Beside([cut(a)] * 4, packed(steps(4, 4, 4)), same_run=False))
-    assert row(found, "Op0")["statistic"] == "too few traces: 1 and 4" and row(found, "Op0")["status"] == "unknown"
+    assert row(found, "Op0")["statistic"] == "a trace has too many ops" and row(found, "Op0")["status"] == "unknown"
 
 
 def test_what_is_not_looked_at_is_said() -> None:

@@ -1,39 +1,35 @@
 """Two traces beside each other, judged by the other traces of their runs: what the page's comparison says.
 
-Two steps of the same code differ, too. So an op counts as changed only if the traces of the runs show it:
-
-- Traces of two runs: the op is *separated* (ops.py): all traces of one run above all of the other, and the medians differ by
-  more than the floors.
-- Traces of one run: one of the two lies outside the run's other traces, by more than the floors and by more than
-  ``MARGIN`` times what those span. (Of 59 ops that scatter by 10% chance puts 0.8 there with four other traces, 0.04 with
-  eight; with the span alone as the border 4.4 and 1.9.)
-
-With fewer than four traces of a side nothing is claimed. An op that a trace does not have took no time in it, unless the trace
-has more ops than its table.
+Two steps of the same code differ, too. So an op counts as changed only if the runs' other traces tell the difference from chance,
+all ops and the step looked at together (odd_ops.py), and if it is larger than the floors. With fewer than four traces of a side,
+or beside the two of one run, nothing is claimed: two traces alone show by how much these steps differ, and no more. An op that a
+trace does not have took no time in it, unless the trace has more ops than its table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from tftracer.comparison.ops import LEAST_SESSIONS, op_change
+import numpy as np
+
+from tftracer.comparison import odd_ops
+from tftracer.comparison.ops import LEAST_SESSIONS
 from tftracer.comparison.two_traces_words import summary, used_traces
 from tftracer.contract.encoding import unpacked
-from tftracer.trace.analyses.compare import FLOOR_NS, FLOOR_SHARE, compared_ops, matters
+from tftracer.trace.analyses.compare import compared_ops, matters
 from tftracer.trace.analyses.over_traces import OpTotals
-from tftracer.trace.units import duration
 
 if TYPE_CHECKING:
-    from tftracer.contract.trace import ComparedOp, Comparison
+    from tftracer.contract.trace import Comparison
     from tftracer.trace.analyses.ops import By
     from tftracer.trace.answers import Answers
+    from tftracer.trace.arrays.types import Float64
 
 MAX_ROWS = 10_000
 #: Traces of each run that are looked at beside the two: the newest.
 MOST_TRACES = 8
-MARGIN = 2.0
 
 
 class Beside(NamedTuple):
@@ -54,72 +50,28 @@ class Judged(NamedTuple):
     statistic: str
 
 
-class Judge(Protocol):
-    #: Why nothing can be told; "" where there are enough traces.
+class Judge(NamedTuple):
+    """``step``, ``ops``: of the step, and of each op by its key. ``too_few``: why nothing can be told; "" where it can."""
+
+    step: Judged
+    ops: dict[str, Judged]
     too_few: str
-
-    def __call__(self, time_of: Callable[[OpTotals], float | None]) -> Judged: ...
-
-
-class TwoRuns:
-    """Traces of one run against those of another."""
-
-    def __init__(self, a: Sequence[OpTotals], b: Sequence[OpTotals]) -> None:
-        self._a, self._b = a, b
-        self.too_few = f"{len(a)} and {len(b)}" if min(len(a), len(b)) < LEAST_SESSIONS else ""
-
-    def __call__(self, time_of: Callable[[OpTotals], float | None]) -> Judged:
-        a, b = _known(self._a, time_of), _known(self._b, time_of)
-        if min(len(a), len(b)) < LEAST_SESSIONS:
-            return Judged(False, f"too few traces: {len(a)} and {len(b)}")
-        change = op_change("", a, b)
-        if not change.separated:
-            return Judged(False, "the runs' traces overlap")
-        if not change.matters:
-            return Judged(False, f"separated by less than {duration(FLOOR_NS)} or {FLOOR_SHARE:.0%}")
-        return Judged(True, f"separated in {len(a)} of {len(a)} and {len(b)} of {len(b)} traces")
-
-
-class OneRun:
-    """Two traces of a run against its others."""
-
-    def __init__(self, a: OpTotals, b: OpTotals, others: Sequence[OpTotals]) -> None:
-        self._a, self._b, self._others = a, b, others
-        self.too_few = f"{len(others)} beside these two" if len(others) < LEAST_SESSIONS else ""
-
-    def __call__(self, time_of: Callable[[OpTotals], float | None]) -> Judged:
-        others, a, b = _known(self._others, time_of), time_of(self._a), time_of(self._b)
-        if len(others) < LEAST_SESSIONS:
-            return Judged(False, f"too few other traces: {len(others)}")
-        if a is None or b is None:
-            return Judged(False, "a trace has too many ops")
-        outside = [name for name, time in (("A", a), ("B", b)) if _is_outside(time, others)]
-        if not outside:
-            return Judged(False, "within the run's own spread")
-        lie = "lies" if len(outside) == 1 else "lie"
-        return Judged(matters(a, b), f"{' and '.join(outside)} {lie} outside {len(others)} other traces")
-
-
-def _known(traces: Sequence[OpTotals], time_of: Callable[[OpTotals], float | None]) -> list[float]:
-    return [time for trace in traces if (time := time_of(trace)) is not None]
-
-
-def _is_outside(time: float, others: Sequence[float]) -> bool:
-    low, high = min(others), max(others)
-    margin = MARGIN * (high - low)
-    return (time > high + margin and matters(high, time)) or (time < low - margin and matters(low, time))
 
 
 def compare(a: Answers, b: Answers, beside: Beside, by: By = "type") -> Comparison:
-    """Ops of two traces (times in ns): those that the runs' traces show to have changed first, then the largest difference."""
-    judge = _judge(a, b, beside, by)
+    """Ops of two traces (times in ns), the largest difference first, whether the runs' traces show it or not."""
     ops_a, ops_b = a.ops(by), b.ops(by)
     rows = compared_ops(ops_a, ops_b)
-    shown = {row["key"] for row in rows if _judge_row(row, judge)}
-    rows.sort(key=lambda row: (row["key"] not in shown, -abs(row["delta_ns"]), row["key"]))
+    judge = _judge(a, b, beside, by, [row["key"] for row in rows])
+    for row in rows:
+        judged = judge.ops[row["key"]]
+        row["statistic"] = judged.statistic
+        if judged.shown and row["status"] in ("same", "unknown"):
+            row["status"] = "changed"
+    rows.sort(key=lambda row: (-abs(row["delta_ns"]), row["key"]))
     budget_a, budget_b = a.budget(), b.budget()
     step_a, step_b = budget_a["step_ns"], budget_b["step_ns"]
-    step = judge(lambda trace: trace.step_ns)
+    shown = {key for key, judged in judge.ops.items() if judged.shown}
     return {
         "by": by,
         "rows": rows[:MAX_ROWS],
@@ -128,29 +80,66 @@ def compare(a: Answers, b: Answers, beside: Beside, by: By = "type") -> Comparis
         "step_b_ns": step_b,
         "budget_a": budget_a["whole"],
         "budget_b": budget_b["whole"],
-        "summary": summary([row for row in rows if row["key"] in shown], step_a, step_b, step.shown, judge.too_few),
+        "summary": summary(rows, shown, step_a, step_b, judge.step.shown, judge.too_few),
         "traces": used_traces(len(beside.a), len(beside.b), beside.same_run, beside.older, beside.unreadable),
         "step_times": beside.step_times,
     }
 
 
-def _judge(a: Answers, b: Answers, beside: Beside, by: By) -> Judge:
-    own_a, own_b = OpTotals(**a.op_totals(by)), OpTotals(**b.op_totals(by))
+def _judge(a: Answers, b: Answers, beside: Beside, by: By, keys: list[str]) -> Judge:
+    own = [OpTotals(**each.op_totals(by)) for each in (a, b)]
     others_a, others_b = ([OpTotals(**unpacked(body)) for body in side] for side in (beside.a, beside.b))
     if beside.same_run:
-        return OneRun(own_a, own_b, others_a)
-    return TwoRuns([own_a, *others_a], [own_b, *others_b])
+        return _of_one_run(keys, own, others_a)
+    return _of_two_runs(keys, [own[0], *others_a], [own[1], *others_b])
 
 
-def _judge_row(row: ComparedOp, judge: Judge) -> bool:
-    """Notes what the traces say; whether they show a difference."""
-    key = row["key"]
-    judged = judge(partial(_time_of, key=key))
-    row["statistic"] = judged.statistic
-    if judged.shown and row["status"] in ("same", "unknown"):
-        row["status"] = "changed"
-    return judged.shown
+def _of_two_runs(keys: list[str], a: Sequence[OpTotals], b: Sequence[OpTotals]) -> Judge:
+    """Traces of one run against those of another."""
+    times, traces = _times(keys, [*a, *b]), f"{len(a)} and {len(b)} traces"
+    if min(len(a), len(b)) < LEAST_SESSIONS:
+        too_few = f"{len(a)} and {len(b)}"
+        return _judged(keys, [Judged(False, f"too few traces: {too_few}")] * len(times), too_few)
+    known = [bool(np.isfinite(row).all()) for row in times]
+    differs = odd_ops.changed(times, len(a))
+    middle = [np.median(side, axis=1).tolist() for side in (times[:, : len(a)], times[:, len(a) :])]
+    judged = [
+        Judged(False, "a trace has too many ops")
+        if not is_known
+        else Judged(False, "chance may explain it")
+        if not is_shown
+        else Judged(matters(first, second), f"more than chance in {traces}")
+        for is_known, is_shown, first, second in zip(known, differs.tolist(), *middle)
+    ]
+    return _judged(keys, judged, "")
 
 
-def _time_of(trace: OpTotals, key: str) -> float | None:
-    return trace.time_of(key)
+def _of_one_run(keys: list[str], own: Sequence[OpTotals], others: Sequence[OpTotals]) -> Judge:
+    """Two traces of a run against its others."""
+    times, number = _times(keys, [*own, *others]), len(others)
+    if number < LEAST_SESSIONS:
+        judged = [Judged(False, f"too few other traces: {number}")] * len(times)
+        return _judged(keys, judged, f"{number} beside these two")
+    outside = odd_ops.odd(times, number)
+    return _judged(keys, [_outside(row, known, number) for row, known in zip(outside.tolist(), times[:, :2].tolist())], "")
+
+
+def _outside(is_outside: list[bool], times: list[float], others: int) -> Judged:
+    if any(map(math.isnan, times)):
+        return Judged(False, "a trace has too many ops")
+    names = [name for name, is_odd in zip("AB", is_outside) if is_odd]
+    if not names:
+        return Judged(False, "within the run's own spread")
+    lie = "lies" if len(names) == 1 else "lie"
+    return Judged(matters(*times), f"{' and '.join(names)} {lie} outside {others} other traces")
+
+
+def _judged(keys: list[str], judged: Sequence[Judged], too_few: str) -> Judge:
+    """The last is of the step."""
+    return Judge(judged[-1], dict(zip(keys, judged)), too_few)
+
+
+def _times(keys: list[str], traces: Sequence[OpTotals]) -> Float64:
+    """[keys and the step, traces] ns, NaN where it is not known."""
+    columns = [[np.nan if (time := trace.time_of(key)) is None else time for key in keys] + [trace.step_ns] for trace in traces]
+    return np.array(columns, np.float64).T

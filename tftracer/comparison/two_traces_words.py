@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from tftracer.comparison.ops import LEAST_SESSIONS
@@ -13,39 +14,43 @@ if TYPE_CHECKING:
     from tftracer.contract.trace import ComparedOp
 
 
-def summary(shown: Sequence[ComparedOp], step_a_ns: float, step_b_ns: float, step_shown: bool, too_few: str) -> str:
-    """The step's change, and the op that changed most in its direction.
+def summary(
+    rows: Sequence[ComparedOp], shown: AbstractSet[str], step_a_ns: float, step_b_ns: float, step_shown: bool, too_few: str
+) -> str:
+    """The step's difference, the op with the largest, and whether the traces tell them from chance.
 
-    ``shown``: ops that the runs' traces show to have changed. ``step_shown``: whether they show it of the step, too.
-    ``too_few``: how many traces there are, where they are too few to tell.
+    ``rows``: the largest difference first. ``shown``: keys of the ops that the runs' traces show to have changed; ``step_shown``:
+    whether they show it of the step. ``too_few``: how many traces there are, where they are too few to tell.
     """
     delta = step_b_ns - step_a_ns
-    if not matters(step_a_ns, step_b_ns):
+    if matters(step_a_ns, step_b_ns):
+        word = "longer" if delta > 0 else "shorter"
+        text = f"The second step is {duration(abs(delta))} {word} ({duration(step_a_ns)} to {duration(step_b_ns)})"
+        known = "" if too_few else ", more than chance explains" if step_shown else ", which chance may explain"
+        text += f"{known}."
+    else:
         text = f"The two steps take about as long: {duration(step_a_ns)} and {duration(step_b_ns)}."
-        return f"{text} {_op_change(shown[0])}" if shown else text
-    word = "longer" if delta > 0 else "shorter"
-    text = f"The second step is {duration(abs(delta))} {word} ({duration(step_a_ns)} to {duration(step_b_ns)})."
+    differing = [row for row in rows if matters(row["total_a_ns"], row["total_b_ns"])]
+    if differing:
+        text += f" The largest difference of an op: {_op_change(differing[0])}"
+        certain = next((row for row in differing if row["key"] in shown), None)
+        if certain is not None and certain is not differing[0]:
+            text += f" The largest that chance does not explain: {_op_change(certain)}"
+    elif step_shown and matters(step_a_ns, step_b_ns):
+        text += " No op differs that much: look at waiting and gaps in the budget."
     if too_few:
-        return f"{text} There are too few traces to tell that from chance: {too_few}. It takes {LEAST_SESSIONS} of a run."
-    along = [row for row in shown if row["delta_ns"] * delta > 0]
-    if along:
-        return f"{text} {_op_change(along[0])}"
-    if step_shown:
-        return f"{text} The runs' traces show that, but no op that changed: look at waiting and gaps in the budget."
-    return f"{text} That is within what the runs' traces scatter, and so are the ops."
+        text += " Two traces show by how much these two steps differ. To tell that from chance it takes "
+        text += f"{LEAST_SESSIONS} of a run: there are {too_few}."
+    return text
 
 
 def _op_change(row: ComparedOp) -> str:
     """No share of the step's change: an op's time is a sum, also of what runs at the same time."""
-    change, count = duration(abs(row["delta_ns"])), max(row["count_a"], row["count_b"])
+    count = max(row["count_a"], row["count_b"])
     summed = f" over its {count:,} executions, which may run at the same time" if count > 1 else ""
-    if row["status"] == "appeared":
-        text = f"Of the ops, {row['key']} appeared: {change}{summed}"
-    elif row["status"] == "vanished":
-        text = f"Of the ops, {row['key']} vanished: it took {change}{summed}"
-    else:
-        text = f"{row['key']} changed most of all ops: by {change}{summed}"
-    return f"{text} ({row['statistic']})."
+    sign = "+" if row["delta_ns"] > 0 else "-"
+    only = {"appeared": ", only in the second", "vanished": ", only in the first"}.get(row["status"], "")
+    return f"{row['key']}, {sign}{duration(abs(row['delta_ns']))}{summed}{only} ({row['statistic']})."
 
 
 def used_traces(others_a: int, others_b: int, same_run: bool, older: int, unreadable: int) -> str:

@@ -14,6 +14,7 @@ from tftracer.contract.session import TraceRecord
 from tftracer.engine.decoded_traces import Question
 from tftracer.session.run_traces import newest_readable
 from tftracer.session.source import SessionSource
+from tftracer.session.usual_traces import measures_tracing
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.web.answer_cache import AnswerCache
 from tftracer.web.other_traces import asked_of_each
@@ -41,7 +42,10 @@ def runs_beside(source: SessionSource, name: Callable[[TraceRecord], TraceKey], 
     """From any thread; takes the session's lock, and may read the disk. ``UnknownError``: a trace is there no more."""
     runs = [source.run(source.trace_record(number)["run_id"]) for number in (first, second)]
     same_run = runs[0]["id"] == runs[1]["id"]
-    a, b = ([record for record in run["traces"] if record["id"] not in (first, second)] for run in runs)
+    a, b = (
+        [record for record in run["traces"] if record["id"] not in (first, second) and measures_tracing(record["asked_by"])]
+        for run in runs
+    )
     if same_run:
         b = []
     usable, newest = zip(*(newest_readable(side, MOST_TRACES) for side in (a, b)))

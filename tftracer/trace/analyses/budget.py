@@ -6,7 +6,8 @@ Every moment of the step belongs to the first of these that holds at that moment
 2. ``exposed_communication``: a transfer or a collective runs, and no compute. (``hidden_communication``, communication that runs
    under compute, is given separately: it is part of ``compute`` already.)
 3. ``copies``: a copy between host and device, or on the device.
-4. ``input``: an op of the input pipeline runs, that is, mostly waits: IteratorGetNext, a queue's dequeue.
+4. ``input``: an op of the input pipeline runs, that is, mostly waits: IteratorGetNext, a queue's dequeue. What tf.data does in
+   threads of its own meanwhile, for later steps, counts nowhere.
 5. ``launch_gap``: on a GPU, nothing of the above, while an op of it is being launched on the host.
 6. ``scheduling``: nothing of the above, but an op was scheduled and has not started. None, and part of ``idle``, where no op of
    the device has a scheduling time.
@@ -28,8 +29,10 @@ from tftracer.contract.basics import Finding
 from tftracer.contract.trace import Budget, DeviceBudget
 from tftracer.trace.analyses import physical_devices
 from tftracer.trace.analyses.physical_devices import Group
+from tftracer.trace.analyses.tf_data import Stages
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.types import Bool
+from tftracer.trace.decode.profile_host import TF_DATA
 from tftracer.trace.model import UNKNOWN_TIME, DeviceKind, NodeKind, Trace
 
 #: What the parts are called where people read them.
@@ -71,7 +74,7 @@ class Activity:
 
 def activity(trace: Trace, group: Group) -> Activity:
     """What the nodes of one physical device did, when."""
-    there = np.flatnonzero(physical_devices.members(trace, group))
+    there = np.flatnonzero(physical_devices.members(trace, group) & ~_ahead(trace, group))
     kind, device = trace.kind[there], trace.device[there]
     start, end, scheduled = trace.start[there], trace.end[there], trace.scheduled[there]
     launch = _launches(trace, group)[device] & (kind != NodeKind.COMMUNICATION) if len(there) else np.zeros(0, bool)
@@ -89,6 +92,13 @@ def activity(trace: Trace, group: Group) -> Activity:
         waiting=Cover.of(scheduled[waited], start[waited]),
         has_scheduling=bool((scheduled != UNKNOWN_TIME).any()),
     )
+
+
+def _ahead(trace: Trace, group: Group) -> Bool:
+    """[n] what tf.data does in threads of its own, while the step does something else."""
+    if not any(trace.devices[code].name == TF_DATA for code in group.codes):
+        return np.zeros(trace.n, bool)
+    return Stages.of(trace).ahead
 
 
 def _launches(trace: Trace, group: Group) -> Bool:

@@ -1,7 +1,8 @@
 """Op statistics: executions grouped by op type, by op or by name scope. All but the final rows is computed in NumPy.
 
 - *count*: executions of ops. A launch with the kernels and copies that it launched is one execution; their times are added up.
-- *total*: the sum of the durations (end less start). Ops that run at the same time count in full.
+- *total*: the sum of the durations (end less start). Ops that run at the same time count in full. A stage of tf.data counts
+  without the stages that it calls, whose time is theirs.
 - *self*: each moment in which k ops of a device run counts 1/k for each of them. An op that only waits for the ops inside it (a
   function call, a ``While``) counts where nothing else runs. The self times of a device add up to the time in which it was busy.
   (TensorFlow records no thread numbers on a CPU, so nested and concurrent ops look alike.)
@@ -32,6 +33,7 @@ from tftracer.trace.arrays.groups import largest_first, largest_in_groups
 from tftracer.trace.arrays.intervals import batches, fair_shares
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Bool, Float64, Int32, Int64
+from tftracer.trace.decode.profile_host import TF_DATA
 from tftracer.trace.model import UNKNOWN_TIME, Trace
 
 MAX_ROWS = 10_000
@@ -93,7 +95,7 @@ def work_of(trace: Trace) -> Work:
     node = np.flatnonzero(trace.counted)
     op, name = trace.op[node], trace.name[node]
     stream, joined = physical_devices.on_stream(trace), np.zeros(len(node), bool)
-    duration = execution_ns = trace.end[node] - trace.start[node]
+    duration = execution_ns = _without_inner_stages(trace)[node]
     if stream.any():
         launch = physical_devices.launch_of(trace)[node]
         joined = launch >= 0
@@ -103,6 +105,21 @@ def work_of(trace: Trace) -> Work:
     scheduled, start = trace.scheduled[node], trace.start[node]
     delay = np.where(scheduled == UNKNOWN_TIME, UNKNOWN_TIME, np.maximum(start - scheduled, 0))
     return Work(node, op, name, duration, self_times(trace)[node], delay, stream[node], joined, execution_ns)
+
+
+def _without_inner_stages(trace: Trace) -> Int64:
+    """[n] how long each node took; a stage of tf.data without the stages that it called, whose time is theirs."""
+    duration: Int64 = trace.end - trace.start
+    stages = [code for code, device in enumerate(trace.devices) if device.name == TF_DATA]
+    if not stages or not trace.known_edges:
+        return duration
+    called, caller = trace.known_edges
+    inner = np.isin(trace.device[called], stages) & np.isin(trace.device[caller], stages)
+    inner &= (trace.thread[called] == trace.thread[caller]) & trace.counted[called]
+    within = duration[called[inner]]
+    result = duration.copy()
+    np.subtract.at(result, caller[inner], within)
+    return np.maximum(result, 0)
 
 
 def self_times(trace: Trace) -> Float64:

@@ -72,6 +72,22 @@ class Stages:
         return concatenated([rows[self.trace.counted[rows]] for path, rows in self.nodes.items() if len(path) == 1])
 
     @cached_property
+    def waited_for(self) -> Int64:
+        """Those of the roots that an op of the step asked for. What other threads ask for, or for later steps, is no wait."""
+        if not self.trace.known_edges or not len(self.roots):
+            return self.roots[:0]
+        stage, waiter = self.trace.known_edges
+        is_op = self.trace.counted[waiter] & ~self.members[waiter]
+        return self.roots[np.isin(self.roots, stage[is_op])]
+
+    @cached_property
+    def ahead(self) -> Bool:
+        """[n] what tf.data does beside the step: all of it but the roots that the step waits for."""
+        result = self.members.copy()
+        result[self.waited_for] = False
+        return result
+
+    @cached_property
     def ops(self) -> Bool:
         """[n] the ops that the functions of tf.data run: those of map, filter and the like."""
         if not self.nodes:

@@ -38,6 +38,8 @@ INPUT = re.compile(
     r"|ReadFile|Reader\w*|Unstage|Parse(Single)?(Sequence)?Example\w*|Decode(Jpeg|Png|Image|Bmp|Gif|Raw|CSV)\w*"
     r"|DecodeAndCropJpeg|Infeed\w*"
 )
+#: Ops that wait for the functions that they call: a training loop may be one.
+WAITS = re.compile(r"ReduceDataset")
 COPY = re.compile(r"(MEMCPY|MEMSET)\w*|__amd_rocclr_(copy|fill)\w*(\.kd)?", re.IGNORECASE)
 
 
@@ -70,6 +72,8 @@ def _of_op(op: str) -> NodeKind:
         return NodeKind.CONTROL
     if COPY.fullmatch(op):
         return NodeKind.COPY
+    if WAITS.fullmatch(op):
+        return NodeKind.SYNC
     return NodeKind.INPUT if INPUT.fullmatch(op) else NodeKind.COMPUTE
 
 

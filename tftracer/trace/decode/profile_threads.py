@@ -24,6 +24,8 @@ _REMOTE = "RemoteCallOp"
 _CALLS = ("FunctionRun", "InstantiatedCapturedFunction::Run", "InstantiatedCapturedFunction::RunWithBorrowedArgs")
 _NO_ID = -1  # of runs that nobody gave an id
 _INPUT_THREADS = "tf_data"
+_REDUCE = "ReduceDatasetOp"  # a loop of the step's own, which tf.data runs on threads with such names:
+_REDUCE_THREADS = "tf_data_reduce_dataset"
 _INPUT_FUNCTIONS = "tf_data_private_threadpool"  # threads that run the functions of map, filter and the like, and nothing else
 _ROUNDS = 8  # calls within calls within calls
 
@@ -90,6 +92,11 @@ class Owners:
             return Owner.OTHER
         return Owner.INPUT if np.isin(remote, self._own_and_input[1]).all() else Owner.STEP
 
+    def _reduced_by(self, calls: Int64) -> Int64:
+        """[calls] the step id of the ReduceDataset that makes each, 0 for none."""
+        parts = of_kinds(self._host, *(name for name, _ in self._host.kind_names.values() if name.startswith(_REDUCE)))
+        return np.append(_ids(self._host, parts), 0)[outermost(self._host, parts, calls)]
+
     @cached_property
     def _turn_ids(self) -> Int64:
         return _ids(self._host, self._turns)
@@ -98,13 +105,17 @@ class Owners:
     def _own_and_input(self) -> tuple[Int64, Int64]:
         """Ids of the step's calls, and of the input pipeline's."""
         calls, line = self._calls, self._host.events.line[self._calls]
-        of_input = self._named(_INPUT_THREADS)[line] | (outermost(self._host, self._stages, calls) >= 0)
+        staged = outermost(self._host, self._stages, calls) >= 0
+        reduces = self._named(_REDUCE_THREADS)[line] & ~staged
+        of_input = (self._named(_INPUT_THREADS)[line] & ~reduces) | staged
         mine = np.zeros(len(calls), np.bool_)
         if self._step is not None:
             mine = (line == self._step.line) & ~self.apart(calls)
         if not (mine | of_input).any():
             return calls[:0], calls[:0]
         ids, within = _ids(self._host, calls), self._turn_of(calls)
+        if reduces.any():
+            within = np.where(reduces, self._reduced_by(calls), within)
         own = _called_within(ids, within, mine)
         return own, np.setdiff1d(_called_within(ids, within, of_input & ~mine), own)
 

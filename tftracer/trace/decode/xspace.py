@@ -12,7 +12,7 @@ import re
 
 import numpy as np
 
-from tftracer.trace.arrays.types import Int64
+from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.hlo import Modules
 from tftracer.trace.decode.node_kinds import node_kinds
 from tftracer.trace.decode.profile_details import ProfileDetails
@@ -51,7 +51,7 @@ def decode_xspace(raw: bytes, communication_ops: str = "") -> Trace:
     for place, plane in enumerate(space.planes):
         if plane.is_device:
             add_device(nodes, plane, place, launches, modules, step, of_devices)
-    trace = _trace(raw, space, nodes, communication_ops)
+    trace = _trace(raw, space, nodes, communication_ops, host, step is not None)
     _join(trace, nodes, launches, of_devices, host)
     _note(trace, space)
     trace.hardware = hardware_of(space)
@@ -64,8 +64,10 @@ def _only_step(space: Space) -> Step | None:
     return steps[0] if len(steps) == 1 and steps[0].line >= 0 else None
 
 
-def _trace(raw: bytes, space: Space, nodes: Nodes, communication_ops: str) -> Trace:
+def _trace(raw: bytes, space: Space, nodes: Nodes, communication_ops: str, host: HostNodes, has_step: bool) -> Trace:
     start, end, outside = nodes.column("start"), nodes.column("end"), nodes.column("outside") != 0
+    if has_step:
+        outside |= _beyond(nodes, start, end, outside, host)
     origin = _earliest(start, ~outside)
     n = len(start)
     devices = list(nodes.devices.values())
@@ -103,6 +105,20 @@ def _trace(raw: bytes, space: Space, nodes: Nodes, communication_ops: str) -> Tr
         source="xspace",
         details=ProfileDetails(raw, nodes.column("plane").astype(np.int32), nodes.column("row"), origin),
     )
+
+
+def _beyond(nodes: Nodes, start: Int64, end: Int64, outside: Bool, host: HostNodes) -> Bool:
+    """[nodes] what tf.data does that begins before the step's first op, or ends after its last: work for later steps, or of other
+    threads. None of what an op of the step waited for."""
+    input_device = [code for code, device in enumerate(nodes.devices.values()) if device.name == TF_DATA]
+    of_input = np.isin(nodes.column("device"), input_device)
+    own = ~outside & ~of_input
+    if not own.any() or not of_input.any():
+        return np.zeros(len(start), np.bool_)
+    beyond: Bool = of_input & ((start < start[own].min()) | (end > end[own].max()))
+    for awaited, waiter in host.waits:
+        beyond[awaited[own[waiter]]] = False
+    return beyond
 
 
 def _earliest(start: Int64, inside: np.ndarray) -> int:

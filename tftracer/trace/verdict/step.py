@@ -32,7 +32,6 @@ from tftracer.trace.verdict.gpu_gaps import Gaps, gaps_of
 
 MAX_EVIDENCE = 50
 GAP_NS = 100_000  # the executor's own work between two ops takes no longer; a longer gap has another reason
-_ASKING = re.compile(r"IteratorGetNext\w*::DoCompute")
 _FUNCTION_OPS = re.compile(r"__inference_.*|(Stateful)?PartitionedCall|RemoteCall|_?Xla(Launch|Run)(V2)?")
 PYTHON_OPS = frozenset(("PyFunc", "PyFuncStateless", "EagerPyFunc"))
 
@@ -131,16 +130,8 @@ class Step:
     def waits_for_input(self) -> Bool:
         """[n] the input ops of the process, and the outermost stages of tf.data that they wait for."""
         ops = self.of_process & (self.trace.kind == NodeKind.INPUT) & ~self.python_functions & ~self.stages.members
-        chosen: Bool = ops | mask(self.trace, self.stages.roots[self._asked_by_ops(self.stages.roots)])
+        chosen: Bool = ops | mask(self.trace, self.stages.waited_for)
         return chosen
-
-    def _asked_by_ops(self, roots: Int64) -> Bool:
-        """[roots] those on threads on which ops ask for input. Other threads ask ahead, for a distribution strategy."""
-        asking = self.host.rows(_ASKING) if self.host is not None and len(roots) else roots[:0]
-        if self.host is None or not len(asking):
-            return np.ones(len(roots), bool)
-        ops = np.unique(self.trace.thread[self.of_process & (self.trace.kind == NodeKind.INPUT) & ~self.stages.members])
-        return np.isin(self.trace.thread[roots], np.concatenate([self.host.threads(asking), ops]))
 
     @cached_property
     def calls(self) -> list[FunctionCall]:

@@ -61,8 +61,8 @@ def input_pipeline(step: Step) -> Sentence | None:
     if share < INPUT_SHARE:
         return None
     numbers = {"waited_ns": float(alone.length), "ops": float(chosen.sum())}
-    if len(step.stages.roots):
-        at_work = step.cover(mask(step.trace, step.stages.roots)) & alone
+    if len(step.stages.waited_for):
+        at_work = step.cover(mask(step.trace, step.stages.waited_for)) & alone
         if at_work.length < AT_WORK_SHARE * alone.length:
             return _no_thread(step, alone, at_work, numbers)
         holding = step.stages.holding(at_work)

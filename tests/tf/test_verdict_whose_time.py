@@ -1,0 +1,115 @@
+"""Whose time it is: other threads' work is not the step's, what a step is fed is, and a dataset's ``reduce`` is a loop of it.
+
+Compiled functions as the script calls them, traced through the recorder (test_verdict_slow_functions.py).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from scripts import run_eager_script
+from test_verdict_slow_functions import HELPERS
+
+pytestmark = pytest.mark.tf
+
+TRACES = """
+import threading
+import numpy as np
+def traced(call, count=3):
+    '''The answers to ``count`` traces of the run of a function.'''
+    call()
+    assert recorder.flush()
+    run = max(recorder.runs(), key=lambda run: run["last_run_at"])
+    recorder.request_traces(run["id"], count)
+    traces = []
+    while len(traces) < count:
+        call()
+        assert recorder.flush()
+        traces = [trace for each in recorder.runs() if each["id"] == run["id"] for trace in each["traces"]]
+    answers = [Answers(recorder.trace_bytes(trace["id"]), recorder.trace_context(trace["id"])) for trace in traces]
+    for one in answers:  # flush() passes between the steps, and a test may run on a busy machine
+        one.context.between_steps_s = one.context.before_step_s = None
+        one.context.cpu_use.clear()
+    return answers
+"""
+
+
+def test_a_dataset_that_another_thread_reads_is_not_what_a_function_waits_for(tmp_path: Path) -> None:
+    run_eager_script(
+        HELPERS
+        + TRACES
+        + """
+stop = threading.Event()
+def other():
+    data = tf.data.Dataset.range(10**9).map(lambda x: tf.random.stateless_uniform((64, 64), [x, 1])).batch(8).prefetch(1)
+    for _ in data:
+        if stop.is_set():
+            return
+reading = threading.Thread(target=other)
+reading.start()
+step = tf.function(lambda: layers(tf.ones((32, 64))))
+for answers in traced(step):
+    codes = [sentence["code"] for sentence in answers.verdict()["sentences"]]
+    assert "input_bound" not in codes, codes
+    whole = answers.budget()["whole"]
+    assert whole["parts_ns"]["input"] == 0, whole
+    assert answers.trace.duration_ns <= answers.context.step_s * 1e9, (answers.trace.duration_ns, answers.context.step_s)
+stop.set()
+reading.join()
+""",
+        tmp_path,
+    )
+
+
+def test_a_training_loop_that_is_a_datasets_reduce_is_no_input(tmp_path: Path) -> None:
+    run_eager_script(
+        HELPERS
+        + TRACES
+        + """
+large = tf.Variable(tf.ones((500, 500)))
+def turn(total, _):
+    return total + tf.reduce_sum(tf.matmul(large, large)[:1])
+step = tf.function(lambda: tf.data.Dataset.range(5).reduce(0.0, turn))
+for answers in traced(step):
+    assert answers.budget()["whole"]["parts_ns"]["input"] < 0.1 * answers.trace.duration_ns
+    assert "input_bound" not in [sentence["code"] for sentence in answers.verdict()["sentences"]]
+    (products,) = [row for row in answers.ops("type")["rows"] if "MatMul" in row["key"]]
+    assert products["count"] == 5, products
+""",
+        tmp_path,
+    )
+
+
+def test_a_function_whose_arguments_are_arrays_is_told_what_it_is_fed(tmp_path: Path) -> None:
+    run_eager_script(
+        HELPERS
+        + TRACES
+        + """
+words = np.array([f"word {i}" for i in range(200_000)])
+step = tf.function(lambda x: tf.size(x), input_signature=[tf.TensorSpec([200_000], tf.string)])
+for answers in traced(lambda: step(words)):
+    first = answers.verdict()["sentences"][0]
+    assert first["code"] == "around_ops" and "200,000 strings" in first["text"], first
+""",
+        tmp_path,
+    )
+
+
+def test_a_session_is_told_what_it_is_fed(tmp_path: Path) -> None:
+    run_eager_script(
+        HELPERS
+        + TRACES
+        + """
+with tf.Graph().as_default():
+    fed = tf.compat.v1.placeholder(tf.string, [200_000])
+    size = tf.size(fed)
+    with tf.compat.v1.Session() as session:
+        words = [f"word {i}" for i in range(200_000)]
+        for answers in traced(lambda: session.run(size, {fed: words})):
+            first = answers.verdict()["sentences"][0]
+            assert first["code"] == "around_ops" and "200,000 values in Python lists" in first["text"], first
+            assert answers.context.began_at is not None
+""",
+        tmp_path,
+    )

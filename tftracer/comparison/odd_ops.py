@@ -1,0 +1,95 @@
+"""Which ops differ by more than chance between traces, looked at all at once: many ops give chance many tries.
+
+The step itself is one of the rows. A row's differences are measured in its own *unit*: how much it scatters, and no less than the
+floors from which on a difference matters.
+
+- Traces of one run: a trace is *odd* if a row deviates from the median of all traces by more than a margin times what any row of
+  any other trace does. With the margin chance makes one of two traces odd in 5% of cases at most, for deviations whose tail
+  falls off at least as 1/x: those of a busy machine, too.
+- Traces of two runs: the traces are dealt out to two groups of the same sizes in other ways, in all of them or in many. A row
+  has *changed* if its means differ by more than any row's do in 95% of these. That holds for any number of rows, whatever their
+  times are like, as long as traces of equal runs are alike.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+from tftracer.trace.analyses.compare import FLOOR_NS, FLOOR_SHARE
+from tftracer.trace.arrays.types import Bool, Float64
+
+#: How often chance may make a claim.
+FALSE_CLAIMS = 0.05
+MOST_DEALS = 1_000
+#: The standard deviation of normal values by their median absolute deviation.
+_MAD = 1.4826
+
+
+def margin(others: int) -> float:
+    return 2 / (FALSE_CLAIMS * (others + 1))
+
+
+def odd(times: Float64, others: int) -> Bool:
+    """[rows, 2] whether the first two of the traces deviate. ``times``: [rows, 2 + others] ns, NaN where not known."""
+    middle = _nanmedian(times)[:, None]
+    away = np.abs(times - middle)
+    deviation = np.nan_to_num(away / np.maximum(_floor(middle), _MAD * _nanmedian(away)[:, None]))
+    limit = margin(others) * max(float(deviation[:, 2:].max(initial=0.0)), 1.0)
+    result: Bool = deviation[:, :2] > limit
+    return result
+
+
+def changed(times: Float64, first: int) -> Bool:
+    """[rows] whether the rows' means differ between the ``first`` traces and the others. ``times``: [rows, traces] ns; rows with
+    NaN never do. None does where there are too few traces for chance to be told from a change."""
+    known = ~np.isnan(times).any(axis=1)
+    result = np.zeros(len(times), bool)
+    rows, count = times[known], times.shape[1]
+    if not len(rows) or count - first < 2 or first < 2:
+        return result
+    deals = _deals(count, first)
+    if 2 / math.comb(count, first) > FALSE_CLAIMS:
+        return result
+    distance = _distance(rows, deals)
+    limit = np.sort(distance.max(axis=0))[math.ceil((1 - FALSE_CLAIMS) * len(deals)) - 1]
+    result[known] = (distance[:, 0] > limit) & (distance[:, 0] > 0)
+    return result
+
+
+def _deals(count: int, first: int) -> Bool:
+    """[deals, traces] who is in the first group: as it is, then the other ways."""
+    own = np.arange(count) < first
+    if math.comb(count, first) <= MOST_DEALS:
+        members = list(itertools.combinations(range(count), first))  # the first is that as it is
+        deals = np.zeros((len(members), count), bool)
+        deals[np.repeat(np.arange(len(members)), first), np.array(members).ravel()] = True
+        return deals
+    random = np.random.default_rng(0)  # the same answer each time
+    return np.array([own, *(own[random.permutation(count)] for _ in range(MOST_DEALS - 1))])
+
+
+def _distance(rows: Float64, deals: Bool) -> Float64:
+    """[rows, deals] how far the groups' means lie apart, in units of the scatter within the groups and the floor."""
+    first, second = deals.sum(axis=1), (~deals).sum(axis=1)
+    in_first = deals.T.astype(np.float64)
+    total, squares = rows.sum(axis=1)[:, None], (rows**2).sum(axis=1)[:, None]
+    sum_first = rows @ in_first
+    mean_first, mean_second = sum_first / first, (total - sum_first) / second
+    within = np.maximum(squares - first * mean_first**2 - second * mean_second**2, 0.0) / (len(deals[0]) - 2)
+    unit = np.sqrt(within) + _floor(np.median(rows, axis=1)[:, None])
+    return np.asarray(np.abs(mean_second - mean_first) / unit)
+
+
+def _floor(usual: Float64) -> Float64:
+    return np.maximum(FLOOR_NS, FLOOR_SHARE * usual)
+
+
+def _nanmedian(rows: Float64) -> Float64:
+    """[rows] NaN where nothing is known."""
+    result = np.full(len(rows), np.nan)
+    known = ~np.isnan(rows).all(axis=1)
+    result[known] = np.nanmedian(rows[known], axis=1)
+    return result
