@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import os
 import warnings
-from typing import Any, Union
+from collections.abc import Callable
+from typing import Any, TypeVar, Union, cast
 
 from tftracer.errors import PatternError
 from tftracer.trace.arrays.pattern import Pattern
@@ -13,6 +15,7 @@ from tftracer.trace.arrays.pattern import Pattern
 #: A step is slow when it takes so many medians (and 20 ms more than one).
 SLOW_FACTOR = 3.0
 
+F = TypeVar("F", bound=Callable[..., Any])
 Path = Union[str, "os.PathLike[str]"]
 
 
@@ -62,6 +65,23 @@ def path(name: str, value: Path | None) -> str | None:
         return None if value is None else os.fspath(value)
     except TypeError:
         raise TypeError(f"{name} must be a path, not {type(value).__name__}") from None
+
+
+def also_named(**names: str) -> Callable[[F], F]:
+    """Let a function accept old names of its keyword arguments: ``also_named(filename="path")``."""
+
+    def accept(function: F) -> F:
+        @functools.wraps(function)
+        def accepting(*args: Any, **kwargs: Any) -> Any:
+            for old in kwargs.keys() & names.keys():
+                if names[old] in kwargs:
+                    raise TypeError(f"{function.__name__}() got both {names[old]!r} and its old name {old!r}")
+                kwargs[names[old]] = kwargs.pop(old)
+            return function(*args, **kwargs)
+
+        return cast(F, accepting)
+
+    return accept
 
 
 def ignore(owner: str, unknown: dict[str, Any]) -> None:

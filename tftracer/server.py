@@ -296,6 +296,7 @@ class TracingServer:
 
     # ---------------------------------------------------------------------------------------------------------- the files
 
+    @arguments.also_named(filename="path")
     def save_session(self, path: Path) -> None:
         """Saves everything that was recorded to one ``.tftrace`` file, while training goes on.
 
@@ -308,6 +309,7 @@ class TracingServer:
         """
         self.recorder.save(os.fspath(path))
 
+    @arguments.also_named(filename="path")
     def load_session(self, path: Path, gziped: bool | None = None) -> Loaded:
         """Adds what a session file holds to this session: a ``.tftrace``, an old pickle, or anything else that tftracer opens.
 

@@ -199,11 +199,13 @@ class Timeline:
 
     # ----------------------------------------------------------------------------------------------------------- files
 
+    @arguments.also_named(pickle_file_name="path")
     def to_pickle(self, path: Path) -> None:
         """Write the RunMetadata as a pickle, as the original did: it and TensorFlow can load it, and so can ``load``."""
         _write(path, legacy_pickles.pickled(self._raw()))
 
     @classmethod
+    @arguments.also_named(pickle_file_name="path")
     def from_pickle(cls, path: Path, **kwargs: Any) -> Timeline:
         """Read a RunMetadata's pickle without executing anything in it; ``kwargs`` as for the class.
 

@@ -400,3 +400,23 @@ def test_numbers_of_all_widths() -> None:
     assert timeline_json.nanoseconds(1.5) == 1500
     assert timeline_json.nanoseconds(7) == 7000
     assert np.iinfo(np.int64).max > opening.MAX_BYTES > zlib.MAX_WBITS
+
+
+def test_a_file_with_several_timelines_opens_as_several_traces() -> None:
+    """As a loop that appends each step's Timeline to one file writes it, in objects with fields on both sides, or in lists."""
+    event = '{"ph": "X", "pid": 1, "tid": 0, "ts": 10, "dur": 5, "name": "MatMul", "args": {"name": "dense", "op": "MatMul"}}'
+    one = f'{{"a": [1], "traceEvents": [{event}], "otherData": {{"x": "}}"}}, "n": 2}}'
+    for text, count in ((one * 3, 3), (f"{one}\n[{event}]\n{one}\n", 3), (f"[{event}][]{one}", 2), (one, 1)):
+        opened = open_bytes(text.encode())
+        assert [len(run.traces) for run in opened.runs] == [count] and not opened.cut
+    cut = open_bytes((one + one[: one.index('], "otherData')]).encode())
+    assert len(cut.runs[0].traces) == 2 and "ends early" in cut.cut
+    other = open_bytes((one + one + '{"loss": 0.5}').encode())
+    assert len(other.runs[0].traces) == 2 and other.cut == "What follows trace 2 in the file is no trace: it was left out."
+
+
+def test_a_file_with_several_run_metadata_as_json_opens_as_several_traces() -> None:
+    message = message_class("RunMetadata").FromString((DATA / "dense500_tf2.15_cpu.pb").read_bytes())
+    text = json_format.MessageToJson(message)
+    for separator in ("", "\n"):
+        assert len(open_bytes(f"{text}{separator}{text}\n".encode()).runs[0].traces) == 2

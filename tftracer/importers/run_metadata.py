@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from tftracer.errors import FormatError, TruncatedError
@@ -80,17 +81,26 @@ def from_text(text: str) -> Imported:
 
 
 def from_json(text: str) -> Imported:
-    """What ``MessageToJson`` writes of a RunMetadata or a StepStats, or a list of those."""
+    """What ``MessageToJson`` writes of a RunMetadata or a StepStats, a list of those, or one such document after the other."""
     try:
-        value = json.loads(text.lstrip("\ufeff"))
+        values = list(_documents(text.strip("\ufeff \t\r\n")))
     except (ValueError, RecursionError) as error:
         if isinstance(error, json.JSONDecodeError) and is_cut_json(error):
             raise cut_short("a RunMetadata as JSON") from error
         raise FormatError(f"this is no RunMetadata as JSON: {str(error)[:200]}") from error
-    entries = value if isinstance(value, list) else [value]
+    entries = [entry for value in values for entry in (value if isinstance(value, list) else [value])]
     if len(entries) > _MAX_TRACES:
         raise FormatError(f"the JSON holds more than {_MAX_TRACES} traces")
     return of("RunMetadata JSON", [_from_object(entry) for entry in entries])
+
+
+def _documents(text: str) -> Iterator[Any]:
+    decoder, at = json.JSONDecoder(), 0
+    while at < len(text) or at == 0:
+        value, at = decoder.raw_decode(text, at)
+        yield value
+        while text[at : at + 1].isspace():
+            at += 1
 
 
 def _from_object(entry: Any) -> bytes:

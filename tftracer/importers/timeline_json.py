@@ -33,23 +33,36 @@ def looks_like_json(head: bytes) -> bool:
 
 
 def read(text: str) -> Imported:
-    """The slices of the trace as one RunMetadata. Raises FormatError if it is not JSON or has no slices."""
-    slices = _Slices()
-    cut = False
-    try:
-        for event in _events(text, slices.about):
-            slices.take(event)
-    except _Cut:
-        cut = True
-    if not slices.by_process and cut:
-        raise TruncatedError("the JSON ends early, before its first slice: copy it again")
-    if not slices.by_process:
-        raise FormatError(
-            'the JSON holds no slices ("ph": "X"): it is not a Timeline of TensorFlow. Write one with '
-            "timeline.Timeline(run_metadata.step_stats).generate_chrome_trace_format(), or keep the RunMetadata itself"
-        )
-    trace = ImportedTrace(_run_metadata(slices), findings=_findings(slices, cut))
-    return Imported("Timeline JSON", [ImportedRun("Timeline", traces=[trace])], cut=_CUT_FILE if cut else "")
+    """The slices of each trace as a RunMetadata: a file may hold several JSON documents, as loops that append to it write them.
+
+    Raises FormatError if it is not JSON or has no slices.
+    """
+    traces: list[ImportedTrace] = []
+    damage, at = "", _skip(text, 0)
+    while not damage and (at < len(text) or not traces):
+        slices = _Slices()
+        events = _Events(text, at, slices.about)
+        try:
+            for event in events:
+                slices.take(event)
+        except _Cut:
+            damage = _CUT_FILE
+        except FormatError:
+            if not traces:
+                raise
+            damage = f"What follows trace {len(traces)} in the file is no trace: it was left out."
+            break
+        if slices.by_process:
+            traces.append(ImportedTrace(_run_metadata(slices), findings=_findings(slices, bool(damage))))
+        elif damage and not traces:
+            raise TruncatedError("the JSON ends early, before its first slice: copy it again")
+        elif events.at >= len(text) and not traces:
+            raise FormatError(
+                'the JSON holds no slices ("ph": "X"): it is not a Timeline of TensorFlow. Write one with '
+                "timeline.Timeline(run_metadata.step_stats).generate_chrome_trace_format(), or keep the RunMetadata itself"
+            )
+        at = events.at
+    return Imported("Timeline JSON", [ImportedRun("Timeline", traces=traces)], cut=damage)
 
 
 # ------------------------------------------------------------------------------------------------------------------ JSON
@@ -88,20 +101,43 @@ def _skip(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def _events(text: str, about: dict[str, Any]) -> Iterator[Any]:
-    """The events one by one, so that only one of them is in memory. Fields before the list go to ``about``."""
-    at = _skip(text, 0)
-    at = at if text[at : at + 1] == "[" else _list_of_events(text, at, about)
-    at = _skip(text, at + 1)
-    for _ in range(_MAX_EVENTS):
-        if text[at : at + 1] == "]":
-            return
-        if at >= len(text):
-            raise _Cut
-        event, at = _value(text, at)
-        at = _skip(text, at)
-        yield event
-    raise FormatError(f"the JSON holds more than {_MAX_EVENTS} events")
+class _Events:
+    """The events of the document at ``at`` one by one, so that only one of them is in memory; then ``at`` is behind the document.
+
+    Fields before the list go to ``about``.
+    """
+
+    def __init__(self, text: str, at: int, about: dict[str, Any]) -> None:
+        self._text, self.at, self._about = text, at, about
+
+    def __iter__(self) -> Iterator[Any]:
+        text, in_object = self._text, self._text[self.at : self.at + 1] != "["
+        at = _list_of_events(text, self.at, self._about) if in_object else self.at
+        at = _skip(text, at + 1)
+        for _ in range(_MAX_EVENTS):
+            if text[at : at + 1] == "]":
+                self.at = _skip(text, _behind_object(text, at + 1) if in_object else at + 1)
+                return
+            if at >= len(text):
+                raise _Cut
+            event, at = _value(text, at)
+            at = _skip(text, at)
+            yield event
+        raise FormatError(f"the JSON holds more than {_MAX_EVENTS} events")
+
+
+def _behind_object(text: str, at: int) -> int:
+    """The end of the object whose list of events ends at ``at``; what lacks its end ends where the text does."""
+    at = _skip(text, at)
+    while text[at : at + 1] == '"':
+        try:
+            at = _skip(text, _value(text, at)[1])
+            if text[at : at + 1] != ":":
+                break
+            at = _skip(text, _value(text, _skip(text, at + 1))[1])
+        except _Cut:  # all events are there
+            return len(text)
+    return at + 1 if text[at : at + 1] == "}" else len(text)
 
 
 def _list_of_events(text: str, at: int, about: dict[str, Any]) -> int:
