@@ -8,13 +8,40 @@ from typing import Any
 
 import pytest
 
-from tftracer.commands.run import checked, environment_of, parser
+from tftracer.commands.run import checked, environment_of, main, parser
 from tftracer.run_process import VARIABLE
 
 
 def handed_on(*options: str) -> dict[str, Any]:
     made: dict[str, Any] = json.loads(environment_of(checked(parser(), list(options), ["train.py"]), "")[VARIABLE])
     return made
+
+
+def test_two_scripts_are_recorded_in_turns(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A script that records nothing leaves no session, and what it prints tells the order."""
+    for name in ("one.py", "two.py"):
+        (tmp_path / name).write_text(f"import sys; print('{name}', sys.argv[1:])")
+    said: list[str] = []
+    scripts = ["--", str(tmp_path / "one.py"), "--steps", "3", "--", str(tmp_path / "two.py")]
+    assert main(["--repeat", "2", "--output", str(tmp_path / "out"), *scripts], said.append) == 0
+    lines = [line for line in capfd.readouterr().out.splitlines() if ".py" in line]
+    assert lines == ["one.py ['--steps', '3']", "two.py []"] * 2
+    assert said[-1].strip() == f"tftracer compare {tmp_path}/out/a-*.tftrace -- {tmp_path}/out/b-*.tftrace"
+
+
+def test_a_script_that_fails_ends_the_turns(tmp_path: Path) -> None:
+    (tmp_path / "fails.py").write_text("raise SystemExit(3)")
+    said: list[str] = []
+    script = str(tmp_path / "fails.py")
+    assert main(["--repeat", "5", "--output", str(tmp_path / "out"), "--", script, "--", script], said.append) == 3
+    assert "ended with 3 in its turn 1" in said[0]
+
+
+@pytest.mark.parametrize("wrong", [["--repeat", "2", "--", "one.py"], ["--repeat", "0", "--", "a", "--", "b"]])
+def test_turns_need_two_scripts_and_a_number(wrong: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(wrong, print)
+    assert ended.value.code == 2
 
 
 def test_paths_mean_the_same_in_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

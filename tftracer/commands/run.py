@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tftracer import run_sessions
 from tftracer.command_line import Parser
+from tftracer.commands import repeat
 from tftracer.run_process import VARIABLE
 
 AUTOSTART = Path(__file__).parents[1] / "autostart"
@@ -47,6 +48,12 @@ def parser() -> Parser:
     )
     made.add_argument("--export-dir", help="write the session's tables to this folder (or URL, with fsspec) meanwhile")
     made.add_argument("--output", help="save the session to this file when the script ends")
+    made.add_argument(
+        "--repeat",
+        type=int,
+        metavar="N",
+        help="run two scripts, '-- a.py args... -- b.py args...', N times each in turns; --output: the folder of their sessions",
+    )
     made.add_argument("--stay", action="store_true", help="keep the page when the script has ended, until Ctrl-C")
     return made
 
@@ -55,6 +62,9 @@ def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
     """Does not return where the system can replace a process by another; elsewhere the script's exit code."""
     ours, script = split(list(arguments))
     options = checked(parser(), ours, script)
+    if options.repeat is not None:
+        folder = Path(options.output or repeat.FOLDER)
+        return repeat.recorded_in_turns(repeat.scripts_of(script), options.repeat, folder, _of_each(ours), say)
     command = [sys.executable, *script]
     environment = environment_of(options, os.environ.get("PYTHONPATH", ""))
     if hasattr(os, "execve") and os.name == "posix":
@@ -83,7 +93,23 @@ def checked(options: Parser, ours: list[str], script: list[str]) -> argparse.Nam
         options.error("--port is a number from 0 to 65535; 0 takes any free one")
     if asked.keep_traces < 1:
         options.error("--keep-traces is a number from 1")
+    if asked.repeat is not None and (asked.repeat < 1 or asked.stay or asked.export_dir):
+        options.error("--repeat takes a number from 1, and neither --stay nor --export-dir")
+    if asked.repeat is not None and not (len(scripts := repeat.scripts_of(script)) == 2 and all(scripts)):
+        options.error("--repeat takes two scripts: tftracer run --repeat 8 -- a.py -- b.py")
     return asked
+
+
+def _of_each(ours: list[str]) -> list[str]:
+    """The options without those of the repetition; each session has a page of its own, at any free port."""
+    kept, skip = ["--port", "0"], False
+    for argument in ours:
+        name, has_value, _ = argument.partition("=")
+        is_left_out = name in ("--repeat", "--output", "--port")
+        if not (skip or is_left_out):
+            kept.append(argument)
+        skip = is_left_out and not has_value
+    return kept
 
 
 def environment_of(options: argparse.Namespace, python_path: str) -> dict[str, str]:

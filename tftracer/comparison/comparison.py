@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from tftracer.comparison import html
 from tftracer.comparison.measured import Measured
 from tftracer.comparison.ops import LEAST_SESSIONS, OpChanges, op_changes
+from tftracer.comparison.order import IN_TURNS, in_a_row
 from tftracer.comparison.shift import Shift, shift_of
-from tftracer.comparison.words import ONE_SESSION
+from tftracer.comparison.words import NOT_IN_TURNS, ONE_SESSION
 from tftracer.display import markup
 
 #: In the order in which they are shown.
@@ -52,8 +53,10 @@ def _shift(metric: str, a: Sequence[Measured], b: Sequence[Measured]) -> Shift |
     blocks = None
     if len(before) == len(after) == 1 and all(metric in side[0].blocks for side in (a, b)):
         blocks = (a[0].blocks[metric], b[0].blocks[metric])
+    started = tuple([each.started_at for each in side if metric in each.values and each.started_at] for side in (a, b))
+    is_known = [len(side) for side in started] == [len(before), len(after)]
     rounding = max((each.rounding.get(metric, 0.0) for each in (*a, *b)), default=0.0)
-    return shift_of(metric, before, after, blocks, rounding)
+    return shift_of(metric, before, after, blocks, rounding, (started[0], started[1]) if is_known else None)
 
 
 def _warnings(a: Sequence[Measured], b: Sequence[Measured]) -> Iterator[str]:
@@ -66,6 +69,10 @@ def _warnings(a: Sequence[Measured], b: Sequence[Measured]) -> Iterator[str]:
         yield ONE_SESSION
     elif min(len(a), len(b)) < LEAST_SESSIONS:
         yield f"With fewer than {LEAST_SESSIONS} sessions a side, ops cannot be told from chance."
+    if min(len(a), len(b)) > 1 and all(each.started_at for each in (*a, *b)):
+        row = in_a_row(*([each.started_at for each in side if each.started_at] for side in (a, b)))
+        if row >= IN_TURNS:
+            yield NOT_IN_TURNS.format(row)
     sketched = max((each.rounding.get("p99", 0.0) for each in (*a, *b)), default=0.0)
     if sketched:
         yield (

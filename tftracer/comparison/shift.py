@@ -15,10 +15,13 @@ from typing import Literal
 
 import numpy as np
 
+from tftracer.comparison.order import drift_variance
 from tftracer.comparison.student import quantile
 from tftracer.trace.arrays.types import Float64
 
 CONFIDENCE = 0.95
+#: Five values are compared at once (comparison.py): each is said to differ with this confidence, so that all hold with 95%.
+OF_ALL = 1 - (1 - CONFIDENCE) / 5
 #: Standard deviation between sessions of the same code, as a share: 5% on steps of 2.8 ms on a shared machine.
 ASSUMED_SPREAD = 0.05
 #: With fewer sessions a side, equal values say nothing of the spread.
@@ -43,11 +46,7 @@ class Shift:
     sessions_a: int
     sessions_b: int
     basis: Basis  # of the spread; assumed: one session a side
-
-    @property
-    def differs(self) -> bool:
-        """Whether chance alone does not explain the difference. An assumed spread proves nothing."""
-        return self.basis == "sessions" and (self.low > 0 or self.high < 0)
+    differs: bool = False  # chance alone does not explain it, though five values are compared. An assumed spread proves nothing
 
     def sessions_to_decide(self, threshold: float) -> int | None:
         """Sessions a side with which the interval would probably leave ``threshold`` out, None if even many would not do."""
@@ -71,10 +70,12 @@ def shift_of(
     b: Sequence[float],
     blocks: tuple[Float64, Float64] | None = None,
     rounding: float = 0.0,
+    started: tuple[Sequence[float], Sequence[float]] | None = None,
 ) -> Shift | None:
     """None where a side has no value above 0. ``blocks``: of the only sessions, where there is one a side.
 
-    ``rounding``: by what share the values may be wrong, all of a side's in the same direction. The interval is wider by that.
+    ``started``: when the sessions began, where that is known of all. ``rounding``: by what share the values may be wrong, all of
+    a side's in the same direction. The interval is wider by that.
     """
     if a and b and len({*a, *b}) == 1 and not rounding:
         return Shift(metric, a[0], b[0], 0.0, 0.0, 0.0, 0.0, len(a), len(b), "sessions")
@@ -83,7 +84,11 @@ def shift_of(
     log_a, log_b = np.log(a), np.log(b)
     difference = float(log_b.mean() - log_a.mean())
     error, freedom, spread, basis = _error(log_a, log_b, blocks)
-    half = (quantile(0.5 + CONFIDENCE / 2, freedom) * error if error else 0.0) + 2 * math.log1p(rounding)
+    if started is not None and basis == "sessions":
+        error = math.hypot(error, math.sqrt(drift_variance(log_a, log_b, *started)))
+    half, half_of_all = (
+        (quantile(0.5 + sure / 2, freedom) * error if error else 0.0) + 2 * math.log1p(rounding) for sure in (CONFIDENCE, OF_ALL)
+    )
     return Shift(
         metric,
         a=math.exp(log_a.mean()),
@@ -95,6 +100,7 @@ def shift_of(
         sessions_a=len(a),
         sessions_b=len(b),
         basis=basis,
+        differs=basis == "sessions" and abs(difference) > half_of_all,
     )
 
 

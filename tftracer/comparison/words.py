@@ -19,6 +19,12 @@ ONE_SESSION = (
     f"{ASSUMED_SPREAD:.0%} (standard deviation). Record several sessions a side, in turns."
 )
 
+NOT_IN_TURNS = (
+    "The sessions were not recorded in turns: {:.1f} of one side follow each other, on average. Whatever changed on the machine "
+    "meanwhile looks like a difference of the sides, so intervals are wider. To record in turns: "
+    "tftracer run --repeat 8 -- before.py -- after.py"
+)
+
 
 def title(metric: str) -> str:
     return _TITLES.get(metric, metric)

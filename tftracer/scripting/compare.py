@@ -115,6 +115,7 @@ def measure(session: Session, run: str, by: By = "name") -> Measured:
         op_types=_medians([trace.op_types for trace in traces]),
         findings=frozenset().union(*(trace.findings for trace in traces)),
         traces=len(traces),
+        started_at=facts["started_at"] or None,
         facts={"host": facts["host"], "TensorFlow": facts["tensorflow"], "GPUs": _text(facts["gpus"])},
     )
 
