@@ -41,6 +41,7 @@ LAYERS = [
         "terminal",
         "run_process",
         "run_sessions",
+        "unattended_traces",
         "arguments",
         "notebook",
         "__init__",

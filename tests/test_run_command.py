@@ -12,6 +12,15 @@ from tftracer.commands.run import checked, environment_of, main, parser
 from tftracer.run_process import VARIABLE
 
 
+def test_unattended_traces_are_handed_on() -> None:
+    assert handed_on()["trace"] is None
+    assert handed_on("--trace", "5", "--from", "100")["trace"] == [5, 100]
+    assert handed_on("--trace=5")["trace"] == [5, 20]
+    for wrong in (["--trace", "0"], ["--trace", "5", "--from", "0"]):
+        with pytest.raises(SystemExit):
+            handed_on(*wrong)
+
+
 def handed_on(*options: str) -> dict[str, Any]:
     made: dict[str, Any] = json.loads(environment_of(checked(parser(), list(options), ["train.py"]), "")[VARIABLE])
     return made

@@ -22,6 +22,7 @@ from tftracer.run_sessions import ProcessSession
 if TYPE_CHECKING:
     from tftracer.contract.live import LiveMessage
     from tftracer.server import TracingServer
+    from tftracer.unattended_traces import UnattendedTraces
 
 log = logging.getLogger("tftracer")
 
@@ -46,6 +47,7 @@ class ScriptProcess:
         self._options = options
         self._is_first = os.getpid() == options["pid"]
         self._server: TracingServer | None = None
+        self._unattended: UnattendedTraces | None = None
         self._ending = False
         self._stderr = stderr_before_pytest() if self._is_first else None
 
@@ -61,6 +63,10 @@ class ScriptProcess:
 
         log_to_stderr("" if self._is_first else f" ({process_name()})", self._stderr)
         server = self._server = hook_inject(**self._options["server"], start_web_server_on_start=self._is_first)
+        if self._options["trace"]:
+            from tftracer.unattended_traces import UnattendedTraces
+
+            self._unattended = UnattendedTraces(server.recorder, *self._options["trace"])
         if not self._is_first:
             self._at_first_step(server)
             end_with_multiprocessing(server)
@@ -105,6 +111,9 @@ class ScriptProcess:
         log_to_stderr("", self._stderr)  # again: the script may have configured logging meanwhile
         server.recorder.flush()
         saved = self._saved(server)
+        problem = self._unattended.problem() if self._unattended else ""
+        if problem:
+            log.warning("tftracer: %s", problem)
         if server.has_runs:
             path = saved or server.session_file
             log.warning("tftracer: the session is in %s (open it with: tftracer %s)", path, path)

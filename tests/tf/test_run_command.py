@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from traced_scripts import RUN, environment, outcome, run, run_both, runs_of, sessions, start
 
+from tftracer.session.saved import open_session
+
 pytestmark = pytest.mark.tf
 
 STEPS = """
@@ -58,6 +60,41 @@ def test_a_script_of_another_library_is_told_why_nothing_was_recorded(tmp_path: 
     traced = run_both(tmp_path, script(tmp_path, "import jax\n"), cwd=tmp_path)
     assert "jax.profiler.start_trace" in traced.errors
     assert "tftracer" not in run_both(tmp_path, script(tmp_path, "import json\n"), cwd=tmp_path).errors
+
+
+UNATTENDED = {
+    "functions": """
+@tf.function
+def step(x):
+    return tf.reduce_sum(tf.matmul(x, x))
+x = tf.ones((64, 64))
+run = lambda: step(x)
+""",
+    "sessions": """
+tf = tf.compat.v1
+tf.disable_eager_execution()
+product = tf.reduce_sum(tf.matmul(tf.ones((64, 64)), tf.ones((64, 64))))
+session = tf.Session()
+run = lambda: session.run(product)
+""",
+}
+
+
+@pytest.mark.parametrize("kind", UNATTENDED)
+def test_unattended_traces_are_in_the_session(kind: str, tmp_path: Path) -> None:
+    """The script goes on until it has them: how soon they come depends on the machine."""
+    waiting = """
+from tftracer.inject import injected_server
+for number in range(1_000_000):
+    run()
+    if number % 100 == 0 and sum(len(run["traces"]) for run in injected_server().recorder.runs()) >= 3:
+        break
+"""
+    name = script(tmp_path, f"import tensorflow as tf\n{UNATTENDED[kind]}{waiting}")
+    traced = run(tmp_path, "--port", "0", "--trace", "3", "--from", "50", "--output", "s.tftrace", name)
+    assert traced.code == 0 and "were traced" not in traced.errors, traced.errors
+    (of_run,) = (each["traces"] for each in open_session(tmp_path / "s.tftrace").runs() if each["traces"])
+    assert len(of_run) == 3 and all(trace["asked_by"] == "user" and trace["step"] >= 50 for trace in of_run)
 
 
 def test_options_of_python_and_a_script_from_stdin(tmp_path: Path) -> None:

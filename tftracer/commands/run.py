@@ -21,6 +21,9 @@ from tftracer.commands import repeat
 from tftracer.run_process import VARIABLE
 
 AUTOSTART = Path(__file__).parents[1] / "autostart"
+#: The first step that --trace traces: those before it warm up.
+FIRST_STEP = 20
+MAX_TRACES = 10_000
 #: Options of ours that take no value.
 FLAGS = ("-h", "--help", "--stay")
 
@@ -46,6 +49,9 @@ def parser() -> Parser:
         metavar="FACTOR",
         help="a step is slow if it takes more than FACTOR medians and more than the median plus 20 ms (3); 'off' does not watch",
     )
+    made.add_argument("--trace", type=int, metavar="N", help="trace N steps of the run that takes the most time, unattended")
+    first_step = f"with --trace: from this step on ({FIRST_STEP})"
+    made.add_argument("--from", dest="first_step", type=int, default=FIRST_STEP, metavar="STEP", help=first_step)
     made.add_argument("--export-dir", help="write the session's tables to this folder (or URL, with fsspec) meanwhile")
     made.add_argument("--output", help="save the session to this file when the script ends")
     made.add_argument(
@@ -91,6 +97,10 @@ def checked(options: Parser, ours: list[str], script: list[str]) -> argparse.Nam
         options.error("give the script to run, or -m and a module")
     if not 0 <= asked.port <= 65535:
         options.error("--port is a number from 0 to 65535; 0 takes any free one")
+    if asked.trace is not None and not 1 <= asked.trace <= MAX_TRACES:
+        options.error(f"--trace is a number from 1 to {MAX_TRACES:,}")
+    if asked.first_step < 1:
+        options.error("--from is a number from 1")
     if asked.keep_traces < 1:
         options.error("--keep-traces is a number from 1")
     if asked.repeat is not None and (asked.repeat < 1 or asked.stay or asked.export_dir):
@@ -122,7 +132,15 @@ def environment_of(options: argparse.Namespace, python_path: str) -> dict[str, s
         "export_dir": _absolute(options.export_dir),
     }
     output = _absolute(options.output)
-    asked = {"pid": os.getpid(), "server": server, "output": output, "stay": options.stay, "sessions": run_sessions.new_list()}
+    trace = [options.trace, options.first_step] if options.trace else None
+    asked = {
+        "pid": os.getpid(),
+        "server": server,
+        "trace": trace,
+        "output": output,
+        "stay": options.stay,
+        "sessions": run_sessions.new_list(),
+    }
     path = os.pathsep.join([str(AUTOSTART), *([python_path] if python_path else [])])
     return {**os.environ, "PYTHONPATH": path, VARIABLE: json.dumps(asked)}
 

@@ -1,0 +1,56 @@
+"""Traces that are requested without anyone asking: of which run, from which step, and what is said of those that lack."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from recording import LOSS, TRAIN, recording, step
+
+from tftracer.recorder import Recorder
+from tftracer.unattended_traces import UnattendedTraces
+
+
+def run_steps(recorder: Recorder, numbers: range, fetches: object = (TRAIN, LOSS), seconds: float = 0.001) -> None:
+    for number in numbers:
+        start = number * 10**10
+        recorder.queue.add((fetches, (), None, start, start + int(seconds * 1e9), 1, None))
+    assert recorder.flush()
+
+
+def pending(recorder: Recorder) -> dict[str, int]:
+    return {run["title"]: run["pending_traces"] for run in recorder.runs() if run["pending_traces"]}
+
+
+def test_the_run_that_takes_the_most_time_is_traced_once_it_comes_to_the_step(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        traces = UnattendedTraces(recorder, 3, 100)
+        run_steps(recorder, range(1), TRAIN, seconds=60.0)  # sets variables, say
+        run_steps(recorder, range(1, 200), LOSS)
+        assert pending(recorder) == {} and "no run came to step 100 while it was" in traces.problem()
+        run_steps(recorder, range(200, 270), seconds=1.0)
+        assert pending(recorder) == {}
+        run_steps(recorder, range(270, 299), seconds=1.0)
+        assert pending(recorder) == {"train, loss": 3}, "its next step is the hundredth"
+        assert traces.problem().startswith("0 of 3 steps were traced: 'train, loss'")
+
+
+def test_a_run_that_takes_more_time_later_is_traced_too_and_none_twice(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        UnattendedTraces(recorder, 2, 5)
+        run_steps(recorder, range(10), TRAIN)
+        assert pending(recorder) == {"train": 2}
+        run_steps(recorder, range(10, 20), LOSS, seconds=1.0)
+        assert pending(recorder) == {"train": 2, "loss": 2}
+        recorder.request_traces(1, 0)
+        run_steps(recorder, range(20, 40), TRAIN, seconds=2.0)
+        assert pending(recorder) == {"loss": 2}
+
+
+def test_nothing_is_missing_when_all_came(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        traces = UnattendedTraces(recorder, 1, 5)
+        for number in range(1, 8):
+            step(recorder, number)
+        assert recorder.flush()
+        step(recorder, 8, raw=b"\x0a\x00", asked_by="user")
+        assert recorder.flush() and traces.problem() == ""

@@ -1,0 +1,52 @@
+"""``tftracer run --trace N --from STEP``: traces that nobody asks for while the script runs, as a gate in CI needs them."""
+
+from __future__ import annotations
+
+import contextlib
+
+from tftracer.contract.live import LiveMessage
+from tftracer.contract.session import Run
+from tftracer.errors import UnsupportedError
+from tftracer.recorder import Recorder
+
+#: Runs that are traced in turn: each was the main one when it was, until a later one took more time.
+MAX_RUNS = 5
+
+
+class UnattendedTraces:
+    """Requests traces of the main run: of those that have come to ``first_step``, the one that took the most time.
+
+    Counted steps are looked at five times a second on the session's thread, so the traced steps come at ``first_step`` or soon
+    after. If another run takes more time later, its next ``steps`` are traced, too.
+    """
+
+    def __init__(self, recorder: Recorder, steps: int, first_step: int) -> None:
+        self._recorder = recorder
+        self._steps = steps
+        self._first_step = first_step
+        self._requested: set[int] = set()  # run ids
+        self._unsubscribe = recorder.subscribe(self._listen)
+
+    def _listen(self, message: LiveMessage) -> None:
+        if message["type"] != "run":
+            return
+        run = max(self._recorder.runs(), key=_seconds)
+        if run["steps"] >= self._first_step - 1 and run["id"] not in self._requested:
+            self._requested.add(run["id"])  # before the request, which is a change of the run, too
+            if len(self._requested) == MAX_RUNS:
+                self._unsubscribe()
+            with contextlib.suppress(UnsupportedError):  # TensorFlow cannot trace its steps
+                self._recorder.request_traces(run["id"], self._steps)
+
+    def problem(self) -> str:
+        """What is missing at the end of the script, in a sentence; ``""`` for nothing."""
+        runs = [run for run in self._recorder.runs() if run["id"] in self._requested]
+        if not runs:
+            return f"no step was traced: no run came to step {self._first_step:,} while it was the one that took the most time"
+        main = max(runs, key=_seconds)
+        traced = sum(trace["asked_by"] == "user" for trace in main["traces"])
+        return "" if traced >= self._steps else f"{traced} of {self._steps:,} steps were traced: {main['title']!r} had no more"
+
+
+def _seconds(run: Run) -> float:
+    return run["steps"] * (run["mean_s"] or 0.0)
