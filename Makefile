@@ -8,7 +8,7 @@ venv = $(PYTHON) -m venv $(1) && { $(1)/bin/python -c "import pip; exit(int(pip.
 PORT ?= 9999
 PYTHONS ?= python3
 
-.PHONY: demo test test-quick test-unit test-lowest test-dist test-tf215 test-tf221 test-versions test-installs test-e2e test-frontend test-horovod lint bench fuzz pictures docs frontend frontend-types frontend-check ci clean envs chromium
+.PHONY: demo test test-quick test-unit test-lowest test-dist test-tf215 test-tf221 test-versions test-whole test-installs test-e2e test-frontend test-horovod lint bench fuzz pictures docs frontend frontend-types frontend-check ci clean envs chromium
 
 .DEFAULT_GOAL := help
 help:  ## this list
@@ -43,7 +43,8 @@ help:  ## this list
 	.envs/horovod/bin/pip $(PIP) -e .
 	touch $@
 
-.envs/tf212/.made .envs/tf218/.made: .envs/tf2%/.made: pyproject.toml
+OLDER := 212 216 217 218 219 220
+$(OLDER:%=.envs/tf%/.made): .envs/tf2%/.made: pyproject.toml
 	$(call venv,.envs/tf2$*)
 	.envs/tf2$*/bin/pip $(PIP) "tensorflow-cpu==2.$*.*"
 	.envs/tf2$*/bin/pip $(PIP) -e .[test]
@@ -96,6 +97,9 @@ test-tf221: .envs/tf221/.made .envs/view/.made  ## the same on TensorFlow 2.21
 test-versions: .envs/tf212/.made .envs/tf218/.made  ## tf.function, Keras and tftracer run on TensorFlow 2.12 and 2.18
 	for version in 212 218; do TF_CPP_MIN_LOG_LEVEL=2 .envs/tf$$version/bin/python $(PYTEST) \
 	  tests/tf/test_every_way.py tests/tf/test_user_scripts.py tests/tf/test_run_command.py || exit 1; done
+
+test-whole: $(OLDER:%=.envs/tf%/.made)  ## that traces have every op of a step, on TensorFlow 2.12 and 2.16 to 2.20
+	for version in $(OLDER); do TF_CPP_MIN_LOG_LEVEL=2 .envs/tf$$version/bin/python $(PYTEST) tests/tf/test_whole_steps.py || exit 1; done
 
 test-installs:  ## tftracer[tables] installed next to four releases of TensorFlow: pip check, imports, an export
 	for version in 2.12 2.15 2.18 2.21; do bash tests/installs/check.sh $$version || exit 1; done

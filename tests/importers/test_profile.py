@@ -16,6 +16,7 @@ from tftracer.trace.answers import Answers
 from tftracer.trace.decode import xplane
 from tftracer.trace.decode.xspace import decode_xspace
 from tftracer.trace.model import TraceContext
+from tftracer.trace.verdict.verdict import headline
 
 
 def test_a_profile_of_one_step_keeps_its_bytes() -> None:
@@ -110,6 +111,15 @@ def test_a_profile_that_leaves_out_cheap_ops_says_so() -> None:
     codes = {name: findings(name) for name in ("convnet_tf2.15.xplane.pb", "eager_tf2.21.xplane.pb")}
     assert "cheap_ops_left_out" in codes["convnet_tf2.15.xplane.pb"]
     assert "cheap_ops_left_out" not in codes["eager_tf2.21.xplane.pb"]
+
+
+def test_a_profile_with_its_graph_says_how_many_ops_it_has_and_so_does_its_headline() -> None:
+    answers = Answers(plain_protobuf.content("partitioned_tf2.21.xplane.pb.xz"), TraceContext())
+    (message,) = [f["message"] for f in answers.findings() if f["code"] == "cheap_ops_left_out"]
+    assert message.endswith("(13 of 47 ops recorded, 46% of the executor's time)")
+    assert headline(answers.verdict()).startswith("13 of 47 ops recorded, 46% of the executor's time. ")
+    whole = Answers(plain_protobuf.content("partitioned_tf2.15.xplane.pb.xz"), TraceContext()).verdict()
+    assert headline(whole) == whole["sentences"][0]["text"]
 
 
 def findings(name: str) -> set[str]:

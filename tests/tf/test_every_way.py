@@ -5,15 +5,12 @@
 
 from __future__ import annotations
 
-import json
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import tensorflow as tf
-from traced_scripts import RUN, SCRIPTS, start
+from traced_scripts import RUN, SCRIPTS, Page, start
 
 from tftracer.session.saved import SavedSession, open_session
 from tftracer.trace.answers import Answers
@@ -42,32 +39,12 @@ HAS_THUNKS = tuple(int(part) for part in tf.__version__.split(".")[:2]) >= (2, 1
 MAX_ROUNDS = 200
 
 
-class Page:
-    """What a page does with the server: its URL logs in."""
-
-    def __init__(self, url: str) -> None:
-        self._address, _, token = url.partition("?token=")
-        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-
-    def __call__(self, path: str, body: Any = None) -> Any:
-        data = None if body is None else json.dumps(body).encode()
-        with urllib.request.urlopen(urllib.request.Request(self._address + path, data, self._headers)) as answer:
-            return json.loads(answer.read() or b"null")
-
-    def runs(self) -> dict[str, Any]:
-        return {run["title"]: run for run in self("api/session")["runs"]}
-
-
 class Script:
     """every_way.py under ``tftracer run``."""
 
     def __init__(self, folder: Path) -> None:
         self.process = start(folder, [*RUN, "--output", str(folder / "s.tftrace"), "every_way.py"], SCRIPTS)
-        assert self.process.stderr is not None
-        line = ""
-        while "tftracer: watch and trace" not in line:
-            line = self.process.stderr.readline()
-        self.page = Page(line.split()[-1])
+        self.page = Page.of(self.process)
         self.rounds = 1
         self._expect("trained")
 

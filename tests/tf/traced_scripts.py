@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tftracer.session.saved import open_session
 
@@ -32,6 +34,32 @@ class Outcome(NamedTuple):
         # An interrupt at a function's first line has an empty line under it.
         last = next(number for number, line in enumerate(lines) if number > first and line and not line.startswith(" "))
         return "\n".join(lines[first : last + 1])
+
+
+class Page:
+    """What a page does with the server: its URL logs in."""
+
+    def __init__(self, url: str) -> None:
+        self._address, _, token = url.strip().partition("?token=")
+        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+
+    @classmethod
+    def of(cls, script: subprocess.Popen[str], url: str = "") -> Page:
+        """``url``: "" reads it from what ``tftracer run`` says."""
+        assert script.stderr is not None
+        while not url:
+            line = script.stderr.readline()
+            assert line, "the script ended"
+            url = line.split()[-1] if "tftracer: watch and trace" in line else ""
+        return cls(url)
+
+    def __call__(self, path: str, body: Any = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        with urllib.request.urlopen(urllib.request.Request(self._address + path, data, self._headers)) as answer:
+            return json.loads(answer.read() or b"null")
+
+    def runs(self) -> dict[str, Any]:
+        return {run["title"]: run for run in self("api/session")["runs"]}
 
 
 def environment(folder: Path, **variables: str) -> dict[str, str]:

@@ -19,8 +19,16 @@ from tftracer.trace.decode.xplane import STEP_MARKER
 
 log = logging.getLogger("tftracer")
 
-#: 3: all ops. At 2 TensorFlow leaves out those that it has found to be cheap; 2.21 does so whatever is asked for.
-OPTIONS = {"host_tracer_level": 3, "python_tracer_level": 0, "device_tracer_level": 1}
+
+class Level(int):
+    """An option of the profiler. TensorFlow 2.20 and 2.21 take every int for a bool, and drop the option; this one is no bool."""
+
+    def __bool__(self) -> bool:
+        raise TypeError("a level has no truth value")
+
+
+#: 3: all ops. At 2 TensorFlow leaves out those that it has found to be cheap.
+OPTIONS = {"host_tracer_level": Level(3), "python_tracer_level": Level(0), "device_tracer_level": Level(1)}
 #: How long the script's own profiler waits for ours to make way.
 YIELD_S = 5.0
 
@@ -28,8 +36,8 @@ YIELD_S = 5.0
 class Profile:
     """One profile of ours, from its start to its bytes."""
 
-    def __init__(self, session: Any) -> None:
-        self._session = session
+    def __init__(self) -> None:
+        self._session: Any = None
         self._folder = f"ram://tftracer/{uuid.uuid4().hex}"  # TensorFlow's file system in memory
         self._collected = threading.Event()
         self._raw = b""
@@ -37,7 +45,14 @@ class Profile:
         self.problem = ""  # why there is no profile
 
     def start(self) -> None:
-        self._session.start(self._folder, OPTIONS)
+        """Raises TensorFlow's error where another profile is being recorded."""
+        new_session = bindings().ProfilerSession
+        self._session = new_session()
+        try:
+            self._session.start(self._folder, OPTIONS)
+        except (TypeError, ValueError):  # bindings that refuse such a level
+            self._session = new_session()
+            self._session.start(self._folder, {name: int(level) for name, level in OPTIONS.items()})
         with contextlib.suppress(Exception):  # without it the step is told by the function that is called
             self._marker = importlib.import_module("tensorflow.python.profiler.trace").Trace(STEP_MARKER)
             self._marker.__enter__()
@@ -127,11 +142,15 @@ class Profiler:
                 self.last_refusal = "the profile before is still being collected"
                 return None
             self._current = None
-            profile = Profile(_bindings().ProfilerSession())
+            profile = Profile()
             try:
                 profile.start()
             except Exception as error:  # AlreadyExistsError: of the script, of TensorBoard's callback, of a profiler server
-                self.last_refusal = f"the script, or another tool, is profiling this process ({error})"
+                others = type(error).__name__ == "AlreadyExistsError"
+                why = (
+                    "the script, or another tool, is profiling this process" if others else "TensorFlow's profiler did not start"
+                )
+                self.last_refusal = f"{why} ({error})"
                 return None
             self._current, self.is_recording = profile, True
             return profile
@@ -166,7 +185,7 @@ class Profiler:
         profile.is_collected(YIELD_S)
 
 
-def _bindings() -> Any:
+def bindings() -> Any:
     bindings = importlib.import_module("tensorflow.python.profiler.internal._pywrap_profiler")
     if hasattr(bindings, "ProfilerSession"):
         return bindings

@@ -88,7 +88,7 @@ class TraceRecord(TypedDict):
     devices: list[str]
     asked_by: AskedBy
     findings: list[Finding]
-    headline: str  # the verdict's first sentence, "" if not computed
+    headline: str  # the verdict's first sentence, behind how many ops were recorded if not all; "" if not computed
     note: str
     bookmarks: list[Bookmark]
     state: Literal["pending", "ready", "broken"]

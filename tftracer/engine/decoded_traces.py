@@ -63,7 +63,7 @@ class AnswerFormat(NamedTuple):
 
 class EncodedAnswer(NamedTuple):
     body: Body
-    headline: str = ""  # first sentence of a verdict
+    headline: str = ""  # of a verdict
 
 
 Load = Callable[[TraceKey], Payload]
@@ -111,6 +111,8 @@ class DecodedTraces:
 
     def ask(self, trace: TraceKey, question: Question, answer_format: AnswerFormat) -> EncodedAnswer:
         """Raises what ``Answers`` raises; UnknownError for an unknown question."""
+        from tftracer.trace.verdict.verdict import headline
+
         if question.name not in QUESTIONS:
             raise UnknownError(f"There is no question {question.name[:50]!r}.")
 
@@ -119,8 +121,7 @@ class DecodedTraces:
             if "others" in arguments:
                 arguments["others"] = list(map(unpacked, arguments["others"]))
             message = getattr(answers, question.name)(**arguments)
-            sentences = message["sentences"] if question.name == "verdict" else []
-            return EncodedAnswer(encode(message, *answer_format), sentences[0]["text"] if sentences else "")
+            return EncodedAnswer(encode(message, *answer_format), headline(message) if question.name == "verdict" else "")
 
         return self.use(trace, answer)
 

@@ -28,6 +28,7 @@ from tftracer.trace.analyses.ops import By, op_statistics
 from tftracer.trace.analyses.roofline import By as RooflineBy
 from tftracer.trace.answers import Answers
 from tftracer.trace.other_traces import NO_OTHERS, OfOthers
+from tftracer.trace.verdict.verdict import headline
 from tftracer.version import __version__
 
 #: Of the tables that have a row for each name or tensor, the page carries the longest: all 8,009 would be most of its size.
@@ -147,7 +148,7 @@ def describe(answers: Answers) -> TraceRecord:
         "devices": [device.name for device in trace.devices if not device.repeats],
         "asked_by": "script",
         "findings": answers.findings(),
-        "headline": answers.verdict()["sentences"][0]["text"],
+        "headline": headline(answers.verdict()),
         "note": "",
         "bookmarks": [],
         "state": "ready",

@@ -23,6 +23,9 @@ from tftracer.trace.hardware import Hardware
 #: TensorFlow stops collecting at this many nodes a step (kMaxCollectedNodes): a trace that has exactly as many is cut off.
 MAX_COLLECTED_NODES = 1 << 20
 
+#: The note of a profile that lacks the ops that TensorFlow had found to be cheap; how many of all were recorded follows it.
+OPS_LEFT_OUT = "cheap_ops_left_out"
+
 #: In a time column: not known (missing in the source, or no time at all).
 UNKNOWN_TIME = -1
 

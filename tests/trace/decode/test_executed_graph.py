@@ -7,7 +7,7 @@ from typing import Any
 import plain_protobuf
 
 from tftracer.trace.decode.descriptors import message_class
-from tftracer.trace.decode.executed_graph import MAX_PASSED, of_partitions
+from tftracer.trace.decode.executed_graph import MAX_PASSED, of_partitions, ran_and_left_out
 from tftracer.trace.decode.expansion import Expansion
 from tftracer.trace.decode.formats import decode
 from tftracer.trace.decode.static_graph import static_graph
@@ -82,3 +82,16 @@ def test_an_op_of_another_device_is_found_there() -> None:
     after = static_graph(trace)
     reads = [graph.producer[graph.consumer == graph.entity[product]] for graph in (before, after)]
     assert len(reads[0]) == len(reads[1]) > 0
+
+
+def test_constants_and_what_depends_on_them_alone_are_not_left_out_nor_is_the_second_of_two_alike() -> None:
+    given = graph(
+        ("c", "Const", []),
+        ("folded", "Fill", ["c", "c:0", "^a"]),
+        ("a", "MatMul", ["x", "y"]),
+        ("b", "MatMul", ["x", "y"]),
+        ("done", "NoOp", ["^a"]),
+        ("cheap", "Neg", ["a"]),
+    )
+    assert ran_and_left_out([given], {"a", "elsewhere"}) == ({"a"}, {"cheap"})
+    assert ran_and_left_out([given], set()) == (set(), {"a", "b", "cheap"})

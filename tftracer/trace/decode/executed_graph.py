@@ -13,6 +13,8 @@ from tftracer.trace.decode.expansion import Expansion
 
 #: So many nodes that did not run are passed on the way from one that did to what it reads.
 MAX_PASSED = 1000
+#: Ops that an executor has no work for: they are in no profile. So are results of functions on some releases.
+_NO_WORK = ("Const", "NoOp", "_Arg", "_Retval")
 SENDS, RECEIVES = (b"_Send", b"_HostSend", b"_SendV2"), (b"_Recv", b"_HostRecv", b"_RecvV2")
 
 
@@ -62,6 +64,36 @@ def of_partitions(graphs: list[Any], executed: Mapping[str, tuple[str, str]], ex
         if ran is not None:
             result.node.add(name=ran[0], op=node.op, device=ran[1], input=read_by(node.name, inputs, executed, str, expansion))
     return result
+
+
+def ran_and_left_out(graphs: list[Any], recorded: set[str]) -> tuple[set[str], set[str]]:
+    """(nodes of partition graphs that were recorded, nodes that may have run and were not).
+
+    An executor has no work for constants and for NoOps. Before it runs a graph it computes what depends on constants alone, and
+    of nodes that are alike it runs one.
+    """
+    nodes = {node.name: node for graph in graphs for node in graph.node}
+    ran = {name for name, node in nodes.items() if name in recorded or _result_name(node) in recorded}
+    alike = {_work_of(nodes[name]) for name in ran}
+    constant = {name for name, node in nodes.items() if node.op == "Const"}
+    left_out = {name: node for name, node in nodes.items() if name not in ran and node.op not in _NO_WORK}
+    while True:
+        known = {name for name, node in left_out.items() if _is_constant(node, constant) or _work_of(node) in alike}
+        if not known:
+            return ran, set(left_out)
+        constant |= {name for name in known if _is_constant(left_out[name], constant)}
+        left_out = {name: node for name, node in left_out.items() if name not in known}
+
+
+def _work_of(node: Any) -> tuple[Any, ...]:
+    """What two nodes have in common that compute the same."""
+    attributes = sorted((name, value.SerializeToString()) for name, value in node.attr.items() if not name.startswith("_"))
+    return node.op, node.device, tuple(node.input), tuple(attributes)
+
+
+def _is_constant(node: Any, constant: set[str]) -> bool:
+    inputs = [name.partition(":")[0] for name in node.input if not name.startswith("^")]
+    return bool(inputs) and all(name in constant for name in inputs)
 
 
 def _result_name(node: Any) -> str:

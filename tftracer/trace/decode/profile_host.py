@@ -61,8 +61,9 @@ def add_host(
 ) -> HostNodes:
     """``place``: the plane's in the space. ``launches_of``: (device, events that put work on it)."""
     ops, stages = Kinds(nodes, plane, op_of), Kinds(nodes, plane, _stage_of)
-    rows, staged = ops.rows(), stages.rows()
+    staged = stages.rows()
     owners = Owners(plane, staged, step)
+    started, rows = _started(nodes, plane, ops)
     owner = owners.of(rows)
     device = np.full(len(rows), nodes.device(CPU), np.int64)
     for name, launches in launches_of:
@@ -70,14 +71,20 @@ def add_host(
         device[within[within >= 0]] = nodes.device(parse_device(name))
     if (owner == Owner.INPUT).any():
         device[owner == Owner.INPUT] = nodes.device(INPUT)
-    added = nodes.add(plane, place, rows, device=device, name=ops.name(rows), op=ops.op(rows), outside=owner == Owner.OTHER)
-    host_nodes = HostNodes(rows, added, ops.name(rows))
-    asynchronous = _add_asynchronous(nodes, plane, place, owners, host_nodes)
+    end = plane.events.until[rows]
+    has_event = np.flatnonzero(started.event >= 0)
+    own = np.searchsorted(rows, started.event[has_event])
+    end[own] = np.maximum(end[own], started.end[has_event])
+    columns = {"device": device, "name": ops.name(rows), "op": ops.op(rows), "end": end}
+    added = nodes.add(plane, place, rows, outside=owner == Owner.OTHER, **columns)
+    started.nodes[has_event] = added[own]
+    host_nodes = HostNodes(rows, added, columns["name"])
+    _add_unnamed(nodes, plane, place, owners, started)
     if len(staged):
         path, stage, apart = stages.name(staged), stages.op(staged), owners.apart(staged)
         stage_nodes = nodes.add(plane, place, staged, device=nodes.device(INPUT), name=path, op=stage, outside=apart)
         host_nodes.waits += _stage_waits(plane, staged, stage_nodes)
-        host_nodes.waits += _op_waits(plane, staged, stage_nodes, host_nodes, asynchronous)
+        host_nodes.waits += _op_waits(plane, staged, stage_nodes, host_nodes, started)
     add_host_xla(nodes, plane, place, owners, modules, having(plane, "correlation_id")[0])
     return host_nodes
 
@@ -86,31 +93,62 @@ def add_host(
 
 
 @dataclass
-class _Asynchronous:
-    """Ops that were started by one thread and ended by another."""
+class _Started:
+    """Ops that were started by one thread and ended by another, [ops] each, but for those that are recorded otherwise."""
 
-    nodes: Int64
-    step_id: Int64
+    row: Int64  # the event that says so
+    event: Int64  # the op's own event, which lasts until it is started; -1: none, TensorFlow found it cheap
+    name: Int64
+    op: Int64
+    step_id: Stat
     start: Int64
     end: Int64
+    nodes: Int64  # filled as nodes are added
 
 
-def _add_asynchronous(nodes: Nodes, plane: Plane, place: int, owners: Owners, ops: HostNodes) -> _Asynchronous:
-    """One node for each pair of events, started and done; none where the op has an event of its own in between."""
-    started = of_kinds(plane, _STARTED)
-    stats = stats_of(plane, started, ["name", "kernel_type", "step_id", "_p"])
+def _started(nodes: Nodes, plane: Plane, ops: Kinds) -> tuple[_Started, Int64]:
+    """The asynchronous ops, and the events that are ops.
+
+    Collectives and ops of a GPU have a second event, of their work: then that is the op, and the one that started it is none.
+    """
+    rows, row, until = ops.rows(), of_kinds(plane, _STARTED), plane.events.until
+    stats = stats_of(plane, row, ["name", "kernel_type", "step_id", "_p"])
     name, op = _coded(nodes.names, stats["name"]), _coded(nodes.ops, stats["kernel_type"])
     done = _done(plane, stats["_p"])
-    events = plane.events
-    end = np.where(done >= 0, events.until[np.maximum(done, 0)], events.until[started]) if len(events) else started
-    owner = owners.of(started, stats["step_id"])
-    device = np.full(len(started), nodes.device(CPU))
+    end = np.where(done >= 0, until[np.maximum(done, 0)], until[row]) if len(until) else row
+    within = innermost(plane, rows, row)
+    event = np.append(rows, -1)[within]
+    event[(within >= 0) & (np.append(ops.name(rows), -1)[within] != name)] = -1
+    others = _without(rows, event)
+    is_twice = _recorded_otherwise(plane, row, end, name, others, ops.name(others))
+    kept = np.flatnonzero(~is_twice)
+    started = _Started(
+        row=row[kept],
+        event=event[kept],
+        name=name[kept],
+        op=op[kept],
+        step_id=stats["step_id"].only(kept),
+        start=plane.events.start[row[kept]],
+        end=end[kept],
+        nodes=np.full(len(kept), -1, np.int64),
+    )
+    return started, _without(rows, event[is_twice])
+
+
+def _without(rows: Int64, left_out: Int64) -> Int64:
+    return rows[~np.isin(rows, left_out)] if len(left_out) else rows
+
+
+def _add_unnamed(nodes: Nodes, plane: Plane, place: int, owners: Owners, started: _Started) -> None:
+    """The asynchronous ops without an event of their own."""
+    which = np.flatnonzero(started.event < 0)
+    rows = started.row[which]
+    owner = owners.of(rows, started.step_id.only(which))
+    device = np.full(len(rows), nodes.device(CPU))
     if (owner == Owner.INPUT).any():
         device[owner == Owner.INPUT] = nodes.device(INPUT)
-    kept = np.flatnonzero(~_recorded_otherwise(plane, started, end, name, ops))
-    columns = {"device": device, "name": name, "op": op, "end": end, "outside": (owner == Owner.OTHER).astype(np.int64)}
-    added = nodes.add(plane, place, started[kept], **{key: column[kept] for key, column in columns.items()})
-    return _Asynchronous(added, stats["step_id"].number[kept], events.start[started[kept]], end[kept])
+    columns = {"device": device, "name": started.name[which], "op": started.op[which], "end": started.end[which]}
+    started.nodes[which] = nodes.add(plane, place, rows, outside=owner == Owner.OTHER, **columns)
 
 
 def _coded(codes: Codes, stat: Stat) -> Int64:
@@ -118,10 +156,10 @@ def _coded(codes: Codes, stat: Stat) -> Int64:
     return codes.each(distinct)[which]
 
 
-def _recorded_otherwise(plane: Plane, started: Int64, end: Int64, name: Int64, ops: HostNodes) -> Bool:
-    """[started] whether an op of the same name has an event of its own before the end: collectives do, and ops of a GPU."""
-    start, is_alike = plane.events.start, np.isin(ops.op_names, name)
-    recorded, names = ops.op_rows[is_alike], ops.op_names[is_alike]
+def _recorded_otherwise(plane: Plane, started: Int64, end: Int64, name: Int64, rows: Int64, names: Int64) -> Bool:
+    """[started] whether one of the events ``rows``, of the same name, begins before the op's end."""
+    start, is_alike = plane.events.start, np.isin(names, name)
+    recorded, names = rows[is_alike], names[is_alike]
     if not len(recorded) or not len(started):
         return np.zeros(len(started), np.bool_)
     low = min(int(start[recorded].min()), int(start[started].min()))
@@ -190,7 +228,7 @@ def _caller(plane: Plane, rows: Int64) -> Int64:
     return caller
 
 
-def _op_waits(plane: Plane, rows: Int64, nodes: Int64, ops: HostNodes, asynchronous: _Asynchronous) -> list[tuple[Int64, Int64]]:
+def _op_waits(plane: Plane, rows: Int64, nodes: Int64, ops: HostNodes, started: _Started) -> list[tuple[Int64, Int64]]:
     """The op that asks for a batch waits for the outermost stage: the op's event holds it, or its asynchronous part does."""
     top = np.flatnonzero(_caller(plane, rows) < 0)
     within = innermost(plane, ops.op_rows, rows[top])
@@ -203,7 +241,7 @@ def _op_waits(plane: Plane, rows: Int64, nodes: Int64, ops: HostNodes, asynchron
     for place in np.flatnonzero(holder >= 0).tolist():
         part = int(holder[place])
         start = int(plane.events.start[parts[part]])
-        fits = (asynchronous.step_id == step_id[part]) & (asynchronous.start <= start) & (asynchronous.end >= start)
+        fits = (started.step_id.number == step_id[part]) & (started.start <= start) & (started.end >= start)
         if fits.any():
-            pairs.append((int(nodes[top[place]]), int(asynchronous.nodes[int(np.flatnonzero(fits)[0])])))
+            pairs.append((int(nodes[top[place]]), int(started.nodes[int(np.flatnonzero(fits)[0])])))
     return [*waits, (np.array([a for a, _ in pairs], np.int64), np.array([b for _, b in pairs], np.int64))]

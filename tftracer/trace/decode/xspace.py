@@ -14,6 +14,7 @@ import numpy as np
 
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.hlo import Modules
+from tftracer.trace.decode.left_out import how_much, leaves_out_cheap_ops
 from tftracer.trace.decode.node_kinds import node_kinds
 from tftracer.trace.decode.profile_details import ProfileDetails
 from tftracer.trace.decode.profile_devices import DeviceNodes, add_device
@@ -23,11 +24,9 @@ from tftracer.trace.decode.profile_host import TF_DATA, HostNodes, add_host
 from tftracer.trace.decode.profile_launches import Launches
 from tftracer.trace.decode.profile_nodes import Nodes
 from tftracer.trace.decode.profile_steps import Step, steps_of
-from tftracer.trace.decode.profiler_names import TURN
-from tftracer.trace.decode.xplane import DEFINITIONS_PLANE, HOST, PARTITIONS_PLANE, Plane, Space, read_space
-from tftracer.trace.model import UNKNOWN_TIME, NodeKind, Trace
+from tftracer.trace.decode.xplane import DEFINITIONS_PLANE, HOST, PARTITIONS_PLANE, Space, read_space
+from tftracer.trace.model import OPS_LEFT_OUT, UNKNOWN_TIME, NodeKind, Trace
 
-_SCHEDULING = ("ExecutorState::ScheduleReady", "ExecutorState::Process Scheduled")
 #: What waits for a tensor of another device of the process: whatever makes it, that is no communication.
 RECEIVES = re.compile(r"_(Host)?Recv")
 #: Characters of the profiler's own messages that are kept.
@@ -53,7 +52,7 @@ def decode_xspace(raw: bytes, communication_ops: str = "") -> Trace:
             add_device(nodes, plane, place, launches, modules, step, of_devices)
     trace = _trace(raw, space, nodes, communication_ops, host, step is not None)
     _join(trace, nodes, launches, of_devices, host)
-    _note(trace, space)
+    _note(trace, space, step)
     trace.hardware = hardware_of(space)
     return trace
 
@@ -136,24 +135,18 @@ def _join(trace: Trace, nodes: Nodes, launches: Launches, of_devices: DeviceNode
         trace.known_edges = tuple(np.concatenate([pair[side] for pair in host.waits]) for side in (0, 1))
 
 
-def _note(trace: Trace, space: Space) -> None:
+def _note(trace: Trace, space: Space, step: Step | None) -> None:
     for code, messages in (("profiler_errors", space.errors), ("profiler_warnings", space.warnings)):
         if messages:
             trace.notes.append(f"{code}: {'; '.join(messages)[:_MAX_MESSAGES]}")
     host = space.plane(HOST)
-    if host is not None and _leaves_out_cheap_ops(host):
-        trace.notes.append("cheap_ops_left_out")
+    if host is not None and leaves_out_cheap_ops(host):
+        trace.notes.append(f"{OPS_LEFT_OUT}: {how_much(trace, space, step, trace.origin_ns - epoch_of(space))}")
     definitions, partitions = space.plane(DEFINITIONS_PLANE), space.plane(PARTITIONS_PLANE)
     if partitions is not None:
         trace.load_graph, trace.has_definitions = lambda: graph_of_partitions(partitions, trace), False
     elif definitions is not None:
         trace.load_graph, trace.has_definitions = lambda: graph_of_definitions(definitions, trace), True
-
-
-def _leaves_out_cheap_ops(host: Plane) -> bool:
-    """Whether the profile was taken at level 2: at 3 executors say when they schedule ops, too."""
-    names = {name for name, _ in host.kind_names.values()}
-    return TURN in names and not any(name.startswith(_SCHEDULING) for name in names)
 
 
 def epoch_of(space: Space) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from tftracer.contract.basics import Finding
+from tftracer.trace.model import OPS_LEFT_OUT
 
 Severity = Literal["info", "warning", "error"]
 GRAVITY: dict[Severity, int] = {"error": 0, "warning": 1, "info": 2}
@@ -24,12 +25,12 @@ NOTES: dict[str, tuple[Severity, str, str]] = {
         "The pattern communication_ops could not be used: the ops that it names do not count as communication.",
         "Use a pattern without look-around, back references and large repeats.",
     ),
-    "cheap_ops_left_out": (
+    OPS_LEFT_OUT: (
         "warning",
         "TensorFlow's profiler recorded only the ops that take long: after a function's first steps it leaves out those that it "
-        "has found to be cheap (some microseconds). Their time shows as idle.",
-        "Trace one of the function's first steps, which are recorded whole. TensorFlow 2.15 records all ops, since the tracer "
-        "asks for them; 2.21 cannot.",
+        "has found to be cheap (some microseconds), unless all are asked for. Their time shows as idle.",
+        "Trace the step on tftracer's live page, which asks for all ops; or profile with host_tracer_level=3, which "
+        "TensorFlow 2.20 and 2.21 ignore, or one of the function's first steps.",
     ),
     "profiler_errors": (
         "warning",

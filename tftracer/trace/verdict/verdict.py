@@ -18,7 +18,7 @@ from tftracer.trace.analyses.budget import PART_TITLES, PARTS, Activities, activ
 from tftracer.trace.analyses.ops import NO_OP, Work, work_of
 from tftracer.trace.analyses.over_traces import OpsOverTraces
 from tftracer.trace.analyses.physical_devices import Group
-from tftracer.trace.model import UNKNOWN_TIME, DeviceKind, Trace, TraceContext
+from tftracer.trace.model import OPS_LEFT_OUT, UNKNOWN_TIME, DeviceKind, Trace, TraceContext
 from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.other_steps import other_steps
 from tftracer.trace.verdict.rules import OF_COMPUTING, RULES, UNEXPLAINED
@@ -56,10 +56,12 @@ def verdict(
 
 
 def headline(verdict: Verdict) -> str:
-    """What lists of traces say of one: the first sentence, and that the machine was busy."""
+    """What lists of traces say of one: how many ops were recorded if not all, the first sentence, and that the machine was busy."""
     sentences = verdict["sentences"]
+    left_out = next((f["message"] for f in verdict["findings"] if f["code"] == OPS_LEFT_OUT), "")
+    recorded = left_out.rpartition(" (")[2].rstrip(")") + ". " if left_out.endswith(")") else ""
     busy = " The machine was busy." if any(s["code"] == "busy_machine" for s in sentences) else ""
-    return sentences[0]["text"] + busy
+    return recorded + sentences[0]["text"] + busy
 
 
 def _explained(found: list[Sentence]) -> list[Sentence]:
