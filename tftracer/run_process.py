@@ -39,6 +39,9 @@ def watch_for_tensorflow() -> None:
         ScriptProcess(json.loads(text)).watch()
 
 
+NO_STEPS = "tftracer: no session.run, no call of a compiled function and no optimizer in eager code was seen"
+
+
 class ScriptProcess:
     """One process of the script. The first one has its page at once and tells the sessions of all at its end; the others have
     their pages with their first step."""
@@ -118,7 +121,7 @@ class ScriptProcess:
             path = saved or server.session_file
             log.warning("tftracer: the session is in %s (open it with: tftracer %s)", path, path)
         elif not self._others():
-            log.warning("tftracer: no session.run and no call of a compiled function was seen: nothing was recorded")
+            log.warning("%s: nothing was recorded", NO_STEPS)
         if self._options["stay"]:
             server.recorder.store.script_ended()
             log.warning("tftracer: the script has ended; the page stays at %s until Ctrl-C", server.url)

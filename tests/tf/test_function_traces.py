@@ -251,11 +251,83 @@ assert runs()["step (2)"] == (10, [8, 9, 10]), runs()
     )
 
 
+def test_steps_in_a_row_share_a_profile_and_each_has_its_own_ops(tmp_path: Path) -> None:
+    """Also where others come in between, or one fails: these are no part of it."""
+    run_eager_script(
+        """
+from tftracer.capture.profiler import Profile
+from tftracer.trace.answers import Answers
+begun, start = [], Profile.start
+def counted(profile):
+    begun.append(profile)
+    start(profile)
+Profile.start = counted
+@tf.function
+def step(x):
+    tf.debugging.assert_positive(x)
+    return x * 2.0
+@tf.function
+def other(x):
+    return tf.matmul(x, x)
+step(tf.constant(1.0))
+other(tf.ones((2, 2)))
+recorder.request_traces(the_run("step")["id"], 12)
+for number in range(6):
+    assert step(tf.constant(1.0)) == 2.0
+    other(tf.ones((2, 2)))
+try:
+    step(tf.constant(-1.0))
+except tf.errors.InvalidArgumentError:
+    pass
+for number in range(7):
+    assert step(tf.constant(1.0)) == 2.0
+assert runs()["step"] == (14, list(range(2, 14))), runs()
+assert 1 <= len(begun) < 12, len(begun)  # a busy machine may take longer than a profile lasts
+ops = []
+for record in the_run("step")["traces"][-5:]:
+    trace = Answers(recorder.trace_bytes(record["id"]), recorder.trace_context(record["id"])).trace
+    ops.append(sorted(trace.ops[code] for code in trace.op[trace.counted]))
+    assert trace.duration_ns <= record["duration_s"] * 1e9 + 1e6, record
+assert ops[0].count("Mul") == 1 and not any("MatMul" in one for one in ops), ops
+assert all(one == ops[0] for one in ops), ops
+""",
+        tmp_path,
+    )
+
+
+def test_a_row_of_steps_ends_by_itself_when_no_more_come(tmp_path: Path) -> None:
+    run_eager_script(
+        """
+@tf.function
+def step(x):
+    return x * 2.0
+step(tf.constant(1.0))
+recorder.request_traces(the_run("step")["id"], 5)
+for _ in range(2):
+    step(tf.constant(1.0))
+assert runs()["step"] == (3, [2, 3]), runs()
+import tempfile
+tf.profiler.experimental.start(tempfile.mkdtemp())
+tf.profiler.experimental.stop()
+step(tf.constant(1.0))
+tf.profiler.experimental.start(tempfile.mkdtemp())  # between two steps: the one before keeps its trace
+step(tf.constant(1.0))
+tf.profiler.experimental.stop()
+step(tf.constant(1.0))
+assert runs()["step"] == (6, [2, 3, 4, 6]), runs()
+recorder.request_traces(the_run("step")["id"], 0)
+""",
+        tmp_path,
+    )
+
+
 def test_a_profile_that_is_not_collected_in_time_delays_a_request_and_is_told_of_every_step(tmp_path: Path) -> None:
     run_eager_script(
         """
 import threading
+from tftracer.capture import function_traces
 from tftracer.capture.profiler import Profile
+function_traces.ROW_S = 0.0  # a profile for each step
 @tf.function
 def step(x):
     return x * 2.0

@@ -77,6 +77,7 @@ def test_training_is_the_same_to_the_bit_with_traced_steps(tmp_path: Path) -> No
     run_eager_script(
         """
 tf.config.experimental.enable_op_determinism()
+server.functions.traces.wait_s = recorder.queue.backlog.wait_s = 300.0
 def trained(traces):
     tf.keras.utils.set_random_seed(1)
     layers = tf.keras.layers

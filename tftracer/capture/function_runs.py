@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tftracer.capture import profiler
+from tftracer.capture.eager_steps import EagerSteps
 from tftracer.capture.function_identity import FunctionIdentity, identify
 from tftracer.capture.function_traces import RETRACED, FunctionTraces
 from tftracer.capture.functions import FunctionCalls, NamedStep
@@ -22,7 +23,6 @@ from tftracer.capture.partition_graphs import PartitionGraphs
 from tftracer.capture.run_registry import CallSite
 from tftracer.capture.step_queue import StepQueue
 from tftracer.trace.decode.descriptors import message_class
-from tftracer.trace.decode.profile_cut import first_step
 from tftracer.trace.decode.xplane import with_definitions, with_partition_graphs
 
 #: So many signatures of one function (RETRACED), in so many calls for each, are retracing.
@@ -31,13 +31,12 @@ MAX_FUNCTIONS = 1000  # whose definitions go with a trace
 
 
 def graph_adder(concrete: Any, graphs: PartitionGraphs) -> Callable[[bytes], bytes]:
-    """What adds the graphs that a step ran to its profile, and leaves out what was recorded behind the step.
+    """What adds the graphs that a step ran to its profile.
 
     The partition graphs, where they were collected; else the definitions of its functions.
     """
 
     def with_functions(raw: bytes) -> bytes:
-        raw = first_step(raw)
         with contextlib.suppress(Exception):  # the graph is an addition
             partitions = graphs.of(concrete)
             if partitions:
@@ -93,7 +92,9 @@ class FunctionRuns:
         self.calls.watch()
         keras = KerasSteps(self.calls)
         keras.watch()
-        self._undo = [profiler.install(self.traces.profiler), keras.stop, self.calls.stop]
+        eager = EagerSteps(self.calls)
+        eager.watch()
+        self._undo = [profiler.install(self.traces.profiler), eager.stop, keras.stop, self.calls.stop]
 
     def stop(self) -> None:
         for undo in self._undo:

@@ -1,20 +1,22 @@
 """Traces of compiled functions: which calls are profiled, and what becomes of a profile. Runs on the training threads.
 
-A process has one profiler, and what it recorded is collected by another thread, for some to some hundred milliseconds. So of
-steps that are to be traced one after another, the next waits until that is done, shortly; if that is not enough, it runs
-untraced, and the one after it is traced. While the script profiles itself, requests wait, and the page says so.
+A process has one profiler, and what it recorded is collected by another thread, for some to some hundred milliseconds. So steps
+that are to be traced one after another share a profile, as long as it stays small. The next after that waits until it is
+collected, shortly; if that is not enough, it runs untraced, and the one after it is traced. While the script profiles itself,
+requests wait, and the page says so.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
-from time import perf_counter_ns
+from time import perf_counter, perf_counter_ns
 from typing import Any
 
 from tftracer.capture.cpu_use import cpu_use, read_after, read_before
 from tftracer.capture.fed_values import arguments_fed
 from tftracer.capture.functions import NamedStep
-from tftracer.capture.profiler import Profile, Profiler
+from tftracer.capture.profiler import ROW_S, Profile, Profiler
 from tftracer.capture.run_registry import CallSite
 from tftracer.capture.step_queue import StepQueue
 from tftracer.capture.trace_requests import Claim
@@ -26,6 +28,8 @@ COLLECT_S = 60.0
 #: How long a step waits for the profile before it; then it runs untraced.
 WAIT_S = 0.08
 COLLECTING = "TensorFlow's profiler was still collecting the step before"
+#: What the steps of one profile may take, by what earlier steps took.
+ROW_BYTES = 64 << 20
 #: A function with so many signatures that is called with another one is being retraced.
 RETRACED = 4
 #: The problem of requests that wait for the script's own profiler.
@@ -33,22 +37,27 @@ BUSY = "profiler_busy"
 
 
 class ProfiledStep(Capture):
-    """A profile on its way to the disk: collected by another thread, waited for by the one that stores it."""
+    """A step's profile on its way to the disk: collected by another thread, waited for by the one that stores it."""
 
-    def __init__(self, profile: Profile, asked_by: Any, facts: SessionFacts, with_graph: Callable[[bytes], bytes]) -> None:
-        super().__init__(b"", asked_by, "profile", False, facts)
-        self._profile = profile
+    def __init__(
+        self, begun: BegunTrace, facts: SessionFacts, with_graph: Callable[[bytes], bytes], note_size: Callable[[int], None]
+    ) -> None:
+        super().__init__(b"", begun.claim.asked_by, "profile", False, facts)
+        self._profile = begun.profile
+        self._number = begun.number
         self._with_graph = with_graph
+        self._note_size = note_size
 
     @property
     def size(self) -> int:
-        """0 while it is being collected."""
-        return self._profile.size
+        """0 while it is being collected; then its share of the profile."""
+        return self._profile.size // max(self._profile.kept, 1)
 
     @property
     def content(self) -> bytes:
         """The step's XSpace with its graph; ``b""`` where there is none."""
-        raw = self._profile.raw(COLLECT_S)
+        raw = self._profile.step(self._number, COLLECT_S)
+        self._note_size(len(raw))
         return self._with_graph(raw) if raw else b""
 
     @property
@@ -63,6 +72,7 @@ class BegunTrace:
         self.function = function
         self.claim = claim
         self.profile = profile
+        self.number = profile.begin_step()
         self.before_ns = 0  # waited, for the profile before it or for room
         self.cpu = read_before()  # as it was before the step
         self.fed: list[FedValue] | None = None
@@ -90,6 +100,7 @@ class FunctionTraces:
         self._sites_of = sites_of
         self._site_of = site_of
         self._graph_of = graph_of
+        self._sizes: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()  # of a function's last profiled step
 
     def begin(self, function: Any, arguments: Any = None) -> BegunTrace | Missed | None:
         """None: it is not to be traced; Missed: the profile before, or traces to be stored, keep it from being traced."""
@@ -109,12 +120,15 @@ class FunctionTraces:
             return None
         if self.profiler.is_recording and not queue.requests.trace_all:
             return None  # a step of another thread is being profiled; one of the next will be
-        if not self.profiler.wait(self.wait_s if is_requested else 0.0):
+        profile = self.profiler.resume() if is_requested else None
+        if profile is None and not self.profiler.wait(self.wait_s if is_requested else 0.0):
             return queue.missed(COLLECTING, queue.next_of(sites)) if is_requested else None
         claim = queue.claim_sites(sites)
         if claim is None or isinstance(claim, Missed):
+            if profile is not None:
+                self.profiler.leave(profile)
             return claim
-        profile = self.profiler.begin()
+        profile = profile or self.profiler.begin()
         if profile is None:
             self._wait(claim, self.profiler.last_refusal)
             return None
@@ -143,14 +157,26 @@ class FunctionTraces:
         if site is None and len(self._sites_of(begun.function)) >= RETRACED:
             is_asked_for = True  # its runs have one step each: none would ever be traced
         if not (done and is_asked_for):  # it failed, or came to another signature than was asked for
-            self.profiler.abandon(profile, "the step failed" if not done else "the step was another run's")
             queue.give_back(claim)
+            why = "the step failed" if not done else "the step was another run's"
+            self.profiler.abandon(profile, why, self._goes_on(begun))
             return None
-        if not self.profiler.finish(profile):
+        if not self.profiler.finish(profile, self._goes_on(begun)):
             self._wait(claim, profile.problem)
             return None
         queue.other_problems.pop(BUSY, None)
         queue.requests.complete(claim)
-        return queue.backlog.add(
-            ProfiledStep(profile, claim.asked_by, queue.facts, self._graph_of(begun.function if concrete is None else concrete))
-        )
+        graph = self._graph_of(begun.function if concrete is None else concrete)
+        function = weakref.ref(begun.function)
+        return queue.backlog.add(ProfiledStep(begun, queue.facts, graph, lambda size: self._note_size(function(), size)))
+
+    def _goes_on(self, begun: BegunTrace) -> bool:
+        """Whether a further step is to be traced, and fits the profile."""
+        profile, size = begun.profile, self._sizes.get(begun.function, 0)
+        passed = perf_counter() - profile.started_at
+        fits = passed * (1 + 1 / profile.begun) < ROW_S and size * (profile.begun + 1) <= ROW_BYTES
+        return fits and self._queue.requests.has_any([site.plain for site in self._sites_of(begun.function)])
+
+    def _note_size(self, function: Any, size: int) -> None:
+        if function is not None:
+            self._sizes[function] = size

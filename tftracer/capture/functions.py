@@ -55,13 +55,14 @@ class FunctionCalls:
         self._requests = queue.requests
         self._tracing = tracing
         self.graphs = PartitionGraphs(lambda: queue.requests.off)
+        self.is_eager: Callable[[], bool] = lambda: False  # whether the calling thread runs eagerly, or builds a graph
         self._undo: list[Callable[[], None]] = []
 
     # --------------------------------------------------------------------------------------------- watching and not
 
     def watch(self) -> None:
         """Wrap TensorFlow's two methods. Raises AttributeError or ImportError on a TensorFlow that has others."""
-        is_eager = eager_test(importlib.import_module("tensorflow.python.eager.context"))
+        is_eager = self.is_eager = eager_test(importlib.import_module("tensorflow.python.eager.context"))
         function, concrete = function_modules.functions().Function, function_modules.concrete_functions().ConcreteFunction
         call_flat, call = concrete._call_flat, function.__call__
         first = self.graphs.collected(call_flat)
@@ -143,6 +144,11 @@ class FunctionCalls:
         if method:
             function = self.quietly(self.step_of_method, function, method) or function
         return Step(self, function, arguments)
+
+    @property
+    def may_be_traced(self) -> bool:
+        """Whether any step is to be traced, without a lock: ``begin_step`` decides."""
+        return self._requests.slow_path
 
     def is_within_step(self) -> bool:
         """Or the tracer is off."""

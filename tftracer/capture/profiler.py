@@ -1,8 +1,9 @@
-"""One profile (XSpace) around one call, taken with TensorFlow's profiler without touching the disk.
+"""Profiles (XSpace) of one call or of several in a row, taken with TensorFlow's profiler without touching the disk.
 
 A process has one profiler. The script's own use of it always wins: while it runs, ours does not start; when it starts, ours
 has made way. A profile is started and ended on the training thread (0.1 to 0.5 ms); collecting it takes up to some hundred
-milliseconds and happens on a thread of its own, which lets go of the GIL.
+milliseconds and happens on a thread of its own, which lets go of the GIL. Calls in a row share a profile: each would cost that
+time, and the calls meanwhile could not be profiled.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import logging
 import threading
 import uuid
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
+from tftracer.trace.decode.profile_cut import steps
 from tftracer.trace.decode.xplane import STEP_MARKER
 
 log = logging.getLogger("tftracer")
@@ -31,18 +34,28 @@ class Level(int):
 OPTIONS = {"host_tracer_level": Level(3), "python_tracer_level": Level(0), "device_tracer_level": Level(1)}
 #: How long the script's own profiler waits for ours to make way.
 YIELD_S = 5.0
+#: A profile records calls for so long at most, and ends when none comes for so long: what it records takes memory.
+ROW_S, IDLE_S = 2.0, 0.25
 
 
 class Profile:
-    """One profile of ours, from its start to its bytes."""
+    """One profile of ours, from its start to its bytes. Its calls are numbered from 0."""
 
-    def __init__(self) -> None:
+    def __init__(self, thread: int) -> None:
+        self.thread = thread  # that makes the calls
+        self.begun = 0  # calls
+        self.kept = 0  # those of them that are wanted
+        self.closing = threading.Event()  # no further call joins it
+        self.problem = ""  # why there is no profile
+        self.started_at = self.idle_since = perf_counter()
         self._session: Any = None
         self._folder = f"ram://tftracer/{uuid.uuid4().hex}"  # TensorFlow's file system in memory
         self._collected = threading.Event()
+        self.size = 0  # in bytes, when it is collected
         self._raw = b""
+        self._cut = threading.Lock()
+        self._steps: dict[int, bytes] | None = None  # those that nobody has asked for yet; None: not cut yet
         self._marker: Any = None
-        self.problem = ""  # why there is no profile
 
     def start(self) -> None:
         """Raises TensorFlow's error where another profile is being recorded."""
@@ -53,22 +66,33 @@ class Profile:
         except (TypeError, ValueError):  # bindings that refuse such a level
             self._session = new_session()
             self._session.start(self._folder, {name: int(level) for name, level in OPTIONS.items()})
+
+    def begin_step(self) -> int:
+        """The number of the call that begins."""
         with contextlib.suppress(Exception):  # without it the step is told by the function that is called
             self._marker = importlib.import_module("tensorflow.python.profiler.trace").Trace(STEP_MARKER)
             self._marker.__enter__()
+        self.begun += 1
+        return self.begun - 1
 
     def end_step(self) -> None:
         """On the thread that ran the step: what comes now is no part of it."""
         marker, self._marker = self._marker, None
+        self.idle_since = perf_counter()
         if marker is not None:
             with contextlib.suppress(Exception):
                 marker.__exit__(None, None, None)
+
+    def lasts_until(self) -> float:
+        """When it is closed, should no further call come."""
+        return min(self.started_at + ROW_S, self.idle_since + IDLE_S)
 
     def collect(self) -> None:
         """Stop recording and fetch what was recorded. On a thread of its own; never raises."""
         try:
             self._session.export_to_tb()
             self._raw = self._read()
+            self.size = len(self._raw)
         except Exception as error:
             self.problem = self.problem or f"TensorFlow's profiler failed: {error}"
         finally:
@@ -88,19 +112,23 @@ class Profile:
             with contextlib.suppress(Exception):
                 gfile.rmtree(self._folder)
 
-    def raw(self, timeout_s: float | None = None) -> bytes:
-        """The serialized XSpace, waited for; ``b""`` where there is none (``problem`` says why) or it takes longer."""
-        self._collected.wait(timeout_s)
-        return self._raw
+    def step(self, number: int, timeout_s: float) -> bytes:
+        """The serialized XSpace of one call, to be asked for once; ``b""`` where there is none (``problem`` says why).
 
-    @property
-    def size(self) -> int:
-        """Bytes that were collected so far."""
-        return len(self._raw)
+        Waits while further calls join the profile, and for ``timeout_s`` until it is collected.
+        """
+        self.closing.wait()
+        self._collected.wait(timeout_s)
+        with self._cut:
+            if self._steps is None and self._raw:
+                self._steps = {place: raw for place, (_, raw) in enumerate(steps(self._raw))}
+                self._raw = b""
+            return (self._steps or {}).pop(number, b"")
 
     def drop(self, why: str) -> None:
         """Nobody wants it any more: what it recorded is thrown away."""
         self.problem = why
+        self.closing.set()
         with contextlib.suppress(Exception):
             self._session.stop()
         self._session = None
@@ -116,20 +144,22 @@ class Profiler:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._current: Profile | None = None
-        self.is_recording = False  # from start() to the end of the call that is profiled
+        self.is_recording = False  # from the start to the end of a call that is profiled
         self._given_up: Profile | None = None  # it was waited for in vain: nobody waits for it again
         self.last_refusal = ""
 
     def wait(self, timeout_s: float) -> bool:
-        """Whether a profile can begin, as far as ours go. Waits for one that is being collected.
+        """Whether a profile can begin, as far as ours go. Ends one that waits for further calls, and waits for its collection.
 
         Not for one that is being recorded: the call that it is taken of may wait for the one that asks.
         """
         profile = self._current
         if profile is None or profile.is_collected():
             return True
-        if self.is_recording or profile is self._given_up:
-            return False
+        with self._lock:
+            if self.is_recording or profile is self._given_up:
+                return False
+            profile.closing.set()
         if profile.is_collected(timeout_s):
             return True
         self._given_up = profile
@@ -142,46 +172,73 @@ class Profiler:
                 self.last_refusal = "the profile before is still being collected"
                 return None
             self._current = None
-            profile = Profile()
+            profile = Profile(threading.get_ident())
             try:
                 profile.start()
             except Exception as error:  # AlreadyExistsError: of the script, of TensorBoard's callback, of a profiler server
                 others = type(error).__name__ == "AlreadyExistsError"
-                why = (
-                    "the script, or another tool, is profiling this process" if others else "TensorFlow's profiler did not start"
-                )
+                why = "the script, or another tool, is profiling this process" if others else "TensorFlow's profiler failed"
                 self.last_refusal = f"{why} ({error})"
                 return None
             self._current, self.is_recording = profile, True
             return profile
 
-    def finish(self, profile: Profile) -> bool:
-        """The call is over: collect on another thread. False if the profile has made way for the script's."""
-        return self._end(profile, profile.collect)
+    def resume(self) -> Profile | None:
+        """The profile that waits for a further call of this thread, None without one."""
+        with self._lock:
+            profile = self._current
+            if profile is None or self.is_recording or profile.closing.is_set() or profile.thread != threading.get_ident():
+                return None
+            self.is_recording = True
+            return profile
 
-    def abandon(self, profile: Profile, why: str) -> None:
-        """The call is over, and nobody wants its profile."""
-        self._end(profile, lambda: profile.drop(why))
+    def leave(self, profile: Profile) -> None:
+        """The call that it was resumed for is not to be profiled."""
+        with self._lock:
+            self.is_recording = False
 
-    def _end(self, profile: Profile, then: Callable[[], None]) -> bool:
+    def finish(self, profile: Profile, more: bool = False) -> bool:
+        """The call is over, and wanted. ``more``: others may join its profile. False if it has made way for the script's."""
+        with self._lock:
+            is_first, profile.kept = not profile.kept, profile.kept + 1
+        return self._end(profile, more, (lambda: self._collect(profile)) if is_first else None)
+
+    def abandon(self, profile: Profile, why: str, more: bool = False) -> None:
+        """The call is over, and nobody wants its part of the profile."""
+        self._end(profile, more, None if profile.kept else lambda: profile.drop(why))
+
+    def _end(self, profile: Profile, more: bool, then: Callable[[], None] | None) -> bool:
         """``then`` runs on another thread, unless the profile has made way."""
         profile.end_step()
         with self._lock:
             self.is_recording = False
-            if profile.is_collected():
+            if profile.closing.is_set():
+                profile.problem = profile.problem or "the script started its own profiler during the step"
                 return False
-        threading.Thread(target=then, name="tftracer-profile", daemon=True).start()
+            if not (more and profile.kept):
+                profile.closing.set()
+        if then is not None:
+            threading.Thread(target=then, name="tftracer-profile", daemon=True).start()
         return True
 
+    def _collect(self, profile: Profile) -> None:
+        """When no further call joins it."""
+        while not profile.closing.wait(max(0.0, profile.lasts_until() - perf_counter()) or IDLE_S):
+            with self._lock:
+                if not self.is_recording and perf_counter() >= profile.lasts_until():
+                    profile.closing.set()
+        profile.collect()
+
     def make_way(self) -> None:
-        """The script is about to start its own profiler."""
+        """The script is about to start its own profiler: calls that have ended keep their profile, one under way loses it."""
         with self._lock:
-            profile, is_recording = self._current, self.is_recording
+            profile = self._current
             if profile is None or profile.is_collected():
                 return
-            if is_recording:
+            if self.is_recording and not profile.kept:
                 profile.drop("the script started its own profiler during the step")
                 return
+            profile.closing.set()
         profile.is_collected(YIELD_S)
 
 

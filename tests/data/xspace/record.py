@@ -13,7 +13,6 @@ import tensorflow as tf
 from tftracer.capture.function_runs import FunctionRuns, function_library, name_of
 from tftracer.capture.profiler import Profiler
 from tftracer.capture.step_queue import StepQueue
-from tftracer.trace.decode.profile_cut import first_step
 from tftracer.trace.decode.xplane import with_definitions, with_partition_graphs
 
 
@@ -47,9 +46,10 @@ def profile(call: Any) -> bytes:
     profiler = Profiler()
     begun = profiler.begin()
     assert begun is not None, profiler.last_refusal
+    number = begun.begin_step()
     call()
     profiler.finish(begun)
-    return bytes(first_step(begun.raw(60)))
+    return begun.step(number, 60)
 
 
 def profiled(call: Any, concrete: Any) -> bytes:

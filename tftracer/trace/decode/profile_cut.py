@@ -29,11 +29,6 @@ def steps(raw: bytes) -> Iterator[tuple[Step, bytes]]:
         yield from _cut(space, all_steps)
 
 
-def first_step(raw: bytes) -> bytes:
-    """The profile without what was recorded behind its first step."""
-    return next(steps(raw))[1]
-
-
 def _cut(space: Space, all_steps: list[Step]) -> Iterator[tuple[Step, bytes]]:
     launches = Launches.of(space)
     planes = [
