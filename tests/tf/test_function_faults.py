@@ -19,7 +19,7 @@ def test_no_fault_of_the_tracer_reaches_a_function(tmp_path: Path) -> None:
         """
 import gc, inspect, logging, zlib
 from tftracer.capture import function_identity, function_runs, function_traces, functions, profiler
-from tftracer.capture import keras_steps, partition_graphs, step_queue, trace_requests
+from tftracer.capture import eager_steps, keras_steps, partition_graphs, step_queue, trace_requests
 logging.getLogger("tftracer").setLevel(logging.CRITICAL)
 @tf.function
 def step(x):
@@ -29,15 +29,16 @@ model = network()
 eager = network(run_eagerly=True)
 x, y = np.ones((4, 8), np.float32), np.ones((4, 1), np.float32)
 data = batches(2)
+optimizer, weights = tf.keras.optimizers.SGD(), tf.Variable(tf.ones((2,)))
 model.fit(data, verbose=0)
 runs()
 from tftracer.capture.step_queue import StepQueue
 from tftracer.session.recorded_steps import Capture
 entries = {"watch", "wrap", "_call", "_flat", "step", "begin_step", "end_step", "record", "quietly", "eager_test"}
-entries |= {"named", "failed", "switch_off", "is_within_step", "_run", "collected", "_noting", "_noted", "_quietly"}
+entries |= {"named", "failed", "switch_off", "is_within_step", "_run", "collected", "_noting", "_noted", "_quietly", "watched"}
 targets = []
 modules = (function_identity, function_runs, function_traces, functions, profiler, keras_steps, partition_graphs)
-modules += (step_queue, trace_requests)
+modules += (step_queue, trace_requests, eager_steps)
 for module in modules:
     holders = [module, *(kind for _, kind in inspect.getmembers(module, inspect.isclass) if kind.__module__ == module.__name__)]
     for holder in holders:
@@ -95,6 +96,8 @@ for holder, name, function in targets:
             else:
                 raise AssertionError("the error of the script was swallowed")
             assert np.isfinite(model.train_on_batch(x, y)), name
+            for _ in range(3):
+                optimizer.apply_gradients([(tf.ones((2,)), weights)])
             as_the_writer_does(queue)
     finally:
         for place in places:

@@ -97,9 +97,9 @@ class EagerSteps:
     def _wrap(self, module: str, name: str, method: str) -> None:
         owner = getattr(sys.modules.get(module), name, None)
         if isinstance(owner, type) and hasattr(owner, method):
-            self._calls.wrap(owner, method, self._applying(getattr(owner, method)))
+            self._calls.wrap(owner, method, self.watched(getattr(owner, method)))
 
-    def _applying(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def watched(self, original: Callable[..., Any]) -> Callable[..., Any]:
         calls, is_eager, loop_here = self._calls, self._calls.is_eager, self._loop_here
 
         def apply(optimizer: Any, *args: Any, **kwargs: Any) -> Any:

@@ -36,6 +36,8 @@ OPTIONS = {"host_tracer_level": Level(3), "python_tracer_level": Level(0), "devi
 YIELD_S = 5.0
 #: A profile records calls for so long at most, and ends when none comes for so long: what it records takes memory.
 ROW_S, IDLE_S = 2.0, 0.25
+#: A call that takes so long among others keeps their profiles waiting no longer: it has none.
+LONG_S = 10.0
 
 
 class Profile:
@@ -213,7 +215,7 @@ class Profiler:
         with self._lock:
             self.is_recording = False
             if profile.closing.is_set():
-                profile.problem = profile.problem or "the script started its own profiler during the step"
+                profile.problem = profile.problem or "the script started its own, or the step took too long"
                 return False
             if not (more and profile.kept):
                 profile.closing.set()
@@ -223,11 +225,15 @@ class Profiler:
 
     def _collect(self, profile: Profile) -> None:
         """When no further call joins it."""
-        while not profile.closing.wait(max(0.0, profile.lasts_until() - perf_counter()) or IDLE_S):
-            with self._lock:
-                if not self.is_recording and perf_counter() >= profile.lasts_until():
-                    profile.closing.set()
-        profile.collect()
+        try:
+            while not profile.closing.wait(max(0.0, profile.lasts_until() - perf_counter()) or IDLE_S):
+                with self._lock:
+                    late_s = perf_counter() - profile.lasts_until()
+                    if late_s >= (LONG_S if self.is_recording else 0):
+                        profile.closing.set()
+        finally:
+            profile.closing.set()
+            profile.collect()
 
     def make_way(self) -> None:
         """The script is about to start its own profiler: calls that have ended keep their profile, one under way loses it."""
