@@ -41,6 +41,7 @@ train(10)
 assert counts() == {"loop(Adam)": 10}, runs()
 (run,) = recorder.runs()
 assert run["title"].startswith("loop at <string>:") and run["definition"] == "eager code", run
+server.functions.traces.wait_s = 300.0
 recorder.request_traces(run["id"], 3)
 train(6)
 ((steps, traced),) = runs().values()

@@ -56,7 +56,7 @@ def verdict(
 
 
 def headline(verdict: Verdict) -> str:
-    """What lists of traces say of one: how many ops were recorded if not all, the first sentence, and that the machine was busy."""
+    """What lists of traces say of one: how many ops it has, if not all, the first sentence, and that the machine was busy."""
     sentences = verdict["sentences"]
     left_out = next((f["message"] for f in verdict["findings"] if f["code"] == OPS_LEFT_OUT), "")
     recorded = left_out.rpartition(" (")[2].rstrip(")") + ". " if left_out.endswith(")") else ""
