@@ -77,7 +77,7 @@ def test_code_that_pages_show_is_in_the_examples_that_tests_run() -> None:
     assert len(shown) >= 7
     for page, name, options in shown:
         path = (page.parent / name).resolve()
-        assert path.name in ran, name
+        assert path.name in ran or path.parent.name == "schemas", name  # tests/test_json_schemas.py holds those
         for marker in re.findall(r":(?:start-at|end-at): (.*)", options):
             assert marker in path.read_text(encoding="utf-8"), (page.name, marker)
 

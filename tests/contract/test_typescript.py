@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,9 @@ import pytest
 from tftracer.contract import typescript
 
 GENERATED = Path(__file__).parents[2] / "frontend/src/client/messages.ts"
+
+#: A contributor's tool: contributors have Python 3.10 or 3.11.
+pytestmark = pytest.mark.skipif(sys.version_info < (3, 10), reason="Python 3.9 cannot evaluate the annotations that it reads")
 
 
 def test_the_committed_types_are_what_the_contract_says() -> None:
