@@ -40,6 +40,7 @@ LAYERS = [
         "command_line",
         "terminal",
         "run_process",
+        "run_repeat",
         "run_sessions",
         "unattended_traces",
         "arguments",

@@ -15,9 +15,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tftracer import run_repeat as repeat
 from tftracer import run_sessions
 from tftracer.command_line import Parser
-from tftracer.commands import repeat
 from tftracer.run_process import VARIABLE
 
 AUTOSTART = Path(__file__).parents[1] / "autostart"
