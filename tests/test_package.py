@@ -37,7 +37,7 @@ def test_the_extra_for_tables_is_duckdb_alone() -> None:
 
 def test_the_extra_for_fleets_is_duckdb_and_dask_without_its_dataframes() -> None:
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    assert re.findall(r"^fleet = \[(.*?)\]", project, re.MULTILINE) == ['"duckdb>=1.0", "distributed>=2023.5"']
+    assert re.findall(r"^fleet = \[(.*?)\]", project, re.MULTILINE) == ['"duckdb>=1.2", "distributed>=2023.5"']
 
 
 def test_the_metadata_are_those_of_a_package_index() -> None:

@@ -69,7 +69,7 @@ def test_several_statements_each_answer(tmp_path: Path) -> None:
     count, longest, described = answers([str(FILE)], several)
     assert (count.rows, longest.rows) == ([(5,)], [(query([str(FILE)], SQL).rows[0][1],)])
     assert [row[0] for row in described.rows] == ["op", "ns"]
-    assert answers([str(FILE)], "SET threads = 1; ") == [] and query([str(FILE)], "").rows == []
+    assert answers([str(FILE)], "CREATE TABLE one AS SELECT 1; ") == [] and query([str(FILE)], "").rows == []
     with pytest.raises(FormatError, match="colour"):
         answers([str(FILE)], "SELECT 1; SELECT colour FROM ops")
     done = run("query", FILE, several, "--json")
@@ -145,7 +145,7 @@ def test_a_file_that_is_named_as_a_command_is_opened(tmp_path: Path, word: str) 
 
 def test_no_extension_is_fetched_from_the_network() -> None:
     with pytest.raises(FormatError, match="extension"):
-        query([str(FILE)], "SELECT * FROM 'https://127.0.0.1:1/x.parquet'")
+        query([str(FILE)], "SELECT * FROM 'https://127.0.0.1:1/x.parquet'", external=True)
 
 
 def test_texts_for_the_terminal_hold_no_control_characters(tmp_path: Path) -> None:
@@ -153,3 +153,41 @@ def test_texts_for_the_terminal_hold_no_control_characters(tmp_path: Path) -> No
     file.write_bytes(FILE.read_bytes().replace(b"MatMul_26", b"\x1b[2J\x07abc\n"[:9]))
     done = run("query", file, "SELECT DISTINCT name FROM slices")
     assert done.returncode == 0 and "\x1b" not in done.stdout and "[2J" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM read_text('{other}')",
+        "SELECT * FROM '{other}'",
+        "COPY (SELECT 1) TO '{new}'",
+        "COPY (SELECT 1) TO '{exported}/steps/new.csv'",
+        "EXPORT DATABASE '{new}'",
+        "ATTACH '{new}' AS more",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET enable_external_access = true",
+        "SET lock_configuration = false",
+        "RESET allowed_directories",
+    ],
+)
+@pytest.mark.parametrize("of", ["file", "folder"])
+def test_a_query_reaches_its_own_tables_alone(tmp_path: Path, statement: str, of: str) -> None:
+    other, exported, new = tmp_path / "other.csv", tmp_path / "exported", tmp_path / "new"
+    other.write_text("a\n1\n")
+    export([str(FILE)], str(exported))
+    file = str(FILE if of == "file" else exported)
+    sql = statement.format(other=other, new=new, exported=exported)
+    assert query([file], "SELECT count(*) FROM ops").rows[0][0] > 0
+    before = sorted(exported.rglob("*"))
+    with pytest.raises(FormatError):
+        query([file], f"SELECT count(*) FROM ops; {sql}")
+    assert not new.exists() and sorted(exported.rglob("*")) == before
+
+
+def test_external_access_can_be_allowed(tmp_path: Path) -> None:
+    new = tmp_path / "new.csv"
+    assert run("query", "--external", FILE, f"COPY (SELECT count(*) AS n FROM ops) TO '{new}'; FROM '{new}'").returncode == 0
+    assert new.read_text().startswith("n\n")
+    done = run("query", FILE, f"FROM '{new}'")
+    assert done.returncode != 0 and "--external" in done.stderr and "Traceback" not in done.stderr

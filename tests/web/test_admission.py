@@ -162,7 +162,7 @@ def test_one_peer_takes_no_more_than_its_places(limited: Limit, connect: Callabl
     assert [read_all(one) for one in crowd[:2]] == [b"", b""]
     for one in [other, *crowd[2:]]:
         one.sendall(f" /login HTTP/1.1\r\nHost: {client.host}\r\n\r\n".encode())
-        assert read_all(one).startswith(b"HTTP/1.1 302")
+        assert read_all(one).startswith(b"HTTP/1.1 401")
 
 
 def test_when_all_places_are_taken_the_largest_crowd_makes_room(limited: Limit, connect: Callable[..., socket.socket]) -> None:
@@ -172,7 +172,7 @@ def test_when_all_places_are_taken_the_largest_crowd_makes_room(limited: Limit, 
     connect(client, b"GET", "127.0.0.4")
     assert read_all(crowd[0]) == b""
     other.sendall(f" /login HTTP/1.1\r\nHost: {client.host}\r\n\r\n".encode())
-    assert read_all(other).startswith(b"HTTP/1.1 302")
+    assert read_all(other).startswith(b"HTTP/1.1 401")
 
 
 def test_peers_take_turns(limited: Limit, connect: Callable[..., socket.socket]) -> None:

@@ -36,6 +36,11 @@ def parser() -> Parser:
         "files", nargs="+", metavar="FILE", help="any file that tftracer opens, a live page's URL, or an exported folder"
     )
     made.add_argument("-f", "--file", metavar="SQL_FILE", help="a file with the SQL, which is then not an argument")
+    made.add_argument(
+        "--external",
+        action="store_true",
+        help="the SQL may use other files, the network and DuckDB's extensions, and write files",
+    )
     made.add_argument("--job", help="the files are of the processes of one job: align their clocks, and name it so")
     shown = made.add_mutually_exclusive_group()
     shown.add_argument("--json", action="store_true", help="a JSON list of rows; of several answers, a list of such lists")
@@ -54,7 +59,7 @@ def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
     sql = files.pop() if options.file is None else "-" if options.file == "-" else _read(options.file)
     statements = _read(sys.stdin.fileno()) if sql == "-" else sql
     with Progress(f"Reading {files[0] if len(files) == 1 else f'{len(files)} files'}"):
-        results = answers(files, statements, options.job)
+        results = answers(files, statements, options.job, options.external)
     if options.json:
         say(as_json(results))
     else:

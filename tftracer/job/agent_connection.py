@@ -81,7 +81,7 @@ class AgentConnection(HubHandler, WebSocketHandler):
 
     def open(self, *arguments: str, **named: str) -> None:
         self.set_nodelay(True)
-        self.job.strangers.add(self, self.request.remote_ip or "")
+        self.job.strangers.add(self, self.request.remote_ip or "", self.services.admission.has_place())
         self._deadline = asyncio.get_running_loop().call_later(protocol.GREETING_S, self.drop, "no greeting")
         self._write(protocol.pack("hello", version=VERSION, job=self.hub.name, id=self.hub.own_id, nonce=self._nonce))
 
@@ -96,7 +96,7 @@ class AgentConnection(HubHandler, WebSocketHandler):
             else:
                 self._handle(self.member, message)
         except TracerError as error:
-            self.drop(str(error)[:100])
+            self.close(1008, str(error)[:100])
 
     def _greet(self, data: str | bytes) -> None:
         message = protocol.unpack(data)
@@ -136,7 +136,7 @@ class AgentConnection(HubHandler, WebSocketHandler):
     def _refuse(self, code: str) -> None:
         """The agent has the words: it shows nothing that a stranger could have written."""
         self.post("refused", code=code)
-        self.drop(code)
+        self.close(1008, code)
 
     def _end_greeting(self) -> None:
         if self._deadline is not None:
@@ -173,7 +173,11 @@ class AgentConnection(HubHandler, WebSocketHandler):
             self.write_message(data, binary=True)
 
     def drop(self, reason: str) -> None:
+        """Does not wait until the other end closes, too: a stranger would keep a file descriptor of this process for seconds."""
+        stream = getattr(self.ws_connection, "stream", None)
         self.close(1008, reason)
+        if stream is not None:
+            stream.close()
 
     def on_close(self) -> None:
         self._end_greeting()

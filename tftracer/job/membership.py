@@ -55,7 +55,7 @@ class JobMembership:
     @property
     def pages(self) -> JobPages:
         """The hub's part of the web server."""
-        return JobPages(routes(self._job), self._job.job_message, self.hub.connected)
+        return JobPages(routes(self._job), self._job.job_message, self.hub.connected, self._job.strangers.__len__)
 
     def attach(self, web: WebServer) -> None:
         """``web``: the server of ``pages``."""

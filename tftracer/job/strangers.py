@@ -28,14 +28,17 @@ class Strangers:
     def __len__(self) -> int:
         return len(self._peers)
 
-    def add(self, stranger: Stranger, address: str) -> None:
-        """If there are too many, the oldest connection of this peer, or of the peer with the most connections, is dropped."""
+    def add(self, stranger: Stranger, address: str, has_place: bool = True) -> None:
+        """If there are too many, the oldest connection of this peer, or of the peer with the most connections, is dropped.
+
+        has_place: strangers may hold one more of the process's file descriptors.
+        """
         peer = peer_of(address)
         self._peers[stranger] = peer
         count = Counter(self._peers.values())
         if count[peer] > MAX_OF_ONE_PEER:
             self._drop_oldest(peer)
-        elif len(self._peers) > MAX_STRANGERS:
+        elif len(self._peers) > (MAX_STRANGERS if has_place else 1):
             self._drop_oldest(count.most_common(1)[0][0])
 
     def discard(self, stranger: Stranger) -> None:

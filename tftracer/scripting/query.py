@@ -25,16 +25,17 @@ class Result:
     rows: list[tuple[Any, ...]]
 
 
-def query(files: Sequence[str], sql: str, job: str | None = None) -> Result:
+def query(files: Sequence[str], sql: str, job: str | None = None, external: bool = False) -> Result:
     """The answer to the last SQL statement that answers with rows; see :func:`answers`."""
-    return (answers(files, sql, job) or [Result([], [])])[-1]
+    return (answers(files, sql, job, external) or [Result([], [])])[-1]
 
 
-def answers(files: Sequence[str], sql: str, job: str | None = None) -> list[Result]:
+def answers(files: Sequence[str], sql: str, job: str | None = None, external: bool = False) -> list[Result]:
     """The answers to SQL statements, separated by ``;``, of those that answer with rows.
 
     Each table has the columns ``job`` and ``rank`` beside its own. ``files``: sessions, or one folder that was exported.
-    FormatError: a statement is wrong; it says what DuckDB says. Then no later one has run.
+    ``external``: the statements may read and write other files, go to the network and load DuckDB's extensions.
+    FormatError: a statement is wrong, or not allowed; it says what DuckDB says. Then no later one has run.
     """
     connection = parquet.connect()
     try:
@@ -43,18 +44,34 @@ def answers(files: Sequence[str], sql: str, job: str | None = None) -> list[Resu
             _view_folder(connection, Path(files[0]), wanted)
         else:
             _load(connection, files, wanted, job)
-        return _answers(connection, sql)
+        connection.execute("SET TimeZone = 'UTC'")
+        if not external:
+            _lock(connection)
+        return _answers(connection, sql, external)
     finally:
         connection.close()
 
 
-def _answers(connection: DuckDBPyConnection, sql: str) -> list[Result]:
+def _lock(connection: DuckDBPyConnection) -> None:
+    """From now on, it reaches no files but those of an exported folder's tables, and nothing of this can be changed."""
+    connection.execute("SET python_enable_replacements = false")  # names of variables as tables
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
+def _answers(connection: DuckDBPyConnection, sql: str, external: bool) -> list[Result]:
     import duckdb
 
+    writing = () if external else (duckdb.StatementType.COPY, duckdb.StatementType.EXPORT)  # where an exported folder is, too
     try:
-        connection.execute("SET TimeZone = 'UTC'")
         statements = [(statement.query, statement.type) for statement in connection.extract_statements(sql)]
-        results = [_answer(connection, text, kind == duckdb.StatementType.SELECT) for text, kind in statements]
+        results = []
+        for text, kind in statements:
+            if kind in writing:
+                raise duckdb.PermissionException(f"{kind.name} writes files.")
+            results.append(_answer(connection, text, kind == duckdb.StatementType.SELECT))
+    except duckdb.PermissionException as error:
+        raise FormatError(f"{error}\nA query reaches its own tables alone. Allow more: --external.") from error
     except duckdb.Error as error:
         raise FormatError(f"{error}\nThe tables: {', '.join(TABLES)}. docs/tables lists their columns.") from error
     return [result for result in results if result is not None]
@@ -86,7 +103,8 @@ def _view_folder(connection: DuckDBPyConnection, folder: Path, tables: Sequence[
     for table in tables:
         if not any(folder.glob(f"{table}/*/*/*.parquet")):
             raise UnsupportedError(f"{folder} has no table {table}: it was exported by another version, or not to its end.")
-        files = parquet.quoted(f"{folder}/{table}/*/*/*.parquet")
+        files, place = parquet.quoted(f"{folder}/{table}/*/*/*.parquet"), parquet.quoted(f"{folder}/{table}/")
+        connection.execute(f"SET allowed_directories = list_append(current_setting('allowed_directories'), {place})")
         types = "hive_partitioning = true, hive_types = {job: VARCHAR, rank: BIGINT}, union_by_name = true"
         connection.execute(f"CREATE VIEW {table} AS SELECT * FROM read_parquet({files}, {types})")
 

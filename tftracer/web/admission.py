@@ -25,6 +25,7 @@ from tornado.ioloop import IOLoop
 from tornado.iostream import IOStream, SSLIOStream
 from tornado.netutil import ssl_wrap_socket
 
+from tftracer.web.file_room import FileRoom
 from tftracer.web.rate_limit import TokenBucket
 from tftracer.web.request_head import ends
 
@@ -111,14 +112,21 @@ class Admission:
         self._places: dict[str, OrderedDict[Arrival, None]] = {}  # by peer, the oldest first
         self._waiting: OrderedDict[str, deque[Arrival]] = OrderedDict()  # by peer, in turn
         self._strangers: OrderedDict[IOStream, asyncio.TimerHandle] = OrderedDict()  # that are being answered
+        self._room = FileRoom()
+        self._others: Callable[[], int] = lambda: 0
         self._turn: asyncio.TimerHandle | None = None
         self._resume: asyncio.TimerHandle | None = None
 
-    def start(self, listeners: Sequence[socket.socket], serve: Serve) -> None:
-        """``serve`` takes the connections that are admitted."""
+    def start(self, listeners: Sequence[socket.socket], serve: Serve, others: Callable[[], int] = lambda: 0) -> None:
+        """``serve`` takes the connections that are admitted; others: how many strangers hold that are not requests any more."""
         self._serve = serve
+        self._others = others
         self._listeners = listeners
         self._listen()
+
+    def has_place(self) -> bool:
+        """Whether strangers may hold one more of the process's file descriptors."""
+        return self._room.has_place(sum(map(len, self._places.values())) + len(self._strangers) + self._others())
 
     def stop(self) -> None:
         """Stops accepting, and closes the connections that were not admitted."""
@@ -199,13 +207,24 @@ class Admission:
         self._read(arrival)
 
     def _make_room(self, peer: str) -> None:
-        """Closes the oldest connection: of this peer if it has too many, else of the peer that has the most."""
+        """Closes the oldest connection: of this peer if it has too many, else of the peer that has the most.
+
+        Where files run short, those that are being answered make room, too.
+        """
+        while not self.has_place() and (self._places or self._strangers):
+            if self._places:
+                self._drop_of_crowd()
+            else:
+                self._close(next(iter(self._strangers)))
         own = self._places.get(peer)
         if own is not None and len(own) >= PLACES_OF_PEER:
             self._drop(next(iter(own)))
         elif sum(map(len, self._places.values())) >= PLACES:
-            crowd: OrderedDict[Arrival, None] = max(self._places.values(), key=len)
-            self._drop(next(iter(crowd)))
+            self._drop_of_crowd()
+
+    def _drop_of_crowd(self) -> None:
+        crowd: OrderedDict[Arrival, None] = max(self._places.values(), key=len)
+        self._drop(next(iter(crowd)))
 
     def _drop(self, arrival: Arrival) -> None:
         self._forget(arrival)

@@ -81,6 +81,7 @@ class JobPages:
     routes: Sequence[Route] = ()
     message: Callable[[], Job | None] = lambda: None  # the job as the pages show it; from any thread
     connections: Callable[[], int] = lambda: 0  # of the job's processes; the limit on connections does not count them
+    strangers: Callable[[], int] = lambda: 0  # that have connected as processes of the job and have not proved it
 
 
 class Server(HTTPServer):
@@ -290,7 +291,7 @@ class Serving(threading.Thread):
             services = self._services(quick, heavy)
             http, admission = self._http(services), services.admission
             services.live.start()
-            admission.start(self._sockets, http.handle_stream)
+            admission.start(self._sockets, http.handle_stream, self._server.job.strangers)
             self._ready.set()
             if not self._is_ended:
                 await self._end.wait()
