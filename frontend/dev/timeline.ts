@@ -99,6 +99,7 @@ export function messageOf(lanes: readonly TestLane[]): Timeline {
     ),
     names: strings(names),
     ops: strings(ops),
+    has_cost_graph: false,
     findings: [],
   };
 }

@@ -47,6 +47,7 @@ class Timeline(TypedDict):
     critical: Column  # u1 [slices], 1: on the critical path
     names: Strings
     ops: Strings
+    has_cost_graph: bool
     findings: list[Finding]
 
 

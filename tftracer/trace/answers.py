@@ -381,6 +381,7 @@ def timeline(
         "critical": column(critical[order]),
         "names": strings(trace.names),
         "ops": strings(trace.ops),
+        "has_cost_graph": trace.cost_graph is not None,
         "findings": findings,
     }
 

@@ -421,6 +421,7 @@ export interface Timeline {
   critical: Column;
   names: Strings;
   ops: Strings;
+  has_cost_graph: boolean;
   findings: Finding[];
 }
 

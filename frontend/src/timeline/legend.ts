@@ -1,5 +1,5 @@
 /** What the colours mean in this trace: op types (and the kinds that have a hue of their own) by the time they take. */
-import { isCounted, KIND_NAMES, type TimelineModel } from "./model";
+import { isCounted, Kind, KIND_NAMES, type TimelineModel } from "./model";
 import type { OpColours } from "./opColours";
 
 export interface LegendEntry {
@@ -22,8 +22,15 @@ export function legendOf(model: TimelineModel, colours: OpColours, most: number)
     const totalNs = byKind.reduce((sum, ns) => sum + ns, 0);
     if (totalNs === 0) continue;
     const name = model.ops.get(op);
-    const kind = byKind.indexOf(Math.max(...byKind)); // an op of several kinds has the colour of the one that takes most
+    const kind = colouredAs(byKind);
     entries.push({ title: name || KIND_NAMES[kind], slot: colours.slotOf(name, kind), totalNs, op: name });
   }
   return entries.sort((a, b) => b.totalNs - a.totalNs).slice(0, most);
+}
+
+/** Of an op of several kinds the one that takes most; an op's launches on the host stand behind its kernels. */
+function colouredAs(byKind: Float64Array): number {
+  const own = byKind.map((ns, kind) => (kind === Kind.LAUNCH ? 0 : ns));
+  const most = Math.max(...own);
+  return most > 0 ? own.indexOf(most) : Kind.LAUNCH;
 }

@@ -93,6 +93,7 @@ export class TimelineModel {
   readonly nodes: number;
   readonly originNs: string;
   readonly durationNs: number;
+  readonly hasCostGraph: boolean;
   readonly lanes: readonly Lane[];
   readonly findings: readonly Finding[];
   readonly rows: number;
@@ -117,6 +118,7 @@ export class TimelineModel {
     this.title = message.title;
     this.nodes = message.nodes;
     this.originNs = message.origin_ns;
+    this.hasCostGraph = message.has_cost_graph;
     this.lanes = message.lanes;
     this.findings = message.findings;
     this.rowOffsets = asUint32(message.row_offsets);

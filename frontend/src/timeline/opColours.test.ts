@@ -75,5 +75,13 @@ describe("the colours of a trace", () => {
     ];
     const model = modelOf({ rows: [row] });
     expect(legendOf(model, coloursOf(model), 1)[0].slot).toBe(slotOf("Identity", Kind.COMPUTE));
+    const gpu = [
+      { start: 0, duration: 90, op: "Cast", kind: Kind.LAUNCH },
+      { start: 100, duration: 50, op: "Cast" },
+      { start: 200, duration: 9, op: "Send", kind: Kind.LAUNCH },
+    ];
+    const launched = modelOf({ rows: [gpu] });
+    const slots = legendOf(launched, coloursOf(launched), 2).map((entry) => entry.slot);
+    expect(slots).toEqual([slotOf("Cast", Kind.COMPUTE), slotOf("", Kind.LAUNCH)]);
   });
 });

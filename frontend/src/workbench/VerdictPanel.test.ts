@@ -10,7 +10,7 @@ function sentence(code: string, share: number, evidence: Evidence): Sentence {
   return { code, text: `${code} it is.`, advice: "", share, numbers: {}, evidence };
 }
 const sentences = [
-  sentence("one_op", 0.83, { nodes: [7] }),
+  { ...sentence("one_op", 0.83, { nodes: [7] }), advice: "Use a smaller kernel." },
   sentence("between_steps", 0.3, { nodes: [] }),
   sentence("balanced", 0.5, { nodes: [], tab: "ops" }),
 ];
@@ -35,6 +35,13 @@ describe("the verdict", () => {
     expect(elements.map(({ element }) => element.tagName)).toEqual(["BUTTON", "DIV", "BUTTON"]);
     for (const element of elements) await element.trigger("click");
     expect(page.emitted("follow")).toEqual([[sentences[0]!.evidence], [sentences[2]!.evidence]]);
+  });
+
+  it("keeps advice behind How to fix, where there is any", () => {
+    const fixes = show().findAll("details");
+    expect(fixes.map((fix) => fix.find("summary").text())).toEqual(["How to fix"]);
+    expect(fixes[0]!.attributes("open")).toBeUndefined();
+    expect(fixes[0]!.find("p").text()).toBe("Use a smaller kernel.");
   });
 
   it("says what a sentence's share is of", () => {

@@ -1,0 +1,33 @@
+/** What a trace lacks, above it. */
+import { mount, type VueWrapper } from "@vue/test-utils";
+import { describe, expect, it } from "vitest";
+import type { Finding } from "@/client/messages";
+import FindingsBanner from "./FindingsBanner.vue";
+
+const limit: Finding = {
+  code: "partial",
+  severity: "warning",
+  message: "The profiler left out cheap ops.",
+  remedy: "None.",
+};
+const cut: Finding = { code: "cut", severity: "error", message: "The trace is cut off.", remedy: "Trace less." };
+
+function shown(trace: number, findings: readonly Finding[]): VueWrapper {
+  return mount(FindingsBanner, { props: { findings, trace } });
+}
+
+describe("the findings of a trace", () => {
+  it("say a limit of the profiler in full once, and in one line on the next traces", () => {
+    expect(shown(1, [limit]).find(".brief").exists()).toBe(false);
+    expect(shown(2, [limit]).find(".brief").exists()).toBe(true);
+    expect(shown(2, [limit]).text()).toContain("The profiler left out cheap ops.");
+    expect(shown(1, [limit]).find(".brief").exists()).toBe(false); // where it was said first, it stays
+  });
+
+  it("say each time that a trace is wrong, before what was said", () => {
+    shown(1, [limit, cut]);
+    const again = shown(3, [limit, cut]);
+    expect(again.find(".brief").exists()).toBe(false);
+    expect(again.text()).toContain("The trace is cut off.");
+  });
+});

@@ -1,0 +1,17 @@
+/** Tabs that have nothing to show of a trace, each with the reason: they are told before they are opened. */
+import type { CounterSet } from "@/timeline/counters";
+import { Kind, type TimelineModel } from "@/timeline/model";
+import type { Tab } from "./analyses";
+
+export type EmptyTabs = Partial<Record<Tab, string>>;
+
+/** `counters`: null until they are there; only they tell whether memory is known. */
+export function emptyTabs(model: TimelineModel, counters: CounterSet | null): EmptyTabs {
+  const empty: EmptyTabs = {};
+  if (!model.kind.includes(Kind.COMMUNICATION)) empty.communication = "Nothing was communicated in this step";
+  if (!model.delay.some((delay) => delay >= 0)) empty.scheduling = "This trace has no scheduling times";
+  if (!model.hasCostGraph) empty.cost = "This trace has no cost graph";
+  if (counters && !counters.series.some(({ key }) => key.startsWith("memory")))
+    empty.memory = "This trace records no allocation";
+  return empty;
+}
