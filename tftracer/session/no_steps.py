@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 EAGER = (
-    "No session.run and no call of a compiled function (tf.function, Keras) has been seen so far. Eager code has no function "
-    "that marks a step: compile the training step with @tf.function, or say what a step is with TracingServer().step()."
+    "No session.run, no call of a compiled function (tf.function, Keras) and no step of an optimizer has been seen so far. Other "
+    "eager code has nothing that marks a step: compile it with @tf.function, or say what a step is with TracingServer().step()."
 )
 JAX = (
     "The script has imported JAX. What JAX computes is not seen here: record a profile of it, jax.profiler.start_trace(FOLDER) "
