@@ -134,7 +134,7 @@ lint: .envs/view/.made frontend/node_modules/.made  ## ruff, mypy, eslint, prett
 bench: .envs/view/.made .envs/tf215/.made .envs/tf221/.made chromium  ## every figure that the docs quote (about 45 minutes; THOROUGH=1: twice that)
 	bash benchmarks/run.sh
 
-fuzz: .envs/view/.made  ## a million hostile inputs for every reader
+fuzz: .envs/view/.made  ## a million hostile inputs for every reader, and every question about what it read
 	.envs/view/bin/pip $(PIP) atheris
 	.envs/view/bin/python tests/fuzz/run.py
 

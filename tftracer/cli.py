@@ -27,7 +27,7 @@ from tftracer import commands
 from tftracer.command_line import INTERRUPTED, USAGE, Parser, ended_by_interrupt, suggestion
 from tftracer.errors import PortError, TracerError, UsageError
 from tftracer.memory_limit import limit_memory, memory_errors, without_limit
-from tftracer.terminal import RED, Progress, coloured
+from tftracer.terminal import RED, PrintableFormatter, Progress, coloured, printable
 from tftracer.version import __version__
 
 if TYPE_CHECKING:
@@ -77,7 +77,9 @@ def parser() -> Parser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    handler = logging.StreamHandler()
+    handler.setFormatter(PrintableFormatter("%(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
     is_own_process = arguments is None
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     word = arguments[0] if arguments else ""
@@ -105,17 +107,17 @@ def misspelt(word: str) -> str:
     return "" if may_be_file else suggestion(word, COMMANDS)
 
 
-def say(text: str, end: str = "\n") -> None:
-    """An answer on stdout. Where nobody reads on (``tftracer ... | head``), the work and its exit code stay what they are."""
+def say(text: str, *, is_safe: bool = False) -> None:
+    """An answer on stdout (terminal.Say). Where nobody reads on (``... | head``), work and exit code stay what they are."""
     try:
-        sys.stdout.write(text + end)
+        sys.stdout.write(f"{text if is_safe else printable(text)}\n")
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def error(text: str) -> None:
-    print(f"{coloured('tftracer:', RED, sys.stderr)} {text}", file=sys.stderr)
+    print(f"{coloured('tftracer:', RED, sys.stderr)} {printable(text)}", file=sys.stderr)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -174,7 +176,7 @@ def summary(source: SavedSession, as_json: bool) -> int:
 
     source.analyze_pending()  # a killed job may not have analyzed its last traces
     contents = summarize(source)
-    say(json.dumps(contents, indent=2) if as_json else render(contents), end="\n" if as_json else "")
+    say(json.dumps(contents, indent=2) if as_json else render(contents).removesuffix("\n"))
     return 0
 
 

@@ -2,9 +2,9 @@
 
     python tests/fuzz/run.py [--scale 1.0] [--only NAME]
 
-No input may crash a reader, keep it for longer than a second or take more than MEMORY_MB. What breaks one is left in
-tests/out/fuzz; put it into tests/data/invalid, or odd if it can be read (as NAME-what.bin), once it is fixed: the tests try it
-for ever.
+No input may crash a reader, keep it for longer than a second or take more than MEMORY_MB; nor may the questions that are then
+asked about what it read (questions.py), for which a minute is allowed. What breaks one is left in tests/out/fuzz; put it into
+tests/data/invalid, or odd if it can be read (as NAME-what.bin), once it is fixed: the tests try it for ever.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ OUT = HERE.parent / "out" / "fuzz"
 MEMORY_MB = 2048
 #: More than a million in all; the slower a reader, the fewer.
 INPUTS = {
-    "pickle": 400_000,
-    "events": 250_000,
+    "pickle": 500_000,
+    "events": 300_000,
     "json": 150_000,
-    "session": 60_000,
-    "context": 60_000,
-    "any_file": 60_000,
-    "run_metadata": 30_000,
+    "session": 20_000,
+    "context": 20_000,
+    "any_file": 40_000,
+    "run_metadata": 20_000,
+    "cost_graph": 5_000,
+    "profile": 20_000,
     "text": 20_000,
 }
 
@@ -40,7 +42,7 @@ def fuzz(name: str, inputs: int, seeds: list[bytes]) -> int:
         (corpus / f"seed-{i}").write_bytes(seed)
     options = [
         f"-runs={inputs}",
-        "-max_len=8192",
+        f"-max_len={max(8192, *(2 * len(seed) for seed in seeds))}",
         # Of the clock, for what never ends; a program that is stopped for a while must not count as one. target.py holds each
         # input to a second of the processor.
         "-timeout=1200",

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
+import lzma
 from collections.abc import Callable
 from pathlib import Path
 
 import msgpack
 
+from tests.fuzz.questions import ask_all
 from tftracer.errors import TracerError
 from tftracer.importers import legacy_pickles, open_any, tfevents, timeline_json
 from tftracer.importers import run_metadata as run_metadata_files
+from tftracer.importers.imported import Imported, ImportedRun, ImportedTrace
+from tftracer.session.imported_session import model_of
 from tftracer.session.reading import read_model
 from tftracer.session.saved import SavedSession
 from tftracer.storage import tftrace as session_file
 from tftracer.storage.reader import Reader
-from tftracer.trace.answers import Answers
-from tftracer.trace.model import TraceContext
-from tftracer.trace.summary import summarize
 
 DATA = Path(__file__).parent.parent / "data"
 #: What once broke a reader: what is refused now, and what can be read.
@@ -42,7 +44,8 @@ class InMemory:
 
 
 def any_file(data: bytes) -> None:
-    open_any.open_bytes(data)
+    """From the bytes to every answer, export, table and text."""
+    ask_all(SavedSession(model_of(open_any.open_bytes(data))))
 
 
 def pickle(data: bytes) -> None:
@@ -62,28 +65,13 @@ def text(data: bytes) -> None:
 
 
 def session(data: bytes) -> None:
-    """From a session file's bytes to everything that the page shows of its slow steps and traces."""
-    session = SavedSession(read_model(Reader(InMemory(data)), "memory"))
-    session.analyze_pending()
-    for stall in session.all_stalls()["stalls"]:
-        session.stall(stall["id"])
-    for run in session.runs():
-        session.run_stalls(run["id"])
-        session.gaps(run["id"])
-        for trace in run["traces"]:
-            show(Answers(session.trace_bytes(trace["id"]), session.trace_context(trace["id"])))
+    """From a session file's bytes to every answer, export, table and text."""
+    ask_all(SavedSession(read_model(Reader(InMemory(data)), "memory")))
 
 
-def run_metadata(data: bytes) -> None:
-    """From the bytes to everything that the page shows of them."""
-    show(Answers(data, TraceContext()))
-
-
-def show(answers: Answers) -> None:
-    answers.timeline()
-    answers.verdict()
-    answers.memory()
-    summarize(answers)
+def trace(data: bytes) -> None:
+    """The same of one trace: RunMetadata, with a cost graph or without, or a profile."""
+    ask_all(SavedSession(model_of(Imported("a trace", [ImportedRun("a trace", traces=[ImportedTrace(data)])]))))
 
 
 def context(data: bytes) -> None:
@@ -122,13 +110,31 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "text": text,
     "session": session,
     "context": context,
-    "run_metadata": run_metadata,
+    "run_metadata": trace,
+    "cost_graph": trace,
+    "profile": trace,
     "any_file": any_file,
 }
 
 
+#: Of these, the values in the message are changed, and its lengths stay right: most such files can be read.
+PROTOBUF = ("run_metadata", "cost_graph", "profile")
+#: Of these, every question is asked (questions.py).
+ASKED = (*PROTOBUF, "session", "context", "any_file")
+
 #: Patterns at which a matcher that backtracks never ends, and one of each thing that a pattern may hold.
 PATTERNS = ["(a+)+$", "(a|a)*b", "(.*a){20}", "(.*.*.*=)*$", "^(?:Mat|[^A-Z_]*?)Mul\\b", "(?i)[a-f]{2,9}|\\w+\\.$", "(\\w*)*!$"]
+
+
+PROFILES = [
+    "control_flow_tf2.21.xplane.pb.xz",
+    "partitioned_tf2.21.xplane.pb.xz",
+    "eager_tf2.21.xplane.pb",
+    "retraced_tf2.21.xplane.pb.gz",
+    "slow_map_tf2.21.xplane.pb.gz",
+    "two_threads_tf2.21.xplane.pb.xz",
+    "gpu_v100_excerpt.xplane.pb.gz",
+]
 
 
 def seeds(name: str) -> list[bytes]:
@@ -138,14 +144,21 @@ def seeds(name: str) -> list[bytes]:
         "events": [DATA / "foreign" / "events.out.tfevents.small"],
         "json": sorted((DATA / "foreign").glob("timeline-*.json")),
         "text": [DATA / "foreign" / "step.pbtxt"],
-        "run_metadata": [DATA / "foreign" / "step.pb"],
+        "run_metadata": [DATA / "foreign" / "step.pb", DATA / "conv_tf2.12_cpu.pb"],
+        "cost_graph": [DATA / "conv_costgraph_tf2.21_cpu.pb"],
         "any_file": [*sorted((DATA / "foreign").glob("step.*")), *FOUND],
     }
     if name == "session":
         return [session_of({"communication_ops": "MatMul|Exchange"})]
     if name == "context":
         return [f"{pattern}\n{pattern}\nno libcupti\nFULL_TRACE\ntrain".encode() for pattern in PATTERNS]
+    if name == "profile":
+        return [read(DATA / "xspace" / profile) for profile in PROFILES]
     return [path.read_bytes() for path in paths[name]]
+
+
+def read(path: Path) -> bytes:
+    return {".xz": lzma.decompress, ".gz": gzip.decompress}.get(path.suffix, bytes)(path.read_bytes())
 
 
 def one_input(name: str, data: bytes) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from tftracer.command_line import Parser
 from tftracer.errors import StorageError, UsageError
-from tftracer.terminal import GREEN, RED, YELLOW, Progress, coloured
+from tftracer.terminal import GREEN, RED, YELLOW, Progress, Say, coloured, printable
 
 PASS, FAIL, INCONCLUSIVE = 0, 4, 5
 COLOURS = {"PASS": GREEN, "FAIL": RED, "INCONCLUSIVE": YELLOW}
@@ -47,7 +47,7 @@ def parser() -> Parser:
     return made
 
 
-def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
+def main(arguments: Sequence[str], say: Say) -> int:
     """Returns the exit code."""
     from tftracer.comparison import text
     from tftracer.comparison.gate import judge, parse_rule, worst
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
     if options.junit:
         _write_junit(options.junit, outcomes)
     as_json = json.dumps(text.as_json(comparison, outcomes), indent=1) if options.json else ""
-    say(as_json or _with_colours(text.as_text(comparison, outcomes)))
+    say(as_json or _with_colours(printable(text.as_text(comparison, outcomes))), is_safe=True)
     if options.allow_undecided:
         outcomes = [outcome for outcome in outcomes if outcome.state == "FAIL" or outcome.lacks_data]
     return {"PASS": PASS, "FAIL": FAIL, "INCONCLUSIVE": INCONCLUSIVE}[worst(outcomes)]

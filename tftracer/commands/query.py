@@ -8,13 +8,13 @@ import itertools
 import json
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from tftracer.command_line import Parser
 from tftracer.errors import StorageError
-from tftracer.terminal import Progress
+from tftracer.terminal import Progress, Say
 
 if TYPE_CHECKING:
     from tftracer.scripting.query import Result
@@ -48,7 +48,7 @@ def parser() -> Parser:
     return made
 
 
-def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
+def main(arguments: Sequence[str], say: Say) -> int:
     from tftracer.scripting.query import answers
 
     parsed = parser()
@@ -63,7 +63,8 @@ def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
     if options.json:
         say(as_json(results))
     else:
-        say("\n\n".join(map(as_csv if options.csv else as_text, results)))
+        is_file = options.csv and not sys.stdout.isatty()  # CSV for a program holds the values as they are
+        say("\n\n".join(map(as_csv if options.csv else as_text, results)), is_safe=is_file)
     return 0
 
 
@@ -109,9 +110,10 @@ def _json_value(value: Any) -> Any:
 
 def as_csv(result: Result) -> str:
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(result.columns)
-    writer.writerows(result.rows)
+    writer, quoting = (csv.writer(text, lineterminator="\n", quoting=kind) for kind in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
+    for row in (result.columns, *result.rows):
+        ends_lines = any("\r" in value for value in row if isinstance(value, str))  # up to Python 3.12 not quoted otherwise
+        (quoting if ends_lines else writer).writerow(row)
     return text.getvalue().rstrip("\n")
 
 

@@ -1,7 +1,7 @@
 """Chrome's trace event JSON, for chrome://tracing and Perfetto.
 
 A process for each device, a thread for each row of a lane. Times are microseconds with three decimals, relative to the start of
-the first trace, which is ``otherData.origin_ns``: as microseconds since the epoch, doubles would be 256 ns apart. Numbers of
+the first slice, which is ``otherData.origin_ns``: as microseconds since the epoch, doubles would be 256 ns apart. Numbers of
 processes and flows are derived from the file's identity, so that the events of several ranks' files can be joined in one list.
 Flows follow the data edges of the graph; counters are the allocators' live bytes. docs/exports.rst lists the differences from
 TensorFlow's own Timeline.
@@ -42,7 +42,7 @@ class _File:
 
     @classmethod
     def of(cls, traces: list[Trace]) -> _File:
-        origin = min((trace.origin_ns for trace in traces if trace.n), default=0)
+        origin = min((trace.origin_ns + int(trace.start[trace.drawn].min(initial=0)) for trace in traces if trace.n), default=0)
         facts = " ".join(f"{trace.origin_ns} {trace.n} {trace.duration_ns}" for trace in traces)
         return cls(origin, blake2s(facts.encode(), digest_size=6).hexdigest())
 

@@ -17,11 +17,12 @@ from tftracer.errors import FormatError, TruncatedError
 from tftracer.importers.cut_files import is_cut_json
 from tftracer.importers.imported import Imported, ImportedRun, ImportedTrace
 from tftracer.trace.decode.descriptors import message_class
+from tftracer.trace.decode.times import LATEST_NS
 from tftracer.trace.verdict.finding import TRACE_CUT
 
 _MAX_EVENTS = 1 << 23
 _MAX_INPUTS = 10_000
-_MAX_TIME_US = 1 << 53
+_MAX_TIME_US = LATEST_NS // 1000
 _MAX_TEXT = 100_000
 _CUT_FILE = "The file ends early, in the middle of its events: its trace has only those before the end. Copy it again."
 _SPACE = re.compile(r"[\s,]*")
@@ -195,7 +196,7 @@ class _Slices:
         """The time in our own export that its times are relative to; 0 in other files."""
         other = self.about.get("otherData")
         origin = _string(other.get("origin_ns")) if isinstance(other, dict) else ""
-        return int(origin) if origin.isascii() and origin.isdigit() and len(origin) < 20 else 0
+        return int(origin) if origin.isascii() and origin.isdigit() and len(origin) < 20 and int(origin) <= LATEST_NS else 0
 
     def device(self, pid: Any) -> str:
         name = self.names.get(pid) or f"process {pid}"

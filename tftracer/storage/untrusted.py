@@ -20,6 +20,7 @@ MAX_ITEMS = 10_000
 MAX_BOOKMARKS = 100
 MAX_BOOKMARK_NAME = 100
 _LATEST_NS = 1e15  # of a bookmark: eleven days
+_LATEST_S = 253_402_300_800  # of a clock: the year 10000
 _LARGEST = 1 << 53  # what JSON's numbers hold exactly
 
 #: How each field of a message is read.
@@ -55,6 +56,16 @@ def number(value: Any) -> float | None:
 def seconds(value: Any, default: float = 0.0) -> float:
     given = number(value)
     return default if given is None else given
+
+
+def moment_or_none(value: Any) -> float | None:
+    """Epoch seconds that a calendar holds, up to the year 9999."""
+    given = number(value)
+    return given if given is not None and 0 <= given < _LATEST_S else None
+
+
+def moment(value: Any) -> float:
+    return moment_or_none(value) or 0.0
 
 
 def count(value: Any, default: int = 0) -> int:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tftracer.errors import FormatError, TruncatedError
 from tftracer.trace.decode import message_spans, run_metadata
 from tftracer.trace.decode.descriptors import message_class
+from tftracer.trace.decode.times import LATEST_NS, MAX_NS
 from tftracer.trace.model import UNKNOWN_TIME, NodeKind, Trace, TraceContext
 from tftracer.trace.verdict.findings import findings_of
 
@@ -43,8 +44,12 @@ def expected(raw: bytes) -> tuple[int, list[tuple[Any, ...]]]:
     starts = [start_of(node) for _, node in nodes]
     least = 10**15 if starts and max(starts) >= 10**15 else 0
     timed = [start for start in starts if start >= least]
+    if timed and max(timed) - min(timed) > MAX_NS:
+        clock = [start for start in timed if start <= LATEST_NS]
+        middle = int(np.median(np.array(clock, np.int64))) if clock else 0
+        timed = [start for start in clock if abs(start - middle) <= MAX_NS // 2]
     origin = min(timed, default=0)
-    ends = {i: end_of(node) for i, (_, node) in enumerate(nodes) if start_of(node) >= least}
+    ends = {i: end_of(node) for i, (_, node) in enumerate(nodes) if start_of(node) in timed}
     duration = max(ends.values(), default=0) - origin
     rows = []
     for i, (device, node) in enumerate(nodes):
@@ -56,7 +61,7 @@ def expected(raw: bytes) -> tuple[int, list[tuple[Any, ...]]]:
 def end_of(node: Any) -> int:
     start = start_of(node)
     length = node.all_end_rel_nanos or in_ns(node.all_end_rel_micros)
-    return start + (length if length >= 0 and start + length <= LARGEST else 0)
+    return start + (length if 0 <= length <= MAX_NS else 0)
 
 
 def times_of(node: Any, end: int, origin: int, duration: int) -> tuple[int, ...]:

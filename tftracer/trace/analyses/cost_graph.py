@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from google.protobuf.message import DecodeError
 
 from tftracer.contract.basics import Finding
 from tftracer.contract.trace import CostGraph, CostRow
+from tftracer.errors import FormatError
 from tftracer.trace.arrays.intervals import batches
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.descriptors import message_class
@@ -22,11 +24,14 @@ MAX_ROWS = 10_000
 
 
 def cost_graph(trace: Trace, findings: list[Finding]) -> CostGraph:
-    """The rows by estimated time, the longest first; none where the trace carries no cost graph."""
+    """The rows by estimated time, the longest first; none where the trace carries no cost graph. FormatError: it is damaged."""
     if trace.cost_graph is None:
         return {"rows": [], "findings": findings}
     span = trace.cost_graph
-    nodes = message_class("CostGraphDef").FromString(trace.raw[span.offset : span.offset + span.size]).node
+    try:
+        nodes = message_class("CostGraphDef").FromString(trace.raw[span.offset : span.offset + span.size]).node
+    except DecodeError as error:
+        raise FormatError(f"The cost graph of this trace is damaged ({error}). All else of the trace can be read.") from error
     count = np.bincount(trace.name[trace.counted], minlength=len(trace.names))
     spent = np.bincount(
         trace.name[trace.counted],

@@ -22,6 +22,7 @@ from tftracer.trace.model import Allocations, Calls
 #: How the profiler writes what belongs together: ``regs:32 static_shared:0 grid:16,1,1 block:512,1,1 occ_pct:100``.
 _PACKED = ("kernel_details", "memcpy_details")
 _PART = re.compile(r"\b(\w+):(\S*)")
+_PROGRAM = re.compile("[0-9]{1,20}")
 _WORDS = {
     "regs": "registers a thread",
     "registers_per_thread": "registers a thread",
@@ -70,7 +71,7 @@ class ProfileDetails:
         """The text of the HLO op that a node ran, "" for others."""
         stats = self._stats(self._space.planes[int(self.plane[node])], int(self.row[node]))
         program = stats.get("program_id", "")
-        module = self._modules.module(int(program) if program.isdigit() else -1, stats.get("hlo_module", ""))
+        module = self._modules.module(int(program) if _PROGRAM.fullmatch(program) else -1, stats.get("hlo_module", ""))
         return module.text(stats.get("hlo_op", "")) if module is not None else ""
 
     def allocations(self) -> Allocations | None:

@@ -22,8 +22,8 @@ from tftracer.trace.decode.xplane import Plane
 from tftracer.trace.decode.xplane_stats import Stat, alike, stats_of
 from tftracer.trace.model import UNKNOWN_TIME, Device, DeviceKind
 
-_STREAM = re.compile(r"Stream #(\d+)(?:\((.*)\))?")
-_SIZE = re.compile(r"(?:^|\s)size:(\d+)")
+_STREAM = re.compile(r"Stream #(\d{1,9})(?:\((.*)\))?")
+_SIZE = re.compile(r"(?:^|\s)size:(\d{1,15})\b")
 #: On a device without streams (a TPU), the line that holds its work; the others repeat it.
 _WORK_LINES = ("XLA Ops", "TensorFlow Ops")
 _STATS = ("tf_op", "annotation", "hlo_op", "hlo_module", "name", "memcpy_details", "kernel_details")

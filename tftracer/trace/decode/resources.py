@@ -103,6 +103,10 @@ def decode_resources(trace: Trace) -> tuple[Outputs, MemoryStats]:
     return outputs.columns(trace.raw), held
 
 
+#: Of one node. TensorFlow's own limit is a tenth of it.
+_MOST_SLOTS = 1 << 20
+
+
 class _Outputs:
     """What the blocks add up to."""
 
@@ -123,7 +127,7 @@ class _Outputs:
         spans = {3: (np.zeros(n, np.int64), np.zeros(n, np.int64))}
         _take(window, described, numbers, 0, own=False, spans=spans)
         self.names.append(_hashed(self.hasher, window, *spans[3]))
-        self.parts.append([outputs.row + first, slot, numbers[1], numbers[2], numbers[6], dtype])
+        self.parts.append([outputs.row + first, np.clip(slot, 0, _MOST_SLOTS), numbers[1], numbers[2], numbers[6], dtype])
 
     def columns(self, raw: bytes) -> Outputs:
         node, slot, requested, allocated, ptr, dtype = _columns(self.parts, 6)

@@ -22,6 +22,7 @@ from tftracer.trace.arrays.types import Int32, Int64
 from tftracer.trace.arrays.window import Window
 from tftracer.trace.decode.message_spans import LINE_EVENTS, Spans, event_spans
 from tftracer.trace.decode.private_messages import BYTES, INT, REAL, UINT, Schema, message_classes
+from tftracer.trace.decode.times import LATEST_NS, MAX_NS
 from tftracer.trace.decode.wire import LEN, VARINT, Field, next_field, read_varints, walk
 
 BLOCK = 1 << 15  # events that are read together: what is made of them fits the cache
@@ -282,7 +283,7 @@ def _head(raw: bytes, others: Sequence[Field]) -> tuple[int, str, int]:
 def _events(lines: list[Line], raw: bytes, spans: list[Spans]) -> Events:
     begin = concatenated([part for of_line in spans for part in of_line.starts])
     end = concatenated([part for of_line in spans for part in of_line.ends])
-    timestamps = np.array([line.timestamp_ns for line in lines], np.int64)
+    timestamps = np.array([line.timestamp_ns if 0 <= line.timestamp_ns <= LATEST_NS else 0 for line in lines], np.int64)
     counts = [one.last - one.first for one in lines]
     line = np.repeat(np.arange(len(lines), dtype=np.int32), counts)
     kind, start, duration, stats = (np.empty(len(begin), np.int64) for _ in range(4))
@@ -290,7 +291,7 @@ def _events(lines: list[Line], raw: bytes, spans: list[Spans]) -> Events:
         three, at = _three_numbers(window, low, high)
         kind[rows], offset_ps, duration_ps = three
         np.floor_divide(offset_ps, 1000, out=start[rows])
-        np.floor_divide(np.maximum(duration_ps, 0), 1000, out=duration[rows])
+        np.floor_divide(np.clip(duration_ps, 0, MAX_NS), 1000, out=duration[rows])
         np.add(at, window.low, out=stats[rows])
     start += np.repeat(timestamps, counts)
     return Events(line, kind, start, duration, raw, begin, end, stats)

@@ -24,6 +24,7 @@ from tftracer.trace.decode.profile_host import TF_DATA, HostNodes, add_host
 from tftracer.trace.decode.profile_launches import Launches
 from tftracer.trace.decode.profile_nodes import Nodes
 from tftracer.trace.decode.profile_steps import Step, steps_of
+from tftracer.trace.decode.times import LATEST_NS, together
 from tftracer.trace.decode.xplane import DEFINITIONS_PLANE, HOST, PARTITIONS_PLANE, Space, read_space
 from tftracer.trace.model import OPS_LEFT_OUT, UNKNOWN_TIME, NodeKind, Trace
 
@@ -50,8 +51,8 @@ def decode_xspace(raw: bytes, communication_ops: str = "") -> Trace:
     for place, plane in enumerate(space.planes):
         if plane.is_device:
             add_device(nodes, plane, place, launches, modules, step, of_devices)
-    trace = _trace(raw, space, nodes, communication_ops, host, step is not None)
-    _join(trace, nodes, launches, of_devices, host)
+    trace, origin = _trace(raw, space, nodes, communication_ops, host, step is not None)
+    _join(trace, origin, launches, of_devices, host)
     _note(trace, space, step)
     trace.hardware = hardware_of(space)
     return trace
@@ -63,11 +64,14 @@ def _only_step(space: Space) -> Step | None:
     return steps[0] if len(steps) == 1 and steps[0].line >= 0 else None
 
 
-def _trace(raw: bytes, space: Space, nodes: Nodes, communication_ops: str, host: HostNodes, has_step: bool) -> Trace:
+def _trace(raw: bytes, space: Space, nodes: Nodes, communication_ops: str, host: HostNodes, has_step: bool) -> tuple[Trace, int]:
+    """With the profile's time at the trace's time 0."""
     start, end, outside = nodes.column("start"), nodes.column("end"), nodes.column("outside") != 0
+    timed = together(start, np.ones(len(start), np.bool_))
     if has_step:
         outside |= _beyond(nodes, start, end, outside, host)
-    origin = _earliest(start, ~outside)
+    origin = _earliest(start[timed], ~outside[timed])
+    start, end = np.where(timed, start - origin, UNKNOWN_TIME), np.where(timed, end - origin, UNKNOWN_TIME)
     n = len(start)
     devices = list(nodes.devices.values())
     names, ops = nodes.names.table(), nodes.ops.table()
@@ -78,9 +82,9 @@ def _trace(raw: bytes, space: Space, nodes: Nodes, communication_ops: str, host:
     kind[np.isin(op, [code for code, text in enumerate(ops) if RECEIVES.fullmatch(text)]) & (kind != NodeKind.REPEAT)] = (
         NodeKind.SYNC
     )
-    kind[outside & (kind != NodeKind.REPEAT)] = NodeKind.OUTSIDE
+    kind[outside & timed & (kind != NodeKind.REPEAT)] = NodeKind.OUTSIDE
     unknown = np.full(n, UNKNOWN_TIME, np.int64)
-    return Trace(
+    trace = Trace(
         raw=raw,
         origin_ns=epoch_of(space) + origin,
         devices=devices,
@@ -92,8 +96,8 @@ def _trace(raw: bytes, space: Space, nodes: Nodes, communication_ops: str, host:
         op=op,
         label=label,
         kind=kind,
-        start=start - origin,
-        end=end - origin,
+        start=start,
+        end=end,
         op_start=unknown,
         op_end=unknown.copy(),
         scheduled=unknown.copy(),
@@ -104,6 +108,9 @@ def _trace(raw: bytes, space: Space, nodes: Nodes, communication_ops: str, host:
         source="xspace",
         details=ProfileDetails(raw, nodes.column("plane").astype(np.int32), nodes.column("row"), origin),
     )
+    if not timed.all():
+        trace.notes.append("bad_times")
+    return trace, origin
 
 
 def _beyond(nodes: Nodes, start: Int64, end: Int64, outside: Bool, host: HostNodes) -> Bool:
@@ -126,10 +133,9 @@ def _earliest(start: Int64, inside: np.ndarray) -> int:
     return int(start[inside].min()) if inside.any() else int(start.min())
 
 
-def _join(trace: Trace, nodes: Nodes, launches: Launches, of_devices: DeviceNodes, host: HostNodes) -> None:
+def _join(trace: Trace, origin: int, launches: Launches, of_devices: DeviceNodes, host: HostNodes) -> None:
     """What the profile says of which node launched which, and of which stage waited for which."""
     trace.launch, moment = of_devices.columns(trace.n, launches.host, host.op_rows, host.op_nodes)
-    origin = int(nodes.column("start")[0] - trace.start[0]) if trace.n else 0
     trace.launched_at = np.where(moment == UNKNOWN_TIME, UNKNOWN_TIME, np.maximum(moment - origin, 0))
     if host.waits:
         trace.known_edges = tuple(np.concatenate([pair[side] for pair in host.waits]) for side in (0, 1))
@@ -153,4 +159,4 @@ def epoch_of(space: Space) -> int:
     """Epoch ns at which the profile's clock stands at 0; 0 where the profile tells the epoch itself, or nothing."""
     environment = space.plane("Task Environment")
     begun = environment.stats.get("profile_start_time", 0) if environment else 0
-    return begun if isinstance(begun, int) else 0
+    return begun if isinstance(begun, int) and 0 <= begun <= LATEST_NS else 0

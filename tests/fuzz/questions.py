@@ -1,0 +1,116 @@
+"""Every question that can be asked about a session, and every form in which it is written: none may raise another error than the
+package's own, and all that is written is sound.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from tftracer import errors
+from tftracer.comparison import text as comparison_text
+from tftracer.comparison.html import as_html
+from tftracer.contract.analyses import ANALYSES, GROUPINGS, ROOFLINE_GROUPINGS, Analysis
+from tftracer.contract.encoding import encode, unpacked
+from tftracer.engine.decoded_traces import EXPORTS
+from tftracer.errors import TracerError
+from tftracer.export.tables.schema import TABLES
+from tftracer.scripting.compare import compare_sessions
+from tftracer.scripting.session import Session
+from tftracer.session import summary
+from tftracer.session.saved import SavedSession
+from tftracer.trace.answers import Answers
+
+_UNREADABLE = re.compile(r"This trace cannot be read \((\w+):")
+#: What cannot be asked without an argument, with those that are tried; nodes by their place in the trace.
+VALUES: dict[str, list[Any]] = {"of": ["time", "memory"], "at_ns": [None, 0.0, 1e9], "index": [0, 1, -1], "depth": [3]}
+
+
+def ask_all(source: SavedSession) -> None:
+    """Raises TracerError only where nothing can be asked at all."""
+    source.analyze_pending()
+    borne(lambda: summarized(source))
+    source.all_stalls()
+    with Session(source, "fuzzed") as session:
+        for name in TABLES:
+            borne(lambda name=name: read(session, name))  # type: ignore[misc]
+        borne(lambda: session._repr_html_())
+        borne(lambda: compared(session))
+    for run in source.runs():
+        source.run_stalls(run["id"])
+        source.gaps(run["id"])
+        for record in run["traces"]:
+            for finding in record["findings"]:
+                assert not of_another_error(finding["message"]), finding["message"]
+            for ask in of_trace(source, record):
+                borne(ask)
+
+
+def of_another_error(message: str) -> bool:
+    """A trace that nobody expected to be unreadable is kept, too, and marked with the error."""
+    match = _UNREADABLE.match(message)
+    return match is not None and not issubclass(getattr(errors, match[1], Exception), TracerError)
+
+
+def borne(ask: Callable[[], object]) -> None:
+    with suppress(TracerError):
+        ask()
+
+
+def summarized(source: SavedSession) -> None:
+    facts = summary.summarize(source)
+    json.loads(json.dumps(facts))
+    summary.render(facts)
+
+
+def read(session: Session, name: str) -> None:
+    for column in session.table(name).select().values():
+        assert isinstance(column, np.ndarray)
+
+
+def compared(session: Session) -> None:
+    comparison = compare_sessions([session], [session])
+    comparison_text.as_text(comparison)
+    json.dumps(comparison_text.as_json(comparison))
+    as_html(comparison)
+
+
+def of_trace(source: SavedSession, record: Any) -> Iterator[Callable[[], object]]:
+    answers = Answers(source.trace_bytes(record["id"]), source.trace_context(record["id"]), trace_id=record["id"])
+    yield lambda: answers.trace
+    for analysis in ANALYSES:
+        for arguments in arguments_of(analysis):
+            yield lambda analysis=analysis, arguments=arguments: asked(answers, analysis, arguments)  # type: ignore[misc]
+    for form in EXPORTS:
+        yield lambda form=form: exported(answers, record, form)  # type: ignore[misc]
+
+
+def arguments_of(analysis: Analysis) -> list[dict[str, Any]]:
+    all_of: list[dict[str, Any]] = [{}]
+    for name in analysis.parameters:
+        groupings = ROOFLINE_GROUPINGS if analysis.name == "roofline" else GROUPINGS
+        values = groupings if name == "by" else VALUES[name]
+        all_of = [{**arguments, name: value} for arguments in all_of for value in values]
+    return all_of
+
+
+def asked(answers: Answers, analysis: Analysis, arguments: dict[str, Any]) -> None:
+    given = {**arguments, "index": arguments["index"] % max(answers.trace.n, 1)} if "index" in arguments else arguments
+    message = getattr(answers, analysis.name)(**given)
+    unpacked(b"".join(encode(message, True, "").chunks))
+    if not analysis.packed:
+        json.loads(b"".join(encode(message, False, "").chunks))
+
+
+def exported(answers: Answers, record: Any, form: str) -> None:
+    file = io.BytesIO()
+    EXPORTS[form](answers, record, {}, file)
+    if form == "chrome":
+        events = json.loads(file.getvalue())["traceEvents"]
+        assert all(event.get("ts", 0) >= 0 and event.get("dur", 0) >= 0 for event in events)
