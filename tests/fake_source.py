@@ -12,8 +12,8 @@ from tftracer.contract.basics import Column
 from tftracer.contract.session import Bookmark, Loaded, Run, Session, StepTimes, TraceRecord
 from tftracer.contract.stalls import GapProfile, RunStalls, Stall, StallDetail, StallList
 from tftracer.errors import StorageError, UnknownError, UnsupportedError
-from tftracer.session.slow.messages import no_gaps
 from tftracer.session.source import Listener
+from tftracer.slow.answer.messages import no_gaps
 from tftracer.trace.model import TraceContext
 
 DATA = Path(__file__).parent / "data"
@@ -100,7 +100,6 @@ def a_stall_message(stall_id: int) -> Stall:
         "samples": 60,
         "trace_id": None,
         "every": None,
-        "no_cpu": False,
     }
 
 
@@ -172,7 +171,7 @@ class FakeSource:
             "run_id": 1,
             "stalls": [a_stall_message(1)],
             "count": 1,
-            "no_cpu": None,
+            "groups": [],
             "periods": [],
             "marks": [],
             "changes": [],
@@ -183,7 +182,7 @@ class FakeSource:
         }
 
     def all_stalls(self) -> StallList:
-        return {"stalls": [a_stall_message(1)], "count": 1, "no_cpu": None, "periods": []}
+        return {"stalls": [a_stall_message(1)], "count": 1, "groups": [], "periods": []}
 
     def stall(self, stall_id: int) -> StallDetail:
         if stall_id != 1:

@@ -1,5 +1,14 @@
 /** Made-up slow steps, for developing the page and for its tests. Not shipped. */
-import type { CodeLine, GapProfile, RunStalls, Stall, StallDetail, StallStacks } from "@/client/messages";
+import type {
+  CodeLine,
+  GapProfile,
+  Period,
+  RunStalls,
+  SlowGroup,
+  Stall,
+  StallDetail,
+  StallStacks,
+} from "@/client/messages";
 
 const START = 1_790_000_000;
 const LIBRARY = "/usr/lib/python3/site-packages";
@@ -45,11 +54,47 @@ export function fakeStall(id: number, change: Partial<Stall> = {}): Stall {
     uncertainty: "",
     lines: [saverLine],
     other_lines: [],
-    parts: [],
+    parts: [
+      { kind: "disk", duration_s: 0.25, usual_s: 0, what: "" },
+      { kind: "python", duration_s: 0.059, usual_s: 0.0002, what: "" },
+      { kind: "tensorflow", duration_s: 0.001, usual_s: 0.001, what: "" },
+    ],
     samples: 60,
     trace_id: null,
     every: 97,
-    no_cpu: false,
+    ...change,
+  };
+}
+
+export const fakePeriod: Period = {
+  run_id: 1,
+  every: 97,
+  where: "between",
+  tolerance: 0,
+  times: 3,
+  duration_s: 0.31,
+  cause: "hook",
+  place: "CheckpointSaverHook (basic_session_run_hooks.py:620)",
+  first_step: 97,
+  last_step: 291,
+  next_step: 388,
+  text: "Every 97th step: 310 ms before the step, CheckpointSaverHook (basic_session_run_hooks.py:620)",
+};
+
+export function fakeGroup(change: Partial<SlowGroup> = {}): SlowGroup {
+  return {
+    run_id: 1,
+    cause: "hook",
+    place: "CheckpointSaverHook (basic_session_run_hooks.py:620)",
+    where: "between",
+    times: 3,
+    lost_s: 0.926,
+    longest_s: 0.31,
+    last_step: 291,
+    periods: [fakePeriod],
+    ended: false,
+    stalls: [1, 3],
+    text: "Every 97th step: the hook CheckpointSaverHook (basic_session_run_hooks.py:620)",
     ...change,
   };
 }
@@ -70,22 +115,22 @@ export function fakeRunStalls(change: Partial<RunStalls> = {}): RunStalls {
       }),
       fakeStall(3),
     ],
-    no_cpu: null,
-    count: 3,
-    periods: [
-      {
-        run_id: 1,
-        every: 97,
-        where: "between",
-        times: 3,
-        duration_s: 0.31,
-        cause: "hook",
-        place: "CheckpointSaverHook (basic_session_run_hooks.py:620)",
-        last_step: 291,
-        next_step: 388,
-        text: "Every 97th step: 310 ms before the step, CheckpointSaverHook (basic_session_run_hooks.py:620)",
-      },
+    groups: [
+      fakeGroup(),
+      fakeGroup({
+        cause: "python",
+        place: "load_batch() (train.py:88)",
+        where: "inside",
+        times: 1,
+        lost_s: 0.3088,
+        last_step: 150,
+        periods: [],
+        stalls: [2],
+        text: "Python code at load_batch() (train.py:88)",
+      }),
     ],
+    count: 3,
+    periods: [fakePeriod],
     marks: [
       { kind: "gc", at: START + 5, duration_s: 0.012, step: 120, text: "Garbage collection of generation 2, 12 ms" },
       {

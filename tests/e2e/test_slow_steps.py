@@ -17,7 +17,7 @@ from rig import ROOT, TENSORFLOW, Process, picture, sign_in, start_viewer
 from test_accessibility import serious
 from tracepage import LONG
 
-EVERY = re.compile(r"Every 97th step: \d\d\d ms inside the step, read_batch\(\) \(train.py:\d+\)")
+EVERY = re.compile(r"Every 97th step: a Python function that TensorFlow calls: read_batch\(\) \(train.py:\d+\)")
 
 
 class Training(JobPage):

@@ -81,7 +81,6 @@ class Stall(TypedDict):
     samples: int
     trace_id: int | None  # the trace of that very step, if there is one
     every: int | None  # it comes again after so many steps; None: no period was found
-    no_cpu: bool  # that is its cause; or its cause is unknown, and its thread had no CPU for much of that second
 
 
 class StackFrame(TypedDict):
@@ -118,11 +117,13 @@ class Period(TypedDict):
     every: int  # steps
     where: Place
     place: str  # as of a stall
+    tolerance: int  # steps by which a distance may differ
     times: int  # how many were caught
     duration_s: float  # median
     cause: StallCause
+    first_step: int  # 0: not known
     last_step: int
-    next_step: int | None  # expected to be slow; None: it did not come again
+    next_step: int | None  # expected to be slow; None: it ended
     text: str  # "Every 97th step: 310 ms before the step, CheckpointSaverHook (basic_session_run_hooks.py:620)"
 
 
@@ -153,22 +154,46 @@ class Drift(TypedDict):
     last_s: float
 
 
-class NoCpu(TypedDict):
-    """Stalls of a list with ``no_cpu``, together: where they are many, they are shown apart."""
+class SlowKind(TypedDict):
+    """All slow steps of a run with the same cause at the same place, those included that are no longer kept."""
 
+    run_id: int
+    cause: StallCause
+    place: str  # as of a stall; of the newest
+    where: Place
     times: int
-    duration_s: float  # of all
+    duration_s: float  # of all of them
+    lost_s: float  # of that: what was more than usual then
     longest_s: float
-    text: str
+    first_step: int | None
+    last_step: int | None
+    last_at: float  # when the newest began
+
+
+class SlowGroup(TypedDict):
+    """A kind of slow steps, or those of one period whose cause is not known, as the page lists it."""
+
+    run_id: int
+    cause: StallCause
+    place: str
+    where: Place
+    times: int
+    lost_s: float
+    longest_s: float
+    last_step: int | None
+    periods: list[Period]  # that they come in, the most frequent first; [] if none is proven
+    ended: bool  # all of its periods ended; without one: it has not come for long
+    stalls: list[int]  # ids of those that are kept, those that cost most first
+    text: str  # "Every 97th step: waiting at load() (train.py:31)"
 
 
 class RunStalls(TypedDict):
     """What was slow in a run (GET /api/runs/ID/stalls)."""
 
     run_id: int
-    stalls: list[Stall]  # oldest first; the longest and the newest
+    stalls: list[Stall]  # oldest first; those that cost most and the newest
     count: int  # of all that were caught
-    no_cpu: NoCpu | None  # of ``stalls``; None: few or none
+    groups: list[SlowGroup]  # what costs most first; then what has ended, what is not known, and what the machine did
     periods: list[Period]
     marks: list[Mark]
     changes: list[StepChange]
@@ -181,9 +206,9 @@ class RunStalls(TypedDict):
 class StallList(TypedDict):
     """The stalls of all runs (GET /api/stalls)."""
 
-    stalls: list[Stall]  # the longest and the newest, oldest first
+    stalls: list[Stall]  # those that cost most and the newest, oldest first
     count: int
-    no_cpu: NoCpu | None  # of ``stalls``; None: few or none
+    groups: list[SlowGroup]  # of all runs, as of one
     periods: list[Period]  # the longest first
 
 

@@ -25,18 +25,17 @@ from typing import Any, Protocol
 from tftracer.contract.session import Bookmark, Loaded, Run, Session, StepTimes, TraceRecord
 from tftracer.contract.stalls import GapProfile, RunStalls, StallDetail, StallList
 from tftracer.errors import UnsupportedError
-from tftracer.session import lifecycle, loading
+from tftracer.session import lifecycle, loading, slow_answers
 from tftracer.session.process_facts import process_facts
 from tftracer.session.publisher import Listener, Publisher
 from tftracer.session.recorded_steps import RunHandle, StepSource
 from tftracer.session.saved import open_session
-from tftracer.session.slow import answers
-from tftracer.session.slow.reading import read_stacks
-from tftracer.session.slow.sources import with_sources
 from tftracer.session.step_statistics import LiveRun
 from tftracer.session.store import SessionStore
 from tftracer.session.trace_analyzer import TraceAnalyzer
 from tftracer.session.writer import Writer
+from tftracer.slow.answer.sources import with_sources
+from tftracer.slow.record.reading import read_stacks
 from tftracer.slow.recorded import SlowRecords
 from tftracer.storage import save, untrusted
 from tftracer.storage.trace_payload import Payload, TraceKey
@@ -171,12 +170,11 @@ class LiveSession:
         return self.store.run_stalls(run_id)
 
     def all_stalls(self) -> StallList:
-        with self.store.lock:
-            return answers.all_stalls(self.store.model)
+        return self.store.all_stalls()
 
     def stall(self, stall_id: int) -> StallDetail:
         with self.store.lock:
-            stall, payload = answers.one_stall(self.store.model, stall_id), self.store.model.slow.stall(stall_id).stacks
+            stall, payload = slow_answers.one_stall(self.store.model, stall_id), self.store.model.slow.stall(stall_id).stacks
             origin = self.store.model.run(stall["run_id"]).origin
         stacks = read_stacks(payload)
         return {"stall": stall, "stacks": stacks if origin else with_sources(stacks, self.session()["started_at"])}
@@ -186,7 +184,7 @@ class LiveSession:
         with self.store.lock:
             asked = slow.run_to_profile if slow.profile_requested.is_set() else None
             sampled = {run.run_id for run in (asked, slow.run_profiled) if run}
-            return answers.gaps(self.store.model, run_id, run_id in sampled)
+            return slow_answers.gaps(self.store.model, run_id, run_id in sampled)
 
     def trace_record(self, trace_id: int) -> TraceRecord:
         return self.store.trace_record(trace_id)

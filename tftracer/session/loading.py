@@ -10,9 +10,9 @@ from tftracer.contract.stalls import Stall
 from tftracer.session import records
 from tftracer.session.model import is_analyzed
 from tftracer.session.saved import SavedSession
-from tftracer.session.slow.log import SlowLog
-from tftracer.session.slow.records import copied_stall_part
 from tftracer.session.store import SessionStore
+from tftracer.slow.record.log import SlowLog
+from tftracer.slow.record.records import copied_stall_part
 
 
 def load(store: SessionStore, other: SavedSession, origin: str, analyze_later: Callable[[TraceRecord], None] | None) -> Loaded:
@@ -46,6 +46,7 @@ def _load_slow(store: SessionStore, log: SlowLog, run_id: int, new_id: int) -> N
     for state in log.of_run(run_id):
         message: Stall = {**state.message, "id": store.next_stall_id(), "run_id": new_id}
         store.add_stall(message, state.number, copied_stall_part(replace(state, message=message)))
+    store.put_kinds(run_id=new_id, kinds=[{**kind, "run_id": new_id} for kind in log.kinds.of_run(run_id)])
     for period in log.periods_of(run_id):
         store.put_period({**period, "run_id": new_id})
     if run_id in log.gaps:

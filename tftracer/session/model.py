@@ -11,8 +11,9 @@ from typing import Any
 
 from tftracer.contract.session import Run, RunStatistics, Session, TraceRecord
 from tftracer.errors import UnknownError
-from tftracer.session.slow.log import SlowLog
 from tftracer.session.usual_traces import durations_s, follows_traced, usual
+from tftracer.slow.answer.answers import slow_steps
+from tftracer.slow.record.log import SlowLog
 from tftracer.storage.tftrace import Record, StoredPayload
 from tftracer.trace.model import TraceContext
 
@@ -104,7 +105,7 @@ class SessionModel:
             "options": run.options,
             "definition": run.definition,
             "pending_traces": pending,
-            "slow_steps": self.slow.slow_steps(run.id),
+            "slow_steps": slow_steps(self.slow, run.id, statistics["steps"]),
             "traces": [self.traces[trace_id].record.copy() for trace_id in run.traces],
         }
 

@@ -12,13 +12,14 @@ from typing import Any, cast
 
 from tftracer.contract.session import RunStatistics, Session, TraceRecord
 from tftracer.session.model import RECENT_STEPS, RunState, SessionModel, TraceState
-from tftracer.session.slow import reading as slow_reading
-from tftracer.session.slow.log import SlowLog
+from tftracer.slow.record import reading as slow_reading
+from tftracer.slow.record.log import SlowLog
 from tftracer.storage import untrusted
 from tftracer.storage.reader import Reader
 from tftracer.storage.tftrace import (
     GAPS,
     HISTORY,
+    KINDS,
     MARKS,
     PERIOD,
     RECORD_TYPES,
@@ -320,6 +321,7 @@ _APPLIERS: dict[str, Applier] = {
     TRACE_REMOVED: _apply_trace_removed,
     STALL: _applied_to_run(slow_reading.apply_stall),
     PERIOD: _applied_to_run(slow_reading.apply_period),
+    KINDS: _applied_to_run(slow_reading.apply_kinds),
     GAPS: _applied_to_run(slow_reading.apply_gaps),
     MARKS: _apply_marks,
 }

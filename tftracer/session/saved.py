@@ -12,15 +12,14 @@ from typing import Any, cast
 from tftracer.contract.session import Bookmark, Loaded, Run, Session, StepTimes, TraceRecord
 from tftracer.contract.stalls import GapProfile, RunStalls, StallDetail, StallList
 from tftracer.errors import FormatError, TracerError, UnsupportedError
-from tftracer.session import step_columns
+from tftracer.session import slow_answers, step_columns
 from tftracer.session.model import RunState, SessionModel, TraceState, is_analyzed
 from tftracer.session.publisher import Listener, Publisher
 from tftracer.session.reading import read_model
-from tftracer.session.slow import answers
-from tftracer.session.slow.log import SlowLog
-from tftracer.session.slow.reading import read_stacks
 from tftracer.session.snapshot import ReadHistory, Snapshot
 from tftracer.session.step_history import History
+from tftracer.slow.record.log import SlowLog
+from tftracer.slow.record.reading import read_stacks
 from tftracer.storage import save, untrusted
 from tftracer.storage.file_bytes import FileBytes
 from tftracer.storage.reader import Reader
@@ -62,21 +61,21 @@ class SavedSession:
     def run_stalls(self, run_id: int) -> RunStalls:
         with self._lock:
             run = self._model.run(run_id)
-            answer, marks = answers.run_stalls(self._model, run_id), self._model.slow.all_marks()
-        return answers.with_history(answer, step_columns.read_history(run.history), run.statistics, marks)
+            answer, marks = slow_answers.run_stalls(self._model, run_id, run.statistics["steps"]), self._model.slow.all_marks()
+        return slow_answers.with_history(answer, step_columns.read_history(run.history), run.statistics, marks)
 
     def all_stalls(self) -> StallList:
         with self._lock:
-            return answers.all_stalls(self._model)
+            return slow_answers.all_stalls(self._model, lambda run_id: self._model.run(run_id).statistics["steps"])
 
     def stall(self, stall_id: int) -> StallDetail:
         with self._lock:
-            stall, payload = answers.one_stall(self._model, stall_id), self._model.slow.stall(stall_id).stacks
+            stall, payload = slow_answers.one_stall(self._model, stall_id), self._model.slow.stall(stall_id).stacks
         return {"stall": stall, "stacks": read_stacks(payload)}
 
     def gaps(self, run_id: int) -> GapProfile:
         with self._lock:
-            return answers.gaps(self._model, run_id, False)
+            return slow_answers.gaps(self._model, run_id, False)
 
     def trace_record(self, trace_id: int) -> TraceRecord:
         with self._lock:

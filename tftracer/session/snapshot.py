@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from tftracer.contract.session import RunStatistics, Session
 from tftracer.session import records
 from tftracer.session.model import RunState, SessionModel, TraceState
-from tftracer.session.slow.log import SlowLog
-from tftracer.session.slow.records import all_parts
 from tftracer.session.step_history import History
+from tftracer.slow.record.log import SlowLog
+from tftracer.slow.record.records import all_parts
 from tftracer.storage.spool import NewRecord
 
 ReadHistory = Callable[[], History]

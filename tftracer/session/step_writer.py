@@ -19,7 +19,7 @@ from tftracer.session.missing_traces import MissingTraces
 from tftracer.session.no_steps import no_steps
 from tftracer.session.publisher import Publish
 from tftracer.session.recorded_steps import Capture, Missed, RunHandle, Settled, StepSource, Traced
-from tftracer.session.slow.writer import SlowWriter
+from tftracer.session.slow_writer import SlowWriter
 from tftracer.session.step_history import Doubles, History
 from tftracer.session.step_statistics import LiveRun
 from tftracer.session.store import SessionStore

@@ -8,23 +8,22 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from tftracer.contract.session import Run, RunStatistics, Session, StepTimes, TraceRecord
-from tftracer.contract.stalls import GapProfile, Period, RunStalls, Stall
+from tftracer.contract.stalls import GapProfile, Period, RunStalls, SlowKind, Stall, StallList
 from tftracer.errors import StorageError, TracerError
-from tftracer.session import records, retention, step_columns
+from tftracer.session import records, retention, slow_answers, step_columns
 from tftracer.session.model import RunState, SessionModel, TraceState
 from tftracer.session.problems import Problems
 from tftracer.session.publisher import Publish
 from tftracer.session.recorded_steps import RunHandle
-from tftracer.session.slow import answers
-from tftracer.session.slow import records as slow_records
-from tftracer.session.slow.log import StallState
 from tftracer.session.snapshot import ReadHistory, Snapshot
 from tftracer.session.step_history import History
 from tftracer.session.step_statistics import LiveRun
+from tftracer.slow.record import records as slow_records
+from tftracer.slow.record.log import StallState
 from tftracer.storage import save, spool_folder
 from tftracer.storage.spool import NOWHERE, NewRecord, Spool
 from tftracer.storage.tftrace import HISTORY, STALL, TRACE, Record
@@ -229,9 +228,13 @@ class SessionStore:
     def run_stalls(self, run_id: int) -> RunStalls:
         with self.lock:
             run = self.model.run(run_id)
-            answer, marks = answers.run_stalls(self.model, run_id), self.model.slow.all_marks()
             read, statistics = self._history_of(run), self._statistics_of(run)
-        return answers.with_history(answer, read(), statistics, marks)
+            answer, marks = slow_answers.run_stalls(self.model, run_id, statistics["steps"]), self.model.slow.all_marks()
+        return slow_answers.with_history(answer, read(), statistics, marks)
+
+    def all_stalls(self) -> StallList:
+        with self.lock:
+            return slow_answers.all_stalls(self.model, lambda run_id: self._statistics_of(self.model.run(run_id))["steps"])
 
     def next_stall_id(self) -> int:
         with self.lock:
@@ -256,6 +259,13 @@ class SessionStore:
         with self.lock:
             self.model.slow.put_period(period)
         return self.write(slow_records.period_part(period))
+
+    def put_kinds(self, run_id: int, kinds: Sequence[SlowKind]) -> int:
+        """The sums over all slow steps of a run; the bytes that they take."""
+        with self.lock:
+            for kind in kinds:
+                self.model.slow.kinds.put(kind)
+        return self.write(slow_records.kinds_part(run_id, kinds))
 
     def put_gaps(self, profile: GapProfile) -> None:
         with self.lock:

@@ -10,9 +10,9 @@ from typing import Any
 from tftracer.contract.session import Run, Session, TraceRecord
 from tftracer.contract.stalls import GapProfile, StallList
 from tftracer.session.run_traces import OtherTraces
-from tftracer.session.slow import summary as slow_summary
 from tftracer.session.source import SessionSource
 from tftracer.session.step_sketch import ERROR
+from tftracer.slow.answer import summary as slow_summary
 from tftracer.trace import summary as trace_summary
 from tftracer.trace.answers import Answers
 from tftracer.trace.summary import WIDTH, shortened, table

@@ -14,7 +14,7 @@ from tftracer.session.guard import Guard
 from tftracer.session.missing_traces import MissingTraces
 from tftracer.session.publisher import Publish
 from tftracer.session.recorded_steps import StepSource
-from tftracer.session.slow.writer import SlowWriter
+from tftracer.session.slow_writer import SlowWriter
 from tftracer.session.step_writer import Flush, StepWriter
 from tftracer.session.store import SessionStore
 from tftracer.session.trace_analyzer import TraceAnalyzer

@@ -127,16 +127,18 @@ class Stall(NamedTuple):
 
 
 class Period(NamedTuple):
-    """Stalls of one run that come at equal distances. A newer one replaces that of the same ``run`` and ``inside``."""
+    """Slow steps of one run that come at equal distances. A newer one replaces that of the same run, first step and distance."""
 
     run: WatchedRun
     inside: bool
     steps: int  # every so many steps
-    occurrences: int  # that fit
+    occurrences: int  # slow steps that were its own; 0: it has ended
     median_s: float  # how long they took
     cause: Cause  # of the last
     last_step: int
     next_step: int  # that is expected to be slow
+    first_step: int = 0  # 0: not known
+    tolerance: int = 0  # steps by which a distance may differ
 
 
 class GapProfile(NamedTuple):

@@ -33,7 +33,7 @@ VERSION = 2
 SUFFIX = ".tftrace"
 
 #: Record types; see docs/file-format.rst. A reader skips those that it does not know.
-SESSION, RUN, STEPS, HISTORY, TRACE, TRACE_FACTS, TRACE_REMOVED, STALL, PERIOD, GAPS, MARKS, JOB, JOB_TRACE, END = (
+SESSION, RUN, STEPS, HISTORY, TRACE, TRACE_FACTS, TRACE_REMOVED, STALL, PERIOD, KINDS, GAPS, MARKS, JOB, JOB_TRACE, END = (
     "session",
     "run",
     "steps",
@@ -43,6 +43,7 @@ SESSION, RUN, STEPS, HISTORY, TRACE, TRACE_FACTS, TRACE_REMOVED, STALL, PERIOD, 
     "trace_removed",
     "stall",
     "period",
+    "slow_kinds",
     "gaps",
     "marks",
     "job",
@@ -50,7 +51,7 @@ SESSION, RUN, STEPS, HISTORY, TRACE, TRACE_FACTS, TRACE_REMOVED, STALL, PERIOD, 
     "end",
 )
 RECORD_TYPES = frozenset(
-    {SESSION, RUN, STEPS, HISTORY, TRACE, TRACE_FACTS, TRACE_REMOVED, STALL, PERIOD, GAPS, MARKS, JOB, JOB_TRACE, END}
+    {SESSION, RUN, STEPS, HISTORY, TRACE, TRACE_FACTS, TRACE_REMOVED, STALL, PERIOD, KINDS, GAPS, MARKS, JOB, JOB_TRACE, END}
 )
 
 #: Limits on what a file may ask the reader to hold. TensorFlow's own protobufs end at 2 GB.

@@ -81,7 +81,6 @@ export interface Stall {
   samples: number;
   trace_id: number | null;
   every: number | null;
-  no_cpu: boolean;
 }
 
 export interface StackFrame {
@@ -115,9 +114,11 @@ export interface Period {
   every: number;
   where: "inside" | "between";
   place: string;
+  tolerance: number;
   times: number;
   duration_s: number;
   cause: "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "lock" | "retrace" | "other_run" | "tensorflow" | "stopped" | "unknown";
+  first_step: number;
   last_step: number;
   next_step: number | null;
   text: string;
@@ -147,11 +148,34 @@ export interface Drift {
   last_s: number;
 }
 
-/** Stalls of a list with ``no_cpu``, together: where they are many, they are shown apart. */
-export interface NoCpu {
+/** All slow steps of a run with the same cause at the same place, those included that are no longer kept. */
+export interface SlowKind {
+  run_id: number;
+  cause: "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "lock" | "retrace" | "other_run" | "tensorflow" | "stopped" | "unknown";
+  place: string;
+  where: "inside" | "between";
   times: number;
   duration_s: number;
+  lost_s: number;
   longest_s: number;
+  first_step: number | null;
+  last_step: number | null;
+  last_at: number;
+}
+
+/** A kind of slow steps, or those of one period whose cause is not known, as the page lists it. */
+export interface SlowGroup {
+  run_id: number;
+  cause: "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "lock" | "retrace" | "other_run" | "tensorflow" | "stopped" | "unknown";
+  place: string;
+  where: "inside" | "between";
+  times: number;
+  lost_s: number;
+  longest_s: number;
+  last_step: number | null;
+  periods: Period[];
+  ended: boolean;
+  stalls: number[];
   text: string;
 }
 
@@ -160,7 +184,7 @@ export interface RunStalls {
   run_id: number;
   stalls: Stall[];
   count: number;
-  no_cpu: NoCpu | null;
+  groups: SlowGroup[];
   periods: Period[];
   marks: Mark[];
   changes: StepChange[];
@@ -174,7 +198,7 @@ export interface RunStalls {
 export interface StallList {
   stalls: Stall[];
   count: number;
-  no_cpu: NoCpu | null;
+  groups: SlowGroup[];
   periods: Period[];
 }
 

@@ -3,7 +3,7 @@ import { flushPromises, mount, type VueWrapper } from "@vue/test-utils";
 import { createMemoryHistory, createRouter } from "vue-router";
 import { describe, expect, it } from "vitest";
 import { FakeClient, fakeRun, fakeSession, fakeState, fakeTrace } from "../../dev/fake";
-import { fakeGaps, fakeRunStalls, fakeStall } from "../../dev/slow";
+import { fakeGaps, fakeGroup, fakePeriod, fakeRunStalls, fakeStall } from "../../dev/slow";
 import { createSession, sessionKey } from "@/state/session";
 import SlowNotice from "@/slow/SlowNotice.vue";
 import RunView from "./RunView.vue";
@@ -35,8 +35,11 @@ async function show(at: string, client = new FakeClient()): Promise<{ page: VueW
 describe("slow steps on a run's page", () => {
   it("says what comes regularly, and lists when, where, why, at which line, with the trace", async () => {
     const { page } = await show("/runs/1");
-    expect(page.find("#slow-steps").text()).toContain("Every 97th step: 310 ms before the step, CheckpointSaverHook");
-    expect(page.find("#slow-steps").text()).toContain("expected at step 388");
+    const groups = page.findAll('[aria-label="Slow steps by cause"] > li').map((item) => item.text());
+    expect(groups[0]).toContain("Every 97th step: the hook CheckpointSaverHook (basic_session_run_hooks.py:620)");
+    expect(groups[0]).toMatch(/3 times, 926\sms more than usual in all, the longest 310\sms, last at step 291\./);
+    expect(groups[0]).toMatch(/310\sms \(median\) every 97 steps: the next is expected at step 388\./);
+    expect(groups[1]).toMatch(/once, 309\sms more than usual, at step 150\.$/);
     const grid = page.find('[role="grid"][aria-label="Slow steps"]');
     expect(grid.attributes("aria-rowcount")).toBe("4");
     expect(grid.text()).toContain("load_batch() (train.py:88)");
@@ -91,23 +94,52 @@ describe("slow steps on a run's page", () => {
     page.unmount();
   });
 
-  it("has steps without a CPU in one line where they are many, and in the list when asked", async () => {
+  it("opens a group: its steps side by side, their stacks as one graph, and one of them", async () => {
+    const { page } = await show("/runs/1");
+    await page.find('[aria-label="Slow steps by cause"] button').trigger("click");
+    await flushPromises();
+    const steps = page.find('[aria-label="The steps of this group"]');
+    expect(steps.findAll("li")).toHaveLength(2);
+    expect(steps.find('[role="img"]').attributes("aria-label")).toMatch(
+      /^310\sms: TensorFlow, inside the step 0\.3%, Python code 19%, waiting for a disk 81%$/,
+    );
+    const tree = page.find('[aria-label="Stacks of 2 slow steps together"]');
+    expect(tree.findAll('[role="treeitem"]')).toHaveLength(9);
+    await steps.findAll("button")[1]!.trigger("click");
+    await flushPromises();
+    expect(page.find('[aria-label="What its time consists of"]').text()).toMatch(
+      /waiting for a disk\s*250\sms\s*81%\s*0\ss/,
+    );
+    page.unmount();
+  });
+
+  it("says that a period ended, and why the watch sees less", async () => {
+    const problem = {
+      code: "slow_stacks",
+      at: 0,
+      message: "Stacks are not read: this process may not be read by others.",
+    };
+    const client = new FakeClient(fakeState({ session: fakeSession({ problems: [problem] }) }));
+    const groups = [fakeGroup({ ended: true, periods: [{ ...fakePeriod, next_step: null }] })];
+    client.runStalls = fakeRunStalls({ groups });
+    const { page } = await show("/runs/1", client);
+    expect(page.find("#slow-steps").text()).toContain("Every 97 steps: ended after step 291.");
+    expect(page.find("#slow-steps").text()).toContain(problem.message);
+    page.unmount();
+  });
+
+  it("leaves steps without a CPU out of the list where they are many, until asked", async () => {
     const client = new FakeClient();
-    const stalls = [
-      fakeStall(1, { step: 50 }),
-      ...[2, 3, 4, 5, 6].map((id) => fakeStall(id, { cause: "machine", no_cpu: true })),
-    ];
-    const no_cpu = { times: 5, duration_s: 1.5, longest_s: 0.3, text: "No CPU: 5 times, 1.5 s in all" };
-    client.runStalls = fakeRunStalls({ stalls, count: 6, no_cpu });
+    const stalls = [fakeStall(1, { step: 50 }), ...[2, 3, 4, 5, 6].map((id) => fakeStall(id, { cause: "machine" }))];
+    client.runStalls = fakeRunStalls({ stalls, count: 6 });
     const { page } = await show("/runs/1", client);
     const rows = (): number =>
       page.findAll('[role="grid"][aria-label="Slow steps"] [role="row"][aria-rowindex]').length;
-    const section = page.find("#slow-steps");
-    expect(section.text()).toContain("No CPU: 5 times, 1.5 s in all.");
     const alone = rows();
-    await section
+    await page
+      .find("#slow-steps")
       .findAll("button")
-      .find((b) => b.text() === "Show them in the list")!
+      .find((b) => b.text() === "Show those without a CPU in the list")!
       .trigger("click");
     await flushPromises();
     expect(rows()).toBe(alone + 5);

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, cast, get_args
 
-from tftracer.contract.stalls import CodeLine, GapProfile, PartKind, Period, Stall, StallCause, StallPart, StallStacks
+from tftracer.contract.stalls import CodeLine, GapProfile, PartKind, Period, SlowKind, Stall, StallCause, StallPart, StallStacks
 from tftracer.errors import FormatError
-from tftracer.session.slow.code_lines import MAX_LINES, MAX_NODES
-from tftracer.session.slow.log import MARKS as MAX_MARKS
-from tftracer.session.slow.log import SlowLog, StallState
-from tftracer.session.slow.messages import SlowMark
+from tftracer.slow.answer.code_lines import MAX_LINES, MAX_NODES
+from tftracer.slow.answer.messages import SlowMark
+from tftracer.slow.record.kinds import MOST_KINDS
+from tftracer.slow.record.log import MARKS as MAX_MARKS
+from tftracer.slow.record.log import SlowLog, StallState
 from tftracer.storage.reader import unpack_map
 from tftracer.storage.tftrace import Record, StoredPayload
 from tftracer.storage.untrusted import (
@@ -100,16 +101,30 @@ STALL_FIELDS: Fields = {
     "samples": count,
     "trace_id": lambda given: None,
     "every": lambda given: None,
-    "no_cpu": lambda given: False,
+}
+KIND_FIELDS: Fields = {
+    "run_id": count,
+    "cause": _CAUSE,
+    "place": _name,
+    "where": _PLACE,
+    "times": count,
+    "duration_s": _long,
+    "lost_s": _long,
+    "longest_s": _long,
+    "first_step": positive_or_none,
+    "last_step": positive_or_none,
+    "last_at": seconds,
 }
 PERIOD_FIELDS: Fields = {
     "run_id": count,
     "every": count,
     "where": _PLACE,
+    "tolerance": count,
     "times": count,
     "duration_s": _long,
     "cause": _CAUSE,
     "place": _name,
+    "first_step": count,
     "last_step": count,
     "next_step": count_or_none,
     "text": _name,
@@ -146,6 +161,14 @@ def apply_stall(log: SlowLog, record: Record, run_id: int) -> None:
     message = cast(Stall, {**fields_of(record.meta, STALL_FIELDS), "run_id": run_id})
     if message["id"] and message["id"] not in log.stalls:
         log.add(StallState(message, count(record.meta.get("number")), record.payload, record.size))
+
+
+def apply_kinds(log: SlowLog, record: Record, run_id: int) -> None:
+    """In the place of the sums over the slow steps that came before it."""
+    for given in items(record.meta.get("kinds"))[:MOST_KINDS]:
+        kind = cast(SlowKind, {**fields_of(table(given), KIND_FIELDS), "run_id": run_id})
+        if kind["times"]:
+            log.kinds.put(kind)
 
 
 def apply_period(log: SlowLog, record: Record, run_id: int) -> None:

@@ -7,28 +7,28 @@ from collections.abc import Iterator
 from typing import Any
 
 from tftracer.contract.session import Run
-from tftracer.contract.stalls import GapProfile, Stall, StallList
-from tftracer.session.slow.log import by_cost
-from tftracer.session.slow.no_cpu import no_cpu
-from tftracer.session.slow.texts import lines_text
+from tftracer.contract.stalls import GapProfile, SlowGroup, Stall, StallList
+from tftracer.slow.answer.texts import lines_text
+from tftracer.slow.record.log import by_cost
 from tftracer.trace.summary import WIDTH, shortened
 from tftracer.trace.units import duration, percent
 
 #: Slow steps in the text, and in the JSON: the longest.
 SHOWN, LISTED = 5, 100
+#: Groups in the text.
+GROUPS = 8
 
 
 def slow_steps(run: Run, slow: StallList, gaps: GapProfile) -> dict[str, Any]:
-    """JSON-serializable: how many slow steps, the periods, those without a CPU, the longest ones, the lines between steps.
+    """JSON-serializable: how many slow steps, their groups, the periods, the longest ones, the lines between steps.
 
     ``slow``: of all runs.
     """
     stalls = [stall for stall in slow["stalls"] if stall["run_id"] == run["id"]]
-    apart = no_cpu(stalls)
     return {
         "count": run["slow_steps"]["count"],
+        "groups": [group for group in slow["groups"] if group["run_id"] == run["id"]],
         "periods": by_cost(period for period in slow["periods"] if period["run_id"] == run["id"]),
-        "no_cpu": apart,
         "longest": sorted(stalls, key=lambda stall: (-stall["duration_s"], stall["id"]))[:LISTED],
         "between_steps": gaps if gaps["state"] == "ready" else None,
     }
@@ -45,17 +45,27 @@ def render(run: dict[str, Any]) -> str:
 
 
 def _lines(slow: dict[str, Any]) -> Iterator[str]:
-    for period in slow["periods"]:
-        yield _filled(f"{period['text']}. Caught {period['times']:,} times.")
-    if slow["no_cpu"]:
-        yield _filled(f"{slow['no_cpu']['text']}.")
-    listed = [stall for stall in slow["longest"] if not (slow["no_cpu"] and stall["no_cpu"])]
-    for stall in listed[:SHOWN]:
+    for group in slow["groups"][:GROUPS]:
+        yield _filled(_group(group))
+    said = {
+        number for group in slow["groups"] if group["times"] == 1 or group["cause"] == "machine" for number in group["stalls"]
+    }
+    for stall in [stall for stall in slow["longest"] if stall["id"] not in said][:SHOWN]:
         yield _filled(_stall(stall), "    ")
     gaps = slow["between_steps"]
     if gaps:
         share = f"{percent(gaps['share'])} of the time. " if gaps["share"] is not None else ""
         yield _filled(f"Between steps: {share}{lines_text(gaps['lines'], 5) or gaps['text']}")
+
+
+def _group(group: SlowGroup) -> str:
+    times = "Once" if group["times"] == 1 else f"{group['times']:,} times"
+    lost = f"{duration(group['lost_s'] * 1e9)} more than usual in all, the longest {duration(group['longest_s'] * 1e9)}"
+    last = f", last at step {group['last_step']:,}" if group["last_step"] else ""
+    ended = (
+        "" if not group["ended"] or group["times"] == 1 else " It has ended." if group["periods"] else " It has not come since."
+    )
+    return f"{group['text']}. {times}, {lost}{last}.{ended}"
 
 
 def _stall(stall: Stall) -> str:

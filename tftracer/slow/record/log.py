@@ -9,30 +9,29 @@ from dataclasses import dataclass, field, replace
 
 from tftracer.contract import stalls as contract
 from tftracer.errors import UnknownError
-from tftracer.session.slow.messages import SlowMark
-from tftracer.session.slow.texts import lines_text
+from tftracer.slow.answer.messages import SlowMark
+from tftracer.slow.answer.texts import lines_text
+from tftracer.slow.record.kinds import SlowKinds, lost_s
 from tftracer.storage.tftrace import StoredPayload
 
-#: Kept of each run: the newest, and beside them the longest. As many of those that had no CPU, which on a busy machine would
-#: push out all others.
-NEWEST, LONGEST = 200, 100
+#: Kept of each run: the newest, and beside them those that cost most. As many of those that had no CPU, which on a busy machine
+#: would push out all others.
+NEWEST, COSTLIEST = 40, 260
 #: Kept of all runs together.
 MOST = 3000
 MOST_PERIODS = 200
-#: Stalls at equal distances that need not mean anything.
-CHANCE = 5
 #: Kept of each kind, the newest.
 MARKS = 1000
 #: Marks of a kind that follow each other so closely are one.
 JOINED_S = 1.5
 
 
-#: Run, place in the step, and the function without its line: a save may be seen in many lines.
-PeriodKey = tuple[int, contract.Place, str]
+#: Run, length and first step.
+PeriodKey = tuple[int, int, int]
 
 
 def key_of(period: contract.Period) -> PeriodKey:
-    return period["run_id"], period["where"], period["place"].partition(":")[0]
+    return period["run_id"], period["every"], period["first_step"]
 
 
 def by_cost(periods: Iterable[contract.Period]) -> list[contract.Period]:
@@ -55,7 +54,7 @@ class _Kept:
     """Stalls of one run that are kept."""
 
     newest: deque[int] = field(default_factory=deque)  # ids
-    longest: list[tuple[float, int]] = field(default_factory=list)  # a heap of older ones: seconds, id
+    costliest: list[tuple[float, int]] = field(default_factory=list)  # a heap of older ones: seconds beyond the usual, id
 
 
 @dataclass
@@ -76,6 +75,7 @@ class SlowLog:
     def __init__(self) -> None:
         self.stalls: dict[int, StallState] = {}  # by id, oldest first
         self.periods: dict[PeriodKey, contract.Period] = {}
+        self.kinds = SlowKinds()
         self.gaps: dict[int, contract.GapProfile] = {}  # by run
         self.marks: dict[contract.MarkKind, deque[SlowMark]] = {}
         self._of_run: dict[int, _OfRun] = {}
@@ -92,7 +92,9 @@ class SlowLog:
         """Oldest first."""
         of_run = self._of_run.get(run_id, _NONE)
         ids = sorted(
-            number for kept in (of_run.no_cpu, of_run.others) for number in (*kept.newest, *(older for _, older in kept.longest))
+            number
+            for kept in (of_run.no_cpu, of_run.others)
+            for number in (*kept.newest, *(older for _, older in kept.costliest))
         )
         return [self.stalls[number] for number in ids if number in self.stalls]
 
@@ -107,6 +109,7 @@ class SlowLog:
         """What it holds now; the states themselves never change."""
         other = SlowLog()
         other.stalls, other.periods, other.gaps = self.stalls.copy(), self.periods.copy(), self.gaps.copy()
+        other.kinds = self.kinds.copy()
         other.marks = {kind: marks.copy() for kind, marks in self.marks.items()}
         return other
 
@@ -123,6 +126,7 @@ class SlowLog:
         of_run.count = max(of_run.count + 1, state.number)
         of_run.longest_s = max(of_run.longest_s, message["duration_s"])
         of_run.last_id = message["id"]
+        self.kinds.add(message)
         kept = of_run.no_cpu if message["cause"] == "machine" else of_run.others
         kept.newest.append(message["id"])
         self.stalls[message["id"]] = state
@@ -135,28 +139,24 @@ class SlowLog:
         for state in other.of_run(run_id):
             message: contract.Stall = {**state.message, "id": self.next_id(), "run_id": new_id}
             self.add(replace(state, message=message))
+        for kind in other.kinds.of_run(run_id):
+            self.kinds.put({**kind, "run_id": new_id})
         for period in other.periods_of(run_id):
             self.put_period({**period, "run_id": new_id})
         if run_id in other.gaps:
             self.gaps[new_id] = {**other.gaps[run_id], "run_id": new_id}
 
     def _over(self, kept: _Kept) -> int | None:
-        """The shortest of a run's stalls that are not among the newest, where there are too many."""
+        """Of a run's stalls that are not among the newest the one that cost least, where there are too many."""
         if len(kept.newest) <= NEWEST:
             return None
         number = kept.newest.popleft()
-        seconds = self.stalls[number].message["duration_s"] if number in self.stalls else 0.0
-        heapq.heappush(kept.longest, (seconds, number))
-        return heapq.heappop(kept.longest)[1] if len(kept.longest) > LONGEST else None
+        cost = lost_s(self.stalls[number].message) if number in self.stalls else 0.0
+        heapq.heappush(kept.costliest, (cost, number))
+        return heapq.heappop(kept.costliest)[1] if len(kept.costliest) > COSTLIEST else None
 
     def put_period(self, period: contract.Period) -> None:
-        """In the place of an older one of the same code; the least frequent makes way where there are too many.
-
-        A few stalls at equal distances that ended were chance: they are no period.
-        """
-        if period["next_step"] is None and period["times"] < CHANCE:
-            self.periods.pop(key_of(period), None)
-            return
+        """In the place of what was known of it; the least frequent makes way where there are too many."""
         self.periods[key_of(period)] = period
         if len(self.periods) > MOST_PERIODS:
             del self.periods[min(self.periods, key=lambda key: self.periods[key]["times"])]
@@ -181,19 +181,10 @@ class SlowLog:
 
     # ------------------------------------------------------------------------------------------------------- reading
 
-    def slow_steps(self, run_id: int) -> contract.SlowSteps:
-        """What a run's record says."""
+    def last_at(self, run_id: int) -> float | None:
+        """When the newest began."""
         newest = self.stalls.get(self._of_run.get(run_id, _NONE).last_id)
-        last = newest.message if newest else None
-        periods = self.periods_of(run_id)
-        gaps = self.gaps.get(run_id)
-        return {
-            "count": self.count(run_id),
-            "longest_s": self.longest_s(run_id),
-            "last_at": last["started_at"] if last else None,
-            "text": periods[0]["text"] if periods else last["text"] if last else "",
-            "gaps_at": gaps["sampled_at"] if gaps else None,
-        }
+        return newest.message["started_at"] if newest else None
 
     def between_lines(self, run_id: int) -> str:
         """The lines of the time between the run's steps, in words; "" where they are not known."""

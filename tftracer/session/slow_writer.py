@@ -6,10 +6,11 @@ import time
 from collections import deque
 from time import perf_counter
 
-from tftracer.session.slow import messages, records
-from tftracer.session.slow.log import PeriodKey, key_of
-from tftracer.session.slow.messages import SlowMark
 from tftracer.session.store import SessionStore
+from tftracer.slow.answer import messages
+from tftracer.slow.answer.messages import SlowMark
+from tftracer.slow.record import records
+from tftracer.slow.record.log import PeriodKey, key_of
 from tftracer.slow.recorded import GapProfile, GcPause, HostSample, Period, SlowRecord, SlowRecords, Stall, WatchedRun
 
 #: Records whose run has not been counted yet may wait, so many.
@@ -23,6 +24,8 @@ class SlowWriter:
         self._waiting: deque[SlowRecord] = deque(maxlen=MAX_WAITING)
         self._marks: list[SlowMark] = []  # that are not in the file yet
         self._periods: dict[PeriodKey, int] = {}  # bytes of the newest record of each
+        self._kinds: dict[int, int] = {}  # of each run: the same
+        self._more_of: set[int] = set()  # runs with slow steps since their kinds were written
 
     def take(self) -> None:
         """After the steps were counted."""
@@ -58,16 +61,16 @@ class SlowWriter:
         store.write_definition(store.live_runs[stall.run.run_id])
         store.add_stall(message, number, records.stall_part(message, number, messages.stall_stacks(stall)))
         self._mark(messages.checkpoint_mark(message))
+        self._more_of.add(stall.run.run_id)
 
     def _keep_period(self, period: Period) -> None:
         message, store = messages.period_message(period), self._store
         key = key_of(message)
         with store.lock:
             earlier = store.model.slow.periods.get(key)
-        if earlier and earlier["every"] == message["every"]:  # it came again, or did not
-            message["times"] = earlier["times"] + 1 if period.occurrences else earlier["times"]
         if not period.occurrences:
             message["next_step"] = None
+            message["times"] = earlier["times"] if earlier else 0
         older, self._periods[key] = self._periods.get(key, 0), store.put_period(message)
         if older:
             store.spool.release(older)
@@ -83,7 +86,14 @@ class SlowWriter:
         self._marks.append(mark)
 
     def write(self) -> None:
-        """The marks that have come since the last call."""
+        """The marks that have come since the last call, and the sums over all slow steps, which outlive these."""
         marks, self._marks = self._marks, []
         if marks:
             self._store.write(records.marks_part(marks))
+        more_of, self._more_of = self._more_of, set()
+        for run_id in more_of:
+            with self._store.lock:
+                kinds = self._store.model.slow.kinds.of_run(run_id)
+            older, self._kinds[run_id] = self._kinds.get(run_id, 0), self._store.put_kinds(run_id, kinds)
+            if older:
+                self._store.spool.release(older)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from made_stalls import LOADING, RUN, SAVE, SAVER, SAVING, SORT, TRAIN, WAITING
 
-from tftracer.session.slow.code_lines import MAX_NODES, code_lines, stack_tree
+from tftracer.slow.answer.code_lines import MAX_NODES, code_lines, stack_tree
 from tftracer.slow.recorded import FoldedStack
 
 

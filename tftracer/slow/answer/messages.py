@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tftracer.contract import stalls as contract
-from tftracer.session.slow import texts
-from tftracer.session.slow.code_lines import code_lines, stack_tree
+from tftracer.slow.answer import texts
+from tftracer.slow.answer.code_lines import code_lines, stack_tree
 from tftracer.slow.recorded import GapProfile, GcPause, HostChange, HostSample, Period, Stall
 from tftracer.trace.units import duration, percent
 
@@ -50,7 +50,7 @@ def stall_message(number: int, stall: Stall, offset: float) -> contract.Stall:
         "expected_s": stall.expected_s,
         "cause": stall.cause.kind,
         "place": texts.place_of(stall.cause),
-        "text": texts.cause_text(stall.cause, stall.gc_s),
+        "text": texts.cause_text(stall),
         "evidence": texts.evidence(stall),
         "uncertainty": texts.uncertainty(stall),
         "lines": code_lines(stall.stacks),
@@ -61,7 +61,6 @@ def stall_message(number: int, stall: Stall, offset: float) -> contract.Stall:
         "samples": sum(stack.samples for stack in stall.stacks),
         "trace_id": None,
         "every": None,
-        "no_cpu": False,
     }
 
 
@@ -74,10 +73,12 @@ def period_message(period: Period) -> contract.Period:
         "run_id": period.run.run_id,
         "every": period.steps,
         "where": where(period.inside),
+        "tolerance": period.tolerance,
         "times": period.occurrences,
         "duration_s": period.median_s,
         "cause": period.cause.kind,
         "place": texts.place_of(period.cause),
+        "first_step": period.first_step,
         "last_step": period.last_step,
         "next_step": period.next_step,
         "text": texts.period_text(period),

@@ -7,14 +7,14 @@ from typing import cast
 
 import msgpack
 
-from tftracer.contract.stalls import GapProfile, Period, Stall, StallStacks
-from tftracer.session.slow.log import SlowLog, StallState
-from tftracer.session.slow.messages import SlowMark
+from tftracer.contract.stalls import GapProfile, Period, SlowKind, Stall, StallStacks
+from tftracer.slow.answer.messages import SlowMark
+from tftracer.slow.record.log import SlowLog, StallState
 from tftracer.storage.spool import NewRecord
-from tftracer.storage.tftrace import GAPS, MARKS, PERIOD, STALL, compress
+from tftracer.storage.tftrace import GAPS, KINDS, MARKS, PERIOD, STALL, compress
 
 #: What other records say, and may change.
-_FOUND_LATER = ("trace_id", "every", "no_cpu")
+_FOUND_LATER = ("trace_id", "every")
 
 
 def stall_part(message: Stall, number: int, stacks: StallStacks) -> NewRecord:
@@ -37,6 +37,11 @@ def period_part(period: Period) -> NewRecord:
     return NewRecord(PERIOD, cast("dict[str, object]", dict(period)))
 
 
+def kinds_part(run_id: int, kinds: Sequence[SlowKind]) -> NewRecord:
+    """Of one run: the sums over all slow steps that come before it in the file, or before those that do."""
+    return NewRecord(KINDS, {"run_id": run_id, "kinds": list(kinds)})
+
+
 def gaps_part(profile: GapProfile) -> NewRecord:
     return NewRecord(GAPS, cast("dict[str, object]", dict(profile)))
 
@@ -49,6 +54,8 @@ def all_parts(log: SlowLog) -> Iterator[NewRecord]:
     """A whole log. Its runs come before it."""
     for state in log.stalls.values():
         yield copied_stall_part(state)
+    for run_id in sorted({kind["run_id"] for kind in log.kinds.all()}):
+        yield kinds_part(run_id, log.kinds.of_run(run_id))
     yield from map(period_part, log.periods.values())
     yield from map(gaps_part, log.gaps.values())
     marks = log.all_marks()

@@ -8,12 +8,12 @@ from typing import Any
 
 import msgpack
 import pytest
-from made_stalls import LOAD, a_busy_second, a_period, a_save, a_stall, put, record_slow_steps, run_of
+from made_stalls import LOAD, a_period, a_save, a_stall, put, record_slow_steps, run_of
 from recording import RAW, recording, step
 
 from tftracer.errors import FormatError, UnknownError, UnsupportedError
 from tftracer.session.saved import SavedSession, open_session
-from tftracer.session.slow.log import LONGEST, NEWEST
+from tftracer.slow.record.log import COSTLIEST, NEWEST
 from tftracer.slow.recorded import Cause
 from tftracer.storage.tftrace import RECORD_TYPES, header, record
 
@@ -48,7 +48,7 @@ def test_a_live_session_shows_them(tmp_path: Path) -> None:
         assert stalls["max_s"] == stalls["p99_s"] == pytest.approx(0.001)
         assert sorted(mark["kind"] for mark in stalls["marks"]) == ["checkpoint"] * 3 + ["gc", "host"]
         slow = recorder.run(run.run_id)["slow_steps"]
-        assert slow["text"].startswith("Every 97th step: 310 ms before the step, CheckpointSaverHook")
+        assert slow["text"] == "Every 97th step: the hook CheckpointSaverHook (basic_session_run_hooks.py:620)"
         assert slow["count"] == 4 and slow["longest_s"] == pytest.approx(0.3) and slow["gaps_at"] is not None
         gaps = recorder.gaps(run.run_id)
         assert gaps["share"] == pytest.approx(0.3) and gaps["gc_share"] == pytest.approx(0.1)
@@ -86,52 +86,59 @@ def test_a_slow_step_links_its_trace(tmp_path: Path) -> None:
         assert [stall["trace_id"] for stall in stalls] == [trace["id"], None, None]
 
 
-def test_a_period_goes_on_ends_and_if_it_was_chance_is_forgotten(tmp_path: Path) -> None:
+def test_a_period_goes_on_and_ends(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
         run = run_of(recorder)
 
         def shown_after(**changes: Any) -> list[Any]:
             put(recorder, a_period(run, **changes))
-            return [(p["times"], p["next_step"]) for p in recorder.run_stalls(run.run_id)["periods"]]
+            return [(p["every"], p["times"], p["next_step"]) for p in recorder.run_stalls(run.run_id)["periods"]]
 
-        assert shown_after(occurrences=3) == [(3, 388)]
-        assert shown_after(occurrences=0) == []
-        assert shown_after(occurrences=3) == [(3, 388)]
-        assert shown_after(occurrences=4, last_step=388, next_step=485) == [(4, 485)]
-        assert shown_after(occurrences=5, last_step=485, next_step=582) == [(5, 582)]
-        assert shown_after(occurrences=0, last_step=485, next_step=582) == [(5, None)]
-        other = Cause("python", "", LOAD, 0.9)
-        assert shown_after(cause=other, steps=4, last_step=8, next_step=12) == [(3, 12), (5, None)]
+        assert shown_after(occurrences=4, last_step=388, next_step=485) == [(97, 4, 485)]
+        other = {"first_step": 40, "steps": 40, "occurrences": 9}
+        assert shown_after(**other, last_step=400, next_step=440) == [(40, 9, 440), (97, 4, 485)], "two in one function"
+        assert shown_after(**other, cause=Cause("python", "", LOAD, 0.9)) == [(40, 9, 388), (97, 4, 485)], "another cause"
+        assert shown_after(occurrences=0, last_step=388, next_step=485) == [(40, 9, 388), (97, 4, None)]
         spool = recorder.session()["file"]
         live = recorder.run_stalls(run.run_id)
     assert open_session(spool).run_stalls(1) == live
 
 
-def test_what_the_machine_did_around_a_short_stall_is_evidence_and_no_cause(tmp_path: Path) -> None:
+def test_groups_keep_their_sums_when_their_slow_steps_make_way(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
         run = run_of(recorder)
-        unknown = Cause("unknown", "", None, None)
-        stalls = [a_stall(run, number, cause=unknown, stacks=(), host=None) for number in (900, 9000)]
-        put(recorder, *stalls, a_busy_second())
-        during, later = recorder.run_stalls(run.run_id)["stalls"]
-        assert during["cause"] == "unknown" and during["evidence"][-1] == (
-            "In those seconds: The training's thread had no CPU for 88% of the time."
-        )
-        assert not any("In those seconds" in sentence for sentence in later["evidence"])
-        assert (during["no_cpu"], later["no_cpu"]) == (True, False)
+        put(recorder, *(a_save(run, number) for number in range(1, 1001)), *(a_stall(run, 2000 + number) for number in range(5)))
+        live, spool = recorder.run_stalls(run.run_id), recorder.session()["file"]
+        saves, loads = live["groups"]
+        assert (saves["cause"], saves["times"], saves["last_step"]) == ("hook", 1000, 1000)
+        assert saves["lost_s"] == pytest.approx(298) and len(saves["stalls"]) < 300
+        assert (loads["text"], loads["times"]) == ("Python code at load_batch() (train.py:88)", 5)
+        recorder.store.rewrite()
+        assert recorder.run_stalls(run.run_id)["groups"] == live["groups"]
+        recorder.save(str(tmp_path / "saved.tftrace"))
+        recorder.load(str(tmp_path / "saved.tftrace"))
+        sums = [[(group["times"], group["lost_s"]) for group in recorder.run_stalls(number)["groups"]] for number in (1, 2)]
+        assert sums[0] == sums[1] == [(1000, saves["lost_s"]), (5, loads["lost_s"])]
+        put(recorder, a_save(run, 3000))
+        assert recorder.run_stalls(run.run_id)["groups"][0]["times"] == 1001
+    assert open_session(spool).run_stalls(1)["groups"][0]["times"] == 1001
+    assert open_session(tmp_path / "saved.tftrace").run_stalls(1)["groups"][0]["times"] == 1000
 
 
 def test_steps_without_a_cpu_push_out_no_others(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
         run = run_of(recorder, 5)
-        without = Cause("machine", "", None, 0.9)
+        without, kept = Cause("machine", "", None, 0.9), NEWEST + COSTLIEST
         put(recorder, *(a_stall(run, number) for number in range(1, 6)))
-        put(recorder, *(a_stall(run, 10 + number, cause=without, stacks=(), end_ns=10**10) for number in range(NEWEST + LONGEST)))
+        put(
+            recorder,
+            *(a_stall(run, 10 + number, cause=without, stacks=(), end_ns=10**10) for number in range(kept)),
+        )
         put(recorder, *(a_stall(run, 1000 + number, cause=without, stacks=(), end_ns=10**11) for number in range(50)))
         live, spool = recorder.run_stalls(run.run_id), recorder.session()["file"]
         assert [stall["step"] for stall in live["stalls"]][:5] == [1, 2, 3, 4, 5]
-        assert len(live["stalls"]) == 5 + NEWEST + LONGEST and live["count"] == 55 + NEWEST + LONGEST
-        assert recorder.run(run.run_id)["slow_steps"]["text"].startswith("Its thread had no CPU")
+        assert len(live["stalls"]) == 5 + kept and live["count"] == 55 + kept
+        assert recorder.run(run.run_id)["slow_steps"]["text"] == "Python code at load_batch() (train.py:88)"
     assert open_session(spool).run_stalls(1) == live
 
 
@@ -143,7 +150,7 @@ def test_ten_thousand_take_bounded_memory_and_disk_and_are_all_counted(tmp_path:
         for first in range(0, 10_000, 1000):
             put(recorder, *(a_save(run, first + number) for number in range(1000)))
         stalls = recorder.run_stalls(run.run_id)
-        assert stalls["count"] == 10_001 and len(stalls["stalls"]) == NEWEST + LONGEST
+        assert stalls["count"] == 10_001 and len(stalls["stalls"]) == NEWEST + COSTLIEST
         assert stalls["stalls"][0]["duration_s"] == pytest.approx(8.998) and stalls["stalls"][-1]["step"] == 9999
         assert recorder.store.spool.superfluous_records >= 9000 and recorder.stall(stalls["stalls"][0]["id"])["stacks"]["frames"]
         recorder.store.rewrite()
@@ -260,7 +267,7 @@ def test_an_older_reader_skips_them_and_says_so(tmp_path: Path, monkeypatch: pyt
     with recording(tmp_path) as recorder:
         record_slow_steps(recorder)
         spool = recorder.session()["file"]
-    older = RECORD_TYPES - {"stall", "period", "gaps", "marks"}
+    older = RECORD_TYPES - {"stall", "period", "slow_kinds", "gaps", "marks"}
     monkeypatch.setattr("tftracer.session.reading.RECORD_TYPES", older)
     damage = open_session(spool).session()["damage"]
-    assert "types that this version does not know (gaps, marks, period, stall)" in damage and "Upgrade" in damage
+    assert "types that this version does not know (gaps, marks, period, slow_kinds, stall)" in damage and "Upgrade" in damage

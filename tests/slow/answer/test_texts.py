@@ -1,0 +1,116 @@
+"""Causes, evidence and doubts in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from made_stalls import BUSY, LOAD, LOADING, SAVER, UNKNOWN, a_period, a_save, a_stall
+
+from tftracer.contract.stalls import PartKind
+from tftracer.session.recorded_steps import RunHandle
+from tftracer.slow.answer import texts
+from tftracer.slow.answer.messages import host_trouble
+from tftracer.slow.recorded import Cause, Part, Stall
+
+RUN = RunHandle("train", (), (), "")
+LOADED = "load_batch() (train.py:88)"
+
+
+@pytest.mark.parametrize(
+    ("cause", "text"),
+    [
+        (Cause("gc", "", None, 0.9), "Python's garbage collection, 4 ms"),
+        (Cause("machine", "", None, 0.9), "Its thread had no CPU: other processes or threads had them"),
+        (Cause("disk", "", LOAD, 0.9), f"Waited for a disk at {LOADED}"),
+        (Cause("hook", "CheckpointSaverHook", SAVER, 0.9), "The hook CheckpointSaverHook (basic_session_run_hooks.py:620)"),
+        (Cause("callback", "ModelCheckpoint", None, 0.9), "The Keras callback ModelCheckpoint"),
+        (Cause("py_function", "", LOAD, 0.9), f"A Python function that TensorFlow calls: {LOADED}"),
+        (Cause("wait", "", LOAD, 0.9), f"Waited at {LOADED}"),
+        (Cause("python", "", LOAD, 0.9), f"Python code at {LOADED}"),
+        (Cause("unknown", "", LOAD, 0.2), f"Not known; most samples were at {LOADED}"),
+        (Cause("unknown", "", None, None), "Not known: no measurement shows the cause"),
+    ],
+)
+def test_a_cause(cause: Cause, text: str) -> None:
+    assert texts.cause_text(a_stall(RUN, 5, cause=cause, stacks=())) == text
+
+
+def test_evidence_says_what_was_measured_and_nothing_of_what_was_not() -> None:
+    said = texts.evidence(a_stall(RUN, 5))
+    assert said[0] == "The cause explains 83% of what was more than usual."
+    assert "Garbage collections on its thread took 4 ms." in said
+    assert "It could have run and had no CPU for 88% of it." in said
+    assert "Other processes used 1.8 of the machine's 2 CPUs." in said
+    assert texts.evidence(a_stall(RUN, 5, host=UNKNOWN, gc_s=0.0, cause=Cause("unknown", "", None, None))) == []
+
+
+def with_part(cause: Cause, kind: PartKind, what: str = "", **changes: Any) -> Stall:
+    return a_stall(RUN, 5, cause=cause, stacks=(), parts=(Part(kind, 0.25, 0.0, what),), **changes)
+
+
+@pytest.mark.parametrize(
+    ("stall", "text"),
+    [
+        (
+            with_part(Cause("lock", "thread serializer, in dumps() (encoder.py:200)", None, 0.9), "lock"),
+            "Python's lock was held for 250 ms by thread serializer, in dumps() (encoder.py:200)",
+        ),
+        (with_part(Cause("lock", "", None, 0.9), "lock"), "Python's lock was held for 250 ms"),
+        (
+            with_part(Cause("retrace", "x is (9, 64), was (8, 64)", LOAD, 0.9), "retrace", inside=True),
+            f"train was traced anew: x is (9, 64), was (8, 64), called at {LOADED}",
+        ),
+        (
+            with_part(Cause("retrace", "evaluate: x is (9, 64), was (8, 64)", None, 0.9), "retrace"),
+            "evaluate was traced anew: x is (9, 64), was (8, 64)",
+        ),
+        (
+            with_part(Cause("other_run", "evaluate: 100 steps, 2.3 s", LOAD, 0.9), "other_run"),
+            f"Steps of another run: evaluate: 100 steps, 2.3 s, called at {LOADED}",
+        ),
+        (
+            with_part(Cause("tensorflow", "computed", None, 0.9), "tensorflow", "the process used 1.9 CPUs"),
+            "TensorFlow computed longer: the process used 1.9 CPUs",
+        ),
+        (with_part(Cause("stopped", "", None, 0.9), "stopped"), "The process was stopped for 250 ms"),
+        (
+            with_part(Cause("machine", "", None, 0.9), "no_cpu"),
+            "Its thread had no CPU for 250 ms: other processes or threads had them",
+        ),
+        (a_stall(RUN, 5), f"Python code at {LOADED}, in sort (numpy/_core/fromnumeric.py)"),
+    ],
+)
+def test_a_cause_with_what_was_measured_of_it(stall: Stall, text: str) -> None:
+    assert texts.cause_text(stall) == text
+
+
+def test_with_parts_no_evidence_repeats_what_they_say() -> None:
+    said = texts.evidence(with_part(Cause("machine", "", None, 0.9), "no_cpu"))
+    assert not any("Its thread ran" in each or "could have run" in each or "Garbage" in each for each in said)
+
+
+def test_the_doubt_is_the_watch_s_own() -> None:
+    assert texts.uncertainty(a_stall(RUN, 5)) == texts.uncertainty(a_save(RUN, 5, sampled_s=0.0)) == ""
+    assert texts.uncertainty(a_stall(RUN, 5, stacks=(), doubt="Stacks were not read.")) == "Stacks were not read."
+    late = texts.uncertainty(a_stall(RUN, 5, stacks=(LOADING._replace(late_samples=20),)))
+    assert late == "40% of the samples came late: what they show may have begun just then."
+
+
+def test_a_period() -> None:
+    assert texts.period_text(a_period(RUN)) == (
+        "Every 97th step: 310 ms before the step, CheckpointSaverHook (basic_session_run_hooks.py:620)"
+    )
+    unknown = Cause("unknown", "", None, None)
+    assert texts.period_text(a_period(RUN, steps=102, inside=True, cause=unknown)) == "Every 102nd step: 310 ms inside the step"
+
+
+@pytest.mark.parametrize("text", ["1st", "2nd", "3rd", "4th", "11th", "12th", "113th", "1,021st"])
+def test_ordinals(text: str) -> None:
+    assert texts.ordinal(int(text[:-2].replace(",", ""))) == text
+
+
+def test_the_host_s_trouble_is_said_only_where_it_was_measured() -> None:
+    assert host_trouble(BUSY) == "The training's thread had no CPU for 88% of the time"
+    assert host_trouble(UNKNOWN) == "" and host_trouble(UNKNOWN._replace(run_queue_s=0.01, io_pressure_s=0.02)) == ""
+    assert host_trouble(UNKNOWN._replace(io_pressure_s=0.5)) == "Processes waited for a disk for 50% of the time"

@@ -1,0 +1,145 @@
+"""A run's slow steps in groups, by what they cost over the whole run. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from tftracer.contract.stalls import Period, SlowGroup, SlowKind, Stall
+from tftracer.slow.answer import texts
+from tftracer.slow.record.kinds import KindKey, key_of_stall, kind_key, lost_s
+from tftracer.slow.record.log import SlowLog
+
+#: Causes that tell nothing of what slow steps have in common: they are listed apart.
+APART = ("unknown", "machine")
+#: What comes at no period has ended when it has not come for so many times its mean distance, and for this part of the run.
+DISTANCES, LONG = 10, 0.5
+
+
+class _Ranked(NamedTuple):
+    kind: SlowKind
+    periods: list[Period]  # the kind's; of one whose cause tells nothing, one period has a group of its own
+    ended: bool
+
+    @property
+    def rank(self) -> tuple[bool, bool, bool, float]:
+        is_known = bool(self.periods) or self.kind["cause"] != "unknown"
+        return self.kind["cause"] == "machine", not is_known, self.ended, -self.kind["lost_s"]
+
+    @property
+    def text(self) -> str:
+        return texts.group_text(self.kind["cause"], self.kind["place"], [period["every"] for period in self.periods])
+
+    def group(self, stalls: Sequence[Stall]) -> SlowGroup:
+        kind = self.kind
+        costliest = sorted(stalls, key=lambda stall: (-lost_s(stall), stall["id"]))
+        return {
+            "run_id": kind["run_id"],
+            "cause": kind["cause"],
+            "place": kind["place"],
+            "where": kind["where"],
+            "times": kind["times"],
+            "lost_s": kind["lost_s"],
+            "longest_s": kind["longest_s"],
+            "last_step": kind["last_step"],
+            "periods": self.periods,
+            "ended": self.ended,
+            "stalls": [stall["id"] for stall in costliest],
+            "text": self.text,
+        }
+
+
+def groups(log: SlowLog, run_id: int, steps: int) -> list[SlowGroup]:
+    """What costs most first; then what has ended, what is not known, and what the machine did.
+
+    ``steps``: that the run has had.
+    """
+    left: dict[KindKey, list[Stall]] = {}
+    for state in log.of_run(run_id):
+        left.setdefault(key_of_stall(state.message), []).append(state.message)
+    listed = []
+    # Those of a period are taken out before those of no period, which come after it.
+    for ranked in sorted(_ranked(log, run_id, steps), key=lambda each: (not each.periods, each.rank)):
+        key = kind_key(run_id, ranked.kind["cause"], ranked.kind["place"])
+        own = left.get(key, [])
+        if ranked.periods and ranked.kind["cause"] in APART:
+            own = [stall for stall in own if is_on_time(stall, ranked.periods[0])]
+        left[key] = [stall for stall in left.get(key, []) if stall not in own]
+        listed.append((ranked.rank, ranked.group(own)))
+    return [group for _, group in sorted(listed, key=lambda each: each[0])]
+
+
+def all_groups(log: SlowLog, run_ids: Sequence[int], steps_of: Callable[[int], int]) -> list[SlowGroup]:
+    """Of all runs, each run's in their order, the run that lost most first."""
+    of_runs = [groups(log, run_id, steps_of(run_id)) for run_id in run_ids]
+    return [group for of_run in sorted(of_runs, key=lambda each: -_lost(each)) for group in of_run]
+
+
+def _lost(of_run: Sequence[SlowGroup]) -> float:
+    return sum(group["lost_s"] for group in of_run if group["cause"] != "machine")
+
+
+def headline(log: SlowLog, run_id: int, steps: int) -> str:
+    """The text of the first group; "" without any."""
+    first = min(_ranked(log, run_id, steps), key=lambda each: each.rank, default=None)
+    return first.text if first else ""
+
+
+def is_on_time(stall: Stall, period: Period) -> bool:
+    step = stall["step"]
+    if not step or not period["first_step"] - period["tolerance"] <= step <= period["last_step"] + period["tolerance"]:
+        return False
+    off = (step - period["last_step"]) % period["every"]
+    return min(off, period["every"] - off) <= period["tolerance"]
+
+
+def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
+    of_kind: dict[KindKey, list[Period]] = {}
+    for period in log.periods_of(run_id):
+        of_kind.setdefault(kind_key(run_id, period["cause"], period["place"]), []).append(period)
+    for kind in log.kinds.of_run(run_id):
+        periods = of_kind.get(kind_key(run_id, kind["cause"], kind["place"]), [])
+        if kind["cause"] not in APART:
+            yield _Ranked(kind, periods, _is_over(kind, periods, steps))
+            continue
+        for period in periods:
+            part = _of_period(kind, period)
+            kind = _without(kind, part)
+            yield _Ranked(part, [period], _is_over(part, [period], steps))
+        if kind["times"]:
+            yield _Ranked(kind, [], _is_over(kind, [], steps))
+
+
+def _of_period(kind: SlowKind, period: Period) -> SlowKind:
+    """The sums of a period whose cause tells nothing: of its median, and of what is usual for its kind."""
+    usual = (kind["duration_s"] - kind["lost_s"]) / max(kind["times"], 1)
+    return {
+        **kind,
+        "where": period["where"],
+        "place": period["place"],
+        "times": period["times"],
+        "duration_s": period["duration_s"] * period["times"],
+        "lost_s": max(0.0, period["duration_s"] - usual) * period["times"],
+        "longest_s": min(kind["longest_s"], period["duration_s"]),
+        "first_step": period["first_step"] or None,
+        "last_step": period["last_step"],
+    }
+
+
+def _without(kind: SlowKind, part: SlowKind) -> SlowKind:
+    return {
+        **kind,
+        "times": max(0, kind["times"] - part["times"]),
+        "duration_s": max(0.0, kind["duration_s"] - part["duration_s"]),
+        "lost_s": max(0.0, kind["lost_s"] - part["lost_s"]),
+    }
+
+
+def _is_over(kind: SlowKind, periods: Sequence[Period], steps: int) -> bool:
+    if periods:
+        return all(period["next_step"] is None for period in periods)
+    first, last = kind["first_step"], kind["last_step"]
+    if first is None or last is None:
+        return False
+    distance = (last - first) / max(kind["times"] - 1, 1)
+    return steps - last > max(DISTANCES * distance, LONG * steps)

@@ -1,0 +1,192 @@
+"""Lines of code, stalls and periods in words: for the page, the summary and the verdict alike. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from tftracer.contract.stalls import CodeLine, StallCause
+from tftracer.slow.answer.code_lines import code_lines
+from tftracer.slow.recorded import Cause, HostChange, Period, Stall
+from tftracer.trace.units import byte_size, duration, percent
+
+#: Shares of the measured time from which on something is named as evidence.
+NAMED_SHARE = 0.05
+NAMED_BYTES = 1 << 20
+#: The share of late samples from which on it is named.
+DOUBTFUL_SHARE = 0.1
+
+
+def ordinal(number: int) -> str:
+    """1st, 2nd, 3rd, 11th, 97th."""
+    last = 0 if number % 100 in (11, 12, 13) else number % 10
+    return f"{number:,}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(last, 'th') }"
+
+
+def code_text(file: str, line: int, function: str, owner: str) -> str:
+    """CheckpointSaverHook (basic_session_run_hooks.py:620), load() (train.py:31)."""
+    name = PurePosixPath(file.replace("\\", "/")).name
+    place = f"{name}:{line}" if name and line else name
+    who = owner or (f"{function}()" if function.isidentifier() else function)
+    return f"{who} ({place})" if who and place else who or place
+
+
+def line_text(line: CodeLine) -> str:
+    return code_text(line["file"], line["line"], line["function"], line["owner"])
+
+
+def lines_text(lines: list[CodeLine], most: int = 3) -> str:
+    """The first few, with their shares: "load() (train.py:31) 62%, CheckpointSaverHook (...) 20%"."""
+    return ", ".join(f"{line_text(line)} {percent(line['share'])}" for line in lines[:most])
+
+
+def place_of(cause: Cause) -> str:
+    """Whose line a stall was, or what of another thread or run; "" where neither is known."""
+    frame = cause.frame
+    if cause.kind in ("lock", "other_run") and cause.name:
+        return cause.name.partition(":")[0] if cause.kind == "other_run" else cause.name
+    owner = cause.name if cause.kind in ("hook", "callback") else ""
+    return code_text(frame.file, frame.line, frame.function, owner or frame.owner) if frame else owner
+
+
+# ------------------------------------------------------------------------------------------------------------------ stalls
+
+
+def cause_text(stall: Stall) -> str:
+    """What a stall was, in a sentence without a full stop. Seconds are those of the part that the cause is."""
+    cause, place = stall.cause, place_of(stall.cause)
+    at = f" at {place}" if place else ""
+    if cause.kind == "retrace":
+        return _retraced(stall, at)
+    if cause.kind == "other_run":
+        return f"Steps of another run: {cause.name}" + (f", called at {_line_of(cause)}" if cause.frame else "")
+    if cause.kind == "wait":
+        return f"Waited{at}{_below(stall)}"
+    if cause.kind == "python":
+        return f"Python code{at}{_below(stall)}"
+    if cause.kind == "tensorflow":
+        return _tensorflow(stall)
+    if cause.kind == "unknown":
+        return f"Not known; most samples were{at}" if place else "Not known: no measurement shows the cause"
+    seconds = _seconds(stall)
+    took = f" for {duration(seconds * 1e9)}" if seconds else ""
+    return {
+        "gc": f"Python's garbage collection, {duration((seconds or stall.gc_s) * 1e9)}",
+        "machine": f"Its thread had no CPU{took}: other processes or threads had them",
+        "disk": f"Waited for a disk{at}",
+        "hook": f"The hook {place}",
+        "callback": f"The Keras callback {place}",
+        "py_function": f"A Python function that TensorFlow calls{': ' if place else ''}{place}",
+        "lock": f"Python's lock was held{took}{' by ' if place else ''}{place}",
+        "stopped": f"The process was stopped{took}",
+    }[cause.kind]
+
+
+def _seconds(stall: Stall) -> float | None:
+    """Of the part that the cause is; None: not measured."""
+    kind = "no_cpu" if stall.cause.kind == "machine" else stall.cause.kind
+    return sum(part.seconds for part in stall.parts if part.kind == kind) or None
+
+
+def _retraced(stall: Stall, at: str) -> str:
+    """The step's own function, or another that was called before it: then its name is in front."""
+    title, colon, change = stall.cause.name.partition(": ")
+    who, what = (title, change) if colon and not stall.inside else (stall.run.title, stall.cause.name)
+    return f"{who} was traced anew{': ' if what else ''}{what}" + (f", called{at}" if at else "")
+
+
+def _tensorflow(stall: Stall) -> str:
+    words = {"computed": "TensorFlow computed longer", "waited": "TensorFlow waited inside the step"}
+    what = next((part.what for part in stall.parts if part.kind == "tensorflow"), "")
+    return words.get(stall.cause.name, "TensorFlow took longer inside the step") + (f": {what}" if what else "")
+
+
+def _line_of(cause: Cause) -> str:
+    frame = cause.frame
+    return code_text(frame.file, frame.line, frame.function, frame.owner) if frame else ""
+
+
+def _below(stall: Stall) -> str:
+    """What ran below the cause's line most of the time: ", in sort (numpy/_core/fromnumeric.py)"."""
+    frame = stall.cause.frame
+    lines = code_lines(stall.stacks) if frame else []
+    called = next((line["calls"] for line in lines if frame and (line["file"], line["line"]) == (frame.file, frame.line)), "")
+    return f", in {called}" if called else ""
+
+
+def group_text(cause: StallCause, place: str, every: list[int]) -> str:
+    """ "Every 97th step: waiting at load() (train.py:31)"; without a period "Waiting at load() (train.py:31)"."""
+    at = f" at {place}" if place else ""
+    text = {
+        "gc": "Python's garbage collection",
+        "machine": "No CPU: other processes or threads had them",
+        "disk": f"waiting for a disk{at}",
+        "hook": f"the hook {place}",
+        "callback": f"the Keras callback {place}",
+        "py_function": f"a Python function that TensorFlow calls{': ' if place else ''}{place}",
+        "wait": f"waiting{at}",
+        "python": f"Python code{at}",
+        "lock": f"Python's lock, held by {place}" if place else "Python's lock, held by another thread",
+        "retrace": f"a function was traced anew{at}",
+        "other_run": f"steps of another run{': ' if place else ''}{place}",
+        "tensorflow": "TensorFlow took longer inside the step",
+        "stopped": "the process was stopped",
+        "unknown": "the cause is not known",
+    }[cause]
+    if not every:
+        return text[0].upper() + text[1:]
+    return f"Every {' and every '.join(ordinal(length) for length in every)} step: {text}"
+
+
+def evidence(stall: Stall) -> list[str]:
+    """What was measured, a sentence each. The parts of its time, where they are known, say the rest."""
+    sentences = list(_host_evidence(stall.host, bool(stall.parts))) if stall.host else []
+    if stall.gc_s >= 0.001 and not stall.parts:
+        sentences.insert(0, f"Garbage collections on its thread took {duration(stall.gc_s * 1e9)}.")
+    if stall.cause.share is not None and stall.cause.kind != "unknown":
+        sentences.insert(0, f"The cause explains {percent(stall.cause.share)} of what was more than usual.")
+    return sentences
+
+
+def _host_evidence(host: HostChange, has_parts: bool) -> Iterator[str]:
+    """``has_parts``: these tell what its thread did."""
+    whole = max(host.seconds, 1e-9)
+    if host.on_cpu_s is not None and not has_parts:
+        yield f"Its thread ran for {percent(min(host.on_cpu_s / whole, 1.0))} of the time that was measured."
+    for seconds, words in (
+        (None if has_parts else host.run_queue_s, "It could have run and had no CPU for"),
+        (host.cpu_pressure_s, "Some process on the machine waited for a CPU for"),
+        (host.io_pressure_s, "Some process on the machine waited for a disk for"),
+        (host.memory_pressure_s, "Some process on the machine waited for memory to be freed for"),
+    ):
+        if seconds is not None and seconds >= NAMED_SHARE * whole:
+            yield f"{words} {percent(min(seconds / whole, 1.0))} of it."
+    if host.machine_cpu_s is not None and host.process_cpu_s is not None and host.cpus:
+        others = min((host.machine_cpu_s - host.process_cpu_s) / whole, float(host.cpus))
+        if others >= NAMED_SHARE * host.cpus:
+            yield f"Other processes used {others:.1f} of the machine's {host.cpus} CPUs."
+    if host.steal_s is not None and host.cpus and host.steal_s >= NAMED_SHARE * whole * host.cpus:
+        yield f"The hypervisor took {percent(host.steal_s / whole / host.cpus)} of the CPUs' time."
+    if host.major_faults:
+        yield f"{host.major_faults:,} of its memory pages had to come from a disk."
+    for size, words in ((host.read_bytes, "read {} from disks"), (host.written_bytes, "wrote {} to disks")):
+        if size is not None and size >= NAMED_BYTES:
+            yield f"This process {words.format(byte_size(size))}."
+
+
+def uncertainty(stall: Stall) -> str:
+    """What the measurement cannot tell; "" if nothing."""
+    samples = sum(stack.samples for stack in stall.stacks)
+    late = sum(stack.late_samples for stack in stall.stacks)
+    if stall.doubt or not samples or late < DOUBTFUL_SHARE * samples:
+        return stall.doubt
+    return f"{percent(late / samples)} of the samples came late: what they show may have begun just then."
+
+
+def period_text(period: Period) -> str:
+    """ "Every 97th step: 310 ms before the step, CheckpointSaverHook (basic_session_run_hooks.py:620)"."""
+    place = "inside the step" if period.inside else "before the step"
+    cause = period.cause
+    words = {"gc": "garbage collection", "machine": "no CPU", "disk": "a disk", "retrace": "traced anew", "stopped": "stopped"}
+    who = place_of(cause) or words.get(cause.kind, "")
+    return f"Every {ordinal(period.steps)} step: {duration(period.median_s * 1e9)} {place}{', ' if who else ''}{who}"

@@ -1,0 +1,76 @@
+"""All slow steps of a session by kind, as sums: they stay when the slow steps themselves make way. Without threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tftracer.contract.stalls import SlowKind, Stall, StallCause
+
+#: Kinds of one session; those that cost least make way.
+MOST_KINDS = 400
+
+#: Run, cause, and place without the line where a line tells nothing: a save may be seen in many.
+KindKey = tuple[int, StallCause, str]
+
+
+def kind_key(run_id: int, cause: StallCause, place: str) -> KindKey:
+    if cause in ("unknown", "machine"):
+        return run_id, cause, ""
+    return run_id, cause, place.partition(":")[0] if cause in ("hook", "callback") else place
+
+
+def key_of_stall(stall: Stall) -> KindKey:
+    return kind_key(stall["run_id"], stall["cause"], stall["place"])
+
+
+def lost_s(stall: Stall) -> float:
+    """What was more than usual."""
+    return max(0.0, stall["duration_s"] - (stall["expected_s"] or 0.0))
+
+
+class SlowKinds:
+    def __init__(self) -> None:
+        self._kinds: dict[KindKey, SlowKind] = {}
+
+    def add(self, stall: Stall) -> None:
+        key = key_of_stall(stall)
+        before = self._kinds.pop(key, None)
+        known = [step for step in (before and before["first_step"], before and before["last_step"], stall["step"]) if step]
+        self._put(
+            key,
+            {
+                "run_id": stall["run_id"],
+                "cause": stall["cause"],
+                "place": stall["place"],
+                "where": stall["where"],
+                "times": (before["times"] if before else 0) + 1,
+                "duration_s": (before["duration_s"] if before else 0.0) + stall["duration_s"],
+                "lost_s": (before["lost_s"] if before else 0.0) + lost_s(stall),
+                "longest_s": max(before["longest_s"] if before else 0.0, stall["duration_s"]),
+                "first_step": min(known, default=None),
+                "last_step": max(known, default=None),
+                "last_at": max(before["last_at"] if before else 0.0, stall["started_at"]),
+            },
+        )
+
+    def put(self, kind: SlowKind) -> None:
+        """In the place of what was known of this kind."""
+        self._put(kind_key(kind["run_id"], kind["cause"], kind["place"]), kind)
+
+    def _put(self, key: KindKey, kind: SlowKind) -> None:
+        self._kinds[key] = kind
+        if len(self._kinds) > MOST_KINDS:
+            others = [each for each in self._kinds if each != key]
+            del self._kinds[min(others, key=lambda each: self._kinds[each]["lost_s"])]
+
+    def of_run(self, run_id: int) -> list[SlowKind]:
+        return [kind for (owner, *_), kind in self._kinds.items() if owner == run_id]
+
+    def all(self) -> Iterable[SlowKind]:
+        return self._kinds.values()
+
+    def copy(self) -> SlowKinds:
+        """Kinds are replaced, never changed: copies share them."""
+        other = SlowKinds()
+        other._kinds = self._kinds.copy()
+        return other
