@@ -155,6 +155,17 @@ def test_a_large_head_counts_as_several_requests(limited: Limit, connect: Callab
     assert not has_data(waiting)
 
 
+def test_200_signed_in_pages_connect_at_once_through_one_proxy(client: Client, connect: Callable[..., socket.socket]) -> None:
+    """All connections are there before any of them sends its request."""
+    names = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": 22 * "A" + "=="}
+    headers = [*(f"{name}: {value}" for name, value in names.items()), f"Authorization: Bearer {client.server.token}"]
+    pages = [connect(client) for _ in range(200)]
+    for page in pages:
+        page.sendall(request(client, "/api/live", *headers))
+    assert all(page.recv(12) == b"HTTP/1.1 101" for page in pages)
+    assert not [page for page in pages if page.recv(1) == b""]
+
+
 def test_one_peer_takes_no_more_than_its_places(limited: Limit, connect: Callable[..., socket.socket]) -> None:
     client = limited(PLACES_OF_PEER=3)
     other = connect(client, b"GET", "127.0.0.3")

@@ -36,7 +36,8 @@ STRANGERS_PER_S, STRANGER_BURST = 20, 100
 #: A larger head counts as several requests: parsing 64 kB of short lines takes 35 ms.
 BYTES_OF_ONE = 2000
 #: Connections that have sent no request yet or that wait in the queue: in all, and of one peer.
-PLACES, PLACES_OF_PEER = 256, 128
+#: 200 pages may connect at once through one proxy: all connections are there before the first head has come.
+PLACES, PLACES_OF_PEER = 320, 256
 #: Requests without a credential that are answered at the same time.
 STRANGERS = 64
 HEAD_S = 10.0  # for the head of the first request
@@ -213,18 +214,22 @@ class Admission:
         """
         while not self.has_place() and (self._places or self._strangers):
             if self._places:
-                self._drop_of_crowd()
+                self._drop_oldest(max(self._places.values(), key=len))
             else:
                 self._close(next(iter(self._strangers)))
         own = self._places.get(peer)
         if own is not None and len(own) >= PLACES_OF_PEER:
-            self._drop(next(iter(own)))
+            self._drop_oldest(own)
         elif sum(map(len, self._places.values())) >= PLACES:
-            self._drop_of_crowd()
+            self._drop_oldest(max(self._places.values(), key=len))
 
-    def _drop_of_crowd(self) -> None:
-        crowd: OrderedDict[Arrival, None] = max(self._places.values(), key=len)
-        self._drop(next(iter(crowd)))
+    def _drop_oldest(self, crowd: OrderedDict[Arrival, None]) -> None:
+        """Unless it has sent a credential that was not read yet: then it is let in."""
+        oldest = next(iter(crowd))
+        if oldest.watched:
+            self._read(oldest)
+        if oldest in crowd:
+            self._drop(oldest)
 
     def _drop(self, arrival: Arrival) -> None:
         self._forget(arrival)
