@@ -25,7 +25,8 @@ from tftracer.errors import (
 if TYPE_CHECKING:
     from tftracer.export.tables.table import Table
     from tftracer.inject import hook_inject
-    from tftracer.scripting.session import Session, open
+    from tftracer.scripting.folder import open
+    from tftracer.scripting.session import Session
     from tftracer.server import TracingServer
     from tftracer.timeline import Timeline
     from tftracer.version import __version__
@@ -56,7 +57,7 @@ _HOMES = {
     "TracingServer": "tftracer.server",
     "Timeline": "tftracer.timeline",
     "hook_inject": "tftracer.inject",
-    "open": "tftracer.scripting.session",
+    "open": "tftracer.scripting.folder",
     "Session": "tftracer.scripting.session",
     "Table": "tftracer.export.tables.table",
     "__version__": "tftracer.version",

@@ -19,7 +19,7 @@ from tftracer.export.tables.of_trace import TracePart
 from tftracer.export.tables.schema import OF_TRACES
 from tftracer.export.tables.table import Array, Part, Table
 from tftracer.scripting import html
-from tftracer.scripting.compare import compare_sessions, total_s
+from tftracer.scripting.compare import compare_sessions
 from tftracer.scripting.decoded import DecodedTraces
 from tftracer.scripting.download import downloaded, is_url
 from tftracer.scripting.job import Job, Place, places
@@ -37,14 +37,7 @@ if TYPE_CHECKING:
 
 
 def open(path: str | os.PathLike[str], token: str | None = None, certificate: str | None = None) -> Session:
-    """Open a session: any file that ``tftracer FILE`` opens, or the URL of a live page, also of one of its views.
-
-    A live session is copied as it is now. It needs the token: in the URL (``?token=``), as ``token``, or in the environment as
-    TFTRACER_TOKEN. ``certificate``: a file with the server's certificate, where the system does not know who signed it. The page
-    of a job's hub gives the whole job.
-
-    ``StorageError`` if it cannot be read or reached, ``FormatError`` if it holds nothing that tftracer knows.
-    """
+    """One session of a file or a URL; :func:`tftracer.scripting.folder.open` takes folders, too, and says what is raised."""
     name = os.fspath(path)
     if not is_url(name):
         return _opened(os.path.expanduser(name), name)  # noqa: PTH111 (Path drops the slashes of other names)
@@ -120,10 +113,11 @@ class Session:
 
         Its times are of all its untraced steps, however many there were. ``UnknownError``: there is no such run, or none at all.
         """
-        chosen = self._run(run) if run is not None else max(self.source.runs(), key=total_s, default=None)
-        if chosen is None:
-            raise UnknownError(f"{self.name} holds no run.")
-        return Table("runs", lambda: iter([of_session.runs_part([chosen])]))[0]
+        rows = [row for row in self.runs() if run in (None, row["title"], row["run_id"])]
+        if not rows:
+            titles = ", ".join(repr(title[:80]) for title in self.runs()["title"][:10])
+            raise UnknownError(f"There is no run {run!r:.80} in {self.name}. The runs: {titles or 'none'}.")
+        return max(rows, key=lambda row: (row["steps"] or 0) * (row["mean_ns"] or 0))
 
     def steps(self, run: int | str | None = None) -> Table:
         """Step times of one run, by its number or title, or of all.

@@ -1,0 +1,182 @@
+"""``tftracer.open``: a file, the URL of a live page, or a folder of sessions or of the tables that ``tftracer export`` wrote."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tftracer.errors import FormatError, UnknownError, UnsupportedError
+from tftracer.export import parquet
+from tftracer.export.tables.schema import SCRIPT_TABLES, TABLES, Field
+from tftracer.export.tables.table import Part, Table
+from tftracer.scripting.download import is_url
+from tftracer.scripting.partition import MANIFESTS
+from tftracer.scripting.session import Session
+from tftracer.scripting.session import open as open_session
+from tftracer.session.model import SessionModel
+from tftracer.session.reading import new_facts
+from tftracer.session.saved import SavedSession
+from tftracer.trace.analyses.ops import By, check_grouping
+
+_WHOSE = (Field("job", "text", "the session's file, or its job"), Field("rank", "int", "the process's rank in its job"))
+
+
+def open(path: str | os.PathLike[str], token: str | None = None, certificate: str | None = None) -> Session:
+    """Open a session: any file that ``tftracer FILE`` opens, or the URL of a live page, also of one of its views.
+
+    A live session is copied as it is now. It needs the token: in the URL (``?token=``), as ``token``, or in the environment as
+    TFTRACER_TOKEN. ``certificate``: a file with the server's certificate, where the system does not know who signed it. The page
+    of a job's hub gives the whole job.
+
+    A folder of ``.tftrace`` files gives all their rows in each table, and the sessions as ``processes``; a folder that ``tftracer
+    export`` wrote gives its tables (this needs DuckDB). Both have the columns ``job`` and ``rank`` beside the others, as in SQL.
+
+    ``StorageError`` if it cannot be read or reached, ``FormatError`` if it holds nothing that tftracer knows.
+    """
+    name = os.fspath(path)
+    folder = Path(name).expanduser()
+    if not is_url(name) and (folder / MANIFESTS).is_dir():
+        return ExportedFolder(name, folder)
+    files = [] if is_url(name) or not folder.is_dir() else sorted(folder.glob("*.tftrace"))
+    return SessionFolder(name, files) if files else open_session(path, token, certificate)
+
+
+class _Tables(Session):
+    """A session of which there are tables alone."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(SavedSession(SessionModel(new_facts())), name)
+
+    def _parts(self, name: str, trace: int | None, run: int | str | None, by: By) -> Iterator[Part]:
+        raise NotImplementedError
+
+    def _all(self, name: str, trace: int | None = None, run: int | str | None = None, by: By = "name") -> Table:
+        check_grouping(by)
+        return Table(name, lambda: self._parts(name, trace, run, by), (*SCRIPT_TABLES[name], *_WHOSE))
+
+    def table(self, name: str, trace: int | None = None) -> Table:
+        if name not in TABLES:
+            raise UnknownError(f"There is no table {name!r}. There are {', '.join(TABLES)}.")
+        return self._all(name, trace)
+
+    def runs(self) -> Table:
+        return self._all("runs")
+
+    def steps(self, run: int | str | None = None) -> Table:
+        return self._all("steps", run=run)
+
+    def ops(self, by: By = "type", trace: int | None = None) -> Table:
+        return self._all("ops", trace, by=by)
+
+    def ops_over_traces(self, run: int | str | None = None, by: By = "type") -> Table:
+        return self._all("ops_over_traces", run=run, by=by)
+
+    def slices(self, trace: int | None = None) -> Table:
+        return self._all("slices", trace)
+
+    def tensors(self, trace: int | None = None) -> Table:
+        return self._all("tensors", trace)
+
+    def transfers(self, trace: int | None = None) -> Table:
+        return self._all("transfers", trace)
+
+    def sentences(self, trace: int | None = None) -> Table:
+        return self._all("sentences", trace)
+
+    def stalls(self) -> Table:
+        return self._all("stalls")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}: {len(self.runs()):,} runs, {len(self.traces()):,} traces>"
+
+    def _as_html(self) -> str:
+        return self.runs()._repr_html_()
+
+
+class SessionFolder(_Tables):
+    """Saved sessions in one folder: ``processes`` are all of them, each on its own clock. Made by ``tftracer.open``."""
+
+    def __init__(self, name: str, files: Sequence[Path]) -> None:
+        super().__init__(name)
+        self._files = [(file.stem, open_session(file)) for file in files]
+        self._processes = tuple(process for _, session in self._files for process in session.processes)
+
+    def _parts(self, name: str, trace: int | None, run: int | str | None, by: By) -> Iterator[Part]:
+        known = False
+        for job, session in ((job, process) for job, opened in self._files for process in opened.processes):
+            if trace is not None and trace not in session.trace_ids():
+                continue
+            if run is not None and run not in {value for row in session.runs() for value in (row["title"], row["run_id"])}:
+                continue
+            known = True
+            table = {
+                "steps": lambda session=session: session.steps(run),
+                "ops": lambda session=session: session.ops(by, trace),
+                "ops_over_traces": lambda session=session: session.ops_over_traces(run, by),
+            }.get(name, lambda session=session: session.table(name, trace))()
+            for columns in table.parts():
+                yield _of(columns, job, session.rank)
+            session.forget_traces()
+        if not known:
+            raise UnknownError(
+                f"No session in {self.name} has {'this run' if run is not None else 'this trace'}: {run or trace!r:.80}."
+            )
+
+    def trace(self, number: int | None = None) -> Any:
+        raise UnsupportedError(f"{self.name} holds several sessions: ask one of them, .processes[0].trace().")
+
+    def close(self) -> None:
+        for _, session in self._files:
+            session.close()
+
+
+class ExportedFolder(_Tables):
+    """The tables that ``tftracer export`` wrote, read from their Parquet files by DuckDB. Made by ``tftracer.open``."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        super().__init__(name)
+        self._folder = folder
+        parquet.connect().close()  # UnsupportedError says what to install
+
+    def _parts(self, name: str, trace: int | None, run: int | str | None, by: By) -> Iterator[Part]:
+        if name == "ops_over_traces" or (name == "ops" and by != "name"):
+            raise UnsupportedError("Exported tables hold ops by node name: ops('name'). Open the session's file for others.")
+        wanted = "true" if trace is None else f"trace_id = {int(trace)}"
+        if isinstance(run, str):
+            runs = f"SELECT (job, rank, run_id) FROM {self._read('runs')} WHERE title = {parquet.quoted(run)}"
+            wanted += f" AND (job, rank, run_id) IN ({runs})"
+        elif run is not None:
+            wanted += f" AND run_id = {int(run)}"
+        fields = (*TABLES[name], *_WHOSE)
+        listed = ", ".join(f'"{field.name}"' for field in fields)
+        connection = parquet.connect()
+        try:
+            found = connection.execute(f"SELECT {listed} FROM {self._read(name)} WHERE {wanted}").fetchnumpy()
+        except Exception as error:
+            raise FormatError(f"{self.name}: its table {name} cannot be read ({error}).") from error
+        finally:
+            connection.close()
+        columns = {
+            name: np.ma.filled(column, np.datetime64("NaT")) if column.dtype.kind == "M" else column
+            for name, column in found.items()
+        }
+        yield Part(len(columns["rank"]), {name: lambda column=column: column for name, column in columns.items()})  # type: ignore[misc]
+
+    def _read(self, table: str) -> str:
+        files = parquet.quoted(f"{self._folder}/{table}/*/*/*.parquet")
+        return (
+            f"read_parquet({files}, hive_partitioning = true, hive_types = {{job: VARCHAR, rank: BIGINT}}, union_by_name = true)"
+        )
+
+    def trace(self, number: int | None = None) -> Any:
+        raise UnsupportedError(f"{self.name} holds tables, and no trace to show: open the session's file.")
+
+
+def _of(columns: dict[str, Any], job: str, rank: int) -> Part:
+    rows = len(next(iter(columns.values())))
+    whole: dict[str, Any] = {**columns, "job": np.full(rows, job, object), "rank": np.full(rows, rank)}
+    return Part(rows, {name: lambda column=column: column for name, column in whole.items()})  # type: ignore[misc]
