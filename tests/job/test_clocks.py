@@ -104,22 +104,14 @@ def test_processes_of_one_machine_share_its_clock_whatever_their_ends_say() -> N
     assert estimate(observations, 2, shared=["", ""])[1].offset_ns > 2 * MS
 
 
-def test_a_clock_that_is_plainly_another_is_believed_to_be_one() -> None:
-    true = ends_of_steps(6, 10, 30, 2.0)
-    b = skewed(true, 50 * MS, 100e-6)
-    observations = [o for i in range(len(true)) for o in from_ends(0, 1, true[i], b[i])]
+def test_on_a_busy_machine_ends_that_scatter_by_hundreds_of_milliseconds_are_of_one_clock() -> None:
+    """Two processes of one host: their clocks agreed "within 166 ms", so that 55 ms of waiting were nobody's fault."""
+    true = ends_of_steps(5, 1, 40, 1.0)[0]
+    late = true + np.random.default_rng(2).integers(-100 * MS, 300 * MS, 40)
+    observations = from_ends(0, 1, true, late)
+    assert abs(estimate(observations, 2)[1].offset_ns) > 20 * MS
     clock = estimate(observations, 2, shared=["m", "m"])[1]
-    assert np.abs(clock.to_reference(b) - true).max() < 20_000
-
-
-def test_clocks_that_cross_are_two() -> None:
-    """50 ms ahead at first, 50 ms behind at last: their mean is nothing, yet they are not one clock."""
-    true = ends_of_steps(7, 10, 30, 111.0)
-    b = skewed(true, 50 * MS, -100e-6)
-    observations = [o for i in range(len(true)) for o in from_ends(0, 1, true[i], b[i])]
-    clock = estimate(observations, 2, shared=["m", "m"])[1]
-    assert abs(clock.offset_ns) < 20 * MS
-    assert np.abs(clock.to_reference(b) - true).max() < 20_000
+    assert clock.offset_ns == 0 and clock.sigma_ns < 10_000
 
 
 def test_one_machines_processes_are_tied_without_a_collective() -> None:

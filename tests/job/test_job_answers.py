@@ -110,7 +110,6 @@ def test_one_machines_clock_is_no_news() -> None:
     answers = JobAnswers(parts, "", 1, shared_clocks=one)
     assert answers.findings() == [] and answers.analysis()["clocks"][1]["offset_ns"] == 0
     assert answers.analysis()["clocks"][1]["matches"] == 30
-    assert {f["code"] for f in JobAnswers(skewed_pair(), "", 1, shared_clocks=one).findings()} == {"clock_skew"}
     two = {"rank 0": "m", "rank 1": "n"}
     assert {f["code"] for f in JobAnswers(parts, "", 1, shared_clocks=two).findings()} == {"clock_skew"}
 

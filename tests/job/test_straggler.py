@@ -58,9 +58,12 @@ def test_time_used_otherwise_is_not_waiting() -> None:
     assert waiting["p0"] == pytest.approx(10 * MS, rel=0.01)
 
 
-def test_what_lies_within_the_clocks_error_accuses_nobody() -> None:
+def test_what_lies_within_the_clocks_error_accuses_nobody_and_is_called_uncertain() -> None:
     parts = ranks(rank_nodes(), rank_nodes(compute_ns=5 * MS))
-    assert {s["cause"] for s in judged(parts, clock_error_ns=4.0 * MS)[0]} == {"none"}
+    found = judged(parts, clock_error_ns=4.0 * MS)[0]
+    assert {s["cause"] for s in found} == {"none", "uncertain"}
+    (uncertain,) = [s for s in found if s["cause"] == "uncertain"]
+    assert uncertain["text"].startswith("It is uncertain whether rank 1 holds the others up")
 
 
 def test_without_collectives_the_longest_step_is_slow() -> None:

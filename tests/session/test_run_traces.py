@@ -19,7 +19,7 @@ import tftracer
 from tftracer.display.frame import Frame
 from tftracer.session.run_traces import MOST_BYTES_AT_ONCE, others_of_run
 from tftracer.session.saved import open_session
-from tftracer.session.summary import summarize
+from tftracer.session.summary import render, summarize
 from tftracer.trace.other_traces import ASKED_OF_OTHERS
 
 __all__ = ["no_stray_logs"]  # a fixture
@@ -55,6 +55,17 @@ def test_the_summary_and_scripts_say_what_the_page_says(tmp_path: Path, traces: 
             of_trace = table["code"][table["trace_id"] == number].tolist()
             assert ("slow_kernel" in of_trace) == is_named
             assert len(session.trace(number).sentences()) == len(of_trace)
+
+
+def test_a_summary_shows_a_stored_headline_beside_one_that_says_otherwise_now(tmp_path: Path) -> None:
+    """The first traces of a run knew no others; what those show is said now."""
+    source = open_session(saved(tmp_path, 4))
+    stored = {trace["id"]: trace["headline"] for run in source.runs() for trace in run["traces"]}
+    summary = summarize(source)
+    assert summary["recomputed"] and all(text != stored[number] for number, text in summary["recomputed"].items())
+    number, text = next(iter(summary["recomputed"].items()))
+    words = " ".join(render(summary).split())
+    assert f"{' '.join(text.split())} (When it was recorded, this was said: {' '.join(stored[number].split())})" in words
 
 
 def page_in(frame: Frame) -> Page:

@@ -86,7 +86,7 @@ class Straggler(TypedDict):
     waited_for_ns: float  # mean time that each of the others lost waiting for it
     waiting_ns: float  # that it lost itself, waiting for others
     slower_by_ns: float  # without collectives: its step's length beyond the others' median
-    cause: Literal["compute", "input", "communication", "none"]
+    cause: Literal["compute", "input", "communication", "none", "uncertain"]
     text: str
     compute_ns: float
     input_ns: float

@@ -28,8 +28,6 @@ DRIFT_PRIOR = 200e-6
 NO_DRIFT = 1e-12
 #: A step's matches are split into at most this many observations, so that drift within a long step shows.
 WINDOWS = 16
-#: Processes of one machine share its clock, unless their ends differ by more than a busy machine explains.
-SHARED_NS = 20e6
 #: No observation is more precise than the clocks' own resolution.
 RESOLUTION_NS = 500.0
 #: Normal consistency of the median absolute deviation, and the median's efficiency against the mean.
@@ -137,7 +135,7 @@ def estimate(observations: Sequence[Observation], processes: int, reference: int
         pairs[a, b] = []
     for (a, b), seen in pairs.items():
         clock = _line(seen, at_ns) if seen else Clock(at_ns)
-        if shared and shared[a] == shared[b] != "" and _farthest(clock, seen) < SHARED_NS:
+        if shared and shared[a] == shared[b] != "":  # whatever their ends say: a starved process is told of them later
             clock = Clock(at_ns, 0.0, 0.0, RESOLUTION_NS, clock.matches)
         edges[a].append((b, clock))
         edges[b].append((a, Clock(at_ns, -clock.offset_ns, -clock.drift, clock.sigma_ns, clock.matches)))
@@ -151,12 +149,6 @@ def _unseen(pairs: Iterable[tuple[int, int]], shared: Sequence[str]) -> list[tup
     for process, clock in enumerate(shared):
         first.setdefault(clock, process)
     return [(first[c], p) for p, c in enumerate(shared) if c and p not in observed and first[c] != p]
-
-
-def _farthest(clock: Clock, seen: Sequence[Observation]) -> float:
-    """The largest difference between the two clocks in the observed period."""
-    ends = [min(o.at_ns for o in seen), max(o.at_ns for o in seen)] if seen else [clock.at_ns]
-    return max(abs(clock.offset_ns + clock.drift * (at_ns - clock.at_ns)) for at_ns in ends)
 
 
 def _line(seen: Sequence[Observation], at_ns: int) -> Clock:

@@ -185,7 +185,7 @@ class JobAnswers:
 
     def _sentences(self, stragglers: Sequence[Straggler], links: Sequence[Link]) -> list[Sentence]:
         step = max(float(self.merged.trace.duration_ns), 1.0)
-        sentences = [self._straggler_sentence(s, step) for s in stragglers if s["cause"] != "none"]
+        sentences = [self._straggler_sentence(s, step) for s in stragglers if s["cause"] in straggler.CAUSES]
         if links and links[0]["waited_ns"] > 0.1 * step * len(self.sources):
             sentences.append(slow_link(links[0], step * len(self.sources)))
         return sorted(sentences, key=lambda s: -s["share"])

@@ -22,7 +22,7 @@ from tftracer.trace.arrays.types import Int64
 from tftracer.trace.model import NodeKind
 from tftracer.trace.units import duration
 
-Cause = Literal["compute", "input", "communication", "none"]
+Cause = Literal["compute", "input", "communication", "none", "uncertain"]
 CAUSES: tuple[Cause, Cause, Cause] = ("compute", "input", "communication")
 #: A rank that costs the others less than this share of the step is no straggler.
 SHARE = 0.02
@@ -142,6 +142,8 @@ def _straggler(q: int, ranks: Sequence[Rank], waits: Waits, ids: Sequence[str], 
     comparable = len(ranks) > 1 and (ranks[q].timed or not len(waits.last))
     if comparable and cost > max(SHARE * step, clock_error_ns):
         cause, excess = _cause(q, ranks, waits, until)
+    elif comparable and cost > SHARE * step:
+        cause = "uncertain"
     came_last = int(((waits.last == q) & (waits.spread > clock_error_ns)).sum())
     return {
         "process": ids[q],
@@ -207,6 +209,9 @@ def _text(
 ) -> str:
     if met and not rank.timed:
         return f"{rank.title} cannot be compared: nothing in this step ties its clock to the others'."
+    if cause == "uncertain":
+        cost = duration(max(waited_for, slower))
+        return f"It is uncertain whether {rank.title} holds the others up: {cost} are less than the clocks are known by."
     if cause == "none":
         return f"{rank.title} does not hold the others up."
     why = WHY[cause].format(duration(float(excess[CAUSES.index(cause)])))
@@ -227,7 +232,7 @@ def usual_suspects(steps: Sequence[Sequence[Straggler]], titles: dict[str, str])
 
 
 def _suspect(process: str, seen: Sequence[Straggler], steps: int, title: str) -> Straggler:
-    causing = [s for s in seen if s["cause"] != "none"]
+    causing = [s for s in seen if s["cause"] in CAUSES]
     costs = {cause: sum(max(s["waited_for_ns"], s["slower_by_ns"]) for s in causing if s["cause"] == cause) for cause in CAUSES}
     cause: Cause = max(CAUSES, key=lambda c: costs[c]) if causing else "none"
     often = f"{title} held the others up in {len(causing)} of {steps} traced steps"

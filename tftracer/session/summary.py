@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tftracer.contract.session import Run, Session, TraceRecord
 from tftracer.contract.stalls import GapProfile, StallList
-from tftracer.session.run_traces import OtherTraces
+from tftracer.errors import TracerError
+from tftracer.session.run_traces import MOST_BYTES_AT_ONCE, OtherTraces, how_many_fit, newest_readable
 from tftracer.session.source import SessionSource
 from tftracer.session.step_sketch import ERROR
 from tftracer.slow.answer import summary as slow_summary
@@ -17,11 +20,14 @@ from tftracer.trace import summary as trace_summary
 from tftracer.trace.answers import Answers
 from tftracer.trace.summary import WIDTH, shortened, table
 from tftracer.trace.units import duration
+from tftracer.trace.verdict.verdict import headline
 
 _SESSION = ("host", "pid", "rank", "command", "tensorflow", "tftracer", "started_at", "ended_at", "steps_lost", "cut", "damage")
 _RUN = ("id", "title", "steps", "mean_s", "p50_s", "p95_s", "p99_s", "max_s", "between_steps_s")
 _TRACE = ("id", "step", "started_at", "duration_s", "nodes", "state", "headline", "note")
 _UNKNOWN = "-"
+#: Of a run's traces so many are judged anew, the newest.
+MOST_RECOMPUTED = 20
 
 
 def summarize(source: SessionSource) -> dict[str, Any]:
@@ -39,7 +45,9 @@ def summarize(source: SessionSource) -> dict[str, Any]:
         def answers(number: int) -> Answers:
             return Answers(source.trace_bytes(number), source.trace_context(number), trace_id=number)
 
-        detail = trace_summary.summarize(answers(chosen), OtherTraces(source, answers).of(chosen, "verdict"))
+        others = OtherTraces(source, answers)
+        detail = trace_summary.summarize(answers(chosen), others.of(chosen, "verdict"))
+        detail["recomputed"] = _recomputed(runs, answers, others)
     summaries = [_run(run, slow, source.gaps(run["id"])) for run in runs]
     return {"session": _chosen(session, _SESSION), "runs": summaries, "trace": chosen, **detail}
 
@@ -47,12 +55,32 @@ def summarize(source: SessionSource) -> dict[str, Any]:
 def render(summary: dict[str, Any]) -> str:
     """The summary for a terminal, without colours; ends in a line break."""
     parts = [_head(summary["session"]), _runs(summary["runs"])]
-    parts += [*map(slow_summary.render, summary["runs"]), *map(_traces, summary["runs"])]
+    parts += [*map(slow_summary.render, summary["runs"])]
+    parts += [_traces(run, summary.get("recomputed", {})) for run in summary["runs"]]
     if summary["trace"] is None:
         parts.append("No step was traced: press Trace on the live page to see what a step consists of.")
     else:
         parts.append(f"Trace {summary['trace']}: " + trace_summary.render(summary).rstrip())
     return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _recomputed(runs: list[Run], answers: Callable[[int], Answers], others: OtherTraces) -> dict[int, str]:
+    """Trace -> its headline as it is computed now, where that differs from the one that was stored: of the newest traces of
+    each run, as many as are read in passing."""
+    result = {}
+    for run in runs:
+        _, newest = newest_readable([trace for trace in run["traces"] if trace["headline"]], MOST_RECOMPUTED)
+        for trace in newest[len(newest) - how_many_fit([trace["bytes"] for trace in newest], MOST_BYTES_AT_ONCE) :]:
+            with contextlib.suppress(TracerError):
+                now = headline(answers(trace["id"]).verdict(others=others.of(trace["id"], "verdict")))
+                if _without_numbers(now) != _without_numbers(trace["headline"]):
+                    result[trace["id"]] = now
+    return result
+
+
+def _without_numbers(text: str) -> str:
+    """A few percent more or less, by other traces that came later, is nothing else."""
+    return re.sub(r"[\d.,]+", "", text)
 
 
 def _most_telling(runs: list[Run]) -> int | None:
@@ -100,14 +128,18 @@ def _runs(runs: list[dict[str, Any]]) -> str:
     return table(rows) + (f"\nPercentiles are of all untraced steps, right to {ERROR:.0%}." if has_percentiles else "")
 
 
-def _traces(run: dict[str, Any]) -> str:
+def _traces(run: dict[str, Any], recomputed: dict[int, str]) -> str:
     if not run["traces"]:
         return ""
-    return "\n".join([f"Traces of {shortened(run['title'], WIDTH - 12)}", *(_line(trace) for trace in run["traces"])])
+    lines = (_line(trace, recomputed.get(trace["id"], "")) for trace in run["traces"])
+    return "\n".join([f"Traces of {shortened(run['title'], WIDTH - 12)}", *lines])
 
 
-def _line(trace: dict[str, Any]) -> str:
+def _line(trace: dict[str, Any], recomputed: str) -> str:
+    """``recomputed``: its headline as it is now, where that says otherwise."""
     text = trace["headline"] or next(_complaints(trace), "")
+    if recomputed:
+        text = f"{recomputed} (When it was recorded, this was said: {text})"
     step = f"step {trace['step']:,}" if trace["step"] else ""
     start = f"  {trace['id']:>4}  {step:<12} {_seconds(trace['duration_s']):>8}  "
     note = f" ({trace['note']})" if trace["note"] else ""

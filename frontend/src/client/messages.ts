@@ -979,7 +979,7 @@ export interface Straggler {
   waited_for_ns: number;
   waiting_ns: number;
   slower_by_ns: number;
-  cause: "compute" | "input" | "communication" | "none";
+  cause: "compute" | "input" | "communication" | "none" | "uncertain";
   text: string;
   compute_ns: number;
   input_ns: number;

@@ -40,6 +40,7 @@ export const CAUSES: Record<Straggler["cause"], string> = {
   input: "Input",
   communication: "Communication",
   none: "Keeps up",
+  uncertain: "Uncertain",
 };
 
 /** Everything in a process's bar. */

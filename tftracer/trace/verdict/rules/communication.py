@@ -17,6 +17,12 @@ from tftracer.trace.verdict.step import MAX_EVIDENCE, Step, evidence_of, mask, s
 COMMUNICATION_SHARE = 0.20  # of the step in which communication runs and nothing else does
 OTHERS_SHARE = 0.20  # of the step in which nothing runs in the process, and something in another one
 
+ALL_RANKS = "Trace the same step on all ranks to see whether one of them comes late. If none does: "
+ALL_TRACED = "See in the tab of ranks whether one of them comes late. If none does: "
+LESS_TO_SEND = (
+    "fewer and larger messages (tensor fusion), compression to 16 bit, a faster network, or more compute in each step (larger "
+    "batches)."
+)
 SENDER_COMPUTES = "Make the sender's part lighter: move that op to the worker, or spread variables over more parameter servers."
 
 
@@ -39,8 +45,7 @@ def communication_bound(step: Step) -> Sentence | None:
         "communication_bound",
         f"Communication runs for {duration(exposed.length)} ({percent(share)}) in which nothing computes; the longest is "
         f"{step.describe(nodes[0])}.{more}",
-        "Trace the same step on all ranks to see whether one of them comes late. If none does: fewer and larger messages (tensor "
-        "fusion), compression to 16 bit, a faster network, or more compute in each step (larger batches).",
+        (ALL_TRACED if len(physical_devices.processes(step.trace)) > 1 else ALL_RANKS) + LESS_TO_SEND,
         share,
         numbers,
         evidence_of(step, nodes, "communication"),
