@@ -212,6 +212,38 @@ def test_a_busy_machine() -> None:
     assert found["share"] == pytest.approx(25 / 35)
 
 
+def test_kernels_of_one_name_on_several_gpus_are_not_said_to_be_of_one() -> None:
+    gpus = [f"/job:localhost/replica:0/task:0/device:GPU:{i}" for i in range(3)]
+    nodes = [N("k", "MatMul", i * MS, (i + 3) * MS, gpu) for i, gpu in enumerate(gpus)]
+    (found,) = [s for s in verdict(make_trace(nodes), TraceContext(), [])["sentences"] if s["code"] == "one_op"]
+    assert "on 3 devices (" in found["text"] and "counted once where they run at once), runs for 5 ms" in found["text"]
+    assert "run on a GPU" not in found["advice"]
+
+
+def test_reductions_are_not_called_elementwise_ops() -> None:
+    found = sentences(in_a_row(*matmuls(5, 1), *[(f"s{i}", "Sum", 1.0) for i in range(10)]))["elementwise"]
+    assert found["text"].startswith("Reductions take")
+    both = [(f"s{i}", "Sum" if i % 2 else "AddV2", 1.0) for i in range(10)]
+    assert sentences(in_a_row(*matmuls(5, 1), *both))["elementwise"]["text"].startswith("Elementwise ops and reductions take")
+
+
+def test_a_gradient_that_becomes_dense_is_named_where_no_label_tells_the_table() -> None:
+    """A compiled function: the gradient of some rows becomes one of all rows, which an op then applies."""
+    nodes = in_a_row(
+        ("rows", "ResourceGather", 0.1), ("segments", "UnsortedSegmentSum", 3.0), ("apply", "ResourceApplyAdam", 6.0)
+    )
+    found = sentences(nodes)["dense_update"]
+    assert found["text"].startswith("The gradient of a table of which the step looks up some rows becomes dense")
+    assert "IndexedSlices" in found["advice"] and found["share"] == pytest.approx(9.0 / 9.1)
+    again = in_a_row(
+        ("rows", "ResourceGather", 0.1),
+        ("Adam/Unique", "Unique", 0.1),
+        ("Adam/sum", "UnsortedSegmentSum", 3.0),
+        ("m", "MatMul", 6.0),
+    )
+    assert "dense_update" not in sentences(again)
+
+
 def test_on_a_busy_machine_the_headline_says_what_computes_and_that_it_was_busy() -> None:
     answer = verdict(make_trace(in_a_row(*matmuls(10, 1))), used(cpu_s=0.010, run_queue_s=0.025), [])
     assert [s["code"] for s in answer["sentences"]] == ["balanced", "busy_machine"]

@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from tftracer.contract.trace import Sentence
+from tftracer.trace.arrays.types import Bool
 from tftracer.trace.units import byte_size, duration, percent
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.rules.layout import LAYOUT_OPS
@@ -15,10 +16,19 @@ from tftracer.trace.verdict.rules.tiny_ops import ELEMENTWISE, TINY_NS
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
 ELEMENTWISE_SHARE = 0.40  # of the op time, without the longest execution
+MOST = 0.8  # of their time, for one kind to name them
+_REDUCES = re.compile(r"BiasAddGrad|Sum|Mean")
 #: Those that XLA fuses with them.
 _BESIDE = re.compile(
     r"BiasAdd(Grad)?|Sum|Mean|LeakyRelu(Grad)?|Softplus|Softsign(Grad)?|UnaryOpsComposition|Xdivy|Xlogy|Erfc|Inv"
 )
+
+
+def _called(time: OpTime, chosen: Bool) -> str:
+    """By which of them takes most."""
+    reduces = chosen & time.of_kinds(_REDUCES.fullmatch)
+    share = float(time.work.self_ns[reduces].sum()) / max(float(time.work.self_ns[chosen].sum()), 1.0)
+    return "Reductions" if share >= MOST else "Elementwise ops" if share < 1 - MOST else "Elementwise ops and reductions"
 
 
 def elementwise(step: Step) -> Sentence | None:
@@ -38,8 +48,8 @@ def elementwise(step: Step) -> Sentence | None:
     size = f" {byte_size(moved)} pass through memory for them, {byte_size(moved / spent * 1e9)}/s." if moved > 0 else ""
     return sentence(
         "elementwise",
-        f"Elementwise ops take {percent(share)} of the op time ({time.types(chosen)}; {duration(spent)}): each reads and writes "
-        f"whole tensors and computes little.{size} The longest is {step.describe(nodes[0])}.",
+        f"{_called(time, chosen)} take {percent(share)} of the op time ({time.types(chosen)}; {duration(spent)}): each reads and "
+        f"writes whole tensors and computes little.{size} The longest is {step.describe(nodes[0])}.",
         "Let XLA fuse them, so that memory is read and written once for several: "
         + ("jit_compile=True" if step.calls else "tf.config.optimizer.set_jit, or jit_compile=True of a tf.function")
         + " in which the gradients are computed, too.",

@@ -6,6 +6,8 @@ import numpy as np
 
 from tftracer.contract.trace import Sentence
 from tftracer.trace.analyses import physical_devices
+from tftracer.trace.arrays.types import Bool
+from tftracer.trace.model import DeviceKind
 from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
@@ -16,6 +18,10 @@ SWAP_SHARE = 0.10  # of the step that goes into swapping tensors or computing th
 EACH_STEP = (
     "See whether it has to be that large (shapes, precision, recomputation), whether it can be split over devices or run on a "
     "GPU, and whether anything else could run in parallel with it."
+)
+ON_GPU = (
+    "See whether it has to be that large (shapes, precision, recomputation), and whether anything else could run in parallel "
+    "with it."
 )
 ONLY_HERE = (
     "Something held it up in this step (other work on the machine), or it had more to do than usual: compare the step with "
@@ -35,18 +41,31 @@ def one_op(step: Step) -> Sentence | None:
         return _opaque_function(step, nodes, runs, share)
     each = "kernels" if physical_devices.on_stream(step.trace)[nodes[0]] else "executions"
     turns = f" in {count:,} {each}" if count > 1 else ""
-    where = step.trace.devices[step.trace.device[nodes[0]]].title
+    where, on_gpu = _where(step, chosen, nodes[0])
     usual = float(step.usual_ns[step.trace.name[nodes[0]]]) if step.usual_ns is not None else 0.0
     is_held_up = 0 < HELD_UP * usual < float((step.trace.end - step.trace.start)[chosen].sum())
     usually = f" In most traced steps of the run it takes about {duration(usual)}." if is_held_up else ""
     return sentence(
         "one_op",
         f"One op, {step.describe(nodes[0])} on {where}, runs for {duration(runs)}{turns}: {percent(share)} of the step.{usually}",
-        ONLY_HERE if is_held_up else EACH_STEP,
+        ONLY_HERE if is_held_up else ON_GPU if on_gpu else EACH_STEP,
         share,
         {"op_ns": float(runs), "executions": float(count), **({"usual_ns": usual} if is_held_up else {})},
         {**evidence_of(step, nodes, "ops"), "op": step.op(nodes[0])},
     )
+
+
+def _where(step: Step, chosen: Bool, longest: int) -> tuple[str, bool]:
+    """On which device the op runs, and whether that is a GPU: all executions of a name, which may be on several."""
+    codes = set(np.unique(step.trace.device[chosen]).tolist())
+    groups = [group for group in step.activities.groups if codes & set(group.codes)]
+    on_gpu = all(group.kind is DeviceKind.GPU for group in groups)
+    if len(groups) > 1:
+        return (
+            f"{len(groups)} devices ({groups[0].title} to {groups[-1].title}; counted once where they run at once)",
+            on_gpu,
+        )
+    return step.trace.devices[step.trace.device[longest]].title, on_gpu
 
 
 def _opaque_function(step: Step, nodes: list[int], runs: int, share: float) -> Sentence:

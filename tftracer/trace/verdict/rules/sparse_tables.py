@@ -8,7 +8,7 @@ import numpy as np
 
 from tftracer.contract.trace import Sentence
 from tftracer.trace.arrays.groups import largest_first
-from tftracer.trace.arrays.types import Bool
+from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.labels import parse_label
 from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.op_time import OpTime
@@ -17,6 +17,9 @@ from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
 DENSE_SHARE = 0.20  # of the op time
 MOST_NODES = 10_000  # that are looked at, the longest ones
+
+#: Where no table's name is known.
+DENSE_GRADIENT = "a table whose gradient becomes dense"
 
 _SCATTER = re.compile(r"(Resource)?Scatter(Nd)?(Add|Sub|Update)")
 _GATHER = re.compile(r"ResourceGather(Nd)?")
@@ -35,14 +38,21 @@ def dense_update(step: Step) -> Sentence | None:
     nodes, spent = time.longest(chosen), float(time.work.self_ns[chosen].sum())
     return sentence(
         "dense_update",
-        f"The update of {where} works on all rows of a table of which the step looks up some. That takes {percent(share)} of the "
-        f"op time ({time.types(chosen)}; {duration(spent)}); the longest is {step.describe(nodes[0])}.",
+        f"{_what(where)} That takes {percent(share)} of the op time ({time.types(chosen)}; {duration(spent)}); the longest is "
+        f"{step.describe(nodes[0])}.",
         "Use an optimizer that leaves the other rows alone: SGD, Adagrad, or a lazy Adam (Adam decays the moments of all rows in "
-        "each step). See that the table's gradient stays sparse: a regularizer of the whole table makes it dense.",
+        "each step). See that the table's gradient stays sparse (tf.IndexedSlices): tf.convert_to_tensor, clipping it by value, "
+        "or a regularizer of the whole table makes it dense.",
         time.share_of_step(chosen),
         {"dense_ns": spent, "executions": float(chosen.sum())},
         {**evidence_of(step, nodes, "ops"), "op": time.op(chosen)},
     )
+
+
+def _what(where: str) -> str:
+    if where == DENSE_GRADIENT:
+        return "The gradient of a table of which the step looks up some rows becomes dense, and the update works on all rows."
+    return f"The update of {where} works on all rows of a table of which the step looks up some."
 
 
 def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
@@ -72,4 +82,25 @@ def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
             continue
         chosen[row] = True
         spent[where] = spent.get(where, 0.0) + float(time.work.self_ns[row])
+    knows_tables = any(first)  # labels of a session say what an op reads, names of a profile do not
+    for row in _made_dense(time, rows, scopes, kinds) if tables or not knows_tables else []:
+        chosen[row] = True
+        where = DENSE_GRADIENT if not spent else max(spent, key=spent.__getitem__)
+        spent[where] = spent.get(where, 0.0) + float(time.work.self_ns[row])
     return chosen, max(spent, key=spent.__getitem__, default="")
+
+
+def _made_dense(time: OpTime, rows: Int64, scopes: list[str], kinds: list[str]) -> list[int]:
+    """What turns the gradient of the rows that were looked up into one of all rows, and the op that applies it.
+
+    Optimizers also add up the rows that were looked up twice: they ask which these are (Unique), or scatter the sums. A sum with
+    another gradient of the table is dense anyway.
+    """
+    long = [time.work.duration[row] >= TINY_NS for row in rows.tolist()]
+    sparse = {scope for scope, kind in zip(scopes, kinds) if kind.startswith("Unique") or _SCATTER.fullmatch(kind)}
+    if any(kind == "AddN" and is_long for kind, is_long in zip(kinds, long)):
+        return []
+    each = list(zip(rows.tolist(), scopes, kinds, long))
+    made = [row for row, scope, kind, is_long in each if is_long and kind == "UnsortedSegmentSum" and scope not in sparse]
+    applied = [row for row, _, kind, is_long in each if is_long and _APPLY.fullmatch(kind)]
+    return [*made, *applied[:1]] if made else []  # the longest
