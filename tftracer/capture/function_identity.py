@@ -6,7 +6,9 @@ Works on TensorFlow's objects by their attributes, and never raises: what is not
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +18,10 @@ from tftracer.capture.frame_names import is_library
 #: Keras makes its step functions in these methods (2), or around these (3).
 _PHASES = {"make_train_function": "fit", "make_test_function": "evaluate", "make_predict_function": "predict"}
 _STEPS = {"train_step": "fit", "test_step": "evaluate", "predict_step": "predict"}
+#: What TensorFlow calls the functions of a SavedModel, and what its signatures' names begin with.
+RESTORED, SIGNATURE = "restored_function_body", "signature_wrapper_"
+#: Names that TensorFlow makes, with a number that each graph has anew.
+_MADE = re.compile(r"__(?P<way>inference|forward|backward)_(?P<name>.+)_\d+")
 MAX_SHOWN = 4
 MAX_DEPTH = 10
 
@@ -25,6 +31,7 @@ class FunctionIdentity(NamedTuple):
     definition: str  # "train.py:12"
     arguments: tuple[str, ...]  # "x: float32[32,28,28,1]"
     origin: str  # what it is where it has no definition in the script, too: "Keras, 8 batches a step"
+    variables: str = ""  # a digest of the shapes of what it reads and updates: models of one name may differ
 
 
 def identify(function: Any, concrete: Any) -> FunctionIdentity:
@@ -38,7 +45,7 @@ def identify(function: Any, concrete: Any) -> FunctionIdentity:
     title = name if ":" in name or not shown else f"{name} {shown}"
     definition = _definition(python)
     origin = _keras_origin(phase, model) if phase else definition or _origin(function)
-    return FunctionIdentity(title, definition, arguments, origin)
+    return FunctionIdentity(title, definition, arguments, origin, _variables(concrete))
 
 
 def _python_function(function: Any) -> Any:
@@ -49,12 +56,51 @@ def _python_function(function: Any) -> Any:
 
 def _name(function: Any, concrete: Any) -> str:
     for holder, attribute in ((function, "__name__"), (function, "_name"), (concrete, "name")):
-        with contextlib.suppress(Exception):
-            name = getattr(holder, attribute)
-            text = name.decode() if isinstance(name, bytes) else name
-            if isinstance(text, str) and text:
-                return text.removeprefix("__inference_").rpartition("_")[0] if text.startswith("__inference_") else text
+        name = _text(holder, attribute)
+        if name == RESTORED:
+            return next((known for one in restored(function) if (known := plain_name(_text(one, "name")))), name)
+        if name == "__call__":
+            return _method(function) or name
+        if name:
+            return plain_name(name)
     return "function"
+
+
+def plain_name(name: str) -> str:
+    """ "step" of TensorFlow's "__inference_step_67", "gradient of step" of "__inference___backward_step_67_80"."""
+    is_gradient = False
+    while made := _MADE.fullmatch(name):
+        name, is_gradient = made["name"], is_gradient or made["way"] == "backward"
+    name = name.removeprefix(SIGNATURE)
+    return f"gradient of {name}" if is_gradient else name
+
+
+def restored(function: Any) -> list[Any]:
+    """The ConcreteFunctions of a function that was loaded from a SavedModel, which know its name; [] of all others."""
+    with contextlib.suppress(Exception):
+        return list(function.concrete_functions)
+    return []
+
+
+def _text(holder: Any, attribute: str) -> str:
+    with contextlib.suppress(Exception):
+        name = getattr(holder, attribute)
+        return name.decode() if isinstance(name, bytes) else str(name or "")
+    return ""
+
+
+def _method(function: Any) -> str:
+    """ "Model.__call__": each class has one."""
+    with contextlib.suppress(Exception):
+        return ".".join(str(inspect.unwrap(_python_function(function)).__qualname__).rpartition("<locals>.")[2].split(".")[-2:])
+    return ""
+
+
+def _variables(concrete: Any) -> str:
+    with contextlib.suppress(Exception):
+        shapes = sorted(f"{variable.dtype.name}{variable.shape}" for variable in concrete.variables)
+        return hashlib.sha256(" ".join(shapes).encode()).hexdigest()[:16]
+    return ""
 
 
 def keras_title(phase: str, model: Any) -> str:
@@ -74,7 +120,7 @@ def _keras_origin(phase: str, model: Any) -> str:
 def _origin(function: Any) -> str:
     with contextlib.suppress(Exception):
         return str(function.origin)  # of a named step
-    return "tf.function"
+    return "SavedModel" if _text(function, "__name__") == RESTORED else "tf.function"
 
 
 def keras_step(python: Any) -> tuple[str, Any]:

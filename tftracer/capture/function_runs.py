@@ -27,6 +27,7 @@ from tftracer.trace.decode.xplane import with_definitions, with_partition_graphs
 
 #: So many signatures of one function (RETRACED), in so many calls for each, are retracing.
 CALLS_EACH = 5
+MAX_DIFFERENCES = 3  # arguments that are named in a sentence
 MAX_FUNCTIONS = 1000  # whose definitions go with a trace
 
 
@@ -196,10 +197,12 @@ def called_as(function: Any) -> str:
 
 
 def changed(before: FunctionIdentity, after: FunctionIdentity) -> str:
-    """Which argument of a function differs between two signatures."""
-    for number, (one, other) in enumerate(zip(before.arguments, after.arguments)):
-        if one != other:
-            return f"argument {number + 1} changed from {one} to {other}"
+    """Which arguments of a function differ between two signatures."""
+    pairs = enumerate(zip(before.arguments, after.arguments), 1)
+    differences = [f"argument {number} changed from {one} to {other}" for number, (one, other) in pairs if one != other]
+    if differences:
+        more = len(differences) - MAX_DIFFERENCES
+        return ", ".join(differences[:MAX_DIFFERENCES]) + (f" and {more} more" if more > 0 else "")
     if len(before.arguments) != len(after.arguments):
         return f"it was called with {len(before.arguments)} and with {len(after.arguments)} tensors"
     return "its tensors have the same shapes and types, so a Python value among its arguments changed (or it was made anew)"
