@@ -43,6 +43,7 @@ LAYERS = [
         "run_repeat",
         "run_sessions",
         "unattended_traces",
+        "viewer",
         "arguments",
         "notebook",
         "__init__",

@@ -20,7 +20,7 @@ import pytest
 from local_jobs import wait_for
 from recording import killed_before_analysis, recording, steps
 
-from tftracer import cli, memory_limit
+from tftracer import cli, memory_limit, viewer
 from tftracer.session.saved import open_session
 from tftracer.storage import tftrace
 from tftracer.version import __version__
@@ -93,6 +93,23 @@ def test_a_trace_that_a_killed_job_did_not_sum_up_is_summed_up(tmp_path: Path) -
 
         trace = wait_for(summed_up)
         assert trace["nodes"] > 0 and trace["devices"]
+
+
+def test_the_demo_shows_a_training_with_slow_steps_and_traces() -> None:
+    with viewing("demo", "--port", 0, "--no-browser", "--token", "secret") as (_, url):
+        shown = json.loads(get(url, "api/session", "secret"))
+        (run,) = shown["runs"]
+        assert run["steps"] == 900 and len(run["traces"]) == 4
+        assert json.loads(get(url, "api/traces/1/verdict", "secret"))["sentences"]
+
+
+def test_the_sample_can_be_saved_and_is_small(tmp_path: Path) -> None:
+    saved = tmp_path / "training.tftrace"
+    assert tftracer("demo", "--save", saved).returncode == 0
+    assert saved.stat().st_size < 300_000
+    assert "Every 60th step" in (text := tftracer(saved, "--summary").stdout) and "save_checkpoint() (train.py:36)" in text
+    failed = tftracer("demo", "--save", tmp_path / "nowhere" / "x")
+    assert failed.returncode == 1 and "cannot be written" in failed.stderr
 
 
 def test_it_needs_no_tensorflow(tmp_path: Path) -> None:
@@ -264,7 +281,7 @@ def test_a_browser_only_where_it_is_seen(
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert cli.wants_browser(cli.parser().parse_args(["file", *arguments])) is opens
+    assert viewer.wants_browser(cli.parser().parse_args(["file", *arguments])) is opens
 
 
 def test_the_browser_is_led_there_by_a_file_that_others_cannot_read(tmp_path: Path) -> None:

@@ -8,25 +8,21 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import html
 import importlib
 import json
 import logging
 import os
 import pkgutil
 import sys
-import tempfile
-import threading
 import time
-import webbrowser
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tftracer import commands
+from tftracer import commands, viewer
 from tftracer.command_line import INTERRUPTED, USAGE, Parser, ended_by_interrupt, suggestion
 from tftracer.errors import PortError, TracerError, UsageError
-from tftracer.memory_limit import limit_memory, memory_errors, without_limit
+from tftracer.memory_limit import limit_memory, memory_errors
 from tftracer.terminal import RED, PrintableFormatter, Progress, coloured, printable
 from tftracer.version import __version__
 
@@ -40,20 +36,8 @@ FAILED, NO_PORT = 1, 3
 COMMANDS = sorted(module.name for module in pkgutil.iter_modules(commands.__path__))
 #: Those that run a script, or decode no files: the others limit the memory of their process.
 UNLIMITED = ("run", "fleet", "roof")
-
-
-def add_page_options(made: Parser) -> None:
-    made.add_argument("--port", type=port, default=9999, help="port of the page; the next free one if it is in use (9999)")
-    made.add_argument("--ip", default="127.0.0.1", help="address to listen on (127.0.0.1: this machine alone)")
-    made.add_argument("--token", help="what the page asks for; better in the environment, as TFTRACER_TOKEN (a new one)")
-    made.add_argument("--no-browser", action="store_true", help="print the page's URL and open no browser")
-
-
-def port(text: str) -> int:
-    number = int(text)
-    if not 0 <= number <= 65535:
-        raise argparse.ArgumentTypeError("a port is a number from 0 to 65535; 0 takes any free one")
-    return number
+#: Those that Ctrl-C ends as usual, with 0, as it ends the viewer of a file.
+VIEWERS = ("demo",)
 
 
 def parser() -> Parser:
@@ -67,7 +51,7 @@ def parser() -> Parser:
         "2 wrong usage, 3 no port could be bound, 130 ended by Ctrl-C",
     )
     made.add_argument("session_file", nargs="?", help="the file to open")
-    add_page_options(made)
+    viewer.add_page_options(made)
     made.add_argument("--summary", action="store_true", help="print the runs, the traces and what holds the step back, and exit")
     made.add_argument("--json", action="store_true", help="with --summary: as JSON")
     made.add_argument("--recover", action="store_true", help="list the sessions of ended jobs")
@@ -88,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with memory_errors(0):
             if word in COMMANDS and not Path(word).is_file():  # a file of that name is a session to open
-                with ended_by_interrupt():
+                with contextlib.nullcontext() if word in VIEWERS else ended_by_interrupt():
                     return int(importlib.import_module(f"tftracer.commands.{word}").main(arguments[1:], say))
             if hint := misspelt(word):
                 return usage_error(f"there is no file and no command {word!r}.{hint}")
@@ -134,7 +118,7 @@ def run(options: argparse.Namespace) -> int:
     source = open_session(options.session_file)
     if not options.summary:
         print_damage(options.session_file, source)
-        return serve(source, options)
+        return viewer.serve(source, options.session_file, options)
     with ended_by_interrupt(), Progress(f"Reading {options.session_file}"):
         source.check_payloads()
         print_damage(options.session_file, source)
@@ -178,56 +162,6 @@ def summary(source: SavedSession, as_json: bool) -> int:
     contents = summarize(source)
     say(json.dumps(contents, indent=2) if as_json else render(contents).removesuffix("\n"))
     return 0
-
-
-def serve(source: SavedSession, options: argparse.Namespace) -> int:
-    """Until Ctrl-C, or until the page shuts it down."""
-    from tftracer.job.membership import saved_job_pages
-    from tftracer.web.app import Options, WebServer
-
-    server = WebServer(source, Options(options.port, options.ip, options.token), saved_job_pages(options.session_file, source))
-    server.start()
-    threading.Thread(target=check_traces, args=[source], daemon=True).start()
-    try:
-        if options.port and server.port != options.port:
-            print(f"Port {options.port} is in use; the page is on port {server.port}.", file=sys.stderr)
-        print(f"{options.session_file} is open at {server.url}\nCtrl-C ends.", flush=True)
-        with opened(server.url) if wants_browser(options) else contextlib.nullcontext():
-            server.join()
-    except KeyboardInterrupt:
-        print(file=sys.stderr)
-    finally:
-        server.stop()
-    return 0
-
-
-def check_traces(source: SavedSession) -> None:
-    """Check and analyze the traces: takes longer than opening the file, and the page shows the results as they come."""
-    source.check_payloads()
-    source.analyze_pending()
-
-
-def wants_browser(options: argparse.Namespace) -> bool:
-    """Only where the caller would see it."""
-    if options.no_browser or "SSH_CONNECTION" in os.environ:
-        return False
-    return sys.platform in {"darwin", "win32"} or any(name in os.environ for name in ("DISPLAY", "WAYLAND_DISPLAY"))
-
-
-@contextlib.contextmanager
-def opened(url: str) -> Iterator[None]:
-    """Open the browser through a file that only its owner can read, because other users can see command lines."""
-    page = f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={html.escape(url)}">'
-    with tempfile.TemporaryDirectory(prefix="tftracer-") as folder:
-        file = Path(folder) / "open.html"
-        file.write_text(page, encoding="utf-8")
-        threading.Thread(target=open_browser, args=[file.as_uri()], daemon=True).start()
-        yield
-
-
-def open_browser(url: str) -> None:
-    with without_limit():  # browsers map far more than they use
-        webbrowser.open(url)
 
 
 if __name__ == "__main__":

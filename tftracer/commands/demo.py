@@ -1,0 +1,39 @@
+"""``tftracer demo``: opens a small session that comes with tftracer, of a real training with slow steps and traces."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tftracer import viewer
+from tftracer.command_line import Parser
+from tftracer.errors import StorageError
+
+SUMMARY = "opens a sample session, of a training with slow steps"
+SAMPLE = Path(__file__).parents[1] / "samples" / "training.tftrace"
+
+
+def parser() -> Parser:
+    made = Parser(
+        "tftracer demo",
+        description="Opens a session of a small convolutional network in the browser: 900 steps, four of them traced. On every "
+        "60th step it saves a checkpoint, and takes long for it (examples/slow_checkpoints.py). TensorFlow is not needed.",
+    )
+    viewer.add_page_options(made)
+    made.add_argument("--save", metavar="FILE", help="write the session to this file instead, to try other commands on it")
+    return made
+
+
+def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
+    from tftracer.session.saved import open_session
+
+    options = parser().parse_args(list(arguments))
+    if options.save:
+        try:
+            shutil.copyfile(SAMPLE, options.save)
+        except OSError as error:
+            raise StorageError(f"{options.save}: cannot be written ({error.strerror or error}).") from error
+        say(f"The sample session is in {options.save}. Try: tftracer {options.save} --summary")
+        return 0
+    return viewer.serve(open_session(SAMPLE), str(SAMPLE), options)
