@@ -215,3 +215,36 @@ def test_a_file_called_run_is_opened_as_a_session(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "'run'" in done.stderr
+
+
+HANGING = """
+import threading
+import tensorflow as tf
+from tftracer.capture import profiler
+original = profiler.bindings()
+collecting = threading.Event()
+class Bindings:
+    def __getattr__(self, name):
+        return getattr(original, name)
+    class ProfilerSession:
+        def __init__(self):
+            self.real = original.ProfilerSession()
+        def start(self, *arguments):
+            self.real.start(*arguments)
+        def export_to_tb(self):
+            collecting.set()
+            threading.Event().wait()
+profiler.bindings = Bindings
+@tf.function
+def step(x):
+    return x * 2.0
+while not collecting.is_set():
+    step(tf.constant(1.0))
+print("ends", flush=True)
+"""
+
+
+def test_a_profile_whose_collection_never_ends_does_not_hold_the_end_of_the_script(tmp_path: Path) -> None:
+    traced = run(tmp_path, "--trace", "1", "--from", "20", script(tmp_path, HANGING), cwd=tmp_path)
+    assert (traced.code, traced.output) == (0, "ends\n"), traced
+    assert "within 5 s of the end of the script" in traced.errors

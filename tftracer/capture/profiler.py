@@ -34,6 +34,8 @@ class Level(int):
 OPTIONS = {"host_tracer_level": Level(3), "python_tracer_level": Level(0), "device_tracer_level": Level(1)}
 #: How long the script's own profiler waits for ours to make way.
 YIELD_S = 5.0
+#: The end of the script waits so long for a profile that is still being collected: TensorFlow's collection may never end.
+END_S = 5.0
 #: A profile records calls for so long at most, and ends when none comes for so long: what it records takes memory.
 ROW_S, IDLE_S = 2.0, 0.25
 #: A call that takes so long among others keeps their profiles waiting no longer: it has none.
@@ -120,12 +122,22 @@ class Profile:
         Waits while further calls join the profile, and for ``timeout_s`` until it is collected.
         """
         self.closing.wait()
-        self._collected.wait(timeout_s)
+        self._wait(timeout_s)
         with self._cut:
             if self._steps is None and self._raw:
                 self._steps = {place: raw for place, (_, raw) in enumerate(steps(self._raw))}
                 self._raw = b""
             return (self._steps or {}).pop(number, b"")
+
+    def _wait(self, timeout_s: float) -> None:
+        """Until it is collected, for END_S at most once the script has ended."""
+        until, has_ended = perf_counter() + timeout_s, False
+        while not self._collected.wait(max(0.0, min(0.5, until - perf_counter()))) and perf_counter() < until:
+            if not has_ended and not threading.main_thread().is_alive():
+                has_ended, until = True, min(until, perf_counter() + END_S)
+        if has_ended and not self._collected.is_set() and not self.problem:
+            self.problem = f"TensorFlow's profiler did not hand the profile out within {END_S:.0f} s of the end of the script."
+            log.warning("tftracer: a traced step is lost: %s", self.problem)
 
     def drop(self, why: str) -> None:
         """Nobody wants it any more: what it recorded is thrown away."""
