@@ -3,6 +3,7 @@
 ``.. python::``   runs the code, and shows it with what it prints. One page is one program. With ``:notebook:`` it is a cell of a
                   notebook: the value of the last line shows itself.
 ``.. command::``  runs a command line, and shows it with its output. ``:exit: 4`` is the exit code that it must have.
+``.. page::``     links the viewer of a file's newest trace, as one HTML file.
 ``.. columns::``  the columns of a table of tftracer/export/tables/schema.py.
 
 They run in a folder of their own, in which ``training.tftrace`` and the other files of SAMPLES lie, and ``traces``, what
@@ -107,6 +108,27 @@ class Command(Example):
         return self.shown(line, "bash", (done.stdout + done.stderr).rstrip())
 
 
+class Page(SphinxDirective):
+    """``.. page:: NAME FILE``: a link to the viewer of the file's newest trace, written as gallery/NAME.html beside the pages."""
+
+    has_content = True
+    required_arguments = 2
+
+    def run(self) -> list[nodes.Node]:
+        import tftracer
+
+        name, file = self.arguments
+        target = Path(self.env.app.outdir) / "gallery" / f"{name}.html"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tftracer.open(ROOT / file) as session:
+            trace = session.trace()
+            trace.save(target)
+            target.chmod(0o644)  # as the other pages
+            link = nodes.reference(trace.title, trace.title, refuri=f"gallery/{name}.html", internal=False)
+            says = [nodes.list_item("", nodes.paragraph(text, text)) for text in trace.sentences()[:2]]
+        return [nodes.paragraph("", "", link), *self.parse_text_to_nodes("\n".join(self.content)), nodes.bullet_list("", *says)]
+
+
 class Columns(SphinxDirective):
     required_arguments = 1
 
@@ -124,4 +146,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("python", Python)
     app.add_directive("command", Command)
     app.add_directive("columns", Columns)
+    app.add_directive("page", Page)
     return {"parallel_read_safe": False}

@@ -71,9 +71,19 @@ def test_a_job_names_its_processes() -> None:
 
 
 def test_a_comparison_of_sessions_without_traces(tmp_path: Path) -> None:
-    with recording(tmp_path) as recorder:
-        steps(recorder, 3)
-        recorder.save(str(tmp_path / "a.tftrace"))
-    session = tftracer.open(tmp_path / "a.tftrace")
-    shown = session.compare(session)._repr_html_()
+    for name in ("a", "b"):
+        with recording(tmp_path / name) as recorder:
+            steps(recorder, 3)
+            recorder.save(str(tmp_path / f"{name}.tftrace"))
+    before, after = (tftracer.open(tmp_path / f"{name}.tftrace") for name in ("a", "b"))
+    shown = before.compare(after)._repr_html_()
     assert "Ops are not compared" in shown and "cannot be shown" not in shown
+
+
+def test_a_trace_is_saved_as_one_page(tmp_path: Path) -> None:
+    with tftracer.open(DATA / "versions/2-saved.tftrace") as session:
+        session.trace(3).save(tmp_path / "page.html")
+        with pytest.raises(OSError, match="cannot be written"):
+            session.trace(3).save(tmp_path / "no folder" / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>") and "tftracer-script" in page and "GradientDescent" in page

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from tftracer.contract.session import Run, SessionMessage, TraceRecord
@@ -11,6 +12,7 @@ from tftracer.display import markup
 from tftracer.display.frame import HEIGHT, Frame, framed
 from tftracer.errors import TracerError
 from tftracer.session.run_traces import OtherTraces
+from tftracer.storage.save import write_whole
 from tftracer.trace.units import duration
 
 if TYPE_CHECKING:
@@ -58,13 +60,20 @@ class SessionTrace:
         A small page is inside the notebook; one above 1 MB lies in the kernel's working folder, which the frame says. The frame's
         scripts reach neither the notebook nor the network.
         """
-        from tftracer.export.html import page_of
-
         try:
-            page = "".join(page_of(self._answers(), self.record, self._session(), self._others.of_all(self.number)))
+            page = "".join(self._page())
         except TracerError as error:
             return Frame(self.title, markup.block(self.title, markup.paragraph(_unreadable(error))))
         return framed(page, self.title, height)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the whole viewer as one HTML file, which needs no network. ``StorageError``: it cannot be written."""
+        write_whole(os.fspath(path), (part.encode() for part in self._page()))
+
+    def _page(self) -> Iterable[str]:
+        from tftracer.export.html import page_of
+
+        return page_of(self._answers(), self.record, self._session(), self._others.of_all(self.number))
 
     def _repr_html_(self) -> str:
         return markup.shown("Trace", lambda: markup.block(self.title, *self.parts()))
