@@ -101,7 +101,7 @@ def _write(connection: Any, folder: Path, job: str, rank: int, made: dict[str, d
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         ordered = {field.name: columns[field.name] for field in TABLES[table]}
         parquet.write(connection, table, ordered, folder / path)
-        listed[table] = [{"path": path, "rows": len(next(iter(ordered.values())))}]
+        listed[table] = [{"path": path, "rows": len(next(iter(ordered.values()))), "bytes": (folder / path).stat().st_size}]
     manifest = folder / f"manifests/job={job}/rank={rank:04d}/manifest.json"
     manifest.parent.mkdir(parents=True)
     manifest.write_text(json.dumps({"schema": SCHEMA_VERSION, "job": job, "rank": rank, "tables": listed}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -26,6 +27,7 @@ from tftracer.errors import StorageError, UnsupportedError
 from tftracer.fleet.ask import ask
 from tftracer.fleet.text import as_text
 from tftracer.scripting.export import export
+from tftracer.scripting.query import query
 
 DATA = Path(__file__).parents[1] / "data"
 RANKS, STEPS = 8, 4
@@ -152,6 +154,50 @@ def test_partitions_that_cannot_be_trusted_are_left_out_and_named(folder: Path, 
     for rank, why in (("0004", "did not end"), ("0000", "cannot be read"), ("0001", "files of others"), ("0003", "version 99")):
         assert any(rank in text and why in text for text in fleet.left_out)
         assert rank in as_text(fleet)
-    (copy / "slices/job=day/rank=0000/part-0.parquet").write_bytes(b"no parquet")
-    with pytest.raises(StorageError, match="cannot be read"):
-        ask(str(copy))
+
+
+@pytest.fixture(scope="module")
+def two_hundred(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fleet of 200 partitions with one file cut, one empty, one missing, and one damaged within."""
+    folder = tmp_path_factory.mktemp("two_hundred")
+    make_fleet(folder, "night", 200, 1, 5)
+    part = "job=night/rank={}/part-0.parquet"
+    cut, empty, missing, damaged = (folder / "slices" / part.format(rank) for rank in ("0017", "0099", "0100", "0150"))
+    cut.write_bytes(cut.read_bytes()[: cut.stat().st_size // 2])
+    empty.write_bytes(b"")
+    missing.unlink()
+    damaged.write_bytes(b"x" * damaged.stat().st_size)
+    return folder
+
+
+def test_a_damaged_partition_is_left_out_and_named_and_the_other_answers_stand(two_hundred: Path, tmp_path: Path) -> None:
+    fleet = ask(str(two_hundred))
+    assert fleet.partitions == 196
+    whys = {text.removeprefix("job=night/rank=")[:4]: text for text in fleet.left_out}
+    assert whys.keys() == {"0017", "0099", "0100", "0150"}
+    assert "were written" in whys["0017"] and "has 0 bytes" in whys["0099"] and "is missing" in whys["0100"]
+    assert "cannot be read" in whys["0150"]
+    whole = tmp_path / "whole"
+    shutil.copytree(two_hundred, whole)
+    for rank in whys:
+        shutil.rmtree(whole / f"manifests/job=night/rank={rank}")
+        for table in ("session", "runs", "steps", "traces", "slices"):
+            shutil.rmtree(whole / table / f"job=night/rank={rank}")
+    assert dataclasses.replace(fleet, left_out=[]) == ask(str(whole))
+
+
+def test_a_query_counts_whole_partitions_alone_and_names_the_others(two_hundred: Path, caplog: pytest.LogCaptureFixture) -> None:
+    shutil.copytree(two_hundred / "session/job=night/rank=0001", two_hundred / "session/job=night/rank=0900")  # no manifest
+    answer = query([str(two_hundred)], "SELECT count(*) FROM session")
+    assert answer.rows == [(197,)], "a file that is damaged within has the size that was written"
+    for rank in ("0017", "0099", "0100", "0900"):
+        assert f"rank={rank}" in caplog.text
+    shutil.rmtree(two_hundred / "session/job=night/rank=0900")
+
+
+def test_a_fleet_of_which_nothing_can_be_read_says_why(tmp_path: Path) -> None:
+    make_fleet(tmp_path, "night", 1, 1, 5)
+    file = tmp_path / "slices/job=night/rank=0000/part-0.parquet"
+    file.write_bytes(b"x" * file.stat().st_size)
+    with pytest.raises(StorageError, match=r"no partition can be read.*rank=0000"):
+        ask(str(tmp_path))

@@ -11,10 +11,10 @@ import tftracer
 from tftracer import run_sessions
 from tftracer.cli import main
 from tftracer.errors import StorageError, TracerError
-from tftracer.fleet.partitions import partitions
 from tftracer.job import discovery
 from tftracer.run_sessions import ProcessSession
 from tftracer.scripting.partition import MANIFESTS
+from tftracer.scripting.partitions import partitions
 from tftracer.storage import roof_file, spool_folder
 from tftracer.storage.plain_files import open_own, open_plain, read_plain
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from tftracer.errors import StorageError, TracerError, UnsupportedError
 from tftracer.fleet.answer import Fleet, merged
-from tftracer.fleet.partial import Partial, partial
-from tftracer.fleet.partitions import Partition, chunks, partitions
+from tftracer.fleet.partial import Found, partial
+from tftracer.scripting.partitions import Partition, chunks, partitions
 
 #: In one piece: about 100 MB while it is worked on.
 CHUNK_ROWS = 400_000
@@ -24,11 +24,14 @@ def ask(folder: str, scheduler: str = "", most: int = 10, chunk_rows: int = CHUN
     """
     exported = partitions(Path(folder))
     pieces = chunks(exported.whole, chunk_rows)
-    partials = _on_workers(scheduler, pieces) if scheduler else map(partial, pieces)
-    return merged(partials, len(exported.whole), exported.left_out, most)
+    found = list(_on_workers(scheduler, pieces) if scheduler else map(partial, pieces))
+    partials, unreadable = [one for each in found for one in each.partials], [text for each in found for text in each.left_out]
+    if not partials:
+        raise StorageError(f"{folder}: no partition can be read. {unreadable[0]}")
+    return merged(partials, len(exported.whole) - len(unreadable), [*exported.left_out, *unreadable], most)
 
 
-def _on_workers(scheduler: str, pieces: Sequence[Sequence[Partition]]) -> Iterable[Partial]:
+def _on_workers(scheduler: str, pieces: Sequence[Sequence[Partition]]) -> Iterable[Found]:
     try:
         from distributed import Client
     except ImportError:
@@ -44,9 +47,9 @@ def _on_workers(scheduler: str, pieces: Sequence[Sequence[Partition]]) -> Iterab
         return _gathered(client, futures)
 
 
-def _gathered(client: Any, futures: Sequence[Any]) -> list[Partial]:
+def _gathered(client: Any, futures: Sequence[Any]) -> list[Found]:
     try:
-        results: list[Partial] = client.gather(futures)
+        results: list[Found] = client.gather(futures)
         return results
     except TracerError:
         raise

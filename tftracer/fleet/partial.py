@@ -7,12 +7,13 @@ Each of these tables can be merged with those of other partitions without loss. 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from tftracer.errors import StorageError
 from tftracer.export import parquet
 from tftracer.export.tables.table import Array
-from tftracer.fleet.partitions import Partition
+from tftracer.scripting.partitions import Partition, read_parquet
 from tftracer.trace.decode.node_kinds import NO_COLLECTIVE
 
 #: Of one bucket's lower bound to the next one's.
@@ -49,11 +50,30 @@ Columns = dict[str, Array]
 Partial = dict[str, Columns]
 
 
-def partial(chunk: Sequence[Partition], threads: int | None = None) -> Partial:
+@dataclass
+class Found:
+    """What was found out of some partitions. ``left_out``: which of them do not count, and why."""
+
+    partials: list[Partial] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+
+def partial(chunk: Sequence[Partition], threads: int | None = None) -> Found:
     """Runs on a worker. ``threads``: of DuckDB, all of the machine's by default.
 
-    ``StorageError``: a file cannot be read there.
+    Where a file cannot be read, its partition is searched for in ever smaller parts of the chunk, and left out.
     """
+    try:
+        return Found([_partial(chunk, threads)])
+    except StorageError as error:
+        if len(chunk) == 1:
+            return Found(left_out=[f"{chunk[0].where}: it cannot be read ({error})."])
+        middle = len(chunk) // 2
+        first, second = partial(chunk[:middle], threads), partial(chunk[middle:], threads)
+        return Found(first.partials + second.partials, first.left_out + second.left_out)
+
+
+def _partial(chunk: Sequence[Partition], threads: int | None) -> Partial:
     connection = parquet.connect()
     try:
         if threads:
@@ -65,15 +85,9 @@ def partial(chunk: Sequence[Partition], threads: int | None = None) -> Partial:
             FROM traces t JOIN runs r USING (job, rank, run_id)""")
         return {name: _columns(connection, sql) for name, sql in QUERIES.items()}
     except Exception as error:
-        raise StorageError(f"The partitions from {chunk[0].job}, rank {chunk[0].rank} on cannot be read: {error}") from error
+        raise StorageError(str(error).strip().split("\n")[0]) from error
     finally:
         connection.close()
-
-
-def read_parquet(files: Sequence[str]) -> str:
-    listed = ", ".join(map(parquet.quoted, files))
-    types = "hive_partitioning = true, hive_types = {job: VARCHAR, rank: BIGINT}, union_by_name = true"
-    return f"read_parquet([{listed}], {types})"
 
 
 def _columns(connection: Any, sql: str) -> Columns:

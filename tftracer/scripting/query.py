@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,9 +15,13 @@ from tftracer.export.tables.schema import OF_TRACES, TABLES
 from tftracer.export.tables.table import Array, joined
 from tftracer.scripting.export import each_session
 from tftracer.scripting.partition import MANIFESTS
+from tftracer.scripting.partitions import partitions, read_parquet
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -100,13 +105,17 @@ def _with_zones_as_text(connection: DuckDBPyConnection, statement: str) -> str:
 
 
 def _view_folder(connection: DuckDBPyConnection, folder: Path, tables: Sequence[str]) -> None:
+    """Of the partitions that are whole. Those that do not count are named in the log."""
+    exported = partitions(folder)
+    for text in exported.left_out:
+        _log.warning("Left out: %s", text)
     for table in tables:
-        if not any(folder.glob(f"{table}/*/*/*.parquet")):
+        files = [file for each in exported.whole for file in each.files.get(table, ())]
+        if not files:
             raise UnsupportedError(f"{folder} has no table {table}: it was exported by another version, or not to its end.")
-        files, place = parquet.quoted(f"{folder}/{table}/*/*/*.parquet"), parquet.quoted(f"{folder}/{table}/")
+        place = parquet.quoted(f"{folder.absolute()}/{table}/")
         connection.execute(f"SET allowed_directories = list_append(current_setting('allowed_directories'), {place})")
-        types = "hive_partitioning = true, hive_types = {job: VARCHAR, rank: BIGINT}, union_by_name = true"
-        connection.execute(f"CREATE VIEW {table} AS SELECT * FROM read_parquet({files}, {types})")
+        connection.execute(f"CREATE VIEW {table} AS SELECT * FROM {read_parquet(files)}")
 
 
 def _load(connection: DuckDBPyConnection, files: Sequence[str], tables: Sequence[str], job: str | None) -> None:

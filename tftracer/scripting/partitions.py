@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tftracer.errors import StorageError, UnsupportedError
+from tftracer.export.parquet import quoted
 from tftracer.export.tables.schema import SCHEMA_VERSION
 from tftracer.scripting.partition import MANIFESTS, is_part
 from tftracer.storage.plain_files import read_plain
@@ -15,8 +16,9 @@ from tftracer.storage.plain_files import read_plain
 
 @dataclass(frozen=True)
 class Partition:
-    """One rank's. ``files``: of each table, as whole paths."""
+    """One rank's. ``where``: ``job=J/rank=RRRR``; ``files``: of each table, as whole paths."""
 
+    where: str
     job: str
     rank: int
     files: dict[str, list[str]]
@@ -60,15 +62,34 @@ def _partition(folder: Path, where: str, manifest: dict[str, object]) -> Partiti
         raise UnsupportedError(f"its tables have version {manifest['schema']!r}, this tftracer reads {SCHEMA_VERSION}.")
     files: dict[str, list[str]] = {}
     rows = 0
+    job, rank = str(manifest["job"]), int(str(manifest["rank"]))
     tables = manifest["tables"]
     assert isinstance(tables, dict)
     for table, parts in tables.items():
         for part in parts:
             if not is_part(str(part["path"]), where):
                 raise UnsupportedError("its manifest names files of others.")
+            _check(folder / part["path"], part)
             files.setdefault(table, []).append(str(folder / part["path"]))
             rows += int(part["rows"])
-    return Partition(str(manifest["job"]), int(str(manifest["rank"])), files, rows)
+    return Partition(where, job, rank, files, rows)
+
+
+def _check(file: Path, part: dict[str, object]) -> None:
+    name = f"{file.parts[-4]}/.../{file.name}"
+    try:
+        size = file.stat().st_size
+    except FileNotFoundError:
+        raise UnsupportedError(f"its file {name} is missing.") from None
+    if size != part.get("bytes", size):
+        raise UnsupportedError(f"its file {name} has {size:,} bytes, and {part['bytes']:,} were written.")
+
+
+def read_parquet(files: Sequence[str]) -> str:
+    """An expression of SQL."""
+    listed = ", ".join(map(quoted, files))
+    types = "hive_partitioning = true, hive_types = {job: VARCHAR, rank: BIGINT}, union_by_name = true"
+    return f"read_parquet([{listed}], {types})"
 
 
 def chunks(whole: Sequence[Partition], rows: int) -> list[list[Partition]]:
