@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import re
 import socket
 import subprocess
 import sys
 import threading
+import types
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +51,19 @@ def client_of(server: TracingServer) -> Client:
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def test_what_a_notebook_saves_holds_no_token(
+    made: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell = types.SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
+    server = made()
+    [text] = warnings(caplog)
+    assert server.token not in text and "once" in text
+    url = re.findall(r"training at http://[^/]+(/\?token=\S+)", text)[0]
+    assert client_of(server).get(url, Authorization=None).status == 302
+    assert client_of(server).get(url, Authorization=None).status == 401
 
 
 def test_the_url_is_logged_once(made: Any, caplog: pytest.LogCaptureFixture) -> None:

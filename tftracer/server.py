@@ -11,6 +11,7 @@ import contextlib
 import functools
 import logging
 import os
+import sys
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -258,6 +259,13 @@ class TracingServer:
         """The page's URL with its token; ``""`` while no web server runs."""
         return self.web.url
 
+    def one_time_url(self) -> str:
+        """A URL without the token, for output that is saved or shown to others; ``""`` while no web server runs.
+
+        It signs one browser in, once, within an hour.
+        """
+        return self.web.one_time_url()
+
     @property
     def token(self) -> str:
         """The secret that opens the page and the HTTP API."""
@@ -284,7 +292,11 @@ class TracingServer:
             log.warning("tftracer: PORT %d IS IN USE, the page is on port %d instead", requested, self.web.port)
         if not self._is_url_logged:
             self._is_url_logged = True
-            log.warning("tftracer: watch and trace this training at %s", self.url)
+            if in_notebook():
+                once = "(signs one browser in, once, within an hour; server.one_time_url() makes another)"
+                log.warning("tftracer: watch and trace this training at %s %s", self.one_time_url(), once)
+            else:
+                log.warning("tftracer: watch and trace this training at %s", self.url)
 
     def stop_web_server(self) -> None:
         """Stops the web server; recording goes on, and :meth:`start_web_server` starts it again at the same URL."""
@@ -348,3 +360,9 @@ def end(reference: weakref.ref[TracingServer]) -> None:
     server = reference()
     if server is not None:
         server.close()
+
+
+def in_notebook() -> bool:
+    """Whether what is logged is saved with a notebook, which others get to see."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel")

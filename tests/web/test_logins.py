@@ -173,3 +173,28 @@ def test_what_a_browser_holds_tells_nothing_of_the_token() -> None:
     assert logins.has_cookie(logins.cookie) and logins.has_key(logins.key)
     assert not logins.has_cookie("token") and not logins.has_cookie(None) and not logins.has_key(logins.cookie)
     assert logins.cookie == Logins("token").cookie  # a script that is run again with the same token
+
+
+def test_a_code_in_place_of_the_token_signs_one_browser_in_once(client: Client) -> None:
+    url = client.server.one_time_url()
+    path = url[url.index("/?token=") :]
+    assert client.server.token not in url
+    assert client("HEAD", path, Authorization=None).status in (401, 405)  # a preview of the link does not use it up
+    first = client.get(path, Authorization=None)
+    assert first.status == 302 and first.headers["Location"].endswith(f"#key={client.server.access().logins.key}")
+    again = client.get(path, Authorization=None)
+    assert again.status == 401 and b"works once" in again.body
+    assert client.get("/api/session", Authorization=f"Bearer {path.partition('=')[2]}").status == 401
+
+
+def test_a_code_ends_within_an_hour_and_when_all_are_signed_out() -> None:
+    now = [0.0]
+    logins = Logins("token", clock=lambda: now[0])
+    early, late, dropped = (logins.new_code() for _ in range(3))
+    now[0] = 3599.0
+    assert logins.use_code(early) and not logins.use_code(early) and not logins.use_code("token")
+    now[0] = 3600.0
+    assert not logins.use_code(late)
+    now[0] = 0.0
+    logins.sign_out_all()
+    assert not logins.use_code(dropped)

@@ -204,6 +204,11 @@ class WebServer:
         address = self.address
         return address and address + self.access().query()
 
+    def one_time_url(self) -> str:
+        """The page's URL with a code in place of the token, which signs one browser in; "" while the server is stopped."""
+        address = self.address
+        return address and f"{address}?token={self._logins.new_code()}"
+
     def access(self) -> Access:
         names = HostNames(self.options.ip, socket.gethostname(), self._origin, os.environ.get("TFTRACER_ALLOWED_HOSTS", ""))
         return Access(self.token, names, self.port, self.path, bool(self.options.certfile), self._logins)

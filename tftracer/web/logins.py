@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 LINK_S = 60.0
 LINKS = 1000
+CODE_S = 3600.0
 
 
 def same(given: str, expected: str) -> bool:
@@ -33,13 +34,26 @@ def derive(token: str, purpose: str) -> str:
 class Logins:
     """The same for all browsers, made of the token, until all are signed out."""
 
-    def __init__(self, token: str) -> None:
+    def __init__(self, token: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._token = token
         self._generation = ""
+        self._clock = clock
+        self._codes: dict[str, float] = {}  # their ends
 
     def sign_out_all(self) -> None:
         """Cookies and keys given out so far are worth nothing from now on, while this process runs."""
         self._generation = secrets.token_hex(16)
+        self._codes.clear()
+
+    def new_code(self) -> str:
+        """In place of the token in one URL: it signs one browser in, once, within CODE_S. May be called from any thread."""
+        code = secrets.token_urlsafe(32)
+        self._codes[code] = self._clock() + CODE_S
+        return code
+
+    def use_code(self, given: str) -> bool:
+        """Whether this is such a code; it is none from now on."""
+        return self._clock() < self._codes.pop(given, float("-inf"))
 
     @property
     def cookie(self) -> str:

@@ -126,8 +126,9 @@ class AppHandler(PageHandler):
 
     def _check_given(self, given: str) -> None:
         access = self.services.access
-        if not access.is_token(given):
-            self.refuse_stranger("This is not the token of this server. Was the script restarted?")
+        if not access.is_token(given) and not (self.request.method == "GET" and access.logins.use_code(given)):
+            why = "This is not the token of this server. Was the script restarted? A link from a notebook works once."
+            self.refuse_stranger(why)
         self.lead_on(self.sign_in())
 
     def get(self, **named: str) -> None:
