@@ -3,8 +3,9 @@
     python benchmarks/bench_verdict.py FOLDER [--planted NAME ...] [--ways session function fit] [--busy N]   # records
     python benchmarks/bench_verdict.py FOLDER --judge                                  # judges what lies there; no TensorFlow
 
-A headline is right if it is of a code that names the planted bound and says its name; true if it is of another code that holds,
-too; else false. ``--busy``: so many other processes compute meanwhile. One session file per step and way.
+A headline is right if it is of a code that names the planted bound and says its name; partly right if it is of another code
+that holds, too; unsaid if it names no bound, or what held up this step alone; else false. ``--busy``: so many other processes
+compute meanwhile. One session file per step and way.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-TRACES = int(os.environ.get("TRACES", "5"))
+TRACES = 5
 UNTRACED = 12
 MOST_S = 120  # for one recording
 
@@ -165,6 +166,8 @@ def judged(truth: dict[str, Any], sentences: list[Any]) -> str:
     first = sentences[0]
     if first["code"] in truth["truth"] and re.search(truth["names"], first["text"] + first["advice"]):
         return "right"
+    if first["code"] == "balanced" or "usual_ns" in first["numbers"] or "only_here" in first["numbers"]:
+        return "unsaid"  # of what each step is bound by; what it says of this one may be true
     return "partly" if first["code"] in truth["also"] else "false"
 
 

@@ -45,5 +45,7 @@ bench view bench_tables.py
 bench view bench_fleet.py
 bench tf221 record_comparison.py benchmarks/out/comparison
 bench view bench_compare.py benchmarks/out/comparison
+bench tf221 bench_verdict.py benchmarks/out/verdict $(few --planted one_op)
+bench view bench_verdict.py benchmarks/out/verdict --judge
 bench tf221 kill_test.py $(few --times 40)
 [ ${#failed[@]} -eq 0 ] || { echo "FAILED: ${failed[*]}"; exit 1; }

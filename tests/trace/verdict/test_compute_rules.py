@@ -72,7 +72,7 @@ def codes_over(traces: list[list[tuple[str, str, float]]], flops: dict[str, floa
         totals.append(OpTotals(**of_trace))
     count = np.array([flops[name] for name, _, _ in traces[0]])
     n = made[0].n
-    known = Arithmetic(count, np.ones(n), np.ones(n, bool), np.full(n, FLOAT), made[0].ops)
+    known = Arithmetic(count, np.full(n, 1e7), np.ones(n, bool), np.full(n, FLOAT), made[0].ops)
     answer = verdict(made[0], TraceContext(), [], load_arithmetic=lambda: known, times=over_traces(totals))
     return {s["code"]: s for s in answer["sentences"]}
 
@@ -218,6 +218,15 @@ def test_kernels_of_one_name_on_several_gpus_are_not_said_to_be_of_one() -> None
     (found,) = [s for s in verdict(make_trace(nodes), TraceContext(), [])["sentences"] if s["code"] == "one_op"]
     assert "on 3 devices (" in found["text"] and "counted once where they run at once), runs for 5 ms" in found["text"]
     assert "run on a GPU" not in found["advice"]
+
+
+def test_ops_through_which_hardly_a_byte_passes_are_held_up_and_not_bound_by_memory() -> None:
+    """The turns of a loop on a busy machine: additions of four numbers that were interrupted."""
+    trace = make_trace(in_a_row(*[(f"a{i}", "AddV2", 1.0) for i in range(20)]))
+    for size, is_named in ((16.0, False), (1e6, True)):
+        known = Arithmetic(np.ones(20), np.full(20, size), np.zeros(20, bool), np.full(20, FLOAT), trace.ops)
+        found = verdict(trace, TraceContext(), [], load_arithmetic=lambda known=known: known)["sentences"]  # type: ignore[misc]
+        assert ("elementwise" in [s["code"] for s in found]) == is_named
 
 
 def test_reductions_are_not_called_elementwise_ops() -> None:

@@ -43,11 +43,12 @@ class Amount(NamedTuple):
 def around_ops(step: Step) -> Sentence | None:
     """Feeds, fetches, and the cost of the call itself. Nothing where the call traced or compiled its function: that is named."""
     before, after, python = step.around
-    passed = before + after if step.is_session else min(python, _untraced(step))
+    fed = _fed(step.context.fed or [])
+    passed = before + after if step.is_session else python if fed.is_much else min(python, _untraced(step))
     share = passed / step.whole_ns
     if not step.trace.n or share < AROUND_SHARE or passed < AROUND_NS or any(call.was_traced for call in step.calls):
         return None
-    fed, fetched = _fed(step.context.fed or []), _fetched(step)
+    fetched = _fetched(step)
     is_known = fed.is_much or fetched.is_much or (step.context.fed is None and step.context.feeds)
     if not is_known and (step.whole_ns > CALL_NS or step.context.median_s is None):
         return None  # no cost of a call is that long; without untraced steps being traced may be the reason

@@ -16,6 +16,7 @@ from tftracer.trace.verdict.rules.tiny_ops import ELEMENTWISE, TINY_NS
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
 ELEMENTWISE_SHARE = 0.40  # of the op time, without the longest execution
+LEAST_RATE = 1e7  # bytes per second
 MOST = 0.8  # of their time, for one kind to name them
 _REDUCES = re.compile(r"BiasAddGrad|Sum|Mean")
 #: Those that XLA fuses with them.
@@ -45,6 +46,8 @@ def elementwise(step: Step) -> Sentence | None:
     numbers = {"elementwise_ns": spent, "executions": float(chosen.sum())}
     # NaN where the size of a tensor is not known
     moved = float(step.arithmetic.bytes[time.work.node[chosen]].sum()) if step.arithmetic else np.nan
+    if moved > 0 and moved / spent * 1e9 < LEAST_RATE:
+        return None  # memory is never that slow: something held these ops up
     size = f" {byte_size(moved)} pass through memory for them, {byte_size(moved / spent * 1e9)}/s." if moved > 0 else ""
     return sentence(
         "elementwise",
