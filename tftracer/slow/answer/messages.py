@@ -100,7 +100,7 @@ def gap_message(profile: GapProfile, offset: float) -> contract.GapProfile:
         "gc_share": min(profile.gc_s / profile.between_s, 1.0) if profile.between_s > 0 else None,
         "lines": lines,
         "other_lines": code_lines(profile.other_stacks),
-        "text": f"Between the steps: {texts.lines_text(lines)}." if lines else NO_LINES,
+        "text": f"Of the time between the steps: {texts.lines_text(lines)}." if lines else NO_LINES,
     }
 
 

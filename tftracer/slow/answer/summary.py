@@ -55,7 +55,8 @@ def _lines(slow: dict[str, Any]) -> Iterator[str]:
     gaps = slow["between_steps"]
     if gaps:
         share = f"{percent(gaps['share'])} of the time. " if gaps["share"] is not None else ""
-        yield _filled(f"Between steps: {share}{lines_text(gaps['lines'], 5) or gaps['text']}")
+        lines = lines_text(gaps["lines"], 5)
+        yield _filled(f"Between steps: {share}{f'Of that: {lines}' if lines else gaps['text']}")
 
 
 def _group(group: SlowGroup) -> str:
