@@ -53,7 +53,8 @@ def test_a_live_session_shows_them(tmp_path: Path) -> None:
         gaps = recorder.gaps(run.run_id)
         assert gaps["share"] == pytest.approx(0.3) and gaps["gc_share"] == pytest.approx(0.1)
         assert gaps["text"] == (
-            "Of the time between the steps: load_batch() (train.py:88) 83%, CheckpointSaverHook (basic_session_run_hooks.py:620) 17%."
+            "Of the time between the steps: load_batch() (train.py:88) 83%, "
+            "CheckpointSaverHook (basic_session_run_hooks.py:620) 17%."
         )
 
 
