@@ -7,7 +7,11 @@ at random; of each pair the medians are divided, and the median of these ratios 
 server in another process: what the clients themselves take of a machine of few cores shows there, and the last column is the
 ratio beyond it. The budget: at most 1.1.
 
-Three floods, each of so many clients on this machine at once, that end by themselves: requests without the token, one
+    python benchmarks/bench_flood.py --only hoard --clients 300 --files 256
+
+does so where the training may have 256 files open (``ulimit -n``).
+
+Four floods, each of so many clients on this machine at once, that end by themselves: requests without the token, one
 connection after another; connections that say nothing; requests whose sender does not wait for the answer. Beside the first, a
 browser that has the cookie asks again and again on new connections, and how long its answers take is told.
 """
@@ -19,6 +23,7 @@ import asyncio
 import contextlib
 import os
 import random
+import resource
 import statistics
 import subprocess
 import sys
@@ -34,6 +39,7 @@ FLOODS = {
     "refused": "requests without the token",
     "silent": "connections that say nothing",
     "hasty": "requests whose sender does not wait",
+    "hoard": "connections of two addresses that stay open",
 }
 
 
@@ -42,7 +48,7 @@ FLOODS = {
 
 class Flood:
     def __init__(self, kind: str, port: int, clients: int) -> None:
-        self.once = {"refused": self.refused, "silent": self.silent, "hasty": self.hasty}[kind]
+        self.once = {"refused": self.refused, "silent": self.silent, "hasty": self.hasty, "hoard": self.hoard}[kind]
         self.port, self.clients, self.done = port, clients, 0
         self.tasks: list[asyncio.Task[None]] = []
 
@@ -54,7 +60,8 @@ class Flood:
     async def run(self) -> None:
         while True:
             with contextlib.suppress(OSError):
-                reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+                address = (f"127.0.0.{2 + self.done % 2}", 0)
+                reader, writer = await asyncio.open_connection("127.0.0.1", self.port, local_addr=address)
                 try:
                     await self.once(reader, writer)
                     self.done += 1
@@ -71,6 +78,11 @@ class Flood:
     async def silent(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(reader.read(1), SILENCE_S)
+
+    async def hoard(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Until the server closes it."""
+        writer.write(b"GET")
+        await reader.read(1)
 
     async def hasty(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.ask(writer)
@@ -167,8 +179,20 @@ def flooded(kind: str, training: subprocess.Popen[str], url: str, options: argpa
     return middle, f"{middle:5.2f} ({low:.2f} to {high:.2f}; {int(done):,})"
 
 
+@contextlib.contextmanager
+def file_limit(files: int | None) -> Iterator[None]:
+    """For the processes that are started meanwhile."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files or before[0], before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
 def row(kind: str, options: argparse.Namespace) -> None:
-    training, url = start([])
+    with file_limit(options.files):
+        training, url = start([])
     try:
         with helper("URL", "--other") as (_, (elsewhere,)):
             control, control_text = flooded(kind, training, elsewhere, options)
@@ -200,6 +224,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=60)
     parser.add_argument("--steps", type=int, default=100, help="of a window")
     parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--files", type=int, help="the training's limit on open files")
     options = parser.parse_args()
     if options.flood:
         flood(options.flood[0], int(options.flood[1]), int(options.flood[2]))
