@@ -31,12 +31,13 @@ from time import perf_counter
 
 import numpy as np
 
+from tftracer.capture.expected_traces import ExpectedTraces
 from tftracer.capture.function_runs import FunctionRuns
-from tftracer.capture.stall_watch import StallWatch
 from tftracer.capture.step_queue import StepQueue
 from tftracer.recorder import Recorder
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.recorded import GapProfile, Stall
+from tftracer.slow.watch.watch import SlowWatch
 
 BLOCK, SETTLING = 150, 5
 #: Pairs of blocks: at least and at most, and the width of the interval that is enough.
@@ -102,7 +103,7 @@ def training(pairs: int) -> None:
             return {"median": statistics.median(kept), "p99": kept[round(0.99 * len(kept)) - 1]}
 
         def watched() -> dict[str, float]:
-            watch = StallWatch(recorder.queue, 3.0)
+            watch = SlowWatch(recorder.queue, 3.0, ExpectedTraces(recorder.queue.requests, recorder.queue.settle))
             watch.start()
             try:
                 return block()
@@ -147,7 +148,7 @@ class Loop:
 
     def __init__(self) -> None:
         self.queue = StepQueue()
-        self.watch = StallWatch(self.queue, 3.0)
+        self.watch = SlowWatch(self.queue, 3.0, ExpectedTraces(self.queue.requests, self.queue.settle))
         self._functions = FunctionRuns(self.queue)
         self._run = self._functions.named("train")
         self.watch.start()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 
-from tftracer.capture.stall_watch import StallWatch
+from tftracer.capture.expected_traces import ExpectedTraces
 from tftracer.capture.step_queue import StepQueue
 from tftracer.engine.engine import HelperEngine
 from tftracer.session.live import LiveSession
+from tftracer.slow.watch.watch import SlowWatch
 
 
 class Recorder(LiveSession):
@@ -25,7 +26,10 @@ class Recorder(LiveSession):
         slow_factor: float | None = None,
     ) -> None:
         self.queue = StepQueue()
-        self._watch = StallWatch(self.queue, slow_factor) if slow_factor is not None else None
+        self._watch: SlowWatch | None = None
+        if slow_factor is not None:
+            traces = ExpectedTraces(self.queue.requests, self.queue.settle)
+            self._watch = SlowWatch(self.queue, slow_factor, traces)
         super().__init__(self.queue, HelperEngine, keep_traces, spool_dir, communication_ops)
 
     @property

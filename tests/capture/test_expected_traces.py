@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from time import perf_counter_ns
 
 import pytest
 from recording import LOSS, TRAIN, X, captured, recording, step, steps
 
 from tftracer.capture import trace_backlog
 from tftracer.capture.expected_traces import MAX_TRACES, PATIENCE_NS, ExpectedTraces
-from tftracer.capture.slow_steps import SlowSteps
-from tftracer.capture.stall_periods import Expected
 from tftracer.capture.trace_requests import Claim, TraceRequests
-from tftracer.session.recorded_steps import Capture, RunHandle, SessionFacts
+from tftracer.session.recorded_steps import RunHandle
+from tftracer.slow.watch.turns import SlowSteps
 
 MS = 1_000_000
 
@@ -65,23 +66,29 @@ def training(steps: int, traced: int = 0, extra_ms: int = 0, milliseconds: int =
     """Steps of this length, some of them traced as expected ones, that take longer then."""
     slow, run, now = SlowSteps(3.0), RunHandle("train", (), (), ""), 1_000_000_000
     for number in range(steps):
-        capture = Capture(b"", "slow", "", False, SessionFacts()) if number < traced + 20 and number >= 20 else None
-        end = now + (milliseconds + (extra_ms if capture else 0)) * MS
+        is_traced = 20 <= number < traced + 20
+        end = now + (milliseconds + (extra_ms if is_traced else 0)) * MS
         run.steps += 1
-        slow.step(run, 7, now, end, capture)
+        slow.step(run, 7, now, end, "slow" if is_traced else None)
         now = end + MS
     return slow, run
+
+
+def expecting(requests: TraceRequests, slow: SlowSteps, clock: Callable[[], int] = perf_counter_ns) -> ExpectedTraces:
+    traces = ExpectedTraces(requests, lambda: None, clock)
+    traces.begin(slow)
+    return traces
 
 
 @pytest.mark.usefixtures("tensorflow")
 def test_an_expected_step_is_requested_when_it_is_near() -> None:
     slow, run = training(290)
     requests = TraceRequests()
-    traces = ExpectedTraces(requests, slow, lambda: None)
-    traces.update([Expected(run, 388, 388)])
+    traces = expecting(requests, slow)
+    traces.update([(run, 388, 388)])
     assert not requests.is_expected([run])
     run.steps = 387
-    traces.update([Expected(run, 388, 388)])
+    traces.update([(run, 388, 388)])
     assert requests.is_expected([run])
 
 
@@ -89,11 +96,11 @@ def test_an_expected_step_is_requested_when_it_is_near() -> None:
 def test_of_long_steps_it_is_requested_while_the_one_before_it_is_under_way() -> None:
     slow, run = training(300, milliseconds=2000)
     requests = TraceRequests()
-    traces = ExpectedTraces(requests, slow, lambda: None)
-    traces.update([Expected(run, 303, 303)])
+    traces = expecting(requests, slow)
+    traces.update([(run, 303, 303)])
     assert not requests.is_expected([run])
     run.steps = 301
-    traces.update([Expected(run, 303, 303)])
+    traces.update([(run, 303, 303)])
     assert requests.is_expected([run])
 
 
@@ -102,13 +109,13 @@ def test_a_step_that_never_comes_is_given_up_after_some_seconds() -> None:
     """A run that has ended for good, while others go on."""
     slow, run = training(387)
     now, requests, clock = 10**9, TraceRequests(), lambda: now
-    traces = ExpectedTraces(requests, slow, lambda: None, clock)
-    traces.update([Expected(run, 388, 388)])
+    traces = expecting(requests, slow, clock)
+    traces.update([(run, 388, 388)])
     now += PATIENCE_NS
     traces.update([])
     assert requests.slow_path  # it may come yet
     now += PATIENCE_NS
-    traces.update([Expected(run, 388, 388)])
+    traces.update([(run, 388, 388)])
     assert not requests.slow_path and not requests.is_expected([run])
 
 
@@ -116,8 +123,8 @@ def test_a_step_that_never_comes_is_given_up_after_some_seconds() -> None:
 def test_nothing_is_waited_for_when_the_watch_ends() -> None:
     slow, run = training(387)
     requests = TraceRequests()
-    traces = ExpectedTraces(requests, slow, lambda: None)
-    traces.update([Expected(run, 388, 388)])
+    traces = expecting(requests, slow)
+    traces.update([(run, 388, 388)])
     assert requests.slow_path
     traces.cancel()
     assert not requests.slow_path
@@ -128,7 +135,7 @@ def test_traces_take_at_most_one_percent_of_the_time() -> None:
     for extra_ms, wanted in ((1, True), (65, False)):
         slow, run = training(600, traced=4, extra_ms=extra_ms)
         requests = TraceRequests()
-        ExpectedTraces(requests, slow, lambda: None).update([Expected(run, 601, 601)])
+        expecting(requests, slow).update([(run, 601, 601)])
         assert requests.is_expected([run]) == wanted
 
 
@@ -136,10 +143,10 @@ def test_traces_take_at_most_one_percent_of_the_time() -> None:
 def test_a_few_slow_steps_are_traced_of_each_run() -> None:
     slow, run = training(5000)
     requests = TraceRequests()
-    traces = ExpectedTraces(requests, slow, lambda: None)
+    traces = expecting(requests, slow)
     for _ in range(MAX_TRACES):
         traces.caught(run)
-    traces.update([Expected(run, 5001, 5001)])
+    traces.update([(run, 5001, 5001)])
     assert not requests.is_expected([run])
 
 
@@ -147,5 +154,5 @@ def test_without_tensorflow_nothing_is_requested(monkeypatch: pytest.MonkeyPatch
     monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
     slow, run = training(600)
     requests = TraceRequests()
-    ExpectedTraces(requests, slow, lambda: None).update([Expected(run, 601, 601)])
+    expecting(requests, slow).update([(run, 601, 601)])
     assert not requests.is_expected([run])

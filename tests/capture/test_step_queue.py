@@ -11,8 +11,8 @@ from recording import LOSS, TRAIN, Tensor, X, captured, recording, step, steps
 
 from tftracer.capture import run_registry, step_queue, trace_backlog
 from tftracer.capture.function_runs import FunctionRuns
-from tftracer.capture.slow_steps import SlowSteps
 from tftracer.session.recorded_steps import Missed
+from tftracer.slow.watch.turns import SlowSteps
 
 
 def test_steps_that_find_the_queue_full_are_counted_as_lost(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from recording import LOSS, RAW, TRAIN, captured, recording
 
-from tftracer.capture.slow_steps import SlowSteps
 from tftracer.recorder import Recorder
 from tftracer.session.recorded_steps import Missed
+from tftracer.slow.watch.turns import SlowSteps
 
 MS = 1_000_000
 

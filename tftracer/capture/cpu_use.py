@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from tftracer.capture.host_signals import parse_schedstat
+from tftracer.slow.watch.host_signals import parse_schedstat
 from tftracer.trace.model import CpuUse
 
 #: No reading takes longer: a process may have thousands of threads, and another Python thread may take the GIL between two.

@@ -17,8 +17,8 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from tftracer.capture.after_import import after_import
-from tftracer.capture.frame_names import is_library
 from tftracer.capture.functions import FunctionCalls, NamedStep
+from tftracer.slow.cause.frame_names import is_library
 
 #: Where optimizers have the method that all ways to apply gradients come to: (module, class, method).
 _OWNERS = [

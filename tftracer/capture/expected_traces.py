@@ -9,11 +9,12 @@ import sys
 from collections.abc import Callable, Iterable
 from statistics import median
 from time import perf_counter_ns
+from typing import NamedTuple, cast
 
-from tftracer.capture.slow_steps import NEVER, RunState, SlowSteps
-from tftracer.capture.stall_periods import Expected
 from tftracer.capture.trace_requests import TraceRequests
 from tftracer.session.recorded_steps import RunHandle
+from tftracer.slow.recorded import WatchedRun
+from tftracer.slow.watch.turns import NEVER, RunState, SlowSteps
 
 #: Of the training's time.
 EXTRA = 0.01
@@ -27,35 +28,45 @@ PATIENCE_NS = 5_000_000_000
 MAX_TRACES = 5
 
 
+class Expected(NamedTuple):
+    """Steps that one slow step is expected among."""
+
+    run: RunHandle
+    first: int
+    last: int
+
+
 class ExpectedTraces:
+    """``steps`` is given by ``begin``."""
+
     def __init__(
-        self,
-        requests: TraceRequests,
-        steps: SlowSteps,
-        settle: Callable[[], None],
-        clock_ns: Callable[[], int] = perf_counter_ns,
+        self, requests: TraceRequests, settle: Callable[[], None], clock_ns: Callable[[], int] = perf_counter_ns
     ) -> None:
         self._requests = requests
         self._clock_ns = clock_ns
         self._requested: dict[RunHandle, tuple[range, int]] = {}  # -> the steps, and until when they are waited for
-        self._steps = steps
+        self._steps = SlowSteps(1.0)
         self._settle = settle
         self._asked: dict[RunHandle, int] = {}  # the last step that was requested
-        self._caught: dict[RunHandle, int] = {}
+        self._caught: dict[WatchedRun, int] = {}
         self._asking_ns = 0
 
-    def caught(self, run: RunHandle) -> None:
+    def begin(self, steps: SlowSteps) -> None:
+        self._steps = steps
+
+    def caught(self, run: WatchedRun) -> None:
         """A slow step has been traced."""
         self._caught[run] = self._caught.get(run, 0) + 1
 
-    def update(self, expected: Iterable[Expected]) -> None:
-        """Request those that come soon; give up those that did not come."""
+    def update(self, expected: Iterable[tuple[WatchedRun, int, int]]) -> None:
+        """Request those that come soon; give up those that did not come. Each is (run, first step, last step)."""
         now = self._clock_ns()
         self._cancel([run for run, (_, until_ns) in self._requested.items() if now >= until_ns])
         if "tensorflow" not in sys.modules:
             return  # steps of a loop without it: there is nothing to trace them with
-        for steps in expected:
-            state = self._steps.runs.get(steps.run)
+        for run, first, last in expected:
+            state = self._steps.runs.get(run)
+            steps = Expected(cast(RunHandle, run), first, last)
             if state and _is_near(steps, state, NEAR_NS) and self._is_wanted(steps, state):
                 self._settle()
                 if _is_near(steps, state, REQUEST_NS) and steps.last > steps.run.steps:
@@ -98,4 +109,4 @@ def _is_near(steps: Expected, state: RunState, within_ns: int) -> bool:
 
 def _usual_ns(state: RunState) -> int:
     """From the beginning of one step to that of the next."""
-    return sum(typical.median_ns for typical in (state.inside, state.between) if typical.median_ns != NEVER)
+    return 0 if state.turns.median_ns == NEVER else state.turns.median_ns

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tftracer.capture.frame_names import is_library
+from tftracer.slow.cause.frame_names import is_library
 
 #: Keras makes its step functions in these methods (2), or around these (3).
 _PHASES = {"make_train_function": "fit", "make_test_function": "evaluate", "make_predict_function": "predict"}

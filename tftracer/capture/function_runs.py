@@ -171,6 +171,7 @@ class FunctionRuns:
         site = self._queue.runs.add(identity.title, (place,), identity.arguments, identity.origin)
         if site.plain.fetches == (place,):  # and not the one that stands for all runs beyond the limit
             site.plain.changed = difference
+            site.plain.tracings = self._signatures.get(place, (0, None))[0]
             self._known.setdefault(identity, []).append((weakref.ref(key), site))
         return site
 

@@ -18,13 +18,13 @@ from typing import Any, Optional, Union
 
 from tftracer.capture.run_identity import DEBUG_WATCHES, REFUSALS
 from tftracer.capture.run_registry import CallSite, RunRegistry
-from tftracer.capture.slow_steps import SlowSteps
 from tftracer.capture.thread_time import ThreadTimes
 from tftracer.capture.trace_backlog import TraceBacklog
 from tftracer.capture.trace_requests import Claim, TraceRequests
 from tftracer.contract.session import AskedBy
-from tftracer.session.recorded_steps import Capture, Missed, RunHandle, SessionFacts, Settled, Traced
+from tftracer.session.recorded_steps import Capture, Missed, RunHandle, SessionFacts, Settled, Traced, tracer_ns
 from tftracer.slow.recorded import SlowRecords
+from tftracer.slow.watch.turns import SlowSteps
 
 log = logging.getLogger("tftracer")
 
@@ -176,7 +176,8 @@ class StepQueue:
         self.settled.append(step)
         if self.slow_steps is not None:
             try:
-                self.slow_steps.step(run, thread, start, end, trace)
+                asked_by = trace.asked_by if isinstance(trace, Capture) else None
+                self.slow_steps.step(run, thread, start, end, asked_by, tracer_ns(trace))
             except Exception as error:
                 self.slow_steps = None
                 self.other_problems["slow_steps"] = f"Slow steps are not looked for: {type(error).__name__}: {error}."

@@ -26,6 +26,7 @@ class RunHandle:
     requested: int = 0  # steps still to be traced
     refusal: str = ""  # why no step of it is traced
     changed: str = ""  # of a compiled function: how its signature differs from the one that was traced before
+    tracings: int = 0  # of a compiled function, of all of its signatures: how often it was traced by now
     last_thread: int = 0  # that ran its last step, and what had passed on it outside session.run by then (step_queue.ThreadTime)
     outside_ns: int = 0
 

@@ -21,7 +21,9 @@ class WatchedRun(Protocol):
     title: str
     run_id: int  # 0: the session has not numbered it yet
     steps: int  # that have been counted
+    fetches: tuple[str, ...]  # the same for all signatures of a function
     changed: str  # of a compiled function: how its signature differs from the one that was traced before
+    tracings: int  # of a compiled function, of all of its signatures: how often it was traced by now
 
 
 class Frame(NamedTuple):

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
 from tftracer.slow.recorded import Frame
 
-#: Code objects whose names are remembered.
-MAX_CODES = 4096
+#: Lines that are remembered.
+MAX_FRAMES = 8192
 #: What TensorFlow calls on another object of the training: hooks by these methods, Keras callbacks by those that begin so.
 HOOK_METHODS = frozenset(["begin", "after_create_session", "before_run", "after_run", "end"])
 CALLBACK_METHODS = "on_"
@@ -27,7 +28,7 @@ CALLBACKS = [
 ]
 #: These only call others.
 NOBODY = frozenset(["CallbackList"])
-OURS = str(Path(__file__).parents[1])
+OURS = str(Path(__file__).parents[2])
 
 
 @functools.lru_cache(maxsize=1)
@@ -42,15 +43,21 @@ class FrameNames:
     """Used by one thread at a time."""
 
     def __init__(self) -> None:
-        self._of_code: dict[CodeType, tuple[str, bool]] = {}  # -> owner, is_library
+        self._known: dict[tuple[str, int, str], Frame] = {}
 
-    def frame(self, code: CodeType, line: int) -> Frame:
-        described = self._of_code.get(code)
-        if described is None:
-            if len(self._of_code) >= MAX_CODES:
-                self._of_code.clear()
-            described = self._of_code[code] = (owner_of(code), is_library(code.co_filename))
-        return Frame(code.co_filename, line, code.co_name, *described)
+    def frame(self, file: str, line: int, function: str) -> Frame:
+        """``function``: its name, with its class where that is known ("CheckpointSaverHook.after_run")."""
+        key = file, line, function
+        frame = self._known.get(key)
+        if frame is None:
+            if len(self._known) >= MAX_FRAMES:
+                self._known.clear()
+            name = function.rpartition(".")[2]
+            frame = self._known[key] = Frame(file, line, name, owner_of(file, line, name), is_library(file))
+        return frame
+
+    def stack(self, frames: Iterable[Sequence[Any]]) -> tuple[Frame, ...]:
+        return tuple(self.frame(str(file), int(line), str(function)) for file, line, function in frames)
 
 
 def is_library(file: str) -> bool:
@@ -60,17 +67,22 @@ def is_library(file: str) -> bool:
     return file.startswith(library_folders()) or "/site-packages/" in file or "/dist-packages/" in file
 
 
-def owner_of(code: CodeType) -> str:
-    """The class of another hook or of a Keras callback that defines this method; "" for other code."""
-    name = code.co_name
+def owner_of(file: str, line: int, name: str) -> str:
+    """The class of another hook or of a Keras callback that defines the method at a line; "" for other code."""
     bases = HOOKS if name in HOOK_METHODS else CALLBACKS if name.startswith(CALLBACK_METHODS) else []
     for module, base in bases:
         root = getattr(sys.modules.get(module), base, None)
         for owner in _subclasses(root) if isinstance(root, type) else ():
-            if _code_of(vars(owner).get(name)) is code:
+            if _has_line(_code_of(vars(owner).get(name)), file, line):
                 is_ours = owner.__module__.partition(".")[0] == "tftracer"
                 return "" if is_ours or owner.__name__ in NOBODY else owner.__name__
     return ""
+
+
+def _has_line(code: CodeType | None, file: str, line: int) -> bool:
+    if code is None or code.co_filename != file:
+        return False
+    return line in {number for _, number in dis.findlinestarts(code)}
 
 
 def is_callback(frame: Frame) -> bool:

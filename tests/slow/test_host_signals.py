@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tftracer.capture import host_signals
-from tftracer.capture.host_signals import HostReading, HostSignals
+from tftracer.slow.watch import host_signals
+from tftracer.slow.watch.host_signals import HostReading, HostSignals
 
 STAT = b"4242 (tf) data (x) R 1 4242 4242 0 -1 4194304 9000 0 17 0 250 50 0 0 20 0 8 0 100 0 0"
 CPU = b"cpu  100 5 45 900 30 2 3 15 0 0\ncpu0 50 2 20 450 15 1 1 7 0 0\n"

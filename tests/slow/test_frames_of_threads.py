@@ -9,8 +9,13 @@ import sys
 #: on Python 3.11.
 SAMPLED = """
 import gc, sys, threading, time
-from tftracer.capture.frames_of_threads import frames_of_threads
-from tftracer.capture.stack_sampler import stack_of
+from tftracer.slow.watch.frames_of_threads import frames_of_threads
+
+def stack_of(frame):
+    lines = []
+    while frame is not None:
+        lines.append((frame.f_code, frame.f_lineno))
+        frame = frame.f_back
 
 kept = []
 
@@ -46,7 +51,7 @@ def test_a_sampler_beside_garbage_collections_does_not_kill_the_process() -> Non
 
 OFF = """
 import gc
-from tftracer.capture.frames_of_threads import frames_of_threads
+from tftracer.slow.watch.frames_of_threads import frames_of_threads
 
 gc.disable()
 with frames_of_threads():

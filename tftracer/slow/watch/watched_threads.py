@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterable
 from threading import get_ident
 
-from tftracer.capture.frames_of_threads import frames_of_threads
+from tftracer.slow.watch.frames_of_threads import frames_of_threads
 
 OURS = "tftracer-"
 

@@ -9,7 +9,7 @@ from time import perf_counter_ns
 
 import pytest
 
-from tftracer.capture.gc_pauses import GcPauses
+from tftracer.slow.watch.gc_pauses import GcPauses
 
 
 @pytest.fixture

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tftracer.capture.gc_pauses import GcPauses
-from tftracer.capture.host_signals import HostReading, HostSignals
-from tftracer.capture.slow_steps import SlowSteps
-from tftracer.capture.watched_threads import WatchedThreads
 from tftracer.slow.recorded import GcPause, HostSample, SlowRecords
+from tftracer.slow.watch.gc_pauses import GcPauses
+from tftracer.slow.watch.host_signals import HostReading, HostSignals
+from tftracer.slow.watch.turns import SlowSteps
+from tftracer.slow.watch.watched_threads import WatchedThreads
 
 #: Shorter collections are not reported one by one.
 REPORTED_NS = 1_000_000

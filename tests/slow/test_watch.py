@@ -1,27 +1,32 @@
-"""The watch over a loop of named steps, without TensorFlow: real stalls of each kind, and what can go wrong."""
+"""The watch over a loop of named steps, without TensorFlow: real slow steps of each kind, and what can go wrong."""
 
 from __future__ import annotations
 
 import gc
+import os
+import re
 import subprocess
 import sys
 import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from job_page import wait_for
 
+from tftracer.capture.expected_traces import ExpectedTraces
 from tftracer.capture.function_runs import FunctionRuns
-from tftracer.capture.host_signals import HostSignals
-from tftracer.capture.stall_watch import StallWatch
 from tftracer.capture.step_queue import StepQueue
 from tftracer.slow.recorded import GapProfile, GcPause, HostSample, Period, SlowRecord, Stall
+from tftracer.slow.watch.host_signals import HostSignals
+from tftracer.slow.watch.watch import SlowWatch
 
 WARM_UP = 25
-STALL_S = 0.4
+STALL_S = 0.8
 GARBAGE = [(number, [number]) for number in range(400_000)]
 
 
@@ -31,7 +36,7 @@ class Loop:
     def __init__(self) -> None:
         self.queue = StepQueue()
         self.records: list[SlowRecord] = []
-        self.watch = StallWatch(self.queue, 3.0)
+        self.watch = SlowWatch(self.queue, 3.0, ExpectedTraces(self.queue.requests, self.queue.settle))
         self._functions = FunctionRuns(self.queue)
         self._run = self._functions.named("train")
         self.steps = 0
@@ -62,12 +67,25 @@ class Loop:
         return stall
 
 
-@pytest.fixture
-def loop() -> Iterator[Loop]:
+@pytest.fixture(params=["outside", "inside"])
+def loop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
+    """Watched from outside of the process, and from inside, where its memory may not be read."""
+    if request.param == "inside":
+        monkeypatch.setenv("TFTRACER_OUTSIDE", "off")
     made = Loop()
     made.watch.start()
+    if request.param == "outside":
+        wait_until_outside_reads(made)
+    else:
+        wait_for(lambda: "slow_stacks" in made.queue.problems())
     yield made
     made.watch.stop()
+
+
+def wait_until_outside_reads(loop: Loop) -> None:
+    """py-spy needs some time to start."""
+    loop.warm_up(40)
+    wait_for(lambda: loop.stall(loop.step(lambda: time.sleep(0.2)), inside=True).stacks)
 
 
 def sleeps() -> None:
@@ -137,13 +155,14 @@ def test_each_kind_is_caught_at_its_first_occurrence_inside_and_between(loop: Lo
         loop.warm_up(3)
     for step, inside, function, cause in expected:
         check(loop.stall(step, inside), function, cause)
-    assert not loop.queue.problems()
+    said = " ".join(loop.queue.problems().values())
+    assert "TFTRACER_OUTSIDE" in said if os.environ.get("TFTRACER_OUTSIDE") else not said
 
 
 def test_regular_stalls_and_what_the_host_did_are_told(loop: Loop) -> None:
     loop.warm_up(39)
     steps = []
-    for _ in range(3):
+    for _ in range(6):
         steps.append(loop.step(collects))
         loop.warm_up(39)
     for step in steps:
@@ -154,7 +173,7 @@ def test_regular_stalls_and_what_the_host_did_are_told(loop: Loop) -> None:
         return [record for record in loop.records if isinstance(record, Period)]
 
     wait_for(periods)
-    assert [(period.steps, period.occurrences, period.next_step) for period in periods()] == [(40, 3, 160)]
+    assert [(period.steps, period.occurrences, period.next_step) for period in periods()][-1:] == [(40, 6, 280)]
 
     def found_pauses() -> list[GcPause]:
         loop.records += loop.queue.slow.take()
@@ -178,7 +197,7 @@ def test_regular_stalls_and_what_the_host_did_are_told(loop: Loop) -> None:
 def test_a_trace_that_is_expected_is_not_waited_for_once_the_watch_has_ended(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tensorflow", sys)  # there is something to trace with
     loop.warm_up(39)
-    for _ in range(3):
+    for _ in range(6):
         loop.stall(loop.step(sleeps), inside=True)
         loop.warm_up(39)
     wait_for(lambda: loop.queue.requests.slow_path)
@@ -186,51 +205,23 @@ def test_a_trace_that_is_expected_is_not_waited_for_once_the_watch_has_ended(loo
     assert not loop.queue.requests.slow_path
 
 
-def test_the_switch_interval_is_the_scripts_after_a_stall(loop: Loop) -> None:
-    before = sys.getswitchinterval()
+def test_the_time_between_steps_is_profiled_when_asked(loop: Loop) -> None:
     loop.warm_up()
-    seen = []
-
-    def inside() -> None:
-        wait_for(lambda: seen.append(sys.getswitchinterval()) or sys.getswitchinterval() < before)
-
-    loop.stall(loop.step(inside), inside=True)
-    wait_for(lambda: sys.getswitchinterval() == pytest.approx(before))
-
-
-def test_the_time_between_steps_is_sampled_when_asked(loop: Loop) -> None:
-    loop.warm_up()
-    loop.queue.settle()
     loop.queue.slow.profile_requested.set()
 
-    wait_for(lambda: loop.queue.slow.run_profiled)  # it has begun, in the time before the first of these
-    for _ in range(6):
-        sleeps()
-        loop.step(lambda: time.sleep(0.02))
-    loop.watch.stop()  # it hands over what it has
-    assert not loop.queue.slow.profile_requested.is_set()
-    (profile,) = [record for record in loop.queue.slow.take() if isinstance(record, GapProfile)]
-    assert profile.asked_by_user and profile.steps >= 5 and profile.between_s > profile.inside_s > 0
-    assert profile.run.title == "train" and profile.samples > 10
-    stack = profile.stacks[0]
-    assert [frame.function for frame in stack.frames].count("sleeps") == 1
-    assert sum(stack.seconds for stack in profile.stacks) == pytest.approx(profile.between_s - profile.gc_s)
-    assert stack.seconds > 0.5 * profile.between_s
+    def profile() -> GapProfile | None:
+        time.sleep(0.05)
+        loop.step(lambda: time.sleep(0.01))
+        loop.queue.settle()
+        loop.records += loop.queue.slow.take()
+        return next((record for record in loop.records if isinstance(record, GapProfile)), None)
 
-
-def test_steps_that_ended_before_the_sampling_began_are_no_part_of_it(loop: Loop) -> None:
-    loop.warm_up()
-    for _ in range(20):  # nobody counts these before it begins
-        time.sleep(0.01)
-        loop.step()
-    loop.queue.slow.profile_requested.set()
-    wait_for(lambda: loop.queue.slow.run_profiled)
-    for _ in range(3):
-        gc.collect()
-        loop.step()
-    loop.watch.stop()
-    (profile,) = [record for record in loop.queue.slow.take() if isinstance(record, GapProfile)]
-    assert profile.steps == 3 and 0 < profile.gc_s < profile.between_s
+    found = wait_for(profile)
+    assert found.asked_by_user and not loop.queue.slow.profile_requested.is_set()
+    assert found.run.title == "train" and found.samples > 10 and found.between_s > found.inside_s > 0
+    assert sum(stack.seconds for stack in found.stacks) == pytest.approx(found.between_s - found.gc_s)
+    of_function = [stack.seconds for stack in found.stacks if "profile" in [frame.function for frame in stack.frames]]
+    assert sum(of_function) > 0.5 * found.between_s
 
 
 def test_a_thread_that_ended_leaves_nothing_to_its_successor(loop: Loop) -> None:
@@ -257,15 +248,67 @@ def test_a_part_that_fails_is_off_and_says_so(loop: Loop, monkeypatch: pytest.Mo
     assert "no /proc today" in loop.queue.problems()["slow_host"]
 
 
-def test_a_python_that_has_no_stacks_has_times_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(sys, "_current_frames")
+def test_a_process_outside_that_is_killed_is_replaced_by_stacks_from_inside(monkeypatch: pytest.MonkeyPatch) -> None:
     loop = Loop()
     loop.watch.start()
-    loop.warm_up()
-    stall = loop.stall(loop.step(sleeps), inside=True)
-    assert (stall.cause.kind, stall.stacks, stall.sampled_s) == ("unknown", (), 0)
-    assert "_current_frames" in loop.queue.problems()["stacks"]
-    loop.watch.stop()
+    try:
+        loop.warm_up()
+        (outside,) = wait_for(lambda: [child for child in psutil.Process().children() if "outside" in " ".join(child.cmdline())])
+        outside.kill()
+        wait_for(lambda: "slow_stacks" in loop.queue.problems())
+        loop.warm_up()
+        check(loop.stall(loop.step(sleeps), inside=True), "sleeps", "wait")
+    finally:
+        loop.watch.stop()
+
+
+TRAINING = """
+import sys
+sys.path[:0] = sys.argv[1:]
+import test_watch
+loop = test_watch.Loop()
+loop.watch.start()
+loop.warm_up()
+print("ready", flush=True)
+input()
+"""
+
+
+def test_nothing_is_left_of_the_process_outside_when_the_training_is_killed() -> None:
+    command = [sys.executable, "-c", TRAINING, str(Path(__file__).parent), *sys.path]
+    training = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert training.stdout and training.stdin
+    assert training.stdout.readline() == "ready\n"
+    children: list[psutil.Process] = []
+
+    def has_begun() -> bool:
+        children[:] = psutil.Process(training.pid).children(recursive=True)
+        return any("py-spy" in child.name() for child in children)
+
+    wait_for(has_begun)
+    training.kill()
+    training.wait()
+    wait_for(lambda: not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in children))
+    training.stdin.close()
+    training.stdout.close()
+
+
+def test_a_lock_of_pythons_is_blamed_on_the_thread_that_holds_it() -> None:
+    loop = Loop()
+    loop.watch.start()
+    wait_until_outside_reads(loop)
+    try:
+        loop.warm_up()
+        pattern, text = "(a+)+b", "a" * 25
+        serializer = threading.Thread(target=lambda: re.match(pattern, text), name="serializer")
+        serializer.start()
+        time.sleep(0.01)  # it is let run again when the other thread lets go of the lock
+        step = loop.step()
+        serializer.join()
+        stall = loop.stall(step, inside=False)
+        assert stall.cause.kind == "lock" and "thread serializer, in match()" in stall.cause.name, stall
+    finally:
+        loop.watch.stop()
 
 
 def test_a_step_in_a_generator_that_is_left_is_no_trouble(loop: Loop) -> None:
@@ -286,6 +329,7 @@ def test_a_step_in_a_generator_that_is_left_is_no_trouble(loop: Loop) -> None:
 SCRIPT = """
 import gc, os, sys, threading, time
 from tftracer.recorder import Recorder
+from tftracer.capture.expected_traces import ExpectedTraces
 from tftracer.capture.function_runs import FunctionRuns
 
 recorder = Recorder(spool_dir=sys.argv[1], slow_factor=3.0).start()
@@ -296,9 +340,6 @@ def step(inside=lambda: None):
 for _ in range(30):
     step()
 recorder.flush()
-def until_sampled():
-    while sys.getswitchinterval() > 0.001:
-        time.sleep(0.001)
 """
 
 
@@ -307,36 +348,34 @@ def run_script(folder: object, text: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", script, str(folder)], capture_output=True, text=True, timeout=300)
 
 
-def test_an_interpreter_that_ends_while_stacks_are_sampled(tmp_path: object) -> None:
+def test_an_interpreter_that_ends_while_a_step_is_slow(tmp_path: object) -> None:
     done = run_script(
         tmp_path,
         """
         begin = functions.calls.step(functions.named("train"))
         begin.__enter__()
-        until_sampled()
+        time.sleep(0.3)
         """,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_a_forked_child_does_not_sample_for_its_parent(tmp_path: object) -> None:
+def test_a_forked_child_does_not_watch_for_its_parent(tmp_path: object) -> None:
     done = run_script(
         tmp_path,
         """
         def fork():
-            until_sampled()
             child = os.fork()
             if not child:
                 names = [thread.name for thread in threading.enumerate()]
-                fine = sys.getswitchinterval() > 0.001 and "tftracer-watch" not in names
+                fine = "tftracer-watch" not in names
                 fine = fine and not any("gc_pauses" in str(getattr(back, "__func__", back).__code__) for back in gc.callbacks)
                 step(lambda: time.sleep(0.1))
                 os._exit(0 if fine else 3)
             assert os.waitpid(child, 0)[1] == 0
         step(fork)
         recorder.close()
-        stalls = [record for record in recorder.queue.slow.take() if type(record).__name__ == "Stall"]
-        print(sys.getswitchinterval() > 0.001, recorder.queue.slow_steps.found)
+        print(recorder.queue.slow_steps.found)
         """,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "True deque([], maxlen=1000)\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "deque([], maxlen=1000)\n", "")

@@ -1,0 +1,157 @@
+"""A slow turn as a sum of seconds: its parts, its cause, its line, and what is not said."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from tftracer.slow.cause.cause import Explained, explain
+from tftracer.slow.cause.observed import LockOwner, Observed, Span
+from tftracer.slow.cause.stacks import PYTHON_FUNCTIONS, shared_line
+from tftracer.slow.recorded import FoldedStack, Frame
+from tftracer.slow.watch.turns import OtherSteps, SlowTurn
+
+MS = 1_000_000
+TF = "/usr/lib/python3/site-packages/"
+MAIN = Frame("train.py", 10, "main", "", False)
+LOAD = Frame("data.py", 20, "load", "", False)
+NUMPY = Frame(TF + "numpy/core/sort.py", 5, "sort", "", True)
+RUN = Frame(TF + "tensorflow/python/client/session.py", 1477, "_call_tf_sessionrun", "", True)
+SAVE = Frame(TF + "tensorflow/python/training/saver.py", 99, "after_run", "CheckpointSaverHook", True)
+EPOCH = Frame("callbacks.py", 7, "on_epoch_end", "MyLogger", False)
+SCRIPT_OPS = Frame(TF + PYTHON_FUNCTIONS, 150, "__call__", "", True)
+FIT = Frame(TF + "keras/src/trainer.py", 300, "fit", "", True)
+RESET = Frame(TF + "keras/src/metrics.py", 30, "reset_state", "", True)
+ENCODE = Frame("/usr/lib/python3/json/encoder.py", 200, "encode", "", True)
+
+
+def stack(*frames: Frame, seconds: float = 0.2, thread: str = "MainThread") -> FoldedStack:
+    return FoldedStack(thread, frames, 40, seconds, 0, 0, 0)
+
+
+def span(length: float, *stacks: FoldedStack, cpu: float = 0.0, queue: float = 0.0, process: float = 0.0, **more: Any) -> Span:
+    given = {"stopped_s": 0.0, "disk_s": 0.0, "process_queue_s": 0.0, "samples": len(stacks) * 2} | more
+    return Span(length, stacks, cpu_s=cpu, queue_s=queue, process_s=process, **given)
+
+
+def explained(
+    before: float = 0.0, inside: float = 0.005, *, between: Span | None = None, within: Span | None = None, **turn: Any
+) -> Explained:
+    """Of a turn that usually takes 10 ms, 5 of them inside of its step, and 1 ms of CPU time."""
+    given: dict[str, Any] = {"others": (), "retraced": "", "tracer_ns": 0} | turn
+    start, step = 1_000 * MS, 1_000 * MS + int(before * 1e9)
+    run: Any = object()
+    end = step + int(inside * 1e9)
+    usual = {"usual_ns": 10 * MS, "usual_inside_ns": 5 * MS, "limit_ns": 30 * MS}
+    slow = SlowTurn(run, 50, 7, start, step, end, is_traced=False, **usual, **given)
+    seen = Observed(between or span(before), within or span(inside), usual_cpu=0.1, usual_process=0.1)
+    found = explain(slow, seen)
+    assert sum(part.seconds for part in found.parts) == pytest.approx(slow.length_ns * 1e-9), found.parts
+    return found
+
+
+def test_the_parts_add_up_to_the_turn_and_the_largest_excess_is_the_cause() -> None:
+    found = explained(0.4, between=span(0.4, stack(MAIN, LOAD, seconds=0.4), cpu=0.02))
+    assert [part.kind for part in found.parts][:2] == ["wait", "python"]
+    assert (found.cause.kind, found.cause.frame, found.doubt) == ("wait", LOAD, "")
+
+
+def test_python_that_ran_is_python_also_where_it_waited_for_a_busy_machine_most_of_the_time() -> None:
+    stacks = stack(MAIN, LOAD, NUMPY, seconds=0.8)
+    assert explained(0.8, between=span(0.8, stacks, cpu=0.75)).cause[:3] == ("python", "", LOAD)
+    found = explained(0.8, between=span(0.8, stacks, cpu=0.1, queue=0.7))
+    assert found.cause[:3] == ("python", "", LOAD) and found.parts[0].kind == "no_cpu"
+
+
+def test_a_turn_that_did_no_more_than_usual_and_had_no_cpu_is_the_machines() -> None:
+    found = explained(0.3, between=span(0.3, stack(MAIN, LOAD, seconds=0.3), cpu=0.001, queue=0.29))
+    assert (found.cause.kind, found.cause.frame) == ("machine", None)
+
+
+def test_three_helpers_below_one_line_name_that_line() -> None:
+    called = [Frame("data.py", line, name, "", False) for line, name in ((1, "a"), (2, "b"), (3, "c"))]
+    helpers = [stack(MAIN, LOAD, frame, seconds=0.1) for frame in called]
+    assert explained(0.3, between=span(0.3, *helpers, cpu=0.3)).cause.frame == LOAD
+    lines = [stack(MAIN, LOAD._replace(line=line), seconds=0.1) for line in (20, 21, 22)]
+    assert shared_line(lines).frame == LOAD  # one function, whichever of its lines
+
+
+def test_a_line_of_fit_is_not_blamed_for_what_keras_does_below_it() -> None:
+    found = explained(0.3, between=span(0.3, stack(MAIN, FIT, RESET, seconds=0.3), cpu=0.3))
+    assert found.cause.frame == RESET
+
+
+def test_hooks_and_callbacks_are_named_by_their_class() -> None:
+    found = explained(0.3, between=span(0.3, stack(MAIN, SAVE, NUMPY, seconds=0.3)))
+    assert (found.cause.kind, found.cause.name, found.cause.frame) == ("hook", "CheckpointSaverHook", SAVE)
+    found = explained(0.3, between=span(0.3, stack(MAIN, EPOCH, LOAD, seconds=0.3)))
+    assert (found.cause.kind, found.cause.name, found.cause.frame) == ("callback", "MyLogger", LOAD)
+
+
+def test_steps_of_another_run_are_named_and_those_of_a_hook_by_the_hook() -> None:
+    others = (OtherSteps("evaluate: net", 100, 900 * MS, ""),)
+    found = explained(1.0, between=span(1.0, stack(MAIN, RUN, seconds=1.0)), others=others)
+    assert (found.cause.kind, found.cause.name) == ("other_run", "evaluate: net: 100 steps, 900 ms")
+    found = explained(1.0, between=span(1.0, stack(MAIN, SAVE, RUN, seconds=1.0)), others=others)
+    assert (found.cause.kind, found.cause.name) == ("hook", "CheckpointSaverHook")
+
+
+def test_a_call_that_was_traced_anew_says_why() -> None:
+    found = explained(0.0, 0.8, retraced="argument 1 changed")
+    assert (found.cause.kind, found.cause.name, found.doubt) == ("retrace", "argument 1 changed", "")
+    found = explained(0.9, others=(OtherSteps("step (9,64)", 1, 880 * MS, "argument 1 changed"),))
+    assert (found.cause.kind, found.cause.name) == ("retrace", "step (9,64): argument 1 changed")
+
+
+def test_pythons_lock_is_blamed_on_the_thread_that_was_seen_with_it() -> None:
+    owner = LockOwner("serializer", False, (MAIN, ENCODE))
+    held = span(1.9, stack(MAIN, LOAD, seconds=1.9), late_s=1.8, owners=(owner, owner))
+    found = explained(1.9, between=held)
+    assert (found.cause.kind, found.cause.name) == ("lock", "thread serializer, in encode() (encoder.py:200)")
+    own = dataclasses.replace(held, owners=(dataclasses.replace(owner, is_own=True),), cpu_s=1.85)
+    assert explained(1.9, between=own).cause[:3] == ("python", "", LOAD)
+    unproven = dataclasses.replace(held, owners=())
+    assert explained(1.9, between=unproven).cause.kind == "wait"
+
+
+def test_garbage_collection_comes_before_the_line_that_it_struck() -> None:
+    found = explained(0.3, between=span(0.3, stack(MAIN, LOAD, seconds=0.3), cpu=0.3, gc_s=0.28))
+    assert (found.cause.kind, found.cause.frame) == ("gc", LOAD)
+
+
+def test_a_stopped_process_is_told() -> None:
+    assert explained(3.0, between=span(3.0, stack(MAIN, LOAD, seconds=3.0), stopped_s=2.9)).cause.kind == "stopped"
+
+
+def test_a_step_that_computed_more_is_tensorflows_work_on_a_busy_machine_too() -> None:
+    busy = span(0.5, stack(MAIN, RUN, seconds=0.5), process=0.12, process_queue_s=2.0)
+    found = explained(0.005, 0.5, within=busy)
+    assert (found.cause.kind, found.cause.name) == ("tensorflow", "computed")
+
+
+def test_a_step_whose_threads_had_no_cpu_is_the_machines_and_one_that_slept_is_not() -> None:
+    starved = span(0.5, stack(MAIN, RUN, seconds=0.5), process=0.001, process_queue_s=0.6)
+    assert explained(0.005, 0.5, within=starved).cause.kind == "machine"
+    slept = dataclasses.replace(starved, process_queue_s=0.01)
+    assert explained(0.005, 0.5, within=slept).cause[:2] == ("tensorflow", "waited")
+
+
+def test_a_python_function_of_the_graph_is_found_on_another_thread() -> None:
+    called = stack(SCRIPT_OPS, LOAD, seconds=0.3, thread="Dummy-3")
+    found = explained(0.005, 0.35, within=span(0.35, stack(MAIN, RUN, seconds=0.35), other_stacks=(called,)))
+    assert (found.cause.kind, found.cause.frame) == ("py_function", LOAD)
+
+
+def test_python_within_an_eager_step_has_its_line() -> None:
+    found = explained(0.005, 0.4, within=span(0.4, stack(MAIN, LOAD, seconds=0.4), cpu=0.39))
+    assert (found.cause.kind, found.cause.frame) == ("python", LOAD)
+
+
+def test_what_was_not_sampled_is_not_known_and_says_why() -> None:
+    found = explained(0.005, 0.2, within=span(0.2))
+    assert found.cause.kind == "unknown" and "No stack was read" in found.doubt
+    nothing = Span(0.2)
+    found = explained(0.2, between=nothing)
+    assert (found.cause.kind, found.parts[0].kind) == ("unknown", "unknown") and "No stack was read" in found.doubt

@@ -1,0 +1,194 @@
+"""Which turns of a loop are called slow, over whole series of step times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from tftracer.session.recorded_steps import RunHandle
+from tftracer.slow.watch.turns import SlowSteps, SlowTurn
+
+MS = 1_000_000
+THREAD = 7
+
+
+def run_of(inside_ms: Iterable[float], gaps_ms: Iterable[float] | None = None) -> SlowSteps:
+    """The steps of a loop; each gap comes before its step."""
+    slow, run, now = SlowSteps(3.0), RunHandle("train", (), (), ""), 1_000_000_000
+    inside = list(inside_ms)
+    for took, gap in zip(inside, gaps_ms if gaps_ms is not None else [1.0] * len(inside)):
+        start = now + int(gap * MS)
+        now = start + int(took * MS)
+        run.steps += 1
+        slow.step(run, THREAD, start, now)
+    return slow
+
+
+def found(slow: SlowSteps) -> list[tuple[int, bool]]:
+    return [(turn.step, turn.is_inside) for turn in slow.found]
+
+
+def test_a_slow_step_and_a_slow_gap_are_found_with_their_times() -> None:
+    inside, gaps = [5.0] * 100, [2.0] * 100
+    inside[60], gaps[80] = 350.0, 90.0
+    slow = run_of(inside, gaps)
+    assert found(slow) == [(61, True), (81, False)]
+    step, gap = slow.found
+    assert (step.inside_ns, step.length_ns, step.usual_ns, step.usual_inside_ns) == (350 * MS, 352 * MS, 7 * MS, 5 * MS)
+    assert (gap.inside_ns, gap.length_ns, gap.usual_ns) == (5 * MS, 95 * MS, 7 * MS)
+
+
+def test_a_turn_must_be_three_times_as_long_and_20_ms_longer() -> None:
+    assert found(run_of([5.0] * 50 + [24.9] + [5.0] * 5)) == []
+    assert found(run_of([5.0] * 50 + [25.1] + [5.0] * 5)) == [(51, True)]
+    assert found(run_of([99.0] * 50 + [298.0] + [99.0] * 5)) == []
+    assert found(run_of([99.0] * 50 + [300.0] + [99.0] * 5)) == [(51, True)]
+
+
+def test_nothing_is_slow_before_there_is_a_median() -> None:
+    assert found(run_of([2000.0, 300.0, *([5.0] * 10), 300.0, *([5.0] * 30)])) == []
+
+
+def test_data_that_vary_and_steps_that_grow_raise_no_alarm() -> None:
+    random = np.random.default_rng(1)
+    growing = np.concatenate([np.full(1500, 8.0), np.full(700, 16.0), np.full(700, 24.0)]) * random.normal(1, 0.1, 2900).clip(
+        0.7, 1.5
+    )
+    pareto = np.minimum(random.pareto(2.2, 3000) + 1, 2.9) * 9.0  # sequences of many lengths
+    slowly = np.linspace(5, 60, 4000) * random.normal(1, 0.15, 4000).clip(0.6, 1.6)
+    for series in (growing, pareto, slowly):
+        assert found(run_of(series)) == []
+
+
+def test_a_lasting_change_is_told_a_few_times_and_then_usual() -> None:
+    slow = run_of([5.0] * 100 + [60.0] * 300)
+    assert [step for step, _ in found(slow)] == [101, 102, 103, 104, 105]
+    assert {(turn.usual_ns, turn.limit_ns) for turn in slow.found} == {(6 * MS, 26 * MS)}  # of the last, too
+
+
+def test_what_the_tracer_took_of_a_turn_does_not_count() -> None:
+    slow, run = SlowSteps(3.0), RunHandle("train", (), (), "")
+    now = 1_000_000_000
+    for number in range(60):
+        traced = number == 40
+        start = now + MS + (300 * MS if traced else 0)
+        end = start + (12 if traced else 5) * MS
+        now = end + (200 * MS if traced else 0)
+        run.steps += 1
+        slow.step(run, THREAD, start, end, "user" if traced else None, (300 * MS, 200 * MS) if traced else (0, 0))
+    assert found(slow) == []
+
+
+class Loop:
+    """A loop of several runs on one thread."""
+
+    def __init__(self) -> None:
+        self.slow = SlowSteps(3.0)
+        self.now = 1_000_000_000
+
+    def step(self, run: RunHandle, ms: float, gap_ms: float = 1.0) -> None:
+        start = self.now + int(gap_ms * MS)
+        self.now = start + int(ms * MS)
+        run.steps += 1
+        self.slow.step(run, THREAD, start, self.now)
+
+    def told(self) -> list[tuple[str, int, list[tuple[str, int, int, str]], str]]:
+        return [
+            (
+                turn.run.title,
+                turn.step,
+                [(one.title, one.steps, one.ns // MS, one.retraced) for one in turn.others],
+                turn.retraced,
+            )
+            for turn in self.slow.found
+        ]
+
+
+def run_named(title: str, place: str = "", tracings: int = 0, changed: str = "") -> RunHandle:
+    return RunHandle(title, (place or title,), (), "", tracings=tracings, changed=changed)
+
+
+def test_a_checkpoint_of_few_steps_makes_the_turn_of_the_loop_slow() -> None:
+    loop, train, save = Loop(), run_named("train"), run_named("save")
+    for number in range(1, 301):
+        loop.step(train, 5)
+        if number % 100 == 0:
+            loop.step(save, 1200)
+    loop.step(train, 5)
+    saved = [("save", 1, 1200, "")]
+    assert loop.told() == [("train", 101, saved, ""), ("train", 201, saved, ""), ("train", 301, saved, "")]
+    assert not any(turn.is_inside for turn in loop.slow.found)
+
+
+def test_an_evaluation_with_more_steps_than_the_training_lies_within_its_turns() -> None:
+    loop, train, evaluate = Loop(), run_named("train"), run_named("own_eval")
+    for _ in range(4):
+        for _ in range(50):
+            loop.step(train, 5)
+        for _ in range(200):
+            loop.step(evaluate, 2)
+    loop.step(train, 5)
+    assert loop.told() == [("train", 50 * turn + 1, [("own_eval", 200, 400, "")], "") for turn in (1, 2, 3, 4)]
+
+
+def test_a_call_that_is_traced_anew_is_a_slow_turn_of_its_function() -> None:
+    loop, usual = Loop(), run_named("train (8,64)", "train at a.py:1", 1)
+    for number in range(1, 121):
+        loop.step(usual, 5)
+        if number % 50 == 0:
+            odd = run_named(f"train ({number},64)", "train at a.py:1", 1 + number // 50, "argument 1 changed")
+            loop.step(odd, 400)
+            loop.step(odd, 5)
+    assert loop.told() == [("train (8,64)", 51, [], "argument 1 changed"), ("train (8,64)", 101, [], "argument 1 changed")]
+
+
+def test_a_loop_that_follows_another_one_is_watched_when_the_first_has_ended() -> None:
+    loop, first, second = Loop(), run_named("pretrain"), run_named("train")
+    for _ in range(1000):
+        loop.step(first, 5)
+    for number in range(3000):
+        loop.step(second, 500 if number == 2500 else 5)
+    assert [(title, step) for title, step, *_ in loop.told()] == [("train", 2501)]
+
+
+def test_keras_evaluation_that_comes_first_is_not_the_loop() -> None:
+    loop, train, evaluate = Loop(), run_named("fit: model"), run_named("evaluate: model")
+    for _ in range(60):
+        loop.step(evaluate, 5)
+    for number in range(60):
+        loop.step(train, 300 if number == 50 else 5)
+    assert [(title, step) for title, step, *_ in loop.told()] == [("fit: model", 51)]
+
+
+def test_a_thread_that_has_ended_leaves_no_gap_to_one_of_the_same_number() -> None:
+    slow, run = SlowSteps(3.0), RunHandle("train", (), (), "")
+    for number in range(40):
+        slow.step(run, THREAD, number * 10 * MS + MS, number * 10 * MS + 8 * MS)
+    slow.forget(THREAD)
+    slow.step(run, THREAD, 10_000 * MS, 10_007 * MS)
+    assert found(slow) == []
+
+
+def test_a_traced_step_may_take_longer() -> None:
+    slow, run = SlowSteps(3.0), RunHandle("train", (), (), "")
+    now = 1_000_000_000
+
+    def step(ms: float, asked_by: str | None = None) -> None:
+        nonlocal now
+        now += MS
+        run.steps += 1
+        slow.step(run, THREAD, now, now + int(ms * MS), asked_by)
+        now += int(ms * MS)
+
+    for _ in range(50):
+        step(10)
+    step(35, "slow")
+    assert found(slow) == [] and slow.runs[run].traced_extra_sum_ns == 25 * MS
+    step(200, "slow")
+    assert [(one.step, one.is_traced) for one in slow.found] == [(52, True)]
+
+
+def test_found_steps_are_bounded() -> None:
+    slow = run_of([5.0 if number % 3 else 100.0 for number in range(9000)])
+    assert len(slow.found) <= 1000 and isinstance(slow.found[-1], SlowTurn)

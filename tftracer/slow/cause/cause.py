@@ -1,0 +1,143 @@
+"""The cause of a slow turn: the part of its time with the most excess over the usual, and the line of its seconds. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from tftracer.slow.cause.observed import Observed, Span
+from tftracer.slow.cause.stacks import called_by_tensorflow, own_python, owner_line, shared_line
+from tftracer.slow.cause.sums import excess, parts_of
+from tftracer.slow.recorded import Cause, FoldedStack, Part
+from tftracer.slow.watch.turns import SlowTurn
+
+#: A cause explains at least this part of the excess.
+HALF = 0.5
+#: A step that used so many times its usual CPU time computed more.
+COMPUTED_MORE = 3.0
+#: A step that used so little of a CPU waited.
+LITTLE = 0.1
+#: CPU seconds of the process that are too few to tell.
+LEAST_CPU_S = 0.02
+#: Kinds of parts between steps that a line of code tells more of.
+WITH_LINE = {"python", "wait", "disk", "unknown", "gc"}
+UNKNOWN = Cause("unknown", "", None, None)
+
+
+class Explained(NamedTuple):
+    parts: tuple[Part, ...]
+    cause: Cause
+    doubt: str  # why the cause, or its line, is not known; "" if nothing is missing
+
+
+def explain(turn: SlowTurn, seen: Observed) -> Explained:
+    parts = parts_of(turn, seen)
+    too_long = max(1e-9, (turn.length_ns - turn.usual_ns) * 1e-9)
+    cause = _cause(parts, seen, too_long)
+    return Explained(parts, cause, _doubt(cause, parts, seen, turn))
+
+
+def _cause(parts: tuple[Part, ...], seen: Observed, too_long: float) -> Cause:
+    top = parts[0] if parts else None
+    if top is None:
+        return UNKNOWN
+    with_line = WITH_LINE | {"no_cpu"} if _worked_more(parts) else WITH_LINE
+    between = [part for part in parts if part.kind in with_line]
+    share = min(1.0, excess(top) / too_long)
+    if top.kind in ("retrace", "other_run", "lock", "stopped") and share >= HALF:
+        return _of_clock(top, seen, share)
+    if top.kind == "no_cpu" and not _worked_more(parts):
+        return Cause("machine", "", None, share) if share >= HALF else UNKNOWN
+    if top.kind in ("tensorflow", "py_function"):
+        return _inside(parts, seen, too_long)
+    if top.kind == "gc" and share >= HALF:
+        return Cause("gc", "", shared_line(seen.between.stacks).frame, share)
+    return _by_line(between, _span_of_python(seen, too_long), too_long)
+
+
+def _worked_more(parts: tuple[Part, ...]) -> bool:
+    """Whether the thread had far more to do than usual. On a busy machine all that it does waits for a CPU most of the time: then
+    its work is what differs from other turns, and the wait belongs to it."""
+    return any(
+        part.kind == "python" and part.seconds >= COMPUTED_MORE * (part.usual_s or 0.0) and excess(part) >= LEAST_CPU_S / 2
+        for part in parts
+    )
+
+
+def _of_clock(top: Part, seen: Observed, share: float) -> Cause:
+    """Steps of another run may be a hook's (a checkpoint) or a callback's: that names them better."""
+    if top.kind == "other_run":
+        owned = owner_line(seen.between.stacks, seen.between.sampled_s)
+        if owned is not None:
+            return Cause(owned.kind, owned.name, owned.frame, share)
+    line = shared_line(seen.between.stacks).frame if top.kind in ("other_run", "retrace") else None
+    name = top.what if top.kind in ("retrace", "other_run", "lock") else ""
+    return Cause(top.kind, name, line, share)  # type: ignore[arg-type]
+
+
+def _span_of_python(seen: Observed, too_long: float) -> Span:
+    """Where the training thread ran the Python code that took too long: within the step, if it did half of it there."""
+    own = own_python(seen.inside.stacks)
+    inside = replace(seen.inside, stacks=own)
+    return inside if inside.sampled_s >= HALF * too_long else seen.between
+
+
+def _by_line(parts: list[Part], span: Span, too_long: float) -> Cause:
+    """Python code between the steps: what it did most of the time, at the line that half of the excess is at."""
+    sums = sum(excess(part) for part in parts)
+    if not parts or sums < HALF * too_long:
+        return UNKNOWN
+    kind = "python" if parts[0].kind == "no_cpu" else parts[0].kind
+    share = min(1.0, sums / too_long)
+    owned = owner_line(span.stacks, span.sampled_s)
+    if owned is not None:
+        return Cause(owned.kind, owned.name, owned.frame, share)
+    line = shared_line(span.stacks)
+    if kind == "unknown":
+        return Cause("unknown", "", line.frame, line.share) if line.frame else UNKNOWN
+    return Cause(kind, "", line.frame, share)
+
+
+def _inside(parts: tuple[Part, ...], seen: Observed, too_long: float) -> Cause:
+    """The step itself: a Python function that TensorFlow called, its own work, or no CPU for its threads."""
+    span = seen.inside
+    called = [cut for stack in (*span.stacks, *span.other_stacks) if (cut := called_by_tensorflow(stack)) is not None]
+    functions = sum(part.seconds for part in parts if part.kind == "py_function")
+    if functions >= HALF * too_long:
+        return Cause("py_function", "", shared_line(_of_busiest_thread(called)).frame, min(1.0, functions / too_long))
+    own = sum(excess(part) for part in parts if part.kind == "tensorflow")
+    if own < HALF * too_long:
+        return UNKNOWN
+    if not span.samples or span.sampled_s < HALF * span.length_s:
+        return UNKNOWN  # a Python function that TensorFlow calls is not ruled out
+    share = min(1.0, own / too_long)
+    usual = None if seen.usual_process is None else seen.usual_process * max(0.0, span.length_s - own)
+    if span.process_s is None or usual is None:
+        return Cause("tensorflow", "", None, share)
+    more = span.process_s - usual
+    if span.process_s >= COMPUTED_MORE * usual and more >= LEAST_CPU_S:
+        return Cause("tensorflow", "computed", None, share)
+    if span.process_queue_s is not None and span.process_queue_s >= HALF * own:
+        return Cause("machine", "", None, min(share, span.process_queue_s / too_long))
+    return Cause("tensorflow", "waited" if more < LITTLE * own else "", None, share)
+
+
+def _of_busiest_thread(stacks: list[FoldedStack]) -> list[FoldedStack]:
+    seconds: dict[str, float] = {}
+    for stack in stacks:
+        seconds[stack.thread] = seconds.get(stack.thread, 0.0) + stack.seconds
+    busiest = max(seconds, key=lambda name: seconds[name], default="")
+    return [stack for stack in stacks if stack.thread == busiest]
+
+
+def _doubt(cause: Cause, parts: tuple[Part, ...], seen: Observed, turn: SlowTurn) -> str:
+    if cause.kind in ("retrace", "other_run", "tensorflow", "machine", "stopped", "lock") or cause.frame is not None:
+        return ""
+    span = seen.inside if turn.is_inside else seen.between
+    if seen.doubt:
+        return seen.doubt
+    if not span.stacks:
+        return "No stack was read in this time: it was over within a tenth of a second, or the machine had no CPU for the reader."
+    if parts and cause.kind == "unknown":
+        return "No single part of its time makes up half of the excess."
+    return "No line of code was running for half of the time."

@@ -1,0 +1,55 @@
+"""What was measured of a slow turn: times of one thread, stacks, who held Python's lock. None is unknown, never 0."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tftracer.slow.recorded import FoldedStack, Frame
+
+
+@dataclass(frozen=True)
+class LockOwner:
+    """A thread that held Python's lock when it was looked at."""
+
+    thread: str  # its name
+    is_own: bool  # the training thread
+    stack: tuple[Frame, ...]  # the outermost first
+
+
+@dataclass(frozen=True)
+class Span:
+    """What was measured of a part of a turn. Seconds."""
+
+    length_s: float
+    stacks: tuple[FoldedStack, ...] = ()  # of the training thread
+    other_stacks: tuple[FoldedStack, ...] = ()
+    cpu_s: float | None = None  # the training thread ran
+    queue_s: float | None = None  # it could have run and had no CPU
+    disk_s: float | None = None  # it waited for a disk
+    stopped_s: float | None = None  # the process was stopped
+    process_s: float | None = None  # CPU time of all threads of the process
+    process_queue_s: float | None = None  # all threads of the process could have run and had no CPU, summed
+    late_s: float = 0.0  # the watch's thread waited for Python's lock, or for a CPU
+    is_late_for_lock: bool = False  # surely for the lock
+    owners: tuple[LockOwner, ...] = ()  # meanwhile
+    gc_s: float = 0.0  # garbage collections
+    stacks_left_out: int = 0
+    samples: int = 0  # times at which the stacks of all threads were read
+
+    @property
+    def sampled_s(self) -> float:
+        return sum(stack.seconds for stack in self.stacks)
+
+
+@dataclass(frozen=True)
+class Observed:
+    """``between``: from the step before to the step that ends the turn; ``inside``: that step."""
+
+    between: Span
+    inside: Span
+    usual_cpu: float | None = None  # CPU seconds of the training thread per second, as usual lately
+    usual_process: float | None = None  # of the whole process
+    machine_busy: float | None = None  # the part of the machine's CPU time that was used, 0 to 1
+    others_cpus: float | None = None  # CPUs that other processes used
+    doubt: str = ""  # why something is missing
+    names: dict[int, str] = field(default_factory=dict)

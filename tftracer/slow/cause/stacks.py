@@ -1,0 +1,124 @@
+"""Which line of code the seconds of sampled stacks lie at. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+from tftracer.slow.cause.frame_names import is_callback
+from tftracer.slow.recorded import FoldedStack, Frame
+
+#: A line is named when so much of the time is below it.
+HALF = 0.5
+#: TensorFlow calls Python functions (py_function, numpy_function, generators of tf.data) from this file.
+PYTHON_FUNCTIONS = "tensorflow/python/ops/script_ops.py"
+#: Libraries that run a training loop for the user: what is below their lines and above no line of the user's is theirs.
+LOOPS = ("/keras/", "/tf_keras/", "/tensorflow_estimator/")
+TENSORFLOW = ("/tensorflow/", "/keras/", "/tf_keras/", "/tftracer/")
+
+
+class Line(NamedTuple):
+    frame: Frame | None  # the user's nearest line, else the innermost that was found
+    innermost: Frame | None  # the deepest frame that most of the time shares
+    share: float  # of the seconds
+
+
+def shared_line(stacks: Iterable[FoldedStack]) -> Line:
+    """The deepest function that half of the seconds share, at the line with the most of them.
+
+    Three helpers that one line calls name that line.
+    """
+    inner = list(stacks)
+    whole = sum(stack.seconds for stack in inner)
+    shared: list[Frame] = []
+    share = 0.0
+    while whole > 0:
+        functions: Counter[tuple[str, str]] = Counter()
+        for stack in inner:
+            if len(stack.frames) > len(shared):
+                functions[_function(stack.frames[len(shared)])] += stack.seconds  # type: ignore[assignment]
+        function, seconds = functions.most_common(1)[0] if functions else (None, 0.0)
+        if seconds < HALF * whole:
+            break
+        inner = [stack for stack in inner if len(stack.frames) > len(shared) and _function(stack.frames[len(shared)]) == function]
+        lines: Counter[Frame] = Counter()
+        for stack in inner:
+            lines[stack.frames[len(shared)]] += stack.seconds  # type: ignore[assignment]
+        shared.append(lines.most_common(1)[0][0])
+        share = seconds / whole
+    if not shared:
+        return Line(None, None, 0.0)
+    users = next((frame for frame in reversed(shared) if not frame.is_library), None)
+    if users is not None and shared[-1].is_library and _is_in_loop_library(shared, users):
+        users = None
+    return Line(users or shared[-1], shared[-1], min(1.0, share))
+
+
+def _function(frame: Frame) -> tuple[str, str]:
+    return frame.file, frame.function
+
+
+def _is_in_loop_library(frames: list[Frame], users: Frame) -> bool:
+    """Whether the user's line only called a library's training loop: what runs below is that library's."""
+    below = frames[len(frames) - frames[::-1].index(users) :]
+    return bool(below) and any(part in below[0].file for part in LOOPS) and any(part in frames[-1].file for part in LOOPS)
+
+
+class Owner(NamedTuple):
+    """A hook or a Keras callback."""
+
+    kind: Literal["hook", "callback"]
+    name: str  # its class
+    frame: Frame  # the user's line below it with most of the time, else its method
+
+
+def owner_line(stacks: Iterable[FoldedStack], whole_s: float) -> Owner | None:
+    """The hook or callback whose methods most of the time is in; None if none has half of it."""
+    seconds: Counter[str] = Counter()
+    of_owner: dict[str, list[FoldedStack]] = {}
+    for stack in stacks:
+        owner = next((frame.owner for frame in stack.frames if frame.owner), "")
+        if owner:
+            seconds[owner] += stack.seconds  # type: ignore[assignment]
+            of_owner.setdefault(owner, []).append(stack)
+    if not seconds or whole_s <= 0:
+        return None
+    owner, length = seconds.most_common(1)[0]
+    if length < HALF * whole_s:
+        return None
+    cut = [stack._replace(frames=stack.frames[_first_owned(stack) :]) for stack in of_owner[owner]]
+    method = cut[0].frames[0]
+    line = shared_line(cut).frame
+    frame = line if line and not line.is_library else method
+    return Owner("callback" if is_callback(method) else "hook", owner, frame)
+
+
+def _first_owned(stack: FoldedStack) -> int:
+    return next(position for position, frame in enumerate(stack.frames) if frame.owner)
+
+
+def called_by_tensorflow(stack: FoldedStack) -> FoldedStack | None:
+    """What a Python function that TensorFlow calls did; None if the stack is in none."""
+    for position in range(len(stack.frames) - 1, -1, -1):
+        if stack.frames[position].file.endswith(PYTHON_FUNCTIONS):
+            inner = stack.frames[position + 1 :]
+            users = any(not frame.is_library for frame in inner)
+            return stack._replace(frames=inner) if users else None
+    return None
+
+
+def own_python(stacks: Iterable[FoldedStack]) -> tuple[FoldedStack, ...]:
+    """Those in which the training thread ran Python within a step: an eager loop's. In others TensorFlow works for it."""
+    return tuple(
+        stack for stack in stacks if stack.frames and not _is_tensorflows(stack.frames[-1]) and not called_by_tensorflow(stack)
+    )
+
+
+def _is_tensorflows(frame: Frame) -> bool:
+    return frame.is_library and any(part in frame.file for part in TENSORFLOW)
+
+
+def has_users_code(stacks: Iterable[FoldedStack]) -> bool:
+    """Whether the user's own code was on the stack: a prompt or a notebook that waits for input has none."""
+    return any(not frame.is_library for stack in stacks for frame in stack.frames)

@@ -1,0 +1,143 @@
+"""A slow turn as a sum of seconds: what its time consists of, each part beside its usual length. The parts add up to the turn.
+
+Other runs' steps, tracing and the step itself come from clocks. The rest is Python between the steps: it is split by what the
+training thread did, as far as Linux's counters tell. Pure.
+"""
+
+from __future__ import annotations
+
+from tftracer.contract.stalls import PartKind
+from tftracer.slow.cause.observed import Observed, Span
+from tftracer.slow.cause.stacks import called_by_tensorflow, own_python
+from tftracer.slow.recorded import Part
+from tftracer.slow.watch.turns import OtherSteps, SlowTurn
+from tftracer.trace.units import duration
+
+#: Of the looks at who holds Python's lock, so many must have seen another thread.
+HALF = 0.5
+
+
+def parts_of(turn: SlowTurn, seen: Observed) -> tuple[Part, ...]:
+    """The longest excess first."""
+    length, inside = turn.length_ns * 1e-9, turn.inside_ns * 1e-9
+    inside = min(inside, length)
+    parts = _inside(turn, seen, inside)
+    others = [_other(other, length) for other in turn.others]
+    parts += others
+    between = length - inside - sum(part.seconds for part in others)
+    usual_between = max(0, turn.usual_ns - turn.usual_inside_ns) * 1e-9
+    parts += _between(seen, max(0.0, between), usual_between)
+    return tuple(sorted((part for part in _merged(parts) if part.seconds > 1e-6), key=excess, reverse=True))
+
+
+def _merged(parts: list[Part]) -> list[Part]:
+    """One of each kind, but for those that name what they are."""
+    merged: dict[tuple[str, str], Part] = {}
+    for part in parts:
+        key = part.kind, part.what
+        before = merged.get(key)
+        if before is not None:
+            usual = None if before.usual_s is None and part.usual_s is None else (before.usual_s or 0.0) + (part.usual_s or 0.0)
+            part = part._replace(seconds=before.seconds + part.seconds, usual_s=usual)
+        merged[key] = part
+    return list(merged.values())
+
+
+def excess(part: Part) -> float:
+    """How much longer than usual. What is not known to be usual counts whole."""
+    return part.seconds - (part.usual_s or 0.0)
+
+
+def _inside(turn: SlowTurn, seen: Observed, length: float) -> list[Part]:
+    """The step itself."""
+    usual = turn.usual_inside_ns * 1e-9
+    if turn.retraced:
+        return [Part("retrace", length, usual, turn.retraced)]
+    span = seen.inside
+    taken: list[Part] = []
+    left = length
+    for kind, seconds in (("stopped", span.stopped_s), ("gc", span.gc_s), ("py_function", _in_python_functions(span))):
+        seconds = min(seconds or 0.0, left)
+        if seconds > 0:
+            taken.append(Part(_kind(kind), seconds, 0.0 if kind != "py_function" else None, ""))
+            left -= seconds
+    own = min(left, sum(stack.seconds for stack in own_python(span.stacks)))
+    if own > 0:
+        ran, no_cpu = min(own, span.cpu_s or 0.0), min(own - min(own, span.cpu_s or 0.0), span.queue_s or 0.0)
+        rest: PartKind = "unknown" if span.cpu_s is None else "wait"
+        taken += [Part("python", ran, None, ""), Part("no_cpu", no_cpu, 0.0, ""), Part(rest, own - ran - no_cpu, None, "")]
+        left -= own
+    return [Part("tensorflow", left, usual, cpus_text(span)), *taken]
+
+
+def cpus_text(span: Span) -> str:
+    if span.process_s is None or span.length_s <= 0:
+        return ""
+    return f"the process used {span.process_s / span.length_s:.1f} CPUs"
+
+
+def _in_python_functions(span: Span) -> float:
+    """Seconds in which a Python function that TensorFlow calls was running, on any thread: the longest of one thread."""
+    seconds: dict[str, float] = {}
+    for stack in (*span.stacks, *span.other_stacks):
+        if called_by_tensorflow(stack) is not None:
+            seconds[stack.thread] = seconds.get(stack.thread, 0.0) + stack.seconds
+    return max(seconds.values(), default=0.0)
+
+
+def _other(other: OtherSteps, length: float) -> Part:
+    seconds = min(other.ns * 1e-9, length)
+    if other.retraced:
+        return Part("retrace", seconds, None, f"{other.title}: {other.retraced}")
+    return Part(
+        "other_run", seconds, None, f"{other.title}: {other.steps:,} step{'s' * (other.steps != 1)}, {duration(other.ns)}"
+    )
+
+
+def _between(seen: Observed, length: float, usual: float) -> list[Part]:
+    span = seen.between
+    if span.cpu_s is None or span.queue_s is None or span.length_s <= 0:
+        gc_s = min(span.gc_s, length)
+        return [Part("gc", gc_s, 0.0, ""), Part("unknown", length - gc_s, usual, "")]
+    scale = min(1.0, length / span.length_s)  # other runs' steps lie within, too
+    measured: list[tuple[str, float]] = [
+        ("stopped", span.stopped_s or 0.0),
+        ("gc", span.gc_s),
+        ("no_cpu", span.queue_s * scale),
+        ("python", max(0.0, span.cpu_s - span.gc_s) * scale),
+        ("disk", (span.disk_s or 0.0) * scale),
+        ("lock", lock_s(span)),
+    ]
+    parts, left = [], length
+    usual_cpu = min(usual, (seen.usual_cpu or 0.0) * usual)
+    for kind, seconds in measured:
+        seconds = min(seconds, left)
+        left -= seconds
+        what = owner_text(span) if kind == "lock" and seconds else ""
+        parts.append(Part(_kind(kind), seconds, usual_cpu if kind == "python" else 0.0, what))
+    return [*parts, Part("wait", left, max(0.0, usual - usual_cpu), "")]
+
+
+def lock_s(span: Span) -> float:
+    """Seconds in which the training thread waited for Python's lock, which another thread held: 0 where that is not proven."""
+    others = [owner for owner in span.owners if not owner.is_own]
+    is_held_by_other = len(others) > HALF * len(span.owners) if span.owners else span.is_late_for_lock
+    if not is_held_by_other:
+        return 0.0
+    return max(0.0, span.late_s - (span.cpu_s or 0.0) - (span.queue_s or 0.0))
+
+
+def owner_text(span: Span) -> str:
+    """The thread that held the lock most often, and its innermost line."""
+    others = [owner for owner in span.owners if not owner.is_own]
+    if not others:
+        return ""
+    names = [owner.thread for owner in others]
+    name = max(names, key=names.count)
+    frame = next(owner.stack[-1] for owner in others if owner.thread == name) if others[0].stack else None
+    where = f", in {frame.function}() ({frame.file.rpartition('/')[2]}:{frame.line})" if frame else ""
+    return f"thread {name}{where}"
+
+
+def _kind(name: str) -> PartKind:
+    return name  # type: ignore[return-value]

@@ -1,0 +1,194 @@
+"""A process of its own that reads the training's stacks and counters from outside, all the time.
+
+    python -m tftracer.slow.watch.outside PID PY_SPY PULSE_FD
+
+The training starts it (outside_process.py) and never waits for it. It runs py-spy in windows of some seconds, reads Linux's
+counters of the training's threads, and watches the training's pulse: a number in shared memory that the training's watch thread
+writes 20 times a second. When the pulse stops, py-spy tells which thread holds Python's lock.
+
+It keeps the last minutes. For each question (a line of JSON on standard input: a thread and spans of time) it prints what it
+knows of them as a line of JSON. Times are nanoseconds of CLOCK_MONOTONIC, which Python's perf_counter reads on Linux, too.
+
+It imports nothing but Python's standard library and its two neighbours, so that it starts in little time and memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import mmap
+import os
+import select
+import signal
+import struct
+import sys
+import threading
+import time
+from collections import deque
+from typing import Any
+
+from tftracer.slow.watch.counters import Counters
+from tftracer.slow.watch.sample_clock import SampleClock
+from tftracer.slow.watch.windows import PR_SET_PDEATHSIG, Dump, Windows, dump, stacks_of_dumps
+
+TICK_S = 0.05
+#: What the training writes: when the watch's thread began its current slot, its kernel number, the slot.
+PULSE = struct.Struct("qqq")
+#: A pulse is late after so long: it should come every 50 ms.
+LATE_NS = 110_000_000
+#: Looks at all stacks at one moment, while a turn is overdue or the pulse is late: so far apart, one in so long on average, so
+#: many at once, and so many are kept.
+DUMPS_APART_NS, APART_NS, BURST, MAX_DUMPS = 100_000_000, 8_000_000_000, 20, 64
+#: An answer waits for stacks no longer than this.
+PATIENCE_NS = 25_000_000_000
+
+
+class Pulse:
+    """Notes when the training's pulse was late: its thread waited for Python's lock, or for a CPU."""
+
+    def __init__(self, memory: mmap.mmap, counters: Counters, clock: SampleClock) -> None:
+        self._clock = clock
+        self.late: deque[tuple[int, int, bool]] = deque(maxlen=2000)  # from, until, whether it surely waited for the lock
+        self._memory = memory
+        self._counters = counters
+        self._last = 0
+        self._queued_ns = 0
+
+    def look(self, now_ns: int) -> bool:
+        """Whether it is late now."""
+        beat, thread, slot = PULSE.unpack_from(self._memory)
+        if not beat:
+            return False
+        if beat != self._last:
+            self._clock.add(beat, slot)
+            queued = self._counters.queued_ns(thread)
+            if self._last and beat - self._last > LATE_NS:
+                late_from = self._last + LATE_NS // 2
+                self.late.append((late_from, beat, queued - self._queued_ns < (beat - late_from) // 2))
+            self._last, self._queued_ns = beat, queued
+        return bool(now_ns - beat > LATE_NS)
+
+    def late_within(self, start_ns: int, end_ns: int) -> list[tuple[int, int, bool]]:
+        return [(max(start_ns, a), min(end_ns, b), sure) for a, b, sure in self.late if a < end_ns and b > start_ns]
+
+
+class Outside:
+    def __init__(self, pid: int, py_spy: str, pulse_fd: int) -> None:
+        self._pid = pid
+        self._py_spy = py_spy
+        self._counters = Counters(pid)
+        self._clock = SampleClock()
+        self._windows = Windows(pid, py_spy, self._clock)
+        self._pulse = Pulse(mmap.mmap(pulse_fd, PULSE.size, access=mmap.ACCESS_READ), self._counters, self._clock)
+        self._waiting: list[dict[str, Any]] = []
+        self._input = b""
+        self._hurries = False  # the session ends
+        self._dumps: deque[Dump] = deque(maxlen=MAX_DUMPS)
+        self._dumping: threading.Thread | None = None
+        self._is_overdue = False
+        self._credit = float(BURST)
+        self._dumped_ns = self._credited_ns = time.perf_counter_ns()
+
+    def run(self) -> None:
+        os.set_blocking(0, False)
+        poll = select.poll()
+        poll.register(0, select.POLLIN | select.POLLHUP)
+        due = time.monotonic()
+        while os.getppid() == self._pid:
+            due = max(due + TICK_S, time.monotonic())
+            for _ in poll.poll(max(0.0, due - time.monotonic()) * 1000):
+                if not self._read():
+                    return
+            now = time.perf_counter_ns()
+            self._counters.read(now)
+            if self._pulse.look(now) or self._is_overdue:
+                self._begin_dump(now)
+            self._windows.tick(now)
+            self._answer(now)
+
+    def _read(self) -> bool:
+        """Take the questions that have come; False at the end."""
+        try:
+            data = os.read(0, 1 << 20)
+        except BlockingIOError:
+            return True
+        if not data:
+            return False
+        *lines, self._input = (self._input + data).split(b"\n")
+        for line in lines:
+            question = json.loads(line)
+            if "threads" in question:
+                self._counters.watch(question["threads"])
+            elif "overdue" in question:
+                self._is_overdue = True
+            elif "hurry" in question:
+                self._hurries = True
+            else:
+                question["came_ns"] = time.perf_counter_ns()
+                self._waiting.append(question)
+        return True
+
+    def _begin_dump(self, now_ns: int) -> None:
+        """Look once more, within what looking may cost."""
+        self._is_overdue = False
+        self._credit = min(float(BURST), self._credit + (now_ns - self._credited_ns) / APART_NS)
+        self._credited_ns = now_ns
+        is_free = self._dumping is None or not self._dumping.is_alive()
+        if is_free and self._credit >= 1 and now_ns - self._dumped_ns >= DUMPS_APART_NS and not self._windows.broken:
+            self._credit -= 1
+            self._dumped_ns = now_ns
+            self._dumping = threading.Thread(target=self._dump, daemon=True)
+            self._dumping.start()
+
+    def _dump(self) -> None:
+        found = dump(self._pid, self._py_spy, self._clock)
+        if found is not None:
+            self._dumps.append(found)
+
+    def _answer(self, now_ns: int) -> None:
+        for question in list(self._waiting):
+            until = max((span[1] for span in question["spans"]), default=0)
+            is_old = now_ns - int(question["came_ns"]) > PATIENCE_NS
+            if self._windows.covers(until) or is_old or self._windows.broken:
+                self._waiting.remove(question)
+                self._print(self._answer_to(question, now_ns))
+            elif not question.get("profile"):
+                self._windows.hurry(until, now_ns, self._hurries)
+
+    def _answer_to(self, question: dict[str, Any], now_ns: int) -> dict[str, Any]:
+        thread, native = int(question["thread"]), int(question["native"])
+        spans: list[tuple[int, int]] = question["spans"]
+        answer: dict[str, Any] = {"id": question["id"], "broken": self._windows.broken}
+        if question.get("profile"):
+            answer["spans"] = [self._windows.profile(thread, spans)]
+            return answer
+        answer["usual"] = self._counters.usual(native, now_ns)
+        answer["spans"] = [self._span(thread, native, start, end) for start, end in spans]
+        return answer
+
+    def _span(self, thread: int, native: int, start: int, end: int) -> dict[str, Any]:
+        dumps = [found for found in list(self._dumps) if start <= found.at_ns <= end]
+        stacks = self._windows.stacks(thread, start, end)
+        return {
+            **(stacks if stacks["samples"] > len(dumps) or not dumps else stacks_of_dumps(dumps, thread, start, end)),
+            **self._counters.within(native, start, end),
+            "late": self._pulse.late_within(start, end),
+            "owners": [[found.owner, found.owner_name, found.stacks.get(found.owner, ())] for found in dumps if found.owner],
+        }
+
+    def _print(self, answer: dict[str, Any]) -> None:
+        data = memoryview(json.dumps(answer).encode() + b"\n")
+        while data:
+            data = data[os.write(1, data) :]
+
+
+def main() -> None:
+    pid, py_spy, pulse = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the training
+    if os.getppid() == pid:
+        Outside(pid, py_spy, pulse).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""The training's side of the process that watches from outside (outside.py): starts it, beats the pulse, asks questions.
+
+Used by the watch's thread, which starts the process: Linux ends it with that thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import mmap
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from time import perf_counter_ns
+from typing import Any
+
+from tftracer.slow.watch.outside import PULSE
+
+OFF = {"0", "off", "no"}
+PTRACE_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
+PR_SET_PTRACER = 0x59616D61
+READ_BYTES = 1 << 20
+MAX_ANSWER = 16 << 20
+END_S = 2.0
+#: Environment variables that are passed on.
+KEPT = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONHOME", "SYSTEMROOT")
+
+
+class CannotWatch(Exception):
+    """Why stacks cannot be read from outside here."""
+
+
+def find_py_spy() -> str:
+    """py-spy's program, beside this Python or on the PATH; raises CannotWatch."""
+    beside = Path(sysconfig.get_path("scripts")) / "py-spy"
+    found = str(beside) if beside.is_file() else shutil.which("py-spy")
+    if not found:
+        raise CannotWatch("py-spy is not installed (pip install py-spy)")
+    return found
+
+
+class OutsideProcess:
+    """Raises CannotWatch or OSError if it cannot be started."""
+
+    def __init__(self) -> None:
+        if os.environ.get("TFTRACER_OUTSIDE", "").lower() in OFF:
+            raise CannotWatch("TFTRACER_OUTSIDE switches it off")
+        if sys.platform != "linux":
+            raise CannotWatch("only Linux lets a process read another one's memory without special rights")
+        py_spy = find_py_spy()
+        self.ended = ""  # why it gives no stacks any more
+        pulse = os.memfd_create("tftracer-pulse", os.MFD_CLOEXEC)
+        try:
+            os.ftruncate(pulse, PULSE.size)
+            self._memory = mmap.mmap(pulse, PULSE.size)
+            command = [sys.executable, "-m", "tftracer.slow.watch.outside", str(os.getpid()), py_spy, str(pulse)]
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                cwd=os.sep,
+                env=_environment(),
+                pass_fds=[pulse],
+                bufsize=0,
+            )
+        finally:
+            os.close(pulse)
+        assert self._process.stdin and self._process.stdout
+        self._write, self._read = self._process.stdin.fileno(), self._process.stdout.fileno()
+        os.set_blocking(self._read, False)
+        os.set_blocking(self._write, False)
+        self._received = b""
+        self._unsent = b""
+        _allow(self._process.pid)
+
+    def beat(self, native: int, slot: int) -> None:
+        """The watch's thread runs: it holds Python's lock just now. ``native``: the kernel's number of that thread."""
+        PULSE.pack_into(self._memory, 0, perf_counter_ns(), native, slot)
+
+    def watch(self, natives: list[int]) -> None:
+        """Threads whose counters are of interest."""
+        self._send({"threads": natives})
+
+    def ask(self, number: int, thread: int, native: int, spans: list[tuple[int, int]], profile: bool = False) -> None:
+        """``spans``: of perf_counter nanoseconds. ``profile``: the stacks within all of them together."""
+        self._send({"id": number, "thread": thread, "native": native, "spans": spans, "profile": profile})
+
+    def overdue(self) -> None:
+        """A turn takes too long just now."""
+        self._send({"overdue": True})
+
+    def hurry(self) -> None:
+        """Answers are wanted at once."""
+        self._send({"hurry": True})
+
+    def answers(self) -> list[dict[str, Any]]:
+        """Those that have come."""
+        self._send_rest()
+        while True:
+            try:
+                data = os.read(self._read, READ_BYTES)
+            except BlockingIOError:
+                break
+            except OSError:
+                data = b""
+            if not data:
+                self.ended = self.ended or "the process that reads stacks has ended"
+                break
+            self._received += data
+            if len(self._received) > MAX_ANSWER:
+                raise ValueError("an answer of more than 16 MB")
+        *lines, self._received = self._received.split(b"\n")
+        return [json.loads(line) for line in lines]
+
+    def stop(self) -> None:
+        """Ends it. What was asked is not answered any more."""
+        with contextlib.suppress(OSError):
+            self._process.kill()
+        for stream in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                assert stream is not None
+                stream.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(END_S)
+
+    def after_fork(self) -> None:
+        """In a child: the process is the parent's."""
+        for stream in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                assert stream is not None
+                stream.close()
+
+    def _send(self, message: dict[str, Any]) -> None:
+        self._unsent += json.dumps(message).encode() + b"\n"
+        self._send_rest()
+
+    def _send_rest(self) -> None:
+        """As much as the pipe takes: nobody waits."""
+        while self._unsent:
+            try:
+                self._unsent = self._unsent[os.write(self._write, self._unsent) :]
+            except BlockingIOError:
+                return
+            except OSError:
+                self._unsent = b""
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+    return {**kept, "PYTHONPATH": str(Path(__file__).parents[3]), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def _allow(pid: int) -> None:
+    """Where Linux lets only descendants of a debugger that a process names read its memory (Yama), name it."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        if PTRACE_SCOPE.read_text().strip() == "1":
+            ctypes.CDLL(None).prctl(PR_SET_PTRACER, ctypes.c_ulong(pid), 0, 0, 0)

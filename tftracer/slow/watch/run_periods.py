@@ -1,0 +1,66 @@
+"""The periods of one run's slow steps, as records: one whenever a period is proven, goes on or ends."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from tftracer.slow.cause.cause import UNKNOWN
+from tftracer.slow.cause.periods import Periods, Proven
+from tftracer.slow.recorded import Cause, Period, SlowRecords, Stall, WatchedRun
+
+#: Causes that tell nothing of what comes regularly: chance gives many slow steps the same one.
+NO_KIND = ("unknown", "machine")
+MAX_KINDS = 100
+
+
+class RunPeriods:
+    """Used by one thread."""
+
+    def __init__(self, run: WatchedRun) -> None:
+        self._run = run
+        self._periods = Periods()
+        self._causes: dict[Hashable, tuple[Cause, bool]] = {}  # kind -> the newest of its causes, and whether inside of the step
+        self._told: dict[tuple[int, int], tuple[int, bool]] = {}  # (first step, length) -> hits, stands
+
+    def add(self, stall: Stall, records: SlowRecords) -> None:
+        kind = kind_of(stall)
+        if kind not in self._causes and len(self._causes) >= MAX_KINDS:
+            self._causes.pop(next(iter(self._causes)))
+        self._causes[kind] = (stall.cause if kind is not None else UNKNOWN, stall.inside)
+        self._periods.add(stall.step, (stall.end_ns - stall.start_ns) * 1e-9, kind)
+        self._tell(records)
+
+    def passed(self, records: SlowRecords) -> None:
+        """After the run's steps were counted."""
+        self._periods.passed(self._run.steps)
+        self._tell(records)
+
+    def expected(self) -> list[tuple[WatchedRun, int, int]]:
+        """(run, first, last) of each range of steps in which a slow one is expected inside of its step."""
+        if not any(inside for _, inside in self._causes.values()):
+            return []
+        return [(self._run, first, last) for first, last in self._periods.expected()]
+
+    def _tell(self, records: SlowRecords) -> None:
+        proven = {(period.first, period.length): period for period in self._periods.periods()}
+        for key, period in proven.items():
+            state = period.hits, period.stands
+            if self._told.get(key) != state:
+                records.add(self._record(period))
+            self._told[key] = state
+        self._told = {key: self._told[key] for key in proven}
+
+    def _record(self, period: Proven) -> Period:
+        cause, inside = self._causes.get(period.kind, (UNKNOWN, False))
+        hits = period.hits if period.stands else 0
+        return Period(self._run, inside, period.length, hits, period.median_s, cause, period.last, period.last + period.length)
+
+
+def kind_of(stall: Stall) -> Hashable:
+    """What slow steps of one kind share; their line may differ. None: nothing that is known."""
+    cause = stall.cause
+    if cause.kind in NO_KIND:
+        return None
+    place = (cause.frame.file, cause.frame.function) if cause.frame else ""
+    name = cause.name if cause.kind in ("hook", "callback") else ""
+    return cause.kind if cause.kind in ("gc", "retrace", "tensorflow") else (cause.kind, name, place)

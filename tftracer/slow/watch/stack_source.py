@@ -1,0 +1,182 @@
+"""Where the watch gets what it knows of a span of time: a process that looks from outside, else stacks read inside.
+
+Used by the watch's thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from time import perf_counter_ns
+from typing import Any, NamedTuple
+
+from tftracer.slow.cause.frame_names import FrameNames
+from tftracer.slow.cause.observed import LockOwner, Span
+from tftracer.slow.recorded import FoldedStack
+from tftracer.slow.watch.inside import InsideStacks
+from tftracer.slow.watch.outside_process import CannotWatch, OutsideProcess
+from tftracer.slow.watch.windows import EVERY_NS
+
+LESS = "Stacks are read inside of the training, less often, and not while Python's lock is held, because {}."
+#: A span's counters that are known.
+COUNTERS = ("cpu_s", "queue_s", "disk_s", "stopped_s", "process_s", "process_queue_s")
+USED_UP = "Its stacks were not read: reading stacks had used its share of a CPU."
+
+
+class Answer(NamedTuple):
+    number: int
+    raw: dict[str, Any]
+    doubt: str
+
+
+class StackSource:
+    """Starts the process outside, and falls back to ``InsideStacks`` when that cannot be, or ends."""
+
+    def __init__(self) -> None:
+        self.problem = ""  # why stacks are not read from outside
+        self._outside: OutsideProcess | None = None
+        self._inside: InsideStacks | None = None
+        self._answers: list[Answer] = []
+        self._natives: list[int] = []
+        self._asked: dict[int, tuple[int, int, list[tuple[int, int]], bool]] = {}
+        try:
+            self._outside = OutsideProcess()
+        except (CannotWatch, OSError) as error:
+            self._fall_back(str(error))
+
+    @property
+    def is_outside(self) -> bool:
+        return self._outside is not None
+
+    def watch(self, natives: list[int]) -> None:
+        if natives == self._natives:
+            return
+        self._natives = natives
+        if self._outside:
+            self._outside.watch(natives)
+        elif self._inside:
+            self._inside.counters.watch(natives)
+
+    def beat(self, native: int, slot: int) -> None:
+        """The watch's thread begins to sleep in a slot (sample_clock.py)."""
+        if self._outside:
+            self._outside.beat(native, slot)
+
+    def tick(self, now_ns: int, overdue: list[int]) -> None:
+        """``overdue``: threads whose turn takes too long."""
+        if self._outside and overdue:
+            self._outside.overdue()
+        elif self._inside:
+            self._inside.tick(now_ns, overdue)
+
+    def ask(self, number: int, thread: int, native: int, spans: list[tuple[int, int]], profile: bool = False) -> None:
+        """The answer comes with ``answers``."""
+        if self._outside:
+            self._asked[number] = (thread, native, spans, profile)
+            self._outside.ask(number, thread, native, spans, profile)
+        elif self._inside:
+            self._answers.append(self._answer_inside(number, thread, native, spans, profile))
+
+    def hurry(self) -> None:
+        """Answers are wanted at once: the session ends."""
+        if self._outside:
+            self._outside.hurry()
+
+    def begin_profile(self, until_ns: int) -> None:
+        """Samples are wanted until then, also while no turn is slow."""
+        if self._inside:
+            self._inside.begin_profile(until_ns)
+
+    def answers(self) -> list[Answer]:
+        taken, self._answers = self._answers, []
+        if self._outside:
+            for raw in self._outside.answers():
+                if self._asked.pop(int(raw["id"]), None) is not None:
+                    taken.append(Answer(int(raw["id"]), raw, ""))
+                if raw["broken"]:
+                    self._outside.ended = str(raw["broken"])
+            if self._outside.ended:
+                self._fall_back(self._outside.ended)
+        return taken
+
+    def stop(self) -> None:
+        if self._outside:
+            self._outside.stop()
+        if self._inside:
+            self._inside.close()
+        self._outside = self._inside = None
+
+    def after_fork(self) -> None:
+        if self._outside:
+            self._outside.after_fork()
+        self._outside = self._inside = None
+
+    def _fall_back(self, why: str) -> None:
+        outside, self._outside = self._outside, None
+        self.problem = LESS.format(why)
+        self._inside = InsideStacks()
+        self._inside.counters.watch(self._natives)
+        if outside:
+            with contextlib.suppress(Exception):
+                outside.stop()
+        asked, self._asked = self._asked, {}
+        for number, question in asked.items():
+            self.ask(number, *question)
+
+    def _answer_inside(self, number: int, thread: int, native: int, spans: list[tuple[int, int]], profile: bool) -> Answer:
+        inside = self._inside
+        assert inside is not None
+        inside.counters.read(perf_counter_ns())
+        if profile:
+            return Answer(number, {"spans": [inside.profile(thread, spans)]}, "")
+        raw = {
+            "usual": inside.counters.usual(native, max((end for _, end in spans), default=0)),
+            "spans": [
+                {**inside.stacks(thread, *span), **inside.counters.within(native, *span), "late": [], "owners": []}
+                for span in spans
+            ],
+        }
+        return Answer(number, raw, USED_UP if inside.used_up else "")
+
+
+def span_of(
+    raw: dict[str, Any],
+    length_ns: int,
+    thread: int,
+    names: FrameNames,
+    thread_names: Mapping[int, str],
+    ours: frozenset[int],
+    gc_s: float,
+) -> Span:
+    """A span as it was answered. ``ours``: threads of the tracer, which are of no interest."""
+    others = [
+        _folded(_name(other, thread_names), stack, seconds, names) for other, stack, seconds in raw["others"] if other not in ours
+    ]
+    return Span(
+        length_s=length_ns * 1e-9,
+        stacks=tuple(_folded(thread_names.get(thread, ""), stack, seconds, names) for stack, seconds in raw["stacks"]),
+        other_stacks=tuple(filter(_has_users, others)),
+        late_s=sum(end - start for start, end, _ in raw["late"]) * 1e-9,
+        is_late_for_lock=any(sure for *_, sure in raw["late"]),
+        owners=tuple(
+            LockOwner(name or _name(owner, thread_names), owner == thread, names.stack(stack))
+            for owner, name, stack in raw["owners"]
+            if owner not in ours
+        ),
+        samples=int(raw.get("samples", 0)),
+        gc_s=gc_s,
+        stacks_left_out=int(raw.get("left_out", 0)),
+        **{name: raw.get(name) for name in COUNTERS},
+    )
+
+
+def _folded(thread: str, stack: Any, seconds: float, names: FrameNames) -> FoldedStack:
+    return FoldedStack(thread, names.stack(stack), max(1, round(seconds * 1e9 / EVERY_NS)), seconds, 0, 0, 0)
+
+
+def _has_users(stack: FoldedStack) -> bool:
+    return any(not frame.is_library for frame in stack.frames)
+
+
+def _name(thread: int, names: Mapping[int, str]) -> str:
+    return names.get(thread) or f"thread {thread}"

@@ -1,0 +1,341 @@
+"""Which turns of a training loop are slow: longer than 3 medians, and than the median and 20 ms.
+
+A turn lasts from the end of one step of a thread's main run to the end of its next. Everything that passes in it counts: steps of
+other runs (a checkpoint's, an evaluation's), calls that trace a function anew, callbacks, other Python code. Signatures of one
+function are one run here.
+
+Other rules (2 medians, deviations, percentiles, moving averages) called 10 to 100 steps in 1,000 slow where data varied or steps
+grew longer. Called where steps are settled, mostly on the writer's thread. The watch explains what is found (watch.py).
+"""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from collections import deque
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tftracer.slow.recorded import WatchedRun
+
+#: A median is of so many times, and is taken anew after so many more; before that nothing is slow.
+RECENT, REFRESH, WARM_UP = 201, 16, 20
+#: A time is only slow if it is so much longer than the median.
+LEAST_NS = 20_000_000
+#: So many slow ones in a row are a change: the median is begun anew.
+CHANGE = 5
+#: Slow turns that wait for the watch.
+MAX_FOUND = 1000
+MAX_THREADS = 1000
+#: Runs of one thread, and other runs within one turn, that are told apart.
+MAX_RUNS, MAX_OTHERS = 1000, 50
+#: A run that has not come for so long is the main one no longer: so many of its usual turns, and of its longest.
+SILENT_TURNS, SILENT_LONGEST, SILENT_NS = 20, 3, 5_000_000_000
+#: Times of steps that a thread remembers, for the profile of the time between them.
+SPANS = 20_000
+NEVER = 1 << 62
+#: How runs are titled that measure or use a model: no training loop.
+NO_LOOPS = ("evaluate", "predict", "test_")
+
+
+class OtherSteps(NamedTuple):
+    """Steps of another run within a turn."""
+
+    title: str
+    steps: int
+    ns: int
+    retraced: str  # why its function was traced anew, "" if it was not
+
+
+class SlowTurn(NamedTuple):
+    """A slow turn as it was found. Times are perf_counter nanoseconds, without what the tracer took."""
+
+    run: WatchedRun
+    step: int  # the step that ends it, or that comes next where a call of another signature ends it
+    thread: int
+    start_ns: int  # the end of the step before
+    step_ns: int  # when the step that ends it began
+    end_ns: int
+    tracer_ns: int  # what the tracer took of it
+    usual_ns: int
+    usual_inside_ns: int  # of the step alone
+    limit_ns: int  # what takes longer is slow
+    others: tuple[OtherSteps, ...]
+    retraced: str  # why the function of the step that ends it was traced anew, "" if it was not
+    is_traced: bool
+
+    @property
+    def inside_ns(self) -> int:
+        return self.end_ns - self.step_ns
+
+    @property
+    def length_ns(self) -> int:
+        return self.end_ns - self.start_ns - self.tracer_ns
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the step itself took most of the excess."""
+        return 2 * (self.inside_ns - self.usual_inside_ns) >= self.length_ns - self.usual_ns
+
+
+class Typical:
+    """The median of recent times, in nanoseconds."""
+
+    def __init__(self, factor: float) -> None:
+        self.median_ns = NEVER
+        self.limit_ns = NEVER
+        self._factor = factor
+        self._recent: deque[int] = deque(maxlen=RECENT)
+        self._until_refresh = WARM_UP
+        self._slow_in_a_row = 0
+
+    def add(self, ns: int) -> None:
+        self._recent.append(ns)
+        self._until_refresh -= 1
+        if self._until_refresh <= 0:
+            self._until_refresh = REFRESH
+            self.median_ns = sorted(self._recent)[len(self._recent) // 2]
+            self.limit_ns = max(int(self._factor * self.median_ns), self.median_ns + LEAST_NS)
+
+    def is_slow(self, ns: int, allowed_ns: int = 0) -> bool:
+        """Whether a time is slow, which may take ``allowed_ns`` longer than others."""
+        if ns <= self.limit_ns + allowed_ns:
+            self._slow_in_a_row = 0
+            return False
+        self._slow_in_a_row += 1
+        if self._slow_in_a_row >= CHANGE:
+            self._recent.clear()
+            self.median_ns = self.limit_ns = NEVER
+            self._until_refresh, self._slow_in_a_row = WARM_UP, 0
+        return True
+
+
+class Sums(NamedTuple):
+    """Of all steps so far."""
+
+    steps: int = 0
+    inside_ns: int = 0
+    between_ns: int = 0
+
+
+NONE_YET = Sums()
+
+
+@dataclass(eq=False)
+class RunState:
+    """What is usual in one run: sums, and what tracing expected steps has cost."""
+
+    inside: Typical
+    turns: Typical
+    sums: Sums = NONE_YET
+    thread: int = 0  # of its last step
+    #: Of steps that were traced because they were expected to be slow: how much longer they took than the median, at most as
+    #: long as one that is not slow.
+    traced_extra_ns: deque[int] = field(default_factory=lambda: deque(maxlen=RECENT))
+    traced_extra_sum_ns: int = 0
+
+
+@dataclass(eq=False)
+class LoopRun:
+    """One run of a thread's loop, all of its signatures together."""
+
+    run: WatchedRun  # the signature with the most steps
+    state: RunState
+    steps: int = 0
+    last_end_ns: int = 0
+    longest_ns: int = 0  # turn
+    tracings: int = 0  # of its functions
+
+
+@dataclass(eq=False)
+class ThreadLoop:
+    """The loop that one thread runs."""
+
+    runs: dict[tuple[str, ...], LoopRun] = field(default_factory=dict)
+    main: LoopRun | None = None
+    last_end_ns: int = 0
+    after_ns: int = 0  # what the tracer took after the last step
+    sums: Sums = NONE_YET
+    others: dict[str, OtherSteps] = field(default_factory=dict)  # since the main run's last step
+    tracer_ns: int = 0  # since then
+    spans: array[int] = field(default_factory=lambda: array("q"))  # begin and end of recent steps
+
+
+class SlowSteps:
+    """``step`` is called for each settled step, in the order of each thread. Methods may be called from any thread."""
+
+    def __init__(self, factor: float) -> None:
+        self.found: deque[SlowTurn] = deque(maxlen=MAX_FOUND)
+        self.runs: dict[WatchedRun, RunState] = {}
+        self._factor = factor
+        self._threads: dict[int, ThreadLoop] = {}
+        self._lock = threading.Lock()
+
+    def step(
+        self,
+        run: WatchedRun,
+        thread: int,
+        start_ns: int,
+        end_ns: int,
+        asked_by: str | None = None,
+        tracer: tuple[int, int] = (0, 0),
+    ) -> None:
+        """``asked_by``: who asked for its trace; None: untraced. ``tracer``: what the tracer took before and after it."""
+        with self._lock:
+            loop = self._loop(thread)
+            state = self._state(run)
+            self._count(loop, state, start_ns, end_ns, tracer)
+            state.thread = thread
+            of_loop = self._of_loop(loop, run, state)
+            if self._choose_main(loop, of_loop, end_ns) is of_loop:
+                self._end_turn(loop, of_loop, run, thread, (start_ns, end_ns), asked_by)
+            else:
+                self._add_other(loop, of_loop, run, end_ns - start_ns)
+            if asked_by is None:
+                state.inside.add(end_ns - start_ns)
+            of_loop.last_end_ns, of_loop.tracings = end_ns, max(of_loop.tracings, run.tracings)
+            loop.last_end_ns, loop.after_ns = end_ns, tracer[1]
+            loop.tracer_ns += tracer[1]
+
+    def sums(self, thread: int) -> Sums:
+        loop = self._threads.get(thread)
+        return loop.sums if loop else NONE_YET
+
+    def gaps(self, thread: int, since_ns: int) -> list[tuple[int, int]]:
+        """The times between a thread's recent steps, in order."""
+        loop = self._threads.get(thread)
+        if loop is None:
+            return []
+        with self._lock:
+            edges = loop.spans[1:-1]
+        pairs = zip(edges[::2], edges[1::2])
+        return [(start, end) for start, end in pairs if start >= since_ns and end > start]
+
+    def overdue(self, now_ns: int) -> list[int]:
+        """Threads whose turn takes too long by now."""
+        return [
+            thread
+            for thread, loop in list(self._threads.items())
+            if (main := loop.main) and main.last_end_ns and now_ns - main.last_end_ns - loop.tracer_ns > main.state.turns.limit_ns
+        ]
+
+    def forget(self, thread: int) -> None:
+        """A thread has ended; its number may be used again."""
+        with self._lock:
+            self._threads.pop(thread, None)
+
+    # -------------------------------------------------------------------------------------------------- counting a step
+
+    def _count(self, loop: ThreadLoop, state: RunState, start_ns: int, end_ns: int, tracer: tuple[int, int]) -> None:
+        gap = start_ns - tracer[0] - loop.last_end_ns - loop.after_ns if loop.last_end_ns else 0
+        loop.tracer_ns += tracer[0]
+        loop.sums, state.sums = (
+            Sums(sums.steps + 1, sums.inside_ns + end_ns - start_ns, sums.between_ns + max(0, gap))
+            for sums in (loop.sums, state.sums)
+        )
+        loop.spans.extend((start_ns, end_ns))
+        if len(loop.spans) > 2 * SPANS:
+            del loop.spans[: SPANS // 2 * 2]
+
+    def _of_loop(self, loop: ThreadLoop, run: WatchedRun, state: RunState) -> LoopRun:
+        of_loop = loop.runs.get(run.fetches)
+        if of_loop is None:
+            if len(loop.runs) >= MAX_RUNS:
+                loop.runs.clear()
+            of_loop = loop.runs[run.fetches] = LoopRun(run, state)
+        elif run is not of_loop.run and run.steps > of_loop.run.steps:
+            of_loop.run = run
+        of_loop.steps += 1
+        return of_loop
+
+    def _choose_main(self, loop: ThreadLoop, come: LoopRun, now_ns: int) -> LoopRun | None:
+        """The run that the thread's loop consists of: the first one that comes again and again, for as long as it comes.
+
+        What begins later lies within its turns: an evaluation may have more steps than the training.
+        """
+        main = loop.main
+        if come is main:
+            return main
+        if (
+            main is None
+            or (main.steps < WARM_UP and come.steps > main.steps and not is_no_loop(come.run))
+            or is_no_loop(main.run) > is_no_loop(come.run)
+            or now_ns - main.last_end_ns > _silence_ns(main)
+        ):
+            loop.main = come
+        if loop.main is come:
+            loop.others.clear()
+            loop.tracer_ns = 0
+            come.last_end_ns = 0  # its turns begin now
+        return loop.main
+
+    def _add_other(self, loop: ThreadLoop, of_loop: LoopRun, run: WatchedRun, ns: int) -> None:
+        retraced = tracing_of(run, of_loop)
+        before = loop.others.get(run.title)
+        if before is not None:
+            loop.others[run.title] = OtherSteps(run.title, before.steps + 1, before.ns + ns, before.retraced or retraced)
+        elif len(loop.others) < MAX_OTHERS:
+            loop.others[run.title] = OtherSteps(run.title, 1, ns, retraced)
+
+    # -------------------------------------------------------------------------------------------------------- judging it
+
+    def _end_turn(
+        self, loop: ThreadLoop, main: LoopRun, run: WatchedRun, thread: int, span: tuple[int, int], asked_by: str | None
+    ) -> None:
+        start_ns, end_ns = span
+        state = self._state(main.run)
+        others, tracer_ns = tuple(loop.others.values()), loop.tracer_ns
+        loop.others, loop.tracer_ns = {}, 0
+        if not main.last_end_ns:
+            return
+        took, turns = end_ns - main.last_end_ns - tracer_ns, state.turns
+        # A trace may double the time of a step.
+        allowed = (min(state.inside.median_ns, NEVER // 4) + LEAST_NS) if asked_by is not None else 0
+        usual, limit = turns.median_ns, turns.limit_ns
+        is_slow = turns.is_slow(took, allowed)
+        if is_slow:
+            step = run.steps if run is main.run else main.run.steps + 1
+            inside = min(state.inside.median_ns, usual)
+            self.found.append(
+                SlowTurn(
+                    main.run, step, thread, main.last_end_ns, start_ns, end_ns, tracer_ns, usual, inside, limit, others,
+                    tracing_of(run, main), asked_by is not None,
+                )
+            )  # fmt: skip
+        elif asked_by == "slow":
+            extra = max(0, end_ns - start_ns - state.inside.median_ns)
+            state.traced_extra_ns.append(extra)
+            state.traced_extra_sum_ns += extra
+        if asked_by is None:
+            turns.add(took)
+            main.longest_ns = max(main.longest_ns, took)
+
+    def _state(self, run: WatchedRun) -> RunState:
+        state = self.runs.get(run)
+        if state is None:
+            state = self.runs[run] = RunState(Typical(self._factor), Typical(self._factor))
+        return state
+
+    def _loop(self, thread: int) -> ThreadLoop:
+        loop = self._threads.get(thread)
+        if loop is None:
+            if len(self._threads) >= MAX_THREADS:
+                self._threads.clear()
+            loop = self._threads[thread] = ThreadLoop()
+        return loop
+
+
+def is_no_loop(run: WatchedRun) -> bool:
+    return run.title.startswith(NO_LOOPS)
+
+
+def tracing_of(run: WatchedRun, of_loop: LoopRun) -> str:
+    """Why the call that has just ended traced its function anew; "" if it did not."""
+    if run.tracings <= of_loop.tracings:
+        return ""
+    return run.changed or "it was called for the first time"
+
+
+def _silence_ns(main: LoopRun) -> int:
+    usual = min(main.state.turns.median_ns, SILENT_NS)
+    return max(SILENT_NS, SILENT_TURNS * usual, SILENT_LONGEST * main.longest_ns)

@@ -1,0 +1,383 @@
+"""The thread ``tftracer-watch``: finds out what made turns of the training loop slow, and which of them come regularly.
+
+    watch = SlowWatch(queue, 3.0, traces)     # a turn is slow from 3 medians on
+    watch.start()
+    ...
+    watch.stop()                              # what was found is with the queue's slow records then
+
+A training thread pays one store at the beginning of a step and one at its end (``StepQueue.under_way``). Which turns are slow is
+found where steps are settled (turns.py). What happened meanwhile is asked of a process that watches from outside
+(stack_source.py): nothing is sampled on this process's threads where that process may read it. Each part (stacks, garbage
+collections, the host) switches itself off when it fails, and says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import Any, NamedTuple, Protocol
+
+from tftracer.slow.cause.cause import explain
+from tftracer.slow.cause.frame_names import FrameNames
+from tftracer.slow.cause.observed import Observed
+from tftracer.slow.cause.stacks import has_users_code
+from tftracer.slow.recorded import HostChange, SlowRecords, Stall, WatchedRun
+from tftracer.slow.watch.each_second import GcReports, HostReports
+from tftracer.slow.watch.gap_profiles import GapProfiles
+from tftracer.slow.watch.gc_pauses import GcPauses
+from tftracer.slow.watch.host_signals import HostReading, HostSignals
+from tftracer.slow.watch.run_periods import RunPeriods
+from tftracer.slow.watch.sample_clock import sleeps
+from tftracer.slow.watch.stack_source import Answer, StackSource, span_of
+from tftracer.slow.watch.turns import SlowSteps, SlowTurn
+from tftracer.slow.watch.watched_threads import WatchedThreads
+
+TICK_S, SECOND_NS = 0.05, 1_000_000_000
+#: At the end: how long the thread may take, and how long answers are waited for.
+JOIN_S, FINISH_S = 3.0, 2.0
+#: Slow turns that are being asked about; more are explained without stacks.
+MAX_ASKED = 50
+#: An answer is waited for so long.
+PATIENCE_NS = 40 * SECOND_NS
+#: Distinct stacks that a slow step keeps.
+MAX_STACKS = 50
+#: Readings of the machine, one a second.
+HOST_KEPT = 120
+TOO_MANY = "Its stacks were not read: too many steps were slow at once."
+NO_ANSWER = "Its stacks were not read: the process that reads them did not answer."
+
+
+class WatchedQueue(Protocol):
+    """What the watch reads of the training's queue (capture/step_queue.py)."""
+
+    under_way: dict[int, int]
+    slow: SlowRecords
+    slow_steps: SlowSteps | None
+    other_problems: dict[str, str]
+
+    @property
+    def off(self) -> bool: ...
+
+    def settle(self) -> None: ...
+
+
+class TracesAhead(Protocol):
+    """Requests traces of steps that are expected to be slow (capture/expected_traces.py)."""
+
+    def begin(self, steps: SlowSteps) -> None: ...
+
+    def update(self, expected: list[tuple[WatchedRun, int, int]]) -> None: ...
+
+    def caught(self, run: WatchedRun) -> None: ...
+
+    def cancel(self) -> None: ...
+
+
+class Asked(NamedTuple):
+    turn: SlowTurn
+    at_ns: int
+
+
+class SlowWatch:
+    """``factor``: a turn is slow when it takes so many medians, and 20 ms more than one."""
+
+    def __init__(self, queue: WatchedQueue, factor: float, traces: TracesAhead) -> None:
+        self._queue = queue
+        self._records = queue.slow
+        self._steps = SlowSteps(factor)
+        self._traces = traces
+        self._threads = WatchedThreads()
+        self._names = FrameNames()
+        self._gc: GcPauses | None = None
+        self._host: HostSignals | None = None
+        self._readings: deque[HostReading] = deque(maxlen=HOST_KEPT)
+        self._gc_reports = GcReports(self._records, self._threads)
+        self._host_reports = HostReports(self._records, self._steps, self._threads)
+        self._source: StackSource | None = None
+        self._gaps = GapProfiles(self._records, self._steps, queue.settle)
+        self._asked: dict[int, Asked] = {}
+        self._number = 0
+        self._periods: dict[WatchedRun, RunPeriods] = {}
+        self._next_second_ns = 0
+        self._threads_known = 0
+        self._stopping = False
+        self._pid = os.getpid()
+        self._thread: threading.Thread | None = None
+
+    # ------------------------------------------------------------------------------------------------ starting, ending
+
+    def start(self) -> None:
+        self._gc = GcPauses(self._queue.under_way, lambda error: self._part_failed("gc", error))
+        self._gc.install()
+        self._host = HostSignals()
+        self._traces.begin(self._steps)
+        self._queue.slow_steps = self._steps
+        self._thread = threading.Thread(target=self._run, name="tftracer-watch", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """What has ended by now is reported. A second call does nothing."""
+        thread, self._thread = self._thread, None
+        if thread is None or os.getpid() != self._pid:
+            return
+        self._stopping = True
+        if thread is not threading.current_thread():
+            thread.join(JOIN_S)
+        self._release()
+
+    def after_fork(self) -> None:
+        """In a child: the thread and the process outside are the parent's alone."""
+        self._stopping = True
+        self._thread = None
+        self._queue.slow_steps = None
+        if self._source:
+            self._source.after_fork()
+        self._source = None
+        self._release()
+
+    @property
+    def pending(self) -> int:
+        """Slow turns that are found and not reported yet."""
+        return len(self._steps.found) + len(self._asked)
+
+    def _finish(self) -> None:
+        """Report what came since the last round. The process outside is asked once more, for a short time."""
+        self._queue.settle()
+        self._ask_about_found(perf_counter_ns())
+        until = time.monotonic() + FINISH_S
+        if self._asked and self._source:
+            self._source.hurry()
+        while self._asked and self._source and time.monotonic() < until:
+            self._take_answers(perf_counter_ns())
+            time.sleep(TICK_S)
+        for number in list(self._asked):
+            self._explain(number, None, NO_ANSWER)
+        self._traces.cancel()
+        if self._gc:
+            self._gc_reports.report(self._gc)
+
+    def _release(self) -> None:
+        source, self._source = self._source, None
+        if source:
+            with contextlib.suppress(Exception):
+                source.stop()
+        if self._gc:
+            self._gc.remove()
+        if self._host:
+            self._host.close()
+
+    # ---------------------------------------------------------------------------------------------------- its thread
+
+    def _run(self) -> None:
+        try:
+            self._part("stacks", self._start_source)
+            native = threading.get_native_id()
+            for slot, sleep in itertools.cycle(enumerate(sleeps())):
+                if self._stopping or self._queue.off:
+                    break
+                if self._source:
+                    self._part("stacks", self._source.beat, native, slot)
+                sleep(TICK_S)
+                self._tick(perf_counter_ns())
+            if self._stopping or not self._queue.off:
+                self._finish()
+        except Exception as error:
+            self._say("slow_steps", f"Slow steps are not looked for any more: {type(error).__name__}: {error}.")
+            self._queue.slow_steps = None
+            self._release()
+        finally:
+            self._traces.cancel()
+
+    def _start_source(self) -> None:
+        self._source = StackSource()
+        self._source.watch(self._natives())
+
+    def _tick(self, now_ns: int) -> None:
+        if self._source:
+            self._part("stacks", self._look, now_ns)
+        if self._steps.found:
+            self._ask_about_found(now_ns)
+        if self._asked:
+            self._take_answers(now_ns)
+        if self._periods:
+            self._traces.update([expected for of_run in self._periods.values() for expected in of_run.expected()])
+        if now_ns >= self._next_second_ns or len(self._queue.under_way) != self._threads_known:
+            self._threads_known = len(self._queue.under_way)
+            self._next_second_ns = now_ns + SECOND_NS
+            self._each_second(now_ns)
+
+    def _look(self, now_ns: int) -> None:
+        assert self._source is not None
+        self._source.tick(now_ns, self._steps.overdue(now_ns))
+
+    def _ask_about_found(self, now_ns: int) -> None:
+        while self._steps.found:
+            turn = self._steps.found.popleft()
+            self._number += 1
+            number, native = self._number, self._threads.native_ids.get(turn.thread)
+            self._asked[number] = Asked(turn, now_ns)
+            if self._source is None or native is None:
+                self._explain(number, None, "")
+            elif len(self._asked) > MAX_ASKED:
+                self._explain(number, None, TOO_MANY)
+            else:
+                self._part(
+                    "stacks",
+                    self._source.ask,
+                    number,
+                    turn.thread,
+                    native,
+                    [(turn.start_ns, turn.step_ns), (turn.step_ns, turn.end_ns)],
+                )
+
+    def _take_answers(self, now_ns: int) -> None:
+        answers: list[Answer] = []
+        if self._source:
+            self._part("stacks", lambda: answers.extend(self._source.answers() if self._source else []))
+            self._say_problem()
+        for answer in answers:
+            if answer.number in self._asked:
+                self._explain(answer.number, answer.raw, answer.doubt)
+            else:
+                self._gaps.take(answer, self._names, self._threads.names, self._gc)
+        for number, asked in list(self._asked.items()):
+            if now_ns - asked.at_ns > PATIENCE_NS or self._source is None:
+                self._explain(number, None, NO_ANSWER)
+
+    def _each_second(self, now_ns: int) -> None:
+        for thread, native_id in self._threads.refresh(list(self._queue.under_way)):
+            self._forget(thread, native_id)
+        if self._gc:
+            self._gc_reports.report(self._gc)
+        if self._host:
+            self._part("host", self._host_reports.report, self._host, self._gc, list(self._queue.under_way))
+            self._part("host", self._read_host)
+        for of_run in self._periods.values():
+            of_run.passed(self._records)
+        if self._source:
+            self._source.watch(self._natives())
+            self._say_problem()
+            self._part("stacks", self._gaps.each_second, now_ns, self._source, self._queue.under_way, self._threads, self._gc)
+            if not self._asked:
+                self._take_answers(now_ns)
+
+    def _natives(self) -> list[int]:
+        """The main thread's, too: a training most likely runs on it."""
+        found = {self._threads.native_ids.get(thread) for thread in list(self._queue.under_way)}
+        return sorted(native for native in found | {threading.main_thread().native_id} if native is not None)
+
+    def _read_host(self) -> None:
+        if self._host:
+            self._readings.append(self._host.read(None))
+
+    def _forget(self, thread: int, native_id: int | None) -> None:
+        """A thread has ended, or its number has gone to another."""
+        if self._host and native_id:
+            self._host.close_thread(native_id)
+        self._steps.forget(thread)
+        self._queue.under_way.pop(thread, None)
+
+    # ------------------------------------------------------------------------------------------------------ explaining
+
+    def _explain(self, number: int, raw: dict[str, Any] | None, doubt: str) -> None:
+        turn = self._asked.pop(number).turn
+        host = self._host_within(turn)
+        seen = self._observed(turn, raw, doubt, host)
+        span = seen.inside if turn.is_inside else seen.between
+        if not turn.is_inside and span.stacks and not has_users_code(span.stacks):
+            return  # a prompt, or a notebook between two cells
+        parts, cause, why = explain(turn, seen)
+        start, end = (turn.step_ns, turn.end_ns) if turn.is_inside else (turn.start_ns, turn.step_ns)
+        usual = turn.usual_inside_ns if turn.is_inside else turn.usual_ns - turn.usual_inside_ns
+        stall = Stall(
+            run=turn.run,
+            step=turn.step,
+            inside=turn.is_inside,
+            thread=self._threads.names.get(turn.thread, ""),
+            start_ns=start,
+            end_ns=end,
+            expected_s=usual * 1e-9,
+            cause=cause,
+            stacks=span.stacks[:MAX_STACKS],
+            other_stacks=span.other_stacks[:MAX_STACKS],
+            sampled_s=span.sampled_s,
+            gc_s=span.gc_s,
+            host=host,
+            is_traced=turn.is_traced,
+            stacks_left_out=max(0, len(span.stacks) - MAX_STACKS) + span.stacks_left_out,
+            samples_left_out=0,
+            parts=parts,
+            doubt=why,
+        )
+        self._records.add(stall)
+        if turn.is_traced:
+            self._traces.caught(turn.run)
+        self._periods.setdefault(turn.run, RunPeriods(turn.run)).add(stall, self._records)
+
+    def _observed(self, turn: SlowTurn, raw: dict[str, Any] | None, doubt: str, host: HostChange | None) -> Observed:
+        raw = raw or {"usual": {}, "spans": [{"stacks": [], "others": [], "late": [], "owners": []}] * 2}
+        bounds = [(turn.start_ns, turn.step_ns), (turn.step_ns, turn.end_ns)]
+        spans = []
+        for given, (start, end), collecting in zip(raw["spans"], bounds, (turn.thread, None)):
+            # Inside a step TensorFlow's threads may call Python functions, which wait for a collection on any thread.
+            gc_s = self._gc.seconds(collecting, start, end) if self._gc else 0.0
+            spans.append(span_of(given, end - start, turn.thread, self._names, self._threads.names, self._threads.ours, gc_s))
+        busy = others = None
+        if host and host.cpus and host.machine_cpu_s is not None and host.seconds > 0:
+            busy = host.machine_cpu_s / (host.cpus * host.seconds)
+            if host.process_cpu_s is not None:
+                others = max(0.0, host.machine_cpu_s - host.process_cpu_s) / host.seconds
+        usual = raw["usual"]
+        return Observed(spans[0], spans[1], usual.get("cpu"), usual.get("process"), busy, others, doubt)
+
+    def _host_within(self, turn: SlowTurn) -> HostChange | None:
+        """What the machine did from the reading before a turn to the one after it."""
+        if self._host is None:
+            return None
+        self._part("host", self._read_host)
+        before = [reading for reading in self._readings if reading.at_ns <= turn.start_ns]
+        after = [reading for reading in self._readings if reading.at_ns >= turn.end_ns]
+        return self._host.change(before[-1], after[0]) if self._host and before and after else None
+
+    # ------------------------------------------------------------------------------------------------------ failures
+
+    def _say_problem(self) -> None:
+        if self._source and self._source.problem:
+            self._say("slow_stacks", self._source.problem)
+
+    def _part(self, name: str, work: Callable[..., object], *arguments: Any) -> None:
+        """Do the work of one part; it is off from then on if that fails."""
+        try:
+            work(*arguments)
+        except Exception as error:
+            self._part_failed(name, error)
+
+    def _part_failed(self, name: str, error: BaseException) -> None:
+        if name == "stacks":
+            source, self._source = self._source, None
+            if source:
+                with contextlib.suppress(Exception):
+                    source.stop()
+        elif name == "host" and self._host:
+            self._host.close()
+            self._host = None
+        elif name == "gc":
+            self._gc = None
+        self._say(f"slow_{name}", f"{LACKS[name]}: {type(error).__name__}: {error}. Training goes on.")
+
+    def _say(self, code: str, message: str) -> None:
+        self._queue.other_problems[code] = message
+
+
+#: What is missing when a part has switched itself off.
+LACKS = {
+    "stacks": "Slow steps have no lines any more",
+    "host": "What the machine did during slow steps is not known any more",
+    "gc": "Garbage collections during slow steps are not known any more",
+}

@@ -1,0 +1,328 @@
+"""Stacks of another process's threads, recorded by py-spy in windows that overlap, kept for some minutes.
+
+py-spy reads the process's memory ten times a second and never stops it (``--nonblocking``). A window ends after some seconds, or
+earlier when an answer waits for it; the next has begun by then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from bisect import bisect_left
+from collections import Counter, deque
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from tftracer.slow.watch.sample_clock import SampleClock, slot_of
+
+#: Samples a second: 0.3% of a core.
+RATE = 10
+EVERY_NS = 10**9 // RATE
+WINDOW_S, OVERLAP_NS = 20, 600_000_000
+#: A window may be ended early so often: seconds between two on average, and how many at once.
+HURRY_APART_NS, HURRIES = 15_000_000_000, 8
+KEPT = 20
+#: py-spy is given up when it fails so often in a row.
+MAX_FAILURES = 3
+MAX_BYTES = 64 << 20
+PR_SET_PDEATHSIG = 1
+MAX_STACKS, MAX_FRAMES = 60, 64
+DUMP_S = 5.0
+SAMPLING = b"Sampling process"
+
+#: The outermost frame first: (file, line, function).
+Stack = tuple[tuple[str, int, str], ...]
+
+
+class Window:
+    """One run of py-spy."""
+
+    def __init__(self, pid: int, py_spy: str, clock: SampleClock) -> None:
+        self._clock = clock
+        self._begun_ns = time.perf_counter_ns()
+        self.intervals: dict[int, list[tuple[int, int, Stack]]] = {}  # thread -> (from, until, its stack)
+        self.sampled_ns: list[int] = []  # when samples were taken, as far as any thread's stack had changed
+        self.start_ns = self.end_ns = self.stop_ns = 0
+        self.problem = ""
+        self._file = os.memfd_create("tftracer-window")
+        command = [py_spy, "record", "--nonblocking", "--idle", "--rate", str(RATE), "--duration", str(WINDOW_S)]
+        command += ["--format", "chrometrace", "--output", f"/dev/fd/{self._file}", "--pid", str(pid)]
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            preexec_fn=_prepare_child,
+            pass_fds=[self._file],
+        )
+        self._output = b""
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def is_sampling(self) -> bool:
+        return bool(self.start_ns)
+
+    def interrupt(self) -> None:
+        """Let it write what it has."""
+        if not self.stop_ns:
+            self.stop_ns = time.perf_counter_ns()
+            self._process.send_signal(signal.SIGINT)
+
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def collect(self) -> None:
+        """After its end: read its file."""
+        self._reader.join()
+        try:
+            if self._process.returncode:
+                raise ValueError(self._output.decode(errors="replace").strip().splitlines()[-1])
+            size = os.fstat(self._file).st_size
+            if size > MAX_BYTES:
+                raise ValueError("py-spy wrote more than 64 MB")
+            self._take(json.loads(os.pread(self._file, size, 0)))
+        except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+            self.problem = str(error) or type(error).__name__
+        self.close()
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._process.kill()
+        self._process.wait()
+        self._reader.join()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        os.close(self._file)
+
+    def _read(self) -> None:
+        """On a thread of its own: its times count from the moment when it says that it samples."""
+        assert self._process.stdout is not None
+        with contextlib.suppress(OSError, ValueError):
+            while data := os.read(self._process.stdout.fileno(), 1 << 16):
+                now = time.perf_counter_ns()
+                self._output = (self._output + data)[-(1 << 16) :]
+                if not self.start_ns and SAMPLING in self._output:
+                    self.start_ns = now
+
+    def _take(self, events: list[dict[str, Any]]) -> None:
+        """Events: a frame begins ("B") or ends ("E") on a thread, whenever a sample differs from the one before it."""
+        slots = ((int(event["ts"]) * 1000, slot_of(str(event["name"]))) for event in events if event["ph"] == "B")
+        seen = [(since, slot) for since, slot in slots if slot is not None]
+        self.start_ns = self._clock.offset(seen, self._begun_ns, self.start_ns) or self.start_ns
+        stacks: dict[int, list[tuple[str, int, str]]] = {}
+        since: dict[int, int] = {}
+        for event in events:
+            thread, at = int(event["tid"]), self.start_ns + int(event["ts"]) * 1000
+            if at > (self.sampled_ns[-1] if self.sampled_ns else 0):
+                self.sampled_ns.append(at)
+            stack = stacks.setdefault(thread, [])
+            if thread not in since:
+                since[thread] = at
+            if at > since[thread]:
+                self._add(thread, since[thread], at, stack)
+                since[thread] = at
+            if event["ph"] == "B":
+                arguments = event.get("args") or {}
+                stack.append((str(arguments.get("filename", "")), int(arguments.get("line", 0)), str(event["name"])))
+            elif stack:
+                stack.pop()
+            self.end_ns = max(self.end_ns, at)
+
+    def _add(self, thread: int, start: int, end: int, stack: list[tuple[str, int, str]]) -> None:
+        if stack:
+            self.intervals.setdefault(thread, []).append((start, end, tuple(stack[-MAX_FRAMES:])))
+
+
+class Windows:
+    """Used by one thread."""
+
+    def __init__(self, pid: int, py_spy: str, clock: SampleClock) -> None:
+        self._clock = clock
+        self.broken = "" if py_spy else "py-spy is not installed"
+        self._pid = pid
+        self._py_spy = py_spy
+        self._kept: deque[Window] = deque(maxlen=KEPT)
+        self._running: list[Window] = []
+        self._failures = 0
+        self._hurries = HURRIES
+        self._hurry_ns = 0
+
+    def tick(self, now_ns: int) -> None:
+        """Begin and end windows."""
+        for window in [window for window in self._running if window.has_ended()]:
+            self._running.remove(window)
+            window.collect()
+            self._failed(window.problem) if window.problem else self._keep(window)
+        if self.broken:
+            return
+        newest = self._running[-1] if self._running else None
+        if newest is None or (newest.is_sampling() and now_ns - newest.start_ns > WINDOW_S * 10**9 - OVERLAP_NS):
+            self._begin()
+        if len(self._running) > 1 and self._running[-1].is_sampling():
+            self._running[0].interrupt()
+
+    def _begin(self) -> None:
+        try:
+            self._running.append(Window(self._pid, self._py_spy, self._clock))
+        except OSError as error:
+            self._failed(str(error))
+
+    def _keep(self, window: Window) -> None:
+        self._failures = 0
+        self._kept.append(window)
+
+    def _failed(self, problem: str) -> None:
+        self._failures += 1
+        if self._failures >= MAX_FAILURES:
+            self.broken = problem
+
+    def hurry(self, until_ns: int, now_ns: int, at_any_cost: bool = False) -> None:
+        """Something of before ``until_ns`` is waited for: end the running window early, if that was not done too often."""
+        newest = self._running[-1] if self._running else None
+        if newest is None or len(self._running) > 1 or not newest.is_sampling():
+            return
+        if now_ns - self._hurry_ns > HURRY_APART_NS:
+            self._hurries = min(HURRIES, self._hurries + (now_ns - self._hurry_ns) // HURRY_APART_NS)
+        if at_any_cost:
+            newest.interrupt()
+        elif self._hurries and now_ns - max(until_ns, newest.start_ns) > 2 * EVERY_NS:
+            self._hurries, self._hurry_ns = self._hurries - 1, now_ns
+            self._begin()
+
+    def covers(self, until_ns: int) -> bool:
+        """Whether all that was sampled before a time has been read."""
+        return not any(window.start_ns and window.start_ns < until_ns for window in self._running) and bool(self._kept)
+
+    # ----------------------------------------------------------------------------------------------------------- asking
+
+    def stacks(self, thread: int, start_ns: int, end_ns: int) -> dict[str, Any]:
+        """The stacks of a thread and of the others within a span, with their seconds: the most first."""
+        seconds: Counter[Stack] = Counter()
+        others: Counter[tuple[int, Stack]] = Counter()
+        for owner, stack, length in self._within(start_ns, end_ns):
+            if owner == thread:
+                seconds[stack] += length
+            else:
+                others[owner, stack] += length
+        return {
+            "stacks": [[stack, length / 1e9] for stack, length in seconds.most_common(MAX_STACKS)],
+            "others": [[owner, stack, length / 1e9] for (owner, stack), length in others.most_common(MAX_STACKS)],
+            "left_out": max(0, len(seconds) - MAX_STACKS),
+            "samples": sum(
+                bisect_left(window.sampled_ns, end_ns) - bisect_left(window.sampled_ns, start_ns) for window in self._kept
+            ),
+        }
+
+    def profile(self, thread: int, spans: list[tuple[int, int]]) -> dict[str, Any]:
+        """The stacks within many short spans: of samples alone, each counted as the time between two samples."""
+        counts: Counter[Stack] = Counter()
+        samples = 0
+        for window in self._kept:
+            for start, end, stack in window.intervals.get(thread, ()):
+                at = start
+                while at < end:  # py-spy tells changes; between them it saw the same each time
+                    if is_within(at, spans):
+                        counts[stack] += EVERY_NS
+                        samples += 1
+                    at += EVERY_NS
+        return {"stacks": [[stack, length / 1e9] for stack, length in counts.most_common(MAX_STACKS)], "samples": samples}
+
+    def _within(self, start_ns: int, end_ns: int) -> Iterator[tuple[int, Stack, int]]:
+        """(thread, stack, nanoseconds). Windows overlap: of each moment the newest that has it counts."""
+        limit = 1 << 62
+        for window in reversed(self._kept):
+            end = min(end_ns, limit)
+            for thread, intervals in window.intervals.items():
+                yield from _clipped(thread, intervals, start_ns, end, window.sampled_ns)
+            limit = min(limit, window.start_ns)
+            if limit <= start_ns:
+                return
+
+
+def _clipped(
+    thread: int, intervals: list[tuple[int, int, Stack]], start_ns: int, end_ns: int, sampled_ns: list[int]
+) -> Iterator[tuple[int, Stack, int]]:
+    """The parts of the intervals within a span. A stack that was last seen before the span was not seen within it: the time until
+    the next sample belongs to what was seen then."""
+    first = bisect_left(sampled_ns, start_ns)
+    first_ns = sampled_ns[first] if first < len(sampled_ns) else end_ns
+    owed = 0
+    for start, end, stack in intervals:
+        inside = min(end, end_ns) - max(start, start_ns)
+        if inside <= 0:
+            continue
+        if start < start_ns and end <= first_ns:
+            owed += inside
+        elif start < start_ns and first_ns >= end_ns:
+            return
+        else:
+            yield thread, stack, inside + owed
+            owed = 0
+
+
+def is_within(at: int, spans: list[tuple[int, int]]) -> bool:
+    """``spans``: in order, apart from each other."""
+    low, high = 0, len(spans)
+    while low < high:
+        middle = (low + high) // 2
+        if spans[middle][1] <= at:
+            low = middle + 1
+        else:
+            high = middle
+    return low < len(spans) and spans[low][0] <= at
+
+
+class Dump(NamedTuple):
+    """The stacks of all threads at one moment."""
+
+    at_ns: int
+    stacks: dict[int, Stack]
+    owner: int  # the thread that held Python's lock; 0: none, or it cannot be told
+    owner_name: str
+
+
+def dump(pid: int, py_spy: str, clock: SampleClock) -> Dump | None:
+    """The stacks just now; None if they cannot be read."""
+    try:
+        command = [py_spy, "dump", "--nonblocking", "--json", "--pid", str(pid)]
+        start = time.perf_counter_ns()
+        done = subprocess.run(command, capture_output=True, timeout=DUMP_S, check=True, stdin=subprocess.DEVNULL)
+        end = time.perf_counter_ns()
+        threads = json.loads(done.stdout)
+        stacks = {int(thread["thread_id"]): _stack_of(thread["frames"]) for thread in threads}
+        slots = [slot for stack in stacks.values() for *_, function in stack if (slot := slot_of(function)) is not None]
+        at = clock.when(slots[0], start, end) if slots else (start + end) // 2
+        owner: dict[str, Any] = next((thread for thread in threads if thread.get("owns_gil")), {})
+        return Dump(at, stacks, int(owner.get("thread_id", 0)), owner.get("thread_name") or "")
+    except (OSError, ValueError, KeyError, TypeError, subprocess.SubprocessError):
+        return None
+
+
+def stacks_of_dumps(dumps: list[Dump], thread: int, start_ns: int, end_ns: int) -> dict[str, Any]:
+    """As ``Windows.stacks``, where no window has seen a short span: each dump stands for an equal part of it."""
+    each = (end_ns - start_ns) / max(1, len(dumps)) / 1e9
+    others = [(owner, stack) for found in dumps for owner, stack in found.stacks.items() if owner != thread and stack]
+    return {
+        "stacks": [[found.stacks[thread], each] for found in dumps if found.stacks.get(thread)],
+        "others": [[owner, stack, each] for owner, stack in others],
+        "left_out": 0,
+        "samples": len(dumps),
+    }
+
+
+def _stack_of(frames: list[dict[str, Any]]) -> Stack:
+    """The outermost first."""
+    return tuple((str(frame["filename"]), int(frame["line"]), str(frame["name"])) for frame in frames[:MAX_FRAMES])[::-1]
+
+
+def _prepare_child() -> None:
+    """An interrupt ends a window, but not one from a terminal. No window outlives the process that began it."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.setpgid(0, 0)
