@@ -90,4 +90,8 @@ def _of_product(module: Module, instruction: Any, opcode: str) -> float | None:
         summed = [sizes[k] for k in instruction.dot.contracting if 0 <= k < len(sizes)]
         return 2 * outputs * _elements(summed)
     feature = instruction.convolution.kernel_output
-    return 2 * outputs * _elements(sizes) / sizes[feature] if 0 <= feature < len(sizes) and sizes[feature] else None
+    if not 0 <= feature < len(sizes) or not sizes[feature]:
+        return None
+    # Of a transposed convolution XLA dilates the input: the zeros between its elements are no work.
+    dilated = _elements(max(one.base_dilation, 1) for one in instruction.window.dimensions)
+    return 2 * outputs * _elements(sizes) / float(sizes[feature]) / dilated

@@ -1,0 +1,24 @@
+"""What an op of XLA computes, by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from tftracer.trace.decode.hlo import Module, hlo_messages
+from tftracer.trace.decode.hlo_work import hlo_flops
+
+
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_the_zeros_of_a_transposed_convolutions_input_are_no_work(dilation: int) -> None:
+    """[1, 8, 8, 3] from a kernel [3, 3, 5, 3]; with stride 2 the input is dilated, three of four of its elements are zeros."""
+    instruction = hlo_messages()["Instruction"]
+    kernel, image, result = (instruction(id=number) for number in (1, 2, 3))
+    kernel.shape.dimensions.extend([3, 3, 5, 3])
+    result.opcode, result.name = b"convolution", b"convolution.1"
+    result.shape.dimensions.extend([1, 8, 8, 3])
+    result.operands.extend([2, 1])
+    result.convolution.kernel_output = 3
+    for _ in range(2):
+        result.window.dimensions.add(base_dilation=dilation)
+    module = Module("m", {"convolution.1": result}, {1: kernel, 2: image, 3: result})
+    assert hlo_flops(module, "convolution.1") == 2 * (8 * 8 * 3) * (3 * 3 * 5) / dilation**2
