@@ -21,25 +21,27 @@ from typing import Any
 from environments import ROOT, environment
 
 LEVELS = (2, 3)
+MODELS = ["convnet", "transformer", "ResNet50"]
 ROW, UPDATES = 20, 2000
 
 
-def models() -> dict[str, tuple[Any, Any]]:
+def model_of(name: str) -> tuple[Any, Any]:
+    """(a model, a batch)"""
     import tensorflow as tf
 
     layers = tf.keras.layers
-    convnet = tf.keras.Sequential(
-        [layers.Input((28, 28, 1)), layers.Conv2D(16, 3, activation="relu"), layers.Flatten(), layers.Dense(10)]
-    )
+    if name == "convnet":
+        parts = [layers.Input((28, 28, 1)), layers.Conv2D(16, 3, activation="relu"), layers.Flatten(), layers.Dense(10)]
+        return tf.keras.Sequential(parts), tf.zeros((32, 28, 28, 1))
+    if name == "ResNet50":
+        inputs = {"input_shape": (64, 64, 3), "classes": 10, "classifier_activation": None}
+        return tf.keras.applications.ResNet50(weights=None, **inputs), tf.zeros((8, 64, 64, 3))
     words = tf.keras.Input((64,))
     state = layers.Embedding(1000, 64)(words)
     for _ in range(6):
         state = layers.LayerNormalization()(layers.Add()([state, layers.MultiHeadAttention(4, 16)(state, state)]))
         state = layers.LayerNormalization()(layers.Add()([state, layers.Dense(64)(layers.Dense(256, "relu")(state))]))
-    transformer = tf.keras.Model(words, layers.Dense(10)(layers.GlobalAveragePooling1D()(state)))
-    resnet = tf.keras.applications.ResNet50(weights=None, input_shape=(64, 64, 3), classes=10, classifier_activation=None)
-    shapes = {"convnet": (convnet, (32, 28, 28, 1)), "transformer": (transformer, (8, 64)), "ResNet50": (resnet, (8, 64, 64, 3))}
-    return {name: (model, tf.zeros(shape)) for name, (model, shape) in shapes.items()}
+    return tf.keras.Model(words, layers.Dense(10)(layers.GlobalAveragePooling1D()(state))), tf.zeros((8, 64))
 
 
 def step_of(model: Any, x: Any) -> Callable[[], Any]:
@@ -81,9 +83,10 @@ def once(step: Callable[[], Any], level: int, steps: int = 1) -> tuple[float, fl
     return ended - begun, collected - ended, sum(len(profile.step(number, 0)) for number in range(steps))
 
 
-def measure(steps: int) -> dict[str, Any]:
-    results = {}
-    for name, (model, x) in models().items():
+def measure(steps: int, wanted: list[str]) -> dict[str, Any]:
+    results: dict[str, Any] = {}
+    for name in wanted:
+        model, x = model_of(name)
         step = step_of(model, x)
         for _ in range(100):
             step()
@@ -119,13 +122,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("environments", nargs="*", default=["tf221", "tf215"])
     parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--models", nargs="+", default=MODELS, choices=MODELS)
     parser.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
-        print(json.dumps(measure(options.steps)))
+        print(json.dumps(measure(options.steps, options.models)))
         return
     for name in options.environments:
-        command = [f".envs/{name}/bin/python", __file__, "--measure", "--steps", str(options.steps)]
+        command = [f".envs/{name}/bin/python", __file__, "--measure", "--steps", str(options.steps), "--models", *options.models]
         settings = {"TF_CPP_MIN_LOG_LEVEL": "2", "TFTRACER_SPOOL_DIR": tempfile.mkdtemp()}
         done = subprocess.run(
             command, cwd=ROOT, env={**environment(ours=True), **settings}, stdout=subprocess.PIPE, check=True, text=True

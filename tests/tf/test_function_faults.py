@@ -66,7 +66,8 @@ def as_the_writer_does(queue):
     except Exception:
         pass
 server.close()
-function_traces.COLLECT_S, original = 0.2, type(step).__call__
+function_traces.COLLECT_S = profiler.ROW_S = profiler.LONG_S = 0.2
+original = type(step).__call__
 is_older = tuple(int(part) for part in tf.__version__.split(".")[:2]) <= (2, 15)
 kinds = set()
 for holder, name, function in targets:

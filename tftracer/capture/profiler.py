@@ -119,9 +119,9 @@ class Profile:
     def step(self, number: int, timeout_s: float) -> bytes:
         """The serialized XSpace of one call, to be asked for once; ``b""`` where there is none (``problem`` says why).
 
-        Waits while further calls join the profile, and for ``timeout_s`` until it is collected.
+        Waits while further calls join the profile, which is bounded, and for ``timeout_s`` until it is collected.
         """
-        self.closing.wait()
+        self.closing.wait(ROW_S + LONG_S + timeout_s)
         self._wait(timeout_s)
         with self._cut:
             if self._steps is None and self._raw:
