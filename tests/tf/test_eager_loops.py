@@ -140,6 +140,13 @@ other = Adam()
 for _ in range(6):
     update(other, model, forward(x))
 assert counts()["loop(Adam)"] == 6 and sorted(steps for steps, _ in runs().values())[-2:] == [6, 6], runs()
+server.functions.traces.wait_s = 300.0
+recorder.set_trace_all(True)  # the function's steps are traced, then, and no loop's around them
+for _ in range(4):
+    update(other, model, forward(x))
+recorder.set_trace_all(False)
+traced = {title.partition(" ")[0]: traced for title, (steps, traced) in runs().items() if traced}
+assert list(traced) == ["<lambda>"] and len(traced["<lambda>"]) == 4, runs()
 """,
         tmp_path,
     )

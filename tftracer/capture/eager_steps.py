@@ -81,6 +81,7 @@ class EagerSteps:
         self._loops: dict[tuple[Place, ...], EagerLoop] = {}
         self._loop_of_turn: dict[Turn, EagerLoop] = {}  # of loops that have done a turn
         self._is_library: dict[CodeType, bool] = {}
+        self._traced: set[_ThreadLoop] = set()  # whose steps under way are traced
         self._lock = threading.Lock()
         self._waiting: list[Callable[[], None]] = []  # cancel what is to be done when an optimizer's module is imported
 
@@ -93,6 +94,11 @@ class EagerSteps:
     def stop(self) -> None:
         for cancel in self._waiting:
             cancel()
+        for here in list(self._traced):
+            if here.timer is not None:
+                here.timer.cancel()
+            if here.tracing is not None:
+                self._calls.quietly(self._give_up, here, here.tracing[1])
 
     def _wrap(self, module: str, name: str, method: str) -> None:
         owner = getattr(sys.modules.get(module), name, None)
@@ -130,8 +136,11 @@ class EagerSteps:
         here.ended_ns = end_ns
         loop = self._loop_of_turn.get(here.turn)
         if loop is not None:
+            before_ns = here.began_ns
             began_ns = self._end_step(here, loop, end_ns)
-            if self._calls.may_be_traced:
+            # Where every step is to be traced, those of compiled functions are; a process has one profiler.
+            calls_functions = began_ns != before_ns
+            if self._calls.may_be_traced and not (calls_functions and self._calls.traces_all):
                 self._trace_next(here, loop, (end_ns - began_ns) * 1e-9)
 
     def _new_loop(self, turn: Turn) -> EagerLoop:
@@ -166,10 +175,12 @@ class EagerSteps:
         here.timer = threading.Timer(limit_s, self._calls.quietly, [self._give_up, here, begun])
         here.timer.daemon, here.timer.name = True, "tftracer-eager"
         here.timer.start()
+        self._traced.add(here)
 
     def _end_trace(self, here: _ThreadLoop, loop: EagerLoop, end_ns: int) -> Any:
         with self._lock:
             tracing, here.tracing = here.tracing, None
+            self._traced.discard(here)
         if tracing is None:
             return None
         if here.timer is not None:
@@ -181,6 +192,7 @@ class EagerSteps:
             if here.tracing is None or here.tracing[1] is not begun:
                 return
             here.tracing = None
+            self._traced.discard(here)
         self._calls.end_step(begun, None, False, perf_counter_ns())
 
     # -------------------------------------------------------------------------------------------------------- places

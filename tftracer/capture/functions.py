@@ -150,6 +150,10 @@ class FunctionCalls:
         """Whether any step is to be traced, without a lock: ``begin_step`` decides."""
         return self._requests.slow_path
 
+    @property
+    def traces_all(self) -> bool:
+        return self._requests.trace_all
+
     def is_within_step(self) -> bool:
         """Or the tracer is off."""
         return bool(self.threads.here.start_ns) or self._requests.off
