@@ -1,0 +1,47 @@
+"""Groups of slow steps: what costs most leads, what tells nothing comes last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from made_stalls import a_period, a_save, a_stall
+
+from tftracer.session.recorded_steps import RunHandle
+from tftracer.slow.answer.groups import groups, headline
+from tftracer.slow.answer.messages import period_message, stall_message
+from tftracer.slow.record.log import SlowLog, StallState
+from tftracer.slow.recorded import Cause
+from tftracer.storage.spool import NOWHERE
+
+UNKNOWN, MACHINE = Cause("unknown", "", None, None), Cause("machine", "", None, 0.9)
+
+
+def log_of(*stalls: Any, periods: Any = ()) -> SlowLog:
+    log = SlowLog()
+    for number, stall in enumerate(stalls, 1):
+        log.add(StallState(stall_message(number, stall, 0.0), number, NOWHERE))
+    for period in periods:
+        log.put_period(period_message(period))
+    return log
+
+
+def test_a_period_of_unknown_cause_is_a_group_of_its_own() -> None:
+    run = RunHandle("train", (), (), "")
+    noise = [a_stall(run, step, cause=UNKNOWN, end_ns=step * 2_000_000 + 40_000_000) for step in (5, 120, 333)]
+    regular = [a_stall(run, step, cause=UNKNOWN) for step in range(97, 486, 97)]
+    period = a_period(run, cause=UNKNOWN, occurrences=5, last_step=485, next_step=582, first_step=97)
+    log = log_of(*noise, *regular, a_save(run, 250), periods=[period])
+    first, save, rest = groups(log, run.run_id, 500)
+    assert first["text"] == "Every 97th step: the cause is not known" == headline(log, run.run_id, 500)
+    assert (first["times"], sorted(first["stalls"])) == (5, [4, 5, 6, 7, 8])
+    assert (save["cause"], rest["cause"], rest["times"], sorted(rest["stalls"])) == ("hook", "unknown", 3, [1, 2, 3])
+
+
+def test_what_ended_long_ago_and_what_the_machine_did_lead_nothing() -> None:
+    run = RunHandle("train", (), (), "")
+    early = [a_stall(run, step) for step in range(50, 100, 10)]
+    late = [a_save(run, 9000)]
+    machine = [a_stall(run, 8000 + step, cause=MACHINE, end_ns=10**11) for step in range(9)]
+    listed = groups(log_of(*early, *late, *machine), run.run_id, 10_000)
+    assert [(group["cause"], group["ended"]) for group in listed] == [("hook", False), ("python", True), ("machine", False)]
+    assert [group["cause"] for group in groups(log_of(*early, *late), run.run_id, 150)] == ["python", "hook"]
