@@ -36,6 +36,8 @@ OPTIONS = {"host_tracer_level": Level(3), "python_tracer_level": Level(0), "devi
 YIELD_S = 5.0
 #: The end of the script waits so long for a profile that is still being collected: TensorFlow's collection may never end.
 END_S = 5.0
+#: So many steps wait for one profile, each shortly; one that takes longer to be collected holds no more of them up.
+MAX_WAITS = 10
 #: A profile records calls for so long at most, and ends when none comes for so long: what it records takes memory.
 ROW_S, IDLE_S = 2.0, 0.25
 #: A call that takes so long among others keeps their profiles waiting no longer: it has none.
@@ -51,6 +53,7 @@ class Profile:
         self.kept = 0  # those of them that are wanted
         self.closing = threading.Event()  # no further call joins it
         self.problem = ""  # why there is no profile
+        self.waits_in_vain = 0
         self.started_at = self.idle_since = perf_counter()
         self._session: Any = None
         self._folder = f"ram://tftracer/{uuid.uuid4().hex}"  # TensorFlow's file system in memory
@@ -159,7 +162,6 @@ class Profiler:
         self._lock = threading.Lock()
         self._current: Profile | None = None
         self.is_recording = False  # from the start to the end of a call that is profiled
-        self._given_up: Profile | None = None  # it was waited for in vain: nobody waits for it again
         self.last_refusal = ""
 
     def wait(self, timeout_s: float) -> bool:
@@ -171,12 +173,12 @@ class Profiler:
         if profile is None or profile.is_collected():
             return True
         with self._lock:
-            if self.is_recording or profile is self._given_up:
+            if self.is_recording or profile.waits_in_vain >= MAX_WAITS:
                 return False
             profile.closing.set()
         if profile.is_collected(timeout_s):
             return True
-        self._given_up = profile
+        profile.waits_in_vain += timeout_s > 0
         return False
 
     def begin(self) -> Profile | None:
