@@ -84,9 +84,11 @@ def _answers(connection: DuckDBPyConnection, sql: str, external: bool) -> list[R
 
 def _answer(connection: DuckDBPyConnection, statement: str, is_select: bool) -> Result | None:
     """None where a statement changes something and answers with no rows."""
-    if is_select:
+    if re.match(r"\s*(explain|describe|summarize|show|call|pragma)\b", statement, re.IGNORECASE):
+        pass  # some releases of DuckDB count these as SELECT
+    elif is_select:
         statement = _with_zones_as_text(connection, statement.rstrip("; \n"))
-    elif not re.match(r"\s*(explain|describe|summarize|show|call|pragma)\b", statement, re.IGNORECASE):
+    else:
         connection.execute(statement)
         return None
     cursor = connection.execute(statement)
