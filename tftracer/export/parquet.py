@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tftracer.errors import StorageError, UnsupportedError
 from tftracer.export.tables.schema import SCHEMA_VERSION, TABLES, Field
 from tftracer.export.tables.table import Array
@@ -38,7 +40,18 @@ def select(table: str, source: str, *more: str) -> str:
 
 
 def _cast(field: Field) -> str:
-    return f'"{field.name}"::{_SQL_TYPES[field.type]} AS "{field.name}"'
+    """Releases of DuckDB before 2.0 see no masks: what lies under them (export/tables/masked.py) is NULL."""
+    column = f'"{field.name}"::{_SQL_TYPES[field.type]}'
+    if field.unknown and field.type == "int":
+        column = f"nullif({column}, (-9223372036854775807 - 1)::BIGINT)"
+    elif field.unknown and field.type == "float":
+        column = f"CASE WHEN isnan({column}) THEN NULL ELSE {column} END"
+    return f'{column} AS "{field.name}"'
+
+
+def plain(columns: dict[str, Array]) -> dict[str, Array]:
+    """The columns as DuckDB reads them: releases before 2.0 see no mask of a class of ours."""
+    return {name: column.view(np.ma.MaskedArray) if np.ma.isMaskedArray(column) else column for name, column in columns.items()}
 
 
 def write(connection: DuckDBPyConnection, table: str, columns: dict[str, Array], path: Path) -> None:
@@ -46,7 +59,7 @@ def write(connection: DuckDBPyConnection, table: str, columns: dict[str, Array],
     metadata = {"tftracer_schema": str(SCHEMA_VERSION), "tftracer_table": table, "tftracer_version": __version__}
     pairs = ", ".join(f"{name}: {quoted(value)}" for name, value in metadata.items())
     options = f"FORMAT parquet, COMPRESSION zstd, KV_METADATA {{{pairs}}}"
-    registered: Any = columns
+    registered: Any = plain(columns)
     connection.register("written", registered)
     try:
         connection.execute(f"COPY ({select(table, 'written')}) TO {quoted(str(path))} ({options})")

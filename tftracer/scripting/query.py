@@ -135,7 +135,7 @@ def _load(connection: DuckDBPyConnection, files: Sequence[str], tables: Sequence
 
 
 def _insert(connection: DuckDBPyConnection, table: str, columns: dict[str, Array], into: str, job: str, rank: int) -> None:
-    registered: Any = columns
+    registered: Any = parquet.plain(columns)
     connection.register("part", registered)
     rows = parquet.select(table, "part", f"{parquet.quoted(job)} AS job", f"{rank}::BIGINT AS rank")
     connection.execute(f"{into} {rows}")
