@@ -274,7 +274,7 @@ def _follow(steps: Sequence[int], taken: Sequence[int], length: int, slack: int)
     del hits[count:]
     span = hits[0] - hits[-1]
     beside = bisect_right(steps, hits[0]) - bisect_left(steps, hits[-1]) - count
-    rate = min(1.0, (2 * slack + 1) * (beside + 1) / span)
+    rate = min(1.0, (2 * slack + 1) * (beside + 1) / max(1, span - teeth))  # of the steps beside the teeth
     # The newest step and the length were chosen: the other teeth are left to chance.
     return _Trial(_chance(count - 2, teeth - 2, rate), hits, teeth, round(span / index), slack)
 
