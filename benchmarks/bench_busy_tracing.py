@@ -148,8 +148,10 @@ def measure(training: Any, requests: int, every: int, stopped: bool) -> None:
     recorder = Recorder(spool_dir=tempfile.mkdtemp(), keep_traces=every, slow_factor=3.0).start()
     with training(recorder) as loop:
         if stopped:
-            assert recorder.engine.helper.is_usable()
-            os.kill(recorder.engine.helper.pid or 0, signal.SIGSTOP)
+            recorder.engine.helper.is_usable()
+            helper = recorder.engine.helper.pid
+            assert helper is not None, "no helper process could be started"
+            os.kill(helper, signal.SIGSTOP)
         served = loop.requests(requests)
         traced = loop.every_step(every)
     problems = [problem["message"] for problem in recorder.session()["problems"]]
