@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tftracer.slow.recorded import FoldedStack, Frame
 
@@ -49,7 +49,4 @@ class Observed:
     inside: Span
     usual_cpu: float | None = None  # CPU seconds of the training thread per second, as usual lately
     usual_process: float | None = None  # of the whole process
-    machine_busy: float | None = None  # the part of the machine's CPU time that was used, 0 to 1
-    others_cpus: float | None = None  # CPUs that other processes used
     doubt: str = ""  # why something is missing
-    names: dict[int, str] = field(default_factory=dict)

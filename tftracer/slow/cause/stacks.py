@@ -19,8 +19,7 @@ TENSORFLOW = ("/tensorflow/", "/keras/", "/tf_keras/", "/tftracer/")
 
 
 class Line(NamedTuple):
-    frame: Frame | None  # the user's nearest line, else the innermost that was found
-    innermost: Frame | None  # the deepest frame that most of the time shares
+    frame: Frame | None  # the user's nearest line, else the deepest frame that most of the time shares
     share: float  # of the seconds
 
 
@@ -48,11 +47,11 @@ def shared_line(stacks: Iterable[FoldedStack]) -> Line:
         shared.append(lines.most_common(1)[0][0])
         share = seconds / whole
     if not shared:
-        return Line(None, None, 0.0)
+        return Line(None, 0.0)
     users = next((frame for frame in reversed(shared) if not frame.is_library), None)
     if users is not None and shared[-1].is_library and _is_in_loop_library(shared, users):
         users = None
-    return Line(users or shared[-1], shared[-1], min(1.0, share))
+    return Line(users or shared[-1], min(1.0, share))
 
 
 def _function(frame: Frame) -> tuple[str, str]:

@@ -288,7 +288,7 @@ class SlowWatch:
     def _explain(self, number: int, raw: dict[str, Any] | None, doubt: str) -> None:
         turn = self._asked.pop(number).turn
         host = self._host_within(turn)
-        seen = self._observed(turn, raw, doubt, host)
+        seen = self._observed(turn, raw, doubt)
         span = seen.inside if turn.is_inside else seen.between
         if not turn.is_inside and span.stacks and not has_users_code(span.stacks):
             return  # a prompt, or a notebook between two cells
@@ -320,7 +320,7 @@ class SlowWatch:
             self._traces.caught(turn.run)
         self._periods.setdefault(turn.run, RunPeriods(turn.run)).add(stall, self._records)
 
-    def _observed(self, turn: SlowTurn, raw: dict[str, Any] | None, doubt: str, host: HostChange | None) -> Observed:
+    def _observed(self, turn: SlowTurn, raw: dict[str, Any] | None, doubt: str) -> Observed:
         raw = raw or {"usual": {}, "spans": [{"stacks": [], "others": [], "late": [], "owners": []}] * 2}
         bounds = [(turn.start_ns, turn.step_ns), (turn.step_ns, turn.end_ns)]
         spans = []
@@ -328,13 +328,7 @@ class SlowWatch:
             # Inside a step TensorFlow's threads may call Python functions, which wait for a collection on any thread.
             gc_s = self._gc.seconds(collecting, start, end) if self._gc else 0.0
             spans.append(span_of(given, end - start, turn.thread, self._names, self._threads.names, self._threads.ours, gc_s))
-        busy = others = None
-        if host and host.cpus and host.machine_cpu_s is not None and host.seconds > 0:
-            busy = host.machine_cpu_s / (host.cpus * host.seconds)
-            if host.process_cpu_s is not None:
-                others = max(0.0, host.machine_cpu_s - host.process_cpu_s) / host.seconds
-        usual = raw["usual"]
-        return Observed(spans[0], spans[1], usual.get("cpu"), usual.get("process"), busy, others, doubt)
+        return Observed(spans[0], spans[1], raw["usual"].get("cpu"), raw["usual"].get("process"), doubt)
 
     def _host_within(self, turn: SlowTurn) -> HostChange | None:
         """What the machine did from the reading before a turn to the one after it."""
