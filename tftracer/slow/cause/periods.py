@@ -37,6 +37,8 @@ WHOLE = 0.8
 #: Teeth may lie so far from where the tooth after them puts them: exactly there, both teeth a step off, or by this part of the
 #: length, as what comes by the clock does.
 SLACK, SLACK_SHARE = 2, 0.02
+#: Where chance makes so many of the teeth slow steps, nothing is proven: bursts differ too much within.
+DENSE = 0.25
 #: Slow steps of no period that are remembered, and those whose distances are tried at each new one.
 REMEMBERED, TRIED = 512, 32
 #: Slow steps are about as long up to this factor.
@@ -237,7 +239,7 @@ class Periods:
         every = np.sort([*steps, *taken, np.iinfo(np.int64).max])
         wide = np.round(SLACK_SHARE * lengths).astype(int)
         for slack in (np.zeros_like(lengths), np.full_like(lengths, SLACK), np.where(wide > SLACK, wide, lengths)):
-            tried = 3 * slack < lengths
+            tried = 10 * slack < lengths
             self._tests += int(tried.sum())
             # Two teeth in a row that are not slow end a comb: few of those that are tried get further.
             further = tried & (_any_near(every, newest - 2 * lengths, slack) | _any_near(every, newest - 3 * lengths, slack))
@@ -298,7 +300,7 @@ def _nearest(steps: Sequence[int], at: int, slack: int) -> int | None:
 
 def _chance(hits: int, teeth: int, rate: float) -> float:
     """At least so many of the teeth are hits, each at a rate: the binomial tail, or somewhat more."""
-    if hits <= teeth * rate or rate >= 1:
+    if hits <= teeth * rate or rate > DENSE:
         return 1.0
     ways = math.lgamma(teeth + 1) - math.lgamma(hits + 1) - math.lgamma(teeth - hits + 1)
     least = ways + hits * math.log(rate) + (teeth - hits) * math.log1p(-rate)
