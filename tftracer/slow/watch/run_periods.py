@@ -30,9 +30,9 @@ class RunPeriods:
         self._periods.add(stall.step, (stall.end_ns - stall.start_ns) * 1e-9, kind)
         self._tell(records)
 
-    def passed(self, records: SlowRecords) -> None:
-        """After the run's steps were counted."""
-        self._periods.passed(self._run.steps)
+    def passed(self, steps: int, records: SlowRecords) -> None:
+        """So many steps have ended, and all slow ones among them were added."""
+        self._periods.passed(steps)
         self._tell(records)
 
     def expected(self) -> list[tuple[WatchedRun, int, int]]:
@@ -53,7 +53,18 @@ class RunPeriods:
     def _record(self, period: Proven) -> Period:
         cause, inside = self._causes.get(period.kind, (UNKNOWN, False))
         hits = period.hits if period.stands else 0
-        return Period(self._run, inside, period.length, hits, period.median_s, cause, period.last, period.last + period.length)
+        return Period(
+            run=self._run,
+            inside=inside,
+            steps=period.length,
+            occurrences=hits,
+            median_s=period.median_s,
+            cause=cause,
+            last_step=period.last,
+            next_step=period.last + period.length,
+            first_step=period.first,
+            tolerance=period.tolerance,
+        )
 
 
 def kind_of(stall: Stall) -> Hashable:

@@ -258,8 +258,9 @@ class SlowWatch:
         if self._host:
             self._part("host", self._host_reports.report, self._host, self._gc, list(self._queue.under_way))
             self._part("host", self._read_host)
-        for of_run in self._periods.values():
-            of_run.passed(self._records)
+        for run, of_run in self._periods.items():
+            waiting = [asked.turn.step - 1 for asked in self._asked.values() if asked.turn.run is run]
+            of_run.passed(min([run.steps, *waiting]), self._records)
         if self._source:
             self._source.watch(self._natives())
             self._say_problem()
