@@ -152,7 +152,7 @@ class Outside:
             if self._windows.covers(until) or is_old or self._windows.broken:
                 self._waiting.remove(question)
                 self._print(self._answer_to(question, now_ns))
-            elif not question.get("profile"):
+            else:
                 self._windows.hurry(until, now_ns, self._hurries)
 
     def _answer_to(self, question: dict[str, Any], now_ns: int) -> dict[str, Any]:

@@ -26,7 +26,7 @@ RATE = 10
 EVERY_NS = 10**9 // RATE
 WINDOW_S, OVERLAP_NS = 20, 600_000_000
 #: A window may be ended early so often: seconds between two on average, and how many at once.
-HURRY_APART_NS, HURRIES = 15_000_000_000, 8
+HURRY_APART_NS, HURRIES = 15_000_000_000, 20
 KEPT = 20
 #: py-spy is given up when it fails so often in a row.
 MAX_FAILURES = 3
