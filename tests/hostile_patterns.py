@@ -184,7 +184,7 @@ def repetitions(tree: Sequence[tuple[Any, Any]], before: list[Any]) -> Iterator[
 
 
 def attacks(pattern: re.Pattern[Any]) -> Iterator[str]:
-    chance = random.Random(pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1"))
+    chance = random.Random(repr(pattern.pattern))  # the pattern itself may hold surrogates, which are no seed
     tree = parser.parse(pattern.pattern, pattern.flags & ~re.UNICODE if isinstance(pattern.pattern, bytes) else pattern.flags)
     seen = set()
     for before, body in [([], tree), *repetitions(tree, [])]:
@@ -210,7 +210,7 @@ def _end(number: int, frame: FrameType | None) -> None:
 def slow_input(expression: Expression) -> str | None:
     """The beginning and end of text that the expression takes long for."""
     for text in attacks(expression.pattern):
-        given = text.encode("utf-8") if isinstance(expression.pattern.pattern, bytes) else text
+        given = text.encode("utf-8", "surrogatepass") if isinstance(expression.pattern.pattern, bytes) else text
         for method in expression.methods:
             signal.setitimer(signal.ITIMER_PROF, LIMIT_S)
             try:

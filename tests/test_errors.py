@@ -15,6 +15,7 @@ BUILTIN = {
     "FormatError": ValueError,
     "PatternError": ValueError,
     "UnsafePickleError": ValueError,
+    "UsageError": ValueError,
     "TruncatedError": ValueError,
     "StorageError": OSError,
     "PortError": OSError,

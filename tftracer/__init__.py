@@ -20,6 +20,7 @@ from tftracer.errors import (
     UnknownError,
     UnsafePickleError,
     UnsupportedError,
+    UsageError,
 )
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ __all__ = [
     "UnknownError",
     "UnsafePickleError",
     "UnsupportedError",
+    "UsageError",
     "__version__",
     "hook_inject",
     "open",

@@ -15,8 +15,8 @@ class FormatError(TracerError, ValueError):
     """A file or a message is not what it should be: of another format, cut short, too large or hostile."""
 
 
-class UsageError(TracerError):
-    """An argument of the command says nothing that can be done."""
+class UsageError(TracerError, ValueError):
+    """An argument of a command cannot be followed: a rule of ``tftracer compare`` that is misspelt, for one."""
 
 
 class PatternError(FormatError):

@@ -12,6 +12,7 @@ import pytest
 from recording import RAW, recording, steps
 
 import tftracer
+from tftracer.cli import say
 from tftracer.commands.compare import main as compare_command
 from tftracer.scripting import decoded
 from tftracer.scripting.export import export
@@ -80,8 +81,7 @@ def test_a_query_decodes_each_trace_once_for_all_tables(files: list[str], decodi
 
 def test_a_comparison_decodes_each_trace_once(files: list[str], decoding: Decoding, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tftracer.scripting.decoded.KEPT_NODES", 1)  # as if the traces were large
-    said: list[str] = []
-    assert compare_command([*files[:2], "--", *files[2:]], said.append) == 0
+    assert compare_command([*files[:2], "--", *files[2:]], say) == 0
     assert set(decoding.decoded.values()) == {1} and len(decoding.decoded) == 4 * TRACES
     assert decoding.most <= 2  # the one that is kept, and the one that takes its place
 

@@ -112,16 +112,17 @@ def test_a_killed_job_whose_forked_child_lives_is_found(tmp_path: Path) -> None:
         "from recording import steps; from tftracer.recorder import Recorder\n"
         "recorder = Recorder(spool_dir=sys.argv[1]).start(); steps(recorder, 5)\n"
         "child = os.fork() if sys.argv[3] == 'python' else ctypes.PyDLL(None).fork()\n"
-        "if not child: signal.pause()\n"
-        "print(child, flush=True); os.kill(os.getpid(), 9)\n"
+        "if not child: print(os.getpid(), flush=True)\n"
+        "signal.pause()\n"
     )
     for kind in ("python", "c"):
         folder = tmp_path / kind
         command = [sys.executable, "-c", code, str(folder), str(Path(__file__).parents[1]), kind]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as job:
             assert job.stdout is not None
-            child = int(job.stdout.readline())
+            child = int(job.stdout.readline())  # it says so when all that follows a fork is done
             try:
+                job.kill()
                 job.wait(60)
                 (dead,) = spool_folder.dead_spools(folder)
                 assert dead.pid == job.pid and dead.locked == (kind == "c")
