@@ -61,12 +61,8 @@ def starts(timeline: Timeline) -> Float64:
     return start - float(start[: timeline["nodes"] // 2].min())
 
 
-@pytest.mark.parametrize("machines", ["one", "two"])
-def test_what_was_injected_is_found_and_removed_from_what_the_page_draws(
-    jobs: Jobs, monkeypatch: pytest.MonkeyPatch, machines: str
-) -> None:
-    if machines == "two":
-        monkeypatch.setattr(heartbeat, "machine_clock", lambda host: "")
+def test_what_was_injected_is_found_and_removed_from_what_the_page_draws(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat, "machine_clock", lambda host: "")  # as on two machines
     first, second = jobs.start(2)
     truth = JobAnswers(horovod_pair(), "", 1, shared_clocks={"rank 0": "m", "rank 1": "m"})
     shortest = float((truth.collectives.end - truth.collectives.start).min())
@@ -86,3 +82,16 @@ def test_what_was_injected_is_found_and_removed_from_what_the_page_draws(
     titles = {p["id"]: p["title"] for p in first.job()["processes"]}
     assert titles[straggler["process"]] == "rank 0" and straggler["cause"] == true_straggler["cause"]
     assert straggler["waited_for_ns"] == pytest.approx(true_straggler["waited_for_ns"], abs=shortest / 10)
+
+
+def test_a_rank_that_is_late_on_one_machine_is_drawn_late(jobs: Jobs) -> None:
+    """One machine has one clock: what differs between the ends of its ranks is time that they waited for a processor."""
+    first, second = jobs.start(2)
+    truth = starts(JobAnswers(horovod_pair(), "", 1, shared_clocks={"rank 0": "m", "rank 1": "m"}).timeline())
+    (trace, *_) = traced(first, second, skewed=True)
+    late = starts(first.packed(f"api/job/traces/{trace['id']}/timeline")) - truth
+    ranks = np.split(late, 2)
+    assert np.abs(ranks[0]).max() == 0 and np.abs(ranks[1] - OFFSET_NS).max() < DRIFT * APART_NS
+    analysis = first.get(f"api/job/traces/{trace['id']}/analysis")
+    assert [clock["offset_ns"] for clock in analysis["clocks"]] == [0, 0]
+    assert "clock_skew" not in [finding["code"] for finding in analysis["findings"]]
