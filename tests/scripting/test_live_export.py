@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -13,12 +14,15 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 from job_page import wait_for
-from recording import RAW, recording, step, steps
+from recording import RAW, killed_before_analysis, recording, step, steps
 
 import tftracer
 from tftracer.errors import UnsupportedError
+from tftracer.export import parquet
+from tftracer.export.folder import folder
 from tftracer.export.tables.schema import OF_TRACES, TABLES
 from tftracer.scripting.export_process import ExportProcess, partition_rank
+from tftracer.scripting.live_export import LivePartition
 from tftracer.scripting.query import query
 from tftracer.session.launcher import detect_launcher
 from tftracer.session.saved import open_session
@@ -32,13 +36,13 @@ from recording import RAW, step
 from tftracer.recorder import Recorder
 from tftracer.scripting.export_process import ExportProcess
 recorder = Recorder(spool_dir=sys.argv[1], keep_traces=100_000).start()
-recorder.add_problem("started", "")
 exporting = ExportProcess(recorder.session(), "mine", sys.argv[2], print, round_s=0.05)
 number = 0
-while True:
-    number += 1
-    step(recorder, number, raw=RAW)
-    recorder.flush()
+for line in sys.stdin:
+    for number in range(number + 1, number + 1 + int(line)):
+        step(recorder, number, raw=RAW)
+        recorder.flush()
+    print("recorded", flush=True)
 """
 
 
@@ -79,15 +83,20 @@ def training(tmp_path: Path) -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
 
     def start() -> subprocess.Popen[bytes]:
         command = [sys.executable, "-c", TRAINING, str(tmp_path / "spool"), str(tmp_path / "out"), str(Path(__file__).parents[1])]
-        started.append(subprocess.Popen(command, start_new_session=True))
-        wait_for((tmp_path / "out" / MANIFEST).exists)
-        wait_for(lambda: len(exported(tmp_path / "out")) > 3)
-        return started[-1]
+        pipe = subprocess.PIPE
+        started.append(process := subprocess.Popen(command, start_new_session=True, stdin=pipe, stdout=pipe, bufsize=0))
+        assert process.stdin is not None and process.stdout is not None
+        for count in (4, 40):  # those that follow are exported while the test ends the processes
+            process.stdin.write(b"%d\n" % count)
+            assert process.stdout.readline() == b"recorded\n"
+            wait_for((tmp_path / "out" / MANIFEST).exists)
+            wait_for(lambda: len(exported(tmp_path / "out")) > 3)
+        return process
 
     yield start
     for process in started:
-        process.kill()
-        process.wait()
+        with process:
+            process.kill()
 
 
 def test_of_a_killed_training_all_is_exported(training: Callable[[], subprocess.Popen[bytes]], tmp_path: Path) -> None:
@@ -97,6 +106,16 @@ def test_of_a_killed_training_all_is_exported(training: Callable[[], subprocess.
     (spool,) = (tmp_path / "spool").glob("*.tftrace")
     recorded = [trace["id"] for run in open_session(spool).runs() for trace in run["traces"]]
     wait_for(lambda: exported(tmp_path / "out") == sorted(recorded))
+
+
+def test_a_trace_that_was_not_analyzed_before_the_kill_is_exported_at_the_end(tmp_path: Path) -> None:
+    """The file has not changed since the last look at it, when the trace was left for the next."""
+    out, connection = tmp_path / "out", parquet.connect()
+    with contextlib.closing(folder(str(out))) as target, contextlib.closing(connection):
+        partition = LivePartition(connection, target, killed_before_analysis(tmp_path), "mine", 0)
+        assert partition.write() and exported(out) == []
+        assert not partition.write()
+        assert partition.write(ended=True) and exported(out) == [1]
 
 
 def test_of_a_killed_export_there_are_whole_files_only(training: Callable[[], subprocess.Popen[bytes]], tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ class LivePartition:
         self._where = partition_name(job, rank)
         self._parts: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
         self._exported: set[int] = set()  # traces
-        self._seen = (0, 0)  # the session's file, when it was read last
+        self._seen = (0, 0, False)  # size and time of the session's file, when it was read last, and whether it had ended
 
     def write(self, ended: bool = False) -> bool:
         """Write what is new; False if nothing is. ``ended``: traces that nobody has summed up yet will not be."""
@@ -55,11 +55,12 @@ class LivePartition:
             status = self._spool.stat()
         except FileNotFoundError:  # nothing was recorded
             return False
-        if self._seen == (status.st_size, status.st_mtime_ns):
+        seen = (status.st_size, status.st_mtime_ns, ended)
+        if self._seen == seen:
             return False
         with Session(open_session(self._spool), str(self._spool)) as session:
             self._write(session, ended)
-        self._seen = (status.st_size, status.st_mtime_ns)
+        self._seen = seen
         return True
 
     def _write(self, session: Session, ended: bool) -> None:
