@@ -71,10 +71,10 @@ def test_two_run_at_a_time_and_each_is_printed_in_one_piece(tmp_path: Path) -> N
 
 def test_an_interrupt_ends_them_all(tmp_path: Path) -> None:
     pipes(tmp_path, "begun")
-    process = start_make_test("endless-1 endless-2", tmp_path, ENDLESS)
-    started = []
-    while len(started) < 2:
-        started += [int(line) for line in (tmp_path / "begun").read_text().split()]
+    # Open for both all the time: one that opened it at the first one's end would write to a pipe that nobody reads.
+    with os.fdopen(os.open(tmp_path / "begun", os.O_RDWR), encoding="ascii") as begun:
+        process = start_make_test("endless-1 endless-2", tmp_path, ENDLESS)
+        started = [int(begun.readline()) for _ in range(2)]
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does at Ctrl-C
     process.communicate()
     assert process.returncode != 0

@@ -290,7 +290,7 @@ def test_the_script_ends_though_the_page_is_open(tmp_path: Path) -> None:
 
 
 def test_neither_a_save_nor_the_end_of_a_script_waits_for_a_stopped_helper(tmp_path: Path) -> None:
-    """Its processes (the helper, the reader of stacks) as a debugger, a full machine or Ctrl-Z leaves them: they held scripts up."""
+    """Its processes (the helper, the reader of stacks) as a debugger, a full machine or Ctrl-Z leaves them."""
     code = (
         f"import sys, tftracer; server = tftracer.TracingServer(server_port=0, spool_dir={str(tmp_path / 'spool')!r})\n"
         f"trace = {str(TESTS / 'data/dense500_tf2.15_cpu.pb')!r}; server.trace_next(); server.load_session(trace)\n"
