@@ -28,6 +28,8 @@ log = logging.getLogger("tftracer")
 
 #: How ``tftracer run`` tells the script's processes what was asked for: JSON of TracingServer's options, and its own.
 VARIABLE = "TFTRACER_RUN"
+#: How long the end of the script waits until all is written and analyzed.
+FLUSH_S = 60.0
 #: Sessions of other processes that are named at the end.
 MAX_NAMED = 20
 
@@ -112,7 +114,7 @@ class ScriptProcess:
         if not self._is_first:
             return
         log_to_stderr("", self._stderr)  # again: the script may have configured logging meanwhile
-        server.recorder.flush()
+        server.recorder.flush(FLUSH_S)
         saved = self._saved(server)
         problem = self._unattended.problem() if self._unattended else ""
         if problem:

@@ -141,7 +141,7 @@ def test_a_small_separation_does_not_matter() -> None:
 def test_too_few_traces_tell_nothing() -> None:
     found = two_runs(steps(2, 2), steps(4, 4, 4, 4, 4, 4))
     assert (row(found, "Op0")["status"], row(found, "Op0")["statistic"]) == ("unknown", "too few traces: 2 and 6")
-    assert found["summary"].endswith("To tell that from chance it takes 4 of a run: there are 2 and 6.")
+    assert found["summary"].endswith("That takes 4 traces of a run; there are 2 and 6.")
     alone = one_run(*steps(2, 4), steps(2, 2, 2))
     assert (row(alone, "Op0")["status"], row(alone, "Op0")["statistic"]) == ("unknown", "too few other traces: 3")
     assert "3 beside these two" in alone["summary"] and alone["traces"] == "Judged by the run's 3 other traces."

@@ -100,8 +100,8 @@ def test_the_critical_path_walks_the_timeline(traced: TracePage) -> None:
 def test_memory_shows_the_peak_and_what_is_alive_at_the_cursor(traced: TracePage) -> None:
     traced.open(DENSE, tab="memory")
     grid(traced, "Tensors alive at the cursor")
-    word = traced.panel.get_by_role("status").filter(has_text="alive, in")
-    at_peak = re.compile(re.escape(word.inner_text().split(" tensors")[0]))
+    word = traced.panel.get_by_role("status").filter(has_text="alive; the")
+    at_peak = re.compile(re.escape(word.inner_text().split(" alive")[0]))
     slider = traced.panel.get_by_label("Time of the cursor")
     slider.press("Home")
     expect(word).not_to_have_text(at_peak)
@@ -190,7 +190,7 @@ def test_the_graph_around_an_op_leads(traced: TracePage) -> None:
     expect(boxes).to_have_count(len(around["nodes"]), timeout=LONG)
     picture(traced.page, "graph")
     other = next(ref for ref in around["nodes"] if ref["node"] >= 0 and ref["node"] != node)
-    title = f"{other['name']} ({other['op']}) on {other['device']}"
+    title = f"{other['name']} ({other['op']}) on CPU:0"
     box = boxes.filter(has=traced.page.locator("title", has_text=title))
     box.first.press("Enter")
     traced.selected(other["node"])

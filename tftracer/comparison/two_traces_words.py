@@ -39,8 +39,7 @@ def summary(
     elif step_shown and matters(step_a_ns, step_b_ns):
         text += " No op differs that much: look at waiting and gaps in the budget."
     if too_few:
-        text += " Two traces show by how much these two steps differ. To tell that from chance it takes "
-        text += f"{LEAST_SESSIONS} of a run: there are {too_few}."
+        text += f" Two traces cannot tell a change from chance. That takes {LEAST_SESSIONS} traces of a run; there are {too_few}."
     return text
 
 

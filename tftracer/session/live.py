@@ -137,7 +137,7 @@ class LiveSession:
         self._steps.switch_off()
         self.store.spool.leave_to_parent()
 
-    def flush(self, timeout_s: float = 60.0) -> bool:
+    def flush(self, timeout_s: float = 600.0) -> bool:
         """Wait until all that was recorded before the call is counted and written; False if that takes longer."""
         return bool(self._writer and self._writer.flush(timeout_s))
 
