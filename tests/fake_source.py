@@ -71,6 +71,7 @@ def a_run(run_id: int, traces: list[TraceRecord]) -> Run:
         "last_s": 0.02,
         "first_run_at": 1_700_000_001.0,
         "last_run_at": 1_700_000_002.0,
+        "graph_on_request": False,
         "pending_traces": 0,
         "slow_steps": {"count": 0, "longest_s": None, "last_at": None, "text": "", "gaps_at": None},
         "between_steps_s": 0.001,
@@ -225,12 +226,12 @@ class FakeSource:
     def set_headline(self, trace_id: int, headline: str) -> None:
         self.trace_record(trace_id)["headline"] = headline
 
-    def request_traces(self, run_id: int | None, steps: int) -> None:
+    def request_traces(self, run_id: int | None, steps: int, with_graph: bool = False) -> None:
         if not self.live:
             raise UnsupportedError("A reopened session has no training to trace.")
         if run_id is not None:
             self.run(run_id)
-        self.asked.append(("trace", (run_id, steps)))
+        self.asked.append(("trace with graph" if with_graph else "trace", (run_id, steps)))
 
     def set_trace_all(self, on: bool) -> None:
         self.asked.append(("all", on))

@@ -108,6 +108,7 @@ export function fakeRun(id: number, change: Partial<Run> = {}): Run {
     last_s: 0.0415,
     first_run_at: START,
     last_run_at: START + 600,
+    graph_on_request: false,
     pending_traces: 0,
     slow_steps: { count: 0, longest_s: null, last_at: null, text: "", gaps_at: null },
     between_steps_s: 0.0012,
@@ -240,7 +241,8 @@ export class FakeClient implements Client {
     return answer === null ? this.unknown() : Promise.resolve(answer as T);
   };
   steps = (run: number): Promise<StepTimes> => this.done(`steps ${run}`, fakeSteps(run));
-  requestTraces = (run: number, steps: number): Promise<void> => this.done(`trace ${run} ${steps}`, undefined);
+  requestTraces = (run: number, steps: number, withGraph = false): Promise<void> =>
+    this.done(`trace ${run} ${steps}${withGraph ? " with its graph" : ""}`, undefined);
   sampleGaps = (run: number): Promise<void> => this.done(`gaps ${run}`, undefined);
   setTraceAll = (on: boolean): Promise<void> => this.done(`trace all ${on}`, undefined);
   setNote = (trace: number, note: string): Promise<TraceRecord> =>

@@ -18,7 +18,7 @@ def test_no_fault_of_the_tracer_reaches_a_function(tmp_path: Path) -> None:
     run_eager_script(
         """
 import gc, inspect, logging, zlib
-from tftracer.capture import function_identity, function_runs, function_traces, functions, profiler
+from tftracer.capture import function_identity, function_library, function_runs, function_traces, functions, profiler
 from tftracer.capture import eager_steps, keras_steps, partition_graphs, step_queue, trace_requests
 logging.getLogger("tftracer").setLevel(logging.CRITICAL)
 @tf.function
@@ -38,7 +38,7 @@ entries = {"watch", "wrap", "_call", "_flat", "step", "begin_step", "end_step", 
 entries |= {"named", "failed", "switch_off", "is_within_step", "_run", "collected", "_noting", "_noted", "_quietly", "watched"}
 targets = []
 modules = (function_identity, function_runs, function_traces, functions, profiler, keras_steps, partition_graphs)
-modules += (step_queue, trace_requests, eager_steps)
+modules += (step_queue, trace_requests, eager_steps, function_library)
 for module in modules:
     holders = [module, *(kind for _, kind in inspect.getmembers(module, inspect.isclass) if kind.__module__ == module.__name__)]
     for holder in holders:
@@ -87,6 +87,11 @@ for holder, name, function in targets:
         assert tf.function(lambda x: x - 1.0)(tf.constant(3.0)) == 2.0, name  # a first call
         for _ in range(2):
             queue.requests.trace_all = queue.requests.slow_path = True
+            for site in queue.runs.sites():
+                try:
+                    watching.request_graph(site.plain)
+                except Exception:
+                    pass  # what fails there is told to the page
             assert step(tf.constant(3.0)) == 6.0, name
             with watching.calls.step(watching.named("train")):
                 assert step(tf.constant(1.0)) == 2.0, name
@@ -111,6 +116,7 @@ assert len(kinds) == 2 and type(step).__call__ is original
 model.fit(data, verbose=0)
 missing = {"begin", "end", "claim_sites", "finish", "start", "collect", "abandon", "_site", "identify", "settle"} - called
 missing |= {"_begin", "_export", "_end", "_keep", "_of", "called_as"} - called
+missing |= {"request_graph", "request", "_begin_anew", "_end_request", "state_keeper"} - called
 assert not missing, missing
 assert len(called) > 35, called
 """,

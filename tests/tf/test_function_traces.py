@@ -459,3 +459,98 @@ assert steps == 201 and traced, (steps, traced)
 """,
         tmp_path,
     )
+
+
+REQUESTED = (
+    SOURCES
+    + """
+from tftracer.errors import UnsupportedError
+def refusal(run):
+    try:
+        recorder.request_traces(run["id"], 1, with_graph=True)
+    except UnsupportedError as error:
+        return str(error)
+    return ""
+def executed(title):
+    (record,) = the_run(title)["traces"]
+    answers = Answers(recorder.trace_bytes(record["id"]), recorder.trace_context(record["id"]))
+    return record["step"], source(title), {finding["code"] for finding in answers.findings()}
+"""
+)
+
+
+def test_a_graph_that_is_requested_comes_with_the_next_trace_and_the_training_is_the_same_to_the_bit(tmp_path: Path) -> None:
+    run_eager_script(
+        REQUESTED
+        + """
+tf.config.experimental.enable_op_determinism()
+def trained(observed):
+    tf.keras.utils.set_random_seed(1)
+    layers = tf.keras.layers
+    model = tf.keras.Sequential([layers.Input((8,)), layers.Dense(16, activation="relu"), layers.Dense(1)])
+    optimizer, noise = tf.keras.optimizers.Adam(), tf.random.Generator.from_seed(7)
+    @tf.function
+    def train_step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(model(x + noise.normal((4, 8)), training=True)))
+        optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+        return loss
+    server.functions.stop()  # the function is called before the tracer comes
+    train_step(tf.ones((4, 8)))
+    server.watch_functions()
+    for step in range(10):
+        train_step(tf.ones((4, 8)))
+        if observed and step == 4:
+            run = the_run("train_step (4,8)")
+            assert run["graph_on_request"] and refusal(run) == "", run
+            assert the_run("train_step (4,8)")["pending_traces"] == 1
+    return [weight.tobytes() for weight in model.get_weights()]
+assert trained(True) == trained(False)
+step, kind, findings = executed("train_step (4,8)")
+assert (step, kind) == (7, "partition graphs"), (step, kind)
+assert "cheap_ops_left_out" not in findings
+assert not next(run for run in recorder.runs() if run["traces"])["graph_on_request"]
+""",
+        tmp_path,
+    )
+
+
+def test_a_graph_whose_kernels_keep_a_state_is_never_built_anew(tmp_path: Path) -> None:
+    run_eager_script(
+        REQUESTED
+        + """
+tf.random.set_seed(1)
+server.functions.stop()
+@tf.function
+def inner(x):
+    return tf.cond(x > 0.0, lambda: tf.random.uniform(()), lambda: x)
+@tf.function
+def random(x):
+    return inner(x) + x
+@tf.function
+def plain(x):
+    return x * 2.0
+for function in (random, plain):
+    function(tf.constant(1.0))
+server.watch_functions()
+for function in (random, plain):
+    function(tf.constant(1.0))
+with server.step("named"):
+    plain(tf.constant(1.0))
+assert "RandomUniform) may keep a state of its own" in refusal(the_run("random")), refusal(the_run("random"))
+assert refusal(the_run("named")).startswith("Only compiled functions"), refusal(the_run("named"))
+assert not the_run("named")["graph_on_request"] and the_run("random")["pending_traces"] == 0
+assert refusal(the_run("plain")) == ""
+recorder.request_traces(the_run("plain")["id"], 0)  # taken back: nothing is built
+plain(tf.constant(1.0))
+assert runs()["plain"][1] == [] and the_run("plain")["graph_on_request"]
+assert server.functions.table_sizes()["partition graphs"] == 0
+assert refusal(the_run("plain")) == ""
+tf.summary.trace_on(graph=True, profiler=False)
+plain(tf.constant(1.0))  # the script collects graphs itself
+tf.summary.trace_off()
+plain(tf.constant(1.0))
+assert executed("plain")[1] == "definition"
+""",
+        tmp_path,
+    )

@@ -7,28 +7,28 @@ steps are settled, mostly on the writer's thread.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import weakref
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from tftracer.capture import profiler
+from tftracer.capture import function_modules, profiler
 from tftracer.capture.eager_steps import EagerSteps
 from tftracer.capture.function_identity import FunctionIdentity, identify
+from tftracer.capture.function_library import function_library, name_of
 from tftracer.capture.function_traces import RETRACED, FunctionTraces
 from tftracer.capture.functions import FunctionCalls, NamedStep
 from tftracer.capture.keras_steps import CompiledKerasStep, KerasSteps
 from tftracer.capture.partition_graphs import PartitionGraphs
 from tftracer.capture.run_registry import CallSite
 from tftracer.capture.step_queue import StepQueue
-from tftracer.trace.decode.descriptors import message_class
+from tftracer.errors import UnsupportedError
+from tftracer.session.recorded_steps import RunHandle
 from tftracer.trace.decode.xplane import with_definitions, with_partition_graphs
 
 #: So many signatures of one function (RETRACED), in so many calls for each, are retracing.
 CALLS_EACH = 5
 MAX_DIFFERENCES = 3  # arguments that are named in a sentence
-MAX_FUNCTIONS = 1000  # whose definitions go with a trace
 
 
 def graph_adder(concrete: Any, graphs: PartitionGraphs) -> Callable[[bytes], bytes]:
@@ -43,32 +43,10 @@ def graph_adder(concrete: Any, graphs: PartitionGraphs) -> Callable[[bytes], byt
             if partitions:
                 raw = with_partition_graphs(raw, name_of(concrete), partitions)
             else:
-                raw = with_definitions(raw, *function_library(concrete))
+                raw = with_definitions(raw, name_of(concrete), function_library(concrete).SerializeToString())
         return raw
 
     return with_functions
-
-
-def name_of(concrete: Any) -> str:
-    name = concrete.name
-    return name.decode() if isinstance(name, bytes) else str(name)
-
-
-def function_library(concrete: Any) -> tuple[str, bytes]:
-    """(name, serialized FunctionDefLibrary) of a function and those that it calls, as TensorFlow runs them."""
-    context = importlib.import_module("tensorflow.python.eager.context").context()
-    root = name_of(concrete)
-    library, left, seen = message_class("FunctionDefLibrary")(), [root], {root}
-    while left and len(seen) < MAX_FUNCTIONS:
-        definition = library.function.add()
-        definition.ParseFromString(context.get_function_def(left.pop()).SerializeToString())
-        for node in definition.node_def:
-            for value in node.attr.values():
-                called = value.func.name if value.HasField("func") else ""
-                if called and called not in seen and context.has_function(called):
-                    seen.add(called)
-                    left.append(called)
-    return root, library.SerializeToString()
 
 
 class FunctionRuns:
@@ -87,6 +65,7 @@ class FunctionRuns:
         self._signatures: dict[str, tuple[int, FunctionIdentity | None]] = {}  # how many at a place, and the last
         self._undo: list[Callable[[], None]] = []
         queue.count_call = self._count
+        queue.request_graph = self.request_graph
 
     def watch(self) -> None:
         """Raises what an unknown TensorFlow makes of it; nothing is watched then."""
@@ -108,6 +87,15 @@ class FunctionRuns:
     def named(self, name: str) -> NamedStep:
         """The same for the same name: steps of one name are one run."""
         return self._named.setdefault(name, NamedStep(name))
+
+    def request_graph(self, handle: RunHandle) -> None:
+        """Collect the graph that a run's function runs as, in the next call. UnsupportedError says why it cannot be."""
+        concrete_function = function_modules.concrete_functions().ConcreteFunction
+        alike = [key for key, runs in list(self._sites.items()) for site in runs.values() if site.plain is handle]
+        functions = [key for key in alike if isinstance(key, concrete_function)]
+        if not functions:
+            raise UnsupportedError("Only compiled functions (tf.function) have a graph that can be collected.")
+        self.calls.graphs.request(functions[-1], handle)
 
     def table_sizes(self) -> dict[str, int]:
         """Of all that grows with the functions: none may grow with their calls."""
@@ -145,6 +133,8 @@ class FunctionRuns:
         if site is None:
             self.calls.graphs.settle()  # a new function: its graph was collected, too
             site = runs[called_as(function)] = self._new_site(function, key, bool(runs))
+            if isinstance(key, function_modules.concrete_functions().ConcreteFunction):
+                site.plain.graph_on_request = not self.calls.graphs.has(key)
             sites = self._of_function.setdefault(function, [])
             if site not in sites[-1:]:
                 sites.append(site)

@@ -118,6 +118,8 @@ class FunctionTraces:
         is_requested = queue.is_requested(sites)
         if not is_requested and not queue.is_expected(sites):
             return None
+        if any(site.plain.graph_requested for site in sites):
+            return None  # the call that collects the graph builds it, too; the one after that is traced
         if self.profiler.is_recording and not queue.requests.trace_all:
             return None  # a step of another thread is being profiled; one of the next will be
         profile = self.profiler.resume() if is_requested else None

@@ -3,6 +3,9 @@ the result out only while it is told to collect graphs. So it is told so around 
 
 A first call builds such a graph, which takes from 5 ms to seconds; collecting it adds a few percent to that. All later calls
 cost a look into a dict. The script's own use of the collection (``tf.summary.trace_on``, ``tf.summary.trace_export``) wins.
+
+The user may request the graph of a function that was called before: one call of it gets options that differ from the usual ones
+in a name alone, for which TensorFlow builds the graph again. Calls after that have the usual options and graph.
 """
 
 from __future__ import annotations
@@ -11,12 +14,17 @@ import contextlib
 import functools
 import importlib
 import threading
+import uuid
 import weakref
 from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import zstandard
+
+from tftracer.capture.function_library import constant_bytes, function_library, state_keeper
+from tftracer.errors import UnsupportedError
+from tftracer.session.recorded_steps import RunHandle
 
 #: Constants of a function's graph in bytes; TensorFlow copies them several times while it collects the graph.
 MAX_CONSTANTS = 16 << 20
@@ -36,6 +44,7 @@ _SCRIPTS_OWN = {
 class _Collected(NamedTuple):
     function: weakref.ref[Any]  # a ConcreteFunction
     metadata: Any  # RunMetadata
+    requested_for: RunHandle | None  # None: collected in the function's first call
 
 
 class PartitionGraphs:
@@ -50,6 +59,7 @@ class PartitionGraphs:
         self._disable = self._enable
         self._collecting = threading.Lock()
         self._script_collects = False
+        self._requested: dict[int, RunHandle] = {}  # id of a ConcreteFunction -> the run that its graph is requested for
         self._waiting: deque[_Collected] = deque()
         self._settling = threading.Lock()
         self._kept: dict[int, bytes] = {}
@@ -83,11 +93,12 @@ class PartitionGraphs:
         def call_flat(concrete: Any, *arguments: Any, **named: Any) -> Any:
             if id(concrete) in called or _quietly(self._begin, concrete) is not True:
                 return original(concrete, *arguments, **named)
-            metadata = None
+            metadata, options = None, _quietly(self._begin_anew, concrete)
             try:
                 result = original(concrete, *arguments, **named)
                 metadata = _quietly(self._export)
             finally:
+                _quietly(self._end_anew, options)
                 _quietly(self._end, concrete, metadata)
             return result
 
@@ -99,6 +110,17 @@ class PartitionGraphs:
             return False
         number = id(concrete)
         self.called[number] = weakref.ref(concrete, functools.partial(self._forget, number))
+        begins = False
+        try:
+            begins = self._begin_collecting(concrete, self._requested.get(number))
+        finally:
+            if not begins:
+                self._end_request(number)
+        return begins
+
+    def _begin_collecting(self, concrete: Any, handle: RunHandle | None) -> bool:
+        if handle is not None and not handle.graph_requested:  # the user took it back
+            return False
         if self._script_collects or len(self._waiting) >= MAX_WAITING or len(self._kept) >= MAX_KEPT:
             return False
         if constant_bytes(concrete.graph) > MAX_CONSTANTS or not self._collecting.acquire(blocking=False):
@@ -110,6 +132,25 @@ class PartitionGraphs:
             raise
         return True
 
+    def _begin_anew(self, concrete: Any) -> Any:
+        """TensorFlow builds the graphs of this thread's calls anew until ``_end_anew``, which needs what this returns.
+
+        None where it does not: the graph of this function is not requested.
+        """
+        if id(concrete) not in self._requested:
+            return None
+        context = self._context.context()
+        options = context.function_call_options
+        config = importlib.import_module("tensorflow").compat.v1.ConfigProto()
+        config.ParseFromString(options.config_proto_serialized)
+        config.experimental.session_metadata.name = f"tftracer {uuid.uuid4().hex}"
+        context.function_call_options = type(options)(options.executor_type, config)
+        return options
+
+    def _end_anew(self, options: Any) -> None:
+        if options is not None:
+            self._context.context().function_call_options = options
+
     def _export(self) -> Any:
         """What TensorFlow collected; None where the script collects by now: it is the script's."""
         return None if self._script_collects else self._context.context().export_run_metadata()
@@ -120,15 +161,51 @@ class PartitionGraphs:
                 self._disable(self._context.context())
         finally:
             self._collecting.release()
+            handle = self._end_request(id(concrete))
         if metadata is not None:
-            self._waiting.append(_Collected(weakref.ref(concrete), metadata))
+            self._waiting.append(_Collected(weakref.ref(concrete), metadata, handle))
+
+    def _end_request(self, number: int) -> RunHandle | None:
+        """The run that the function's graph was requested for."""
+        handle = self._requested.pop(number, None)
+        if handle is not None:
+            handle.graph_requested = False
+        return handle
 
     def _forget(self, number: int, _: Any) -> None:
         """The function is gone. On any thread."""
+        self._end_request(number)
         self.called.pop(number, None)
         self._kept.pop(number, None)
 
     # --------------------------------------------------------------------------------------------- the tracer's threads
+
+    def request(self, concrete: Any, handle: RunHandle) -> None:
+        """Collect the graph of a function that was called before, in its next call. ``handle.graph_requested``: until then.
+
+        Raises UnsupportedError where that could change the training, or would take too much memory.
+        """
+        self.settle()
+        number = id(concrete)
+        if number in self._kept or number not in self.called:
+            return  # it is there, or the next call is its first
+        if constant_bytes(concrete.graph) > MAX_CONSTANTS:
+            raise UnsupportedError(
+                f"The graph of this function has constants of more than {MAX_CONSTANTS >> 20} MB; it is not copied."
+            )
+        keeper = state_keeper(function_library(concrete))
+        if keeper:
+            raise UnsupportedError(
+                f"{keeper} may keep a state of its own, such as a sequence of random numbers. It would begin again if TensorFlow "
+                "built the function's graph anew. Start the script with tftracer run: the graph then comes with the first call."
+            )
+        self._requested[number] = handle
+        handle.graph_requested = True
+        self.called.pop(number, None)
+
+    def has(self, concrete: Any) -> bool:
+        """Whether the function's graph is kept, as far as it is settled."""
+        return id(concrete) in self._kept
 
     def settle(self) -> None:
         """Keep of what was collected the functions' own partition graphs, compressed."""
@@ -138,6 +215,8 @@ class PartitionGraphs:
                 concrete = collected.function()
                 if concrete is not None:
                     self._keep(concrete, collected.metadata)
+                    if collected.requested_for is not None and id(concrete) in self._kept:
+                        collected.requested_for.graph_on_request = False
 
     def _keep(self, concrete: Any, metadata: Any) -> None:
         graphs = _graphs_of(concrete, metadata)
@@ -155,14 +234,6 @@ class PartitionGraphs:
         with self._settling:  # another thread may be at it
             content = self._kept.get(id(concrete))
         return zstandard.ZstdDecompressor().decompress(content) if content else b""
-
-
-def constant_bytes(graph: Any) -> int:
-    """What the constants of a function's graph take, those of all functions that it calls included."""
-    functions = getattr(graph, "_functions", {}).values()
-    graphs = [graph, *(inner for function in functions if (inner := getattr(function, "graph", None)) is not None)]
-    tensors = [op.outputs[0] for one in graphs for op in one.get_operations() if op.type == "Const"]
-    return sum((tensor.shape.num_elements() or 0) * tensor.dtype.size for tensor in tensors)
 
 
 def _graphs_of(concrete: Any, metadata: Any) -> list[Any]:

@@ -22,6 +22,7 @@ from tftracer.capture.thread_time import ThreadTimes
 from tftracer.capture.trace_backlog import TraceBacklog
 from tftracer.capture.trace_requests import Claim, TraceRequests
 from tftracer.contract.session import AskedBy
+from tftracer.errors import UnsupportedError
 from tftracer.session.recorded_steps import Capture, Missed, RunHandle, SessionFacts, Settled, Traced, tracer_ns
 from tftracer.slow.recorded import SlowRecords
 from tftracer.slow.watch.turns import SlowSteps
@@ -77,6 +78,8 @@ class StepQueue:
         self.sees_all_sessions = False  # hook_inject has wrapped TensorFlow's session class: hooks have nothing to add
         #: The call site of a function that was called: (function, ConcreteFunction) -> its site, with the call counted.
         self.count_call: Callable[[Any, Any], CallSite] = no_functions
+        #: Collects the graph that a run's function runs as, in its next call; raises UnsupportedError where it cannot be.
+        self.request_graph: Callable[[RunHandle], None] = no_graphs
         self.slow = SlowRecords()
         #: Thread -> when its step began (perf_counter nanoseconds), or, negative, when its last one ended.
         self.under_way: dict[int, int] = {}
@@ -328,6 +331,12 @@ class StepQueue:
 
 def no_functions(function: Any, concrete: Any) -> CallSite:
     raise LookupError("a call of a function in a queue that has none")
+
+
+def no_graphs(handle: RunHandle) -> None:
+    raise UnsupportedError(
+        "Only compiled functions (tf.function) have a graph that can be collected; no function is watched here."
+    )
 
 
 def is_open(session: Any) -> bool:

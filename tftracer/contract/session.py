@@ -120,6 +120,7 @@ class Run(RunStatistics):
     feeds: list[str]
     options: str
     definition: str  # of a compiled function: "train.py:12", "Keras, 8 batches a step"; "" of a session.run
+    graph_on_request: bool  # of a compiled function: the graph that ran is not known, and can be requested with a trace
     pending_traces: int
     slow_steps: SlowSteps
     traces: list[TraceRecord]

@@ -175,6 +175,7 @@ def session_of(record: TraceRecord) -> SessionMessage:
         "last_s": record["duration_s"],
         "first_run_at": record["started_at"],
         "last_run_at": record["started_at"],
+        "graph_on_request": False,
         "pending_traces": 0,
         "slow_steps": {"count": 0, "longest_s": None, "last_at": None, "text": "", "gaps_at": None},
         "between_steps_s": None,

@@ -61,6 +61,9 @@ class Steps(StepSource, Protocol):
     @property
     def requests(self) -> TraceRequests: ...
 
+    @property
+    def request_graph(self) -> Callable[[RunHandle], None]: ...
+
     def steps_done(self) -> dict[str, int]: ...
 
     def request_step(self, title: str, step: int) -> bool: ...
@@ -210,8 +213,11 @@ class LiveSession:
         if self.trace_record(trace_id)["headline"] != headline:
             self.store.set_trace_facts(trace_id, headline=headline)
 
-    def request_traces(self, run_id: int | None, steps: int) -> None:
-        """Trace the next ``steps`` steps of a run (None: of whichever comes); 0 takes the request back."""
+    def request_traces(self, run_id: int | None, steps: int, with_graph: bool = False) -> None:
+        """Trace the next ``steps`` steps of a run (None: of whichever comes); 0 takes the request back.
+
+        ``with_graph``: the next step collects the graph that the run's function runs as, and is not traced.
+        """
         self._analyzer.start_in_background()
         if run_id is None:
             self._steps.requests.request(None, steps)
@@ -219,6 +225,10 @@ class LiveSession:
         live = self._live_run(run_id, "traced")
         if live.handle.refusal and steps:
             raise UnsupportedError(live.handle.refusal)
+        if with_graph:
+            self._steps.request_graph(live.handle)
+        elif not steps:
+            live.handle.graph_requested = False
         self._steps.requests.request(live.handle, steps)
         self._publisher.publish({"type": "run", "payload": self.store.run(run_id)})
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from tftracer.contract.session import Run, RunStatistics, Session, TraceRecord
 from tftracer.errors import UnknownError
+from tftracer.session.recorded_steps import RunHandle
 from tftracer.session.usual_traces import durations_s, follows_traced, usual
 from tftracer.slow.answer.answers import slow_steps
 from tftracer.slow.record.log import SlowLog
@@ -93,8 +94,8 @@ class SessionModel:
             why = " It has made way for newer ones (keep_traces)." if gone else ""
             raise UnknownError(f"There is no trace {trace_id} in this session.{why}") from None
 
-    def run_message(self, run: RunState, statistics: RunStatistics, pending: int = 0) -> Run:
-        """``pending``: traces asked for and not begun."""
+    def run_message(self, run: RunState, statistics: RunStatistics, handle: RunHandle | None = None) -> Run:
+        """``handle``: of a run of the live training."""
         return {
             **statistics,
             "id": run.id,
@@ -104,7 +105,8 @@ class SessionModel:
             "feeds": list(run.feeds),
             "options": run.options,
             "definition": run.definition,
-            "pending_traces": pending,
+            "graph_on_request": handle is not None and handle.graph_on_request,
+            "pending_traces": handle.requested if handle is not None else 0,
             "slow_steps": slow_steps(self.slow, run.id, statistics["steps"]),
             "traces": [self.traces[trace_id].record.copy() for trace_id in run.traces],
         }

@@ -24,6 +24,8 @@ class RunHandle:
     run_id: int = 0
     steps: int = 0  # that were handed to the session
     requested: int = 0  # steps still to be traced
+    graph_on_request: bool = False  # of a compiled function: the graph that runs is not known, and may be requested
+    graph_requested: bool = False  # until it is collected; steps are not traced meanwhile
     refusal: str = ""  # why no step of it is traced
     changed: str = ""  # of a compiled function: how its signature differs from the one that was traced before
     tracings: int = 0  # of a compiled function, of all of its signatures: how often it was traced by now

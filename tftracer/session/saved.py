@@ -171,7 +171,7 @@ class SavedSession:
         with self._lock:
             return list(self._model.traces.values()) if traces is None else [self._model.trace(number) for number in traces]
 
-    def request_traces(self, run_id: int | None, steps: int) -> None:
+    def request_traces(self, run_id: int | None, steps: int, with_graph: bool = False) -> None:
         raise _ended()
 
     def sample_gaps(self, run_id: int) -> None:

@@ -51,10 +51,11 @@ class SessionSource(Protocol):
 
     def set_headline(self, trace_id: int, headline: str) -> None: ...
 
-    def request_traces(self, run_id: int | None, steps: int) -> None:
+    def request_traces(self, run_id: int | None, steps: int, with_graph: bool = False) -> None:
         """Trace the next ``steps`` steps of a run (None: of whichever runs next); 0 takes the request back.
 
-        ``UnsupportedError`` on a reopened session: there is no training to trace.
+        ``with_graph``: of one run; its next step collects the graph that it runs as, and is not traced.
+        ``UnsupportedError`` on a reopened session, where there is no training to trace, and where no graph can be collected.
         """
 
     def set_trace_all(self, on: bool) -> None: ...

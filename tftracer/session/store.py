@@ -97,7 +97,7 @@ class SessionStore:
 
     def _run_message(self, run: RunState) -> Run:
         live = self.live_runs.get(run.id)
-        return self.model.run_message(run, self._statistics_of(run), live.handle.requested if live else 0)
+        return self.model.run_message(run, self._statistics_of(run), live.handle if live else None)
 
     def add_loaded_run(self, run: RunState, history: History) -> int:
         """A run out of a file; its number here."""

@@ -94,16 +94,17 @@ class TraceRequestHandler(ApiHandler):
     """Requests traces of a run (POST), or cancels the request (DELETE)."""
 
     async def post(self, run: str) -> None:
-        steps = self.json().get("steps")
-        if type(steps) is not int or not 1 <= steps <= MAX_STEPS:
-            raise Refusal(400, "bad_body", f'The body must be {{"steps": N}}, N from 1 to {MAX_STEPS}.')
-        await self._request(run, steps)
+        steps, graph = self.json().get("steps"), self.json().get("graph", False)
+        if type(steps) is not int or not 1 <= steps <= MAX_STEPS or type(graph) is not bool:
+            body = f'{{"steps": N}} or {{"steps": N, "graph": true}}, N from 1 to {MAX_STEPS}'
+            raise Refusal(400, "bad_body", f"The body must be {body}.")
+        await self._request(run, steps, graph)
 
     async def delete(self, run: str) -> None:
         await self._request(run, 0)
 
-    async def _request(self, run: str, steps: int) -> None:
-        await self.quickly(self.services.source.request_traces, self.number(run, "run"), steps)
+    async def _request(self, run: str, steps: int, graph: bool = False) -> None:
+        await self.quickly(self.services.source.request_traces, self.number(run, "run"), steps, graph)
         self.send_json(OK)
 
 

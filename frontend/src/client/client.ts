@@ -65,8 +65,8 @@ export interface Client {
   /** Any other answer under /api, by its path (`traces/3/compare?with=4`); msgpack decoded. */
   ask<T>(path: string, ask?: Ask): Promise<T>;
 
-  /** Trace the run's next `steps` steps; 0 takes the request back. */
-  requestTraces(run: number, steps: number): Promise<void>;
+  /** Trace the run's next `steps` steps; 0 takes the request back. `withGraph`: one step before them collects the graph. */
+  requestTraces(run: number, steps: number, withGraph?: boolean): Promise<void>;
   /** Sample the time between the run's steps for ten seconds. */
   sampleGaps(run: number): Promise<void>;
   setTraceAll(on: boolean): Promise<void>;

@@ -188,6 +188,7 @@ describe("questions", () => {
     answer = () => Response.json({ ok: true });
     await client.requestTraces(2, 3);
     await client.requestTraces(2, 0);
+    await client.requestTraces(2, 1, true);
     await client.setTraceAll(true);
     answer = () => Response.json(fakeTrace(4, { note: "<b>" }));
     expect((await client.setNote(4, "<b>")).note).toBe("<b>");
@@ -195,6 +196,7 @@ describe("questions", () => {
     expect(sent).toEqual([
       ["POST", "/api/runs/2/trace", '{"steps":3}'],
       ["DELETE", "/api/runs/2/trace", undefined],
+      ["POST", "/api/runs/2/trace", '{"steps":1,"graph":true}'],
       ["PUT", "/api/tracing", '{"all":true}'],
       ["PUT", "/api/traces/4/note", '{"note":"<b>"}'],
     ]);

@@ -139,8 +139,8 @@ export class LiveClient implements Client {
     await send("POST", `runs/${run}/gaps`, {});
   }
 
-  async requestTraces(run: number, steps: number): Promise<void> {
-    if (steps > 0) await send("POST", `runs/${run}/trace`, { steps });
+  async requestTraces(run: number, steps: number, withGraph = false): Promise<void> {
+    if (steps > 0) await send("POST", `runs/${run}/trace`, withGraph ? { steps, graph: true } : { steps });
     else await send("DELETE", `runs/${run}/trace`);
   }
 

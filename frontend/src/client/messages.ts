@@ -370,6 +370,7 @@ export interface Run {
   feeds: string[];
   options: string;
   definition: string;
+  graph_on_request: boolean;
   pending_traces: number;
   slow_steps: SlowSteps;
   traces: TraceRecord[];

@@ -186,6 +186,23 @@ describe("the overview", () => {
     page.unmount();
   });
 
+  it("asks for a trace with its graph on the run's page alone, and says before what that costs", async () => {
+    HTMLDialogElement.prototype.showModal ??= () => undefined;
+    const runs = [fakeRun(1, { graph_on_request: true }), fakeRun(2)];
+    const { page, client } = await show("/runs/:id", fakeState({ runs }), "/runs/1");
+    await button(page, "Trace with its graph").trigger("click");
+    expect(page.get("dialog").text()).toContain("The next step takes longer");
+    await page.get("dialog").findAll("button")[0]?.trigger("click");
+    expect(client.calls.filter((call) => call.startsWith("trace"))).toEqual([]);
+    await button(page, "Trace with its graph").trigger("click");
+    await page.get("dialog").findAll("button")[1]?.trigger("click");
+    expect(client.calls.filter((call) => call.startsWith("trace"))).toEqual(["trace 1 1 with its graph"]);
+    page.unmount();
+    const { page: others } = await show("/runs/:id", fakeState({ runs }), "/runs/2");
+    expect(others.text()).not.toContain("Trace with its graph");
+    others.unmount();
+  });
+
   it("tells why it did not work", async () => {
     const { page, client } = await show("/", fakeState());
     client.failure = new ClientError(409, "unsupported", "This session was reopened from a file.");

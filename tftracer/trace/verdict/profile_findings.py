@@ -25,7 +25,7 @@ def profile_findings(trace: Trace) -> Iterator[Finding]:
             "info",
             "Dependencies are read from the function's definition. Ops that TensorFlow added while it optimized the function "
             "have none, and of ops that it fused the inputs are shown together.",
-            "Start the script with tftracer run: then the graph that ran is kept, if the tracer sees the function's first call.",
+            "Trace with its graph, on the run's page, collects the graph that ran. tftracer run keeps it from the first call on.",
         )
     yield finding(
         "profile_limits",

@@ -1,0 +1,60 @@
+"""What compiled functions are made of: their definitions as TensorFlow runs them, with those of the functions that they call."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from tftracer.trace.decode.descriptors import message_class
+
+MAX_FUNCTIONS = 1000  # whose definitions go with a trace
+#: Stateful ops without a resource among their inputs that keep nothing in their kernels between two steps.
+_KEEP_NOTHING = {"Assert", "Case", "EagerPyFunc", "If", "Placeholder", "Print", "PrintV2", "PyFunc", "StatefulPartitionedCall"}
+_KEEP_NOTHING |= {"Timestamp", "VarHandleOp", "While"}
+
+
+def name_of(concrete: Any) -> str:
+    name = concrete.name
+    return name.decode() if isinstance(name, bytes) else str(name)
+
+
+def function_library(concrete: Any) -> Any:
+    """The FunctionDefLibrary of a ConcreteFunction and those that it calls; itself is the first."""
+    context = importlib.import_module("tensorflow.python.eager.context").context()
+    root = name_of(concrete)
+    library, left, seen = message_class("FunctionDefLibrary")(), [root], {root}
+    while left and len(seen) < MAX_FUNCTIONS:
+        definition = library.function.add()
+        definition.ParseFromString(context.get_function_def(left.pop()).SerializeToString())
+        for node in definition.node_def:
+            for value in node.attr.values():
+                called = value.func.name if value.HasField("func") else ""
+                if called and called not in seen and context.has_function(called):
+                    seen.add(called)
+                    left.append(called)
+    return library
+
+
+def constant_bytes(graph: Any) -> int:
+    """What the constants of a function's graph take, those of all functions that it calls included."""
+    functions = getattr(graph, "_functions", {}).values()
+    graphs = [graph, *(inner for function in functions if (inner := getattr(function, "graph", None)) is not None)]
+    tensors = [op.outputs[0] for one in graphs for op in one.get_operations() if op.type == "Const"]
+    return sum((tensor.shape.num_elements() or 0) * tensor.dtype.size for tensor in tensors)
+
+
+def state_keeper(library: Any) -> str:
+    """An op whose kernel may keep a state from step to step, which another kernel of it would not have: "name (Type)", or "".
+
+    The state of ops that are given a resource is the resource's.
+    """
+    registry: Any = importlib.import_module("tensorflow.python.framework.op_def_registry")
+    resource = importlib.import_module("tensorflow").resource.as_datatype_enum
+    for function in library.function:
+        for node in function.node_def:
+            definition = registry.get(node.op)
+            if node.op in _KEEP_NOTHING or (definition is not None and not definition.is_stateful):
+                continue
+            if definition is None or all(argument.type != resource for argument in definition.input_arg):
+                return f"{node.name} ({node.op})"
+    return ""
