@@ -148,8 +148,9 @@ class PartitionGraphs:
         return options
 
     def _end_anew(self, options: Any) -> None:
-        if options is not None:
-            self._context.context().function_call_options = options
+        context = self._context.context()
+        if isinstance(options, type(context.function_call_options)):
+            context.function_call_options = options
 
     def _export(self) -> Any:
         """What TensorFlow collected; None where the script collects by now: it is the script's."""
