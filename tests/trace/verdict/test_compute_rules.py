@@ -253,6 +253,15 @@ def test_a_gradient_that_becomes_dense_is_named_where_no_label_tells_the_table()
     assert "dense_update" not in sentences(again)
 
 
+def test_of_a_table_that_is_read_whole_the_optimizer_tells_that_its_gradient_became_dense() -> None:
+    """Keras 3 looks rows up in the table's value; sums of segments are a dense gradient only where a variable is updated."""
+    looked_up = ("embedding/GatherV2", "GatherV2", 0.1)
+    update = [("adam/UnsortedSegmentSum", "UnsortedSegmentSum", 6.0), ("adam/AssignSubVariableOp", "AssignSubVariableOp", 2.0)]
+    assert "dense_update" in sentences(in_a_row(looked_up, *update, ("m", "MatMul", 1.0)))
+    messages = ("graph/UnsortedSegmentSum", "UnsortedSegmentSum", 6.0)
+    assert "dense_update" not in sentences(in_a_row(looked_up, messages, update[1], ("m", "MatMul", 1.0)))
+
+
 def test_on_a_busy_machine_the_headline_says_what_computes_and_that_it_was_busy() -> None:
     answer = verdict(make_trace(in_a_row(*matmuls(10, 1))), used(cpu_s=0.010, run_queue_s=0.025), [])
     assert [s["code"] for s in answer["sentences"]] == ["balanced", "busy_machine"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from traces import N, make_trace
 
-from tftracer.trace.model import NodeKind, TraceContext
+from tftracer.trace.model import CpuUse, NodeKind, TraceContext
 from tftracer.trace.verdict.verdict import verdict
 
 MS = 1_000_000
@@ -41,13 +41,37 @@ def test_a_step_as_long_as_usual_is_not_compared() -> None:
     [(1, "The run's other traced step took 9 ms"), (4, "The fastest of the run's 4 other traced steps took 9 ms")],
 )
 def test_tracing_is_the_reason_where_every_traced_step_is_slow(others: int, words: str) -> None:
-    sentence = compared(TraceContext(step_s=0.010, median_s=0.004, other_traced=others, fastest_traced_s=0.009))
+    sentence = compared(TraceContext(step_s=0.010, median_s=0.0055, other_traced=others, fastest_traced_s=0.009))
     assert (
         sentence["code"] == "tracing_cost"
         and words in sentence["text"]
         and "tracing probably costs the difference" in sentence["text"]
     )
-    assert sentence["share"] == pytest.approx(0.6)
+    assert sentence["share"] == pytest.approx(0.45)
+
+
+BUSY = CpuUse(wall_s=0.107, cpu_s=0.04, job_cpu_s=0.05, run_queue_s=0.15, busiest_thread_s=0.04, cpus=2.0)
+
+
+@pytest.mark.parametrize(("use", "words"), [(CpuUse(), "another reason."), (BUSY, "another reason, probably the busy machine.")])
+def test_recording_a_few_ops_does_not_double_a_long_step(use: CpuUse, words: str) -> None:
+    """A sort of 54 ms took 107 ms in all traces, as other programs had the CPUs: recording two ops costs far less."""
+    nodes = [N("sort", "TopKV2", 0, 105 * MS), N("assign", "AssignVariableOp", 105 * MS, 107 * MS)]
+    context = TraceContext(step_s=0.107, median_s=0.054, other_traced=3, fastest_traced_s=0.106, cpu_use=use)
+    sentence = compared(context, nodes)
+    assert sentence["code"] == "slow_step" and words in sentence["text"] and "tracing" not in sentence["text"]
+
+
+def test_tracing_may_cost_what_many_ops_take_longer() -> None:
+    """58,000 ops of a loop: 14 ms untraced, 97 ms traced."""
+    nodes = [N(f"o{i % 40}", "Identity", i * 1_600, i * 1_600 + 200) for i in range(58_000)]
+    sentence = compared(TraceContext(step_s=0.097, median_s=0.014, other_traced=3, fastest_traced_s=0.097), nodes)
+    assert sentence["code"] == "tracing_cost"
+
+
+def test_what_follows_the_ops_of_a_session_may_be_collecting_the_trace() -> None:
+    context = TraceContext(step_s=0.060, median_s=0.020, other_traced=3, fastest_traced_s=0.058)
+    assert compared(context, [N("m", "MatMul", 0, 19 * MS)])["code"] == "tracing_cost"
 
 
 def test_a_step_a_little_slower_than_a_fast_traced_one_is_not_blamed_on_tracing() -> None:

@@ -74,7 +74,7 @@ def test_time_outside_session_run(between: float | None, expected: list[str]) ->
 def test_of_time_outside_session_run_no_cause_is_claimed(feeds: int | None, words: str) -> None:
     context = TraceContext(median_s=0.010, between_steps_s=0.005, before_step_s=0.350, feeds=feeds)
     (only,) = sentences(matmuls(0, 10 * MS), context)
-    assert "The trace does not show what the script does then: maybe" in only["text"] and words in only["text"]
+    assert "The trace does not show what the script does: maybe" in only["text"] and words in only["text"]
     assert "5 ms (median)" in only["text"] and "before this step it was 350 ms" in only["text"]
     assert only["evidence"] == {"nodes": []}  # there is nothing on the timeline to be shown
 
@@ -167,7 +167,7 @@ def test_a_pause_before_this_step_alone_comes_after_what_the_step_itself_shows()
         (0.005, "load() (train.py:31) 62%", "", "Sampled between steps: load() (train.py:31) 62%."),
         (0.005, "load() (train.py:31) 62%", "save() (x.py:2) 90%", "Sampled between steps: load() (train.py:31) 62%."),
         (0.0001, "load() (train.py:31) 62%", "save() (x.py:2) 90%", "Sampled before this step: save() (x.py:2) 90%."),
-        (0.005, "", "", "No lines of code are known for it."),
+        (0.005, "", "", "Which lines run then was not sampled."),
     ],
 )
 def test_time_outside_names_its_lines_or_says_that_it_has_none(usual_s: float, between: str, before: str, said: str) -> None:
@@ -190,7 +190,7 @@ def test_a_slow_link() -> None:
     ]
     (only,) = sentences(nodes)
     assert only["code"] == "communication_bound"
-    assert "ps/0 CPU:0" in only["text"] and "600 kB at 100 MB/s" in only["text"]
+    assert "the CPU of ps/0" in only["text"] and "600 kB at 100 MB/s" in only["text"]
     assert only["numbers"]["waited_ns"] == 6 * MS and only["share"] == pytest.approx(0.6)
     assert only["evidence"]["tab"] == "communication" and only["evidence"]["nodes"] == [0]
 
@@ -291,7 +291,7 @@ def test_one_huge_op(size: int, expected: list[str]) -> None:
     stated = sentences([*matmuls(0, 10 * MS), N("huge", "MatMul", 10 * MS, 10 * MS + size)])
     assert [s["code"] for s in stated] == expected
     if expected == ["one_op"]:
-        assert "huge (MatMul) on CPU:0," in stated[0]["text"] and stated[0]["evidence"]["op"] == "MatMul"
+        assert "huge (MatMul) on the CPU," in stated[0]["text"] and stated[0]["evidence"]["op"] == "MatMul"
 
 
 @pytest.mark.parametrize(("count", "expected"), [(900, ["balanced"]), (1_100, ["tiny_ops"])])
@@ -391,3 +391,20 @@ def test_every_rule_and_its_threshold_is_described_in_the_docs() -> None:
         assert f"{share:.3g}" in page or f"{100 * share:.3g}%" in page or (share == 0.5 and "half" in page), name
     for words in ("1,000 ops are shorter than 20 µs", "each up to 100 µs", "at least 1 ms", "1.5 times the median"):
         assert words in page
+
+
+def test_a_function_whose_ops_are_recorded_is_not_called_compiled_by_xla() -> None:
+    """An LSTM's PartitionedCall lasts as long as the tiny ops of its loop; between these nothing else runs."""
+    inner = [N(f"while/op{i % 30}", "Mul", 5_000 + i * 5_000, 7_000 + i * 5_000) for i in range(3_000)]
+    found = verdict(make_trace([N("lstm/PartitionedCall", "PartitionedCall", 0, 15_010_000), *inner]), TraceContext(), [])
+    assert found["sentences"][0]["code"] == "tiny_ops" and "3,000 ops" in found["sentences"][0]["text"]
+    assert not any("XLA compiled" in sentence["text"] for sentence in found["sentences"])
+    hidden = verdict(make_trace([N("lstm/PartitionedCall", "PartitionedCall", 0, 30_010_000)]), TraceContext(), [])
+    assert "A function that XLA compiled" in hidden["sentences"][0]["text"]
+
+
+@pytest.mark.parametrize("context", [TraceContext(step_s=0.040, median_s=0.040, fed=[]), TraceContext()])
+def test_a_step_in_which_little_runs_is_not_told_to_make_its_ops_cheaper(context: TraceContext) -> None:
+    nodes = [N("a", "MatMul", 0, 1 * MS), N("b", "MatMul", 9 * MS, 10 * MS)]
+    (first, *_) = verdict(make_trace(nodes), context, [])["sentences"]
+    assert first["code"] in ("balanced", "idle_device") and "cheaper" not in first["advice"] and "longest op" not in first["text"]

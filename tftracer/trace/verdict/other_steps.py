@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tftracer.contract.trace import Sentence
-from tftracer.trace.units import duration
+from tftracer.trace.units import counted, duration
 from tftracer.trace.verdict.step import Step, sentence
 
 SLOW_FACTOR = 1.5  # the traced step against the median untraced one, and against the other traced ones
 EXPLAINED_SHARE = 0.5  # of what the step took more than usual
+OP_NS = 20_000  # recording an op costs less: 1.4 microseconds in a profile, some in RunMetadata
+START_NS = 5_000_000  # what else tracing costs within a step, at most
 
 #: Rules that name what ran for long. (The time of many tiny ops grows by being traced.)
 EXPLAINING = frozenset(("input_bound", "python_function", "one_op", "communication_bound", "copies", "memory"))
@@ -28,10 +30,14 @@ def other_steps(step: Step, sentences: Sequence[Sentence]) -> Sentence | None:
         return None
     lengths = f"{_seconds(took)} instead of {_seconds(usual)}"
     slower = f"This step took {_factor(took / usual)} times as long as the median untraced step ({lengths})."
-    if fastest is not None and took >= SLOW_FACTOR * fastest:
+    if fastest is not None and fastest >= SLOW_FACTOR * usual and not _may_be_tracing(step, fastest, usual):
+        code, advice = "slow_step", "Trace a step at another time: what it shows may not hold for usual steps."
+        text = f"{slower} {_other_traced(step, fastest)}, but recording {counted(step.trace.n, 'op')} takes far less than the "
+        text += f"difference: all of them were slow for another reason{_busy(sentences)}."
+    elif fastest is not None and took >= SLOW_FACTOR * fastest:
         code, advice = "slow_step", COMPARE
         text = f"{slower} {_other_traced(step, fastest)}, so tracing does not explain it: this step was slow by itself."
-    elif fastest is not None and fastest >= SLOW_FACTOR * usual:
+    elif fastest is not None and fastest >= SLOW_FACTOR * usual and _may_be_tracing(step, took, usual):
         code, advice = "tracing_cost", "Compare shares, not times."
         text = f"{slower} {_other_traced(step, fastest)}: tracing probably costs the difference, and makes "
         text += "short ops look longer than they are."
@@ -44,6 +50,16 @@ def other_steps(step: Step, sentences: Sequence[Sentence]) -> Sentence | None:
     measured = {"traced_ns": took, "median_ns": usual, "other_traced_ns": fastest}
     numbers = {name: seconds * 1e9 for name, seconds in measured.items() if seconds is not None}
     return sentence(code, text, advice, 1 - usual / took, numbers, {"nodes": []})
+
+
+def _may_be_tracing(step: Step, took: float, usual: float) -> bool:
+    """Of a session's step TensorFlow collects the trace after the last op; of a function's it does so when the call has ended."""
+    collecting = took * 1e9 - step.trace.duration_ns if step.is_session else 0.0
+    return (took - usual) * 1e9 <= OP_NS * step.trace.n + START_NS + max(collecting, 0.0)
+
+
+def _busy(sentences: Sequence[Sentence]) -> str:
+    return ", probably the busy machine" if any(each["code"] == "busy_machine" for each in sentences) else ""
 
 
 def _seconds(seconds: float) -> str:

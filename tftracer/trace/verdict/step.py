@@ -33,6 +33,9 @@ from tftracer.trace.verdict.gpu_gaps import Gaps, gaps_of
 MAX_EVIDENCE = 50
 GAP_NS = 100_000  # the executor's own work between two ops takes no longer; a longer gap has another reason
 _FUNCTION_OPS = re.compile(r"__inference_.*|(Stateful)?PartitionedCall|RemoteCall|_?Xla(Launch|Run)(V2)?")
+_CPU = re.compile(r"((?P<process>\S+/\d+) )?CPU(:0)?(?P<xla> XLA.*)?", re.DOTALL)
+EXECUTING_NS = 2_000  # what the executor needs for an op at least
+HELD_SHARE = 0.25  # of a call of a function in which recorded ops run
 PYTHON_OPS = frozenset(("PyFunc", "PyFuncStateless", "EagerPyFunc"))
 
 
@@ -171,7 +174,27 @@ class Step:
 
     @cached_property
     def whole_functions(self) -> Bool:
-        """[n] executions of functions, some compiled by XLA: one node for all that runs in it."""
+        """[n] executions of functions, some compiled by XLA, of whose ops the trace shows nothing: one node for all of them."""
+        return self._function_calls & ~self.calls_of_ops
+
+    @cached_property
+    def calls_of_ops(self) -> Bool:
+        """[n] executions of functions whose ops are recorded, too: they only wait for these."""
+        calls, n = np.flatnonzero(self._function_calls), self.trace.n
+        computes = (self.trace.kind == NodeKind.COMPUTE) | (self.trace.kind == NodeKind.CONTROL)
+        ops = np.flatnonzero(self.of_process & computes & ~self._function_calls)
+        ops = ops[np.argsort(self.trace.start[ops], kind="stable")]
+        if not len(calls) or not len(ops):
+            return np.zeros(n, bool)
+        start = self.trace.start[ops]
+        taken = np.concatenate([[0], np.cumsum(np.maximum(self.trace.end[ops] - start, EXECUTING_NS))])
+        low, high = np.searchsorted(start, self.trace.start[calls]), np.searchsorted(start, self.trace.end[calls])
+        lengths = self.trace.end[calls] - self.trace.start[calls]
+        return mask(self.trace, calls[taken[high] - taken[low] >= HELD_SHARE * lengths])
+
+    @cached_property
+    def _function_calls(self) -> Bool:
+        """[n]"""
         whole = np.array([_FUNCTION_OPS.fullmatch(op) is not None for op in self.trace.ops] or [False])
         chosen: Bool = self.of_process & whole[self.trace.op]
         return chosen
@@ -190,8 +213,7 @@ class Step:
     def computing(self) -> Work:
         """Of the process, all that computes."""
         computes: Bool = self.of_process & (self.trace.kind == NodeKind.COMPUTE)
-        if self.shows_xla:
-            computes &= ~self.whole_functions
+        computes &= ~(self._function_calls if self.shows_xla else self.calls_of_ops)
         return self.work.only(computes[self.work.node])
 
     @cached_property
@@ -235,7 +257,15 @@ class Step:
         return f"{name} ({op})" if op not in ("", name) else name
 
     def title(self, device: str) -> str:
-        return next((d.title for d in self.trace.devices if d.name == device), device)
+        return spoken(next((d.title for d in self.trace.devices if d.name == device), device))
+
+
+def spoken(title: str) -> str:
+    """A device as people call it: "the CPU" of "CPU:0", with its process in a job; a GPU has its number."""
+    cpu = _CPU.fullmatch(title)
+    if not cpu:
+        return title
+    return "the CPU" + (f" of {cpu['process']}" if cpu["process"] else "") + (" (XLA)" if cpu["xla"] else "")
 
 
 def sentence(

@@ -28,6 +28,21 @@ from tftracer.trace.verdict.step import Step, sentence
 #: Without scheduling times nobody knows which of the two it is.
 IDLE_OR_WAITING = "idle or waiting to be scheduled"
 AROUND = "outside the recorded ops: before the first and after the last"
+#: What is known of parts in which no op runs.
+NOT_SHOWN = {
+    AROUND: "TensorFlow takes in what the call is given and hands out its results then, or the thread waits for a CPU or for "
+    "Python's lock; the trace does not show which.",
+    "idle": "The trace does not show why.",
+    IDLE_OR_WAITING: "The trace does not show why.",
+}
+FASTER_OPS = "To go faster, make the ops on the critical path cheaper (precision, shapes), or use faster or more devices."
+CALL_LESS = (
+    "See whether other threads of the script run Python at the same time, or other programs keep the CPUs busy (top). Do more in "
+    "one call: larger batches, several steps in a loop, fewer and smaller arguments and results."
+)
+SEE_THE_GAPS = (
+    "See on the timeline what ends before the gaps and what begins after them; trace another step to see whether it has them."
+)
 BESIDE = 2  # the rank of what says nothing of what the step is bound by
 LEAST_PART = 0.05  # of the step: smaller parts of the budget are not listed
 
@@ -112,16 +127,17 @@ def balanced(step: Step) -> Sentence:
     if not step.trace.n:
         return sentence("balanced", "The trace holds no ops.", "The findings say what is missing in it.", 0.0, {}, {"nodes": []})
     (share, largest), *others = _parts(step)
+    computes = largest == PART_TITLES["compute"]
     listed = ", ".join(f"{percent(each)} {title}" for each, title in others if each >= LEAST_PART)
-    if largest == PART_TITLES["compute"]:
+    if computes:
         text = f"Nothing stands out. The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
     else:
         rest = f"; the rest is {listed}" if listed else ""
         text = f"Most of the step, {percent(share)} of {duration(step.whole_ns)}, is {largest}{rest}."
     return sentence(
         "balanced",
-        text + _largest(step),
-        "To go faster, make the ops on the critical path cheaper (precision, shapes), or use faster or more devices.",
+        text + _largest(step) if computes else f"{text} {NOT_SHOWN.get(largest, '')}".rstrip(),
+        FASTER_OPS if computes else CALL_LESS if largest == AROUND else SEE_THE_GAPS,
         share,
         {"compute_ns": step.parts["compute"]},
         {"nodes": [], "tab": "critical-path"},

@@ -74,7 +74,8 @@ def _lengths(step: Step, passed: int, share: float) -> str:
     if not step.is_session:
         return (
             f"The call of the function takes {whole}. For {duration(passed)} ({percent(share)}) of it TensorFlow does not run "
-            "the function yet, or no longer: it takes in its arguments and hands out its results."
+            "the function yet, or no longer: it takes in its arguments, hands out its results, or waits for a CPU or for "
+            "Python's lock."
         )
     where = f" ({duration(step.around.before_ns)} before the first op)" if step.context.began_at is not None else ""
     return (

@@ -8,7 +8,7 @@ from tftracer.trace.analyses.physical_devices import Group
 from tftracer.trace.model import DeviceKind
 from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.gpu_gaps import Gaps
-from tftracer.trace.verdict.step import GAP_NS, Step, sentence
+from tftracer.trace.verdict.step import GAP_NS, Step, sentence, spoken
 
 IDLE_SHARE = 0.50  # of the step in which a device that has work does nothing
 SCHEDULING_SHARE = 0.50  # of the step in which ops are scheduled and none runs
@@ -28,7 +28,7 @@ def idle_device(step: Step) -> Sentence | None:
     whole = "the step" if step.has_steps else "this profile, which marks no steps"
     return sentence(
         "idle_device",
-        f"Nothing is recorded on {group.title} for {duration(idle)} ({percent(idle / step.whole_ns)}) of {whole}. "
+        f"Nothing is recorded on {spoken(group.title)} for {duration(idle)} ({percent(idle / step.whole_ns)}) of {whole}. "
         + (_of_gpu(gaps, step.has_steps) if gaps else _of_host(step)),
         "See on the timeline what runs before its work begins and after it ends; give it more to do at a time (larger batches), "
         "or place the ops that run elsewhere on it.",

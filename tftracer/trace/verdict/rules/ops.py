@@ -9,7 +9,7 @@ from tftracer.trace.analyses import physical_devices
 from tftracer.trace.arrays.types import Bool
 from tftracer.trace.model import DeviceKind
 from tftracer.trace.units import duration, percent
-from tftracer.trace.verdict.step import Step, evidence_of, sentence
+from tftracer.trace.verdict.step import Step, evidence_of, sentence, spoken
 
 ONE_OP_SHARE = 0.40  # of the step in which one op runs
 HELD_UP = 3.0  # times its usual time in the run: something held the op up, or it had more to do
@@ -65,7 +65,7 @@ def _where(step: Step, chosen: Bool, longest: int) -> tuple[str, bool]:
             f"{len(groups)} devices ({groups[0].title} to {groups[-1].title}; counted once where they run at once)",
             on_gpu,
         )
-    return step.trace.devices[step.trace.device[longest]].title, on_gpu
+    return spoken(step.trace.devices[step.trace.device[longest]].title), on_gpu
 
 
 def _opaque_function(step: Step, nodes: list[int], runs: int, share: float) -> Sentence:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
+
 from tftracer.contract.trace import Sentence
+from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
@@ -10,7 +15,11 @@ BETWEEN_SHARE = 0.20  # of the time from step to step that passes outside of ste
 BETWEEN_S = 0.001  # and at least as long: a shorter time is Python's own cost of a call
 LONGER = 3.0  # times the usual, for a time before this step alone
 ONLY_HERE = "only_here"  # among a sentence's numbers: it is of this step alone
+LOCK_SHARE = 0.30  # of the call that passes in Python while a Python function of another thread runs
+LOCK_NS = 1_000_000  # and at least as long
 PYTHON_SHARE = 0.15  # of the step in which a Python function runs and nothing else does
+
+_PYTHON_OP = re.compile(r".*:(PyFunc|PyFuncStateless|EagerPyFunc)$")
 
 
 def between_steps(step: Step) -> Sentence | None:
@@ -72,7 +81,7 @@ def _lines(step: Step, usually: bool) -> str:
     if lines:
         when = "before this step" if lines == before else "between steps"
         return f"Sampled {when}: {lines}."
-    return f"No lines of code are known for it. The trace does not show what the script does then: maybe {_activities(step)}."
+    return f"Which lines run then was not sampled. The trace does not show what the script does: maybe {_activities(step)}."
 
 
 def _activities(step: Step) -> str:
@@ -107,4 +116,29 @@ def python_function(step: Step) -> Sentence | None:
         share,
         {"exposed_ns": float(alone.length), "calls": float(calls)},
         {**evidence_of(step, nodes, "budget"), "op": step.op(nodes[0])},
+    )
+
+
+def python_lock(step: Step) -> Sentence | None:
+    """The call stays in Python while another thread runs a Python function, mostly of tf.data."""
+    if step.host is None or not step.calls:
+        return None
+    runs = Cover.of(
+        np.array([call.runs_at for call in step.calls]), np.array([call.runs_at + call.ran_ns for call in step.calls])
+    )
+    elsewhere = step.host.cover(step.host.rows(_PYTHON_OP)) - step.cover(step.python_functions)
+    overlap = (step.called - runs) & elsewhere
+    share = overlap.length / step.whole_ns
+    if share < LOCK_SHARE or overlap.length < LOCK_NS:
+        return None
+    return sentence(
+        "python_lock",
+        f"For {duration(overlap.length)} ({percent(share)}) of the step the call is still, or again, in Python while a Python "
+        "function runs in another thread (of tf.data, mostly). If that computes, it holds Python's lock, which one thread at a "
+        "time has.",
+        "Do that work with TensorFlow ops (tf.data's map with ops, TFRecordDataset), or in another process, which has a lock of "
+        "its own.",
+        share,
+        {"overlap_ns": float(overlap.length)},
+        {"nodes": []},
     )

@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from tftracer.contract.trace import Sentence
+from tftracer.trace.analyses.dependencies import dependencies
 from tftracer.trace.arrays.groups import largest_first
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.labels import parse_label
@@ -23,6 +24,7 @@ DENSE_GRADIENT = "a table whose gradient becomes dense"
 
 _SCATTER = re.compile(r"(Resource)?Scatter(Nd)?(Add|Sub|Update)")
 _GATHER = re.compile(r"ResourceGather(Nd)?")
+_ASSIGN = re.compile(r"ResourceApply\w+|Assign(Add|Sub)?VariableOp")
 _APPLY = re.compile(r"ResourceApply\w+")
 #: The part of an update that touches only the rows that were looked up.
 _SPARSE = re.compile(rf"{_SCATTER.pattern}|{_GATHER.pattern}|GatherV2|Unique\w*|UnsortedSegment\w+|StridedSlice|Shape")
@@ -57,7 +59,8 @@ def _what(where: str) -> str:
 
 def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
     """The ops that work on whole tables, and the scope or table that most of their time belongs to."""
-    if not time.of_kinds(lambda kind: _SCATTER.fullmatch(kind) or _GATHER.fullmatch(kind)).any():
+    looks_up = time.of_kinds(lambda kind: _SCATTER.fullmatch(kind) or _GATHER.fullmatch(kind)).any()
+    if not looks_up and not time.of_kinds(lambda kind: kind == "GatherV2").any():
         return np.zeros(len(time.work.node), bool), ""
     tells = time.of_kinds(lambda kind: kind == "ReadVariableOp" or _SCATTER.fullmatch(kind) or _GATHER.fullmatch(kind))
     rows = np.flatnonzero((time.work.duration >= TINY_NS) | tells)
@@ -83,6 +86,9 @@ def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
         chosen[row] = True
         spent[where] = spent.get(where, 0.0) + float(time.work.self_ns[row])
     knows_tables = any(first)  # labels of a session say what an op reads, names of a profile do not
+    if not looks_up:  # what was gathered from may be no table: then the sum must be in an optimizer
+        optimizers = {scope for row, scope, kind in zip(rows.tolist(), scopes, kinds) if scope and _ASSIGN.fullmatch(kind)}
+        kinds = [kind if scope in optimizers else "" for scope, kind in zip(scopes, kinds)]
     for row in _made_dense(time, rows, scopes, kinds) if tables or not knows_tables else []:
         chosen[row] = True
         where = DENSE_GRADIENT if not spent else max(spent, key=spent.__getitem__)
@@ -102,5 +108,18 @@ def _made_dense(time: OpTime, rows: Int64, scopes: list[str], kinds: list[str]) 
         return []
     each = list(zip(rows.tolist(), scopes, kinds, long))
     made = [row for row, scope, kind, is_long in each if is_long and kind == "UnsortedSegmentSum" and scope not in sparse]
-    applied = [row for row, _, kind, is_long in each if is_long and _APPLY.fullmatch(kind)]
-    return [*made, *applied[:1]] if made else []  # the longest
+    applied = [row for row, _, kind, is_long in each if is_long and _APPLY.fullmatch(kind)][:1]  # the longest
+    return sorted({*made, *applied, *_reading(time, made)}) if made else []
+
+
+def _reading(time: OpTime, made: list[int]) -> list[int]:
+    """What reads these, directly or through other ops as large: the steps of an update that has no op of its own."""
+    graph = dependencies(time.trace)
+    row_of = {node: row for row, node in enumerate(time.work.node.tolist()) if time.work.duration[row] >= TINY_NS}
+    found, waiting = set(made), list(made)
+    while waiting:
+        node = int(time.work.node[waiting.pop()])
+        rows = {row_of[reader] for reader in graph.consumers_of(node).tolist() if reader in row_of} - found
+        found |= rows
+        waiting += rows
+    return sorted(found)

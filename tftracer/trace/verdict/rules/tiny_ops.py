@@ -44,7 +44,7 @@ def _recorded(step: Step) -> Sentence | None:
     """Many ops so short that TensorFlow's cost of running an op exceeds the op's own work."""
     trace, work = step.trace, step.work
     runs = (trace.kind == NodeKind.COMPUTE) | (trace.kind == NodeKind.CONTROL)
-    ops = step.of_process & runs & ~physical_devices.on_stream(trace)
+    ops = step.of_process & runs & ~physical_devices.on_stream(trace) & ~step.calls_of_ops
     tiny = ops & (trace.end - trace.start < TINY_NS)
     count = int(tiny.sum())
     if count < TINY_COUNT:
@@ -84,7 +84,10 @@ def _elementwise(step: Step, tiny: Bool) -> str:
 
 def _gaps(step: Step) -> Int64:
     """The lengths of the stretches in which nothing runs."""
-    gaps = Cover.span(0, step.ns) - step.activity.busy
+    busy = step.activity.busy
+    if step.calls_of_ops.any():  # they last while nothing runs in them, too
+        busy = step.cover(step.of_process & ~step.calls_of_ops & ~step.stages.members)
+    gaps = Cover.span(0, step.ns) - busy
     return gaps.end - gaps.start
 
 

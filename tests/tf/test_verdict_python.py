@@ -1,0 +1,81 @@
+"""Steps that Python holds up: ops that the script runs one by one, and another thread that has Python's lock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from scripts import run_eager_script
+from test_verdict_slow_functions import HELPERS
+
+pytestmark = pytest.mark.tf
+
+
+def test_ops_that_an_eager_loop_runs_one_by_one(tmp_path: Path) -> None:
+    run_eager_script(
+        HELPERS
+        + """
+optimizer = tf.keras.optimizers.SGD(0.01)
+def train(steps):
+    for _ in range(steps):
+        with tf.GradientTape() as tape:
+            y = tf.ones((8, 64))
+            for _ in range(10):
+                y = layers(y) * tf.ones((8, 64))
+            loss = tf.reduce_sum(y)
+        optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))
+check(train, "eager_ops", "ops one by one, without a compiled function", "and Python prepares the next one")
+""",
+        tmp_path,
+    )
+
+
+def test_what_reads_a_gradient_that_became_dense_belongs_to_its_update(tmp_path: Path) -> None:
+    """No op applies it: it is multiplied, and subtracted from the table."""
+    run_eager_script(
+        HELPERS
+        + """
+table = tf.Variable(tf.ones((300000, 32)))
+@tf.function
+def step(ids):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(tf.nn.embedding_lookup(table, ids) ** 2)
+    table.assign_sub(0.01 * tf.convert_to_tensor(tape.gradient(loss, table)))
+def train(steps):
+    for _ in range(steps):
+        step(tf.range(100))
+for _, first in verdicts(train):
+    assert first["code"] == "dense_update", first
+    assert first["numbers"]["executions"] == 3, first
+""",
+        tmp_path,
+    )
+
+
+def test_a_python_function_of_another_thread_that_keeps_the_lock(tmp_path: Path) -> None:
+    run_eager_script(
+        HELPERS
+        + """
+import sys
+import threading
+stopped = threading.Event()
+def elements():
+    while not stopped.is_set():
+        yield sum(range(10000000))
+reading = iter(tf.data.Dataset.from_generator(elements, output_signature=tf.TensorSpec((), tf.int64)).prefetch(1000))
+next(reading)
+sys.setswitchinterval(0.1)  # how long a thread keeps the lock that another one asks for
+step = tf.function(lambda: layers(tf.ones((32, 64))))
+def train(steps):
+    for _ in range(steps):
+        step()
+for _ in range(5):
+    codes = [first["code"] for _, first in verdicts(train)]
+    if "python_lock" in codes:
+        break
+assert "python_lock" in codes, codes
+sys.setswitchinterval(0.005)
+stopped.set()
+""",
+        tmp_path,
+    )

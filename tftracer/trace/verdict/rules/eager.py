@@ -1,0 +1,57 @@
+"""Ops that the script runs one by one, without a compiled function. Profiles alone show them."""
+
+from __future__ import annotations
+
+import re
+
+from tftracer.contract.trace import Sentence
+from tftracer.trace.units import counted, duration, percent
+from tftracer.trace.verdict.step import Step, sentence
+
+EAGER_OPS = 20  # of a step, at least
+EAGER_SHARE = 0.30  # of the step in which none of them runs
+HANDING_NS = 1_000_000  # Python takes less from one op to the next; a longer gap is time for something else
+
+COMPILE = (
+    "Put the step into a tf.function: TensorFlow then runs its ops without Python between them. In Keras, leave out "
+    "run_eagerly=True. Where it has to stay eager: fewer and larger ops."
+)
+ELSEWHERE = (
+    "Profile the script (cProfile, or time.perf_counter around the parts of the loop) to see what runs in the long gaps, and "
+    "put the step into a tf.function: its ops then run without Python between them."
+)
+_KERNEL = re.compile(r"EagerKernelExecute$")
+
+
+def eager_ops(step: Step) -> Sentence | None:
+    """Python's time between eager ops. Short gaps are the cost of running ops from Python; long ones have another reason."""
+    if step.host is None or step.calls:
+        return None
+    rows = step.host.rows(_KERNEL)
+    gaps = step.called - step.host.cover(rows) - step.activity.busy
+    share = gaps.length / step.whole_ns
+    if len(rows) < EAGER_OPS or share < EAGER_SHARE:
+        return None
+    lengths = gaps.end - gaps.start
+    is_long = lengths >= HANDING_NS
+    other = float(lengths[is_long].sum())
+    longest = int(lengths.argmax())
+    return sentence(
+        "eager_ops",
+        f"The script runs {counted(len(rows), 'op')} one by one, without a compiled function: for {duration(gaps.length)} "
+        f"({percent(share)}) of the step none runs, and Python prepares the next one.{_long_gaps(int(is_long.sum()), other)}",
+        ELSEWHERE if other > gaps.length / 2 else COMPILE,
+        share,
+        {"ops": float(len(rows)), "gaps_ns": float(gaps.length), "long_gaps_ns": other},
+        {"nodes": [], "start_ns": float(gaps.start[longest]), "end_ns": float(gaps.end[longest])},
+    )
+
+
+def _long_gaps(count: int, length: float) -> str:
+    if not count:
+        return ""
+    where = "1 gap" if count == 1 else f"{count:,} gaps"
+    return (
+        f" {duration(length)} of that {'lies' if count == 1 else 'lie'} in {where} of {duration(HANDING_NS)} or longer, in which "
+        "the script does something else (its input, for instance), or waits for a CPU or for Python's lock."
+    )
