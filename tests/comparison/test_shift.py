@@ -10,6 +10,7 @@ import pytest
 from tftracer.comparison.measured import BLOCK, Measured, Steps, block_values, step_values, usual_steps
 from tftracer.comparison.shift import ASSUMED_SPREAD, Shift, shift_of
 from tftracer.comparison.student import distribution, quantile
+from tftracer.comparison.words import outcome
 
 
 @pytest.mark.parametrize(
@@ -150,3 +151,12 @@ def test_values_that_are_rounded_have_a_wider_interval() -> None:
     assert (rounded.low, rounded.high) == pytest.approx((1 / 1.01**2 - 1, 1.01**2 - 1))
     apart = shift_of("p99", [1.0, 1.001, 1.002, 1.003], [1.02, 1.021, 1.022, 1.023], rounding=0.01)
     assert apart is not None and not apart.differs, "one bucket further, which may be chance"
+
+
+def test_a_difference_that_only_99_percent_leave_open_is_not_called_none() -> None:
+    """ "+22.3% (+2.7% to +45.7%)  no difference beyond chance" denies its own interval."""
+    shift = shift_of("gap", [10.0, 11.0, 12.0, 11.5], [12.5, 13.5, 14.5, 12.0])
+    assert shift is not None and shift.low > 0 and not shift.differs
+    assert outcome(shift).startswith("perhaps longer")
+    none = shift_of("gap", [10.0, 11.0, 12.0, 11.5], [10.5, 11.5, 12.5, 11.0])
+    assert none is not None and none.low < 0 and outcome(none) == "no difference beyond chance"

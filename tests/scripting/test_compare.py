@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from recording import LOSS, RAW, TRAIN, X, captured, recording
+from recording import LOSS, RAW, TRAIN, Tensor, X, captured, recording
 
 import tftracer
 from tftracer.errors import UnknownError, UnsupportedError
@@ -129,6 +129,26 @@ def test_sessions_without_a_run_in_common(files: dict[str, list[Path]]) -> None:
     one, other = tftracer.open(files["a"][0]), tftracer.open(ROOT / "tests/data/versions/2-saved.tftrace")
     with one, other, pytest.raises(UnknownError, match="no run in common"):
         one.compare(other)
+
+
+def test_the_main_runs_are_compared_where_a_change_gave_them_another_title(tmp_path: Path) -> None:
+    """Another optimizer, another title: the one step of ``init``, which the sessions share, stands for neither of them."""
+    opened = []
+    for title, step_ns in (("GradientDescent", 3_000_000), ("Adam", 4_000_000)):
+        with recording(tmp_path / f"{title}.spool") as recorder:
+            recorder.queue.add(((Tensor("init"),), (), None, 0, 50_000_000, get_ident(), None))
+            for number in range(1, 301):
+                at = number * 100_000_000
+                recorder.queue.add(((Tensor(title),), (X,), None, at, at + step_ns, get_ident(), None))
+            assert recorder.flush()
+            recorder.save(str(tmp_path / f"{title}.tftrace"))
+        opened.append(tftracer.open(tmp_path / f"{title}.tftrace"))
+    before, after = opened
+    found = before.compare(after)
+    assert found.shifts["step"].shift == pytest.approx(1 / 3, rel=1e-6)
+    assert found.run.startswith("GradientDescent") and "Adam" in found.run and "The runs differ" in found.warnings[0]
+    shared = before.compare(after, run="init")
+    assert shared.run == "init" and not any("The runs differ" in warning for warning in shared.warnings)
 
 
 def test_the_same_session_twice_is_refused(files: dict[str, list[Path]], tmp_path: Path) -> None:

@@ -71,9 +71,9 @@ def op_changes(a: Sequence[Mapping[str, float]], b: Sequence[Mapping[str, float]
 
 
 def _longest_first(side: Sequence[Mapping[str, float]], keys: Iterable[str]) -> dict[str, float]:
-    """The ops with the medians of their times."""
+    """The ops with the medians of their times, but for those that took none in most sessions."""
     times = {key: median([session.get(key, 0.0) for session in side]) for key in sorted(keys)}
-    return dict(sorted(times.items(), key=lambda op: -op[1]))
+    return dict(sorted(((key, ns) for key, ns in times.items() if ns), key=lambda op: -op[1]))
 
 
 def op_change(key: str, a: Sequence[float], b: Sequence[float]) -> OpChange:

@@ -42,7 +42,10 @@ def outcome(shift: Shift) -> str:
     if shift.basis == "assumed":
         return TOO_FEW
     more, less = ("more", "less") if shift.metric in _IN_BYTES else ("longer", "shorter")
-    return "no difference beyond chance" if not shift.differs else more if shift.low > 0 else less
+    if shift.low <= 0 <= shift.high:
+        return "no difference beyond chance"
+    which = more if shift.low > 0 else less
+    return which if shift.differs else f"perhaps {which}: the 95% interval leaves 0 out, that of 99% does not"
 
 
 def sessions(number: int) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Protocol
 
@@ -19,6 +21,9 @@ from tftracer.export.tables.table import Table
 from tftracer.session.step_history import RECENT
 from tftracer.session.step_sketch import ERROR, SketchedSteps
 from tftracer.trace.analyses.ops import By
+
+LEAST_SHARE = 0.5  # of the time of a session's longest run, for a shared run to stand for the session
+_TURN = re.compile(r"\[\d+\]")
 
 
 class Session(Protocol):
@@ -45,13 +50,22 @@ class Session(Protocol):
 
 
 def compare_sessions(before: Sequence[Session], after: Sequence[Session], run: str | None = None, by: By = "name") -> Comparison:
-    """``run``: the title of the run to compare; without it, the one that took the most time of those that all sessions have.
+    """``run``: the title of the run to compare; without it, the one that took the most time of those that all sessions have. If
+    that took less than half of the time of each side's longest run, these two are compared, and a warning says so.
 
     ``UnknownError``: the sessions have no run in common, or not this one. ``UnsupportedError``: one session is there twice.
     """
     _check_distinct([*before, *after])
-    title = _shared_run([*before, *after], run)
-    return compare(title, *([_measured(session, title, by) for session in side] for side in (before, after)))
+    titles = _runs_to_compare(before, after, run)
+    sides = ([_measured(session, title, by) for session in side] for side, title in zip((before, after), titles))
+    if titles[0] == titles[1]:
+        return compare(titles[0], *sides)
+    warning = (
+        f"The runs differ: {titles[0][:80]!r} before, {titles[1][:80]!r} after. Each took the most time of its side; of the runs "
+        "that all sessions have, none took half as much. --run compares one of those."
+    )
+    made = compare(f"{titles[0]} before, {titles[1]} after", *sides)
+    return replace(made, warnings=[warning, *made.warnings])
 
 
 def _check_distinct(sessions: Sequence[Session]) -> None:
@@ -70,6 +84,21 @@ def _measured(session: Session, run: str, by: By) -> Measured:
         return measure(session, run, by)
     finally:
         session.forget_traces()  # those of many sessions take much memory
+
+
+def _runs_to_compare(before: Sequence[Session], after: Sequence[Session], wanted: str | None) -> tuple[str, str]:
+    """The titles of the runs of both sides."""
+    shared = _shared_run([*before, *after], wanted)
+    longest = [{_busiest_first(session)[0]["title"] for session in side} for side in (before, after)]
+    is_small = all(_share_of_longest(session, shared) < LEAST_SHARE for session in (*before, *after))
+    if wanted is None and is_small and len(longest[0]) == len(longest[1]) == 1:
+        return longest[0].pop(), longest[1].pop()
+    return shared, shared
+
+
+def _share_of_longest(session: Session, title: str) -> float:
+    runs = _busiest_first(session)
+    return next(total_s(run) for run in runs if run["title"] == title) / max(total_s(runs[0]), 1e-9)
 
 
 def _shared_run(sessions: Sequence[Session], wanted: str | None) -> str:
@@ -158,8 +187,12 @@ def _traces(session: Session, run: str) -> list[int]:
 
 
 def _totals(session: Session, trace: int, by: By) -> dict[str, int]:
+    """Stages of tf.data have a number for each turn of a repeat, which no other trace has: it is left out."""
     ops = session.ops(by, trace).select("key", "total_ns")
-    return dict(zip(ops["key"].tolist(), ops["total_ns"].tolist()))
+    totals: Counter[str] = Counter()
+    for key, total in zip(ops["key"].tolist(), ops["total_ns"].tolist()):
+        totals[_TURN.sub("", key) if key.startswith("Iterator::") else key] += total
+    return dict(totals)
 
 
 def _trace_values(traces: Sequence[_Trace]) -> dict[str, float]:
