@@ -314,6 +314,12 @@ def test_a_long_gap_is_not_the_tiny_ops_doing(pause: int, first: str) -> None:
     assert codes(nodes)[0] == first
 
 
+@pytest.mark.parametrize(("median_ms", "named"), [(6, True), (100, False)])
+def test_tiny_ops_that_take_the_usual_step_are_named_in_one_that_was_held_up(median_ms: int, named: bool) -> None:
+    nodes = [N(f"a{i}", "AddV2", at := i * 5_000 + (i >= 600) * 90 * MS, at + 3_000) for i in range(1_200)]
+    assert (codes(nodes, TraceContext(median_s=median_ms / 1e3))[0] == "tiny_ops") == named
+
+
 @pytest.mark.parametrize(("strays", "expected"), [(5, True), (6, False)])
 def test_a_few_interrupted_executions_are_left_out(strays: int, expected: bool) -> None:
     nodes, at = [], 0

@@ -20,7 +20,7 @@ TINY_COUNT = 1_000
 TINY_SHARE = 0.50  # of the step that goes into tiny ops and into the gaps between ops
 STRAY_NS = 1_000_000  # an op this long was interrupted, where
 STRAY_SHARE = 0.005  # at most this share of its type is as long and the rest is tiny
-ACCOUNTED_SHARE = 0.20  # of the step that must be left without those
+ACCOUNTED_SHARE = 0.20  # of the step, or of the usual step where this one was held up, that must be left without those
 ELEMENTWISE_SHARE = 0.50  # of the tiny ops, for XLA to be named
 ELEMENTWISE = re.compile(
     r"Abs|Add(N|V2)?|Cast|Cos|Div(NoNan)?|Equal|Erf|Exp|Expm1|Floor(Div|Mod)?|(Greater|Less)(Equal)?|Log|Log1p"
@@ -54,7 +54,9 @@ def _recorded(step: Step) -> Sentence | None:
     between = float(np.minimum(length, GAP_NS).sum())
     stray = float(work.self_ns[_stray(trace, ops, tiny)[work.node]].sum() + length.sum()) - between
     share = (spent + between) / max(step.ns - stray, 1.0)
-    if share < TINY_SHARE or step.ns - stray < ACCOUNTED_SHARE * step.ns:
+    median_s = step.context.median_s
+    usual_ns = step.ns if median_s is None else min(step.ns, median_s * 1e9)
+    if share < TINY_SHARE or step.ns - stray < ACCOUNTED_SHARE * usual_ns:
         return None
     mean = float((trace.end - trace.start)[tiny].mean())
     codes = np.bincount(trace.op[tiny])
