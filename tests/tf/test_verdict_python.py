@@ -24,7 +24,7 @@ def train(steps):
                 y = layers(y) * tf.ones((8, 64))
             loss = tf.reduce_sum(y)
         optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))
-check(train, "eager_ops", "ops one by one, without a compiled function", "and Python prepares the next one")
+check(train, "eager_ops", "ops one by one, without a compiled function", "of the step none runs", "Python prepares the next")
 """,
         tmp_path,
     )

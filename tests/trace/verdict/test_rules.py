@@ -405,6 +405,9 @@ def test_a_function_whose_ops_are_recorded_is_not_called_compiled_by_xla() -> No
     found = verdict(make_trace([N("lstm/PartitionedCall", "PartitionedCall", 0, 15_010_000), *inner]), TraceContext(), [])
     assert found["sentences"][0]["code"] == "tiny_ops" and "3,000 ops" in found["sentences"][0]["text"]
     assert not any("XLA compiled" in sentence["text"] for sentence in found["sentences"])
+    stretched = [N(node.name, node.op, node.start * 40, node.start * 40 + 2_000) for node in inner]
+    busy = verdict(make_trace([N("lstm/PartitionedCall", "PartitionedCall", 0, 600_400_000), *stretched]), TraceContext(), [])
+    assert "PartitionedCall" not in busy["sentences"][0]["text"], "a busy machine stretches the time between the ops"
     hidden = verdict(make_trace([N("lstm/PartitionedCall", "PartitionedCall", 0, 30_010_000)]), TraceContext(), [])
     assert "A function that XLA compiled" in hidden["sentences"][0]["text"]
 

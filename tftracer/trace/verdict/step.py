@@ -34,8 +34,8 @@ MAX_EVIDENCE = 50
 GAP_NS = 100_000  # the executor's own work between two ops takes no longer; a longer gap has another reason
 _FUNCTION_OPS = re.compile(r"__inference_.*|(Stateful)?PartitionedCall|RemoteCall|_?Xla(Launch|Run)(V2)?")
 _CPU = re.compile(r"((?P<process>\S+/\d+) )?CPU(:0)?(?P<xla> XLA.*)?", re.DOTALL)
-EXECUTING_NS = 2_000  # what the executor needs for an op at least
-HELD_SHARE = 0.25  # of a call of a function in which recorded ops run
+HELD_SHARE = 0.25  # of a call of a function in which recorded ops run, or
+HELD_OPS = 20  # so many that begin in it: the call holds them
 PYTHON_OPS = frozenset(("PyFunc", "PyFuncStateless", "EagerPyFunc"))
 
 
@@ -187,10 +187,10 @@ class Step:
         if not len(calls) or not len(ops):
             return np.zeros(n, bool)
         start = self.trace.start[ops]
-        taken = np.concatenate([[0], np.cumsum(np.maximum(self.trace.end[ops] - start, EXECUTING_NS))])
+        taken = np.concatenate([[0], np.cumsum(self.trace.end[ops] - start)])
         low, high = np.searchsorted(start, self.trace.start[calls]), np.searchsorted(start, self.trace.end[calls])
         lengths = self.trace.end[calls] - self.trace.start[calls]
-        return mask(self.trace, calls[taken[high] - taken[low] >= HELD_SHARE * lengths])
+        return mask(self.trace, calls[(high - low >= HELD_OPS) | (taken[high] - taken[low] >= HELD_SHARE * lengths)])
 
     @cached_property
     def _function_calls(self) -> Bool:

@@ -39,7 +39,7 @@ def eager_ops(step: Step) -> Sentence | None:
     return sentence(
         "eager_ops",
         f"The script runs {counted(len(rows), 'op')} one by one, without a compiled function: for {duration(gaps.length)} "
-        f"({percent(share)}) of the step none runs, and Python prepares the next one.{_long_gaps(int(is_long.sum()), other)}",
+        f"({percent(share)}) of the step none runs{_long_gaps(int(is_long.sum()), other)}",
         ELSEWHERE if other > gaps.length / 2 else COMPILE,
         share,
         {"ops": float(len(rows)), "gaps_ns": float(gaps.length), "long_gaps_ns": other},
@@ -49,9 +49,9 @@ def eager_ops(step: Step) -> Sentence | None:
 
 def _long_gaps(count: int, length: float) -> str:
     if not count:
-        return ""
-    where = "1 gap" if count == 1 else f"{count:,} gaps"
+        return ", and Python prepares the next one."
+    where = "lies in 1 gap" if count == 1 else f"lie in {count:,} gaps"
     return (
-        f" {duration(length)} of that {'lies' if count == 1 else 'lie'} in {where} of {duration(HANDING_NS)} or longer, in which "
-        "the script does something else (its input, for instance), or waits for a CPU or for Python's lock."
+        f". {duration(length)} of that {where} of {duration(HANDING_NS)} or longer, in which the script does something else (its "
+        "input, for instance), or waits for a CPU or for Python's lock; in the rest Python prepares the next op."
     )
