@@ -85,10 +85,10 @@ def _budget(summary: dict[str, Any]) -> str:
         return ""
     budgets: list[DeviceBudget] = [summary["budget"]["whole"], *summary["budget"]["devices"]]
     if len(budgets) == 2:  # one device is the whole step
-        budgets = budgets[:1]
+        budgets = [{**budgets[0], "title": "first op to last"}]
     used = [p for p in [*PARTS, "hidden_communication"] if any(b["parts_ns"][p] for b in budgets)]
-    rows = [["Budget", *(shortened(b["title"], 20) for b in budgets)]]
-    step = summary["step_ns"] or 1.0
+    step = summary["step_ns"] or 1.0  # from the first op to the last; shares of the verdict are of the call, which may be longer
+    rows = [[f"Budget of {duration(step)}", *(shortened(b["title"], 20) for b in budgets)]]
     for part in used:
         mark = " (under compute)" if part == "hidden_communication" else ""
         shares = [_share(b["parts_ns"][part], step) for b in budgets]
