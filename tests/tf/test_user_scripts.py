@@ -77,6 +77,20 @@ def test_a_script_that_fails(tmp_path: Path) -> None:
     assert sessions(tmp_path) == [{"fit: net": 16}]
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="up to Python 3.10, raise puts the wrapper's frame back")
+@pytest.mark.parametrize("kind", ["function", "variable", "keras", "optimizer", "batch", "session", "callable"])
+def test_an_error_of_tensorflow_has_the_traceback_and_the_text_that_it_has_without(kind: str, tmp_path: Path) -> None:
+    plain = start(tmp_path, [sys.executable, "fails_in_tensorflow.py", kind], SCRIPTS)
+    traced = outcome(start(tmp_path, [*RUN, "fails_in_tensorflow.py", kind], SCRIPTS))
+
+    def text(errors: str) -> str:
+        lines = [line for line in errors[errors.index("Traceback (most") :].splitlines() if not line.startswith("tftracer: ")]
+        return re.sub("__autograph_generated_file[^.]*", "", "\n".join(lines)).rstrip()
+
+    assert text(traced.errors) == text(outcome(plain).errors)
+    assert "tftracer" not in text(traced.errors)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_stopped_by_a_signal(tmp_path: Path, number: signal.Signals) -> None:
     both = [start(tmp_path, [*command, "until_stopped.py"], SCRIPTS) for command in ([sys.executable], RUN)]

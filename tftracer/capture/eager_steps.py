@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from tftracer.capture.after_import import after_import
 from tftracer.capture.functions import FunctionCalls, NamedStep
+from tftracer.capture.tracebacks import as_tensorflows, without_ours
 from tftracer.slow.cause.frame_names import is_library
 
 #: Where optimizers have the method that all ways to apply gradients come to: (module, class, method).
@@ -108,15 +109,22 @@ class EagerSteps:
     def watched(self, original: Callable[..., Any]) -> Callable[..., Any]:
         calls, is_eager, loop_here = self._calls, self._calls.is_eager, self._loop_here
 
+        @as_tensorflows
         def apply(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
             here = None if calls.is_within_step() or not is_eager() else calls.quietly(loop_here)
-            if here is None or here.applying:  # an optimizer within an optimizer
-                return original(optimizer, *args, **kwargs)
-            here.applying = True
+            if here is not None and here.applying:  # an optimizer within an optimizer
+                here = None
             try:
+                if here is None:
+                    return original(optimizer, *args, **kwargs)
+                here.applying = True
                 result = original(optimizer, *args, **kwargs)
+            except BaseException as error:
+                without_ours(error)
+                raise
             finally:
-                here.applying = False
+                if here is not None:
+                    here.applying = False
             calls.quietly(self._applied, here, optimizer, perf_counter_ns(), sys._getframe(1))
             return result
 

@@ -19,6 +19,7 @@ from tftracer.capture import function_modules
 from tftracer.capture.partition_graphs import PartitionGraphs
 from tftracer.capture.step_queue import MAX_EVENTS, StepQueue
 from tftracer.capture.thread_steps import ThreadStep, ThreadSteps
+from tftracer.capture.tracebacks import as_tensorflows, without_ours
 from tftracer.session.recorded_steps import Traced
 
 
@@ -94,15 +95,18 @@ class FunctionCalls:
         under_way = self.under_way
         now, most = perf_counter_ns, MAX_EVENTS  # locals: a global is one more place in memory to fetch after a long step
 
+        @as_tensorflows
         def call(function: Any, *args: Any, **kwargs: Any) -> Any:
             here = threads.here
-            if here.start_ns:
-                return original(function, *args, **kwargs)
-            if requests.slow_path or here.method or len(events) >= most:
-                if not is_eager():  # it becomes a part of a graph
-                    return original(function, *args, **kwargs)
-                with self.step(function, (args, kwargs)):
-                    return original(function, *args, **kwargs)
+            if here.start_ns or requests.slow_path or here.method or len(events) >= most:
+                try:
+                    if here.start_ns or not is_eager():  # it becomes a part of a graph
+                        return original(function, *args, **kwargs)
+                    with self.step(function, (args, kwargs)):
+                        return original(function, *args, **kwargs)
+                except BaseException as error:
+                    without_ours(error)
+                    raise
             thread = here.thread
             try:
                 here.start_ns = under_way[thread] = start = now()
@@ -110,8 +114,9 @@ class FunctionCalls:
                 end = now()
                 if is_eager():
                     events.append((function, here.concrete, start, end, thread, None))
-            except BaseException:
+            except BaseException as error:
                 end = now()
+                without_ours(error)
                 raise
             finally:
                 under_way[thread] = -end
@@ -125,16 +130,21 @@ class FunctionCalls:
         """``first``: for a ConcreteFunction's first call; ``by_itself``: for one that is called without its tf.function."""
         threads, called = self.threads, self.graphs.called
 
+        @as_tensorflows
         def call_flat(concrete: Any, inputs: Any, captured_inputs: Any, *others: Any, **named: Any) -> Any:
             here = threads.here
-            if not here.start_ns:
-                return by_itself(concrete, inputs, captured_inputs, *others, **named)
-            here.concrete = concrete
-            if id(concrete) not in called:
-                return first(concrete, inputs, captured_inputs, *others, **named)
-            if others or named:  # of an older TensorFlow
-                return original(concrete, inputs, captured_inputs, *others, **named)
-            return original(concrete, inputs, captured_inputs)
+            try:
+                if not here.start_ns:
+                    return by_itself(concrete, inputs, captured_inputs, *others, **named)
+                here.concrete = concrete
+                if id(concrete) not in called:
+                    return first(concrete, inputs, captured_inputs, *others, **named)
+                if others or named:  # of an older TensorFlow
+                    return original(concrete, inputs, captured_inputs, *others, **named)
+                return original(concrete, inputs, captured_inputs)
+            except BaseException as error:
+                without_ours(error)
+                raise
 
         return call_flat
 

@@ -21,6 +21,7 @@ from typing import Any
 from tftracer.capture.after_import import after_import
 from tftracer.capture.function_identity import keras_step, keras_title
 from tftracer.capture.functions import FunctionCalls, NamedStep
+from tftracer.capture.tracebacks import as_tensorflows, without_ours
 
 #: Where Keras has those methods, module -> class: Keras 3 on TensorFlow, Keras 2, that of TensorFlow 2.12, and tf_keras.
 _OWNERS = {
@@ -74,12 +75,17 @@ class KerasSteps:
     def _run(self, original: Callable[..., Any]) -> Callable[..., Any]:
         calls = self._calls
 
+        @as_tensorflows
         def run(strategy: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
             step = None if calls.is_within_step() else calls.quietly(self._step, fn)
-            if step is None:
-                return original(strategy, fn, *args, **kwargs)
-            with calls.step(step):
-                return original(strategy, fn, *args, **kwargs)
+            try:
+                if step is None:
+                    return original(strategy, fn, *args, **kwargs)
+                with calls.step(step):
+                    return original(strategy, fn, *args, **kwargs)
+            except BaseException as error:
+                without_ours(error)
+                raise
 
         return run
 
@@ -93,12 +99,16 @@ class KerasSteps:
     def _noted(self, original: Callable[..., Any], name: str) -> Callable[..., Any]:
         threads = self._calls.threads
 
+        @as_tensorflows
         def on_batch(model: Any, *args: Any, **kwargs: Any) -> Any:
             here = threads.here
             before = here.method
             try:
                 here.method = name
                 return original(model, *args, **kwargs)
+            except BaseException as error:
+                without_ours(error)
+                raise
             finally:
                 here.method = before
 

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import zstandard
 
 from tftracer.capture.function_library import constant_bytes, function_library, state_keeper
+from tftracer.capture.tracebacks import as_tensorflows
 from tftracer.errors import UnsupportedError
 from tftracer.session.recorded_steps import RunHandle
 
@@ -78,6 +79,7 @@ class PartitionGraphs:
                 wrap(owner, name, self._noting(getattr(owner, name), collects))
 
     def _noting(self, original: Callable[..., Any], collects: bool) -> Callable[..., Any]:
+        @as_tensorflows
         def call(*arguments: Any, **named: Any) -> Any:
             self._script_collects = collects
             return original(*arguments, **named)
@@ -90,6 +92,7 @@ class PartitionGraphs:
         """``ConcreteFunction._call_flat``, with the graph collected in each function's first call."""
         called = self.called
 
+        @as_tensorflows
         def call_flat(concrete: Any, *arguments: Any, **named: Any) -> Any:
             if id(concrete) in called or _quietly(self._begin, concrete) is not True:
                 return original(concrete, *arguments, **named)

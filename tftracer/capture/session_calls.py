@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from tftracer.capture.hook import SessionCall, StepRecorder, session_facts, tensorflow
 from tftracer.capture.run_identity import PARTIAL_RUN
+from tftracer.capture.tracebacks import as_tensorflows, without_ours
 from tftracer.session.recorded_steps import SessionFacts
 
 #: Set on sessions that the recorder knows.
@@ -153,9 +154,14 @@ def session_class() -> Any:
 
 def _wrapped_run(original: Callable[..., Any], calls: SessionCalls) -> Callable[..., Any]:
     @functools.wraps(original)
+    @as_tensorflows
     def run(self: Any, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
         call, values = calls.begin(self, fetches, feed_dict, options, run_metadata)
-        result = original(self, fetches, feed_dict, values.options, values.run_metadata)
+        try:
+            result = original(self, fetches, feed_dict, values.options, values.run_metadata)
+        except BaseException as error:
+            without_ours(error)
+            raise
         calls.finish(self, call, values)
         return result
 
@@ -164,34 +170,49 @@ def _wrapped_run(original: Callable[..., Any], calls: SessionCalls) -> Callable[
 
 def _wrapped_make_callable(original: Callable[..., Any], calls: SessionCalls) -> Callable[..., Any]:
     @functools.wraps(original)
+    @as_tensorflows
     def make_callable(self: Any, fetches: Any, feed_list: Any = None, accept_options: bool = False) -> Any:
-        made = original(self, fetches, feed_list, accept_options)
+        try:
+            made = original(self, fetches, feed_list, accept_options)
+        except BaseException as error:
+            without_ours(error)
+            raise
         if feed_list is not None:  # it calls ``run``
             return made
         plain = None if accept_options else made
         with_options: list[Any] = [made] if accept_options else []  # made when it is needed
 
+        @as_tensorflows
         def recorded(options: Any = None, run_metadata: Any = None) -> Any:
             call, values = calls.begin(self, fetches, None, options, run_metadata)
-            if plain is not None and values.options is options:
-                result = plain()
-            else:
-                if not with_options:
-                    with_options.append(original(self, fetches, None, True))
-                result = with_options[0](options=values.options, run_metadata=values.run_metadata)
+            try:
+                if plain is not None and values.options is options:
+                    result = plain()
+                else:
+                    if not with_options:
+                        with_options.append(original(self, fetches, None, True))
+                    result = with_options[0](options=values.options, run_metadata=values.run_metadata)
+            except BaseException as error:
+                without_ours(error)
+                raise
             calls.finish(self, call, values)
             return result
 
-        return recorded if accept_options else (lambda: recorded())
+        return recorded if accept_options else functools.partial(recorded, None, None)
 
     return make_callable
 
 
 def _wrapped_partial_run(original: Callable[..., Any], calls: SessionCalls) -> Callable[..., Any]:
     @functools.wraps(original)
+    @as_tensorflows
     def partial_run(self: Any, handle: Any, fetches: Any, feed_dict: Any = None) -> Any:
         start_ns = perf_counter_ns()
-        result = original(self, handle, fetches, feed_dict)
+        try:
+            result = original(self, handle, fetches, feed_dict)
+        except BaseException as error:
+            without_ours(error)
+            raise
         calls.partial_run(fetches, feed_dict, start_ns)
         return result
 
@@ -200,8 +221,13 @@ def _wrapped_partial_run(original: Callable[..., Any], calls: SessionCalls) -> C
 
 def _wrapped_callable_init(original: Callable[..., None], _: SessionCalls) -> Callable[..., None]:
     @functools.wraps(original)
+    @as_tensorflows
     def init(self: Any, session: Any, callable_options: Any) -> None:
-        original(self, session, callable_options)
+        try:
+            original(self, session, callable_options)
+        except BaseException as error:
+            without_ours(error)
+            raise
         with contextlib.suppress(Exception):
             kept = type(callable_options)()
             kept.CopyFrom(callable_options)
@@ -215,6 +241,7 @@ def _wrapped_callable_call(original: Callable[..., Any], calls: SessionCalls) ->
     """Keras in graph mode runs its steps through these. The options are part of a callable: a traced step takes a second one."""
 
     @functools.wraps(original)
+    @as_tensorflows
     def call_it(self: Any, *args: Any, **kwargs: Any) -> Any:
         call_options = self.__dict__.get(_OPTIONS)
         if call_options is None:
@@ -223,11 +250,15 @@ def _wrapped_callable_call(original: Callable[..., Any], calls: SessionCalls) ->
         session, metadata = self._session, kwargs.get("run_metadata")
         call, values = calls.begin(session, fetches, feeds, options, metadata)
         tracing = None if values.options is options else _tracing_callable(self, callable_options, values.options)
-        if tracing is None:
-            values = Values(None, options, metadata)
-            result = original(self, *args, **kwargs)
-        else:
-            result = original(tracing, *args, **{**kwargs, "run_metadata": values.run_metadata})
+        try:
+            if tracing is None:
+                values = Values(None, options, metadata)
+                result = original(self, *args, **kwargs)
+            else:
+                result = original(tracing, *args, **{**kwargs, "run_metadata": values.run_metadata})
+        except BaseException as error:
+            without_ours(error)
+            raise
         calls.finish(session, call, values)
         return result
 

@@ -1,0 +1,35 @@
+"""Errors that pass through our wrappers of TensorFlow's methods have the traceback and the text that they have without us."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+Wrapper = TypeVar("Wrapper", bound=Callable[..., Any])
+
+#: A file that TensorFlow would have if the wrappers were its own.
+_FILE = "tftracer-wrappers.py"
+
+
+def as_tensorflows(wrapper: Wrapper) -> Wrapper:
+    """A decorator: TensorFlow takes the function for one of its own.
+
+    TensorFlow and Keras leave their own files out of tracebacks, and out of the places that they name in the text of an error.
+    """
+    folder = Path(getattr(sys.modules.get("tensorflow"), "__file__", None) or "tensorflow").parent
+    code: Any = getattr(wrapper, "__code__")  # noqa: B009 (mypy does not know of it)
+    wrapper.__code__ = code.replace(co_filename=str(folder / "python" / _FILE))
+    return wrapper
+
+
+def without_ours(error: BaseException) -> None:
+    """Take our frames off the beginning of its traceback. For wrappers, before their ``raise``.
+
+    Up to Python 3.10, ``raise`` puts the wrapper's frame back.
+    """
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_frame.f_code.co_filename.endswith(_FILE):
+        traceback = traceback.tb_next
+    error.__traceback__ = traceback
