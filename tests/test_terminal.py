@@ -19,7 +19,7 @@ from tftracer.storage import tftrace
 from tftracer.terminal import printable
 from tftracer.trace.decode.descriptors import message_class
 
-HOSTILE = "MatMul\x1b]0;title\x07\x1b[31m\x7f\x9b1m‮gnp.exe⁦\r"
+HOSTILE = "MatMul\x1b]0;title\x07\x1b[31m\x7f\x9b1m‮gnp.exe⁦\r\nFORGED "
 STEERING = [*map(chr, (*range(9), *range(11, 32), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F)))]
 STEERING += map(chr, range(0x2066, 0x206A))
 CSV = ["query", "a", "SELECT name FROM slices", "--csv"]
@@ -84,6 +84,8 @@ def test_nothing_in_a_hostile_file_steers_the_terminal(arguments: list[str], fol
     written = on_terminal(arguments, folder)
     assert written and "Traceback" not in written
     assert steering(written) == set()
+    if arguments is not CSV:  # whose quotes hold line breaks
+        assert [line for line in written.splitlines() if line.startswith("FORGED")] == []
 
 
 def test_csv_for_a_program_holds_the_values_as_they_are(folder: Path) -> None:

@@ -137,6 +137,9 @@ def test_a_hub_that_is_none(text: str) -> None:
         ("a[1-2]-ib,b", ["a1-ib", "a2-ib", "b"]),
         ("", []),
         ("n[x]", []),
+        ("n[²]", ["n[²]"]),
+        ("n[٣-٤]", []),
+        (f"n[{'1' * 5000}]", []),
     ],
 )
 def test_slurms_node_lists(text: str, nodes: list[str]) -> None:

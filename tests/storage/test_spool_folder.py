@@ -42,6 +42,14 @@ def test_the_spool_of_a_killed_job_is_found_and_opens(tmp_path: Path) -> None:
     assert len(spool_folder.dead_spools(tmp_path)) == 2
 
 
+@pytest.mark.parametrize("number", ["²", "٣", "9" * 100])
+def test_a_name_with_no_number_of_a_process_is_no_spool(number: str, tmp_path: Path) -> None:
+    killed_job(tmp_path)
+    (dead,) = spool_folder.dead_spools(tmp_path)
+    (tmp_path / dead.path.name.replace(f"-{dead.pid}-", f"-{number}-")).write_bytes(dead.path.read_bytes())
+    assert spool_folder.dead_spools(tmp_path) == [dead]
+
+
 def test_the_default_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TFTRACER_SPOOL_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -12,6 +12,7 @@ from tftracer.comparison.gate import Outcome
 from tftracer.comparison.ops import LEAST_SESSIONS, OpChange
 from tftracer.comparison.shift import CONFIDENCE, Shift
 from tftracer.comparison.words import interval, outcome, sessions, title, value
+from tftracer.display.lines import joined
 from tftracer.trace.analyses.compare import FLOOR_NS, FLOOR_SHARE
 from tftracer.trace.units import duration
 
@@ -20,7 +21,7 @@ _WIDTH = 60
 
 
 def as_text(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> str:
-    return "\n".join(_lines(comparison, outcomes))
+    return joined(_lines(comparison, outcomes))
 
 
 def as_json(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> dict[str, Any]:
@@ -52,8 +53,10 @@ def _lines(comparison: Comparison, outcomes: Sequence[Outcome]) -> Iterator[str]
     yield from (_shift_line(shift) for shift in comparison.shifts.values() if shift.a or shift.b)
     yield from _op_lines(comparison)
     if comparison.new_findings:
-        yield f"\nNew findings: {', '.join(comparison.new_findings)}"
-    yield from ("\n" + textwrap.fill(f"Note: {warning}", 110) for warning in comparison.warnings)
+        yield ""
+        yield f"New findings: {', '.join(comparison.new_findings)}"
+    for warning in comparison.warnings:
+        yield from ("", *textwrap.wrap(f"Note: {warning}", 110))
     if outcomes:
         yield ""
         yield from (f"{each.state:12} {each.rule}: {each.why}" for each in outcomes)
@@ -67,15 +70,18 @@ def _shift_line(shift: Shift) -> str:
 def _op_lines(comparison: Comparison) -> Iterator[str]:
     ops, traced = comparison.ops, [sum(1 for each in side if each.traces) for side in (comparison.a, comparison.b)]
     if not all(traced):
-        yield "\nOps are not compared: a side has no trace of this run."
+        yield ""
+        yield "Ops are not compared: a side has no trace of this run."
         return
     floors = f"more than {duration(FLOOR_NS)} and {FLOOR_SHARE:.0%}"
     separated = [change for change in ops.changes if change.separated]
     if ops.enough_sessions:
         chance = f"{ops.by_chance:.2g} would by chance, floors aside"
-        yield f"\n{len(separated)} of {ops.compared} ops differ in all sessions, by {floors} ({chance}):"
+        yield ""
+        yield f"{len(separated)} of {ops.compared} ops differ in all sessions, by {floors} ({chance}):"
     else:
-        yield f"\nOps whose medians differ by {floors}; it takes {LEAST_SESSIONS} sessions a side to rule out chance:"
+        yield ""
+        yield f"Ops whose medians differ by {floors}; it takes {LEAST_SESSIONS} sessions a side to rule out chance:"
         separated = ops.changes
     yield from map(_op_line, separated[:_SHOWN_OPS])
     if not separated and not ops.enough_sessions:

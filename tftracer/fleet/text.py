@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tftracer.display.lines import joined
 from tftracer.fleet.answer import Fleet
 from tftracer.trace.units import duration
 
@@ -11,13 +12,14 @@ _WIDTH = 80
 
 
 def as_text(fleet: Fleet) -> str:
-    return "\n".join(_lines(fleet))
+    return joined(_lines(fleet))
 
 
 def _lines(fleet: Fleet) -> Iterator[str]:
     yield f"{_number(fleet.partitions, 'partition')} of {_number(fleet.jobs, 'job')}"
     yield from (f"Left out: {why}" for why in fleet.left_out)
-    yield "\nSlowest ranks, by their own time in traced steps (without exposed communication):"
+    yield ""
+    yield "Slowest ranks, by their own time in traced steps (without exposed communication):"
     yield from _table(
         ("job", "rank", "own time", "of the median rank's", "traced steps", "mean step"),
         [
@@ -27,7 +29,8 @@ def _lines(fleet: Fleet) -> Iterator[str]:
         ],
         "no step was traced on several ranks",
     )  # fmt: skip
-    yield "\nOps, by total time:"
+    yield ""
+    yield "Ops, by total time:"
     yield from _table(
         ("op", "executions", "total", "p50", "p99", "longest"),
         [
@@ -40,7 +43,8 @@ def _lines(fleet: Fleet) -> Iterator[str]:
         ],
         "no trace",
     )
-    yield "\nCollectives, by the time from the first rank's arrival to the last one's:"
+    yield ""
+    yield "Collectives, by the time from the first rank's arrival to the last one's:"
     yield from _table(
         ("collective", "job", "spread", "last most often", "times"),
         [
@@ -56,7 +60,8 @@ def _lines(fleet: Fleet) -> Iterator[str]:
         "no collective was traced on several ranks",
     )
     yield from _clocks(fleet) if fleet.collectives else ()
-    yield "\nLayers that grew, from the first half of the traced steps to the second:"
+    yield ""
+    yield "Layers that grew, from the first half of the traced steps to the second:"
     yield from _table(
         ("layer", "job", "first half", "second half"),
         [(row["layer"], row["job"], duration(row["first_ns"]), duration(row["second_ns"])) for row in fleet.layers],

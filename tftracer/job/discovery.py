@@ -152,9 +152,9 @@ def node_list(text: str, limit: int = 100_000) -> list[str]:
             nodes.append(part)
             continue
         for span in match[2].split(","):
-            low, _, high = span.partition("-")
-            if not low.isdigit() or (high and not high.isdigit()):
+            if not re.fullmatch(r"[0-9]{1,9}(-[0-9]{0,9})?", span):
                 return []
+            low, _, high = span.partition("-")
             last = min(int(high or low), int(low) + limit - len(nodes))
             nodes += [f"{match[1]}{n:0{len(low)}d}{match[3]}" for n in range(int(low), last + 1)]
     return nodes[:limit]

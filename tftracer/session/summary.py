@@ -11,6 +11,7 @@ from typing import Any
 
 from tftracer.contract.session import Run, Session, TraceRecord
 from tftracer.contract.stalls import GapProfile, StallList
+from tftracer.display.lines import without_breaks
 from tftracer.errors import TracerError
 from tftracer.session.run_traces import MOST_BYTES_AT_ONCE, OtherTraces, how_many_fit, newest_readable
 from tftracer.session.source import SessionSource
@@ -54,6 +55,7 @@ def summarize(source: SessionSource) -> dict[str, Any]:
 
 def render(summary: dict[str, Any]) -> str:
     """The summary for a terminal, without colours; ends in a line break."""
+    summary = without_breaks(summary)
     parts = [_head(summary["session"]), _runs(summary["runs"])]
     parts += [*map(slow_summary.render, summary["runs"])]
     parts += [_traces(run, summary.get("recomputed", {})) for run in summary["runs"]]

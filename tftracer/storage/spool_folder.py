@@ -25,7 +25,9 @@ LEFTOVER_S = 86400.0
 #: What dead jobs' spools may take together in one folder. The oldest make room; the newest stays in any case.
 MAX_BYTES = 10 << 30
 
-_NAME = re.compile(rf"(?P<host>.+)-(?P<pid>\d+)-\d{{8}}T\d{{6}}-[0-9a-f]+({re.escape(SUFFIX)}|{re.escape(ASIDE)})$")
+_NAME = re.compile(
+    rf"(?P<host>.+)-(?P<pid>[0-9]{{1,9}})-[0-9]{{8}}T[0-9]{{6}}-[0-9a-f]+({re.escape(SUFFIX)}|{re.escape(ASIDE)})$"
+)
 
 
 @dataclass(frozen=True)

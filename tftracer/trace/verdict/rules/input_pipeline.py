@@ -8,7 +8,7 @@ from tftracer.contract.trace import Sentence
 from tftracer.trace.analyses.tf_data import Holding, Path, path_of
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.decode.profiler_names import STAGE
-from tftracer.trace.units import duration, percent
+from tftracer.trace.units import counted, duration, percent
 from tftracer.trace.verdict.step import Step, evidence_of, mask, sentence
 
 INPUT_SHARE = 0.20  # of the step in which nothing but input ops runs
@@ -135,14 +135,19 @@ def _recorded(holding: Holding, settings: dict[str, str], ran: int) -> str:
 
 def _at_a_time(holding: Holding, settings: dict[str, str]) -> str:
     """How many calls a stage runs at once, where it says so."""
-    parallelism = settings.get("parallelism", "")
-    if parallelism.isdigit():
-        calls = "1 call" if parallelism == "1" else f"{parallelism} calls"
+    parallelism, filled, size = (_count(settings, name) for name in ("parallelism", "buffered_elements", "buffer_size"))
+    if parallelism is not None:
+        calls = counted(parallelism, "call")
         return f", {calls} at a time{' (set by TensorFlow)' if settings.get('autotune') == 'true' else ''}"
-    filled, size = settings.get("buffered_elements", ""), settings.get("buffer_size", "")
-    if filled.isdigit() and size.isdigit() and int(filled) + 1 < int(size):
-        return f"; its buffer holds {int(filled):,} of {int(size):,} elements"
+    if filled is not None and size is not None and filled + 1 < size:
+        return f"; its buffer holds {filled:,} of {size:,} elements"
     return ", one call at a time" if holding.path[-1] in ("Map", "Filter", "FlatMap", "Interleave") else ""
+
+
+def _count(settings: dict[str, str], name: str) -> int | None:
+    """None where the profile, which may be any, has no number there."""
+    text = settings.get(name, "")
+    return int(text) if re.fullmatch("[0-9]{1,18}", text) else None
 
 
 def _began_before(holding: Holding, settings: dict[Path, dict[str, str]]) -> str:
