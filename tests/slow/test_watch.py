@@ -84,8 +84,12 @@ def loop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 def wait_until_outside_reads(loop: Loop) -> None:
     """py-spy needs some time to start."""
-    loop.warm_up(40)
-    wait_for(lambda: loop.stall(loop.step(lambda: time.sleep(0.2)), inside=True).stacks)
+
+    def look() -> object:
+        loop.warm_up(40)  # a turn that begins just now
+        return loop.stall(loop.step(lambda: time.sleep(0.2)), inside=True).stacks
+
+    wait_for(look)
 
 
 def sleeps() -> None:

@@ -92,6 +92,9 @@ def plan(step: int) -> tuple[str, Callable[[], None]] | None:
 
 
 STEPS = WARM_UP + APART * (2 * len(KINDS) + 1)
+PLANNED = [step for step in range(STEPS) if plan(step)]
+#: The training goes on until its slow steps are explained, at most so long.
+MOST_STEPS = 100_000
 GIVEN: list[Callable[[], None]] = []  # what the Python function in the graph is to do next
 
 
@@ -134,6 +137,15 @@ class Slow:
         """After a warm-up: the medians are known."""
         assert self.server.recorder.flush()
 
+    def explains(self, steps: list[int]) -> bool:
+        """Whether the causes of these slow steps are known by now."""
+        assert self.server.recorder.flush()
+        return set(steps) <= {record.step for record in self.records if isinstance(record, Stall)}
+
+    def has_all(self, step: int) -> bool:
+        """Whether the plan is done and its slow steps are explained: looked at now and then, after the last of them."""
+        return step > STEPS and step % 50 == 0 and self.explains(PLANNED)
+
     def finish(self, **more: Any) -> None:
         self.server.close()
         stalls = [stall for stall in self.records if isinstance(stall, Stall)]
@@ -159,13 +171,18 @@ def described(stall: Stall) -> dict[str, Any]:
         "function": frame.function if frame else "",
         "file": os.path.basename(frame.file) if frame else "",  # noqa: PTH119
         "stacks": [[f"{frame.function}:{frame.line}" for frame in stack.frames[-4:]] for stack in stall.stacks[:3]],
-        "others": [[frame.function for frame in stack.frames[-4:]] for stack in stall.other_stacks[:3]],
+        "others": [
+            [stack.thread, stack.samples, *[frame.function for frame in stack.frames[-4:]]] for stack in stall.other_stacks[:6]
+        ],
+        "doubt": stall.doubt,
+        "parts": [[part.kind, round(part.seconds, 3), part.what] for part in stall.parts],
         "samples": [[stack.samples, stack.waiting_samples, stack.disk_samples] for stack in stall.stacks[:3]],
         "traced": stall.is_traced,
     }
 
 
-def sessions(slow: Slow, folder: str, checkpoint_steps: int, steps: int, before: Callable[[int], None]) -> None:
+def sessions(slow: Slow, folder: str, checkpoint_steps: int, steps: int, before: Callable[[int], object]) -> None:
+    """``before`` each step: a true answer ends the training."""
     v1 = tf.compat.v1
     with tf.Graph().as_default():
         x = v1.placeholder(tf.float32, [None, 4], name="x")
@@ -183,31 +200,36 @@ def sessions(slow: Slow, folder: str, checkpoint_steps: int, steps: int, before:
             for step in range(1, steps + 1):
                 if step in (WARM_UP - 10, WARM_UP - 1):
                     slow.settled()
-                before(step)
+                if before(step):
+                    break
                 session.run(train, {x: np.ones((2, 4), np.float32)})
 
 
 def session(slow: Slow, folder: str) -> None:
-    def before(step: int) -> None:
+    def before(step: int) -> bool:
         stall_between(step)
         stall_inside(step)
+        return slow.has_all(step) and slow.explains([STEPS + 7])
 
     # It saves after the first step, and once after all other stalls.
-    sessions(slow, folder, STEPS + 5, STEPS + 30, before)
+    sessions(slow, folder, STEPS + 5, MOST_STEPS, before)
 
 
 def regular(slow: Slow, folder: str) -> None:
-    """Each 97th step is slow, inside; nobody asks for a trace."""
+    """Each 97th step is slow, inside; nobody asks for a trace. It ends soon after one of them was traced."""
 
-    def before(step: int) -> None:
+    def traces() -> list[Any]:
+        return [[trace["step"], trace["asked_by"], trace["duration_s"]] for trace in slow.server.recorder.runs()[0]["traces"]]
+
+    def before(step: int) -> bool:
         time.sleep(0.004)  # as a training that reads its data
         if step % 97 == 0:
             GIVEN.append(lambda: time.sleep(0.35))
+        is_traced = step % 97 == 50 and step > 97 and any(asked_by == "slow" for _, asked_by, _ in traces())
+        return is_traced and slow.explains(list(range(97, step, 97)))
 
-    sessions(slow, folder, 0, 400, before)
-    assert slow.server.recorder.flush()
-    traces = slow.server.recorder.runs()[0]["traces"]
-    slow.finish(traces=[[trace["step"], trace["asked_by"], trace["duration_s"]] for trace in traces])
+    sessions(slow, folder, 0, 97 * 60, before)
+    slow.finish(traces=traces())
 
 
 def function(slow: Slow, folder: str) -> None:
@@ -217,12 +239,14 @@ def function(slow: Slow, folder: str) -> None:
         return tf.reduce_sum(tf.matmul(x, x)) + called
 
     x = tf.ones((8, 8))
-    for step in range(1, STEPS + 1):
+    for step in range(1, MOST_STEPS):
         if step in (WARM_UP - 10, WARM_UP - 1):
             slow.settled()
         stall_between(step)
         stall_inside(step)
         train_step(x)
+        if slow.has_all(step):
+            break
 
 
 class Stalling(tf.keras.callbacks.Callback):
@@ -240,6 +264,7 @@ class Stalling(tf.keras.callbacks.Callback):
             self._slow.settled()
         stall_between(following)
         stall_inside(following)
+        self.model.stop_training = self._slow.has_all(following)
 
 
 class Calling(tf.keras.layers.Layer):
@@ -255,21 +280,15 @@ def keras(slow: Slow, folder: str) -> None:
     layers = tf.keras.layers
     model = tf.keras.Sequential([layers.Input((8,)), layers.Dense(4), Calling(), layers.Dense(1)], name="net")
     model.compile("sgd", "mse", jit_compile=False)
-    x, y = np.ones((4 * STEPS, 8), np.float32), np.ones((4 * STEPS, 1), np.float32)
-    model.fit(x, y, batch_size=4, epochs=1, verbose=0, callbacks=[Stalling(slow)])
+    x, y = np.ones((MOST_STEPS, 8), np.float32), np.ones((MOST_STEPS, 1), np.float32)
+    model.fit(x, y, batch_size=1, epochs=1, verbose=0, callbacks=[Stalling(slow)])
 
 
 def main(mode: str, folder: str) -> None:
     slow = Slow(tftracer.TracingServer(start_web_server_on_start=False, spool_dir=folder))
     {"session": session, "regular": regular, "function": function, "keras": keras}[mode](slow, folder)
     if mode != "regular":
-        slow.finish(
-            plan=[
-                [step, *((planned := plan(step)) or ())[:1], planned[1].__name__]
-                for step in range(STEPS)
-                if (planned := plan(step))
-            ]
-        )
+        slow.finish(plan=[[step, planned[0], planned[1].__name__] for step in PLANNED if (planned := plan(step))])
 
 
 if __name__ == "__main__":

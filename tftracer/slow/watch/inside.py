@@ -1,7 +1,8 @@
-"""Stacks read from inside of the process, where they cannot be read from outside: a few while a turn takes too long.
+"""Stacks read from inside of the process: a few while a turn takes too long.
 
-``faulthandler`` writes them to memory: it makes no Python objects, so that it cannot crash Python 3.11 as walking frames can
-(frames_of_threads.py). While another thread holds Python's lock nothing is read. Used by the watch's thread.
+They tell which threads there are just then, which py-spy's record does not, and are all that there is where stacks cannot be read
+from outside. ``faulthandler`` writes them to memory: it makes no Python objects, so that it cannot crash Python 3.11 as walking
+frames can (frames_of_threads.py). While another thread holds Python's lock nothing is read. Used by the watch's thread.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from collections import Counter, deque
 from time import perf_counter_ns, thread_time_ns
 from typing import Any
 
-from tftracer.slow.watch.counters import Counters
-from tftracer.slow.watch.windows import Stack, is_within
+from tftracer.slow.watch.looks import MAX_FRAMES, Look, Stack
+from tftracer.slow.watch.windows import is_within
 
 #: Of one core, on average, and what may be used at once.
 SHARE, BURST_NS = 0.003, 300_000_000
@@ -23,6 +24,8 @@ SHARE, BURST_NS = 0.003, 300_000_000
 FIRST_NS, LONGER, LONGEST_NS = 30_000_000, 1.5, 2_000_000_000
 #: Between two samples for a profile of the time between steps.
 PROFILE_NS = 200_000_000
+#: What reading stacks may take; where it took longer, the moment that they show is not known.
+SURE_NS = 20_000_000
 KEPT = 600
 MAX_BYTES = 1 << 20
 _THREAD = re.compile(rb"hread 0x([0-9a-f]{1,16}) ")
@@ -32,8 +35,7 @@ _FRAME = re.compile(rb'  File "([^"\n]{0,1000})", line ([0-9]{1,9}) in ([^\n]{0,
 class InsideStacks:
     def __init__(self) -> None:
         self.used_up = False
-        self.counters = Counters(os.getpid())
-        self._samples: deque[tuple[int, dict[int, Stack]]] = deque(maxlen=KEPT)
+        self._looks: deque[Look] = deque(maxlen=KEPT)
         self._file = os.memfd_create("tftracer-stacks") if hasattr(os, "memfd_create") else _temporary()
         self._credit_ns = BURST_NS
         self._at_ns = perf_counter_ns()
@@ -43,16 +45,15 @@ class InsideStacks:
 
     def tick(self, now_ns: int, overdue: list[int]) -> None:
         """``overdue``: threads whose turn takes too long."""
-        self.counters.read(now_ns)
         self._credit_ns = min(BURST_NS, self._credit_ns + int((now_ns - self._at_ns) * SHARE))
         self._at_ns = now_ns
         for thread in set(self._next_ns) - set(overdue):
             del self._next_ns[thread], self._apart_ns[thread]
         due = [thread for thread in overdue if now_ns >= self._next_ns.get(thread, 0)]
-        wants_profile = now_ns < self._profile_ns and (not self._samples or now_ns - self._samples[-1][0] >= PROFILE_NS)
+        wants_profile = now_ns < self._profile_ns and (not self._looks or now_ns - self._looks[-1].at_ns >= PROFILE_NS)
         self.used_up = self._credit_ns <= 0
         if (due or wants_profile) and not self.used_up:
-            self._sample(now_ns)
+            self._sample()
         for thread in due:
             apart = int(self._apart_ns.get(thread, FIRST_NS / LONGER) * LONGER)
             self._apart_ns[thread], self._next_ns[thread] = min(apart, LONGEST_NS), now_ns + min(apart, LONGEST_NS)
@@ -60,44 +61,29 @@ class InsideStacks:
     def begin_profile(self, until_ns: int) -> None:
         self._profile_ns = until_ns
 
-    def stacks(self, thread: int, start_ns: int, end_ns: int) -> dict[str, Any]:
-        """As windows.Windows tells them. A sample stands for the time since the one before it."""
-        seconds: Counter[Stack] = Counter()
-        others: Counter[tuple[int, Stack]] = Counter()
-        last = start_ns
-        within = [(at, stacks) for at, stacks in self._samples if start_ns <= at <= end_ns]
-        for number, (at, stacks) in enumerate(within):
-            until = end_ns if number == len(within) - 1 else at
-            for owner, stack in stacks.items():
-                if owner == thread:
-                    seconds[stack] += until - last
-                else:
-                    others[owner, stack] += until - last
-            last = at
-        return {
-            "stacks": [[stack, length / 1e9] for stack, length in seconds.most_common()],
-            "others": [[owner, stack, length / 1e9] for (owner, stack), length in others.most_common()],
-            "left_out": 0,
-            "samples": len(within),
-        }
+    def looks(self, start_ns: int, end_ns: int) -> list[Look]:
+        return [look for look in self._looks if start_ns <= look.at_ns <= end_ns]
 
     def profile(self, thread: int, spans: list[tuple[int, int]]) -> dict[str, Any]:
         counts: Counter[Stack] = Counter()
-        for at, stacks in self._samples:
-            if thread in stacks and is_within(at, spans):
-                counts[stacks[thread]] += PROFILE_NS
+        for look in self._looks:
+            if thread in look.stacks and is_within(look.at_ns, spans):
+                counts[look.stacks[thread]] += PROFILE_NS
         samples = sum(counts.values()) // PROFILE_NS
         return {"stacks": [[stack, length / 1e9] for stack, length in counts.most_common()], "samples": samples}
 
     def close(self) -> None:
         os.close(self._file)
 
-    def _sample(self, now_ns: int) -> None:
+    def _sample(self) -> None:
         begun = thread_time_ns()
         os.ftruncate(self._file, 0)
         os.lseek(self._file, 0, os.SEEK_SET)
+        before_ns = perf_counter_ns()
         faulthandler.dump_traceback(self._file, all_threads=True)
-        self._samples.append((now_ns, parse(os.pread(self._file, MAX_BYTES, 0))))
+        at_ns = perf_counter_ns()
+        if at_ns - before_ns < SURE_NS:  # else Python's lock was let go in between, and the moment is not known
+            self._looks.append(Look(at_ns, parse(os.pread(self._file, MAX_BYTES, 0))))
         self._credit_ns -= thread_time_ns() - begun
 
 
@@ -112,7 +98,7 @@ def parse(text: bytes) -> dict[int, Stack]:
             frames = stacks.setdefault(int(thread[1], 16), [])
         elif frame:
             frames.append((frame[1].decode(errors="replace"), int(frame[2]), frame[3].decode(errors="replace")))
-    return {thread: tuple(reversed(frames)) for thread, frames in stacks.items()}
+    return {thread: tuple(frames[:MAX_FRAMES])[::-1] for thread, frames in stacks.items()}
 
 
 def _temporary() -> int:

@@ -6,10 +6,11 @@ The training starts it (outside_process.py) and never waits for it. It runs py-s
 counters of the training's threads, and watches the training's pulse: a number in shared memory that the training's watch thread
 writes 20 times a second. When the pulse stops, py-spy tells which thread holds Python's lock.
 
-It keeps the last minutes. For each question (a line of JSON on standard input: a thread and spans of time) it prints what it
-knows of them as a line of JSON. Times are nanoseconds of CLOCK_MONOTONIC, which Python's perf_counter reads on Linux, too.
+It keeps the last minutes. For each question (a line of JSON on standard input: a thread, spans of time, and what the training saw
+itself, see inside.py) it prints what it knows of them as a line of JSON. Times are nanoseconds of CLOCK_MONOTONIC, which Python's
+perf_counter reads on Linux, too.
 
-It imports nothing but Python's standard library and its two neighbours, so that it starts in little time and memory.
+It imports nothing but Python's standard library and its neighbours, so that it starts in little time and memory.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ import mmap
 import os
 import select
 import signal
-import struct
 import sys
 import threading
 import time
@@ -28,12 +28,11 @@ from collections import deque
 from typing import Any
 
 from tftracer.slow.watch.counters import Counters
-from tftracer.slow.watch.sample_clock import SampleClock
-from tftracer.slow.watch.windows import PR_SET_PDEATHSIG, Dump, Windows, dump, stacks_of_dumps
+from tftracer.slow.watch.looks import Look, shares
+from tftracer.slow.watch.sample_clock import PULSE_BYTES, SampleClock, read_beats
+from tftracer.slow.watch.windows import PR_SET_PDEATHSIG, Dump, Windows, dump
 
 TICK_S = 0.05
-#: What the training writes: when the watch's thread began its current slot, its kernel number, the slot.
-PULSE = struct.Struct("qqq")
 #: A pulse is late after so long: it should come every 50 ms.
 LATE_NS = 110_000_000
 #: Looks at all stacks at one moment, while a turn is overdue or the pulse is late: so far apart, one in so long on average, so
@@ -51,22 +50,23 @@ class Pulse:
         self.late: deque[tuple[int, int, bool]] = deque(maxlen=2000)  # from, until, whether it surely waited for the lock
         self._memory = memory
         self._counters = counters
-        self._last = 0
+        self._beats = 0  # that were read
+        self._last = 0  # when the last of them was
         self._queued_ns = 0
 
     def look(self, now_ns: int) -> bool:
         """Whether it is late now."""
-        beat, thread, slot = PULSE.unpack_from(self._memory)
-        if not beat:
-            return False
-        if beat != self._last:
-            self._clock.add(beat, slot)
+        thread, beats = read_beats(self._memory, self._beats)
+        if beats:
             queued = self._counters.queued_ns(thread)
-            if self._last and beat - self._last > LATE_NS:
-                late_from = self._last + LATE_NS // 2
-                self.late.append((late_from, beat, queued - self._queued_ns < (beat - late_from) // 2))
-            self._last, self._queued_ns = beat, queued
-        return bool(now_ns - beat > LATE_NS)
+            for number, beat in beats:
+                self._clock.add(number, beat)
+                if self._last and number == self._beats and beat - self._last > LATE_NS:
+                    late_from = self._last + LATE_NS // 2
+                    self.late.append((late_from, beat, queued - self._queued_ns < (beat - late_from) // 2))
+                self._beats, self._last = number + 1, beat
+            self._queued_ns = queued
+        return bool(self._last and now_ns - self._last > LATE_NS)
 
     def late_within(self, start_ns: int, end_ns: int) -> list[tuple[int, int, bool]]:
         return [(max(start_ns, a), min(end_ns, b), sure) for a, b, sure in self.late if a < end_ns and b > start_ns]
@@ -79,7 +79,7 @@ class Outside:
         self._counters = Counters(pid)
         self._clock = SampleClock()
         self._windows = Windows(pid, py_spy, self._clock)
-        self._pulse = Pulse(mmap.mmap(pulse_fd, PULSE.size, access=mmap.ACCESS_READ), self._counters, self._clock)
+        self._pulse = Pulse(mmap.mmap(pulse_fd, PULSE_BYTES, access=mmap.ACCESS_READ), self._counters, self._clock)
         self._waiting: list[dict[str, Any]] = []
         self._input = b""
         self._hurries = False  # the session ends
@@ -163,14 +163,15 @@ class Outside:
             answer["spans"] = [self._windows.profile(thread, spans)]
             return answer
         answer["usual"] = self._counters.usual(native, now_ns)
-        answer["spans"] = [self._span(thread, native, start, end) for start, end in spans]
+        inside = [Look(at, {owner: tuple(map(tuple, stack)) for owner, stack in stacks}) for at, stacks in question["inside"]]
+        answer["spans"] = [self._span(thread, native, start, end, inside) for start, end in spans]
         return answer
 
-    def _span(self, thread: int, native: int, start: int, end: int) -> dict[str, Any]:
+    def _span(self, thread: int, native: int, start: int, end: int, inside: list[Look]) -> dict[str, Any]:
         dumps = [found for found in list(self._dumps) if start <= found.at_ns <= end]
-        stacks = self._windows.stacks(thread, start, end)
+        looks = [*self._windows.looks(start, end), *(Look(found.at_ns, found.stacks) for found in dumps), *inside]
         return {
-            **(stacks if stacks["samples"] > len(dumps) or not dumps else stacks_of_dumps(dumps, thread, start, end)),
+            **shares(looks, thread, start, end),
             **self._counters.within(native, start, end),
             "late": self._pulse.late_within(start, end),
             "owners": [[found.owner, found.owner_name, found.stacks.get(found.owner, ())] for found in dumps if found.owner],

@@ -18,7 +18,8 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
 
-from tftracer.slow.watch.outside import PULSE
+from tftracer.slow.watch.looks import Look
+from tftracer.slow.watch.sample_clock import PULSE_BYTES, write_beat
 
 OFF = {"0", "off", "no"}
 PTRACE_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
@@ -55,8 +56,8 @@ class OutsideProcess:
         self.ended = ""  # why it gives no stacks any more
         pulse = os.memfd_create("tftracer-pulse", os.MFD_CLOEXEC)
         try:
-            os.ftruncate(pulse, PULSE.size)
-            self._memory = mmap.mmap(pulse, PULSE.size)
+            os.ftruncate(pulse, PULSE_BYTES)
+            self._memory = mmap.mmap(pulse, PULSE_BYTES)
             command = [sys.executable, "-m", "tftracer.slow.watch.outside", str(os.getpid()), py_spy, str(pulse)]
             self._process = subprocess.Popen(
                 command,
@@ -78,17 +79,19 @@ class OutsideProcess:
         self._unsent = b""
         _allow(self._process.pid)
 
-    def beat(self, native: int, slot: int) -> None:
+    def beat(self, native: int, number: int) -> None:
         """The watch's thread runs: it holds Python's lock just now. ``native``: the kernel's number of that thread."""
-        PULSE.pack_into(self._memory, 0, perf_counter_ns(), native, slot)
+        write_beat(self._memory, native, number, perf_counter_ns())
 
     def watch(self, natives: list[int]) -> None:
         """Threads whose counters are of interest."""
         self._send({"threads": natives})
 
-    def ask(self, number: int, thread: int, native: int, spans: list[tuple[int, int]], profile: bool = False) -> None:
-        """``spans``: of perf_counter nanoseconds. ``profile``: the stacks within all of them together."""
-        self._send({"id": number, "thread": thread, "native": native, "spans": spans, "profile": profile})
+    def ask(self, number: int, thread: int, native: int, spans: list[tuple[int, int]], profile: bool, inside: list[Look]) -> None:
+        """``spans``: of perf_counter nanoseconds. ``profile``: the stacks within all of them together. ``inside``: what was
+        seen in them from inside."""
+        seen = [[look.at_ns, list(look.stacks.items())] for look in inside]
+        self._send({"id": number, "thread": thread, "native": native, "spans": spans, "profile": profile, "inside": seen})
 
     def overdue(self) -> None:
         """A turn takes too long just now."""

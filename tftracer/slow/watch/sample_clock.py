@@ -2,22 +2,30 @@
 
 py-spy counts its times from a moment that it does not tell, and a busy machine makes that moment uncertain by half a second. So
 the training's watch thread sleeps in one of several functions in turn (``slot_0``, ``slot_1``, ...), and says in shared memory
-when it begins the next one. A sample that shows the thread in a slot was taken while the slot was the current one.
+when it begins the next one (``write_beat``). A sample that shows the thread in a slot was taken while that was the current one.
 """
 
 from __future__ import annotations
 
+import mmap
+import struct
 import time
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import Any
 
-SLOTS = 16
+SLOTS = 64
 PREFIX = "slot_"
-#: Beats that are remembered: two minutes.
-KEPT = 2400
+#: Beats that are remembered: two minutes; and those in shared memory: six seconds.
+KEPT, SHARED = 2400, 128
+#: Shared memory: the kernel's number of the watch's thread, how many beats there were, and when the last ones were.
+HEADER, BEAT = struct.Struct("qq"), struct.Struct("q")
+PULSE_BYTES = HEADER.size + SHARED * BEAT.size
+#: Where beats were lost, the one before them is taken to have ended so long after it began.
+UNKNOWN_NS = 50_000_000
+NEVER = 1 << 62
 
 
 def _sleep(seconds: float) -> None:
@@ -40,14 +48,27 @@ def slot_of(function: str) -> int | None:
     return int(number) if number.isdecimal() and int(number) < SLOTS else None
 
 
+def write_beat(memory: mmap.mmap, native: int, number: int, at_ns: int) -> None:
+    """The thread begins its sleep ``number`` (from 0), in slot ``number % SLOTS``."""
+    BEAT.pack_into(memory, HEADER.size + number % SHARED * BEAT.size, at_ns)
+    HEADER.pack_into(memory, 0, native, number + 1)
+
+
+def read_beats(memory: mmap.mmap, since: int) -> tuple[int, list[tuple[int, int]]]:
+    """The thread, and the beats (number, when it began) from ``since`` on, as far as they are still there."""
+    native, count = HEADER.unpack_from(memory)
+    numbers = range(max(since, count - SHARED + 1), count)
+    return native, [(number, BEAT.unpack_from(memory, HEADER.size + number % SHARED * BEAT.size)[0]) for number in numbers]
+
+
 class SampleClock:
     """Which slot was the current one, and when."""
 
     def __init__(self) -> None:
-        self._beats: deque[tuple[int, int]] = deque(maxlen=KEPT)  # when it began, the slot
+        self._beats: deque[tuple[int, int]] = deque(maxlen=KEPT)  # when it began, its number
 
-    def add(self, at_ns: int, slot: int) -> None:
-        self._beats.append((at_ns, slot))
+    def add(self, number: int, at_ns: int) -> None:
+        self._beats.append((at_ns, number))
 
     def offset(self, seen: Iterable[tuple[int, int]], earliest_ns: int, latest_ns: int) -> int | None:
         """The moment from which a window's times count: that which agrees with the most of its samples. None: no sample tells.
@@ -55,15 +76,12 @@ class SampleClock:
         ``seen``: (time since that moment, slot) of samples; it lies between ``earliest_ns`` and ``latest_ns``.
         """
         beats = list(self._beats)
-        at = [beat for beat, _ in beats]
         edges: list[tuple[int, int]] = []
         for since, slot in seen:
-            first, last = bisect_right(at, earliest_ns + since) - 1, bisect_right(at, latest_ns + since)
-            for number in range(max(0, first), min(last, len(beats) - 1)):
-                if beats[number][1] == slot:
-                    start, end = max(earliest_ns, at[number] - since), min(latest_ns, at[number + 1] - since)
-                    if start < end:
-                        edges += [(start, 1), (end, -1)]
+            for begun, ended in _times_of(slot, beats, earliest_ns + since, latest_ns + since):
+                start, end = max(earliest_ns, begun - since), min(latest_ns, ended - since)
+                if start < end:
+                    edges += [(start, 1), (end, -1)]
         edges.sort()
         depth, deepest, best = 0, 0, None
         for (here, change), following in zip(edges, [*edges[1:], (0, 0)]):
@@ -73,6 +91,21 @@ class SampleClock:
         return best
 
     def when(self, slot: int, earliest_ns: int, latest_ns: int) -> int:
-        """When a sample was taken that shows a slot."""
+        """When a sample was taken that shows a slot: the middle of what is possible."""
         found = self.offset([(0, slot)], earliest_ns, latest_ns)
         return (earliest_ns + latest_ns) // 2 if found is None else found
+
+    def last_moment(self, slot: int, earliest_ns: int, latest_ns: int) -> int:
+        """When a sample was taken that shows a slot, and was told at ``latest_ns``, at once or later."""
+        times = _times_of(slot, list(self._beats), earliest_ns, latest_ns)
+        return min(latest_ns, max((ended for _, ended in times), default=latest_ns))
+
+
+def _times_of(slot: int, beats: list[tuple[int, int]], earliest_ns: int, latest_ns: int) -> Iterator[tuple[int, int]]:
+    """(from, until) of a slot's turns that lie, at least in part, between two moments. The last beat goes on."""
+    first = max(0, bisect_right(beats, (earliest_ns, 0)) - 1)
+    for index in range(first, bisect_right(beats, (latest_ns, 0))):
+        begun, number = beats[index]
+        if number % SLOTS == slot:
+            following, next_number = beats[index + 1] if index + 1 < len(beats) else (NEVER, number + 1)
+            yield begun, following if next_number == number + 1 else min(following, begun + UNKNOWN_NS)

@@ -6,6 +6,7 @@ Used by the watch's thread.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Mapping
 from time import perf_counter_ns
 from typing import Any, NamedTuple
@@ -13,7 +14,9 @@ from typing import Any, NamedTuple
 from tftracer.slow.cause.frame_names import FrameNames
 from tftracer.slow.cause.observed import LockOwner, Span
 from tftracer.slow.recorded import FoldedStack
+from tftracer.slow.watch.counters import Counters
 from tftracer.slow.watch.inside import InsideStacks
+from tftracer.slow.watch.looks import shares
 from tftracer.slow.watch.outside_process import CannotWatch, OutsideProcess
 from tftracer.slow.watch.windows import EVERY_NS
 
@@ -30,12 +33,13 @@ class Answer(NamedTuple):
 
 
 class StackSource:
-    """Starts the process outside, and falls back to ``InsideStacks`` when that cannot be, or ends."""
+    """Starts the process outside. Without it there are only ``InsideStacks``, and the counters are read here."""
 
     def __init__(self) -> None:
         self.problem = ""  # why stacks are not read from outside
         self._outside: OutsideProcess | None = None
-        self._inside: InsideStacks | None = None
+        self._inside = InsideStacks()
+        self._counters: Counters | None = None
         self._answers: list[Answer] = []
         self._natives: list[int] = []
         self._asked: dict[int, tuple[int, int, list[tuple[int, int]], bool]] = {}
@@ -54,27 +58,29 @@ class StackSource:
         self._natives = natives
         if self._outside:
             self._outside.watch(natives)
-        elif self._inside:
-            self._inside.counters.watch(natives)
+        elif self._counters:
+            self._counters.watch(natives)
 
-    def beat(self, native: int, slot: int) -> None:
-        """The watch's thread begins to sleep in a slot (sample_clock.py)."""
+    def beat(self, native: int, number: int) -> None:
+        """The watch's thread begins its sleep ``number`` (sample_clock.py)."""
         if self._outside:
-            self._outside.beat(native, slot)
+            self._outside.beat(native, number)
 
     def tick(self, now_ns: int, overdue: list[int]) -> None:
         """``overdue``: threads whose turn takes too long."""
+        self._inside.tick(now_ns, overdue)
         if self._outside and overdue:
             self._outside.overdue()
-        elif self._inside:
-            self._inside.tick(now_ns, overdue)
+        elif self._counters:
+            self._counters.read(now_ns)
 
     def ask(self, number: int, thread: int, native: int, spans: list[tuple[int, int]], profile: bool = False) -> None:
         """The answer comes with ``answers``."""
         if self._outside:
             self._asked[number] = (thread, native, spans, profile)
-            self._outside.ask(number, thread, native, spans, profile)
-        elif self._inside:
+            inside = [] if profile else self._inside.looks(spans[0][0], spans[-1][1])
+            self._outside.ask(number, thread, native, spans, profile, inside)
+        elif self._counters:
             self._answers.append(self._answer_inside(number, thread, native, spans, profile))
 
     def hurry(self) -> None:
@@ -84,7 +90,7 @@ class StackSource:
 
     def begin_profile(self, until_ns: int) -> None:
         """Samples are wanted until then, also while no turn is slow."""
-        if self._inside:
+        if self._counters:
             self._inside.begin_profile(until_ns)
 
     def answers(self) -> list[Answer]:
@@ -102,20 +108,19 @@ class StackSource:
     def stop(self) -> None:
         if self._outside:
             self._outside.stop()
-        if self._inside:
-            self._inside.close()
-        self._outside = self._inside = None
+        self._inside.close()
+        self._outside = self._counters = None
 
     def after_fork(self) -> None:
         if self._outside:
             self._outside.after_fork()
-        self._outside = self._inside = None
+        self._outside = self._counters = None
 
     def _fall_back(self, why: str) -> None:
         outside, self._outside = self._outside, None
         self.problem = LESS.format(why)
-        self._inside = InsideStacks()
-        self._inside.counters.watch(self._natives)
+        self._counters = Counters(os.getpid())
+        self._counters.watch(self._natives)
         if outside:
             with contextlib.suppress(Exception):
                 outside.stop()
@@ -124,15 +129,15 @@ class StackSource:
             self.ask(number, *question)
 
     def _answer_inside(self, number: int, thread: int, native: int, spans: list[tuple[int, int]], profile: bool) -> Answer:
-        inside = self._inside
-        assert inside is not None
-        inside.counters.read(perf_counter_ns())
+        inside, counters = self._inside, self._counters
+        assert counters is not None
+        counters.read(perf_counter_ns())
         if profile:
             return Answer(number, {"spans": [inside.profile(thread, spans)]}, "")
         raw = {
-            "usual": inside.counters.usual(native, max((end for _, end in spans), default=0)),
+            "usual": counters.usual(native, max((end for _, end in spans), default=0)),
             "spans": [
-                {**inside.stacks(thread, *span), **inside.counters.within(native, *span), "late": [], "owners": []}
+                {**shares(inside.looks(*span), thread, *span), **counters.within(native, *span), "late": [], "owners": []}
                 for span in spans
             ],
         }

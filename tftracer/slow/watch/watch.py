@@ -178,11 +178,11 @@ class SlowWatch:
         try:
             self._part("stacks", self._start_source)
             native = threading.get_native_id()
-            for slot, sleep in itertools.cycle(enumerate(sleeps())):
+            for number, sleep in enumerate(itertools.cycle(sleeps())):
                 if self._stopping or self._queue.off:
                     break
                 if self._source:
-                    self._part("stacks", self._source.beat, native, slot)
+                    self._part("stacks", self._source.beat, native, number)
                 sleep(TICK_S)
                 self._tick(perf_counter_ns())
             if self._stopping or not self._queue.off:

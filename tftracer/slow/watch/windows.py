@@ -14,16 +14,17 @@ import signal
 import subprocess
 import threading
 import time
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from tftracer.slow.watch.sample_clock import SampleClock, slot_of
+from tftracer.slow.watch.looks import MAX_FRAMES, MAX_STACKS, Look, Stack
+from tftracer.slow.watch.sample_clock import NEVER, SampleClock, slot_of
 
 #: Samples a second: 0.3% of a core.
 RATE = 10
-EVERY_NS = 10**9 // RATE
+EVERY_US, EVERY_NS = 10**6 // RATE, 10**9 // RATE
 WINDOW_S, OVERLAP_NS = 20, 600_000_000
 #: A window may be ended early so often: seconds between two on average, and how many at once.
 HURRY_APART_NS, HURRIES = 15_000_000_000, 20
@@ -32,12 +33,8 @@ KEPT = 20
 MAX_FAILURES = 3
 MAX_BYTES = 64 << 20
 PR_SET_PDEATHSIG = 1
-MAX_STACKS, MAX_FRAMES = 60, 64
 DUMP_S = 5.0
 SAMPLING = b"Sampling process"
-
-#: The outermost frame first: (file, line, function).
-Stack = tuple[tuple[str, int, str], ...]
 
 
 class Window:
@@ -111,32 +108,59 @@ class Window:
                     self.start_ns = now
 
     def _take(self, events: list[dict[str, Any]]) -> None:
-        """Events: a frame begins ("B") or ends ("E") on a thread, whenever a sample differs from the one before it."""
+        """Events: a frame begins ("B") or ends ("E") on a thread, whenever a sample differs from the one before it.
+
+        A sample that shows the watch's thread in a slot was taken before the thread left it.
+        """
         slots = ((int(event["ts"]) * 1000, slot_of(str(event["name"]))) for event in events if event["ph"] == "B")
         seen = [(since, slot) for since, slot in slots if slot is not None]
         self.start_ns = self._clock.offset(seen, self._begun_ns, self.start_ns) or self.start_ns
         stacks: dict[int, list[tuple[str, int, str]]] = {}
         since: dict[int, int] = {}
-        for event in events:
-            thread, at = int(event["tid"]), self.start_ns + int(event["ts"]) * 1000
-            if at > (self.sampled_ns[-1] if self.sampled_ns else 0):
-                self.sampled_ns.append(at)
-            stack = stacks.setdefault(thread, [])
-            if thread not in since:
-                since[thread] = at
-            if at > since[thread]:
-                self._add(thread, since[thread], at, stack)
-                since[thread] = at
-            if event["ph"] == "B":
-                arguments = event.get("args") or {}
-                stack.append((str(arguments.get("filename", "")), int(arguments.get("line", 0)), str(event["name"])))
-            elif stack:
-                stack.pop()
-            self.end_ns = max(self.end_ns, at)
+        at, slot = 0, None
+        for sample in _samples(events):
+            told_ns = self.start_ns + int(sample[-1]["ts"]) * 1000
+            slot = next(
+                (new for event in sample if event["ph"] == "B" and (new := slot_of(str(event["name"]))) is not None), slot
+            )
+            at = max(at + 1, told_ns if slot is None else self._clock.last_moment(slot, at, told_ns))
+            self.sampled_ns.append(at)
+            for event in sample:
+                thread = int(event["tid"])
+                stack = stacks.setdefault(thread, [])
+                if at > since.setdefault(thread, at):
+                    self._add(thread, since[thread], at, stack)
+                    since[thread] = at
+                if event["ph"] == "B":
+                    arguments = event.get("args") or {}
+                    stack.append((str(arguments.get("filename", "")), int(arguments.get("line", 0)), str(event["name"])))
+                elif stack:
+                    stack.pop()
+        self.end_ns = at
+        if self.sampled_ns and not any(stacks.values()):  # the end, where py-spy closes all stacks: no sample
+            self.sampled_ns.pop()
 
     def _add(self, thread: int, start: int, end: int, stack: list[tuple[str, int, str]]) -> None:
         if stack:
             self.intervals.setdefault(thread, []).append((start, end, tuple(stack[-MAX_FRAMES:])))
+
+
+def _samples(events: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """The events of one sample each. py-spy tells the threads one after the other, of each thread the ends first, and stamps a
+    sample when it writes it: on a busy machine later than it was taken, and several at once."""
+    sample: list[dict[str, Any]] = []
+    threads: set[int] = set()
+    for event in events:
+        last = sample[-1] if sample else event
+        thread = event["tid"]
+        is_next = thread in threads and (thread != last["tid"] or (event["ph"], last["ph"]) == ("E", "B"))
+        if is_next or event["ts"] - last["ts"] > EVERY_US // 2:
+            yield sample
+            sample, threads = [], set()
+        sample.append(event)
+        threads.add(thread)
+    if sample:
+        yield sample
 
 
 class Windows:
@@ -201,23 +225,15 @@ class Windows:
 
     # ----------------------------------------------------------------------------------------------------------- asking
 
-    def stacks(self, thread: int, start_ns: int, end_ns: int) -> dict[str, Any]:
-        """The stacks of a thread and of the others within a span, with their seconds: the most first."""
-        seconds: Counter[Stack] = Counter()
-        others: Counter[tuple[int, Stack]] = Counter()
-        for owner, stack, length in self._within(start_ns, end_ns):
-            if owner == thread:
-                seconds[stack] += length
-            else:
-                others[owner, stack] += length
-        return {
-            "stacks": [[stack, length / 1e9] for stack, length in seconds.most_common(MAX_STACKS)],
-            "others": [[owner, stack, length / 1e9] for (owner, stack), length in others.most_common(MAX_STACKS)],
-            "left_out": max(0, len(seconds) - MAX_STACKS),
-            "samples": sum(
-                bisect_left(window.sampled_ns, end_ns) - bisect_left(window.sampled_ns, start_ns) for window in self._kept
-            ),
-        }
+    def looks(self, start_ns: int, end_ns: int) -> Iterator[Look]:
+        """The samples within a span. Windows overlap: of each moment the newest that has it counts."""
+        for window in reversed(self._kept):
+            times = window.sampled_ns[bisect_left(window.sampled_ns, start_ns) : bisect_left(window.sampled_ns, end_ns)]
+            for at in times:
+                yield _look(window, at)
+            if window.start_ns <= start_ns:
+                return
+            end_ns = min(end_ns, window.start_ns)
 
     def profile(self, thread: int, spans: list[tuple[int, int]]) -> dict[str, Any]:
         """The stacks within many short spans: of samples alone, each counted as the time between two samples."""
@@ -233,37 +249,17 @@ class Windows:
                     at += EVERY_NS
         return {"stacks": [[stack, length / 1e9] for stack, length in counts.most_common(MAX_STACKS)], "samples": samples}
 
-    def _within(self, start_ns: int, end_ns: int) -> Iterator[tuple[int, Stack, int]]:
-        """(thread, stack, nanoseconds). Windows overlap: of each moment the newest that has it counts."""
-        limit = 1 << 62
-        for window in reversed(self._kept):
-            end = min(end_ns, limit)
-            for thread, intervals in window.intervals.items():
-                yield from _clipped(thread, intervals, start_ns, end, window.sampled_ns)
-            limit = min(limit, window.start_ns)
-            if limit <= start_ns:
-                return
 
-
-def _clipped(
-    thread: int, intervals: list[tuple[int, int, Stack]], start_ns: int, end_ns: int, sampled_ns: list[int]
-) -> Iterator[tuple[int, Stack, int]]:
-    """The parts of the intervals within a span. A stack that was last seen before the span was not seen within it: the time until
-    the next sample belongs to what was seen then."""
-    first = bisect_left(sampled_ns, start_ns)
-    first_ns = sampled_ns[first] if first < len(sampled_ns) else end_ns
-    owed = 0
-    for start, end, stack in intervals:
-        inside = min(end, end_ns) - max(start, start_ns)
-        if inside <= 0:
-            continue
-        if start < start_ns and end <= first_ns:
-            owed += inside
-        elif start < start_ns and first_ns >= end_ns:
-            return
-        else:
-            yield thread, stack, inside + owed
-            owed = 0
+def _look(window: Window, at_ns: int) -> Look:
+    found: dict[int, Stack] = {}
+    unchanged = set()
+    for thread, intervals in window.intervals.items():
+        index = bisect_right(intervals, (at_ns, NEVER)) - 1
+        if index >= 0 and intervals[index][1] > at_ns:
+            found[thread] = intervals[index][2]
+            if intervals[index][0] < at_ns:
+                unchanged.add(thread)
+    return Look(at_ns, found, frozenset(unchanged))
 
 
 def is_within(at: int, spans: list[tuple[int, int]]) -> bool:
@@ -302,18 +298,6 @@ def dump(pid: int, py_spy: str, clock: SampleClock) -> Dump | None:
         return Dump(at, stacks, int(owner.get("thread_id", 0)), owner.get("thread_name") or "")
     except (OSError, ValueError, KeyError, TypeError, subprocess.SubprocessError):
         return None
-
-
-def stacks_of_dumps(dumps: list[Dump], thread: int, start_ns: int, end_ns: int) -> dict[str, Any]:
-    """As ``Windows.stacks``, where no window has seen a short span: each dump stands for an equal part of it."""
-    each = (end_ns - start_ns) / max(1, len(dumps)) / 1e9
-    others = [(owner, stack) for found in dumps for owner, stack in found.stacks.items() if owner != thread and stack]
-    return {
-        "stacks": [[found.stacks[thread], each] for found in dumps if found.stacks.get(thread)],
-        "others": [[owner, stack, each] for owner, stack in others],
-        "left_out": 0,
-        "samples": len(dumps),
-    }
 
 
 def _stack_of(frames: list[dict[str, Any]]) -> Stack:

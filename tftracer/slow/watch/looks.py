@@ -1,0 +1,74 @@
+"""What looks at the stacks of all threads, at single moments, tell of a span of time.
+
+A look is a sample of py-spy's (windows.py, outside.py) or of the training's own (inside.py). Each stands for the time that is
+nearer to it than to any other look in the span.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+#: The outermost frame first: (file, line, function).
+Stack = tuple[tuple[str, int, str], ...]
+
+MAX_STACKS, MAX_FRAMES = 60, 64
+
+
+class Look(NamedTuple):
+    """The stacks of all threads at one moment.
+
+    ``unchanged``: threads of which py-spy's record tells no change. They may have ended, or could not be read.
+    """
+
+    at_ns: int
+    stacks: dict[int, Stack]
+    unchanged: frozenset[int] = frozenset()
+
+
+def shares(looks: Iterable[Look], thread: int, start_ns: int, end_ns: int) -> dict[str, Any]:
+    """The stacks of a thread and of the others within a span, with their seconds: the most first."""
+    within = sorted((look for look in looks if start_ns <= look.at_ns <= end_ns), key=lambda look: look.at_ns)
+    seen = [(look.at_ns, stacks) for look, stacks in zip(within, _without_stale(within)) if thread in stacks]
+    seconds: Counter[Stack] = Counter()
+    others: Counter[tuple[int, Stack]] = Counter()
+    for (_, stacks), length in zip(seen, _lengths([at for at, _ in seen], start_ns, end_ns)):
+        for owner, stack in stacks.items():
+            if owner == thread:
+                seconds[stack] += length
+            else:
+                others[owner, stack] += length
+    return {
+        "stacks": [[stack, length / 1e9] for stack, length in seconds.most_common(MAX_STACKS)],
+        "others": [[owner, stack, length / 1e9] for (owner, stack), length in others.most_common(MAX_STACKS)],
+        "left_out": max(0, len(seconds) - MAX_STACKS),
+        "samples": len(seen),
+    }
+
+
+def _lengths(at: list[int], start_ns: int, end_ns: int) -> list[int]:
+    """Of the span, what each look stands for."""
+    edges = [start_ns, *((here + following) // 2 for here, following in zip(at, at[1:])), end_ns]
+    return [until - since for since, until in zip(edges, edges[1:])]
+
+
+def _without_stale(looks: list[Look]) -> list[dict[int, Stack]]:
+    """The stacks that were surely there: those that a record told anew within the span, and those that did not change until a
+    later look at all threads still found them. A record goes on with the old stack of a thread that has ended, and of one that
+    py-spy could not read just then."""
+    kept: list[dict[int, Stack]] = []
+    told: set[int] = set()
+    for look in looks:
+        told |= look.stacks.keys() - look.unchanged
+        kept.append({owner: stack for owner, stack in look.stacks.items() if owner in told})
+    later: dict[int, Stack] | None = None
+    for index in range(len(looks) - 1, -1, -1):
+        look = looks[index]
+        if not look.unchanged:
+            later = look.stacks
+        elif later is not None:
+            kept[index] = {
+                owner: stack for owner, stack in look.stacks.items() if owner not in look.unchanged or stack == later.get(owner)
+            }
+    return kept
