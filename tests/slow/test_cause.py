@@ -78,9 +78,9 @@ def test_three_helpers_below_one_line_name_that_line() -> None:
     assert shared_line(lines).frame == LOAD  # one function, whichever of its lines
 
 
-def test_a_line_of_fit_is_not_blamed_for_what_keras_does_below_it() -> None:
+def test_the_line_is_the_scripts_also_where_keras_runs_the_loop() -> None:
     found = explained(0.3, between=span(0.3, stack(MAIN, FIT, RESET, seconds=0.3), cpu=0.3))
-    assert found.cause.frame == RESET
+    assert found.cause.frame == MAIN
 
 
 def test_hooks_and_callbacks_are_named_by_their_class() -> None:
@@ -155,3 +155,18 @@ def test_what_was_not_sampled_is_not_known_and_says_why() -> None:
     nothing = Span(0.2)
     found = explained(0.2, between=nothing)
     assert (found.cause.kind, found.parts[0].kind) == ("unknown", "unknown") and "No stack was read" in found.doubt
+
+
+def test_a_hook_that_is_called_within_the_step_is_named_though_it_runs_tensorflow() -> None:
+    found = explained(inside=0.4, within=span(0.4, stack(MAIN, RUN, seconds=0.05), stack(MAIN, SAVE, RUN, seconds=0.35), cpu=0.02))
+    assert (found.cause.kind, found.cause.name) == ("hook", "CheckpointSaverHook")
+
+
+def test_time_that_was_mostly_a_wait_for_a_disk_is_not_called_python_code() -> None:
+    found = explained(0.3, between=span(0.3, stack(MAIN, LOAD, seconds=0.3), cpu=0.048, queue=0.157, disk_s=0.098))
+    assert (found.cause.kind, found.cause.frame) == ("disk", LOAD)
+
+
+def test_a_step_in_which_the_process_used_no_cpu_computed_nothing() -> None:
+    found = explained(inside=2.5, within=span(2.5, stack(MAIN, RUN, seconds=2.5), process=0.1))
+    assert found.cause.name != "computed"

@@ -192,3 +192,8 @@ def test_a_traced_step_may_take_longer() -> None:
 def test_found_steps_are_bounded() -> None:
     slow = run_of([5.0 if number % 3 else 100.0 for number in range(9000)])
     assert len(slow.found) <= 1000 and isinstance(slow.found[-1], SlowTurn)
+
+
+def test_what_is_far_longer_than_a_row_of_slow_steps_is_found_right_after_them() -> None:
+    steps = [5.0] * 100 + [30.0, 40.0, 50.0, 35.0, 45.0] + [5.0] * 5 + [4400.0] + [5.0] * 50
+    assert (111, True) in found(run_of(steps))

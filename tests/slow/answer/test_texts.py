@@ -38,7 +38,7 @@ def test_a_cause(cause: Cause, text: str) -> None:
 
 def test_evidence_says_what_was_measured_and_nothing_of_what_was_not() -> None:
     said = texts.evidence(a_stall(RUN, 5))
-    assert said[0] == "The cause explains 83% of what was more than usual."
+    assert said[0] == "What its thread did outside of TensorFlow explains 83% of what was more than usual."
     assert "Garbage collections on its thread took 4 ms." in said
     assert "It could have run and had no CPU for 88% of it." in said
     assert "Other processes used 1.8 of the machine's 2 CPUs." in said

@@ -113,14 +113,14 @@ def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
 def _of_period(kind: SlowKind, period: Period) -> SlowKind:
     """The sums of a period whose cause tells nothing: of its median, and of what is usual for its kind."""
     usual = (kind["duration_s"] - kind["lost_s"]) / max(kind["times"], 1)
+    times = min(period["times"], kind["times"])  # others of its slow steps are of kinds that are known
     return {
         **kind,
         "where": period["where"],
         "place": period["place"],
-        "times": period["times"],
-        "duration_s": period["duration_s"] * period["times"],
-        "lost_s": max(0.0, period["duration_s"] - usual) * period["times"],
-        "longest_s": min(kind["longest_s"], period["duration_s"]),
+        "times": times,
+        "duration_s": min(period["duration_s"] * times, kind["duration_s"]),
+        "lost_s": min(max(0.0, period["duration_s"] - usual) * times, kind["lost_s"]),
         "first_step": period["first_step"] or None,
         "last_step": period["last_step"],
     }

@@ -13,6 +13,10 @@ from tftracer.trace.units import byte_size, duration, percent
 #: Shares of the measured time from which on something is named as evidence.
 NAMED_SHARE = 0.05
 NAMED_BYTES = 1 << 20
+#: A part is the cause from this share of the excess on.
+HALF = 0.5
+#: Causes of code: all that its thread did there counts, whether it ran or waited.
+OWN = ("python", "wait", "disk", "hook", "callback")
 #: The share of late samples from which on it is named.
 DOUBTFUL_SHARE = 0.1
 
@@ -69,6 +73,8 @@ def cause_text(stall: Stall) -> str:
     if cause.kind == "unknown":
         return f"Not known; most samples were{at}" if place else "Not known: no measurement shows the cause"
     seconds = _seconds(stall)
+    if cause.kind == "machine" and not seconds and any(part.kind == "tensorflow" for part in stall.parts):
+        return _no_cpu_for_tensorflow(stall)
     took = f" for {duration(seconds * 1e9)}" if seconds else ""
     return {
         "gc": f"Python's garbage collection, {duration((seconds or stall.gc_s) * 1e9)}",
@@ -83,9 +89,15 @@ def cause_text(stall: Stall) -> str:
 
 
 def _seconds(stall: Stall) -> float | None:
-    """Of the part that the cause is; None: not measured."""
+    """Of the part that the cause is; None: not measured, or less than half of the excess."""
     kind = "no_cpu" if stall.cause.kind == "machine" else stall.cause.kind
-    return sum(part.seconds for part in stall.parts if part.kind == kind) or None
+    seconds = sum(part.seconds for part in stall.parts if part.kind == kind)
+    return seconds if seconds >= HALF * ((stall.end_ns - stall.start_ns) * 1e-9 - stall.expected_s) else None
+
+
+def _no_cpu_for_tensorflow(stall: Stall) -> str:
+    what = next((part.what for part in stall.parts if part.kind == "tensorflow"), "")
+    return "Threads of the process had no CPU: other processes or threads had them" + (f"; {what}" if what else "")
 
 
 def _retraced(stall: Stall, at: str) -> str:
@@ -144,7 +156,8 @@ def evidence(stall: Stall) -> list[str]:
     if stall.gc_s >= 0.001 and not stall.parts:
         sentences.insert(0, f"Garbage collections on its thread took {duration(stall.gc_s * 1e9)}.")
     if stall.cause.share is not None and stall.cause.kind != "unknown":
-        sentences.insert(0, f"The cause explains {percent(stall.cause.share)} of what was more than usual.")
+        who = "What its thread did outside of TensorFlow" if stall.cause.kind in OWN else "The cause"
+        sentences.insert(0, f"{who} explains {percent(stall.cause.share)} of what was more than usual.")
     return sentences
 
 

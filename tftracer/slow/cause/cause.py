@@ -87,7 +87,7 @@ def _by_line(parts: list[Part], span: Span, too_long: float) -> Cause:
     sums = sum(excess(part) for part in parts)
     if not parts or sums < HALF * too_long:
         return UNKNOWN
-    kind = "python" if parts[0].kind == "no_cpu" else parts[0].kind
+    kind = next((part.kind for part in parts if part.kind != "no_cpu"), "python")
     share = min(1.0, sums / too_long)
     owned = owner_line(span.stacks, span.sampled_s)
     if owned is not None:
@@ -95,7 +95,7 @@ def _by_line(parts: list[Part], span: Span, too_long: float) -> Cause:
     line = shared_line(span.stacks)
     if kind == "unknown":
         return Cause("unknown", "", line.frame, line.share) if line.frame else UNKNOWN
-    return Cause(kind, "", line.frame, share)
+    return Cause(kind, "", line.frame, share)  # type: ignore[arg-type]
 
 
 def _inside(parts: tuple[Part, ...], seen: Observed, too_long: float) -> Cause:
@@ -115,7 +115,7 @@ def _inside(parts: tuple[Part, ...], seen: Observed, too_long: float) -> Cause:
     if span.process_s is None or usual is None:
         return Cause("tensorflow", "", None, share)
     more = span.process_s - usual
-    if span.process_s >= COMPUTED_MORE * usual and more >= LEAST_CPU_S:
+    if span.process_s >= COMPUTED_MORE * usual and more >= max(LEAST_CPU_S, LITTLE * own):
         return Cause("tensorflow", "computed", None, share)
     if span.process_queue_s is not None and span.process_queue_s >= HALF * own:
         return Cause("machine", "", None, min(share, span.process_queue_s / too_long))

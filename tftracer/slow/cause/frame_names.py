@@ -60,10 +60,16 @@ class FrameNames:
         return tuple(self.frame(str(file), int(line), str(function)) for file, line, function in frames)
 
 
+#: In the names of files that AutoGraph writes for functions that it rewrites.
+AUTOGRAPH = "__autograph_generated_file"
+
+
 def is_library(file: str) -> bool:
     """Whether the user has not written it."""
     if file.startswith("<"):  # <frozen importlib>, <__array_function__ internals>; but what was typed or a notebook's cell
         return not file.startswith(("<stdin>", "<string>", "<ipython", "<python-input"))
+    if AUTOGRAPH in file:
+        return True
     return file.startswith(library_folders()) or "/site-packages/" in file or "/dist-packages/" in file
 
 

@@ -30,7 +30,6 @@ class Span:
     process_s: float | None = None  # CPU time of all threads of the process
     process_queue_s: float | None = None  # all threads of the process could have run and had no CPU, summed
     late_s: float = 0.0  # the watch's thread waited for Python's lock, or for a CPU
-    is_late_for_lock: bool = False  # surely for the lock
     owners: tuple[LockOwner, ...] = ()  # meanwhile
     gc_s: float = 0.0  # garbage collections
     stacks_left_out: int = 0

@@ -81,6 +81,12 @@ class _Comb:
         turns = round((step - self.last) / self.length)
         return turns if turns >= 0 and abs(step - self.last - turns * self.length) <= self.tolerance else -1
 
+    def is_alike(self, seconds: float, kind: Hashable) -> bool:
+        """Whether a slow step on a tooth can be one of its hits. Wide teeth are hit by chance: kind or length has to agree."""
+        has_its_length = abs(math.log(max(seconds, 1e-9) / max(median(self.seconds), 1e-9))) <= math.log(ALIKE)
+        is_kind = kind is not None and kind == max(self.kinds, key=lambda each: self.kinds[each], default=None)
+        return self.tolerance <= SLACK or has_its_length or is_kind
+
     def patience(self) -> int:
         """Misses in a row that end it."""
         miss = (self.teeth - self.hits + 1) / (self.teeth + 2)
@@ -184,7 +190,7 @@ class Periods:
         """Whether a step is one of a period that stands. One that ended stands again with two teeth in a row."""
         for comb in self._combs:
             turns = comb.turns_to(step)
-            if comb.stands and turns >= 0:
+            if comb.stands and turns >= 0 and comb.is_alike(seconds, kind):
                 if turns:
                     comb.hit(step, turns, seconds, kind)
                 return True

@@ -13,8 +13,6 @@ from tftracer.slow.recorded import FoldedStack, Frame
 HALF = 0.5
 #: TensorFlow calls Python functions (py_function, numpy_function, generators of tf.data) from this file.
 PYTHON_FUNCTIONS = "tensorflow/python/ops/script_ops.py"
-#: Libraries that run a training loop for the user: what is below their lines and above no line of the user's is theirs.
-LOOPS = ("/keras/", "/tf_keras/", "/tensorflow_estimator/")
 TENSORFLOW = ("/tensorflow/", "/keras/", "/tf_keras/", "/tftracer/")
 
 
@@ -49,19 +47,11 @@ def shared_line(stacks: Iterable[FoldedStack]) -> Line:
     if not shared:
         return Line(None, 0.0)
     users = next((frame for frame in reversed(shared) if not frame.is_library), None)
-    if users is not None and shared[-1].is_library and _is_in_loop_library(shared, users):
-        users = None
     return Line(users or shared[-1], min(1.0, share))
 
 
 def _function(frame: Frame) -> tuple[str, str]:
     return frame.file, frame.function
-
-
-def _is_in_loop_library(frames: list[Frame], users: Frame) -> bool:
-    """Whether the user's line only called a library's training loop: what runs below is that library's."""
-    below = frames[len(frames) - frames[::-1].index(users) :]
-    return bool(below) and any(part in below[0].file for part in LOOPS) and any(part in frames[-1].file for part in LOOPS)
 
 
 class Owner(NamedTuple):
@@ -108,10 +98,13 @@ def called_by_tensorflow(stack: FoldedStack) -> FoldedStack | None:
 
 
 def own_python(stacks: Iterable[FoldedStack]) -> tuple[FoldedStack, ...]:
-    """Those in which the training thread ran Python within a step: an eager loop's. In others TensorFlow works for it."""
-    return tuple(
-        stack for stack in stacks if stack.frames and not _is_tensorflows(stack.frames[-1]) and not called_by_tensorflow(stack)
-    )
+    """Those in which the training thread ran Python within a step: an eager loop's, or a hook's that is called before or after
+    ``session.run``, with what that runs itself. In others TensorFlow works for it."""
+    return tuple(stack for stack in stacks if stack.frames and not called_by_tensorflow(stack) and _is_own(stack.frames))
+
+
+def _is_own(frames: tuple[Frame, ...]) -> bool:
+    return not _is_tensorflows(frames[-1]) or any(frame.owner for frame in frames)
 
 
 def _is_tensorflows(frame: Frame) -> bool:

@@ -73,7 +73,10 @@ def _inside(turn: SlowTurn, seen: Observed, length: float) -> list[Part]:
 def cpus_text(span: Span) -> str:
     if span.process_s is None or span.length_s <= 0:
         return ""
-    return f"the process used {span.process_s / span.length_s:.1f} CPUs"
+    used = f"the process used {span.process_s / span.length_s:.1f} CPUs"
+    if span.process_queue_s is None or span.process_queue_s < HALF * span.length_s:
+        return used
+    return f"{used}, and its threads could have used {(span.process_s + span.process_queue_s) / span.length_s:.1f}"
 
 
 def _in_python_functions(span: Span) -> float:
@@ -103,10 +106,10 @@ def _between(seen: Observed, length: float, usual: float) -> list[Part]:
     measured: list[tuple[str, float]] = [
         ("stopped", span.stopped_s or 0.0),
         ("gc", span.gc_s),
-        ("no_cpu", span.queue_s * scale),
         ("python", max(0.0, span.cpu_s - span.gc_s) * scale),
+        ("lock", lock_s(span)),  # who waits for it is waked again and again, and has no CPU at times: that is the lock's, too
+        ("no_cpu", span.queue_s * scale),
         ("disk", (span.disk_s or 0.0) * scale),
-        ("lock", lock_s(span)),
     ]
     parts, left = [], length
     usual_cpu = min(usual, (seen.usual_cpu or 0.0) * usual)
@@ -119,12 +122,11 @@ def _between(seen: Observed, length: float, usual: float) -> list[Part]:
 
 
 def lock_s(span: Span) -> float:
-    """Seconds in which the training thread waited for Python's lock, which another thread held: 0 where that is not proven."""
+    """Seconds in which the training thread waited for Python's lock, which another thread was seen to hold. 0: nobody was."""
     others = [owner for owner in span.owners if not owner.is_own]
-    is_held_by_other = len(others) > HALF * len(span.owners) if span.owners else span.is_late_for_lock
-    if not is_held_by_other:
+    if len(others) <= HALF * len(span.owners):
         return 0.0
-    return max(0.0, span.late_s - (span.cpu_s or 0.0) - (span.queue_s or 0.0))
+    return max(0.0, span.late_s - (span.cpu_s or 0.0))
 
 
 def owner_text(span: Span) -> str:

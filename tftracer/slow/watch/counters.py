@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 KEPT = 2400
 MAX_THREADS = 8
 READ_BYTES = 1024
+#: Readings may lie so far beside a span, both together; or this part of its length.
+BESIDE_NS, BESIDE = 150_000_000, 0.3
 #: Of all threads: between two readings, between two looks at which there are, and how many.
 QUEUES_NS, LIST_NS, MAX_LISTED = 200_000_000, 5_000_000_000, 200
 NS = 1e-9
@@ -124,11 +126,12 @@ class Counters:
             return 0
 
     def within(self, native: int, start_ns: int, end_ns: int) -> dict[str, Any]:
-        """Seconds of a thread within a span; the readings lie up to 50 ms beside its ends."""
+        """Seconds of a thread within a span. None where the readings lie too far beside its ends, as on a machine without CPU."""
         readings = list(self._threads[native].readings) if native in self._threads else []
         at = [reading.at_ns for reading in readings]
         first, last = bisect_right(at, start_ns) - 1, bisect_left(at, end_ns)
-        if first < 0 or last >= len(readings) or last <= first:
+        beside = start_ns - at[first] + at[last] - end_ns if 0 <= first < last < len(readings) else 0
+        if not 0 <= first < last < len(readings) or beside > max(BESIDE_NS, BESIDE * (end_ns - start_ns)):
             return dict.fromkeys(("cpu_s", "queue_s", "process_s", "process_queue_s", "disk_s", "stopped_s"))
         inner = readings[first : last + 1]
         return {

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 #: The outermost frame first: (file, line, function).
 Stack = tuple[tuple[str, int, str], ...]
 
-MAX_STACKS, MAX_FRAMES = 60, 64
+MAX_STACKS, MAX_FRAMES = 60, 160
 
 
 class Look(NamedTuple):

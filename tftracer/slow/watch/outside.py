@@ -37,7 +37,7 @@ TICK_S = 0.05
 LATE_NS = 110_000_000
 #: Looks at all stacks at one moment, while a turn is overdue or the pulse is late: so far apart, one in so long on average, so
 #: many at once, and so many are kept.
-DUMPS_APART_NS, APART_NS, BURST, MAX_DUMPS = 100_000_000, 8_000_000_000, 20, 64
+DUMPS_APART_NS, APART_NS, BURST, MAX_DUMPS = 100_000_000, 4_000_000_000, 20, 64
 #: An answer waits for stacks no longer than this.
 PATIENCE_NS = 25_000_000_000
 
@@ -101,8 +101,10 @@ class Outside:
                     return
             now = time.perf_counter_ns()
             self._counters.read(now)
-            if self._pulse.look(now) or self._is_overdue:
-                self._begin_dump(now)
+            if self._pulse.look(now):
+                self._begin_dump(now, 1)
+            elif self._is_overdue:
+                self._begin_dump(now, BURST // 2)
             self._windows.tick(now)
             self._answer(now)
 
@@ -128,13 +130,13 @@ class Outside:
                 self._waiting.append(question)
         return True
 
-    def _begin_dump(self, now_ns: int) -> None:
-        """Look once more, within what looking may cost."""
+    def _begin_dump(self, now_ns: int, credit: int) -> None:
+        """Look once more, within what looking may cost: if there is so much credit."""
         self._is_overdue = False
         self._credit = min(float(BURST), self._credit + (now_ns - self._credited_ns) / APART_NS)
         self._credited_ns = now_ns
         is_free = self._dumping is None or not self._dumping.is_alive()
-        if is_free and self._credit >= 1 and now_ns - self._dumped_ns >= DUMPS_APART_NS and not self._windows.broken:
+        if is_free and self._credit >= credit and now_ns - self._dumped_ns >= DUMPS_APART_NS and not self._windows.broken:
             self._credit -= 1
             self._dumped_ns = now_ns
             self._dumping = threading.Thread(target=self._dump, daemon=True)

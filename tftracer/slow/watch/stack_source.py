@@ -162,7 +162,6 @@ def span_of(
         stacks=tuple(_folded(thread_names.get(thread, ""), stack, seconds, names) for stack, seconds in raw["stacks"]),
         other_stacks=tuple(filter(_has_users, others)),
         late_s=sum(end - start for start, end, _ in raw["late"]) * 1e-9,
-        is_late_for_lock=any(sure for *_, sure in raw["late"]),
         owners=tuple(
             LockOwner(name or _name(owner, thread_names), owner == thread, names.stack(stack))
             for owner, name, stack in raw["owners"]

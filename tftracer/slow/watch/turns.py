@@ -22,7 +22,7 @@ from tftracer.slow.recorded import WatchedRun
 RECENT, REFRESH, WARM_UP = 201, 16, 20
 #: A time is only slow if it is so much longer than the median.
 LEAST_NS = 20_000_000
-#: So many slow ones in a row are a change: the median is begun anew.
+#: So many slow ones in a row are a change: the median is begun anew. Until it is known, the longest of them stands for it.
 CHANGE = 5
 #: Slow turns that wait for the watch.
 MAX_FOUND = 1000
@@ -87,7 +87,7 @@ class Typical:
         self._factor = factor
         self._recent: deque[int] = deque(maxlen=RECENT)
         self._until_refresh = WARM_UP
-        self._slow_in_a_row = 0
+        self._slow_in_a_row = self._longest_in_a_row = 0
 
     def add(self, ns: int) -> None:
         self._recent.append(ns)
@@ -103,9 +103,10 @@ class Typical:
             self._slow_in_a_row = 0
             return False
         self._slow_in_a_row += 1
+        self._longest_in_a_row = max(ns, self._longest_in_a_row if self._slow_in_a_row > 1 else 0)
         if self._slow_in_a_row >= CHANGE:
             self._recent.clear()
-            self.median_ns = self.limit_ns = NEVER
+            self.median_ns, self.limit_ns = self._longest_in_a_row, int(self._factor * self._longest_in_a_row)
             self._until_refresh, self._slow_in_a_row = WARM_UP, 0
         return True
 
