@@ -114,6 +114,8 @@ def test_pythons_lock_is_blamed_on_the_thread_that_was_seen_with_it() -> None:
     assert explained(1.9, between=own).cause[:3] == ("python", "", LOAD)
     unproven = dataclasses.replace(held, owners=())
     assert explained(1.9, between=unproven).cause.kind == "wait"
+    ran = dataclasses.replace(unproven, process_s=1.7)  # another thread, which only one that holds the lock can
+    assert explained(1.9, between=ran).cause[:2] == ("lock", "")
 
 
 def test_garbage_collection_comes_before_the_line_that_it_struck() -> None:
@@ -158,7 +160,9 @@ def test_what_was_not_sampled_is_not_known_and_says_why() -> None:
 
 
 def test_a_hook_that_is_called_within_the_step_is_named_though_it_runs_tensorflow() -> None:
-    found = explained(inside=0.4, within=span(0.4, stack(MAIN, RUN, seconds=0.05), stack(MAIN, SAVE, RUN, seconds=0.35), cpu=0.02))
+    found = explained(
+        inside=0.4, within=span(0.4, stack(MAIN, RUN, seconds=0.05), stack(MAIN, SAVE, RUN, seconds=0.35), cpu=0.02)
+    )
     assert (found.cause.kind, found.cause.name) == ("hook", "CheckpointSaverHook")
 
 

@@ -260,8 +260,13 @@ def test_a_process_outside_that_is_killed_is_replaced_by_stacks_from_inside(monk
         (outside,) = wait_for(lambda: [child for child in psutil.Process().children() if "outside" in " ".join(child.cmdline())])
         outside.kill()
         wait_for(lambda: "slow_stacks" in loop.queue.problems())
-        loop.warm_up()
-        check(loop.stall(loop.step(sleeps), inside=True), "sleeps", "wait")
+
+        def found() -> Stall | None:  # the counters of the thread are read from now on
+            loop.warm_up()
+            stall = loop.stall(loop.step(sleeps), inside=True)
+            return stall if stall.cause.kind != "unknown" else None
+
+        check(wait_for(found), "sleeps", "wait")
     finally:
         loop.watch.stop()
 

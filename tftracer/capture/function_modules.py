@@ -19,3 +19,8 @@ def concrete_functions() -> Any:
         return importlib.import_module(f"{_PACKAGE}.concrete_function")
     except ImportError:
         return importlib.import_module(f"{_PACKAGE}.monomorphic_function")  # TensorFlow 2.12
+
+
+def is_concrete(key: Any) -> bool:
+    """Whether this is a ``ConcreteFunction``. TensorFlow is not imported to find out."""
+    return type(key).__module__.startswith("tensorflow.") and isinstance(key, concrete_functions().ConcreteFunction)

@@ -133,7 +133,7 @@ class FunctionRuns:
         if site is None:
             self.calls.graphs.settle()  # a new function: its graph was collected, too
             site = runs[called_as(function)] = self._new_site(function, key, bool(runs))
-            if isinstance(key, function_modules.concrete_functions().ConcreteFunction):
+            if function_modules.is_concrete(key):
                 site.plain.graph_on_request = not self.calls.graphs.has(key)
             sites = self._of_function.setdefault(function, [])
             if site not in sites[-1:]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.stacks import called_by_tensorflow, own_python, owner_line, shared_line
-from tftracer.slow.cause.sums import excess, parts_of
+from tftracer.slow.cause.sums import excess, lock_s, parts_of
 from tftracer.slow.recorded import Cause, FoldedStack, Part
 from tftracer.slow.watch.turns import SlowTurn
 
@@ -110,6 +110,8 @@ def _inside(parts: tuple[Part, ...], seen: Observed, too_long: float) -> Cause:
         return UNKNOWN
     if not span.samples or span.sampled_s < HALF * span.length_s:
         return UNKNOWN  # a Python function that TensorFlow calls is not ruled out
+    if lock_s(span) >= HALF * own:
+        return UNKNOWN  # it may have come back from TensorFlow, and waited for Python's lock
     share = min(1.0, own / too_long)
     usual = None if seen.usual_process is None else seen.usual_process * max(0.0, span.length_s - own)
     if span.process_s is None or usual is None:

@@ -122,11 +122,17 @@ def _between(seen: Observed, length: float, usual: float) -> list[Part]:
 
 
 def lock_s(span: Span) -> float:
-    """Seconds in which the training thread waited for Python's lock, which another thread was seen to hold. 0: nobody was."""
+    """Seconds in which the training thread waited for Python's lock: another thread was seen to hold it, or ran meanwhile.
+
+    0 where neither is proven: the training thread itself may hold it in a call of a library.
+    """
     others = [owner for owner in span.owners if not owner.is_own]
-    if len(others) <= HALF * len(span.owners):
-        return 0.0
-    return max(0.0, span.late_s - (span.cpu_s or 0.0))
+    own_s = span.cpu_s or 0.0
+    if span.owners:
+        is_held_by_other = len(others) > HALF * len(span.owners)
+    else:
+        is_held_by_other = span.process_s is not None and span.process_s - own_s > HALF * span.late_s
+    return max(0.0, span.late_s - own_s) if is_held_by_other else 0.0
 
 
 def owner_text(span: Span) -> str:

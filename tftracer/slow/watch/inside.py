@@ -25,7 +25,7 @@ FIRST_NS, LONGER, LONGEST_NS = 30_000_000, 1.5, 2_000_000_000
 #: Between two samples for a profile of the time between steps.
 PROFILE_NS = 200_000_000
 #: What reading stacks may take; where it took longer, the moment that they show is not known.
-SURE_NS = 20_000_000
+SURE_NS, TRIES = 20_000_000, 3
 KEPT = 600
 MAX_BYTES = 1 << 20
 _THREAD = re.compile(rb"hread 0x([0-9a-f]{1,16}) ")
@@ -77,13 +77,15 @@ class InsideStacks:
 
     def _sample(self) -> None:
         begun = thread_time_ns()
-        os.ftruncate(self._file, 0)
-        os.lseek(self._file, 0, os.SEEK_SET)
-        before_ns = perf_counter_ns()
-        faulthandler.dump_traceback(self._file, all_threads=True)
-        at_ns = perf_counter_ns()
-        if at_ns - before_ns < SURE_NS:  # else Python's lock was let go in between, and the moment is not known
-            self._looks.append(Look(at_ns, parse(os.pread(self._file, MAX_BYTES, 0))))
+        for _ in range(TRIES):
+            os.ftruncate(self._file, 0)
+            os.lseek(self._file, 0, os.SEEK_SET)
+            before_ns = perf_counter_ns()
+            faulthandler.dump_traceback(self._file, all_threads=True)
+            at_ns = perf_counter_ns()
+            if at_ns - before_ns < SURE_NS:  # else Python's lock was let go in between, and the moment is not known
+                self._looks.append(Look(at_ns, parse(os.pread(self._file, MAX_BYTES, 0))))
+                break
         self._credit_ns -= thread_time_ns() - begun
 
 

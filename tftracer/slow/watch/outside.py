@@ -36,8 +36,8 @@ TICK_S = 0.05
 #: A pulse is late after so long: it should come every 50 ms.
 LATE_NS = 110_000_000
 #: Looks at all stacks at one moment, while a turn is overdue or the pulse is late: so far apart, one in so long on average, so
-#: many at once, and so many are kept.
-DUMPS_APART_NS, APART_NS, BURST, MAX_DUMPS = 100_000_000, 4_000_000_000, 20, 64
+#: many at once, and so many are kept; and while the pulse is late once.
+DUMPS_APART_NS, APART_NS, BURST, MAX_DUMPS, MAX_LATE = 100_000_000, 2_000_000_000, 20, 64, 3
 #: An answer waits for stacks no longer than this.
 PATIENCE_NS = 25_000_000_000
 
@@ -86,6 +86,7 @@ class Outside:
         self._dumps: deque[Dump] = deque(maxlen=MAX_DUMPS)
         self._dumping: threading.Thread | None = None
         self._is_overdue = False
+        self._dumps_of_late = 0  # since the pulse is late
         self._credit = float(BURST)
         self._dumped_ns = self._credited_ns = time.perf_counter_ns()
 
@@ -101,8 +102,10 @@ class Outside:
                     return
             now = time.perf_counter_ns()
             self._counters.read(now)
-            if self._pulse.look(now):
-                self._begin_dump(now, 1)
+            is_late = self._pulse.look(now)
+            self._dumps_of_late = self._dumps_of_late if is_late else 0
+            if is_late and self._dumps_of_late < MAX_LATE:
+                self._dumps_of_late += self._begin_dump(now, 1)
             elif self._is_overdue:
                 self._begin_dump(now, BURST // 2)
             self._windows.tick(now)
@@ -130,17 +133,19 @@ class Outside:
                 self._waiting.append(question)
         return True
 
-    def _begin_dump(self, now_ns: int, credit: int) -> None:
-        """Look once more, within what looking may cost: if there is so much credit."""
+    def _begin_dump(self, now_ns: int, credit: int) -> bool:
+        """Look once more, within what looking may cost: if there is so much credit. Whether it does."""
         self._is_overdue = False
         self._credit = min(float(BURST), self._credit + (now_ns - self._credited_ns) / APART_NS)
         self._credited_ns = now_ns
         is_free = self._dumping is None or not self._dumping.is_alive()
-        if is_free and self._credit >= credit and now_ns - self._dumped_ns >= DUMPS_APART_NS and not self._windows.broken:
+        can = is_free and self._credit >= credit and now_ns - self._dumped_ns >= DUMPS_APART_NS and not self._windows.broken
+        if can:
             self._credit -= 1
             self._dumped_ns = now_ns
             self._dumping = threading.Thread(target=self._dump, daemon=True)
             self._dumping.start()
+        return can
 
     def _dump(self) -> None:
         found = dump(self._pid, self._py_spy, self._clock)
