@@ -174,3 +174,12 @@ def test_time_that_was_mostly_a_wait_for_a_disk_is_not_called_python_code() -> N
 def test_a_step_in_which_the_process_used_no_cpu_computed_nothing() -> None:
     found = explained(inside=2.5, within=span(2.5, stack(MAIN, RUN, seconds=2.5), process=0.1))
     assert found.cause.name != "computed"
+
+
+def test_a_generator_that_reads_ahead_is_not_named_where_a_function_of_the_step_took_the_time() -> None:
+    generator = Frame(TF + "tensorflow/python/data/ops/from_generator_op.py", 250, "generator_py_func", "", True)
+    ahead = stack(SCRIPT_OPS, generator, MAIN, seconds=0.4, thread="ahead")
+    own = stack(SCRIPT_OPS, LOAD, seconds=0.35, thread="own")
+    waits = stack(MAIN, RUN, seconds=0.4)
+    assert explained(inside=0.4, within=span(0.4, waits, other_stacks=(ahead, own))).cause.frame == LOAD
+    assert explained(inside=0.4, within=span(0.4, waits, other_stacks=(ahead,))).cause.frame == MAIN

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tftracer.slow.cause.observed import Observed, Span
-from tftracer.slow.cause.stacks import called_by_tensorflow, own_python, owner_line, shared_line
+from tftracer.slow.cause.stacks import called_by_tensorflow, is_generator, own_python, owner_line, shared_line
 from tftracer.slow.cause.sums import excess, lock_s, parts_of
 from tftracer.slow.recorded import Cause, FoldedStack, Part
 from tftracer.slow.watch.turns import SlowTurn
@@ -101,10 +101,10 @@ def _by_line(parts: list[Part], span: Span, too_long: float) -> Cause:
 def _inside(parts: tuple[Part, ...], seen: Observed, too_long: float) -> Cause:
     """The step itself: a Python function that TensorFlow called, its own work, or no CPU for its threads."""
     span = seen.inside
-    called = [cut for stack in (*span.stacks, *span.other_stacks) if (cut := called_by_tensorflow(stack)) is not None]
+    called = _python_functions(span, too_long)
     functions = sum(part.seconds for part in parts if part.kind == "py_function")
     if functions >= HALF * too_long:
-        return Cause("py_function", "", shared_line(_of_busiest_thread(called)).frame, min(1.0, functions / too_long))
+        return Cause("py_function", "", shared_line(called).frame, min(1.0, functions / too_long))
     own = sum(excess(part) for part in parts if part.kind == "tensorflow")
     if own < HALF * too_long:
         return UNKNOWN
@@ -122,6 +122,16 @@ def _inside(parts: tuple[Part, ...], seen: Observed, too_long: float) -> Cause:
     if span.process_queue_s is not None and span.process_queue_s >= HALF * own:
         return Cause("machine", "", None, min(share, span.process_queue_s / too_long))
     return Cause("tensorflow", "waited" if more < LITTLE * own else "", None, share)
+
+
+def _python_functions(span: Span, too_long: float) -> list[FoldedStack]:
+    """What Python functions that TensorFlow calls did, on the busiest thread. A generator of tf.data works ahead for later steps:
+    it is not named where another function ran for as long as the step was late."""
+    stacks = [(stack, cut) for stack in (*span.stacks, *span.other_stacks) if (cut := called_by_tensorflow(stack)) is not None]
+    in_graph = _of_busiest_thread([cut for stack, cut in stacks if not is_generator(stack)])
+    if sum(stack.seconds for stack in in_graph) >= HALF * too_long:
+        return in_graph
+    return _of_busiest_thread([cut for _, cut in stacks])
 
 
 def _of_busiest_thread(stacks: list[FoldedStack]) -> list[FoldedStack]:

@@ -13,6 +13,7 @@ from tftracer.slow.recorded import FoldedStack, Frame
 HALF = 0.5
 #: TensorFlow calls Python functions (py_function, numpy_function, generators of tf.data) from this file.
 PYTHON_FUNCTIONS = "tensorflow/python/ops/script_ops.py"
+GENERATORS = "tensorflow/python/data/ops/from_generator_op.py"
 TENSORFLOW = ("/tensorflow/", "/keras/", "/tf_keras/", "/tftracer/")
 
 
@@ -95,6 +96,11 @@ def called_by_tensorflow(stack: FoldedStack) -> FoldedStack | None:
             users = any(not frame.is_library for frame in inner)
             return stack._replace(frames=inner) if users else None
     return None
+
+
+def is_generator(stack: FoldedStack) -> bool:
+    """Whether tf.data takes an element from a Python generator there."""
+    return any(frame.file.endswith(GENERATORS) for frame in stack.frames)
 
 
 def own_python(stacks: Iterable[FoldedStack]) -> tuple[FoldedStack, ...]:
