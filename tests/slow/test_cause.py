@@ -113,7 +113,8 @@ def test_pythons_lock_is_blamed_on_the_thread_that_was_seen_with_it() -> None:
     own = dataclasses.replace(held, owners=(dataclasses.replace(owner, is_own=True),), cpu_s=1.85)
     assert explained(1.9, between=own).cause[:3] == ("python", "", LOAD)
     unproven = dataclasses.replace(held, owners=())
-    assert explained(1.9, between=unproven).cause.kind == "wait"
+    waited = explained(1.9, between=unproven)
+    assert waited.cause.kind == "wait" and "a thread that was not seen" in waited.doubt
     ran = dataclasses.replace(unproven, process_s=1.7)  # another thread, which only one that holds the lock can
     assert explained(1.9, between=ran).cause[:2] == ("lock", "")
 

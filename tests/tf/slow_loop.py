@@ -209,7 +209,7 @@ def session(slow: Slow, folder: str) -> None:
     def before(step: int) -> bool:
         stall_between(step)
         stall_inside(step)
-        return slow.has_all(step) and slow.explains([STEPS + 7])
+        return slow.has_all(step) and any(isinstance(record, Stall) and record.cause.kind == "hook" for record in slow.records)
 
     # It saves after the first step, and once after all other stalls.
     sessions(slow, folder, STEPS + 5, MOST_STEPS, before)

@@ -143,9 +143,11 @@ def _of_busiest_thread(stacks: list[FoldedStack]) -> list[FoldedStack]:
 
 
 def _doubt(cause: Cause, parts: tuple[Part, ...], seen: Observed, turn: SlowTurn) -> str:
+    span = seen.inside if turn.is_inside else seen.between
+    if cause.kind == "wait" and span.late_s >= HALF * span.length_s:
+        return "Python's lock was held meanwhile, by what this line calls or by a thread that was not seen."
     if cause.kind in ("retrace", "other_run", "tensorflow", "machine", "stopped", "lock") or cause.frame is not None:
         return ""
-    span = seen.inside if turn.is_inside else seen.between
     if seen.doubt:
         return seen.doubt
     if not span.stacks:

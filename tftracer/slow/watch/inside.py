@@ -1,20 +1,19 @@
 """Stacks read from inside of the process: a few while a turn takes too long.
 
 They tell which threads there are just then, which py-spy's record does not, and are all that there is where stacks cannot be read
-from outside. ``faulthandler`` writes them to memory: it makes no Python objects, so that it cannot crash Python 3.11 as walking
-frames can (frames_of_threads.py). While another thread holds Python's lock nothing is read. Used by the watch's thread.
+from outside. Their frames are read with garbage collections off (frames_of_threads.py). ``faulthandler`` is no way: it goes
+through the list of threads without the lock that guards it, and dies where TensorFlow ends one that called a Python function.
+While another thread holds Python's lock nothing is read. Used by the watch's thread.
 """
 
 from __future__ import annotations
 
-import faulthandler
-import os
-import re
-import tempfile
 from collections import Counter, deque
 from time import perf_counter_ns, thread_time_ns
+from types import FrameType
 from typing import Any
 
+from tftracer.slow.watch.frames_of_threads import frames_of_threads
 from tftracer.slow.watch.looks import MAX_FRAMES, Look, Stack
 from tftracer.slow.watch.windows import is_within
 
@@ -27,16 +26,12 @@ PROFILE_NS = 200_000_000
 #: What reading stacks may take; where it took longer, the moment that they show is not known.
 SURE_NS, TRIES = 20_000_000, 3
 KEPT = 600
-MAX_BYTES = 1 << 20
-_THREAD = re.compile(rb"hread 0x([0-9a-f]{1,16}) ")
-_FRAME = re.compile(rb'  File "([^"\n]{0,1000})", line ([0-9]{1,9}) in ([^\n]{0,500})')
 
 
 class InsideStacks:
     def __init__(self) -> None:
         self.used_up = False
         self._looks: deque[Look] = deque(maxlen=KEPT)
-        self._file = os.memfd_create("tftracer-stacks") if hasattr(os, "memfd_create") else _temporary()
         self._credit_ns = BURST_NS
         self._at_ns = perf_counter_ns()
         self._next_ns: dict[int, int] = {}  # thread -> when its turn is sampled next
@@ -72,37 +67,28 @@ class InsideStacks:
         samples = sum(counts.values()) // PROFILE_NS
         return {"stacks": [[stack, length / 1e9] for stack, length in counts.most_common()], "samples": samples}
 
-    def close(self) -> None:
-        os.close(self._file)
-
     def _sample(self) -> None:
         begun = thread_time_ns()
         for _ in range(TRIES):
-            os.ftruncate(self._file, 0)
-            os.lseek(self._file, 0, os.SEEK_SET)
             before_ns = perf_counter_ns()
-            faulthandler.dump_traceback(self._file, all_threads=True)
+            stacks = stacks_of_threads()
             at_ns = perf_counter_ns()
             if at_ns - before_ns < SURE_NS:  # else Python's lock was let go in between, and the moment is not known
-                self._looks.append(Look(at_ns, parse(os.pread(self._file, MAX_BYTES, 0))))
+                self._looks.append(Look(at_ns, stacks))
                 break
         self._credit_ns -= thread_time_ns() - begun
 
 
-def parse(text: bytes) -> dict[int, Stack]:
-    """Thread -> its stack, from what faulthandler wrote."""
-    stacks: dict[int, list[tuple[str, int, str]]] = {}
+def stacks_of_threads() -> dict[int, Stack]:
+    """Thread -> its stack just now."""
+    with frames_of_threads() as frames:
+        return {thread: _stack_of(frame) for thread, frame in frames.items()}
+
+
+def _stack_of(innermost: FrameType) -> Stack:
     frames: list[tuple[str, int, str]] = []
-    for line in text.split(b"\n"):
-        thread = _THREAD.search(line) if not line.startswith(b" ") else None
-        frame = _FRAME.match(line)
-        if thread:
-            frames = stacks.setdefault(int(thread[1], 16), [])
-        elif frame:
-            frames.append((frame[1].decode(errors="replace"), int(frame[2]), frame[3].decode(errors="replace")))
-    return {thread: tuple(frames[:MAX_FRAMES])[::-1] for thread, frames in stacks.items()}
-
-
-def _temporary() -> int:
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())
+    frame: FrameType | None = innermost
+    while frame is not None and len(frames) < MAX_FRAMES:
+        frames.append((frame.f_code.co_filename, frame.f_lineno or 0, frame.f_code.co_name))
+        frame = frame.f_back
+    return tuple(reversed(frames))

@@ -108,7 +108,6 @@ class StackSource:
     def stop(self) -> None:
         if self._outside:
             self._outside.stop()
-        self._inside.close()
         self._outside = self._counters = None
 
     def after_fork(self) -> None:
