@@ -65,7 +65,7 @@ def check(mode: str, report: dict[str, Any]) -> None:
 def test_in_a_session_each_is_caught_at_its_first_occurrence(tmp_path: Path) -> None:
     report = told("session", tmp_path)
     check("session", report)
-    assert [stall["name"] for stall in report["stalls"] if stall["kind"] == "hook"] == ["CheckpointSaverHook"]
+    assert {stall["name"] for stall in report["stalls"] if stall["kind"] == "hook"} == {"CheckpointSaverHook"}
 
 
 def test_in_a_loop_of_functions_each_is_caught_at_its_first_occurrence(tmp_path: Path) -> None:
