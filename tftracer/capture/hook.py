@@ -79,6 +79,12 @@ def restore_request(queue: StepQueue, step: TracedStep) -> None:
         queue.failed("restore_request", error)
 
 
+def run_args(kind: Any, fetches: Any, feeds: Any = None, options: Any = None) -> Any:
+    """A SessionRunArgs, a named tuple. Its own way of making one is deprecated with the Estimators on TensorFlow 2.15, and would
+    warn of our line, once, in place of the script's."""
+    return tuple.__new__(kind, (fetches, feeds, options))
+
+
 class SessionCall:
     """One call of a session that goes by no hook (session_calls.py). It stands in for TensorFlow's SessionRunContext."""
 
@@ -206,7 +212,7 @@ class StepRecorder:
             return None
         # A step that fails never comes to after_run, but its context is deleted.
         weakref.finalize(run_context, restore_request, queue, step).atexit = False
-        return self._args(None, None, options=self._trace_options())
+        return run_args(self._args, None, None, self._trace_options())
 
     def _trace_options(self) -> Any:
         facts = self._last_facts
@@ -306,7 +312,7 @@ def measure_cost(hook: StepRecorder) -> float | None:
     tried._queue, tried._requests, tried._events, tried._under_way = queue, queue.requests, queue.events, queue.under_way
     timer, times = ColdTimer(), []
     for _ in range(15):
-        context = v1.train.SessionRunContext(v1.train.SessionRunArgs([None, None], None), None)
+        context = v1.train.SessionRunContext(run_args(v1.train.SessionRunArgs, [None, None]), None)
         values = v1.train.SessionRunValues(None, v1.RunOptions(), v1.RunMetadata())
         times.append(timer.ns(tried.before_run, context) + timer.ns(tried.after_run, context, values))
     return None if queue.off else median(times) * 1e-9
@@ -332,7 +338,7 @@ def make_hook(recorder: Recorder) -> Any:
 def hook_class() -> type:
     """TracingHook, made when first asked for: its base class is TensorFlow's."""
     train = tensorflow().compat.v1.train
-    seen = vars(train.SessionRunContext(train.SessionRunArgs(None), None))
+    seen = vars(train.SessionRunContext(run_args(train.SessionRunArgs, None), None))
     base, recorder = train.SessionRunHook, StepRecorder if "_original_args" in seen else CopyingRecorder
 
     class TracingHook(recorder, base):  # type: ignore[misc, valid-type]

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
-from tftracer.capture.hook import SessionCall, StepRecorder, session_facts, tensorflow
+from tftracer.capture.hook import SessionCall, StepRecorder, run_args, session_facts, tensorflow
 from tftracer.capture.run_identity import PARTIAL_RUN
 from tftracer.capture.tracebacks import as_tensorflows, without_ours
 from tftracer.session.recorded_steps import SessionFacts
@@ -59,7 +59,7 @@ class SessionCalls:
         try:
             if _SEEN not in session.__dict__:
                 self._opened(session)
-            call = SessionCall(self._args(self._of_caller(fetches), feeds), options)
+            call = SessionCall(run_args(self._args, self._of_caller(fetches), feeds), options)
             asked = self._recorder.before_run(call)
             values = Values(None, options, metadata)
             return call, values if asked is None else self._traced(values, asked.options)
