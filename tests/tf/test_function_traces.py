@@ -356,6 +356,7 @@ recorder.set_trace_all(True)
 for _ in range(3):
     step(tf.constant(1.0))
 let_it_be_collected()
+assert recorder.flush()
 (problem,) = recorder.session()["problems"]
 why = "because TensorFlow's profiler was still collecting the step before: 'step', steps 7-8."
 assert problem["message"] == "2 traces are missing, " + why, problem
