@@ -27,6 +27,11 @@ CAUSES = {
 UNKNOWN = {"unknown", "machine"}
 
 
+def is_unknown(stall: dict[str, Any]) -> bool:
+    """Whether it says that its cause or its line is not known."""
+    return stall["kind"] in UNKNOWN or bool(stall["doubt"] and not stall["function"] and stall["kind"] != "gc")
+
+
 def told(mode: str, folder: Path) -> dict[str, Any]:
     """What the script says of its stalls, and the watch."""
     command = [sys.executable, str(SCRIPT), mode, str(folder)]
@@ -46,15 +51,15 @@ def check(mode: str, report: dict[str, Any]) -> None:
         stall = stalls.get((step, where == "inside"))
         assert stall is not None, (step, where, kind, sorted(stalls))
         assert stall["seconds"] > 0.2, stall
+        if is_unknown(stall):
+            unknown += 1
+            continue
         if where == "inside":
             causes = {"gc"} if kind == "with_gc" else {"py_function"}
         else:
             causes = CAUSES[kind] if mode != "keras" or kind == "with_gc" else {"callback"}
             named = "Stalling" if mode == "keras" and stall["kind"] == "callback" else ""
             assert kind == "with_gc" or stall["name"] == named, json.dumps(stall)
-        if stall["kind"] in UNKNOWN:
-            unknown += 1
-            continue
         assert stall["kind"] in causes, json.dumps(stall)
         # A collection may hold the GIL for so long that no stack of its step could be taken.
         if kind != "with_gc":
@@ -80,7 +85,7 @@ def test_each_97th_step_is_found_explained_and_traced(tmp_path: Path) -> None:
     report = told("regular", tmp_path)
     slow = [stall for stall in report["stalls"] if stall["step"] % 97 == 0]
     assert [stall["step"] for stall in slow] == list(range(97, 97 * (len(slow) + 1), 97))
-    known = [stall for stall in slow if stall["kind"] not in UNKNOWN]
+    known = [stall for stall in slow if not is_unknown(stall)]
     assert len(known) > len(slow) / 2, json.dumps(slow)
     assert {(stall["kind"], stall["function"]) for stall in known} == {("py_function", "<lambda>")}, json.dumps(known)
     assert {(steps, kind) for steps, _, kind in report["periods"]} == {(97, "py_function")}, report["periods"]
