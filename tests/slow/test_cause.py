@@ -32,7 +32,7 @@ def stack(*frames: Frame, seconds: float = 0.2, thread: str = "MainThread") -> F
 
 
 def span(length: float, *stacks: FoldedStack, cpu: float = 0.0, queue: float = 0.0, process: float = 0.0, **more: Any) -> Span:
-    given = {"stopped_s": 0.0, "disk_s": 0.0, "process_queue_s": 0.0, "samples": len(stacks) * 2} | more
+    given = {"stopped_s": 0.0, "disk_s": 0.0, "process_queue_s": 0.0, "samples": len(stacks) * 2, "unseen_s": 0.05} | more
     return Span(length, stacks, cpu_s=cpu, queue_s=queue, process_s=process, **given)
 
 
@@ -139,6 +139,17 @@ def test_a_step_whose_threads_had_no_cpu_is_the_machines_and_one_that_slept_is_n
     assert explained(0.005, 0.5, within=starved).cause.kind == "machine"
     slept = dataclasses.replace(starved, process_queue_s=0.01)
     assert explained(0.005, 0.5, within=slept).cause[:2] == ("tensorflow", "waited")
+
+
+def test_tensorflow_is_not_blamed_where_a_python_function_could_have_been_missed() -> None:
+    busy = span(0.5, stack(MAIN, RUN, seconds=0.5), process=0.4, unseen_s=0.3)
+    found = explained(0.005, 0.5, within=busy)
+    assert found.cause.kind == "unknown" and "too seldom" in found.doubt
+
+
+def test_a_look_at_the_edge_of_a_turn_tells_no_line() -> None:
+    found = explained(0.25, between=span(0.25, stack(MAIN, SAVE, NUMPY, seconds=0.07)))
+    assert (found.cause[:3], found.doubt[:16]) == (("wait", "", None), "Its stacks were ")
 
 
 def test_a_python_function_of_the_graph_is_found_on_another_thread() -> None:

@@ -45,14 +45,23 @@ def _cause(parts: tuple[Part, ...], seen: Observed, too_long: float) -> Cause:
     between = [part for part in parts if part.kind in with_line]
     share = min(1.0, excess(top) / too_long)
     if top.kind in ("retrace", "other_run", "lock", "stopped") and share >= HALF:
-        return _of_clock(top, seen, share)
+        return _of_clock(top, _with_line(seen.between, too_long), share)
     if top.kind == "no_cpu" and not _worked_more(parts):
         return Cause("machine", "", None, share) if share >= HALF else UNKNOWN
     if top.kind in ("tensorflow", "py_function"):
         return _inside(parts, seen, too_long)
     if top.kind == "gc" and share >= HALF:
-        return Cause("gc", "", shared_line(seen.between.stacks).frame, share)
-    return _by_line(between, _span_of_python(seen, too_long), too_long)
+        return Cause("gc", "", shared_line(_with_line(seen.between, too_long).stacks).frame, share)
+    return _by_line(between, _with_line(_span_of_python(seen, too_long), too_long), too_long)
+
+
+def _with_line(span: Span, too_long: float) -> Span:
+    """Without its stacks where they stand for too little time to tell a line."""
+    return span if _tells_line(span, too_long) else replace(span, stacks=())
+
+
+def _tells_line(span: Span, too_long: float) -> bool:
+    return span.sampled_s >= HALF * min(span.length_s, too_long)
 
 
 def _worked_more(parts: tuple[Part, ...]) -> bool:
@@ -64,13 +73,13 @@ def _worked_more(parts: tuple[Part, ...]) -> bool:
     )
 
 
-def _of_clock(top: Part, seen: Observed, share: float) -> Cause:
+def _of_clock(top: Part, span: Span, share: float) -> Cause:
     """Steps of another run may be a hook's (a checkpoint) or a callback's: that names them better."""
     if top.kind == "other_run":
-        owned = owner_line(seen.between.stacks, seen.between.sampled_s)
+        owned = owner_line(span.stacks, span.sampled_s)
         if owned is not None:
             return Cause(owned.kind, owned.name, owned.frame, share)
-    line = shared_line(seen.between.stacks).frame if top.kind in ("other_run", "retrace") else None
+    line = shared_line(span.stacks).frame if top.kind in ("other_run", "retrace") else None
     name = top.what if top.kind in ("retrace", "other_run", "lock") else ""
     return Cause(top.kind, name, line, share)  # type: ignore[arg-type]
 
@@ -108,8 +117,8 @@ def _inside(parts: tuple[Part, ...], seen: Observed, too_long: float) -> Cause:
     own = sum(excess(part) for part in parts if part.kind == "tensorflow")
     if own < HALF * too_long:
         return UNKNOWN
-    if not span.samples or span.sampled_s < HALF * span.length_s:
-        return UNKNOWN  # a Python function that TensorFlow calls is not ruled out
+    if not _rules_out_functions(span, too_long):
+        return UNKNOWN
     if lock_s(span) >= HALF * own:
         return UNKNOWN  # it may have come back from TensorFlow, and waited for Python's lock
     share = min(1.0, own / too_long)
@@ -122,6 +131,11 @@ def _inside(parts: tuple[Part, ...], seen: Observed, too_long: float) -> Cause:
     if span.process_queue_s is not None and span.process_queue_s >= HALF * own:
         return Cause("machine", "", None, min(share, span.process_queue_s / too_long))
     return Cause("tensorflow", "waited" if more < LITTLE * own else "", None, share)
+
+
+def _rules_out_functions(span: Span, too_long: float) -> bool:
+    """Whether a Python function that TensorFlow calls would have been seen, had it taken half of the excess."""
+    return span.samples > 0 and _tells_line(span, too_long) and span.unseen_s is not None and span.unseen_s <= HALF * too_long
 
 
 def _python_functions(span: Span, too_long: float) -> list[FoldedStack]:
@@ -152,6 +166,11 @@ def _doubt(cause: Cause, parts: tuple[Part, ...], seen: Observed, turn: SlowTurn
         return seen.doubt
     if not span.stacks:
         return "No stack was read in this time: it was over within a tenth of a second, or the machine had no CPU for the reader."
+    too_long = (turn.length_ns - turn.usual_ns) * 1e-9
+    if turn.is_inside and cause.kind == "unknown" and not _rules_out_functions(span, too_long):
+        return "Its threads were looked at too seldom to tell whether TensorFlow waited for a Python function."
+    if not _tells_line(span, too_long):
+        return "Its stacks were read in too small a part of the time to tell the line."
     if parts and cause.kind == "unknown":
         return "No single part of its time makes up half of the excess."
     return "No line of code was running for half of the time."

@@ -33,7 +33,8 @@ class Span:
     owners: tuple[LockOwner, ...] = ()  # meanwhile
     gc_s: float = 0.0  # garbage collections
     stacks_left_out: int = 0
-    samples: int = 0  # times at which the stacks of all threads were read
+    samples: int = 0  # times at which stacks were read
+    unseen_s: float | None = None  # the longest time without a look at all threads; None: there was no look
 
     @property
     def sampled_s(self) -> float:

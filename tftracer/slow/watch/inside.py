@@ -34,24 +34,22 @@ class InsideStacks:
         self._looks: deque[Look] = deque(maxlen=KEPT)
         self._credit_ns = BURST_NS
         self._at_ns = perf_counter_ns()
-        self._next_ns: dict[int, int] = {}  # thread -> when its turn is sampled next
-        self._apart_ns: dict[int, int] = {}
+        self._turns: dict[tuple[int, int], tuple[int, int]] = {}  # (thread, begin) -> when it is sampled next, how far apart
         self._profile_ns = 0  # until then
 
-    def tick(self, now_ns: int, overdue: list[int]) -> None:
-        """``overdue``: threads whose turn takes too long."""
+    def tick(self, now_ns: int, overdue: dict[int, int]) -> None:
+        """``overdue``: threads whose turn takes too long, and when it began."""
         self._credit_ns = min(BURST_NS, self._credit_ns + int((now_ns - self._at_ns) * SHARE))
         self._at_ns = now_ns
-        for thread in set(self._next_ns) - set(overdue):
-            del self._next_ns[thread], self._apart_ns[thread]
-        due = [thread for thread in overdue if now_ns >= self._next_ns.get(thread, 0)]
+        self._turns = {turn: self._turns.get(turn, (0, FIRST_NS)) for turn in overdue.items()}
+        due = [turn for turn, (next_ns, _) in self._turns.items() if now_ns >= next_ns]
         wants_profile = now_ns < self._profile_ns and (not self._looks or now_ns - self._looks[-1].at_ns >= PROFILE_NS)
         self.used_up = self._credit_ns <= 0
         if (due or wants_profile) and not self.used_up:
             self._sample()
-        for thread in due:
-            apart = int(self._apart_ns.get(thread, FIRST_NS / LONGER) * LONGER)
-            self._apart_ns[thread], self._next_ns[thread] = min(apart, LONGEST_NS), now_ns + min(apart, LONGEST_NS)
+        for turn in due:
+            apart = self._turns[turn][1]
+            self._turns[turn] = now_ns + apart, min(int(apart * LONGER), LONGEST_NS)
 
     def begin_profile(self, until_ns: int) -> None:
         self._profile_ns = until_ns

@@ -1,7 +1,7 @@
 """What looks at the stacks of all threads, at single moments, tell of a span of time.
 
 A look is a sample of py-spy's (windows.py, outside.py) or of the training's own (inside.py). Each stands for the time that is
-nearer to it than to any other look in the span.
+nearer to it than to any other look in the span, but not for all of a span that it saw the edge of.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 Stack = tuple[tuple[str, int, str], ...]
 
 MAX_STACKS, MAX_FRAMES = 60, 160
+#: A look stands for at most this part of a span before it, and after it: the one at its middle tells what took half of it.
+REACH = 0.25
 
 
 class Look(NamedTuple):
-    """The stacks of all threads at one moment.
+    """The stacks of threads at one moment.
 
     ``unchanged``: threads of which py-spy's record tells no change. They may have ended, or could not be read.
     """
@@ -25,6 +27,7 @@ class Look(NamedTuple):
     at_ns: int
     stacks: dict[int, Stack]
     unchanged: frozenset[int] = frozenset()
+    is_of_all: bool = True  # whether a thread that it does not have was not there
 
 
 def shares(looks: Iterable[Look], thread: int, start_ns: int, end_ns: int) -> dict[str, Any]:
@@ -44,13 +47,20 @@ def shares(looks: Iterable[Look], thread: int, start_ns: int, end_ns: int) -> di
         "others": [[owner, stack, length / 1e9] for (owner, stack), length in others.most_common(MAX_STACKS)],
         "left_out": max(0, len(seconds) - MAX_STACKS),
         "samples": len(seen),
+        "unseen_s": _longest([start_ns, *(look.at_ns for look in within if look.is_of_all), end_ns]) / 1e9,
     }
+
+
+def _longest(at: list[int]) -> int:
+    """The longest time between two moments."""
+    return max(until - since for since, until in zip(at, at[1:]))
 
 
 def _lengths(at: list[int], start_ns: int, end_ns: int) -> list[int]:
     """Of the span, what each look stands for."""
     edges = [start_ns, *((here + following) // 2 for here, following in zip(at, at[1:])), end_ns]
-    return [until - since for since, until in zip(edges, edges[1:])]
+    reach = int(REACH * (end_ns - start_ns))
+    return [min(until, here + reach) - max(since, here - reach) for here, since, until in zip(at, edges, edges[1:])]
 
 
 def _without_stale(looks: list[Look]) -> list[dict[int, Stack]]:
@@ -65,7 +75,7 @@ def _without_stale(looks: list[Look]) -> list[dict[int, Stack]]:
     later: dict[int, Stack] | None = None
     for index in range(len(looks) - 1, -1, -1):
         look = looks[index]
-        if not look.unchanged:
+        if look.is_of_all:
             later = look.stacks
         elif later is not None:
             kept[index] = {

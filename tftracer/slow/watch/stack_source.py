@@ -66,8 +66,8 @@ class StackSource:
         if self._outside:
             self._outside.beat(native, number)
 
-    def tick(self, now_ns: int, overdue: list[int]) -> None:
-        """``overdue``: threads whose turn takes too long."""
+    def tick(self, now_ns: int, overdue: dict[int, int]) -> None:
+        """``overdue``: threads whose turn takes too long, and when it began."""
         self._inside.tick(now_ns, overdue)
         if self._outside and overdue:
             self._outside.overdue()
@@ -167,6 +167,7 @@ def span_of(
             if owner not in ours
         ),
         samples=int(raw.get("samples", 0)),
+        unseen_s=raw.get("unseen_s"),
         gc_s=gc_s,
         stacks_left_out=int(raw.get("left_out", 0)),
         **{name: raw.get(name) for name in COUNTERS},

@@ -212,13 +212,13 @@ class SlowSteps:
         pairs = zip(edges[::2], edges[1::2])
         return [(start, end) for start, end in pairs if start >= since_ns and end > start]
 
-    def overdue(self, now_ns: int) -> list[int]:
-        """Threads whose turn takes too long by now."""
-        return [
-            thread
+    def overdue(self, now_ns: int) -> dict[int, int]:
+        """Threads whose turn takes too long by now, as far as steps are settled, and when it began."""
+        return {
+            thread: main.last_end_ns
             for thread, loop in list(self._threads.items())
             if (main := loop.main) and main.last_end_ns and now_ns - main.last_end_ns - loop.tracer_ns > main.state.turns.limit_ns
-        ]
+        }
 
     def forget(self, thread: int) -> None:
         """A thread has ended; its number may be used again."""

@@ -214,6 +214,8 @@ class SlowWatch:
 
     def _look(self, now_ns: int) -> None:
         assert self._source is not None
+        if self._steps.overdue(now_ns):
+            self._queue.settle()  # its turn may have ended meanwhile
         self._source.tick(now_ns, self._steps.overdue(now_ns))
 
     def _ask_about_found(self, now_ns: int) -> None:

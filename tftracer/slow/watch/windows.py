@@ -259,7 +259,7 @@ def _look(window: Window, at_ns: int) -> Look:
             found[thread] = intervals[index][2]
             if intervals[index][0] < at_ns:
                 unchanged.add(thread)
-    return Look(at_ns, found, frozenset(unchanged))
+    return Look(at_ns, found, frozenset(unchanged), is_of_all=False)
 
 
 def is_within(at: int, spans: list[tuple[int, int]]) -> bool:

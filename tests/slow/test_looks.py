@@ -1,0 +1,42 @@
+"""What looks at stacks tell of a span of time."""
+
+from __future__ import annotations
+
+from tftracer.slow.watch.looks import Look, Stack, shares
+
+MS = 1_000_000
+THREAD, OTHER = 7, 8
+A: Stack = (("train.py", 1, "main"), ("train.py", 10, "a"))
+B: Stack = (("train.py", 1, "main"), ("train.py", 20, "b"))
+
+
+def seconds(looks: list[Look], start_ms: int = 0, end_ms: int = 400) -> dict[Stack, float]:
+    return dict(shares(looks, THREAD, start_ms * MS, end_ms * MS)["stacks"])
+
+
+def spied(at_ms: int, stacks: dict[int, Stack], *unchanged: int) -> Look:
+    return Look(at_ms * MS, stacks, frozenset(unchanged), is_of_all=False)
+
+
+def test_each_look_stands_for_the_time_nearest_to_it() -> None:
+    looks = [Look(50 * MS, {THREAD: A}), Look(150 * MS, {THREAD: A}), Look(250 * MS, {THREAD: B}), Look(350 * MS, {THREAD: B})]
+    assert seconds(looks) == {A: 0.2, B: 0.2}
+
+
+def test_a_single_look_stands_for_half_of_its_span_at_most() -> None:
+    assert seconds([Look(200 * MS, {THREAD: A})]) == {A: 0.2}
+    assert seconds([Look(1 * MS, {THREAD: A})]) == {A: 0.101}
+
+
+def test_a_thread_that_a_record_tells_no_change_of_counts_only_if_a_look_at_all_threads_finds_it() -> None:
+    stale = spied(100, {THREAD: A, OTHER: B}, OTHER)
+    gone = shares([stale, Look(300 * MS, {THREAD: A})], THREAD, 0, 400 * MS)
+    assert gone["others"] == []
+    there = shares([stale, Look(300 * MS, {THREAD: A, OTHER: B})], THREAD, 0, 400 * MS)
+    assert [other[:2] for other in there["others"]] == [[OTHER, B]]
+
+
+def test_it_is_told_how_long_no_look_at_all_threads_came() -> None:
+    looks = [Look(100 * MS, {THREAD: A}), spied(200, {THREAD: A})]
+    assert shares(looks, THREAD, 0, 400 * MS)["unseen_s"] == 0.3
+    assert shares([], THREAD, 0, 400 * MS)["unseen_s"] == 0.4
