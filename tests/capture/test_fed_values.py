@@ -21,6 +21,7 @@ def test_arrays_strings_and_lists_that_are_fed() -> None:
         "b": np.array(["x", "yz"]),
         "c": [[1, 2], [3, 4], [5, 6]],
         "d": 1.5,
+        "e": [["x"], [b"y"]],
     }
     found = values_fed({Key(f"{name}:0"): value for name, value in feeds.items()})
     assert found is not None
@@ -29,6 +30,7 @@ def test_arrays_strings_and_lists_that_are_fed() -> None:
         "b:0": ("string", [2], None),
         "c:0": ("list", [3, 2], None),
         "d:0": ("float", [], None),
+        "e:0": ("string", [2, 1], None),
     }
     assert found[0]["name"] == "a:0"  # the largest first
 

@@ -56,7 +56,7 @@ def test_sessions_and_functions_of_one_thread_are_counted_in_their_order() -> No
             queue.settle()
     starts = [start for _, start, *_ in queue.settled]
     assert len(starts) == 200 and starts == sorted(starts)
-    assert {outside for *_, outside, _ in list(queue.settled)[2:]} == {4 * ms}  # since the run's step before
+    assert {outside for *_, outside, _, _ in list(queue.settled)[2:]} == {4 * ms}  # since the run's step before
     assert not slow.found
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from recording import LOSS, RAW, TRAIN, captured, recording
 
+from tftracer.capture.step_queue import INPUT_WAIT
 from tftracer.recorder import Recorder
 from tftracer.session.recorded_steps import Missed
 from tftracer.slow.watch.turns import SlowSteps
@@ -85,3 +86,21 @@ def test_what_it_waited_for_a_trace_that_it_missed_is_not_the_scripts_either(tmp
         assert before_steps(recorder) == [pytest.approx(0.003)]
         assert recorder.runs()[0]["between_steps_s"] == pytest.approx(0.001)
         assert not slow.found
+
+
+def test_of_it_the_wait_for_the_next_element_of_a_dataset_is_known(tmp_path: Path) -> None:
+    """Not that of other threads, and not what an eager loop gets within its step."""
+    with recording(tmp_path) as recorder:
+        add(recorder, 0, 10)
+        for start, end, thread in ((11, 18, 1), (11, 19, 2), (19, 20, 1)):
+            recorder.queue.add((INPUT_WAIT, None, start * MS, end * MS, thread, None))
+        add(recorder, 21, 30)
+        recorder.queue.add((INPUT_WAIT, None, 22 * MS, 25 * MS, 1, None))
+        recorder.queue.add((INPUT_WAIT, None, 31 * MS, 36 * MS, 1, None))
+        add_traced(recorder, 37, 40)
+        assert recorder.flush()
+        (run,) = recorder.runs()
+        context = recorder.trace_context(run["traces"][0]["id"])
+        assert run["steps"] == 3
+        assert (context.before_step_s, context.before_input_s) == (pytest.approx(0.007), pytest.approx(0.005))
+        assert (context.between_steps_s, context.between_input_s) == (pytest.approx(0.009), pytest.approx(0.0065))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tftracer.session.step_statistics import StepStatistics
+from tftracer.session.step_statistics import Between, StepStatistics
 from tftracer.session.usual_traces import follows_traced, usual
 
 
@@ -26,6 +26,8 @@ def test_the_step_before_was_traced() -> None:
 
 def test_what_tracing_costs_is_not_told_by_steps_that_were_expected_to_be_slow() -> None:
     statistics, starts = StepStatistics(), np.arange(5.0)
-    statistics.add(starts, np.array([0.01, 0.01, 0.01, 0.40, 0.012]), np.full(5, np.nan), [3, 4], measuring=[4])
+    statistics.add(
+        starts, np.array([0.01, 0.01, 0.01, 0.40, 0.012]), Between(np.full(5, np.nan), np.full(5, np.nan)), [3, 4], measuring=[4]
+    )
     overhead = statistics.message()["traced_overhead_s"]
     assert overhead is not None and 0 < overhead < 0.01

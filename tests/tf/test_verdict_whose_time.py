@@ -108,8 +108,45 @@ with tf.Graph().as_default():
         words = [f"word {i}" for i in range(200_000)]
         for answers in traced(lambda: session.run(size, {fed: words})):
             first = answers.verdict()["sentences"][0]
-            assert first["code"] == "around_ops" and "200,000 values in Python lists" in first["text"], first
+            assert first["code"] == "around_ops" and "200,000 strings" in first["text"], first
             assert answers.context.began_at is not None
+""",
+        tmp_path,
+    )
+
+
+def test_a_loop_over_a_dataset_is_told_that_it_waits_for_tf_data(tmp_path: Path) -> None:
+    run_eager_script(
+        HELPERS
+        + """
+slow = tf.ones((300, 300))
+def product(number):
+    result = slow
+    for _ in range(20):
+        result = tf.matmul(result, slow) * 0.003
+    return result[:8, :8] + tf.cast(number, tf.float32)
+step = tf.function(lambda x: tf.reduce_sum(x))
+for number, batch in enumerate(tf.data.Dataset.range(60).map(product)):
+    step(batch)
+    if number == 30:
+        assert recorder.flush()
+        recorder.request_traces(recorder.runs()[0]["id"], 2)
+assert recorder.flush()
+(run,) = recorder.runs()
+assert run["steps"] == 60 and len(run["traces"]) == 2, run
+for trace in run["traces"]:
+    context = recorder.trace_context(trace["id"])
+    assert 0.5 * context.between_steps_s < context.between_input_s <= context.between_steps_s, context
+    sentences = Answers(recorder.trace_bytes(trace["id"]), context).verdict()["sentences"]
+    (between,) = [each for each in sentences if each["code"] == "between_steps"]
+    assert "the loop waits for the next element of a tf.data dataset" in between["text"], between
+    assert "prefetch" in between["advice"] and between["numbers"]["input_ns"] > 0, between
+try:  # the end of a dataset reaches the script
+    next(iter(tf.data.Dataset.range(0)))
+except StopIteration:
+    pass
+else:
+    raise AssertionError("no end")
 """,
         tmp_path,
     )

@@ -56,17 +56,19 @@ def _described(name: str, value: Any) -> FedValue:
     if isinstance(value, (str, bytes)):
         return {"name": name, "dtype": "string", "shape": [], "bytes": None}
     if isinstance(value, (list, tuple)):
-        return {"name": name, "dtype": "list", "shape": _shape_of(value), "bytes": None}
+        shape, first = _shape_of(value)
+        kind = "string" if isinstance(first, (str, bytes)) else "list"
+        return {"name": name, "dtype": kind, "shape": shape, "bytes": None}
     return {"name": name, "dtype": type(value).__name__, "shape": [], "bytes": None}
 
 
-def _shape_of(value: Any) -> list[int]:
-    """Of nested lists, by their first elements."""
+def _shape_of(value: Any) -> tuple[list[int], Any]:
+    """Of nested lists, by their first elements; and the first of what they hold."""
     shape: list[int] = []
     while isinstance(value, (list, tuple)) and len(shape) < _DEPTH:
         shape.append(len(value))
         value = value[0] if value else None
-    return shape
+    return shape, value
 
 
 def _arrays(value: Any, depth: int) -> Iterator[Any]:

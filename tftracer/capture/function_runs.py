@@ -18,6 +18,7 @@ from tftracer.capture.function_identity import FunctionIdentity, identify
 from tftracer.capture.function_library import function_library, name_of
 from tftracer.capture.function_traces import RETRACED, FunctionTraces
 from tftracer.capture.functions import FunctionCalls, NamedStep
+from tftracer.capture.input_waits import InputWaits
 from tftracer.capture.keras_steps import CompiledKerasStep, KerasSteps
 from tftracer.capture.partition_graphs import PartitionGraphs
 from tftracer.capture.run_registry import CallSite
@@ -74,7 +75,8 @@ class FunctionRuns:
         keras.watch()
         eager = EagerSteps(self.calls)
         eager.watch()
-        self._undo = [profiler.install(self.traces.profiler), eager.stop, keras.stop, self.calls.stop]
+        no_input = InputWaits(self.calls, self._queue).watch()
+        self._undo = [profiler.install(self.traces.profiler), no_input, eager.stop, keras.stop, self.calls.stop]
 
     def stop(self) -> None:
         for undo in self._undo:

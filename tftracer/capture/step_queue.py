@@ -48,6 +48,9 @@ def level_of(options: Any) -> tuple[str, bool]:
     return options.TraceLevel.Name(options.trace_level), bool(options.output_partition_graphs)
 
 
+#: Stands for a function in the events that are no steps: the thread waited for the next element of a dataset (input_waits.py).
+INPUT_WAIT = object()
+
 #: A finished step: what ran, start, end (perf_counter nanoseconds), thread, its trace. What ran: fetches, feed keys and
 #: RunOptions of a session, or a function and its ConcreteFunction. One queue has both: a thread's steps stay in their order.
 #: Which run it belongs to is found out by the writer: on the training thread, just after a step, when the caches hold other
@@ -143,10 +146,14 @@ class StepQueue:
                     self._settle(event)
 
     def _settle(self, event: Event) -> None:
+        start, end, thread, trace = event[-4:]
+        if event[0] is INPUT_WAIT:
+            self._times.add_input(thread, start, end)
+            return
         run = self._run_of_call(*event) if len(event) == 6 else self._run_of_session(*event)
         if run is not None:
-            start, end, thread, trace = event[-4:]
-            self.add_settled((run, start, end, self._times.outside_before(run, thread, start, end, trace), trace), thread)
+            outside = self._times.outside_before(run, thread, start, end, trace)
+            self.add_settled((run, start, end, *outside, trace), thread)
 
     def _run_of_session(
         self, fetches: Any, feeds: Any, options: Any, start: int, end: int, thread: int, trace: Traced
@@ -174,7 +181,7 @@ class StepQueue:
         if len(self.settled) >= MAX_EVENTS:
             self.lost += 1
             return
-        run, start, end, _, trace = step
+        run, start, end, _, _, trace = step
         run.steps += 1
         self.settled.append(step)
         if self.slow_steps is not None:

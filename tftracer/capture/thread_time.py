@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tftracer.session.recorded_steps import RunHandle, Traced, tracer_ns
 
 #: Threads that are told apart.
 MAX_THREADS = 1000
+
+
+class Outside(NamedTuple):
+    """Nanoseconds since the run's previous step; None if that one ran on another thread."""
+
+    outside_ns: int | None  # in neither a step nor the tracer
+    input_ns: int | None  # of these, in which the thread waited for the next element of a dataset
 
 
 @dataclass(eq=False)
@@ -16,15 +24,22 @@ class ThreadTime:
 
     last_end_ns: int
     outside_ns: int = 0  # in neither a step nor the tracer, since its first step
+    input_ns: int = 0  # of that, in which it waited for the next element of a dataset
 
-    def outside_before(self, run: RunHandle, thread: int, start_ns: int, end_ns: int, trace: Traced) -> int | None:
-        """Count a step. Nanoseconds outside since the run's previous step; None if that one ran on another thread."""
+    def outside_before(self, run: RunHandle, thread: int, start_ns: int, end_ns: int, trace: Traced) -> Outside:
+        """Count a step."""
         before, after = tracer_ns(trace)
         self.outside_ns += max(0, start_ns - before - self.last_end_ns)
         self.last_end_ns = end_ns + after
-        outside = self.outside_ns - run.outside_ns if run.last_thread == thread else None
-        run.last_thread, run.outside_ns = thread, self.outside_ns
-        return outside
+        since = run.last_thread == thread, self.outside_ns - run.outside_ns, self.input_ns - run.input_ns
+        run.last_thread, run.outside_ns, run.input_ns = thread, self.outside_ns, self.input_ns
+        is_same_thread, outside_ns, input_ns = since
+        return Outside(outside_ns, min(input_ns, outside_ns)) if is_same_thread else Outside(None, None)
+
+    def add_input(self, start_ns: int, end_ns: int) -> None:
+        """Eager loops get their elements within their steps: what began before the last step ended is not outside."""
+        if start_ns >= self.last_end_ns:
+            self.input_ns += end_ns - start_ns
 
 
 class ThreadTimes:
@@ -33,10 +48,15 @@ class ThreadTimes:
     def __init__(self) -> None:
         self._times: dict[int, ThreadTime] = {}
 
-    def outside_before(self, run: RunHandle, thread: int, start_ns: int, end_ns: int, trace: Traced) -> int | None:
+    def outside_before(self, run: RunHandle, thread: int, start_ns: int, end_ns: int, trace: Traced) -> Outside:
         """As ``ThreadTime.outside_before``."""
         if thread not in self._times:
             if len(self._times) >= MAX_THREADS:
                 self._times.clear()
             self._times[thread] = ThreadTime(start_ns)
         return self._times[thread].outside_before(run, thread, start_ns, end_ns, trace)
+
+    def add_input(self, thread: int, start_ns: int, end_ns: int) -> None:
+        """Before a thread's first step nothing counts."""
+        if thread in self._times:
+            self._times[thread].add_input(start_ns, end_ns)

@@ -147,6 +147,8 @@ CONTEXT_FIELDS: Fields = {
     "median_s": number,
     "between_steps_s": number,
     "before_step_s": number,
+    "between_input_s": number,
+    "before_input_s": number,
     "gpus": count_or_none,
     "trace_level": _short,
     "gpu_facts": untrusted.gpu_facts,

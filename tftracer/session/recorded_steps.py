@@ -31,6 +31,7 @@ class RunHandle:
     tracings: int = 0  # of a compiled function, of all of its signatures: how often it was traced by now
     last_thread: int = 0  # that ran its last step, and what had passed on it outside session.run by then (step_queue.ThreadTime)
     outside_ns: int = 0
+    input_ns: int = 0  # of that, in which the thread waited for tf.data
 
 
 @dataclass
@@ -88,8 +89,8 @@ class Missed:
 #: What a step left beside its times: its trace, or that it has none though it was asked for.
 Traced = Union[Capture, Missed, None]
 #: A finished step: its run, start and end (perf_counter nanoseconds), nanoseconds that its thread spent outside session.run since
-#: the run's step before (None: not known), its trace.
-Settled = tuple[RunHandle, int, int, Optional[int], Traced]
+#: the run's step before (None: not known), those of it in which the thread waited for the next element of a dataset, its trace.
+Settled = tuple[RunHandle, int, int, Optional[int], Optional[int], Traced]
 
 
 def tracer_ns(trace: Traced) -> tuple[int, int]:

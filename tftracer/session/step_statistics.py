@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,23 @@ from tftracer.session.unwritten_steps import UnwrittenSteps
 
 #: Medians that are not kept for the whole job are those of the last so many.
 MAX_GAPS = 501
+
+
+class BetweenSteps(NamedTuple):
+    """Seconds before a step; None: not known."""
+
+    outside_s: float | None  # since the run's step before, outside session.run
+    input_s: float | None  # of these, in which the loop waited for the next element of a dataset
+
+
+class Between(NamedTuple):
+    """The same of steps in a row, NaN where it is not known."""
+
+    outside_s: Doubles
+    input_s: Doubles
+
+    def before(self, position: int) -> BetweenSteps:
+        return BetweenSteps(*(None if np.isnan(seconds[position]) else float(seconds[position]) for seconds in self))
 
 
 class StepStatistics:
@@ -32,14 +50,14 @@ class StepStatistics:
         self._untraced = Sketch()
         self._all = Sketch()
         self._gaps: deque[float] = deque(maxlen=MAX_GAPS)
+        self._inputs: deque[float] = deque(maxlen=MAX_GAPS)
         self._overheads: deque[float] = deque(maxlen=MAX_GAPS)
 
-    def add(self, starts: Doubles, durations: Doubles, outside: Doubles, traced: list[int], measuring: list[int]) -> int:
+    def add(self, starts: Doubles, durations: Doubles, between: Between, traced: list[int], measuring: list[int]) -> int:
         """Count steps in a row; ``traced`` are positions among them, ``measuring`` those that show what tracing costs. Returns
         the number of the first.
 
-        ``starts``: epoch seconds. ``outside``: the seconds that passed outside session.run since the step before each (NaN: not
-        known).
+        ``starts``: epoch seconds.
         """
         first = self.steps + 1
         self.steps += len(starts)
@@ -47,7 +65,8 @@ class StepStatistics:
         untraced[traced] = False
         self._untraced.add(durations[untraced])
         self._all.add(durations)
-        self._gaps.extend(outside[~np.isnan(outside)][-MAX_GAPS:].tolist())
+        for kept, seconds in ((self._gaps, between.outside_s), (self._inputs, between.input_s)):
+            kept.extend(seconds[~np.isnan(seconds)][-MAX_GAPS:].tolist())
         if self._untraced.count:
             self._overheads.extend((durations[measuring] - (self.median_s or 0.0)).tolist())
         self.history.add(first, starts, durations, traced)
@@ -63,8 +82,9 @@ class StepStatistics:
         return self._untraced.percentile(0.5)
 
     @property
-    def between_steps_s(self) -> float | None:
-        return median(self._gaps) if self._gaps else None
+    def between_steps(self) -> BetweenSteps:
+        """Medians."""
+        return BetweenSteps(*(median(kept) if kept else None for kept in (self._gaps, self._inputs)))
 
     def message(self) -> RunStatistics:
         """What the page shows. Traced steps do not count in the times, unless there are no others."""
@@ -80,7 +100,7 @@ class StepStatistics:
             "last_s": self._last_s,
             "first_run_at": self._first_run_at,
             "last_run_at": self._last_run_at,
-            "between_steps_s": self.between_steps_s,
+            "between_steps_s": self.between_steps.outside_s,
             "traced_overhead_s": median(self._overheads) if self._overheads else None,
             "recent_s": list(self._recent),
         }

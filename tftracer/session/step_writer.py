@@ -21,7 +21,7 @@ from tftracer.session.publisher import Publish
 from tftracer.session.recorded_steps import Capture, Missed, RunHandle, Settled, StepSource, Traced
 from tftracer.session.slow_writer import SlowWriter
 from tftracer.session.step_history import Doubles, History
-from tftracer.session.step_statistics import LiveRun
+from tftracer.session.step_statistics import Between, BetweenSteps, LiveRun
 from tftracer.session.store import SessionStore
 from tftracer.session.trace_summaries import TraceSummaries
 from tftracer.session.trace_writer import CountedTrace, TraceWriter
@@ -136,16 +136,17 @@ class StepWriter:
             return
         starts = np.array([step[1] for step in taken]) * 1e-9 + offset
         durations = np.maximum(np.array([step[2] - step[1] for step in taken]), 0) * 1e-9
-        outside = np.array([np.nan if step[3] is None else step[3] for step in taken]) * 1e-9
+        outside, inputs = (np.array([np.nan if step[i] is None else step[i] for step in taken], float) * 1e-9 for i in (3, 4))
         for handle, at in _by_run(taken).items():
-            self._count_run(handle, starts[at], durations[at], outside[at], [taken[position][4] for position in at])
+            between = Between(outside[at], inputs[at])
+            self._count_run(handle, starts[at], durations[at], between, [taken[position][-1] for position in at])
 
-    def _count_run(self, handle: RunHandle, starts: Doubles, durations: Doubles, outside: Doubles, traces: list[Traced]) -> None:
+    def _count_run(self, handle: RunHandle, starts: Doubles, durations: Doubles, between: Between, traces: list[Traced]) -> None:
         run = self._store.live_run(handle)
         traced = [position for position, trace in enumerate(traces) if isinstance(trace, Capture)]
         measuring = [p for p, trace in enumerate(traces) if isinstance(trace, Capture) and measures_tracing(trace.asked_by)]
         with self._store.lock:
-            first = run.statistics.add(starts, durations, outside, traced, measuring)
+            first = run.statistics.add(starts, durations, between, traced, measuring)
         run.unwritten.add(starts, durations, traced)
         for position, trace in enumerate(traces):
             if isinstance(trace, Missed) and trace.is_lost:
@@ -154,13 +155,13 @@ class StepWriter:
         unpublished.extend(zip(starts[-LIVE_STEPS:].tolist(), durations[-LIVE_STEPS:].tolist()))
         del unpublished[:-LIVE_STEPS]
         for position in traced:
-            times = float(starts[position]), float(durations[position]), float(outside[position])
+            times = float(starts[position]), float(durations[position]), between.before(position)
             self._put_trace(run, traces[position], first + position, *times)
 
-    def _put_trace(self, run: LiveRun, capture: Traced, step: int, start: float, duration: float, outside: float) -> None:
+    def _put_trace(self, run: LiveRun, capture: Traced, step: int, start: float, duration: float, before: BetweenSteps) -> None:
         assert isinstance(capture, Capture)
-        before_s, numbers = None if np.isnan(outside) else outside, run.statistics
-        self._traces.put(CountedTrace(run, capture, step, start, duration, numbers.median_s, numbers.between_steps_s, before_s))
+        numbers = run.statistics
+        self._traces.put(CountedTrace(run, capture, step, start, duration, numbers.median_s, numbers.between_steps, before))
 
     def _look_around(self) -> None:
         """What changed without an event: sessions opened and closed, steps lost, a tracer that switched itself off."""

@@ -15,7 +15,7 @@ from tftracer.session.gpu_profiling import gpu_facts
 from tftracer.session.guard import Guard
 from tftracer.session.missing_traces import MissingTraces
 from tftracer.session.recorded_steps import Capture, StepSource
-from tftracer.session.step_statistics import LiveRun
+from tftracer.session.step_statistics import BetweenSteps, LiveRun
 from tftracer.session.store import SessionStore
 from tftracer.session.trace_summaries import AFTER_S, TraceSummaries
 from tftracer.storage.tftrace import compress
@@ -32,8 +32,8 @@ class CountedTrace(NamedTuple):
     started_at: float
     duration_s: float
     median_s: float | None
-    between_steps_s: float | None
-    before_step_s: float | None
+    between_steps: BetweenSteps  # medians
+    before_step: BetweenSteps
 
 
 Job = Callable[[], object]
@@ -120,8 +120,10 @@ class TraceWriter:
             step=trace.step,
             step_s=trace.duration_s,
             median_s=trace.median_s,
-            between_steps_s=trace.between_steps_s,
-            before_step_s=trace.before_step_s,
+            between_steps_s=trace.between_steps.outside_s,
+            between_input_s=trace.between_steps.input_s,
+            before_step_s=trace.before_step.outside_s,
+            before_input_s=trace.before_step.input_s,
             feeds=len(handle.feeds),
             fetches=list(handle.fetches),
             fed=capture.fed,

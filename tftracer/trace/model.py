@@ -269,6 +269,8 @@ class TraceContext:
     median_s: float | None = None  # the run's median untraced step
     between_steps_s: float | None = None  # median time that passes between two steps of the run, outside session.run
     before_step_s: float | None = None  # the same just before this step
+    between_input_s: float | None = None  # of these times: the loop waits for the next element of a tf.data dataset
+    before_input_s: float | None = None
     between_lines: str = ""  # the lines of Python in that time, with their shares, as they were sampled; "": not known
     before_lines: str = ""  # those just before this step, if that was a slow one
     feeds: int | None = None  # tensors that each step of the run is fed

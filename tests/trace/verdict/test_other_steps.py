@@ -74,6 +74,15 @@ def test_what_follows_the_ops_of_a_session_may_be_collecting_the_trace() -> None
     assert compared(context, [N("m", "MatMul", 0, 19 * MS)])["code"] == "tracing_cost"
 
 
+def test_what_is_fed_to_a_session_before_its_first_op_is_not_the_collecting_of_its_trace() -> None:
+    """10 ms of ops began 500 ms after the call."""
+    trace = make_trace([N(f"m{i}", "MatMul", i * MS, (i + 1) * MS) for i in range(10)])
+    trace.origin_ns = 10**18
+    for began_at, code in ((1e9 - 0.5, "slow_step"), (1e9, "tracing_cost")):
+        context = TraceContext(step_s=0.510, median_s=0.010, other_traced=2, fastest_traced_s=0.5, began_at=began_at)
+        assert verdict(trace, context, [])["sentences"][-1]["code"] == code
+
+
 def test_a_step_a_little_slower_than_a_fast_traced_one_is_not_blamed_on_tracing() -> None:
     sentence = compared(TraceContext(step_s=0.016, median_s=0.010, other_traced=2, fastest_traced_s=0.013))
     assert (

@@ -178,6 +178,29 @@ def test_time_outside_names_its_lines_or_says_that_it_has_none(usual_s: float, b
     assert said in only["text"] and ("does not show" in only["text"]) == (not between)
 
 
+@pytest.mark.parametrize(
+    ("input_s", "waits", "asks_what_the_script_does"),
+    [(0.0098, True, False), (0.006, True, True), (0.0005, False, True), (None, False, True)],
+)
+def test_time_between_steps_says_how_long_the_loop_waits_for_its_dataset(
+    input_s: float | None, waits: bool, asks_what_the_script_does: bool
+) -> None:
+    context = TraceContext(step_s=0.010, median_s=0.010, between_steps_s=0.010, between_input_s=input_s)
+    (only,) = sentences(matmuls(0, 10 * MS), context)
+    assert ("the loop waits for the next element of a tf.data dataset" in only["text"]) == waits
+    assert ("does not show what the script does" in only["text"]) == asks_what_the_script_does
+    assert ("prefetch(tf.data.AUTOTUNE)" in only["advice"]) == waits
+
+
+def test_a_step_just_after_a_traced_one_is_told_the_usual_time_between_steps() -> None:
+    """While a trace is collected, the input pipeline works ahead: nothing passed before this step, and 9 ms before others."""
+    context = TraceContext(
+        step_s=0.001, median_s=0.001, between_steps_s=0.009, before_step_s=0.00001, between_input_s=0.009, follows_traced=True
+    )
+    first = sentences(matmuls(0, MS), context)[0]
+    assert first["code"] == "between_steps" and first["share"] == pytest.approx(0.9) and "before this step" not in first["text"]
+
+
 def test_a_short_pause_between_short_steps_is_pythons_own() -> None:
     assert codes(matmuls(0, MS), TraceContext(median_s=0.0005, between_steps_s=0.0008)) == ["balanced"]
 

@@ -56,7 +56,9 @@ def other_steps(step: Step, sentences: Sequence[Sentence]) -> Sentence | None:
 
 def _may_be_tracing(step: Step, took: float, usual: float) -> bool:
     """Of a session's step TensorFlow collects the trace after the last op; of a function's it does so when the call has ended."""
-    collecting = took * 1e9 - step.trace.duration_ns if step.is_session else 0.0
+    began_at = step.context.began_at
+    before = max(step.trace.origin_ns - began_at * 1e9, 0.0) if began_at and step.trace.origin_ns > 0 else 0.0
+    collecting = took * 1e9 - before - step.trace.duration_ns if step.is_session else 0.0
     on_host = not step.is_session and not any(group.kind is DeviceKind.GPU for group in step.activities.groups)
     return (took - usual) * 1e9 <= (HOST_OP_NS if on_host else OP_NS) * step.trace.n + START_NS + max(collecting, 0.0)
 

@@ -15,9 +15,20 @@ BETWEEN_SHARE = 0.20  # of the time from step to step that passes outside of ste
 BETWEEN_S = 0.001  # and at least as long: a shorter time is Python's own cost of a call
 LONGER = 3.0  # times the usual, for a time before this step alone
 ONLY_HERE = "only_here"  # among a sentence's numbers: it is of this step alone
+INPUT_NAMED, INPUT_MOST, INPUT_ALL = 0.10, 0.50, 0.90  # of that time, in which the loop waits for tf.data
 LOCK_SHARE = 0.30  # of the call that passes in Python while a Python function of another thread runs
 LOCK_NS = 1_000_000  # and at least as long
 PYTHON_SHARE = 0.15  # of the step in which a Python function runs and nothing else does
+
+LOOP = (
+    "Time the parts of the training loop (time.perf_counter). If it prepares batches, make them with tf.data (parallel map, "
+    "prefetch), or prepare the next ones in a thread while the step runs. Write checkpoints and logs less often."
+)
+INPUT = (
+    "Let the input pipeline work ahead of the step: end it with prefetch(tf.data.AUTOTUNE), and use "
+    "map(num_parallel_calls=tf.data.AUTOTUNE), cache, interleave over files. To see which stage of it takes the time, get the "
+    'element within the step: with server.step("train"): batch = next(iterator); and what follows.'
+)
 
 _PYTHON_OP = re.compile(r".*:(PyFunc|PyFuncStateless|EagerPyFunc)$")
 
@@ -25,21 +36,25 @@ _PYTHON_OP = re.compile(r".*:(PyFunc|PyFuncStateless|EagerPyFunc)$")
 def between_steps(step: Step) -> Sentence | None:
     """What passes between steps. The trace does not show what the script does there; sampled lines may."""
     context = step.context
-    usual, before = context.between_steps_s, context.before_step_s
+    usual, before = context.between_steps_s, None if context.follows_traced else context.before_step_s
     inside = step.whole_ns / 1e9
     is_usual = _share_between(usual, inside if context.median_s is None else context.median_s) > 0
     share = _share_between(usual if before is None else before, inside)
-    is_longer = not context.follows_traced and (usual is None or (before or 0.0) >= LONGER * usual)
+    is_longer = before is not None and (usual is None or before >= LONGER * usual)
     if not share or not (is_usual or is_longer):
         return None
     measured = {"between_steps_ns": usual, "before_step_ns": before}
     numbers = {name: seconds * 1e9 for name, seconds in measured.items() if seconds is not None}
     passed = _before_every_step(step, numbers) if is_usual else _before_this_step(step, numbers, share)
+    whole, waited = (usual, context.between_input_s) if is_usual else (before, context.before_input_s)
+    of_input = (waited or 0.0) / whole if whole else 0.0
+    if of_input >= INPUT_NAMED:
+        passed += f" For {duration((waited or 0.0) * 1e9)} of that the loop waits for the next element of a tf.data dataset."
+        numbers["input_ns"] = (waited or 0.0) * 1e9
     return sentence(
         "between_steps",
-        f"{passed} {_lines(step, is_usual)}",
-        "Time the parts of the training loop (time.perf_counter). If it prepares batches, make them with tf.data (parallel map, "
-        "prefetch), or prepare the next ones in a thread while the step runs. Write checkpoints and logs less often.",
+        passed if of_input >= INPUT_ALL else f"{passed} {_lines(step, is_usual)}",
+        INPUT if of_input >= INPUT_MOST else LOOP,
         share,
         {**numbers, **({} if is_usual else {ONLY_HERE: 1.0})},
         {"nodes": []},
