@@ -42,6 +42,7 @@ def a_stall(run: RunHandle, number: int, **changes: Any) -> Stall:
     stall = Stall(
         run=run,
         step=number,
+        call=number,
         inside=False,
         thread="MainThread",
         start_ns=at,
@@ -67,7 +68,7 @@ def a_save(run: RunHandle, number: int, **changes: Any) -> Stall:
 
 def a_period(run: RunHandle, **changes: Any) -> Period:
     cause = Cause("hook", "CheckpointSaverHook", SAVER, 0.9)
-    return Period(run, False, 97, 3, 0.31, cause, 291, 388)._replace(**changes)
+    return Period(run, False, 97, 3, 0.31, cause, 291, 291, 388)._replace(**changes)
 
 
 def a_profile(run: RunHandle) -> GapProfile:

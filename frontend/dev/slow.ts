@@ -43,6 +43,7 @@ export function fakeStall(id: number, change: Partial<Stall> = {}): Stall {
     id,
     run_id: 1,
     step: 97 * id,
+    call: 97 * id,
     where: "between",
     started_at: START + id * 4,
     duration_s: 0.31,
@@ -77,6 +78,7 @@ export const fakePeriod: Period = {
   place: "CheckpointSaverHook (basic_session_run_hooks.py:620)",
   first_step: 97,
   last_step: 291,
+  last_call: 291,
   next_step: 388,
   text: "Every 97th step: 310 ms before the step, CheckpointSaverHook (basic_session_run_hooks.py:620)",
 };

@@ -9,7 +9,7 @@ import pytest
 
 from tftracer.slow.cause.cause import Explained, explain
 from tftracer.slow.cause.observed import LockOwner, Observed, Span
-from tftracer.slow.cause.stacks import PYTHON_FUNCTIONS, shared_line
+from tftracer.slow.cause.stacks import COMPILED_FUNCTIONS, PYTHON_FUNCTIONS, shared_line
 from tftracer.slow.recorded import FoldedStack, Frame
 from tftracer.slow.watch.turns import OtherSteps, SlowTurn
 
@@ -45,7 +45,7 @@ def explained(
     run: Any = object()
     end = step + int(inside * 1e9)
     usual = {"usual_ns": 10 * MS, "usual_inside_ns": 5 * MS, "limit_ns": 30 * MS}
-    slow = SlowTurn(run, 50, 7, start, step, end, is_traced=False, **usual, **given)
+    slow = SlowTurn(run, 50, 50, 7, start, step, end, is_traced=False, **usual, **given)
     seen = Observed(between or span(before), within or span(inside), usual_cpu=0.1, usual_process=0.1)
     found = explain(slow, seen)
     assert sum(part.seconds for part in found.parts) == pytest.approx(slow.length_ns * 1e-9), found.parts
@@ -103,6 +103,16 @@ def test_a_call_that_was_traced_anew_says_why() -> None:
     assert (found.cause.kind, found.cause.name, found.doubt) == ("retrace", "argument 1 changed", "")
     found = explained(0.9, others=(OtherSteps("step (9,64)", 1, 880 * MS, "argument 1 changed"),))
     assert (found.cause.kind, found.cause.name) == ("retrace", "step (9,64): argument 1 changed")
+
+
+def test_a_call_that_was_traced_anew_is_named_by_the_line_that_called_it() -> None:
+    call = Frame(TF + COMPILED_FUNCTIONS, 833, "__call__", "", True)
+    body = Frame("model.py", 40, "train_step", "", False)
+    traced = stack(MAIN, LOAD, call, body, NUMPY, seconds=0.8)
+    found = explained(0.0, 0.8, within=span(0.8, traced), retraced="argument x changed")
+    assert (found.cause.kind, found.cause.frame) == ("retrace", LOAD)
+    others = (OtherSteps("step (9,64)", 1, 780 * MS, "argument x changed"),)
+    assert explained(0.8, between=span(0.8, traced), others=others).cause.frame == LOAD
 
 
 def test_pythons_lock_is_blamed_on_the_thread_that_was_seen_with_it() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tftracer.capture.signatures import tensor_text
 from tftracer.slow.cause.frame_names import is_library
 
 #: Keras makes its step functions in these methods (2), or around these (3).
@@ -171,12 +172,9 @@ def _arguments(concrete: Any) -> Iterator[str]:
     with contextlib.suppress(Exception):
         positional, named = concrete.structured_input_signature
         for name, spec in [*_leaves("", positional), *_leaves("", named)]:
-            dtype, shape = getattr(spec, "dtype", None), getattr(spec, "shape", None)
-            if dtype is None or shape is None or not hasattr(dtype, "name"):
-                continue
-            sizes = "?" if shape.rank is None else ",".join("?" if size is None else str(size) for size in shape.as_list())
-            label = getattr(spec, "name", None) or name
-            yield f"{label}: {dtype.name}[{sizes}]" if label else f"{dtype.name}[{sizes}]"
+            if text := tensor_text(spec):
+                label = getattr(spec, "name", None) or name
+                yield f"{label}: {text}" if label else text
 
 
 def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -22,6 +22,7 @@ from tftracer.capture.input_waits import InputWaits
 from tftracer.capture.keras_steps import CompiledKerasStep, KerasSteps
 from tftracer.capture.partition_graphs import PartitionGraphs
 from tftracer.capture.run_registry import CallSite
+from tftracer.capture.signatures import Signature, difference, signature_of
 from tftracer.capture.step_queue import StepQueue
 from tftracer.errors import UnsupportedError
 from tftracer.session.recorded_steps import RunHandle
@@ -29,7 +30,7 @@ from tftracer.trace.decode.xplane import with_definitions, with_partition_graphs
 
 #: So many signatures of one function (RETRACED), in so many calls for each, are retracing.
 CALLS_EACH = 5
-MAX_DIFFERENCES = 3  # arguments that are named in a sentence
+MAX_SIGNATURES = 16  # of one place, that new ones are compared with
 
 
 def graph_adder(concrete: Any, graphs: PartitionGraphs) -> Callable[[bytes], bytes]:
@@ -63,7 +64,7 @@ class FunctionRuns:
         self._known: dict[FunctionIdentity, list[tuple[weakref.ref[Any], CallSite]]] = {}
         self._named: dict[str, NamedStep] = {}
         self._counts: Counter[str] = Counter()  # calls by place
-        self._signatures: dict[str, tuple[int, FunctionIdentity | None]] = {}  # how many at a place, and the last
+        self._signatures: dict[str, tuple[int, list[Signature]]] = {}  # how many at a place, and the first of them
         self._undo: list[Callable[[], None]] = []
         queue.count_call = self._count
         queue.request_graph = self.request_graph
@@ -147,8 +148,8 @@ class FunctionRuns:
         identity = identify(function, key)
         name = identity.title.partition(" (")[0]
         place = f"{name} at {identity.definition}" if identity.definition else name
-        difference = "" if is_known else self._difference(place, identity)
-        return self._ended_site(key, identity) or self._added_site(key, identity, place, difference)
+        changed = "" if is_known else self._difference(place, key)
+        return self._ended_site(key, identity) or self._added_site(key, identity, place, changed)
 
     def _ended_site(self, key: Any, identity: FunctionIdentity) -> CallSite | None:
         """The run of a function that is gone: one like it, made anew, goes on with it."""
@@ -159,43 +160,32 @@ class FunctionRuns:
                 return site
         return None
 
-    def _added_site(self, key: Any, identity: FunctionIdentity, place: str, difference: str) -> CallSite:
+    def _added_site(self, key: Any, identity: FunctionIdentity, place: str, changed: str) -> CallSite:
         site = self._queue.runs.add(identity.title, (place,), identity.arguments, identity.origin)
         if site.plain.fetches == (place,):  # and not the one that stands for all runs beyond the limit
-            site.plain.changed = difference
-            site.plain.tracings = self._signatures.get(place, (0, None))[0]
+            site.plain.changed = changed
+            site.plain.tracings = self._signatures[place][0] if place in self._signatures else 0
             self._known.setdefault(identity, []).append((weakref.ref(key), site))
         return site
 
-    def _difference(self, place: str, identity: FunctionIdentity) -> str:
-        """How a function's new signature differs from the one before, "" for its first.
+    def _difference(self, place: str, key: Any) -> str:
+        """How a function's new signature differs from those before, "" for its first.
 
         The commonest mistake is a function that is traced anew for each shape or Python value that it is given.
         """
-        count, before = self._signatures.get(place, (0, None))
-        self._signatures[place] = (count + 1, identity)
-        difference = changed(before, identity) if before is not None else ""
+        count, known = self._signatures.get(place, (0, []))
+        signature = signature_of(key)
+        changed = difference(known, signature)
+        self._signatures[place] = (count + 1, [*known, signature][:MAX_SIGNATURES])
         # Calls of runs beyond the limit are not counted by place: nothing is said of them.
         if count + 1 >= RETRACED and count <= self._counts[place] < CALLS_EACH * (count + 1):
             self._queue.other_problems[f"retracing:{place}"] = (
-                f"{place} was traced {count + 1} times in {self._counts[place] + 1} calls: {difference}. Each tracing "
+                f"{place} was traced {count + 1} times in {self._counts[place] + 1} calls: {changed}. Each tracing "
                 "builds the graph again. Pass tensors of one shape and type, or give the function an input_signature."
             )
-        return difference
+        return changed
 
 
 def called_as(function: Any) -> str:
     """Keras 2 calls one ConcreteFunction from ``fit`` and from ``train_on_batch``; "" where it is nothing but a function."""
     return str(function.__name__) if isinstance(function, CompiledKerasStep) else ""
-
-
-def changed(before: FunctionIdentity, after: FunctionIdentity) -> str:
-    """Which arguments of a function differ between two signatures."""
-    pairs = enumerate(zip(before.arguments, after.arguments), 1)
-    differences = [f"argument {number} changed from {one} to {other}" for number, (one, other) in pairs if one != other]
-    if differences:
-        more = len(differences) - MAX_DIFFERENCES
-        return ", ".join(differences[:MAX_DIFFERENCES]) + (f" and {more} more" if more > 0 else "")
-    if len(before.arguments) != len(after.arguments):
-        return f"it was called with {len(before.arguments)} and with {len(after.arguments)} tensors"
-    return "its tensors have the same shapes and types, so a Python value among its arguments changed (or it was made anew)"

@@ -66,6 +66,7 @@ class Stall(TypedDict):
     id: int
     run_id: int
     step: int | None  # the slow step, or the one that the gap came before; None: not known
+    call: int  # its number among the calls of all signatures of its function; 0: not known
     where: Place
     started_at: float
     duration_s: float
@@ -123,6 +124,7 @@ class Period(TypedDict):
     cause: StallCause
     first_step: int  # 0: not known
     last_step: int
+    last_call: int  # as of a stall; 0: not known
     next_step: int | None  # expected to be slow; None: it ended
     text: str  # "Every 97th step: 310 ms before the step, CheckpointSaverHook (basic_session_run_hooks.py:620)"
 

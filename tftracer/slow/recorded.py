@@ -110,6 +110,7 @@ class Stall(NamedTuple):
 
     run: WatchedRun
     step: int  # its number in its run, from 1, as the session counts; between steps: the one that came after
+    call: int  # its number among the calls of all signatures of its function; of a session's run: the same
     inside: bool  # the step itself was slow; False: the time between the step before it on its thread and this one
     thread: str
     start_ns: int  # of the slow step, or of the slow time before it
@@ -138,6 +139,7 @@ class Period(NamedTuple):
     median_s: float  # how long they took
     cause: Cause  # of the last
     last_step: int
+    last_call: int  # of all signatures: what is traced anew is another signature's step, and distances are those of calls
     next_step: int  # that is expected to be slow
     first_step: int = 0  # 0: not known
     tolerance: int = 0  # steps by which a distance may differ

@@ -66,6 +66,7 @@ export interface Stall {
   id: number;
   run_id: number;
   step: number | null;
+  call: number;
   where: "inside" | "between";
   started_at: number;
   duration_s: number;
@@ -120,6 +121,7 @@ export interface Period {
   cause: "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "lock" | "retrace" | "other_run" | "tensorflow" | "stopped" | "unknown";
   first_step: number;
   last_step: number;
+  last_call: number;
   next_step: number | null;
   text: string;
 }

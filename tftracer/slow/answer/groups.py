@@ -89,7 +89,7 @@ def is_on_time(stall: Stall, period: Period) -> bool:
     step = stall["step"]
     if not step or not period["first_step"] - period["tolerance"] <= step <= period["last_step"] + period["tolerance"]:
         return False
-    off = (step - period["last_step"]) % period["every"]
+    off = ((stall["call"] or step) - (period["last_call"] or period["last_step"])) % period["every"]
     return min(off, period["every"] - off) <= period["tolerance"]
 
 

@@ -44,6 +44,7 @@ def stall_message(number: int, stall: Stall, offset: float) -> contract.Stall:
         "id": number,
         "run_id": stall.run.run_id,
         "step": stall.step,
+        "call": stall.call,
         "where": where(stall.inside),
         "started_at": stall.start_ns / 1e9 + offset,
         "duration_s": (stall.end_ns - stall.start_ns) / 1e9,
@@ -80,6 +81,7 @@ def period_message(period: Period) -> contract.Period:
         "place": texts.place_of(period.cause),
         "first_step": period.first_step,
         "last_step": period.last_step,
+        "last_call": period.last_call,
         "next_step": period.next_step,
         "text": texts.period_text(period),
     }

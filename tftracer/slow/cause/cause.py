@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tftracer.slow.cause.observed import Observed, Span
-from tftracer.slow.cause.stacks import called_by_tensorflow, is_generator, own_python, owner_line, shared_line
+from tftracer.slow.cause.stacks import called_by_tensorflow, caller_of_function, is_generator, own_python, owner_line, shared_line
 from tftracer.slow.cause.sums import excess, lock_s, parts_of
 from tftracer.slow.recorded import Cause, FoldedStack, Part
 from tftracer.slow.watch.turns import SlowTurn
@@ -45,7 +45,8 @@ def _cause(parts: tuple[Part, ...], seen: Observed, too_long: float) -> Cause:
     between = [part for part in parts if part.kind in with_line]
     share = min(1.0, excess(top) / too_long)
     if top.kind in ("retrace", "other_run", "lock", "stopped") and share >= HALF:
-        return _of_clock(top, _with_line(seen.between, too_long), share)
+        span = seen.inside if top.kind == "retrace" and seen.inside.sampled_s > seen.between.sampled_s else seen.between
+        return _of_clock(top, _with_line(span, too_long), share)
     if top.kind == "no_cpu" and not _worked_more(parts):
         return Cause("machine", "", None, share) if share >= HALF else UNKNOWN
     if top.kind in ("tensorflow", "py_function"):
@@ -79,7 +80,11 @@ def _of_clock(top: Part, span: Span, share: float) -> Cause:
         owned = owner_line(span.stacks, span.sampled_s)
         if owned is not None:
             return Cause(owned.kind, owned.name, owned.frame, share)
-    line = shared_line(span.stacks).frame if top.kind in ("other_run", "retrace") else None
+    line = None
+    if top.kind == "other_run":
+        line = shared_line(span.stacks).frame
+    elif top.kind == "retrace":
+        line = shared_line(caller for stack in span.stacks if (caller := caller_of_function(stack)) is not None).frame
     name = top.what if top.kind in ("retrace", "other_run", "lock") else ""
     return Cause(top.kind, name, line, share)  # type: ignore[arg-type]
 

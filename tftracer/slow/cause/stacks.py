@@ -13,6 +13,8 @@ from tftracer.slow.recorded import FoldedStack, Frame
 HALF = 0.5
 #: TensorFlow calls Python functions (py_function, numpy_function, generators of tf.data) from this file.
 PYTHON_FUNCTIONS = "tensorflow/python/ops/script_ops.py"
+#: What a call of a compiled function (tf.function) comes to first, but for library frames of TensorFlow's.
+COMPILED_FUNCTIONS = "tensorflow/python/eager/polymorphic_function/polymorphic_function.py"
 GENERATORS = "tensorflow/python/data/ops/from_generator_op.py"
 TENSORFLOW = ("/tensorflow/", "/keras/", "/tf_keras/", "/tftracer/")
 
@@ -95,6 +97,14 @@ def called_by_tensorflow(stack: FoldedStack) -> FoldedStack | None:
             inner = stack.frames[position + 1 :]
             users = any(not frame.is_library for frame in inner)
             return stack._replace(frames=inner) if users else None
+    return None
+
+
+def caller_of_function(stack: FoldedStack) -> FoldedStack | None:
+    """The stack down to where the outermost compiled function was called; None if none was."""
+    for position, frame in enumerate(stack.frames):
+        if frame.file.endswith(COMPILED_FUNCTIONS):
+            return stack._replace(frames=stack.frames[:position]) if position else None
     return None
 
 

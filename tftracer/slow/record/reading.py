@@ -86,6 +86,7 @@ STALL_FIELDS: Fields = {
     "id": count,
     "run_id": count,
     "step": positive_or_none,
+    "call": count,
     "where": _PLACE,
     "started_at": seconds,
     "duration_s": _long,
@@ -126,6 +127,7 @@ PERIOD_FIELDS: Fields = {
     "place": _name,
     "first_step": count,
     "last_step": count,
+    "last_call": count,
     "next_step": count_or_none,
     "text": _name,
 }

@@ -1,4 +1,7 @@
-"""The periods of one run's slow steps, as records: one whenever a period is proven, goes on or ends."""
+"""The periods of one run's slow steps, as records: one whenever a period is proven, goes on or ends.
+
+Distances are counted in calls of all signatures of a function: a call that is traced anew is a step of another signature.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from tftracer.slow.recorded import Cause, Period, SlowRecords, Stall, WatchedRun
 #: Causes that tell nothing of what comes regularly: chance gives many slow steps the same one.
 NO_KIND = ("unknown", "machine")
 MAX_KINDS = 100
+#: Calls whose number in the run is remembered.
+MAX_STEPS = 1000
 
 
 class RunPeriods:
@@ -20,26 +25,30 @@ class RunPeriods:
         self._run = run
         self._periods = Periods()
         self._causes: dict[Hashable, tuple[Cause, bool]] = {}  # kind -> the newest of its causes, and whether inside of the step
-        self._told: dict[tuple[int, int], tuple[int, bool]] = {}  # (first step, length) -> hits, stands
+        self._told: dict[tuple[int, int], tuple[int, bool]] = {}  # (first call, length) -> hits, stands
+        self._steps: dict[int, int] = {}  # call -> its number in the run
+        self._ahead = 0  # calls that are steps of another signature
 
     def add(self, stall: Stall, records: SlowRecords) -> None:
         kind = kind_of(stall)
         if kind not in self._causes and len(self._causes) >= MAX_KINDS:
             self._causes.pop(next(iter(self._causes)))
         self._causes[kind] = (stall.cause if kind is not None else UNKNOWN, stall.inside)
-        self._periods.add(stall.step, (stall.end_ns - stall.start_ns) * 1e-9, kind)
+        self._ahead = stall.call - stall.step
+        self._steps[stall.call] = stall.step
+        self._periods.add(stall.call, (stall.end_ns - stall.start_ns) * 1e-9, kind)
         self._tell(records)
 
     def passed(self, steps: int, records: SlowRecords) -> None:
         """So many steps have ended, and all slow ones among them were added."""
-        self._periods.passed(steps)
+        self._periods.passed(steps + self._ahead)
         self._tell(records)
 
     def expected(self) -> list[tuple[WatchedRun, int, int]]:
         """(run, first, last) of each range of steps in which a slow one is expected inside of its step."""
         if not any(inside for _, inside in self._causes.values()):
             return []
-        return [(self._run, first, last) for first, last in self._periods.expected()]
+        return [(self._run, first - self._ahead, last - self._ahead) for first, last in self._periods.expected()]
 
     def _tell(self, records: SlowRecords) -> None:
         proven = {(period.first, period.length): period for period in self._periods.periods()}
@@ -49,10 +58,14 @@ class RunPeriods:
                 records.add(self._record(period))
             self._told[key] = state
         self._told = {key: self._told[key] for key in proven}
+        for call in list(self._steps)[:-MAX_STEPS]:
+            if all(call != first for first, _ in proven):
+                del self._steps[call]
 
     def _record(self, period: Proven) -> Period:
         cause, inside = self._causes.get(period.kind, (UNKNOWN, False))
         hits = period.hits if period.stands else 0
+        last = self._steps.get(period.last, period.last - self._ahead)
         return Period(
             run=self._run,
             inside=inside,
@@ -60,9 +73,10 @@ class RunPeriods:
             occurrences=hits,
             median_s=period.median_s,
             cause=cause,
-            last_step=period.last,
-            next_step=period.last + period.length,
-            first_step=period.first,
+            last_step=last,
+            last_call=period.last,
+            next_step=last + period.length,
+            first_step=self._steps.get(period.first, period.first - self._ahead),
             tolerance=period.tolerance,
         )
 

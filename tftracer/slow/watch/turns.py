@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from array import array
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -52,6 +52,7 @@ class SlowTurn(NamedTuple):
 
     run: WatchedRun
     step: int  # the step that ends it, or that comes next where a call of another signature ends it
+    call: int  # the number of that call among those of all signatures
     thread: int
     start_ns: int  # the end of the step before
     step_ns: int  # when the step that ends it began
@@ -170,6 +171,7 @@ class SlowSteps:
         self.runs: dict[WatchedRun, RunState] = {}
         self._factor = factor
         self._threads: dict[int, ThreadLoop] = {}
+        self._calls: Counter[tuple[str, ...]] = Counter()
         self._lock = threading.Lock()
 
     def step(
@@ -185,6 +187,7 @@ class SlowSteps:
         with self._lock:
             loop = self._loop(thread)
             state = self._state(run)
+            self._calls[run.fetches] += 1
             self._count(loop, state, start_ns, end_ns, tracer)
             state.thread = thread
             of_loop = self._of_loop(loop, run, state)
@@ -299,8 +302,8 @@ class SlowSteps:
             inside = min(state.inside.median_ns, usual)
             self.found.append(
                 SlowTurn(
-                    main.run, step, thread, main.last_end_ns, start_ns, end_ns, tracer_ns, usual, inside, limit, others,
-                    tracing_of(run, main), asked_by is not None,
+                    main.run, step, self._calls[run.fetches], thread, main.last_end_ns, start_ns, end_ns, tracer_ns, usual,
+                    inside, limit, others, tracing_of(run, main), asked_by is not None,
                 )
             )  # fmt: skip
         elif asked_by == "slow":

@@ -301,6 +301,7 @@ class SlowWatch:
         stall = Stall(
             run=turn.run,
             step=turn.step,
+            call=turn.call,
             inside=turn.is_inside,
             thread=self._threads.names.get(turn.thread, ""),
             start_ns=start,

@@ -1,0 +1,48 @@
+"""How a compiled function's new signature differs from those before."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from tftracer.capture.signatures import Signature, difference, signature_of
+
+USUAL: Signature = {"x": "float32[64,256]", "rate": "1"}
+
+
+def spec(*sizes: int | None) -> Any:
+    shape = SimpleNamespace(rank=len(sizes), as_list=lambda: list(sizes))
+    return SimpleNamespace(dtype=SimpleNamespace(name="float32"), shape=shape)
+
+
+def test_a_signature_has_tensors_and_python_values_by_the_names_of_the_arguments() -> None:
+    given = ((spec(8, None), 5, {"k": spec(3), "n": 4}, (True, object())), {"mode": "a" * 99})
+    parameters = {"x": 0, "rate": 0, "d": 0, "pair": 0}
+    function = SimpleNamespace(structured_input_signature=given, function_type=SimpleNamespace(parameters=parameters))
+    assert signature_of(function) == {
+        "x": "float32[8,?]",
+        "rate": "5",
+        "d['k']": "float32[3]",
+        "d['n']": "4",
+        "pair[0]": "True",
+        "pair[1]": "an object of object",
+        "mode": "'" + "a" * 39 + "...",
+    }
+    assert signature_of(SimpleNamespace(structured_input_signature=given))["2"] == "5"
+    assert signature_of(object()) == {}
+
+
+def test_a_signature_is_compared_with_the_one_that_it_is_most_like() -> None:
+    odd = {"x": "float32[69,256]", "rate": "1"}
+    assert difference([USUAL, odd], {"x": "float32[64,256]", "rate": "499"}) == "argument rate changed from 1 to 499"
+    assert difference([USUAL, odd], {"x": "float32[70,256]", "rate": "1"}) == (
+        "argument x changed from float32[64,256] to float32[70,256]"
+    )
+
+
+def test_what_has_no_difference_is_said_to_have_none() -> None:
+    assert difference([], USUAL) == ""
+    assert "as before" in difference([USUAL], USUAL)
+    assert difference([USUAL], {"x": USUAL["x"]}) == "argument rate is missing"
+    many = {f"a{number}": "2" for number in range(5)}
+    assert difference([dict.fromkeys(many, "1")], many).endswith("argument a2 changed from 1 to 2 and 2 more")

@@ -1,0 +1,87 @@
+"""The signatures of a compiled function: what it takes, argument by argument, and how a new one differs from those before.
+
+Works on TensorFlow's objects by their attributes, and never raises: what is not as expected is left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+#: "x" -> "float32[32,8]", "rate" -> "0.1".
+Signature = dict[str, str]
+
+#: Arguments that are named in a sentence, and how much of a Python value is shown.
+MAX_DIFFERENCES, MAX_VALUE = 3, 40
+#: Python values whose text tells them apart.
+VALUES = (bool, int, float, complex, str, bytes, type(None))
+ALIKE = "its arguments are as before, so it was made anew, or something else that it depends on changed"
+
+
+def signature_of(concrete: Any) -> Signature:
+    """``concrete``: a ConcreteFunction. What it closes over is not listed."""
+    signature: Signature = {}
+    with contextlib.suppress(Exception):
+        positional, named = concrete.structured_input_signature
+        names = _names(concrete)
+        for number, value in enumerate(positional):
+            name = names[number] if number < len(names) else str(number + 1)
+            signature.update((path, _text(leaf)) for path, leaf in _leaves(name, value))
+        for name, value in named.items():
+            signature.update((path, _text(leaf)) for path, leaf in _leaves(str(name), value))
+    return signature
+
+
+def difference(known: Sequence[Signature], new: Signature) -> str:
+    """How a signature differs from the one of ``known`` that is most like it, the oldest of several; "" without any."""
+    if not known:
+        return ""
+    nearest = min(known, key=lambda one: len(_changes(one, new)))
+    changes = _changes(nearest, new)
+    more = f" and {len(changes) - MAX_DIFFERENCES} more" if len(changes) > MAX_DIFFERENCES else ""
+    return ", ".join(changes[:MAX_DIFFERENCES]) + more if changes else ALIKE
+
+
+def _changes(before: Signature, after: Signature) -> list[str]:
+    return [
+        f"argument {name} changed from {before[name]} to {after[name]}"
+        if name in before and name in after
+        else f"argument {name} {'is new' if name in after else 'is missing'}"
+        for name in {**before, **after}
+        if before.get(name) != after.get(name)
+    ]
+
+
+def _names(concrete: Any) -> list[str]:
+    """Of its positional parameters; [] where the release does not tell."""
+    with contextlib.suppress(Exception):
+        return [str(name) for name in concrete.function_type.parameters]
+    return []
+
+
+def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _leaves(f"{path}[{key!r}]", inner)
+    elif isinstance(value, (tuple, list)):
+        for index, inner in enumerate(value):
+            yield from _leaves(f"{path}[{index}]", inner)
+    else:
+        yield path, value
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, VALUES):
+        text = repr(value)
+        return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}..."
+    return tensor_text(value) or f"an object of {type(value).__name__}"
+
+
+def tensor_text(spec: Any) -> str:
+    """ "float32[32,8]" of a TensorSpec; "" for anything else."""
+    dtype, shape = getattr(spec, "dtype", None), getattr(spec, "shape", None)
+    if dtype is None or shape is None or not hasattr(dtype, "name"):
+        return ""
+    sizes = "?" if shape.rank is None else ",".join("?" if size is None else str(size) for size in shape.as_list())
+    return f"{dtype.name}[{sizes}]"
