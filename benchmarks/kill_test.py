@@ -12,9 +12,9 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests/tf")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-import killing  # noqa: E402
+from tf import killing  # noqa: E402
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from tftracer.contract.basics import Column
 from tftracer.contract.session import Bookmark, Loaded, Run, Session, StepTimes, TraceRecord
 from tftracer.contract.stalls import GapProfile, RunStalls, Stall, StallDetail, StallList
 from tftracer.errors import StorageError, UnknownError, UnsupportedError
-from tftracer.session.source import Listener
+from tftracer.session.publisher import Listener
 from tftracer.slow.answer.messages import no_gaps
 from tftracer.trace.model import TraceContext
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from local_jobs import PATIENCE_S
+from job_page import PATIENCE_S
 from tornado import web
 from tornado.httpclient import HTTPRequest
 from tornado.httpserver import HTTPServer
@@ -59,7 +59,7 @@ class RelayedAgent(WebSocketHandler):
                 await self._quietly(self.write_message, each)
         self.close()
 
-    async def on_message(self, data: str | bytes) -> None:  # type: ignore[override]
+    async def on_message(self, data: str | bytes) -> None:
         await self._ready.wait()
         assert isinstance(data, bytes)
         for each in self._attacked(False, data):

@@ -103,6 +103,6 @@ def _event(
     for raw in event.get(4, []):
         stat = _all(raw)
         number, value = next(((n, v[-1]) for n, v in stat.items() if n != 1), (4, 0))
-        text = stats.get(value, "") if number == 7 else value.decode("utf-8", "replace") if number in (5, 6) else value
-        one.stats[stats[stat[1][-1]]] = text
+        text = value.decode("utf-8", "replace") if isinstance(value, bytes) and number in (5, 6) else value
+        one.stats[stats[stat[1][-1]]] = stats.get(value, "") if number == 7 else text
     return one

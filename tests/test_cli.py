@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from local_jobs import wait_for
+from job_page import wait_for
 from recording import killed_before_analysis, recording, steps
 
-from tftracer import cli, memory_limit, viewer
+from tftracer import cli, command_line, memory_limit, viewer
 from tftracer.session.saved import open_session
 from tftracer.storage import tftrace
 from tftracer.version import __version__
@@ -218,7 +218,7 @@ def test_a_pickle_that_would_run_something(tmp_path: Path) -> None:
 )
 def test_wrong_usage(arguments: list[str]) -> None:
     done = tftracer(*arguments)
-    assert done.returncode == cli.USAGE
+    assert done.returncode == command_line.USAGE
     assert "usage: tftracer" in done.stderr
 
 

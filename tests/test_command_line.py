@@ -57,7 +57,7 @@ def test_a_subcommand_that_is_interrupted_ends_with_130_and_without_a_traceback(
 
 def test_the_end_of_a_pipe_does_not_change_what_a_gate_says() -> None:
     """``tftracer compare --fail-if ... | head -1``: its own exit code, though nobody reads on."""
-    files = [ROOT / f"tests/data/slow_to_fast_{name}.tftrace" for name in ("adam", "adagrad")]
+    files = [str(ROOT / f"tests/data/slow_to_fast_{name}.tftrace") for name in ("adam", "adagrad")]
     command = [sys.executable, "-m", "tftracer", "compare", "--fail-if", "step > 5%", files[0], "--", files[1]]
     reading, writing = os.pipe()
     os.close(reading)

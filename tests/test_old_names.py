@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from recording import RAW
@@ -20,7 +21,7 @@ OF_TIMELINE = {
     "computation_time": {"device_search_pattern": "CPU", "exclude_pattern": "GPU"},
     "to_pickle": {"pickle_file_name": "PATH"},
 }
-OF_SERVER = {
+OF_SERVER: dict[str, dict[str, Any]] = {
     "save_session": {"filename": "PATH"},
     "load_session": {"filename": "PATH", "gziped": False},
     "stop_web_server": {},
@@ -28,7 +29,7 @@ OF_SERVER = {
 }
 
 
-def filled(arguments: dict[str, object], path: Path) -> dict[str, object]:
+def filled(arguments: Mapping[str, Any], path: Path) -> dict[str, object]:
     return {name: str(path) if value == "PATH" else value for name, value in arguments.items()}
 
 
@@ -39,8 +40,9 @@ def test_methods_of_a_timeline(method: str, tmp_path: Path) -> None:
 
 
 def test_a_timeline_from_a_pickle(tmp_path: Path) -> None:
-    Timeline(RAW).to_pickle(pickle_file_name=str(tmp_path / "step.pickle"))
-    again = Timeline.from_pickle(pickle_file_name=str(tmp_path / "step.pickle"), comm_op_name="RecvTensor")
+    old_name: Any = {"pickle_file_name": str(tmp_path / "step.pickle")}
+    Timeline(RAW).to_pickle(**old_name)
+    again = Timeline.from_pickle(**old_name, comm_op_name="RecvTensor")
     assert again.step_time() == Timeline(RAW).step_time() and again.wall_clock_elapsed == 0.0
 
 

@@ -102,7 +102,7 @@ def test_a_pattern_that_no_name_contains_is_a_regular_expression() -> None:
 
 @pytest.mark.parametrize("name", sorted(path.name for path in DATA.glob("*.pb")))
 @pytest.mark.parametrize("options", [{}, {"show_dataflow": False}, {"show_memory": True}])
-def test_chrome_json_of_a_message_is_that_of_its_bytes(name: str, options: dict[str, bool]) -> None:
+def test_chrome_json_of_a_message_is_that_of_its_bytes(name: str, options: dict[str, Any]) -> None:
     """Also where only the nodes of the message are serialized, without the graphs' insides."""
     message = metadata(name)
     for graphs in (True, False):

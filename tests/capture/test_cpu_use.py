@@ -15,7 +15,6 @@ from tftracer.storage import untrusted
 MS = 1_000_000
 LONG = 10**12  # a busy machine may take its time
 WORKS_WHEN_ASKED = "print(flush=True); input(); sum(range(10**6)); print(flush=True); input()"
-PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
 
 
 def test_this_process_with_a_thread_that_works() -> None:
@@ -55,7 +54,7 @@ def test_the_tracers_own_threads_do_not_count() -> None:
 
 
 def test_processes_that_it_started_are_the_jobs_own() -> None:
-    with subprocess.Popen([sys.executable, "-c", WORKS_WHEN_ASKED], **PIPES) as child:
+    with subprocess.Popen([sys.executable, "-c", WORKS_WHEN_ASKED], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         child.stdout.readline()
         before = read_before(most_ns=LONG)
         child.stdin.write(b"\n")

@@ -14,6 +14,7 @@ def test_the_cost_of_a_call_is_measured() -> None:
 def test_what_is_measured_records_a_call_that_came_to_a_known_function() -> None:
     queue = StepQueue()
     watched_nothing(queue)(None)
-    ((function, concrete, start_ns, end_ns, _, traced),) = queue.events
+    (event,) = queue.events
+    function, concrete, start_ns, end_ns, *_, traced = event
     assert function is None and isinstance(concrete, KnownFunction) and 0 < start_ns <= end_ns and traced is None
     assert not queue.failures

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from recording import LOSS, TRAIN, Tensor, X, captured, recording, step, steps
 
-from tftracer.capture import run_registry, step_queue, trace_backlog
+from tftracer.capture import run_identity, run_registry, step_queue, trace_backlog
 from tftracer.capture.function_runs import FunctionRuns
-from tftracer.session.recorded_steps import Missed
+from tftracer.session.recorded_steps import Missed, SessionFacts
 from tftracer.slow.watch.turns import SlowSteps
 
 
@@ -88,7 +88,7 @@ def test_options_without_end_are_bounded(tmp_path: Path, monkeypatch: pytest.Mon
             return 4
 
     monkeypatch.setattr(run_registry, "MAX_RUNS", 10)
-    monkeypatch.setattr(run_registry.run_identity, "options_text", lambda options: f"timeout_in_ms: {options}")
+    monkeypatch.setattr(run_identity, "options_text", lambda options: f"timeout_in_ms: {options}")
     with recording(tmp_path) as recorder:
         site = recorder.queue.runs.site([LOSS], None)
         for number in range(50):
@@ -127,7 +127,7 @@ def test_a_session_that_is_opened_while_others_are_looked_at_is_active() -> None
     class Open: ...
 
     queue, opened = step_queue.StepQueue(), Open()
-    session = Session(lambda: queue.opened(opened, step_queue.SessionFacts()))
-    queue.opened(session, step_queue.SessionFacts())
+    session = Session(lambda: queue.opened(opened, SessionFacts()))
+    queue.opened(session, SessionFacts())
     queue.active()
     assert queue.active()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import TypeVar
 
 import pytest
 
@@ -11,13 +12,15 @@ from tftracer.capture import trace_backlog
 from tftracer.capture.trace_backlog import TraceBacklog
 from tftracer.session.recorded_steps import Capture, SessionFacts
 
+T = TypeVar("T")
+
 
 class ImpatientCondition(threading.Condition):
     """Counts who waits, and lets none wait for long."""
 
     waits = 0
 
-    def wait_for(self, predicate: Callable[[], bool], timeout: float | None = None) -> bool:
+    def wait_for(self, predicate: Callable[[], T], timeout: float | None = None) -> T:
         self.waits += 1
         assert timeout == trace_backlog.WAIT_S
         return super().wait_for(predicate, 0.01)

@@ -132,7 +132,7 @@ def test_what_is_no_rule(rule: str) -> None:
 
 
 def test_the_worst_decides() -> None:
-    made = {state: Outcome("step > 5%", state, "why") for state in ("PASS", "FAIL", "INCONCLUSIVE")}  # type: ignore[arg-type]
+    made = {state: Outcome("step > 5%", state, "why") for state in ("PASS", "FAIL", "INCONCLUSIVE")}
     assert worst(list(made.values())) == "FAIL"
     assert worst([made["PASS"], made["INCONCLUSIVE"]]) == "INCONCLUSIVE"
     assert worst([made["PASS"]]) == worst([]) == "PASS"

@@ -39,7 +39,7 @@ def test_welch_s_interval() -> None:
     freedom = (var[0] / n + var[1] / n) ** 2 / ((var[0] / n) ** 2 / 7 + (var[1] / n) ** 2 / 7)
     assert 11 < freedom < 12
     assert math.log1p(shift.shift) == pytest.approx((np.mean(b) - np.mean(a)) / 100)
-    assert math.log1p(shift.high) - math.log1p(shift.shift) == pytest.approx(quantile(0.975, freedom) * error / 100)
+    assert math.log1p(shift.high) - math.log1p(shift.shift) == pytest.approx(quantile(0.975, float(freedom)) * error / 100)
 
 
 def found(a: list[float], b: list[float]) -> Shift:
@@ -144,7 +144,7 @@ def test_blocks_are_of_so_many_steps() -> None:
 
 
 def test_values_that_are_rounded_have_a_wider_interval() -> None:
-    equal = [[1.0] * 4, [1.0] * 4]
+    equal = ([1.0] * 4, [1.0] * 4)
     assert (exact := shift_of("p99", *equal)) is not None and exact.low == exact.high == 0.0
     rounded = shift_of("p99", *equal, rounding=0.01)
     assert rounded is not None and not rounded.differs

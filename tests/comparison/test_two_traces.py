@@ -20,7 +20,7 @@ MS = 1_000_000
 OPS = 59
 
 
-def step(times: Sequence[float]) -> Answers:
+def step(times: Sequence[float] | Float64) -> Answers:
     """A step whose ops, one after the other, took so many ns."""
     ends = np.cumsum(times).astype(int).tolist()
     nodes = [N(f"op{i}", f"Op{i}", start, end) for i, (start, end) in enumerate(zip([0, *ends], ends)) if end > start]
@@ -36,7 +36,8 @@ def two_runs(a: Sequence[Answers], b: Sequence[Answers]) -> Comparison:
     return compare(a[0], b[0], Beside(packed(a[1:]), packed(b[1:]), same_run=False))
 
 
-def one_run(a: Answers, b: Answers, others: Sequence[Answers]) -> Comparison:
+def one_run(compared: Sequence[Answers], others: Sequence[Answers]) -> Comparison:
+    a, b = compared
     return compare(a, b, Beside(packed(others)))
 
 
@@ -63,7 +64,7 @@ def of_two_runs(rng: np.random.Generator, longer: float) -> Comparison:
 
 
 def of_one_run(rng: np.random.Generator, longer: float) -> Comparison:
-    return one_run(same_code(rng, 1)[0], same_code(rng, 1, longer)[0], same_code(rng, 5))
+    return one_run([*same_code(rng, 1), *same_code(rng, 1, longer)], same_code(rng, 5))
 
 
 @pytest.mark.parametrize(("draw", "longer"), [(of_two_runs, 3.0), (of_one_run, 8.0)])
@@ -107,7 +108,8 @@ def test_equal_traces_are_called_changed_in_one_of_twenty_at_most(busy: bool) ->
 
 def test_two_steps_alone_differ_in_many_ops_of_the_same_code() -> None:
     """What the floors alone would call changed."""
-    alone = compare(*same_code(np.random.default_rng(17), 2), Beside())
+    first, second = same_code(np.random.default_rng(17), 2)
+    alone = compare(first, second, Beside())
     assert sum(each["status"] == "unknown" for each in alone["rows"]) > 9 and not changed(alone)
 
 
@@ -142,20 +144,20 @@ def test_too_few_traces_tell_nothing() -> None:
     found = two_runs(steps(2, 2), steps(4, 4, 4, 4, 4, 4))
     assert (row(found, "Op0")["status"], row(found, "Op0")["statistic"]) == ("unknown", "too few traces: 2 and 6")
     assert found["summary"].endswith("That takes 4 traces of a run; there are 2 and 6.")
-    alone = one_run(*steps(2, 4), steps(2, 2, 2))
+    alone = one_run(steps(2, 4), steps(2, 2, 2))
     assert (row(alone, "Op0")["status"], row(alone, "Op0")["statistic"]) == ("unknown", "too few other traces: 3")
     assert "3 beside these two" in alone["summary"] and alone["traces"] == "Judged by the run's 3 other traces."
 
 
 def test_a_step_of_a_run_is_odd_if_it_lies_outside_the_others() -> None:
     others = steps(2, 2.1, 2.2, 1.9, 2)
-    found = one_run(*steps(2, 4), others)
+    found = one_run(steps(2, 4), others)
     assert (row(found, "Op0")["status"], row(found, "Op0")["statistic"]) == ("changed", "B lies outside 5 other traces")
-    swapped = one_run(*steps(4, 2), others)
+    swapped = one_run(steps(4, 2), others)
     assert row(swapped, "Op0")["statistic"] == "A lies outside 5 other traces"
-    usual = one_run(*steps(2, 4), steps(2, 2.1, 4.2, 3, 2))
+    usual = one_run(steps(2, 4), steps(2, 2.1, 4.2, 3, 2))
     assert (row(usual, "Op0")["status"], row(usual, "Op0")["statistic"]) == ("unknown", "within the run's own spread")
-    both = one_run(*steps(4, 4), others)
+    both = one_run(steps(4, 4), others)
     assert row(both, "Op0")["status"] == "same" and "about as long" in both["summary"]
 
 

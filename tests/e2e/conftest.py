@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from gallery import write_gallery
+from e2e.gallery import write_gallery
+from e2e.rig import FLAGS, Process, Watch, start_job, start_viewer
+from e2e.tracepage import LONG, TracePage
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
-from rig import FLAGS, Process, Watch, start_job, start_viewer
-from tracepage import LONG, TracePage
 
 #: Playwright's own is 5 s, which a busy machine may need for one click.
 expect.set_options(timeout=LONG)

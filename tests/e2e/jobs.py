@@ -6,9 +6,9 @@ import re
 import sys
 from pathlib import Path
 
+from e2e.rig import ROOT, Process
 from job_page import LATE
 from playwright.sync_api import Locator, Page, expect
-from rig import ROOT, Process
 
 SIZE = 3
 LONG = 60_000

@@ -10,9 +10,9 @@ from typing import Any
 from unittest import mock
 
 import nbformat
+from e2e.rig import ROOT, TENSORFLOW
 from nbclient import NotebookClient
 from nbconvert import HTMLExporter
-from rig import ROOT, TENSORFLOW
 
 KERNEL = "training"
 #: nbconvert's page loads these from the network; nothing here needs them.

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from urllib.parse import unquote
 
-from playwright.sync_api import BrowserContext, Page
+from playwright.sync_api import BrowserContext, Dialog, Page
 
 ROOT = Path(__file__).parent.parent.parent
 TENSORFLOW = ROOT / ".envs/tf221/bin/python"
@@ -66,7 +66,11 @@ class Watch:
         context.on("weberror", lambda error: self.complaints.append(f"threw {error.error}"))
         context.on("request", lambda request: self.asked(request.url))
         context.on("console", lambda message: self.logged(message.text))
-        context.on("dialog", lambda dialog: (self.complaints.append(f"opened a dialog: {dialog.message}"), dialog.dismiss()))
+        context.on("dialog", self.dismiss)
+
+    def dismiss(self, dialog: Dialog) -> None:
+        self.complaints.append(f"opened a dialog: {dialog.message}")
+        dialog.dismiss()
 
     def asked(self, url: str) -> None:
         if not url.startswith(("http://127.0.0.1:", "https://127.0.0.1:", "blob:", "data:", "file:")):

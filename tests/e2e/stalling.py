@@ -40,7 +40,12 @@ def main() -> None:
     loss = tf.reduce_sum(tf.matmul(batch, tf.get_variable("w", [16, 4])), name="loss")
     train = tf.train.GradientDescentOptimizer(0.001).minimize(loss, tf.train.get_or_create_global_step())
     ended = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+
+    def await_end() -> None:
+        sys.stdin.read()
+        ended.set()
+
+    threading.Thread(target=await_end, daemon=True).start()
     with tf.train.MonitoredTrainingSession(hooks=[server.hook]) as session:
         print("URL", server.url, flush=True)
         while not ended.is_set():

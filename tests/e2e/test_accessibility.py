@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gallery import COST, DENSE, HOROVOD, IDS, PS, write_session
+from e2e.gallery import COST, DENSE, HOROVOD, IDS, PS, write_session
+from e2e.rig import RETRIES, ROOT, Process, start_viewer
+from e2e.tracepage import LONG, TracePage
 from playwright.sync_api import Browser, Page, Route, expect
-from rig import RETRIES, ROOT, Process, start_viewer
-from tracepage import LONG, TracePage
 
 from tftracer.trace.decode.descriptors import message_class
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from gallery import DATA, DENSE, PS, write_session
+from e2e.gallery import DATA, DENSE, PS, write_session
+from e2e.rig import RETRIES, Process, bearer, picture, start_viewer
+from e2e.tracepage import LONG, RULER, TracePage, engine
 from playwright.sync_api import Page, expect
-from rig import RETRIES, Process, bearer, picture, start_viewer
-from tracepage import LONG, RULER, TracePage, engine
 
 RANGE = (1_000_000, 3_000_000)
 HOSTILE = "<img src=x onerror=alert(1)> a:b,c"

@@ -6,9 +6,9 @@ import re
 
 import numpy as np
 import pytest
-from gallery import DENSE, HOROVOD
+from e2e.gallery import DENSE, HOROVOD
+from e2e.tracepage import LONG, TracePage, engine
 from playwright.sync_api import Locator, expect
-from tracepage import LONG, TracePage, engine
 
 from tftracer.trace.arrays.columns import array
 
@@ -66,7 +66,7 @@ def test_a_range_tells_the_least_the_mean_and_the_greatest_of_each_counter(trace
     expect(table).to_contain_text("Ops running", timeout=LONG)
     least, mean, most = Counted(HOROVOD, "running").within(start, end)
     cells = table.get_by_role("row").filter(has_text="Ops running").get_by_role("gridcell").all_inner_texts()
-    assert [OPS.search(cells[at])[0].split()[0] for at in (1, 3)] == [str(least), str(most)]  # type: ignore[index]
+    assert [OPS.search(cells[at])[0].split()[0] for at in (1, 3)] == [str(least), str(most)]
     assert float(cells[2].split()[0]) == pytest.approx(mean, rel=0.01)
     least, mean, most = Counted(HOROVOD, "in-flight").within(start, end)
     cells = table.get_by_role("row").filter(has_text="Bytes in flight").get_by_role("gridcell").all_inner_texts()

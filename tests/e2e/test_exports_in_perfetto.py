@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from e2e.trace_processor import TraceProcessor, engine_page
 from playwright.sync_api import Browser, Page
-from trace_processor import TraceProcessor, engine_page
 
 from tftracer.export.chrome import write_chrome_trace, write_chrome_traces
 from tftracer.export.perfetto import write_perfetto

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from gallery import write_session
+from e2e.gallery import write_session
+from e2e.rig import RETRIES, bearer, start_viewer
+from e2e.tracepage import LONG
 from playwright.sync_api import Page, expect
-from rig import RETRIES, bearer, start_viewer
-from tracepage import LONG
 
 from tftracer.trace.decode.descriptors import message_class
 

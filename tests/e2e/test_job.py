@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from jobs import LONG, SIZE, Job, painted, row, trace_on_all
+from e2e.jobs import LONG, SIZE, Job, painted, row, trace_on_all
+from e2e.rig import picture, start_viewer
 from playwright.sync_api import Page, expect
-from rig import picture, start_viewer
 
 from tftracer.job.saved_job import JOB_TRACE
 from tftracer.storage.file_bytes import FileBytes

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from jobs import LONG, SIZE, Job, painted, trace_on_all
+from e2e.jobs import LONG, SIZE, Job, painted, trace_on_all
+from e2e.rig import picture, sign_in
+from e2e.test_accessibility import serious
 from playwright.sync_api import Browser, BrowserContext, Page, expect
-from rig import picture, sign_in
-from test_accessibility import serious
 
 VIEWS = {"job": "job", "job-trace": "job/traces/{}", "job-ranks": "job/traces/{}?tab=ranks"}
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from gallery import COST, DENSE
+from e2e.gallery import COST, DENSE
+from e2e.rig import picture
+from e2e.tracepage import LONG, TracePage, engine
 from playwright.sync_api import Locator, expect
-from rig import picture
-from tracepage import LONG, TracePage, engine
 
 
 def boxes(traced: TracePage, name: str = "Layers by time") -> Locator:

@@ -9,9 +9,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from gallery import DATA, write_session
+from e2e.gallery import DATA, write_session
+from e2e.rig import bearer, start_viewer
 from playwright.sync_api import BrowserContext, Page, expect
-from rig import bearer, start_viewer
 
 
 @pytest.fixture

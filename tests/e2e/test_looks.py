@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from gallery import DENSE, HOROVOD, IDS, OTHER_HOROVOD, PS
+from e2e.gallery import DENSE, HOROVOD, IDS, OTHER_HOROVOD, PS
+from e2e.rig import picture
+from e2e.tracepage import HALF_ROW, LONG, RULER, TracePage
 from playwright.sync_api import Page, expect
-from rig import picture
-from tracepage import HALF_ROW, LONG, RULER, TracePage
 
 VIEWS = {
     "overview": "/",

@@ -6,10 +6,10 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from e2e.rig import start_viewer
+from e2e.tracepage import LONG
 from playwright.sync_api import Page, expect
 from recording import Tensor, recording
-from rig import start_viewer
-from tracepage import LONG
 
 RUNS = 862
 SCOPE = "model/tower_with_a_long_name/encoder/layer_of_the_encoder"

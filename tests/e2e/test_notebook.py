@@ -9,11 +9,11 @@ import re
 import shutil
 
 import pytest
-from gallery import DATA, write_session
-from notebook import Notebook
+from e2e.gallery import DATA, write_session
+from e2e.notebook import Notebook
+from e2e.rig import PICTURES, picture
+from e2e.test_hostile_names import IMAGE, SCRIPT, hostile_trace
 from playwright.sync_api import FrameLocator, Page, expect
-from rig import PICTURES, picture
-from test_hostile_names import IMAGE, SCRIPT, hostile_trace
 
 CELLS = {
     "session": "import tftracer\nsession = tftracer.open('training.tftrace')\nsession",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from e2e.rig import RETRIES, Process, bearer, picture, start_viewer
 from playwright.sync_api import BrowserContext, Locator, Page, expect
-from rig import RETRIES, Process, bearer, picture, start_viewer
 
 #: Generous: two cores are shared with training, server and browser.
 LONG = 60_000

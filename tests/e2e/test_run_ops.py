@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from urllib.parse import parse_qs, urlsplit
 
-from gallery import DENSE, IDS, OTHER_HOROVOD
+from e2e.gallery import DENSE, IDS, OTHER_HOROVOD
+from e2e.rig import picture
+from e2e.tracepage import LONG, TracePage, engine
 from playwright.sync_api import Locator, expect
-from rig import picture
-from tracepage import LONG, TracePage, engine
 
 
 def rows(table: Locator) -> list[Locator]:

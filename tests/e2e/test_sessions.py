@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from gallery import DATA, DENSE, HOROVOD, IDS, OTHER_HOROVOD, PS, write_gallery, write_session
+from e2e.gallery import DATA, DENSE, HOROVOD, IDS, OTHER_HOROVOD, PS, write_gallery, write_session
+from e2e.rig import RETRIES, Process, bearer, picture, start_viewer
+from e2e.tracepage import LONG, TracePage, engine
 from playwright.sync_api import Page, expect
-from rig import RETRIES, Process, bearer, picture, start_viewer
-from tracepage import LONG, TracePage, engine
 
 PS_TRACE = DATA / "ps_worker0_tf2.21_cpu.pb"
 
@@ -79,7 +79,7 @@ def test_a_comparison_has_one_scale_lane_names_and_a_legend(traced: TracePage) -
     page.goto(f"{traced.base}/compare?a={IDS[HOROVOD]}&b={IDS[PS]}")
     expect(page.get_by_role("grid", name="Compared ops").get_by_role("row").nth(1)).to_be_visible(timeout=LONG)
     widths = [
-        (bar.bounding_box() or {"width": 0.0})["width"]
+        box["width"] if (box := bar.bounding_box()) else 0.0
         for bar in page.get_by_role("region", name="Budgets").get_by_role("img").all()
     ]
     lengths = [engine(step).trace.duration_ns for step in (HOROVOD, PS)]

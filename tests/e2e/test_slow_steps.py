@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from e2e.rig import ROOT, TENSORFLOW, Process, picture, sign_in, start_viewer
+from e2e.test_accessibility import serious
+from e2e.tracepage import LONG
 from job_page import JobPage, wait_for
 from playwright.sync_api import Browser, BrowserContext, Page, expect
-from rig import ROOT, TENSORFLOW, Process, picture, sign_in, start_viewer
-from test_accessibility import serious
-from tracepage import LONG
 
 EVERY = re.compile(r"Every 97th step: a Python function that TensorFlow calls: read_batch\(\) \(train.py:\d+\)")
 

@@ -8,10 +8,10 @@ import re
 from typing import Any
 
 import pytest
-from gallery import COST, DENSE, HOROVOD, PS
+from e2e.gallery import COST, DENSE, HOROVOD, PS
+from e2e.rig import picture
+from e2e.tracepage import LONG, TracePage, engine
 from playwright.sync_api import Locator, Route, expect
-from rig import picture
-from tracepage import LONG, TracePage, engine
 
 #: What a tab says that has nothing to show of a trace.
 WHY_NOTHING = re.compile("This (trace|step) (records|has|communicates|does not say)|No op of this trace")
@@ -77,7 +77,7 @@ def test_the_budget_adds_up(traced: TracePage) -> None:
     traced.open(PS, tab="budget")
     grid(traced, "Budget")
     whole = traced.panel.locator(".line", has_text="Whole step").locator("[style*=width]")
-    shares = [float(re.search(r"width: ([\d.]+)%", part.get_attribute("style") or "")[1]) for part in whole.all()]  # type: ignore[index]
+    shares = [float(re.search(r"width: ([\d.]+)%", part.get_attribute("style") or "")[1]) for part in whole.all()]
     assert len(shares) > 1 and sum(shares) == pytest.approx(100, abs=0.1)
     titles = column(grid(traced, "Budget"), 0)
     assert titles[0] == "Whole step" and len(titles) == 1 + len(engine(PS).budget()["devices"])

@@ -6,9 +6,9 @@ import re
 
 import numpy as np
 import pytest
-from gallery import DENSE, HOROVOD, PS
+from e2e.gallery import DENSE, HOROVOD, PS
+from e2e.tracepage import LONG, RULER, TracePage, engine
 from playwright.sync_api import Page, expect
-from tracepage import LONG, RULER, TracePage, engine
 
 from tftracer.trace.model import NodeKind
 
@@ -378,7 +378,7 @@ def test_a_lane_says_its_name_when_its_first_rows_are_scrolled_away(traced: Trac
     after, canvas = name.bounding_box(), traced.canvas.bounding_box()
     assert before and after and canvas
     assert canvas["y"] + RULER <= after["y"] < before["y"]
-    assert traced.page.get_by_test_id("lane-1").bounding_box()["y"] < canvas["y"]  # type: ignore[index]
+    assert traced.page.get_by_test_id("lane-1").bounding_box()["y"] < canvas["y"]
 
 
 @pytest.mark.parametrize("highlight", ["communication", "critical", "idle", "copies"])

@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
-from gallery import DATA, DENSE, HOROVOD, PS, write_session
+from e2e.gallery import DATA, DENSE, HOROVOD, PS, write_session
+from e2e.rig import RETRIES, start_viewer
+from e2e.tracepage import LONG, TracePage, engine
 from playwright.sync_api import Page, Route, expect
-from rig import RETRIES, start_viewer
-from tracepage import LONG, TracePage, engine
 
 from tftracer.trace.decode.descriptors import message_class
 

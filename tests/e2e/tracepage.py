@@ -7,9 +7,9 @@ import re
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import numpy as np
-from gallery import DATA, IDS, TRACES
+from e2e.gallery import DATA, IDS, TRACES
+from e2e.rig import bearer, sign_in
 from playwright.sync_api import Locator, Page, expect
-from rig import bearer, sign_in
 
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import TraceContext

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from traces import CPU, GPU, H2D, STREAM, STREAM_ALL, WORKER, N, make_trace
 
-from tests.traces import CPU, GPU, H2D, STREAM, STREAM_ALL, WORKER, N, make_trace
 from tftracer.export.chrome import data_edges, write_chrome_trace, write_chrome_traces
 from tftracer.export.text import escaped
 from tftracer.export.tracks import Row, tracks_of

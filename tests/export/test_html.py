@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import io
 import re
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ import msgpack
 import numpy as np
 import pytest
 from html_page import Page, inflated
+from traces import GPU, H2D, STREAM, N, make_trace
 
-from tests.traces import GPU, H2D, STREAM, N, make_trace
 from tftracer.errors import StorageError
 from tftracer.export import html, page_assets
 from tftracer.export.node_table import node_table
@@ -91,7 +92,7 @@ def test_a_style_cannot_end_its_element() -> None:
 
 
 def test_a_package_without_the_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(page_assets.resources, "files", lambda _: tmp_path)
+    monkeypatch.setattr(resources, "files", lambda _: tmp_path)
     page_assets.script.cache_clear()
     with pytest.raises(StorageError, match="make frontend"):
         page_of(answers_of(DATA / "foreign" / "step.pb"))

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
+from traces import N, make_trace
 
-from tests.traces import N, make_trace
 from tftracer.export.perfetto import write_perfetto
 from tftracer.trace.answers import Answers
 from tftracer.trace.decode.descriptors import message_class

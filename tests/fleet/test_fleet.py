@@ -19,7 +19,7 @@ import duckdb
 import pandas
 import pytest
 from distributed import Client, LocalCluster
-from local_jobs import wait_for
+from job_page import wait_for
 from made_fleet import SLOW, make_fleet
 from recording import recording, steps
 

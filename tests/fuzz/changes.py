@@ -66,7 +66,7 @@ def _change(holder: list[Field], at: int, chance: random.Random) -> None:
         holder.insert(chance.randrange(len(holder) + 1), holder[at])
     elif kind == 2:
         other = chance.randrange(len(holder))
-        holder[at], holder[other] = (holder[other][0], *holder[at][1:]), (number, *holder[other][1:])  # type: ignore[assignment]
+        holder[at], holder[other] = (holder[other][0], *holder[at][1:]), (number, *holder[other][1:])
     elif isinstance(value, int):
         near = [value - 1, value + 1, value * 1000, -value]
         holder[at] = (number, wire, chance.choice([*_NUMBERS, *near]) & ((1 << 64) - 1 if wire != _FIXED32 else (1 << 32) - 1))

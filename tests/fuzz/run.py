@@ -70,8 +70,8 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="times as many inputs")
     parser.add_argument("--only", choices=INPUTS, help="one reader")
     options = parser.parse_args()
-    sys.path.insert(0, str(HERE.parent.parent))
-    from tests.fuzz import targets
+    sys.path.insert(0, str(HERE.parent))
+    from fuzz import targets
 
     total = 0
     for name, inputs in INPUTS.items():

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import atheris
 
-sys.path.insert(0, str(Path(__file__).parent.parent.parent))
+sys.path.insert(0, str(Path(__file__).parent.parent))
 with atheris.instrument_imports(include=["tftracer"]):
-    from tests.fuzz import changes, targets
+    from fuzz import changes, targets
 
 
 LONGEST_S = 1.0

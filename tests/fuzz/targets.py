@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgpack
 
-from tests.fuzz.questions import ask_all
+from fuzz.questions import ask_all
 from tftracer.errors import TracerError
 from tftracer.importers import legacy_pickles, open_any, tfevents, timeline_json
 from tftracer.importers import run_metadata as run_metadata_files

@@ -7,8 +7,9 @@ import json
 from typing import Any
 
 import pytest
+from function_library import edges, library
 
-from tests.fuzz import changes, questions, targets
+from fuzz import changes, questions, targets
 from tftracer.errors import FormatError
 from tftracer.export.chrome import write_chrome_trace
 from tftracer.importers import timeline_json
@@ -110,7 +111,5 @@ def test_an_origin_that_no_clock_has_is_left_out(origin: str) -> None:
 
 @pytest.mark.parametrize("text", ["a:٣", "a:" + "9" * 5000, "a:-1", "a:"])
 def test_the_number_of_a_functions_output_may_be_any_text(text: str) -> None:
-    from tests.trace.decode.test_function_graph import edges, library
-
     lib = library(root={"nodes": [("a", "Const", [], {}), ("b", "Exp", [text], {})]})
     assert edges(lib, "a", "b") == {"a": [], "b": ["a"]}

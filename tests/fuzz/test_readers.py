@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz import run, targets
-from tests.fuzz.changes import changed, changed_values
+from fuzz import run, targets
+from fuzz.changes import changed, changed_values
 
 #: So many changed files of each, 300 of the others; of these, every question is asked.
 CHANGES = {"session": 8, "context": 8, "run_metadata": 15, "cost_graph": 4, "profile": 8, "any_file": 40}

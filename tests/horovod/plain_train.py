@@ -14,7 +14,7 @@ model.fit(data, epochs=2, verbose=0, callbacks=[hvd.callbacks.BroadcastGlobalVar
 
 
 @tf.function
-def agree(value):
+def agree(value: tf.Tensor) -> tf.Tensor:
     return horovod.allreduce(value, op=horovod.Sum)
 
 

@@ -5,6 +5,7 @@ All ranks stop at the same step: each feeds whether it has seen the file, and an
 
 import argparse
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import horovod.tensorflow as hvd
@@ -16,7 +17,7 @@ from tftracer import TracingServer
 LATE_S = 0.2
 
 
-def rows(slow):
+def rows(slow: bool) -> Iterator[np.ndarray]:
     """The input pipeline: a slow rank's takes its time."""
     while True:
         if slow:
@@ -24,7 +25,7 @@ def rows(slow):
         yield np.ones((16, 64), np.float32)
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--slow", choices=["input", "feed", "compute"], default="input")

@@ -10,6 +10,7 @@ import pickle
 import struct
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -44,11 +45,11 @@ def test_a_session_of_the_original(name: str) -> None:
     assert train.steps == 8
     assert predict.title == "y:0"
     assert predict.steps == 8
-    assert 0 < predict.mean_s < 1  # type: ignore[operator]
-    assert train.first_run_at < train.last_run_at  # type: ignore[operator]
+    assert 0 < predict.mean_s < 1
+    assert train.first_run_at < train.last_run_at
     assert "loss" in [name for trace in train.traces for name in names(trace.raw)]
     for run in session.runs:
-        assert all(run.first_run_at <= trace.started_at <= run.last_run_at + 1 for trace in run.traces)  # type: ignore[operator]
+        assert all(run.first_run_at <= trace.started_at <= run.last_run_at + 1 for trace in run.traces)
 
 
 def test_what_the_original_dropped_stays_dropped() -> None:
@@ -95,7 +96,7 @@ class Evil:
     def __init__(self, call: object, *args: object) -> None:
         self.call, self.args = call, args
 
-    def __reduce__(self) -> object:
+    def __reduce__(self) -> Any:
         return self.call, self.args
 
 

@@ -250,7 +250,7 @@ def test_an_event_file() -> None:
         ("eval", [("eval", 8)]),
     ]
     assert all(trace.raw == STEP for run in imported.runs for trace in run.traces)
-    assert all(trace.started_at > 1e9 for run in imported.runs for trace in run.traces)  # type: ignore[operator]
+    assert all(trace.started_at > 1e9 for run in imported.runs for trace in run.traces)
     assert not imported.findings
 
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from local_jobs import PATIENCE_S, Jobs, wait_for
+from job_page import PATIENCE_S, wait_for
+from local_jobs import Jobs
 from tornado import web
 from tornado.httpserver import HTTPServer
 from tornado.testing import bind_unused_port

@@ -69,7 +69,7 @@ class FakeAgent:
 
     async def enter(self, **process: Any) -> Message | None:
         """Joins, and says who it is."""
-        assert (await self.join())["t"] == "welcome"  # type: ignore[index]
+        assert (await self.join())["t"] == "welcome"
         await self.tell("beat", process={"id": "played", "pid": 7, **process})
         return await self.hear()
 

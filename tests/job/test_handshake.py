@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -38,12 +39,13 @@ def test_both_ends_prove_themselves_and_neither_for_the_other() -> None:
 
 @pytest.mark.parametrize("changed", [field.name for field in fields(Greeting)] + [field.name for field in fields(Endpoint)])
 def test_everything_in_the_greeting_is_bound(changed: str) -> None:
+    another: dict[str, Any] = {changed: "another"}
     if changed == "endpoint":
         other = replace(GREETING, endpoint=Endpoint("", ""))
     elif hasattr(GREETING, changed):
-        other = replace(GREETING, **{changed: "another"})
+        other = replace(GREETING, **another)
     else:
-        other = replace(GREETING, endpoint=replace(GREETING.endpoint, **{changed: "another"}))
+        other = replace(GREETING, endpoint=replace(GREETING.endpoint, **another))
     assert not Keys("token", other).proves("agent", Keys("token", GREETING).proof("agent"))
     with pytest.raises(AlteredError):
         ends(other)[1].open(ends()[0].seal(b"message"))

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 from free_ports import free_port
-from local_jobs import Jobs, Rank, wait_for
+from job_page import wait_for
+from local_jobs import Jobs, Rank
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 from web_client import a_path_of
@@ -190,7 +191,8 @@ def test_what_each_ranks_trace_lacks_is_said_when_it_is_known(jobs: Jobs) -> Non
     number = first.trace()["id"]
     first.packed(f"api/job/traces/{number}/timeline")  # opened before all is known
     for rank in (first, second):
-        wait_for(lambda rank=rank: rank.recorder.runs()[0]["traces"][-1]["nodes"], "the trace's summary")
+        recorder = rank.recorder
+        wait_for(lambda: recorder.runs()[0]["traces"][-1]["nodes"], "the trace's summary")  # noqa: B023
     (own,) = [f for f in first.recorder.runs()[0]["traces"][-1]["findings"] if f["code"] == "no_partition_graph"]
     message = f"All processes: {own['message']}"
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from local_jobs import Jobs, Rank, wait_for
+from typing import Any
+
+from job_page import wait_for
+from local_jobs import Jobs, Rank
 from made_stalls import a_period, a_save, put
 
 from tftracer.job.hub import Hub
@@ -22,7 +25,7 @@ def test_the_slow_steps_of_each_rank_are_known_to_the_hub_and_asked_through_it(j
     assert detail["stacks"]["frames"]
 
 
-def processes(hub: Rank) -> list[dict[str, object]]:
+def processes(hub: Rank) -> list[dict[str, Any]]:
     return list(hub.job()["processes"])
 
 

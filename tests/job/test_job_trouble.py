@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 from free_ports import free_port
-from local_jobs import PATIENCE_S, Jobs, Tunnel, goes_on, wait_for
+from job_page import PATIENCE_S, wait_for
+from local_jobs import Jobs, Tunnel, goes_on
 
 from tftracer.job import agent
 from tftracer.job.discovery import hub_file

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from job_page import PATIENCE_S, wait_for
 from job_relay import Attack, Relay, make_certificate
-from local_jobs import PATIENCE_S, Jobs, Rank, Tunnel, goes_on, wait_for
+from local_jobs import Jobs, Rank, Tunnel, goes_on
 
 from tftracer.job import protocol
 from tftracer.job.discovery import Target, hub_file, publish_hub

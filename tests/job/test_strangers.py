@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from local_jobs import Jobs, wait_for
+from job_page import wait_for
+from local_jobs import Jobs
 
 from tftracer.job import strangers
 from tftracer.job.strangers import MAX_OF_ONE_PEER, MAX_STRANGERS, Strangers

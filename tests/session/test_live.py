@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from threading import get_ident
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from recording import LOSS, RAW, TRAIN, X, recording, step, steps
 
 from tftracer.capture import step_queue, trace_backlog
+from tftracer.contract.live import LiveMessage
 from tftracer.contract.session import Bookmark
 from tftracer.errors import StorageError, UnknownError, UnsupportedError
 from tftracer.recorder import Recorder
@@ -41,7 +43,7 @@ def test_a_runs_numbers(tmp_path: Path) -> None:
         (run,) = recorder.runs()
     assert (run["id"], run["title"], run["steps"]) == (1, "train, loss (feeding x)", 100)
     for name in ("mean_s", "min_s", "max_s", "last_s", "between_steps_s"):
-        assert run[name] == pytest.approx(0.001, rel=0.01), name  # type: ignore[literal-required]
+        assert run[name] == pytest.approx(0.001, rel=0.01), name
     assert run["p50_s"] == pytest.approx(0.001, rel=0.02)
     assert run["last_run_at"] - run["first_run_at"] == pytest.approx(0.198, abs=0.15)  # two clocks are read
     assert len(run["recent_s"]) == 60
@@ -79,7 +81,8 @@ def test_a_reopened_session_shows_what_the_live_one_showed(where: str, tmp_path:
         shown, path = comparable(recorder), recorder.session()["file"]
         recorder.save(str(tmp_path / "a.tftrace"))
     open_session(tmp_path / "a.tftrace").save(str(tmp_path / "b.tftrace"))
-    reopened = open_session({"spool": path, "saved": tmp_path / "a.tftrace", "saved again": tmp_path / "b.tftrace"}[where])
+    files = {"spool": Path(path), "saved": tmp_path / "a.tftrace", "saved again": tmp_path / "b.tftrace"}
+    reopened = open_session(files[where])
     assert comparable(reopened) == shown
     assert reopened.trace_record(1)["note"] == "slow" and reopened.trace_bytes(2) == RAW
     assert reopened.trace_record(1)["bookmarks"] == BOOKMARKS and reopened.trace_record(2)["bookmarks"] == []
@@ -361,18 +364,21 @@ def test_loading_adds_runs_with_numbers_of_their_own(tmp_path: Path) -> None:
 
 def test_requests_for_what_is_not_there(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
-        for ask in (recorder.run, recorder.step_times, lambda number: recorder.request_traces(number, 1)):
+        of_run: list[Callable[[int], Any]] = [recorder.run, recorder.step_times, lambda run: recorder.request_traces(run, 1)]
+        of_trace: list[Callable[[int], Any]] = [recorder.trace_record, recorder.trace_bytes, recorder.trace_context]
+        for ask in [*of_run, *of_trace, lambda trace: recorder.set_note(trace, "")]:
             with pytest.raises(UnknownError):
                 ask(9)
-        for ask in (recorder.trace_record, recorder.trace_bytes, recorder.trace_context, lambda n: recorder.set_note(n, "")):
-            with pytest.raises(UnknownError):
-                ask(9)
+
+
+def broken_listener(message: LiveMessage) -> None:
+    raise ZeroDivisionError
 
 
 def test_listeners_hear_of_every_change_and_may_fail(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
         heard: list[Any] = []
-        recorder.subscribe(lambda message: 1 / 0)
+        recorder.subscribe(broken_listener)
         end = recorder.subscribe(heard.append)
         steps(recorder, 3, {2: RAW})
         recorder.set_note(1, "here")

@@ -13,9 +13,9 @@ def filled(count: int) -> History:
     """In blocks of 1 to 97 steps."""
     history, step, size = History(), 1, 1
     while step <= count:
-        numbers = np.arange(step, min(step + size, count + 1))
+        numbers = np.arange(step, min(step + size, count + 1), dtype=np.float64)
         traced = np.flatnonzero(numbers % 1000 == 0).tolist()
-        history.add(step, numbers.astype(float), 0.001 * (numbers % 7 + 1), traced)
+        history.add(step, numbers, 0.001 * (numbers % 7 + 1), traced)
         step, size = step + size, size % 97 + 1
     return history
 
@@ -36,7 +36,7 @@ def test_recent_steps_one_by_one_older_ones_aggregated() -> None:
 
 def test_blocks_do_not_matter_and_a_history_read_back_goes_on() -> None:
     whole, parts = History(), filled(9_000)
-    whole.add(1, np.arange(1.0, 9_001.0), 0.001 * (np.arange(1, 9_001) % 7 + 1))
+    whole.add(1, np.arange(1.0, 9_001.0), 0.001 * (np.arange(1.0, 9_001.0) % 7 + 1))
     assert (whole.entries() == parts.entries()).all()
     again = History()
     again.add_entries(whole.entries())

@@ -44,8 +44,8 @@ def explained(
     start, step = 1_000 * MS, 1_000 * MS + int(before * 1e9)
     run: Any = object()
     end = step + int(inside * 1e9)
-    usual = {"usual_ns": 10 * MS, "usual_inside_ns": 5 * MS, "limit_ns": 30 * MS}
-    slow = SlowTurn(run, 50, 50, 7, start, step, end, is_traced=False, **usual, **given)
+    given |= {"usual_ns": 10 * MS, "usual_inside_ns": 5 * MS, "limit_ns": 30 * MS}
+    slow = SlowTurn(run, 50, 50, 7, start, step, end, is_traced=False, **given)
     seen = Observed(between or span(before), within or span(inside), usual_cpu=0.1, usual_process=0.1)
     found = explain(slow, seen)
     assert sum(part.seconds for part in found.parts) == pytest.approx(slow.length_ns * 1e-9), found.parts

@@ -44,7 +44,7 @@ def callbacks(monkeypatch: pytest.MonkeyPatch) -> Iterator[type]:
 
 
 def test_a_callbacks_method_is_named_by_its_class(callbacks: Any) -> None:
-    class Logger(callbacks):  # type: ignore[misc]
+    class Logger(callbacks):
         def on_epoch_end(self) -> None: ...
 
         def other(self) -> None: ...

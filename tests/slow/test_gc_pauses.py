@@ -74,7 +74,7 @@ def test_part_of_a_collection_counts_for_part_of_the_time(pauses: GcPauses) -> N
 
 def test_a_failure_ends_it_and_is_told(failures: list[BaseException]) -> None:
     class Broken(dict[int, int]):
-        def get(self, *_: object) -> int:  # type: ignore[override]
+        def get(self, *_: object) -> int:
             raise RuntimeError("broken")
 
     pauses = GcPauses(Broken(), failures.append)

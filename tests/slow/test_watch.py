@@ -243,7 +243,8 @@ def test_a_thread_that_ended_leaves_nothing_to_its_successor(loop: Loop) -> None
         thread.start()
         thread.join()
         loop.queue.settle()
-        wait_for(lambda ident=thread.ident: ident not in loop.queue.under_way)
+        ident = thread.ident
+        wait_for(lambda: ident not in loop.queue.under_way)  # noqa: B023
 
 
 def test_a_part_that_fails_is_off_and_says_so(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:

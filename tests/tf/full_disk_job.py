@@ -10,11 +10,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import operator
 import os
 import resource
 import sys
 import urllib.request
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +50,8 @@ class Quota:
             punch(disk, offset, size)
             self._given_back += size
 
-        Disk.write_at, Disk.punch, Disk.free = limited, counted, lambda disk: self.free()  # type: ignore[method-assign]
+        for name, method in (("write_at", limited), ("punch", counted), ("free", lambda disk: self.free())):
+            setattr(Disk, name, method)
 
     def free(self) -> int:
         used = 0
@@ -143,7 +146,8 @@ def train(hooks: list[Any], after_step: Callable[[int], bool]) -> list[float]:
 
 def filled(folder: Path, disk: Quota | Mounted) -> dict[str, Any]:
     """All traces are kept until the disk is full; then what else lies there is deleted."""
-    job, seen = Job(folder, disk, keep_traces=1000), {}
+    job = Job(folder, disk, keep_traces=1000)
+    seen: dict[str, Any] = {}
     job.fill(leave=400_000)
     job.page("PUT", "api/tracing", {"all": True})
     full_at = space_at = 0
@@ -174,7 +178,8 @@ def filled(folder: Path, disk: Quota | Mounted) -> dict[str, Any]:
 
 def replaced(folder: Path, disk: Quota | Mounted) -> dict[str, Any]:
     """Three traces are kept, on a disk that has no room for a fourth: the oldest makes way before the newest is written."""
-    job, seen = Job(folder, disk, keep_traces=3), {}
+    job = Job(folder, disk, keep_traces=3)
+    seen: dict[str, Any] = {}
     job.page("PUT", "api/tracing", {"all": True})
 
     def after_step(step: int) -> bool:
@@ -198,8 +203,8 @@ def main() -> None:
     disk = Quota(folder, int(sys.argv[2])) if len(sys.argv) > 2 else Mounted(folder)
     seen: dict[str, Any] = {"filled": filled(folder, disk), "replaced": replaced(folder, disk)}
     for part in seen.values():
-        count = part["steps"] = len(part["losses"])
-        part["as_without"] = train([], lambda step, count=count: step == count) == part.pop("losses")
+        part["steps"] = len(part["losses"])
+        part["as_without"] = train([], partial(operator.eq, part["steps"])) == part.pop("losses")
     print(json.dumps(seen))
 
 

@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +15,14 @@ from tftracer import TracingServer
 LATE_S = 0.3
 
 
-def rows(slow):
+def rows(slow: bool) -> Iterator[np.ndarray]:
     while True:
         if slow:
             time.sleep(LATE_S)
         yield np.ones((16, 64), np.float32)
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--slow", choices=["input", "compute"], default="input", help="what takes worker 1 its time")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from scripts import run_eager_script
-from traced_scripts import run
+from tf.scripts import run_eager_script
+from tf.traced_scripts import run
 
 pytestmark = pytest.mark.tf
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import tensorflow as tf
-from traced_scripts import RUN, SCRIPTS, Page, start
+from tf.traced_scripts import RUN, SCRIPTS, Page, start
 
 from tftracer.session.saved import SavedSession, open_session
 from tftracer.trace.answers import Answers

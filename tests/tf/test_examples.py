@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from traced_scripts import run as run_traced
-from traced_scripts import sessions
+from tf.traced_scripts import run as run_traced
+from tf.traced_scripts import sessions
 
 import tftracer
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from test_examples import run_example
+from tf.test_examples import run_example
 
 
 def test_estimator_trains_and_evaluates(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-import faults
 import pytest
 import tensorflow as tf
+from tf import faults
 
 from tftracer.capture.hook import make_hook
 from tftracer.capture.step_queue import StepQueue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from scripts import run_eager_script
+from tf.scripts import run_eager_script
 
 pytestmark = pytest.mark.tf
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from free_ports import free_ports
-from scripts import run_eager_script
+from tf.scripts import run_eager_script
 
 pytestmark = pytest.mark.tf
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-import killing
 import pytest
+from tf import killing
 
 pytestmark = pytest.mark.tf
 

@@ -13,7 +13,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from traced_scripts import RUN, environment, outcome, run, run_both, runs_of, sessions, start
+from tf.traced_scripts import RUN, environment, outcome, run, run_both, runs_of, sessions, start
 
 from tftracer.session.saved import open_session
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import tensorflow as tf
-from traced_scripts import RUN, SCRIPTS, outcome, run_both, sessions, start
+from tf.traced_scripts import RUN, SCRIPTS, outcome, run_both, sessions, start
 
 pytestmark = pytest.mark.tf
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from free_ports import free_ports
-from throttle import ThrottledProxy
+from tf.throttle import ThrottledProxy
 
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import TraceContext
@@ -72,7 +72,7 @@ def traced_steps(
             untraced.append(took)
         else:
             traced.append((took, metadata.SerializeToString()))
-    usual = {"median_s": float(np.median(untraced)), "between_steps_s": float(np.median(between))}
+    usual: dict[str, Any] = {"median_s": float(np.median(untraced)), "between_steps_s": float(np.median(between))}
     return [Answers(raw, TraceContext(step_s=took, **usual)) for took, raw in traced]
 
 

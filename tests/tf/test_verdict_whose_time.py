@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from scripts import run_eager_script
-from test_verdict_slow_functions import HELPERS
+from tf.scripts import run_eager_script
+from tf.test_verdict_slow_functions import HELPERS
 
 pytestmark = pytest.mark.tf
 

@@ -7,8 +7,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from scripts import run_eager_script
-from traced_scripts import RUN, SCRIPTS, Page, start
+from tf.scripts import run_eager_script
+from tf.traced_scripts import RUN, SCRIPTS, Page, start
 
 from tftracer.session.saved import open_session
 from tftracer.trace.answers import Answers

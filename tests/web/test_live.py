@@ -86,7 +86,7 @@ def test_changes_of_one_thing_come_as_the_last_of_them(client: Client, source: F
             (tell,) = source.listeners
             for count in range(10_000):
                 tell(run_update(1, count))
-            came = []
+            came: list[int] = []
             while not came or came[-1] != 9_999:
                 came.append((await next_of(connection, "run"))["steps"])
             assert came == sorted(came)

@@ -10,7 +10,8 @@ from fake_source import FakeSource, a_trace
 from recording import LOSS, RAW, TRAIN, Tensor, recording, step
 from web_client import serving
 
-from tftracer.comparison.two_traces import LEAST_SESSIONS, MOST_TRACES
+from tftracer.comparison.ops import LEAST_SESSIONS
+from tftracer.comparison.two_traces import MOST_TRACES
 from tftracer.session.saved import open_session
 
 EVALUATE = Tensor("evaluate")

@@ -9,6 +9,7 @@ import ssl
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -113,7 +114,8 @@ def test_from_another_server_on_the_same_machine(client: Client) -> None:
 
 
 def test_by_a_foreign_name(client: Client) -> None:
-    for method, path, handler in [*CALLS, ("GET", "/login.css", pages.LoginStyleHandler), ("POST", "/login", pages.LoginHandler)]:
+    pages_of_login: list[Any] = [("GET", "/login.css", pages.LoginStyleHandler), ("POST", "/login", pages.LoginHandler)]
+    for method, path, handler in [*CALLS, *pages_of_login]:
         answer = call(client, method, path, handler, Host=f"evil.example:{client.server.port}")
         assert refused(answer, 403, "foreign_host", handler), (method, path, answer)
 
@@ -331,7 +333,7 @@ def test_a_bad_certificate_never_means_plain_http(case: str, tmp_path: Path, cer
     sealed = str(tmp_path / "sealed.pem")
     command = ["openssl", "rsa", "-aes256", "-passout", "pass:secret", "-in", certificate[1], "-out", sealed]
     subprocess.run(command, check=True, capture_output=True)
-    files = {
+    files: dict[str, Any] = {
         "missing": {"certfile": str(tmp_path / "none.pem")},
         "not a certificate": {"certfile": str(junk)},
         "key alone": {"keyfile": certificate[1]},

@@ -72,7 +72,7 @@ def test_a_recorded_step_has_what_counting_has(name: str) -> None:
     tensors = answers.memory()["tensors"]
     for number, curve in enumerate(answers.memory()["curves"]):
         mine = [t for t in tensors if (t["allocator"], t["device"]) == (curve["allocator"], curve["device"])]
-        alloc, free, size = (np.array([t[key] for t in mine]) for key in ("alloc_ns", "free_ns", "bytes"))  # type: ignore[literal-required]
+        alloc, free, size = (np.array([t[key] for t in mine]) for key in ("alloc_ns", "free_ns", "bytes"))
         held = one(counters, f"memory-{number}")
         assert at(held, moments[:-1]) == summed(moments[:-1], alloc, free, size)
         assert array(held["value"]).max() == curve["peak_bytes"]

@@ -36,7 +36,7 @@ def own(answer: Layers) -> dict[str, dict[str, float]]:
     table: dict[str, dict[str, float]] = {}
     for layer in answer["layers"]:
         paths.append((paths[layer["parent"]] + "/" if layer["parent"] >= 0 else "") + layer["name"])
-        spent = {phase: amount for phase, amount in zip(answer["phases"], layer["own"]) if amount}
+        spent: dict[str, float] = {phase: amount for phase, amount in zip(answer["phases"], layer["own"]) if amount}
         if spent:
             table[paths[-1]] = spent
     return table

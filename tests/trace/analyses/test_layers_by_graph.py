@@ -9,6 +9,7 @@ from unittest import mock
 from traces import CPU, N, make_trace
 
 from tftracer.trace.analyses import layers_by_graph
+from tftracer.trace.analyses.placed_ops import PHASES
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import NodeKind, TraceContext
 
@@ -47,7 +48,7 @@ def placed() -> dict[str, tuple[str, str]]:
     answers = Answers(None, TraceContext(), trace=make_trace(nodes))
     found = answers.placed
     layers = [found.tree.names[layer] for layer in found.layer.tolist()]
-    phases = [layers_by_graph.PHASES[phase] for phase in found.phase.tolist()]
+    phases = [PHASES[phase] for phase in found.phase.tolist()]
     return dict(zip([name for name, *_ in STEP], zip(layers, phases)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from hypothesis import given
@@ -69,7 +70,7 @@ def cases(draw: st.DrawFn) -> tuple[list[N], list[tuple[int, int, int]], list[tu
 
 
 @given(cases())
-def test_lifetimes_equal_the_definition(case: tuple) -> None:
+def test_lifetimes_equal_the_definition(case: tuple[Any, ...]) -> None:
     nodes, edges, rows, source = case
     step = max(n.end for n in nodes)
     lives = lifetimes(make_trace(nodes), outputs(rows), with_slots(edges, source))  # type: ignore[arg-type]
@@ -85,7 +86,7 @@ def test_lifetimes_equal_the_definition(case: tuple) -> None:
 
 
 @given(cases())
-def test_buffers_and_curve_equal_a_walk_over_the_moments(case: tuple) -> None:
+def test_buffers_and_curve_equal_a_walk_over_the_moments(case: tuple[Any, ...]) -> None:
     nodes, edges, rows, source = case
     trace, made = make_trace(nodes), outputs(rows)
     lives = lifetimes(trace, made, with_slots(edges, source))  # type: ignore[arg-type]

@@ -103,4 +103,4 @@ def test_a_node_without_a_time_counts_nothing() -> None:
 
 def test_an_empty_trace_has_no_rows() -> None:
     for by in ("type", "name", "scope"):
-        assert op_statistics(make_trace([]), by, [])["rows"] == []  # type: ignore[arg-type]
+        assert op_statistics(make_trace([]), by, [])["rows"] == []

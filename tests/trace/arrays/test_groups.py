@@ -15,7 +15,7 @@ ROWS = st.lists(st.tuples(st.integers(0, 4), st.integers(-3, 3), st.integers(-3,
 def test_the_largest_in_each_group(rows: list[tuple[int, int, int]]) -> None:
     group, amount, then = np.array(rows, np.int64).reshape(-1, 3).T
     for times in (1, 0.5):
-        found = largest_in_groups(group, amount * times, 5)
+        found = largest_in_groups(group, amount.astype(np.float64) * times, 5)
         want = [max((a, row) for row, (g, a, _) in enumerate(rows) if g == each) if each in group else None for each in range(5)]
         assert found.tolist() == [-1 if best is None else best[1] for best in want]
     found = largest_in_groups(group, amount, 5, then)
@@ -29,4 +29,4 @@ def test_the_largest_first(rows: list[tuple[int, int, int]], most: int) -> None:
     amount = np.array([row[1] for row in rows], np.int64)
     want = sorted(range(len(rows)), key=lambda row: (-amount[row], row))[:most]
     assert largest_first(amount, most).tolist() == want
-    assert largest_first(amount * 0.5, most).tolist() == want
+    assert largest_first(amount.astype(np.float64) * 0.5, most).tolist() == want

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from function_library import library
 
-from tests.trace.decode.test_function_graph import library
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.decode.expansion import Expansion
 from tftracer.trace.decode.function_graph import inlined, without_numbers
@@ -24,7 +24,7 @@ Bomb = tuple[Any, list[str]]  # a library, and the names of what ran
 
 
 def calls_of_calls() -> Bomb:
-    functions = {
+    functions: dict[str, Any] = {
         f"f{i}": {"nodes": [(f"n{k}", CALL, [], {"f": f"f{i + 1}"}) for k in range(20)], "ret": {"o": "n0:o:0"}}
         for i in range(15)
     }
@@ -37,7 +37,7 @@ def attributes_of_one_node() -> Bomb:
 
 def readers_of_one_that_did_not_run() -> Bomb:
     readers = [f"r{i}" for i in range(3000)]
-    nodes = [("x", "Exp", ["a"] * 50_000, {}), ("a", "Const", [], {}), *((name, "Exp", ["x"], {}) for name in readers)]
+    nodes: list[Any] = [("x", "Exp", ["a"] * 50_000, {}), ("a", "Const", [], {}), *((name, "Exp", ["x"], {}) for name in readers)]
     return library(root={"nodes": nodes}), ["a", *readers]
 
 

@@ -53,9 +53,9 @@ def test_a_received_tensor() -> None:
     assert (received.bytes, received.bandwidth) == (16384, 1.4e9 / 8)
     assert (received.tensor, received.producer) == ("edge_116_MatMul/ReadVariableOp", "MatMul/ReadVariableOp")
     assert (received.source, received.destination) == (PS, WORKER)
-    assert parse_received(f"[4B] x from {PS} to {WORKER}").bandwidth == 0  # type: ignore[union-attr]
-    assert parse_received(f"[0.6MB] [1.9Gb/s] x from {PS} to {WORKER}").bytes == 629_146  # type: ignore[union-attr]
-    assert parse_received(f"[..MB] x from {PS} to {WORKER}").bytes == 0  # type: ignore[union-attr]
+    assert parse_received(f"[4B] x from {PS} to {WORKER}").bandwidth == 0
+    assert parse_received(f"[0.6MB] [1.9Gb/s] x from {PS} to {WORKER}").bytes == 629_146
+    assert parse_received(f"[..MB] x from {PS} to {WORKER}").bytes == 0
     assert parse_received("a = RecvTensor(b)") is None
 
 

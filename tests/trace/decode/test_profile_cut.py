@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
-from typing import Any
+from typing import Any, Optional
 
 import plain_protobuf
 from call_count import calls_of
@@ -19,7 +19,7 @@ MARK, OP, KERNEL = 1, 2, 3
 STEP_NUM, CORRELATION = 7, 8
 
 #: (kind, start and duration in us, what its stat says, None for no stat)
-Made = "tuple[int, int, int, int | None]"
+Made = tuple[int, int, int, Optional[int]]
 
 
 def profile(host: list[Made], device: list[Made]) -> bytes:
@@ -38,7 +38,7 @@ def profile(host: list[Made], device: list[Made]) -> bytes:
 
 
 def event(made: Made) -> bytes:
-    kind, start, duration, told = made  # type: ignore[misc]
+    kind, start, duration, told = made
     stat = STEP_NUM if kind == MARK else CORRELATION
     stats = b"" if told is None else message(4, number(1, stat) + number(4, told))
     return number(1, kind) + number(2, start * 10**6) + number(3, duration * 10**6) + stats
@@ -84,7 +84,7 @@ def as_made(plane: plain_protobuf.PlainPlane) -> Counter[tuple[str, int, int, An
 
 def as_expected(made: list[Made]) -> Counter[tuple[str, int, int, Any]]:
     names = {MARK: "train", OP: "a:MatMul", KERNEL: "kernel"}
-    return Counter((names[kind], start * 1000, duration * 1000, told) for kind, start, duration, told in made)  # type: ignore[misc]
+    return Counter((names[kind], start * 1000, duration * 1000, told) for kind, start, duration, told in made)
 
 
 def test_eight_times_the_steps_are_eight_times_the_work() -> None:

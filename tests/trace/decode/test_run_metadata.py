@@ -212,7 +212,7 @@ def test_overflowed_scheduling_times_are_restored_exactly(times: list[tuple[int,
 
 
 def test_processes_of_one_step_may_run_different_versions() -> None:
-    node = {"t13": EPOCH + 10, "t16": 100}
+    node: dict[str, Any] = {"t13": EPOCH + 10, "t16": 100}
     new, old = wire.node("new", **node, t17=EPOCH + 4), wire.node("old", **node, t17=overflowed(EPOCH + 7))
     trace = run_metadata.decode_run_metadata(wire.run_metadata([(CPU, [wire.node("first", t13=EPOCH), new, old])]))
     assert trace.scheduled.tolist() == [UNKNOWN_TIME, 4, 7]

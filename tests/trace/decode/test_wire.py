@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tftracer.errors import FormatError, TruncatedError
+from tftracer.trace.arrays.window import Window
 from tftracer.trace.decode import wire
 
 numbers = st.one_of(st.integers(0, (1 << 64) - 1), st.integers(0, 300), st.integers((1 << 55), (1 << 57)))
@@ -18,14 +19,14 @@ def test_varints_of_all_lengths(values: list[int]) -> None:
     raw = b"".join(encoded)
     sizes = [len(part) for part in encoded]
     at = np.cumsum([0, *sizes[:-1]])
-    value, size = wire.read_varints(wire.Window(raw, 0, len(raw)), at)
+    value, size = wire.read_varints(Window(raw, 0, len(raw)), at)
     assert (value.tolist(), size.tolist()) == (values, sizes)
     assert [wire.scalar_varint(raw, place, len(raw))[0] for place in at.tolist()] == values
 
 
 def test_a_number_that_does_not_end() -> None:
     raw = b"\xff" * 12
-    assert wire.read_varints(wire.Window(raw, 0, len(raw)), np.array([0]))[1].tolist() == [11]
+    assert wire.read_varints(Window(raw, 0, len(raw)), np.array([0]))[1].tolist() == [11]
     with pytest.raises(FormatError, match="Byte 0: a number that does not end"):
         wire.scalar_varint(raw, 0, len(raw))
     with pytest.raises(TruncatedError, match="Byte 5: "):
@@ -36,7 +37,7 @@ def test_a_number_that_does_not_end() -> None:
 def test_many_messages_at_once_read_as_one_by_one(parts: list[messages.Field]) -> None:
     raw = b"".join(data for _, data in parts)
     one = [(f.number, f.wire, f.offset, f.size) for f in wire.fields(raw, 0, len(raw)) if f.wire != wire.GROUP]
-    window = wire.Window(b"\n" + raw + raw, 1, 1 + 2 * len(raw))
+    window = Window(b"\n" + raw + raw, 1, 1 + 2 * len(raw))
     start = np.array([0, len(raw)])
     read: list[list[tuple[int, int, int, int]]] = [[], []]
     for fields in wire.walk(window, start, start + len(raw)):
@@ -62,4 +63,4 @@ def test_damage_is_named_with_its_byte(raw: bytes, what: str) -> None:
     with pytest.raises(FormatError, match=what):
         list(wire.fields(raw, 0, len(raw)))
     with pytest.raises(FormatError, match=r"Byte \d+"):
-        list(wire.walk(wire.Window(raw, 0, len(raw)), np.array([0]), np.array([len(raw)])))
+        list(wire.walk(Window(raw, 0, len(raw)), np.array([0]), np.array([len(raw)])))

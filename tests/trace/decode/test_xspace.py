@@ -26,7 +26,7 @@ GPU = ["gpu_v100_excerpt.xplane.pb.gz", "gpu_mi300_excerpt.xplane.pb.gz"]
 STARTED, DONE = "ExecutorState::ProcessAsync::Start", "ExecutorState::ProcessAsync::Done"
 
 #: (name, op type, thread, start, duration): times in ns, as the profile has them
-Op = "tuple[str, str, int, int, int]"
+Op = tuple[str, str, int, int, int]
 
 
 @lru_cache(maxsize=2)

@@ -29,7 +29,8 @@ def in_a_row(*ops: tuple[str, str, float], device: str = CPU, **more: Any) -> li
 
 def sentences(nodes: list[N], context: TraceContext | None = None, dtype: int = FLOAT) -> dict[str, Any]:
     trace = make_trace(nodes)
-    known = Arithmetic(*(np.ones(trace.n) * 1e6 for _ in range(2)), np.ones(trace.n, bool), np.full(trace.n, dtype), trace.ops)
+    work, traffic = np.full(trace.n, 1e6), np.full(trace.n, 1e6)
+    known = Arithmetic(work, traffic, np.ones(trace.n, bool), np.full(trace.n, dtype), trace.ops)
     answer = verdict(trace, context or TraceContext(), [], load_arithmetic=lambda: known)["sentences"]
     ranked = [s["share"] for s in answer if s["code"] != "busy_machine"]
     assert ranked == sorted(ranked, reverse=True)
