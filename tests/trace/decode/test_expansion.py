@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import os
 import resource
 import subprocess
 import sys
@@ -81,7 +82,9 @@ BOMBS: list[Callable[[], Bomb]] = [
 
 @pytest.mark.parametrize("bomb", BOMBS, ids=lambda bomb: bomb.__name__)
 def test_a_small_graph_takes_a_bounded_part_of_memory(bomb: Callable[[], Bomb]) -> None:
-    done = subprocess.run([sys.executable, "-m", __name__, bomb.__name__], capture_output=True, text=True, check=False)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, __file__, bomb.__name__]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
 
 
