@@ -102,5 +102,5 @@ def test_of_it_the_wait_for_the_next_element_of_a_dataset_is_known(tmp_path: Pat
         (run,) = recorder.runs()
         context = recorder.trace_context(run["traces"][0]["id"])
         assert run["steps"] == 3
-        assert (context.before_step_s, context.before_input_s) == (pytest.approx(0.007), pytest.approx(0.005))
-        assert (context.between_steps_s, context.between_input_s) == (pytest.approx(0.009), pytest.approx(0.0065))
+        assert [context.before_step_s, context.before_input_s] == pytest.approx([0.007, 0.005])
+        assert [context.between_steps_s, context.between_input_s] == pytest.approx([0.009, 0.0065])
