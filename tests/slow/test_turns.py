@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from tftracer.session.recorded_steps import RunHandle
-from tftracer.slow.watch.turns import SlowSteps, SlowTurn
+from tftracer.slow.watch.turns import SlowSteps, SlowTurn, sides
 
 MS = 1_000_000
 THREAD = 7
@@ -37,6 +37,17 @@ def test_a_slow_step_and_a_slow_gap_are_found_with_their_times() -> None:
     step, gap = slow.found
     assert (step.inside_ns, step.length_ns, step.usual_ns, step.usual_inside_ns) == (350 * MS, 352 * MS, 7 * MS, 5 * MS)
     assert (gap.inside_ns, gap.length_ns, gap.usual_ns) == (5 * MS, 95 * MS, 7 * MS)
+
+
+def test_a_turn_that_is_slow_before_its_step_and_in_it_is_told_as_both() -> None:
+    inside, gaps = [5.0] * 100, [2.0] * 100
+    inside[60], gaps[60] = 450.0, 400.0
+    inside[80], gaps[80] = 450.0, 40.0
+    both, one = run_of(inside, gaps).found
+    before, step = sides(both)
+    assert (before.is_inside, before.length_ns, before.usual_ns) == (False, 400 * MS, 2 * MS)
+    assert (step.is_inside, step.length_ns, step.usual_ns) == (True, 450 * MS, 5 * MS)
+    assert sides(one) == [one]
 
 
 def test_a_turn_must_be_three_times_as_long_and_20_ms_longer() -> None:

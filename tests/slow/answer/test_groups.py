@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from made_stalls import a_period, a_save, a_stall
+from made_stalls import LOAD, a_period, a_save, a_stall
 
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.answer.groups import groups, headline
@@ -45,3 +45,22 @@ def test_what_ended_long_ago_and_what_the_machine_did_lead_nothing() -> None:
     listed = groups(log_of(*early, *late, *machine), run.run_id, 10_000)
     assert [(group["cause"], group["ended"]) for group in listed] == [("hook", False), ("python", True), ("machine", False)]
     assert [group["cause"] for group in groups(log_of(*early, *late), run.run_id, 150)] == ["python", "hook"]
+
+
+def test_what_one_function_does_in_turn_is_one_group() -> None:
+    run = RunHandle("train", (), (), "")
+    frame = LOAD._replace(function="flush", line=25)
+    causes = [Cause("disk", "", frame, 0.9)] * 6 + [Cause("python", "", frame._replace(line=21), 0.9)] * 3
+    stalls = [a_stall(run, 250 * number, cause=cause) for number, cause in enumerate(causes, 1)]
+    period = a_period(run, cause=causes[-1], steps=250, occurrences=9, last_step=2250, last_call=2250, first_step=250)
+    (group,) = groups(log_of(*stalls, periods=[period]), run.run_id, 2300)
+    assert group["text"] == "Every 250th step: waiting for a disk and Python code at flush() (train.py)"
+    assert (group["times"], len(group["stalls"])) == (9, 9)
+
+
+def test_a_period_of_some_of_a_kind_is_not_told_of_all() -> None:
+    run = RunHandle("train", (), (), "")
+    saves = [a_save(run, step) for step in (250, 300, 500, 610, 750, 888, 1000, 1111)]
+    period = a_period(run, cause=saves[0].cause, steps=250, occurrences=4, last_step=1000, last_call=1000, first_step=250)
+    (group,) = groups(log_of(*saves, periods=[period]), run.run_id, 1200)
+    assert group["text"].startswith("The hook ") and group["text"].endswith(", 4 of 8 times every 250th step")

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from typing import NamedTuple
 
-from tftracer.contract.stalls import Period, SlowGroup, SlowKind, Stall
+from tftracer.contract.stalls import Period, SlowGroup, SlowKind, Stall, StallCause
 from tftracer.slow.answer import texts
-from tftracer.slow.record.kinds import KindKey, key_of_stall, kind_key, lost_s
+from tftracer.slow.record.kinds import KindKey, kind_key, lost_s, without_line
 from tftracer.slow.record.log import SlowLog
 
 #: Causes that tell nothing of what slow steps have in common: they are listed apart.
 APART = ("unknown", "machine")
+#: Causes that one piece of code has in turn: it runs, waits, and reads from a disk. A further one is named from this part on.
+OF_CODE: tuple[StallCause, ...] = ("python", "wait", "disk")
+NAMED = 0.2
 #: What comes at no period has ended when it has not come for so many times its mean distance, and for this part of the run.
 DISTANCES, LONG = 10, 0.5
 
 
 class _Ranked(NamedTuple):
     kind: SlowKind
+    causes: list[StallCause]  # those that cost most first
     periods: list[Period]  # the kind's; of one whose cause tells nothing, one period has a group of its own
     ended: bool
 
@@ -28,7 +33,10 @@ class _Ranked(NamedTuple):
 
     @property
     def text(self) -> str:
-        return texts.group_text(self.kind["cause"], self.kind["place"], [period["every"] for period in self.periods])
+        regular = sum(period["times"] for period in self.periods) if all(period["times"] for period in self.periods) else None
+        return texts.group_text(
+            self.causes, self.kind["place"], [period["every"] for period in self.periods], self.kind["times"], regular
+        )
 
     def group(self, stalls: Sequence[Stall]) -> SlowGroup:
         kind = self.kind
@@ -56,11 +64,11 @@ def groups(log: SlowLog, run_id: int, steps: int) -> list[SlowGroup]:
     """
     left: dict[KindKey, list[Stall]] = {}
     for state in log.of_run(run_id):
-        left.setdefault(key_of_stall(state.message), []).append(state.message)
+        left.setdefault(_key(state.message), []).append(state.message)
     listed = []
     # Those of a period are taken out before those of no period, which come after it.
     for ranked in sorted(_ranked(log, run_id, steps), key=lambda each: (not each.periods, each.rank)):
-        key = kind_key(run_id, ranked.kind["cause"], ranked.kind["place"])
+        key = _key(ranked.kind)
         own = left.get(key, [])
         if ranked.periods and ranked.kind["cause"] in APART:
             own = [stall for stall in own if is_on_time(stall, ranked.periods[0])]
@@ -94,20 +102,55 @@ def is_on_time(stall: Stall, period: Period) -> bool:
 
 
 def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
-    of_kind: dict[KindKey, list[Period]] = {}
+    of_key: dict[KindKey, list[Period]] = {}
     for period in log.periods_of(run_id):
-        of_kind.setdefault(kind_key(run_id, period["cause"], period["place"]), []).append(period)
-    for kind in log.kinds.of_run(run_id):
-        periods = of_kind.get(kind_key(run_id, kind["cause"], kind["place"]), [])
+        of_key.setdefault(_key(period), []).append(period)
+    kinds: dict[KindKey, list[SlowKind]] = {}
+    for kind in sorted(log.kinds.of_run(run_id), key=lambda each: -each["lost_s"]):
+        kinds.setdefault(_key(kind), []).append(kind)
+    for key, alike in kinds.items():
+        periods, kind = of_key.get(key, []), reduce(_together, alike)
+        causes = [kind["cause"], *(cause for cause in OF_CODE if cause != kind["cause"] and _costs(alike, cause))]
         if kind["cause"] not in APART:
-            yield _Ranked(kind, periods, _is_over(kind, periods, steps))
+            yield _Ranked(kind, causes, periods, _is_over(kind, periods, steps))
             continue
         for period in periods:
             part = _of_period(kind, period)
             kind = _without(kind, part)
-            yield _Ranked(part, [period], _is_over(part, [period], steps))
+            yield _Ranked(part, causes, [period], _is_over(part, [period], steps))
         if kind["times"]:
-            yield _Ranked(kind, [], _is_over(kind, [], steps))
+            yield _Ranked(kind, causes, [], _is_over(kind, [], steps))
+
+
+def _key(one: SlowKind | Stall | Period) -> KindKey:
+    """What one group has in common: the causes that one function's code has in turn are one kind here."""
+    if one["cause"] in OF_CODE and one["place"]:
+        return one["run_id"], OF_CODE[0], without_line(one["place"])
+    return kind_key(one["run_id"], one["cause"], one["place"])
+
+
+def _costs(alike: Sequence[SlowKind], cause: StallCause) -> bool:
+    """Whether a cause took a good part of what kinds cost together."""
+    return sum(kind["lost_s"] for kind in alike if kind["cause"] == cause) >= max(
+        1e-9, NAMED * sum(kind["lost_s"] for kind in alike)
+    )
+
+
+def _together(one: SlowKind, other: SlowKind) -> SlowKind:
+    """``one``: which costs more."""
+    first = [kind["first_step"] for kind in (one, other) if kind["first_step"] is not None]
+    last = [kind["last_step"] for kind in (one, other) if kind["last_step"] is not None]
+    return {
+        **one,
+        "place": one["place"] if one["place"] == other["place"] else without_line(one["place"]),
+        "times": one["times"] + other["times"],
+        "duration_s": one["duration_s"] + other["duration_s"],
+        "lost_s": one["lost_s"] + other["lost_s"],
+        "longest_s": max(one["longest_s"], other["longest_s"]),
+        "first_step": min(first, default=None),
+        "last_step": max(last, default=None),
+        "last_at": max(one["last_at"], other["last_at"]),
+    }
 
 
 def _of_period(kind: SlowKind, period: Period) -> SlowKind:

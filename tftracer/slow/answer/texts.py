@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from tftracer.contract.stalls import CodeLine, StallCause
@@ -15,6 +15,8 @@ NAMED_SHARE = 0.05
 NAMED_BYTES = 1 << 20
 #: A part is the cause from this share of the excess on.
 HALF = 0.5
+#: The part of slow steps in periods from which on they are said to be regular.
+MOSTLY = 0.8
 #: Causes of code: all that its thread did there counts, whether it ran or waited.
 OWN = ("python", "wait", "disk", "hook", "callback")
 #: The share of late samples from which on it is named.
@@ -126,28 +128,35 @@ def _below(stall: Stall) -> str:
     return f", in {called}" if called else ""
 
 
-def group_text(cause: StallCause, place: str, every: list[int]) -> str:
-    """ "Every 97th step: waiting at load() (train.py:31)"; without a period "Waiting at load() (train.py:31)"."""
+def group_text(causes: Sequence[StallCause], place: str, every: list[int], times: int, regular: int | None) -> str:
+    """ "Every 97th step: waiting at load() (train.py:31)"; without a period "Waiting at load() (train.py:31)".
+
+    ``regular``: how many of so many ``times`` were in the periods; None: not known.
+    """
     at = f" at {place}" if place else ""
-    text = {
+    words: dict[StallCause, str] = {
         "gc": "Python's garbage collection",
         "machine": "No CPU: other processes or threads had them",
-        "disk": f"waiting for a disk{at}",
+        "disk": "waiting for a disk",
         "hook": f"the hook {place}",
         "callback": f"the Keras callback {place}",
         "py_function": f"a Python function that TensorFlow calls{': ' if place else ''}{place}",
-        "wait": f"waiting{at}",
-        "python": f"Python code{at}",
+        "wait": "waiting",
+        "python": "Python code",
         "lock": f"Python's lock, held by {place}" if place else "Python's lock, held by another thread",
         "retrace": f"a function was traced anew{at}",
         "other_run": f"steps of another run{': ' if place else ''}{place}",
         "tensorflow": "TensorFlow took longer inside the step",
         "stopped": "the process was stopped",
         "unknown": "the cause is not known",
-    }[cause]
+    }
+    text = " and ".join(words[cause] for cause in causes) + (at if causes[0] in ("disk", "wait", "python") else "")
     if not every:
         return text[0].upper() + text[1:]
-    return f"Every {' and every '.join(ordinal(length) for length in every)} step: {text}"
+    periods = f"every {' and every '.join(ordinal(length) for length in every)} step"
+    if regular is not None and regular < MOSTLY * times:
+        return f"{text[0].upper()}{text[1:]}, {regular:,} of {times:,} times {periods}"
+    return f"{periods[0].upper()}{periods[1:]}: {text}"
 
 
 def evidence(stall: Stall) -> list[str]:

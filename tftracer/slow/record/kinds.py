@@ -16,7 +16,12 @@ KindKey = tuple[int, StallCause, str]
 def kind_key(run_id: int, cause: StallCause, place: str) -> KindKey:
     if cause in ("unknown", "machine"):
         return run_id, cause, ""
-    return run_id, cause, place.partition(":")[0] if cause in ("hook", "callback") else place
+    return run_id, cause, without_line(place) if cause in ("hook", "callback") else place
+
+
+def without_line(place: str) -> str:
+    """ "load() (train.py)" of "load() (train.py:31)"; a script's top level has nothing but its lines."""
+    return place if place.startswith("<module>") or ":" not in place else place.partition(":")[0] + ")"
 
 
 def key_of_stall(stall: Stall) -> KindKey:
@@ -41,7 +46,7 @@ class SlowKinds:
             {
                 "run_id": stall["run_id"],
                 "cause": stall["cause"],
-                "place": stall["place"],
+                "place": stall["place"] if before is None or before["place"] == stall["place"] else key[2] or stall["place"],
                 "where": stall["where"],
                 "times": (before["times"] if before else 0) + 1,
                 "duration_s": (before["duration_s"] if before else 0.0) + stall["duration_s"],

@@ -88,4 +88,6 @@ def kind_of(stall: Stall) -> Hashable:
         return None
     place = (cause.frame.file, cause.frame.function) if cause.frame else ""
     name = cause.name if cause.kind in ("hook", "callback") else ""
+    if cause.kind in ("python", "wait", "disk") and place:
+        return place  # one piece of code runs, waits and reads in turn
     return cause.kind if cause.kind in ("gc", "retrace", "tensorflow") else (cause.kind, name, place)

@@ -20,6 +20,8 @@ from tftracer.slow.recorded import WatchedRun
 
 #: A median is of so many times, and is taken anew after so many more; before that nothing is slow.
 RECENT, REFRESH, WARM_UP = 201, 16, 20
+#: The part of a turn's excess from which on each of its sides is slow by itself.
+BOTH = 0.25
 #: A time is only slow if it is so much longer than the median.
 LEAST_NS = 20_000_000
 #: So many slow ones in a row are a change: the median is begun anew. Until it is known, the longest of them stands for it.
@@ -77,6 +79,18 @@ class SlowTurn(NamedTuple):
     def is_inside(self) -> bool:
         """Whether the step itself took most of the excess."""
         return 2 * (self.inside_ns - self.usual_inside_ns) >= self.length_ns - self.usual_ns
+
+
+def sides(turn: SlowTurn) -> list[SlowTurn]:
+    """A turn, or the time before its step and its step as two, where both were slow."""
+    before_ns, usual_before_ns = turn.length_ns - turn.inside_ns, turn.usual_ns - turn.usual_inside_ns
+    excesses = before_ns - usual_before_ns, turn.inside_ns - turn.usual_inside_ns
+    if min(excesses) < max(LEAST_NS, BOTH * sum(excesses)):
+        return [turn]
+    return [
+        turn._replace(end_ns=turn.step_ns, usual_ns=usual_before_ns, usual_inside_ns=0, retraced=""),
+        turn._replace(start_ns=turn.step_ns, usual_ns=turn.usual_inside_ns, tracer_ns=0, others=()),
+    ]
 
 
 class Typical:

@@ -20,12 +20,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from time import perf_counter_ns
 from typing import Any, NamedTuple, Protocol
 
 from tftracer.slow.cause.cause import explain
 from tftracer.slow.cause.frame_names import FrameNames
-from tftracer.slow.cause.observed import Observed
+from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.stacks import has_users_code
 from tftracer.slow.recorded import HostChange, SlowRecords, Stall, WatchedRun
 from tftracer.slow.watch.each_second import GcReports, HostReports
@@ -35,12 +36,12 @@ from tftracer.slow.watch.host_signals import HostReading, HostSignals
 from tftracer.slow.watch.run_periods import RunPeriods
 from tftracer.slow.watch.sample_clock import sleeps
 from tftracer.slow.watch.stack_source import Answer, StackSource, span_of
-from tftracer.slow.watch.turns import SlowSteps, SlowTurn
+from tftracer.slow.watch.turns import SlowSteps, SlowTurn, sides
 from tftracer.slow.watch.watched_threads import WatchedThreads
 
 TICK_S, SECOND_NS = 0.05, 1_000_000_000
 #: At the end: how long the thread may take, and how long answers are waited for.
-JOIN_S, FINISH_S = 3.0, 2.0
+JOIN_S, FINISH_S = 8.0, 3.0
 #: Slow turns that are being asked about; more are explained without stacks.
 MAX_ASKED = 50
 #: An answer is waited for so long.
@@ -289,9 +290,19 @@ class SlowWatch:
     # ------------------------------------------------------------------------------------------------------ explaining
 
     def _explain(self, number: int, raw: dict[str, Any] | None, doubt: str) -> None:
-        turn = self._asked.pop(number).turn
+        whole = self._asked.pop(number).turn
+        seen = self._observed(whole, raw, doubt)
+        for turn in sides(whole):
+            self._report(turn, seen)
+
+    def _report(self, turn: SlowTurn, seen: Observed) -> None:
+        """``turn``: or one of its sides."""
         host = self._host_within(turn)
-        seen = self._observed(turn, raw, doubt)
+        seen = replace(
+            seen,
+            between=seen.between if turn.step_ns > turn.start_ns else Span(0.0),
+            inside=seen.inside if turn.end_ns > turn.step_ns else Span(0.0),
+        )
         span = seen.inside if turn.is_inside else seen.between
         if not turn.is_inside and span.stacks and not has_users_code(span.stacks):
             return  # a prompt, or a notebook between two cells
