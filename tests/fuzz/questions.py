@@ -16,7 +16,7 @@ import numpy as np
 from tftracer import errors
 from tftracer.comparison import text as comparison_text
 from tftracer.comparison.html import as_html
-from tftracer.contract.analyses import ANALYSES, GROUPINGS, ROOFLINE_GROUPINGS, Analysis
+from tftracer.contract.analyses import ANALYSES, Analysis
 from tftracer.contract.encoding import encode, unpacked
 from tftracer.engine.decoded_traces import EXPORTS
 from tftracer.errors import TracerError
@@ -94,8 +94,7 @@ def of_trace(source: SavedSession, record: Any) -> Iterator[Callable[[], object]
 def arguments_of(analysis: Analysis) -> list[dict[str, Any]]:
     all_of: list[dict[str, Any]] = [{}]
     for name in analysis.parameters:
-        groupings = ROOFLINE_GROUPINGS if analysis.name == "roofline" else GROUPINGS
-        values = groupings if name == "by" else VALUES[name]
+        values = analysis.groupings if name == "by" else VALUES[name]
         all_of = [{**arguments, name: value} for arguments in all_of for value in values]
     return all_of
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_type_hints
 
 import numpy as np
 import pytest
 from job_steps import MS, column, horovod_pair, rank_nodes, ranks, recorded, skew
 from traces import N, make_trace
 
+from tftracer.contract.analyses import ANALYSES
 from tftracer.errors import UnknownError
 from tftracer.job.job_answers import JobAnswers
 from tftracer.job.process_traces import ProcessTrace
@@ -198,3 +200,12 @@ def test_a_clock_that_nothing_ties_accuses_nobody() -> None:
 
 def replace_name(node: N) -> N:
     return replace(node, name=f"other_{node.name}")
+
+
+def test_a_job_answers_every_analysis_that_the_table_gives_it() -> None:
+    answers = JobAnswers(horovod_pair(), "", 1)
+    of_job = [analysis for analysis in ANALYSES if analysis.of_job]
+    for analysis in of_job:
+        arguments = {"index": 3} if "index" in analysis.parameters else {}
+        assert set(answers.answer(analysis.name, arguments)) == set(get_type_hints(analysis.message)), analysis.name
+    assert answers.answer("verdict", {}) == answers.verdict() and len(of_job) > 8

@@ -16,11 +16,11 @@ from recording import DATA, TRAIN, recording, step
 from web_client import no_stray_logs, serving
 
 import tftracer
+from tftracer.contract.analyses import OTHERS_NEEDED
 from tftracer.display.frame import Frame
-from tftracer.session.run_traces import MOST_BYTES_AT_ONCE, others_of_run
+from tftracer.session.run_traces import MOST_BYTES_AT_ONCE, other_traces_of_run
 from tftracer.session.saved import open_session
 from tftracer.session.summary import render, summarize
-from tftracer.trace.other_traces import ASKED_OF_OTHERS
 
 __all__ = ["no_stray_logs"]  # a fixture
 
@@ -28,7 +28,7 @@ RAW = [
     trace["raw"]
     for trace in msgpack.unpackb(lzma.decompress((DATA / "compute_steps" / "slow_kernel_1_tf2.21.xz").read_bytes()))["traces"]
 ]
-VERDICT, ROOFLINE = ASKED_OF_OTHERS["verdict"], ASKED_OF_OTHERS["roofline"]
+VERDICT, ROOFLINE = OTHERS_NEEDED["verdict"], OTHERS_NEEDED["roofline"]
 
 
 def saved(folder: Path, traces: int) -> str:
@@ -100,7 +100,7 @@ def chosen(sizes: list[int], asked: Any) -> list[int]:
     """Of a run whose first trace is the one to judge: the numbers of the others, the last the newest."""
     source = FakeSource()
     source.traces = [{**a_trace(number, size), "started_at": float(number)} for number, size in enumerate([1, *sizes], 1)]
-    return [record["id"] for record in others_of_run(source, 1, asked)]
+    return [record["id"] for record in other_traces_of_run(source, 1, asked)]
 
 
 def test_the_newest_that_are_small_enough_together_are_read() -> None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
+from tftracer.contract.analyses import LEAST_TRACES
 from tftracer.contract.encoding import unpacked
 from tftracer.trace.analyses.ops import MAX_ROWS
 from tftracer.trace.analyses.over_traces import OpsOverTraces, OpTotals, over_traces
-from tftracer.trace.other_traces import LEAST_TRACES
 from tftracer.trace.units import counted
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from tftracer.contract.analyses import ANALYSES
+from tftracer.contract.analyses import ANALYSES, OTHERS_NEEDED
 from tftracer.contract.encoding import Body, encode, unpacked
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.bounded_cache import BoundedCache
@@ -22,9 +22,9 @@ from tftracer.storage.trace_payload import Payload, TraceKey
 if TYPE_CHECKING:
     from tftracer.comparison.run_ops import RunTraces
     from tftracer.comparison.two_traces import Beside
+    from tftracer.contract.analyses import OtherAnswers
     from tftracer.trace.analyses.ops import By
     from tftracer.trace.answers import Answers
-    from tftracer.trace.other_traces import OfOthers
 
 V = TypeVar("V")
 
@@ -32,15 +32,15 @@ V = TypeVar("V")
 DECODED_BYTES = 512 << 20
 DECODED_TRACES = 4
 
-#: The methods of ``Answers`` that a question may name. Totals of ops and best rates are asked where several traces are looked at.
-QUESTIONS = {analysis.name for analysis in ANALYSES} | {"op_totals", "best_rates"}
+#: The methods of ``Answers`` that a question may name: the analyses, and what they need of other traces.
+QUESTIONS = {analysis.name for analysis in ANALYSES} | {needed.method for needed in OTHERS_NEEDED.values()}
 
 #: Keys of questions are kept with their answers; longer ones are hashed.
 LONG_KEY = 10_000
 
 
-#: What other traces of the run were asked (trace/other_traces.py), by analysis, encoded.
-EncodedOfOthers = Mapping[str, Sequence[bytes]]
+#: The encoded answers of other traces of the run, by the analysis that needs them.
+EncodedOtherAnswers = Mapping[str, Sequence[bytes]]
 
 
 class Question(NamedTuple):
@@ -139,31 +139,33 @@ class DecodedTraces:
 
         return encode(run_ops(run, cast("By", by)), *answer_format)
 
-    def export(self, trace: TraceKey, file_format: str, record: TraceRecord, others: EncodedOfOthers, file: IO[bytes]) -> None:
+    def export(
+        self, trace: TraceKey, file_format: str, record: TraceRecord, others: EncodedOtherAnswers, file: IO[bytes]
+    ) -> None:
         """The trace in another tool's format."""
-        write, of_others = EXPORTS[file_format], {name: list(map(unpacked, each)) for name, each in others.items()}
-        self.use(trace, lambda answers: write(answers, record, of_others, file))
+        write, other_answers = EXPORTS[file_format], {name: list(map(unpacked, each)) for name, each in others.items()}
+        self.use(trace, lambda answers: write(answers, record, other_answers, file))
 
 
-def _chrome(answers: Answers, record: TraceRecord, others: OfOthers, file: IO[bytes]) -> None:
+def _chrome(answers: Answers, record: TraceRecord, others: OtherAnswers, file: IO[bytes]) -> None:
     from tftracer.export.chrome import write_chrome_trace
 
     write_chrome_trace(answers, file)
 
 
-def _perfetto(answers: Answers, record: TraceRecord, others: OfOthers, file: IO[bytes]) -> None:
+def _perfetto(answers: Answers, record: TraceRecord, others: OtherAnswers, file: IO[bytes]) -> None:
     from tftracer.export.perfetto import write_perfetto
 
     write_perfetto(answers, file)
 
 
-def _html(answers: Answers, record: TraceRecord, others: OfOthers, file: IO[bytes]) -> None:
+def _html(answers: Answers, record: TraceRecord, others: OtherAnswers, file: IO[bytes]) -> None:
     from tftracer.export.html import write_html
 
     write_html(answers, record, file, others=others)
 
 
-EXPORTS: dict[str, Callable[[Any, TraceRecord, OfOthers, IO[bytes]], None]] = {
+EXPORTS: dict[str, Callable[[Any, TraceRecord, OtherAnswers, IO[bytes]], None]] = {
     "chrome": _chrome,
     "perfetto": _perfetto,
     "html": _html,

@@ -14,7 +14,7 @@ from tftracer.comparison.run_ops import RunTraces
 from tftracer.comparison.two_traces import Beside
 from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
-from tftracer.engine.decoded_traces import AnswerFormat, DecodedTraces, EncodedAnswer, EncodedOfOthers, Load, Question
+from tftracer.engine.decoded_traces import AnswerFormat, DecodedTraces, EncodedAnswer, EncodedOtherAnswers, Load, Question
 from tftracer.engine.helper_process import Helper
 from tftracer.errors import HelperError
 from tftracer.storage.trace_payload import TraceKey
@@ -28,7 +28,7 @@ class Engine(Protocol):
     def run_ops(self, run: RunTraces, by: str, answer_format: AnswerFormat) -> Body: ...
 
     def export(
-        self, trace: TraceKey, file_format: str, record: TraceRecord, others: EncodedOfOthers, file: IO[bytes]
+        self, trace: TraceKey, file_format: str, record: TraceRecord, others: EncodedOtherAnswers, file: IO[bytes]
     ) -> None: ...
 
     def start_in_background(self) -> None:
@@ -83,7 +83,9 @@ class HelperEngine:
             return self.threads.run_ops(run, by, answer_format)
         return self._body("run_ops", [], [run, by, answer_format])[0]
 
-    def export(self, trace: TraceKey, file_format: str, record: TraceRecord, others: EncodedOfOthers, file: IO[bytes]) -> None:
+    def export(
+        self, trace: TraceKey, file_format: str, record: TraceRecord, others: EncodedOtherAnswers, file: IO[bytes]
+    ) -> None:
         if not self.helper.is_usable():
             self.threads.export(trace, file_format, record, others, file)
             return

@@ -14,27 +14,20 @@ import platform
 import zlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import IO, Any, get_args
+from typing import IO, Any
+from urllib.parse import urlencode
 
 import msgpack
 
-from tftracer.contract.analyses import ANALYSES
+from tftracer.contract.analyses import ANALYSES, NO_OTHERS, OtherAnswers
 from tftracer.contract.session import Run, Session, SessionMessage, TraceRecord
 from tftracer.contract.standalone import Embedded
 from tftracer.export import page_assets
 from tftracer.export.node_table import node_table
-from tftracer.trace.analyses.critical_path import critical_path
-from tftracer.trace.analyses.ops import By, op_statistics
-from tftracer.trace.analyses.roofline import By as RooflineBy
 from tftracer.trace.answers import Answers
-from tftracer.trace.other_traces import NO_OTHERS, OfOthers
 from tftracer.trace.verdict.verdict import headline
 from tftracer.version import __version__
 
-#: Of the tables that have a row for each name or tensor, the page carries the longest: all 8,009 would be most of its size.
-_ROWS = 500
-_POINTS = 150  # of the roofline
-_STEPS = 2000  # of the critical path; the timeline marks all of them
 #: Of zlib. Of 8,009 nodes level 1 makes 5% more in two thirds of the time, level 6 makes 5% less in more than twice the time.
 _LEVEL = 3
 
@@ -49,7 +42,11 @@ const e=document.createElement("script");e.textContent=await new Response(s).tex
 
 
 def write_html(
-    answers: Answers, record: TraceRecord, file: IO[bytes], session: SessionMessage | None = None, others: OfOthers = NO_OTHERS
+    answers: Answers,
+    record: TraceRecord,
+    file: IO[bytes],
+    session: SessionMessage | None = None,
+    others: OtherAnswers = NO_OTHERS,
 ) -> None:
     """Write the page. ``record`` is the trace's, ``session`` the session that it belongs to (default: one of its own), ``others``
     what other traces of its run say."""
@@ -58,7 +55,7 @@ def write_html(
 
 
 def page_of(
-    answers: Answers, record: TraceRecord, session: SessionMessage | None = None, others: OfOthers = NO_OTHERS
+    answers: Answers, record: TraceRecord, session: SessionMessage | None = None, others: OtherAnswers = NO_OTHERS
 ) -> list[str]:
     """What ``write_html`` writes, in parts."""
     message = session or session_of(record)
@@ -80,7 +77,7 @@ def page_of(
     ]
 
 
-def _data(answers: Answers, record: TraceRecord, session: SessionMessage, others: OfOthers) -> str:
+def _data(answers: Answers, record: TraceRecord, session: SessionMessage, others: OtherAnswers) -> str:
     """Deflated by a second thread while the next part is made: zlib, a quarter of the work, lets go of the GIL."""
     deflate = zlib.compressobj(_LEVEL)
     with ThreadPoolExecutor(1) as thread:
@@ -89,7 +86,7 @@ def _data(answers: Answers, record: TraceRecord, session: SessionMessage, others
     return base64.b64encode(deflated).decode("ascii")
 
 
-def _parts(answers: Answers, record: TraceRecord, session: SessionMessage, others: OfOthers) -> Iterator[bytes]:
+def _parts(answers: Answers, record: TraceRecord, session: SessionMessage, others: OtherAnswers) -> Iterator[bytes]:
     """A message of the type ``Embedded``. Its nodes come first, because they take longest to deflate."""
     packer = msgpack.Packer(use_bin_type=True)
     yield packer.pack_map_header(len(Embedded.__annotations__))
@@ -99,30 +96,22 @@ def _parts(answers: Answers, record: TraceRecord, session: SessionMessage, other
     yield packer.pack("trace") + packer.pack(record) + packer.pack("session") + packer.pack(session)
 
 
-def _answers(answers: Answers, record: TraceRecord, others: OfOthers) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Each analysis under the path that the live page asks for; those of one node are in the node table."""
-    trace, findings = answers.trace, answers.findings()
+def _answers(answers: Answers, record: TraceRecord, others: OtherAnswers) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each analysis under the path that the live page asks for; those of one node are in the node table.
+
+    Of long tables the page carries the first rows: all rows of 8,009 nodes would be most of its size.
+    """
     answers.on_critical_path()  # the timeline marks it once it is known
     for analysis in ANALYSES:
-        if analysis.name == "ops":
-            for by in get_args(By):
-                yield f"ops?by={by}", op_statistics(trace, by, findings, answers.work, _ROWS, answers.arithmetic)
-        elif analysis.name == "layers":
-            for of in ("time", "memory"):
-                yield f"layers?of={of}", answers.layers(of, _ROWS)
-        elif analysis.name == "roofline":
-            for grouping in get_args(RooflineBy):
-                yield f"roofline?by={grouping}", answers.roofline(grouping, _POINTS, others.get("roofline", ()))
-        elif analysis.name == "verdict":
-            yield analysis.path, answers.verdict(others=others.get("verdict", ()))
-        elif analysis.name == "memory":
-            yield "memory", answers.memory(most=_ROWS)
-        elif analysis.name == "critical_path":
-            yield analysis.path, critical_path(trace, answers.graph, findings, answers.path, most=_STEPS)
-        elif analysis.name == "timeline":
-            yield "timeline", {**answers.timeline(), "trace_id": record["id"]}
-        elif "index" not in analysis.parameters:
-            yield analysis.path, getattr(answers, analysis.name)()
+        if "index" in analysis.parameters:
+            continue
+        given: dict[str, Any] = {"others": others.get(analysis.name, ())} if analysis.others else {}
+        if analysis.standalone_rows:
+            given["most"] = analysis.standalone_rows
+        for arguments in analysis.choices():
+            query = f"?{urlencode(arguments)}" if arguments else ""
+            answer = getattr(answers, analysis.name)(**arguments, **given)
+            yield analysis.path + query, {**answer, "trace_id": record["id"]} if "trace_id" in answer else answer
 
 
 def _hash(script: str) -> str:

@@ -24,6 +24,7 @@ from tftracer.job.merged import Merged, merge
 from tftracer.job.process_traces import Owners, ProcessTrace, align
 from tftracer.job.straggler import Rank, Waits, rank_of
 from tftracer.job.traffic import links_and_tensors, slow_link
+from tftracer.trace.analyses.critical_path import MAX_STEPS
 from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.model import TraceContext
@@ -101,6 +102,11 @@ class JobAnswers:
         return 2 * max((e for e in errors if np.isfinite(e)), default=0.0)
 
     # ------------------------------------------------------------------------------------------------------ answers
+
+    def answer(self, analysis: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """An analysis of ``contract/analyses.py``: the job's own method where there is one, else that of the merged trace."""
+        answer: Mapping[str, Any] = getattr(self if hasattr(self, analysis) else self.answers, analysis)(**arguments)
+        return answer
 
     def timeline(self) -> Timeline:
         answer = self.answers.timeline()
@@ -221,8 +227,9 @@ class _Merged(Answers):
     def findings(self) -> list[Finding]:
         return self._job.findings()
 
-    def critical_path(self, with_slack: bool = False) -> CriticalPath:
-        answer = super().critical_path(with_slack)
+    def critical_path(self, with_slack: bool = False, most: int = MAX_STEPS) -> CriticalPath:
+        """Without slack: of nodes of other processes little is known."""
+        answer = super().critical_path(most=most)
         has_it = any(f["code"] == NO_GRAPHS["code"] for f in answer["findings"])
         return {**answer, "findings": [*answer["findings"], *(() if has_it else [NO_GRAPHS])]}
 

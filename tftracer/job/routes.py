@@ -10,14 +10,14 @@ import contextlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from tornado.httputil import HTTPHeaders
 from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError
 
-from tftracer.contract.analyses import GROUPINGS
+from tftracer.contract.analyses import ANALYSES, Analysis
 from tftracer.contract.encoding import encode
 from tftracer.errors import TracerError, UnknownError
 from tftracer.job.agent_connection import AgentConnection
@@ -32,8 +32,10 @@ from tftracer.web.handlers import ApiHandler, LinkHandler, SignOutHandler
 from tftracer.web.live import BrowserSocket
 from tftracer.web.pages import AppHandler
 from tftracer.web.refusal import Refusal
-from tftracer.web.routes import Route
+from tftracer.web.routes import Route, path_of
+from tftracer.web.services import Services
 from tftracer.web.static_files import Static
+from tftracer.web.trace_handlers import AnalysisArguments
 
 MAX_PROCESSES = 10_000
 SLOW_READER_S = 60.0
@@ -77,36 +79,25 @@ class JobTraceHandler(HubHandler, ApiHandler):
 class JobAnswerBase(HubHandler, ApiHandler):
     """Answers about one traced step of the job."""
 
-    async def answer(self, trace: str, question: Callable[[JobAnswers], object], packed: bool) -> None:
+    async def answer(self, trace: str, question: Callable[[JobAnswers], Mapping[str, Any]], packed: bool) -> None:
         encoding, trace_id = self.accepted_encoding(), self.number(trace, "trace")
 
         def work(answers: JobAnswers) -> Any:
-            return encode(cast("Mapping[str, Any]", question(answers)), packed, encoding)
+            return encode(question(answers), packed, encoding)
 
         await self.send_body(await self.unless_gone(self.job.traces.ask(trace_id, work)))
 
 
-class JobAnswerHandler(JobAnswerBase):
-    """The analyses that a job's trace has in common with that of one process."""
+class JobAnswerHandler(JobAnswerBase, AnalysisArguments):
+    """An analysis that a job's trace has in common with that of one process."""
 
-    ANALYSES: dict[str, Callable[[JobAnswers], object]] = {
-        "timeline": lambda a: a.timeline(),
-        "verdict": lambda a: a.verdict(),
-        "counters": lambda a: a.answers.counters(),
-        "breakdown": lambda a: a.answers.budget(),
-        "critical-path": lambda a: a.answers.critical_path(),
-        "scheduling": lambda a: a.answers.scheduling(),
-        "communication": lambda a: a.answers.communication(),
-        "ops": lambda a: a.answers.ops(),
-    }
+    def initialize(self, services: Services, job: JobServices, analysis: Analysis) -> None:  # type: ignore[override]
+        super().initialize(services, job)
+        self.analysis = analysis
 
-    async def get(self, trace: str, analysis: str) -> None:
-        question = self.ANALYSES[analysis]
-        if analysis == "ops":
-            by = self.one_of("by", GROUPINGS)
-            question = lambda a: a.answers.ops(cast("Any", by))  # noqa: E731
-        packed = analysis in {"timeline", "counters"} or self.wants_msgpack()
-        await self.answer(trace, question, packed)
+    async def get(self, trace: str, index: str = "") -> None:
+        name, arguments = self.analysis.name, self.arguments_of_analysis(index)
+        await self.answer(trace, lambda answers: answers.answer(name, arguments), self.is_packed())
 
 
 class JobAnalysisHandler(JobAnswerBase):
@@ -117,12 +108,6 @@ class JobAnalysisHandler(JobAnswerBase):
         steps = await self.unless_gone(self.job.traces.latest(traced))
         stragglers = await self.job.traces.work(lambda: [step.stragglers() for step in steps])
         await self.answer(trace, lambda a: a.analysis(stragglers), self.wants_msgpack())
-
-
-class JobNodeHandler(JobAnswerBase):
-    async def get(self, trace: str, index: str) -> None:
-        node = self.number(index, "node")
-        await self.answer(trace, lambda a: a.node(node), self.wants_msgpack())
 
 
 class JobFileHandler(HubHandler, Download):
@@ -283,9 +268,12 @@ def routes(job: JobServices) -> list[Route]:
         (r"/api/job/trace", JobTraceRequestHandler, with_job),
         (r"/api/job/file", JobFileHandler, with_job),
         (of_trace, JobTraceHandler, with_job),
-        (rf"{of_trace}/(?P<analysis>{'|'.join(JobAnswerHandler.ANALYSES)})", JobAnswerHandler, with_job),
+        *(
+            (f"/api/job/traces/{path_of(analysis)}", JobAnswerHandler, {**with_job, "analysis": analysis})
+            for analysis in ANALYSES
+            if analysis.of_job
+        ),
         (rf"{of_trace}/analysis", JobAnalysisHandler, with_job),
-        (rf"{of_trace}/nodes/(?P<index>[^/]+)", JobNodeHandler, with_job),
         (rf"{of_process}/api/live", ProcessLiveHandler, with_job),
         (rf"{of_process}/api/links", LinkHandler, {}),
         (rf"{of_process}/api/sign-out", SignOutHandler, {}),

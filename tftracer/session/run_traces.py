@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tftracer.contract.analyses import OTHERS_NEEDED, OtherAnswers, OtherTracesNeeded
 from tftracer.contract.session import TraceRecord
 from tftracer.errors import TracerError
 from tftracer.session.source import SessionSource
 from tftracer.session.usual_traces import usual
 from tftracer.trace.answers import Answers
-from tftracer.trace.other_traces import ASKED_OF_OTHERS, AskedOfOthers, OfOthers
 
 #: So large may the other traces be together that are read before an answer is shown.
 MOST_BYTES_AT_ONCE = 16 << 20
@@ -36,7 +36,7 @@ def how_many_fit(sizes: Sequence[int], most_bytes: int, least: int = 0) -> int:
     return number
 
 
-def others_of_run(source: SessionSource, trace_id: int, asked: AskedOfOthers) -> list[TraceRecord]:
+def other_traces_of_run(source: SessionSource, trace_id: int, asked: OtherTracesNeeded) -> list[TraceRecord]:
     """The newest other traces of its run; none where they are too few, or too large to read them in passing.
 
     From any thread; takes the session's lock. ``UnknownError``: the trace is there no more.
@@ -61,13 +61,13 @@ class OtherTraces:
 
     def of(self, trace_id: int, analysis: str) -> list[Any]:
         """For one analysis. Traces that cannot be read are left out."""
-        asked = ASKED_OF_OTHERS[analysis]
-        replies = [self._reply(record["id"], analysis) for record in others_of_run(self._source, trace_id, asked)]
+        asked = OTHERS_NEEDED[analysis]
+        replies = [self._reply(record["id"], analysis) for record in other_traces_of_run(self._source, trace_id, asked)]
         return [reply for reply in replies if reply is not None]
 
-    def of_all(self, trace_id: int) -> OfOthers:
+    def of_all(self, trace_id: int) -> OtherAnswers:
         """For every analysis that takes something of others."""
-        return {analysis: self.of(trace_id, analysis) for analysis in ASKED_OF_OTHERS}
+        return {analysis: self.of(trace_id, analysis) for analysis in OTHERS_NEEDED}
 
     def _reply(self, trace_id: int, analysis: str) -> Any | None:
         """None: the trace cannot be read."""
@@ -75,7 +75,7 @@ class OtherTraces:
         with self._lock:
             if key in self._kept:
                 return self._kept[key]
-        asked = ASKED_OF_OTHERS[analysis]
+        asked = OTHERS_NEEDED[analysis]
         try:
             reply = getattr(self._answers(trace_id), asked.method)(**asked.arguments)
         except TracerError:

@@ -240,13 +240,13 @@ class Answers:
             self.context = replace(self.context, between_lines=between, before_lines=before)
             self._computed.pop("verdict", None)
 
-    def ops(self, by: By = "type") -> messages.OpStatistics:
+    def ops(self, by: By = "type", most: int = ops.MAX_ROWS) -> messages.OpStatistics:
         ops.check_grouping(by)
 
         def compute() -> messages.OpStatistics:
-            return ops.op_statistics(self.trace, by, self.findings(), self.work, computed=self.arithmetic)
+            return ops.op_statistics(self.trace, by, self.findings(), self.work, most, self.arithmetic)
 
-        return self._once(f"ops {by}", compute)
+        return self._once(f"ops {by} {most}", compute)
 
     def layers(self, of: Literal["time", "memory"] = "time", most: int = layers.MAX_LAYERS) -> Layers:
         def compute() -> Layers:
@@ -276,10 +276,13 @@ class Answers:
     def budget(self) -> messages.Budget:
         return self._once("budget", lambda: budget.budget(self.trace, self.findings(), self.activities))
 
-    def critical_path(self, with_slack: bool = False) -> messages.CriticalPath:
+    def critical_path(self, with_slack: bool = False, most: int = critical_path.MAX_STEPS) -> messages.CriticalPath:
+        def compute() -> messages.CriticalPath:
+            return critical_path.critical_path(self.trace, self.graph, self.findings(), self.path, most)
+
         with self._lock:
             self.on_critical_path()
-            answer = self._once("path", lambda: critical_path.critical_path(self.trace, self.graph, self.findings(), self.path))
+            answer = self._once(f"path {most}", compute)
             slack = column(self.slack.astype(np.float32)) if with_slack else None
             return {**answer, "slack_ns": slack}
 

@@ -23,7 +23,7 @@ WIDTH = 100
 def summarize(answers: Answers, others: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
     """JSON-serializable: verdict, budget, top ops by type and by op, critical path, links, findings. None: not known.
 
-    ``others``: what a verdict takes of other traces of the run (other_traces.py).
+    ``others``: what a verdict takes of other traces of the run (contract/analyses.py).
     """
     trace, context = answers.trace, answers.context
     path = answers.critical_path()

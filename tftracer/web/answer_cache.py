@@ -19,7 +19,7 @@ from tftracer.comparison.two_traces import Beside
 from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.bounded_cache import BoundedCache
-from tftracer.engine.decoded_traces import AnswerFormat, EncodedOfOthers, Question
+from tftracer.engine.decoded_traces import AnswerFormat, EncodedOtherAnswers, Question
 from tftracer.engine.engine import Engine, ThreadEngine
 from tftracer.errors import TracerError
 from tftracer.session.source import SessionSource
@@ -105,7 +105,7 @@ class AnswerCache:
         """The encoded table of ops over a run's traces. It is not cached; what each trace said is."""
         return await asyncio.wrap_future(self._workers.submit(self._engine.run_ops, run, by, answer_format))
 
-    async def export(self, trace: TraceKey, file_format: str, record: TraceRecord, others: EncodedOfOthers) -> IO[bytes]:
+    async def export(self, trace: TraceKey, file_format: str, record: TraceRecord, others: EncodedOtherAnswers) -> IO[bytes]:
         """The trace in another tool's format, as a temporary file positioned at its beginning."""
 
         def write() -> IO[bytes]:

@@ -14,15 +14,15 @@ from typing import IO, NamedTuple
 from tornado.httputil import HTTPServerRequest
 from tornado.iostream import StreamClosedError
 
+from tftracer.contract.analyses import OTHERS_NEEDED
 from tftracer.contract.encoding import WRITE_BYTES, joined
 from tftracer.contract.session import Session, TraceRecord
 from tftracer.errors import StorageError, TracerError
 from tftracer.session.source import SessionSource
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.trace.decode.formats import is_xspace
-from tftracer.trace.other_traces import ASKED_OF_OTHERS
 from tftracer.web.handlers import ApiHandler
-from tftracer.web.other_traces import of_others
+from tftracer.web.other_traces import other_answers
 from tftracer.web.refusal import Refusal
 from tftracer.web.trace_handlers import TraceHandlerBase
 
@@ -233,7 +233,7 @@ class TraceFileHandler(TraceHandlerBase, Download):
 
     async def export(self, trace: TraceKey, file_format: str, record: TraceRecord) -> IO[bytes]:
         """The standalone page has the verdict and the roofline, which take something of the run's other traces."""
-        analyses = ASKED_OF_OTHERS if file_format == "html" else ()
+        analyses = OTHERS_NEEDED if file_format == "html" else ()
         answers = self.services.answers
-        others = await of_others(await self.others(trace, *analyses), answers)
+        others = await other_answers(await self.others(trace, *analyses), answers)
         return await answers.export(trace, file_format, record, others)

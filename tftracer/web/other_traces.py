@@ -7,23 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tftracer.contract.analyses import OTHERS_NEEDED
 from tftracer.contract.session import TraceRecord
-from tftracer.engine.decoded_traces import AnswerFormat, EncodedOfOthers, Question
+from tftracer.engine.decoded_traces import AnswerFormat, EncodedOtherAnswers, Question
 from tftracer.errors import TracerError
-from tftracer.session.run_traces import others_of_run
+from tftracer.session.run_traces import other_traces_of_run
 from tftracer.session.source import SessionSource
 from tftracer.storage.trace_payload import TraceKey
-from tftracer.trace.other_traces import ASKED_OF_OTHERS
 from tftracer.web.answer_cache import AnswerCache
 
 #: The totals of 10,000 ops have names of a megabyte, which compress well.
 COMPRESSED = AnswerFormat(True, "zstd")
 
 #: The other traces by which a trace is judged, by analysis.
-KeysOfOthers = dict[str, list[TraceKey]]
+OtherTraceKeys = dict[str, list[TraceKey]]
 
 
-async def asked_of_each(traces: Sequence[TraceKey], question: Question, answers: AnswerCache) -> list[tuple[TraceKey, bytes]]:
+async def ask_each(traces: Sequence[TraceKey], question: Question, answers: AnswerCache) -> list[tuple[TraceKey, bytes]]:
     """The encoded answers of those that can be read, and that were not removed in the meantime."""
     replies = []
     for trace in traces:
@@ -35,19 +35,19 @@ async def asked_of_each(traces: Sequence[TraceKey], question: Question, answers:
     return replies
 
 
-def keys_of_others(
+def other_trace_keys(
     source: SessionSource, name: Callable[[TraceRecord], TraceKey], trace: TraceKey, analyses: Sequence[str]
-) -> KeysOfOthers:
+) -> OtherTraceKeys:
     """For analyses that take something of others. From any thread; takes the session's lock."""
-    chosen = {analysis: others_of_run(source, trace.id, ASKED_OF_OTHERS[analysis]) for analysis in analyses}
+    chosen = {analysis: other_traces_of_run(source, trace.id, OTHERS_NEEDED[analysis]) for analysis in analyses}
     return {analysis: [name(record) for record in records] for analysis, records in chosen.items()}
 
 
-async def of_others(traces: KeysOfOthers, answers: AnswerCache) -> EncodedOfOthers:
+async def other_answers(traces: OtherTraceKeys, answers: AnswerCache) -> EncodedOtherAnswers:
     """What each analysis takes of the others."""
     replies = {}
     for analysis, keys in traces.items():
-        asked = ASKED_OF_OTHERS[analysis]
+        asked = OTHERS_NEEDED[analysis]
         question = Question(asked.method, asked.arguments)
-        replies[analysis] = [reply for _, reply in await asked_of_each(keys, question, answers)]
+        replies[analysis] = [reply for _, reply in await ask_each(keys, question, answers)]
     return replies

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from tftracer.contract.analyses import ANALYSES
+from tftracer.contract.analyses import ANALYSES, Analysis
 from tftracer.web import downloads, handlers, pages, run_ops, slow_handlers, trace_handlers
 from tftracer.web.guard import Guarded
 from tftracer.web.live import LiveHandler
 
 #: Pattern, handler, and what the handler is initialized with beside the services.
 Route = tuple[str, type[Guarded], dict[str, Any]]
+
+
+def path_of(analysis: Analysis) -> str:
+    """The pattern of its path, behind the folder of the traces."""
+    return f"(?P<trace>[^/]+)/{analysis.path.replace('{index}', '(?P<index>[^/]+)')}"
+
 
 API: list[Route] = [
     (r"/api/session", handlers.SessionHandler, {}),
@@ -27,14 +33,7 @@ API: list[Route] = [
     (r"/api/traces/(?P<trace>[^/]+)/note", handlers.NoteHandler, {}),
     (r"/api/traces/(?P<trace>[^/]+)/bookmarks", handlers.BookmarksHandler, {}),
     (r"/api/traces/(?P<trace>[^/]+)/file", downloads.TraceFileHandler, {}),
-    *(
-        (
-            rf"/api/traces/(?P<trace>[^/]+)/{analysis.path.replace('{index}', '(?P<index>[^/]+)')}",
-            trace_handlers.AnalysisHandler,
-            {"analysis": analysis},
-        )
-        for analysis in ANALYSES
-    ),
+    *((f"/api/traces/{path_of(analysis)}", trace_handlers.AnalysisHandler, {"analysis": analysis}) for analysis in ANALYSES),
     (r"/api/compare", trace_handlers.CompareHandler, {}),
     (r"/api/links", handlers.LinkHandler, {}),
     (r"/api/sign-out", handlers.SignOutHandler, {}),

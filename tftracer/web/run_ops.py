@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tftracer.comparison.run_ops import RunTraces
-from tftracer.contract.analyses import GROUPINGS
+from tftracer.contract.analyses import GROUPINGS, LEAST_TRACES
 from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.decoded_traces import Question
 from tftracer.session.run_traces import how_many_fit, newest_readable
 from tftracer.storage.trace_payload import TraceKey
-from tftracer.trace.other_traces import LEAST_TRACES
-from tftracer.web.other_traces import asked_of_each
+from tftracer.web.other_traces import ask_each
 from tftracer.web.trace_handlers import AnswerHandler
 
 #: Traces of a run that are read, and how large they may be together: about 4 million nodes. Four are read whatever their size.
@@ -59,7 +58,7 @@ class RunOpsHandler(AnswerHandler):
         """Traces that cannot be read, or that were removed in the meantime, are counted."""
         answers = self.services.answers
         question = Question("op_totals", {"by": by, "with_flops": True})
-        bodies = await asked_of_each(list(traces.traces), question, answers)
+        bodies = await ask_each(list(traces.traces), question, answers)
         totals = [(key.id, traces.traces[key], body) for key, body in bodies]
         unreadable = traces.broken + len(traces.traces) - len(totals)
         return await answers.run_ops(RunTraces(totals, traces.older, unreadable), by, self.format())

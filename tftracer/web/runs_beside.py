@@ -17,7 +17,7 @@ from tftracer.session.source import SessionSource
 from tftracer.session.usual_traces import measures_tracing
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.web.answer_cache import AnswerCache
-from tftracer.web.other_traces import asked_of_each
+from tftracer.web.other_traces import ask_each
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,6 @@ def runs_beside(source: SessionSource, name: Callable[[TraceRecord], TraceKey], 
 async def asked(runs: RunsBeside, by: str, answers: AnswerCache) -> Beside:
     """Their totals. Traces that cannot be read, or that were removed in the meantime, are counted."""
     question = Question("op_totals", {"by": by})
-    a, b = [[totals for _, totals in await asked_of_each(traces, question, answers)] for traces in (runs.a, runs.b)]
+    a, b = [[totals for _, totals in await ask_each(traces, question, answers)] for traces in (runs.a, runs.b)]
     unreadable = runs.broken + len(runs.a) + len(runs.b) - len(a) - len(b)
     return Beside(a, b, runs.same_run, runs.older, unreadable, runs.step_times)

@@ -6,15 +6,14 @@ import hashlib
 from collections.abc import Awaitable
 from typing import Any
 
-from tftracer.contract.analyses import GROUPINGS, ROOFLINE_GROUPINGS, Analysis, Parameter
+from tftracer.contract.analyses import GROUPINGS, MEASURES, OTHERS_NEEDED, Analysis, Parameter
 from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.decoded_traces import AnswerFormat, Question
 from tftracer.storage.trace_payload import TraceKey
-from tftracer.trace.other_traces import ASKED_OF_OTHERS
 from tftracer.version import __version__
 from tftracer.web.handlers import ApiHandler
-from tftracer.web.other_traces import KeysOfOthers, keys_of_others, of_others
+from tftracer.web.other_traces import OtherTraceKeys, other_answers, other_trace_keys
 from tftracer.web.refusal import Refusal
 from tftracer.web.runs_beside import RunsBeside, asked, runs_beside
 from tftracer.web.services import Services
@@ -40,12 +39,12 @@ class TraceHandlerBase(ApiHandler):
             raise Refusal(409, "broken_trace", f"Trace {trace_id} cannot be read; its record says why.")
         return trace
 
-    async def others(self, trace: TraceKey, *analyses: str) -> KeysOfOthers:
+    async def others(self, trace: TraceKey, *analyses: str) -> OtherTraceKeys:
         """By which a trace is judged in these analyses."""
-        asked = [analysis for analysis in analyses if analysis in ASKED_OF_OTHERS]
+        asked = [analysis for analysis in analyses if analysis in OTHERS_NEEDED]
         if not asked:
             return {}
-        return await self.quickly(keys_of_others, self.services.source, self.services.answers.name, trace, asked)
+        return await self.quickly(other_trace_keys, self.services.source, self.services.answers.name, trace, asked)
 
 
 class AnswerHandler(TraceHandlerBase):
@@ -74,7 +73,32 @@ class AnswerHandler(TraceHandlerBase):
     def compute_etag(self) -> str | None:
         return None  # set above, before the answer is computed
 
-    def number_in_query(self, name: str) -> float | None:
+
+class AnalysisArguments(ApiHandler):
+    """Reads the arguments of one analysis from the request."""
+
+    analysis: Analysis
+
+    def is_packed(self) -> bool:
+        return self.analysis.packed or self.wants_msgpack()
+
+    def arguments_of_analysis(self, index: str) -> dict[str, Any]:
+        return {name: self._argument(name, index) for name in self.analysis.parameters}
+
+    def _argument(self, name: Parameter, index: str) -> Any:
+        if name == "by":
+            return self.one_of("by", self.analysis.groupings)
+        if name == "of":
+            return self.one_of("of", MEASURES)
+        if name == "index":
+            return self.number(index, "node")
+        if name == "depth":
+            return int(min(max(self._number_in_query("depth") or 1, 1), MAX_DEPTH))
+        if name == "with_slack":  # JSON has no word for columns
+            return self.is_packed()
+        return self._number_in_query(name)
+
+    def _number_in_query(self, name: str) -> float | None:
         """None where it is left out."""
         text = self.get_query_argument(name, None)
         try:
@@ -86,7 +110,7 @@ class AnswerHandler(TraceHandlerBase):
         return value
 
 
-class AnalysisHandler(AnswerHandler):
+class AnalysisHandler(AnalysisArguments, AnswerHandler):
     """Any one analysis of a trace."""
 
     def initialize(self, services: Services, analysis: Analysis) -> None:  # type: ignore[override]
@@ -95,44 +119,27 @@ class AnalysisHandler(AnswerHandler):
         self.always_msgpack = analysis.packed
 
     async def get(self, trace: str, index: str = "") -> None:
-        question = self.question(index)
+        question = Question(self.analysis.name, self.arguments_of_analysis(index))
         key = await self.find_trace(trace)
-        if question.name == "verdict":
+        if self.analysis.names_lines:
             question = await self.quickly(lambda: self.with_lines(question, key))
         others = await self.others(key, question.name)
         tags = (other.tag for other in others.get(question.name, ()))
         if not self.is_cached(" ".join([key.tag, question.key, *tags])):
             await self.send_answer(self.ask(key, question, others))
 
-    async def ask(self, trace: TraceKey, question: Question, others: KeysOfOthers) -> Body:
+    async def ask(self, trace: TraceKey, question: Question, others: OtherTraceKeys) -> Body:
         """``others``: traces of the same run, by which this one is judged."""
         answers = self.services.answers
-        said = (await of_others(others, answers)).get(question.name)
+        said = (await other_answers(others, answers)).get(question.name)
         asked = Question(question.name, {**question.arguments, "others": said}) if said else question
         return await answers.ask(trace, asked, self.format())
 
-    def question(self, index: str) -> Question:
-        arguments: dict[str, Any] = {name: self.argument(name, index) for name in self.analysis.parameters}
-        if self.analysis.name == "critical_path":  # JSON has no word for columns
-            arguments["with_slack"] = self.format().packed
-        return Question(self.analysis.name, arguments)
-
     def with_lines(self, question: Question, trace: TraceKey) -> Question:
-        """A verdict names lines that are sampled after its trace was taken: with others it is another answer."""
+        """The lines may be sampled after the trace was taken: with other lines it is another answer."""
         context = self.services.source.trace_context(trace.id)
         lines = {"between_lines": context.between_lines, "before_lines": context.before_lines}
         return Question(question.name, {**question.arguments, **lines})
-
-    def argument(self, name: Parameter, index: str) -> Any:
-        if name == "by":
-            return self.one_of("by", ROOFLINE_GROUPINGS if self.analysis.name == "roofline" else GROUPINGS)
-        if name == "of":
-            return self.one_of("of", ("time", "memory"))
-        if name == "index":
-            return self.number(index, "node")
-        if name == "depth":
-            return int(min(max(self.number_in_query("depth") or 1, 1), MAX_DEPTH))
-        return self.number_in_query(name)
 
 
 class CompareHandler(AnswerHandler):

@@ -46,7 +46,7 @@ def no_others(analysis: str) -> Sequence[Mapping[str, Any]]:
 @dataclass(frozen=True)
 class TracePart:
     """One trace, and its rows in each table. ``align``: None where the trace's own clock is the one to show; ``others``: what an
-    analysis takes of other traces of the run (trace/other_traces.py)."""
+    analysis takes of other traces of the run (contract/analyses.py)."""
 
     record: TraceRecord
     answers: Answers

@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
+from tftracer.contract.analyses import LEAST_TRACES
 from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.ops import By, Work, op_statistics
 from tftracer.trace.arrays.types import Bool, Float64, Int64
 from tftracer.trace.model import Trace
-from tftracer.trace.other_traces import LEAST_TRACES
 
 
 @dataclass(frozen=True)

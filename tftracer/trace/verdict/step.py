@@ -9,6 +9,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 
+from tftracer.contract.analyses import LEAST_TRACES
 from tftracer.contract.trace import Evidence, Link, Sentence
 from tftracer.trace.analyses import physical_devices
 from tftracer.trace.analyses.arithmetic import Arithmetic
@@ -25,7 +26,6 @@ from tftracer.trace.decode.host_events import FunctionCall, HostEvents
 from tftracer.trace.decode.labels import parse_received
 from tftracer.trace.decode.profile_xla import XLA_HOST
 from tftracer.trace.model import DeviceKind, NodeKind, Trace, TraceContext
-from tftracer.trace.other_traces import LEAST_TRACES
 from tftracer.trace.units import duration
 from tftracer.trace.verdict.around_ops import Around, around
 from tftracer.trace.verdict.gpu_gaps import Gaps, gaps_of

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from tftracer.contract.analyses import LEAST_TRACES
 from tftracer.contract.trace import Sentence
 from tftracer.trace.analyses.op_kinds import is_matrix_op
 from tftracer.trace.analyses.over_traces import OpsOverTraces
 from tftracer.trace.arrays.types import Bool, Float64
-from tftracer.trace.other_traces import LEAST_TRACES
 from tftracer.trace.units import percent
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
