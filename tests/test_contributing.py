@@ -1,4 +1,4 @@
-"""CONTRIBUTING.rst names files that are there, every folder of the package in the order of imports, and a test that is there."""
+"""CONTRIBUTING.rst is short. With the pages that it leads to it names files that are there, every folder and a test to run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ from pathlib import Path
 from test_architecture import HEIGHT
 
 ROOT = Path(__file__).parents[1]
-TEXT = (ROOT / "CONTRIBUTING.rst").read_text(encoding="utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.rst").read_text(encoding="utf-8")
+CODE_MAP = (ROOT / "docs/code-map.rst").read_text(encoding="utf-8")
+#: With the pages that it leads to.
+PAGES = re.findall(r"``(docs/[\w-]+\.rst)``", CONTRIBUTING)
+TEXT = "\n".join([CONTRIBUTING, *((ROOT / page).read_text(encoding="utf-8") for page in dict.fromkeys(PAGES))])
+
+
+def test_it_has_two_screens_and_leads_to_the_rest() -> None:
+    assert len(CONTRIBUTING.splitlines()) <= 100
+    assert {f"docs/{page}.rst" for page in ("code-map", "threads", "glossary", "releasing")} <= set(PAGES)
 
 
 def test_every_path_that_it_names_exists() -> None:
@@ -20,11 +29,11 @@ def test_every_path_that_it_names_exists() -> None:
 
 def test_it_tells_of_every_folder() -> None:
     folders = {path.name for path in (ROOT / "tftracer").iterdir() if path.is_dir() and path.name != "__pycache__"}
-    assert folders == set(re.findall(r"^``tftracer/(\w+)/``", TEXT, re.MULTILINE))
+    assert folders == set(re.findall(r"^``tftracer/(\w+)/``", CODE_MAP, re.MULTILINE))
 
 
 def test_the_folders_stand_in_the_order_of_imports() -> None:
-    parts = [part for part in re.findall(r"^``tftracer/(\w+)(?:/|\.py)``", TEXT, re.MULTILINE) if part in HEIGHT]
+    parts = [part for part in re.findall(r"^``tftracer/(\w+)(?:/|\.py)``", CODE_MAP, re.MULTILINE) if part in HEIGHT]
     heights = [HEIGHT[part] for part in parts]
     assert len(heights) > 15 and heights == sorted(heights, reverse=True), parts
 
@@ -37,5 +46,5 @@ def test_the_one_test_to_run_is_there() -> None:
 
 
 def test_a_newcomer_is_led_to_twenty_behaviours() -> None:
-    table = TEXT[TEXT.index("Where do I look for") : TEXT.index("Threads and processes")]
+    table = CODE_MAP[CODE_MAP.index("Where do I look for") :]
     assert len(re.findall(r"``$", table, re.MULTILINE)) >= 20
