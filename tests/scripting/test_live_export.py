@@ -141,7 +141,21 @@ def test_another_session_s_partition_is_left_alone_and_that_is_said(tmp_path: Pa
         assert len(exported(out)) == 1
         owner = json.loads((out / MANIFEST).read_text())["session_id"]
         assert (owner == recorder.session()["id"]) == (name == "a")
-    assert len(problems) == 1 and "holds another session" in problems[0]
+    assert len(set(problems)) == 1 and "holds another session" in problems[0]
+
+
+def test_a_last_round_that_fails_is_tried_again_and_the_script_s_end_does_not_wait_for_it(tmp_path: Path) -> None:
+    out, problems = tmp_path / "out", list[str]()
+    with recording(tmp_path / "spool") as recorder:
+        exporting = ExportProcess(recorder.session(), "mine", str(out), problems.append, round_s=2)
+        (obstacle := out / "manifests").parent.mkdir(exist_ok=True)
+        obstacle.write_text("no folder")
+        steps(recorder, 2, traced={2: RAW})
+        recorder.close()
+        exporting.stop()
+    assert problems and str(obstacle) in problems[-1] and not obstacle.is_dir()
+    obstacle.unlink()
+    wait_for(lambda: (out / MANIFEST).exists() and exported(out) == [1])
 
 
 def test_what_is_missing_is_a_problem_on_the_page_and_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

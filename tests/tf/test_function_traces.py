@@ -296,6 +296,57 @@ assert all(one == ops[0] for one in ops), ops
     )
 
 
+def test_no_traced_step_waits_until_another_thread_gets_a_cpu(tmp_path: Path) -> None:
+    """``Thread.start`` does: on a busy machine it held training for seconds."""
+    run_eager_script(
+        """
+import threading
+start, started = threading.Thread.start, []
+def noted(thread):
+    started.append((threading.current_thread().name, thread.name))
+    start(thread)
+@tf.function
+def step(x):
+    return x * 2.0
+weight, optimizer = tf.Variable(1.0), tf.keras.optimizers.SGD()
+def eager_step():
+    optimizer.apply_gradients([(tf.constant(0.1), weight)])
+step(tf.constant(1.0))
+for _ in range(3):
+    eager_step()
+(loop,) = [run for run in runs() if run.startswith("loop at")]
+threading.Thread.start = noted
+recorder.request_traces(the_run("step")["id"], 3)
+for _ in range(3):
+    step(tf.constant(1.0))
+assert server.functions.traces.profiler.wait(60.0)
+recorder.request_traces(the_run(loop)["id"], 1)
+for _ in range(3):
+    eager_step()
+assert len(the_run("step")["traces"]) == 3 and len(the_run(loop)["traces"]) == 1, (runs(), started)
+here = {name for starter, name in started if starter == "MainThread"}
+assert here <= {"tftracer-helper-start"}, started  # by the request, which is the server's thread in life
+""",
+        tmp_path,
+    )
+
+
+def test_a_process_that_gets_little_cpu_has_longer_rows(tmp_path: Path) -> None:
+    """They cost as much memory; between two of them a step has no trace."""
+    run_eager_script(
+        """
+from tftracer.capture.profiler import MOST_ROW_S, ROW_S, Profile
+profile = Profile(0)
+assert profile.row_passed() < 1
+profile.started_at -= 2 * ROW_S  # in which this process got no CPU
+assert profile.row_passed() < 1
+profile.started_at -= MOST_ROW_S
+assert profile.row_passed() > 1
+""",
+        tmp_path,
+    )
+
+
 def test_a_row_of_steps_ends_by_itself_when_no_more_come(tmp_path: Path) -> None:
     run_eager_script(
         """
@@ -326,9 +377,9 @@ def test_a_profile_that_is_not_collected_in_time_delays_a_request_and_is_told_of
     run_eager_script(
         """
 import threading
-from tftracer.capture import function_traces
+from tftracer.capture import profiler
 from tftracer.capture.profiler import Profile
-function_traces.ROW_S = 0.0  # a profile for each step
+profiler.ROW_S = profiler.MOST_ROW_S = 1e-9  # a profile for each step
 @tf.function
 def step(x):
     return x * 2.0
@@ -341,9 +392,8 @@ def slowly(profile):
 Profile.collect = slowly
 server.functions.traces.wait_s = 0.0
 def let_it_be_collected():
-    (profile,) = [thread for thread in threading.enumerate() if thread.name == "tftracer-profile"]
     go_on.set()
-    profile.join()
+    assert server.functions.traces.profiler.wait(60.0)
     go_on.clear()
 for _ in range(3):
     step(tf.constant(1.0))

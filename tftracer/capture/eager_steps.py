@@ -17,6 +17,7 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from tftracer.capture.after_import import after_import
+from tftracer.capture.background import Background
 from tftracer.capture.functions import FunctionCalls, NamedStep
 from tftracer.capture.tracebacks import as_tensorflows, without_ours
 from tftracer.slow.cause.frame_names import is_library
@@ -68,11 +69,11 @@ class _ThreadLoop:
         self.turn: Turn = ()  # the calls in it that have ended,
         self.ended_ns = 0  # and when the last of them did
         self.tracing: tuple[EagerLoop, Any] | None = None  # the step under way is traced, as one of this loop
-        self.timer: threading.Timer | None = None
+        self.traced = threading.Event()  # set when that step has ended
 
 
 class EagerSteps:
-    """Runs on the training threads; a timer's thread gives up traces of loops that have ended."""
+    """Runs on the training threads; another thread gives up traces of loops that have ended."""
 
     def __init__(self, calls: FunctionCalls) -> None:
         """``calls`` are watched already."""
@@ -84,6 +85,7 @@ class EagerSteps:
         self._is_library: dict[CodeType, bool] = {}
         self._traced: set[_ThreadLoop] = set()  # whose steps under way are traced
         self._lock = threading.Lock()
+        self._background = Background("tftracer-eager")
         self._waiting: list[Callable[[], None]] = []  # cancel what is to be done when an optimizer's module is imported
 
     def watch(self) -> None:
@@ -96,8 +98,7 @@ class EagerSteps:
         for cancel in self._waiting:
             cancel()
         for here in list(self._traced):
-            if here.timer is not None:
-                here.timer.cancel()
+            here.traced.set()
             if here.tracing is not None:
                 self._calls.quietly(self._give_up, here, here.tracing[1])
 
@@ -105,6 +106,7 @@ class EagerSteps:
         owner = getattr(sys.modules.get(module), name, None)
         if isinstance(owner, type) and hasattr(owner, method):
             self._calls.wrap(owner, method, self.watched(getattr(owner, method)))
+            self._background.start()
 
     def watched(self, original: Callable[..., Any]) -> Callable[..., Any]:
         calls, is_eager, loop_here = self._calls, self._calls.is_eager, self._loop_here
@@ -179,11 +181,10 @@ class EagerSteps:
         _, begun = self._calls.begin_step(loop)
         if begun is None:
             return
-        here.tracing, limit_s = (loop, begun), max(LIMIT_S, LIMIT_TIMES * last_s)
-        here.timer = threading.Timer(limit_s, self._calls.quietly, [self._give_up, here, begun])
-        here.timer.daemon, here.timer.name = True, "tftracer-eager"
-        here.timer.start()
+        here.tracing, here.traced = (loop, begun), threading.Event()
         self._traced.add(here)
+        wait = partial(here.traced.wait, max(LIMIT_S, LIMIT_TIMES * last_s))
+        self._background.do(lambda: wait() or self._calls.quietly(self._give_up, here, begun))
 
     def _end_trace(self, here: _ThreadLoop, loop: EagerLoop, end_ns: int) -> Any:
         with self._lock:
@@ -191,8 +192,7 @@ class EagerSteps:
             self._traced.discard(here)
         if tracing is None:
             return None
-        if here.timer is not None:
-            here.timer.cancel()
+        here.traced.set()
         return self._calls.end_step(tracing[1], None, tracing[0] is loop, end_ns)
 
     def _give_up(self, here: _ThreadLoop, begun: Any) -> None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from time import perf_counter, perf_counter_ns
+from functools import partial
+from time import perf_counter_ns
 from typing import Any
 
 from tftracer.capture.cpu_use import cpu_use, read_after, read_before
 from tftracer.capture.fed_values import arguments_fed
 from tftracer.capture.functions import NamedStep
-from tftracer.capture.profiler import ROW_S, Profile, Profiler
+from tftracer.capture.profiler import Profile, Profiler
 from tftracer.capture.run_registry import CallSite
 from tftracer.capture.step_queue import StepQueue
 from tftracer.capture.trace_requests import Claim
@@ -148,7 +149,7 @@ class FunctionTraces:
         capture = self._end(begun, concrete, done)
         if capture is not None:
             capture.note, capture.fed = self.note, begun.fed
-            capture.cpu_use = cpu_use(begun.cpu, cpu)
+            capture.read_cpu_use = partial(cpu_use, begun.cpu, cpu)
             capture.before_ns, capture.after_ns = begun.before_ns, perf_counter_ns() - end_ns
         return capture
 
@@ -175,8 +176,7 @@ class FunctionTraces:
     def _goes_on(self, begun: BegunTrace) -> bool:
         """Whether a further step is to be traced, and fits the profile."""
         profile, size = begun.profile, self._sizes.get(begun.function, 0)
-        passed = perf_counter() - profile.started_at
-        fits = passed * (1 + 1 / profile.begun) < ROW_S and size * (profile.begun + 1) <= ROW_BYTES
+        fits = profile.row_passed() * (1 + 1 / profile.begun) < 1 and size * (profile.begun + 1) <= ROW_BYTES
         return fits and self._queue.requests.has_any([site.plain for site in self._sites_of(begun.function)])
 
     def _note_size(self, function: Any, size: int) -> None:

@@ -15,6 +15,7 @@ import copy
 import sys
 import weakref
 from collections.abc import Mapping
+from functools import partial
 from statistics import median
 from threading import get_ident
 from time import perf_counter_ns, time
@@ -28,7 +29,7 @@ from tftracer.capture.step_queue import MAX_EVENTS, STORING, StepQueue
 from tftracer.capture.trace_requests import Claim
 from tftracer.errors import MissingTensorFlowError
 from tftracer.session.recorded_steps import Capture, Missed, SessionFacts, Traced
-from tftracer.trace.model import CpuUse, FedValue
+from tftracer.trace.model import FedValue
 
 
 class Recorder(Protocol):
@@ -245,7 +246,9 @@ class StepRecorder:
             return queue.capture(metadata, "script", options, self._last_facts) if has_room else Missed(STORING)
         cpu = read_after()
         capture = queue.capture(metadata, step.claim.asked_by, options, self._last_facts)
-        capture.before_ns, capture.cpu_use = step.before_ns, cpu_use(step.cpu, cpu) if step.cpu else CpuUse()
+        capture.before_ns = step.before_ns
+        if step.cpu is not None:
+            capture.read_cpu_use = partial(cpu_use, step.cpu, cpu)
         capture.fed, capture.began_at = step.fed, step.began_at
         step.restore_options()
         self._requests.complete(step.claim)

@@ -14,9 +14,10 @@ import logging
 import threading
 import uuid
 from collections.abc import Callable
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
+from tftracer.capture.background import Background
 from tftracer.trace.decode.profile_cut import steps
 from tftracer.trace.decode.xplane import STEP_MARKER
 
@@ -38,8 +39,9 @@ YIELD_S = 5.0
 END_S = 5.0
 #: So many steps wait for one profile, each shortly; one that takes longer to be collected holds no more of them up.
 MAX_WAITS = 10
-#: A profile records calls for so long at most, and ends when none comes for so long: what it records takes memory.
-ROW_S, IDLE_S = 2.0, 0.25
+#: A profile records calls for so long at most, and ends when none comes for so long: what it records takes memory. While it is
+#: collected no other can begin, so it lasts longer where the process gets little CPU, and records as much.
+ROW_S, MOST_ROW_S, IDLE_S = 2.0, 10.0, 1.0
 #: A call that takes so long among others keeps their profiles waiting no longer: it has none.
 LONG_S = 10.0
 
@@ -55,6 +57,7 @@ class Profile:
         self.problem = ""  # why there is no profile
         self.waits_in_vain = 0
         self.started_at = self.idle_since = perf_counter()
+        self._cpu_at_start = process_time()
         self._session: Any = None
         self._folder = f"ram://tftracer/{uuid.uuid4().hex}"  # TensorFlow's file system in memory
         self._collected = threading.Event()
@@ -92,7 +95,12 @@ class Profile:
 
     def lasts_until(self) -> float:
         """When it is closed, should no further call come."""
-        return min(self.started_at + ROW_S, self.idle_since + IDLE_S)
+        return min(self.started_at + MOST_ROW_S, self.idle_since + IDLE_S)
+
+    def row_passed(self) -> float:
+        """The part of a row that has passed, 1 at its end."""
+        passed_s = perf_counter() - self.started_at
+        return max(passed_s / MOST_ROW_S, min(passed_s, process_time() - self._cpu_at_start) / ROW_S)
 
     def collect(self) -> None:
         """Stop recording and fetch what was recorded. On a thread of its own; never raises."""
@@ -124,7 +132,7 @@ class Profile:
 
         Waits while further calls join the profile, which is bounded, and for ``timeout_s`` until it is collected.
         """
-        self.closing.wait(ROW_S + LONG_S + timeout_s)
+        self.closing.wait(MOST_ROW_S + LONG_S + timeout_s)
         self._wait(timeout_s)
         with self._cut:
             if self._steps is None and self._raw:
@@ -163,6 +171,7 @@ class Profiler:
         self._current: Profile | None = None
         self.is_recording = False  # from the start to the end of a call that is profiled
         self.last_refusal = ""
+        self.background = Background("tftracer-profile")
 
     def wait(self, timeout_s: float) -> bool:
         """Whether a profile can begin, as far as ours go. Ends one that waits for further calls, and waits for its collection.
@@ -234,7 +243,7 @@ class Profiler:
             if not (more and profile.kept):
                 profile.closing.set()
         if then is not None:
-            threading.Thread(target=then, name="tftracer-profile", daemon=True).start()
+            self.background.do(then)
         return True
 
     def _collect(self, profile: Profile) -> None:
@@ -294,6 +303,7 @@ def install(profiler: Profiler) -> Callable[[], None]:
         api._pywrap_profiler = YieldingBindings(api._pywrap_profiler)
     profilers = api._pywrap_profiler.profilers
     profilers.append(profiler)
+    profiler.background.start()
 
     def uninstall() -> None:
         with contextlib.suppress(ValueError):

@@ -16,7 +16,8 @@ from tftracer.errors import UnsupportedError
 
 #: Between two looks at the session.
 ROUND_S = 20.0
-#: How long the script's end waits for the last files. After that the process goes on by itself.
+#: How long the script's end waits for the last files. After that, or when they cannot be written, the process goes on by itself:
+#: it tries again.
 END_S = 20.0
 
 
@@ -46,14 +47,19 @@ class ExportProcess:
         except (OSError, Unusable) as error:
             raise UnsupportedError(f"export_dir: no process can be started for it ({error}).") from error
         self._ending = False
+        self._over = threading.Event()  # the process has ended, or says what keeps it from writing the last files
         threading.Thread(target=self._listen, name="tftracer-export", daemon=True).start()
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
+            is_last = self._ending
             self._report(line.decode("utf-8", "replace").strip())
+            if is_last:
+                self._over.set()
         if self._process.wait() and not self._ending:
             self._report("The process that exports the session has ended. Save the session, and export the file.")
+        self._over.set()
 
     def stop(self) -> None:
         """After the session's end: its last rows are written. Does nothing in a forked child."""
@@ -63,8 +69,7 @@ class ExportProcess:
         with contextlib.suppress(OSError), self._process.stdin or contextlib.nullcontext() as line:
             if line is not None:
                 line.write(b"\n")  # said, for a forked child of the training may hold the pipe open
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(END_S)
+        self._over.wait(END_S)
 
 
 def partition_rank(place: LauncherInfo) -> int:

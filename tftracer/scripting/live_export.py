@@ -12,6 +12,7 @@ import os
 import select
 import sys
 from pathlib import Path
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
 from tftracer.errors import TracerError
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _NICE = 10
+#: How often the last round is tried: what it does not write comes in no later one.
+_LAST_ROUNDS = 15
 
 
 class LivePartition:
@@ -108,20 +111,24 @@ def main(spool: str, place: str, job: str, rank: str, parent: str, round_s: str)
     """Problems are printed, a line each."""
     with contextlib.suppress(OSError):
         os.nice(_NICE)
-    said, ended, target, connection = "", False, folder(place), parquet.connect()
+    said, last_rounds, target, connection = "", 0, folder(place), parquet.connect()
     partition = LivePartition(connection, target, Path(spool), job, int(rank))
     connection.execute("SET threads = 1")
     try:
-        while not ended:
-            ended = _wait(int(parent), float(round_s))
+        while not last_rounds or (said and last_rounds < _LAST_ROUNDS):
+            if last_rounds:
+                sleep(float(round_s))
+            if last_rounds or _wait(int(parent), float(round_s)):
+                last_rounds += 1
             problem = ""
             try:
-                partition.write(ended)
+                partition.write(ended=last_rounds > 0)
             except TracerError as error:  # a full disk, say: tried again in the next round
                 problem = " ".join(str(error).split())
-            if problem != said:
+            if problem != said or (problem and last_rounds == 1):
                 said = problem
-                print(said, flush=True)  # noqa: T201 (export_process.py listens)
+                with contextlib.suppress(OSError):  # the training was killed
+                    print(said, flush=True)  # noqa: T201 (export_process.py listens)
     finally:
         target.close()
         connection.close()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Optional, Protocol, Union
 
 from tftracer.contract.session import AskedBy
@@ -57,7 +57,7 @@ class Capture:
     before_ns: int = 0  # what the tracer took of its thread's time just before the step, waiting for room
     after_ns: int = 0  # and just after it
     note: str = ""  # "epoch 3"
-    cpu_use: CpuUse = field(default_factory=lambda: CpuUse())  # of the step; empty for one that the script traced
+    read_cpu_use: Callable[[], CpuUse] = CpuUse  # of the step, on the thread that stores it; empty if the script traced it
     fed: list[FedValue] | None = None  # what the step was fed; None: not known
     began_at: float | None = None  # epoch seconds at which the session was called
 

@@ -135,7 +135,7 @@ class TraceWriter:
             gpu_facts=self._gpu_facts(capture.trace_level),
             gpu_devices=self._devices(capture),
             measured_roof=self._store.facts()["measured_roof"],
-            cpu_use=capture.cpu_use,
+            cpu_use=capture.read_cpu_use(),
             partition_graphs_asked=capture.partition_graphs_asked,
             distributed=capture.facts.distributed,
             communication_ops=self._communication_ops,

@@ -1,0 +1,40 @@
+"""A thread that does what training threads leave to it. Leaving something to it waits for nobody.
+
+``Thread.start`` does wait: until the new thread has got a CPU, which took up to 3.7 s on a busy machine. So the thread is started
+before there are steps.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Thread
+
+Job = Callable[[], object]
+
+
+class Background:
+    """Does jobs, which never raise, one after another. Its thread ends with it. Methods may be called from any thread."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._thread: Thread | None = None
+        weakref.finalize(self, self._jobs.put, None).atexit = False
+
+    def start(self) -> None:
+        """Does nothing while the thread is there. It waits until a new one has begun: not to be called around a step."""
+        if self._thread is None or not self._thread.is_alive():  # a forked child has no thread of its parent's
+            self._thread = Thread(target=_work, args=[self._jobs], name=self._name, daemon=True)
+            self._thread.start()
+
+    def do(self, job: Job) -> None:
+        self.start()
+        self._jobs.put(job)
+
+
+def _work(jobs: SimpleQueue[Job | None]) -> None:
+    while (job := jobs.get()) is not None:
+        job()
+        del job
