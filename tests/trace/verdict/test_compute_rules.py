@@ -64,7 +64,9 @@ def test_nothing_is_said_of_number_types_that_are_not_known() -> None:
 CONVOLUTIONS = [*[(f"c{i}", "Conv2D", 1.0) for i in range(4)], ("depthwise", "DepthwiseConv2dNative", 4.0)]
 
 
-def codes_over(traces: list[list[tuple[str, str, float]]], flops: dict[str, float]) -> dict[str, Any]:
+def codes_over(
+    traces: list[list[tuple[str, str, float]]], flops: dict[str, float], context: TraceContext | None = None
+) -> dict[str, Any]:
     """Of the first trace, beside the others; ``flops`` by op."""
     made = [make_trace(in_a_row(*ops)) for ops in traces]
     totals = []
@@ -74,7 +76,7 @@ def codes_over(traces: list[list[tuple[str, str, float]]], flops: dict[str, floa
     count = np.array([flops[name] for name, _, _ in traces[0]])
     n = made[0].n
     known = Arithmetic(count, np.full(n, 1e7), np.ones(n, bool), np.full(n, FLOAT), made[0].ops)
-    answer = verdict(made[0], TraceContext(), [], load_arithmetic=lambda: known, times=over_traces(totals))
+    answer = verdict(made[0], context or TraceContext(), [], load_arithmetic=lambda: known, times=over_traces(totals))
     return {s["code"]: s for s in answer["sentences"]}
 
 
@@ -228,6 +230,25 @@ def test_ops_through_which_hardly_a_byte_passes_are_held_up_and_not_bound_by_mem
         known = Arithmetic(np.ones(20), np.full(20, size), np.zeros(20, bool), np.full(20, FLOAT), trace.ops)
         found = verdict(trace, TraceContext(), [], load_arithmetic=lambda known=known: known)["sentences"]  # type: ignore[misc]
         assert ("elementwise" in [s["code"] for s in found]) == is_named
+
+
+@pytest.mark.parametrize(("op", "code"), [("Relu", "elementwise"), ("_MklTranspose", "layout")])
+def test_ops_that_wait_for_their_threads_on_a_busy_machine_are_not_what_a_step_is_bound_by(op: str, code: str) -> None:
+    """Twenty ops that move 0.8 MB each in 2 ms, beside products that take 20 ms: unhindered they take 4 ms, less in the cache."""
+    trace = make_trace(in_a_row(*[(f"a{i}", op, 2.0) for i in range(20)], *[(f"m{i}", "MatMul", 1.0) for i in range(20)]))
+    known = Arithmetic(np.ones(40), np.full(40, 8e5), np.zeros(40, bool), np.full(40, FLOAT), trace.ops)
+    for context, is_named in ((used(), True), (used(wall_s=0.060, cpu_s=0.030, run_queue_s=0.150, cpus=2.0), False)):
+        found = verdict(trace, context, [], load_arithmetic=lambda: known)["sentences"]
+        assert (code in [s["code"] for s in found]) == is_named, found
+
+
+def test_one_op_that_was_held_up_is_no_work_for_several_threads() -> None:
+    """A slice of 60 µs took 53 ms: the step ran on one thread since it waited."""
+    one = used(wall_s=0.060, cpu_s=0.050, busiest_thread_s=0.049)
+    usual, held_up = ([("slice", "StridedSlice", ms), *matmuls(7, 1)] for ms in (0.06, 53.0))
+    flops = {name: 1e6 for name, _, _ in usual}
+    assert "one_core" in codes_over([held_up] * 4, flops, one)
+    assert "one_core" not in codes_over([held_up, *[usual] * 3], flops, one)
 
 
 def test_reductions_are_not_called_elementwise_ops() -> None:

@@ -11,8 +11,10 @@ from job_steps import recorded
 from traces import CPU, GPU, H2D, PS, STREAM, WORKER, N, make_trace, received
 
 from tftracer.trace.analyses.ops import op_statistics
+from tftracer.trace.decode.host_events import FunctionCall
 from tftracer.trace.model import FedValue, NodeKind, TraceContext
 from tftracer.trace.verdict import verdict as verdict_
+from tftracer.trace.verdict.around_ops import around
 from tftracer.trace.verdict.verdict import verdict
 
 MS = 1_000_000
@@ -199,6 +201,36 @@ def test_a_step_just_after_a_traced_one_is_told_the_usual_time_between_steps() -
     )
     first = sentences(matmuls(0, MS), context)[0]
     assert first["code"] == "between_steps" and first["share"] == pytest.approx(0.9) and "before this step" not in first["text"]
+
+
+@pytest.mark.parametrize(("feeds", "code"), [(0, "input_bound"), (1, "around_ops")])
+def test_a_wait_for_input_that_the_trace_itself_made_short_is_not_the_cost_of_the_call(feeds: int, code: str) -> None:
+    """The pipeline prepared the element while TensorFlow began the trace: the ops take 0.3 ms of a usual step's 3.6."""
+    trace = make_trace([N("next", "IteratorGetNext", 0, MS // 10, kind=NodeKind.INPUT), *matmuls(MS // 10, 3 * MS // 10)])
+    trace.origin_ns = int(3.3 * MS) + 10**18
+    values = [fed("x:0", "float32", [1_000_000], 4_000_000)] if feeds else []
+    context = TraceContext(step_s=0.004, median_s=0.0036, feeds=feeds, fed=values, began_at=1e9)
+    first = verdict(trace, context, [])["sentences"][0]
+    assert first["code"] == code
+    if not feeds:
+        assert "The ops of this step take 300 µs, a usual step of the run 3.6 ms" in first["text"]
+        assert "IteratorGetNext" in first["text"] and first["share"] == pytest.approx(11 / 12)
+
+
+@pytest.mark.parametrize(
+    ("others_s", "was_traced", "whole_ms"),
+    [(0.005, False, 0.45), (None, False, 0.45), (0.0004, False, 5.0), (0.005, True, 5.0)],
+)
+def test_what_being_traced_adds_around_the_ops_of_a_function_is_no_part_of_its_step(
+    others_s: float | None, was_traced: bool, whole_ms: float
+) -> None:
+    """A step of 0.45 ms takes 5 when it is traced. One that alone is slow keeps its time, and so does a call that traces."""
+    trace = make_trace(matmuls(0, MS // 10))
+    call = FunctionCall("train", -4 * MS, 1 * MS, was_traced, 1, -MS, MS)
+    context = TraceContext(step_s=0.005, median_s=0.00045, fastest_traced_s=others_s, trace_level="profile")
+    found = around(trace, context, [call])
+    assert found.before_ns + found.after_ns + trace.duration_ns == pytest.approx(whole_ms * MS, abs=2)
+    assert found.python_ns <= found.before_ns + found.after_ns + 2
 
 
 def test_a_short_pause_between_short_steps_is_pythons_own() -> None:

@@ -8,6 +8,9 @@ from typing import NamedTuple
 from tftracer.trace.decode.host_events import FunctionCall
 from tftracer.trace.model import NodeKind, Trace, TraceContext
 
+SLOW_FACTOR = 1.5  # a traced step against the median untraced one
+START_NS = 5_000_000  # what tracing costs within a step beside its ops, at most
+
 
 class Around(NamedTuple):
     """In ns; 0 where it is not known."""
@@ -18,19 +21,38 @@ class Around(NamedTuple):
 
 
 def around(trace: Trace, context: TraceContext, calls: Sequence[FunctionCall]) -> Around:
-    """A profile tells when the calls of its functions began and ended. Of a session's step it is known when it began, and how
-    long the run's untraced steps take: what TensorFlow needs to collect a trace follows the last op, and is no part of it.
-    Where the ops wait for input, untraced steps may wait longer: what follows the last op is not known then."""
+    """A profile tells when the calls of its functions began and ended; being traced makes them longer. Of a session's step it is
+    known when it began, and how long the run's untraced steps take: what TensorFlow needs to collect a trace follows the last op,
+    and is no part of it.
+    Where the ops wait for input, untraced steps may wait longer, for the input pipeline works ahead while TensorFlow starts a
+    trace: what follows the last op is not known then, and what comes before the first only where something is fed."""
     duration_ns, origin_ns = trace.duration_ns, trace.origin_ns
     if calls:
         before, after = -min(0, *(call.start for call in calls)), max(duration_ns, *(call.end for call in calls)) - duration_ns
-        return Around(before, after, sum(call.end - call.start - call.ran_ns for call in calls if call.ran_ns))
+        python = sum(call.end - call.start - call.ran_ns for call in calls if call.ran_ns)
+        return _untraced(Around(before, after, python), duration_ns, context, any(call.was_traced for call in calls))
     if context.trace_level == "profile" or context.step_s is None:
         return Around(0, 0)
     took = int(context.step_s * 1e9)
     usual = took if context.median_s is None else min(took, int(context.median_s * 1e9))
     passed = max(usual - duration_ns, 0)
-    tells_after = context.median_s is not None and not (trace.kind == NodeKind.INPUT).any()
-    known = context.began_at is not None and origin_ns > 0
+    waits = bool((trace.kind == NodeKind.INPUT).any())
+    tells_after = context.median_s is not None and not waits
+    known = context.began_at is not None and origin_ns > 0 and (not waits or bool(context.feeds))
     before = min(max(origin_ns - int((context.began_at or 0.0) * 1e9), 0), passed) if known else 0
     return Around(before, passed - before if tells_after else 0)
+
+
+def _untraced(traced: Around, duration_ns: int, context: TraceContext, was_made: bool) -> Around:
+    """No more than in the median untraced step, where being traced may be why it is more. ``was_made``: a call traced
+    its function, and untraced steps do not."""
+    took, usual, fastest = context.step_s, context.median_s, context.fastest_traced_s
+    if was_made or took is None or usual is None:
+        return traced
+    alone_slow = fastest is not None and fastest < SLOW_FACTOR * usual
+    if alone_slow or (fastest is None and (took - usual) * 1e9 > START_NS):
+        return traced
+    passed, most = traced.before_ns + traced.after_ns, max(int(usual * 1e9) - duration_ns, 0)
+    if passed <= most:
+        return traced
+    return Around(traced.before_ns * most // passed, traced.after_ns * most // passed, min(traced.python_ns, most))

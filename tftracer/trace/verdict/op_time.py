@@ -14,6 +14,7 @@ from tftracer.trace.arrays.groups import largest_first
 from tftracer.trace.arrays.types import Bool, Float64, Int32
 from tftracer.trace.model import Trace
 from tftracer.trace.units import percent
+from tftracer.trace.verdict.busy import unhindered_ns
 from tftracer.trace.verdict.step import MAX_EVIDENCE, Step
 
 MAX_TYPES = 3  # that a sentence lists
@@ -58,9 +59,10 @@ class OpTime:
         return (float(times.sum()) - longest) / max(self.total_ns - longest, 1.0)
 
     def typical_share(self, chosen: Bool) -> float:
-        """``lasting_share``, but no more than by the median and the shortest time of each op in several traces of the run, where
-        those are known: several may be interrupted."""
-        share = self.lasting_share(chosen)
+        """``lasting_share``, but no more than by the times that ops need where nothing holds them up, and by the median and the
+        shortest time of each op in several traces of the run, where those are known: several may be interrupted."""
+        unhindered = unhindered_ns(self.step, self.work, self.kinds)
+        share = min(self.lasting_share(chosen), float(unhindered[chosen].sum()) / max(float(unhindered.sum()), 1.0))
         for times in (self.step.usual_ns, self.step.shortest_ns):
             total = _sum_of(times, self.work.name) if times is not None else 0.0
             if times is not None and total:

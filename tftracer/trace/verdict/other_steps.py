@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from tftracer.contract.trace import Sentence
 from tftracer.trace.model import DeviceKind
 from tftracer.trace.units import counted, duration
+from tftracer.trace.verdict.around_ops import SLOW_FACTOR, START_NS
 from tftracer.trace.verdict.step import Step, sentence
 
-SLOW_FACTOR = 1.5  # the traced step against the median untraced one, and against the other traced ones
 EXPLAINED_SHARE = 0.5  # of what the step took more than usual
 OP_NS = 20_000  # recording an op costs less, in RunMetadata and on a GPU, and
 HOST_OP_NS = 5_000  # in a profile of the host: 1.4 microseconds on TensorFlow 2.21, 2.5 on 2.15
-START_NS = 5_000_000  # what else tracing costs within a step, at most
 
 #: Rules that name what ran for long. (The time of many tiny ops grows by being traced.)
 EXPLAINING = frozenset(("input_bound", "python_function", "one_op", "communication_bound", "copies", "memory"))
@@ -35,7 +34,7 @@ def other_steps(step: Step, sentences: Sequence[Sentence]) -> Sentence | None:
     if fastest is not None and fastest >= SLOW_FACTOR * usual and not _may_be_tracing(step, fastest, usual):
         code, advice = "slow_step", "Trace a step at another time: what it shows may not hold for usual steps."
         text = f"{slower} {_other_traced(step, fastest)}, but recording {counted(step.trace.n, 'op')} takes less than the "
-        text += f"difference: all of them were slow for another reason{_busy(sentences)}."
+        text += f"difference: {_for_another_reason(sentences)}."
     elif fastest is not None and took >= SLOW_FACTOR * fastest:
         code, advice = "slow_step", COMPARE
         text = f"{slower} {_other_traced(step, fastest)}, so tracing does not explain it: this step was slow by itself."
@@ -63,8 +62,11 @@ def _may_be_tracing(step: Step, took: float, usual: float) -> bool:
     return (took - usual) * 1e9 <= (HOST_OP_NS if on_host else OP_NS) * step.trace.n + START_NS + max(collecting, 0.0)
 
 
-def _busy(sentences: Sequence[Sentence]) -> str:
-    return ", probably the busy machine" if any(each["code"] == "busy_machine" for each in sentences) else ""
+def _for_another_reason(sentences: Sequence[Sentence]) -> str:
+    """A thread that has just begun a trace has used its turn on the CPU: where others want it, the step waits for its next."""
+    if any(each["code"] == "busy_machine" for each in sentences):
+        return "on the busy machine they probably waited longer for a CPU than steps that are not traced"
+    return "all of them were slow for another reason"
 
 
 def _seconds(seconds: float) -> str:

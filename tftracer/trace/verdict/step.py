@@ -175,14 +175,14 @@ class Step:
     @cached_property
     def whole_functions(self) -> Bool:
         """[n] executions of functions, some compiled by XLA, of whose ops the trace shows nothing: one node for all of them."""
-        return self._function_calls & ~self.calls_of_ops
+        return self.function_calls & ~self.calls_of_ops
 
     @cached_property
     def calls_of_ops(self) -> Bool:
         """[n] executions of functions whose ops are recorded, too: they only wait for these."""
-        calls, n = np.flatnonzero(self._function_calls), self.trace.n
+        calls, n = np.flatnonzero(self.function_calls), self.trace.n
         computes = (self.trace.kind == NodeKind.COMPUTE) | (self.trace.kind == NodeKind.CONTROL)
-        ops = np.flatnonzero(self.of_process & computes & ~self._function_calls)
+        ops = np.flatnonzero(self.of_process & computes & ~self.function_calls)
         ops = ops[np.argsort(self.trace.start[ops], kind="stable")]
         if not len(calls) or not len(ops):
             return np.zeros(n, bool)
@@ -193,8 +193,8 @@ class Step:
         return mask(self.trace, calls[(high - low >= HELD_OPS) | (taken[high] - taken[low] >= HELD_SHARE * lengths)])
 
     @cached_property
-    def _function_calls(self) -> Bool:
-        """[n]"""
+    def function_calls(self) -> Bool:
+        """[n] executions of functions, some compiled by XLA: what runs in them may be recorded, too."""
         whole = np.array([_FUNCTION_OPS.fullmatch(op) is not None for op in self.trace.ops] or [False])
         chosen: Bool = self.of_process & whole[self.trace.op]
         return chosen
@@ -213,7 +213,7 @@ class Step:
     def computing(self) -> Work:
         """Of the process, all that computes."""
         computes: Bool = self.of_process & (self.trace.kind == NodeKind.COMPUTE)
-        computes &= ~(self._function_calls if self.shows_xla else self.calls_of_ops)
+        computes &= ~(self.function_calls if self.shows_xla else self.calls_of_ops)
         return self.work.only(computes[self.work.node])
 
     @cached_property

@@ -136,7 +136,7 @@ def balanced(step: Step) -> Sentence:
         text = f"Most of the step, {percent(share)} of {duration(step.whole_ns)}, is {largest}{rest}."
     return sentence(
         "balanced",
-        text + _largest(step) if computes else f"{text} {NOT_SHOWN.get(largest, '')}".rstrip(),
+        text + _largest(step) if computes else f"{text} {NOT_SHOWN.get(largest, '')}".rstrip() + _ops(step, largest),
         FASTER_OPS if computes else CALL_LESS if largest == AROUND else SEE_THE_GAPS,
         share,
         {"compute_ns": step.parts["compute"]},
@@ -153,13 +153,23 @@ def _parts(step: Step) -> list[tuple[float, str]]:
     return sorted([*shares, (around / step.whole_ns, AROUND)], key=lambda each: -each[0])
 
 
+def _ops(step: Step, largest: str) -> str:
+    """What its ops are, of a step that mostly passes before and after them."""
+    nodes = step.longest(step.longest_op)
+    if largest != AROUND or not nodes:
+        return ""
+    runs = step.cover(step.longest_op).length
+    return f" The ops take {duration(step.trace.duration_ns)} of it, the longest, {step.describe(nodes[0])}, {duration(runs)}."
+
+
 def _largest(step: Step) -> str:
     """The longest op as a share of the step, as in ``one_op``; the largest op type as a share of all op time, as in the table."""
     nodes, total = step.longest(step.longest_op), float(step.work.duration.sum())
     if not nodes or not total:
         return ""
-    stages = step.stages.members[step.work.node]  # they lie within each other, and mostly wait
-    by_type = np.bincount(step.work.op, np.where(stages, 0, step.work.duration))
+    # They lie within each other, and mostly wait: stages of tf.data, and calls whose ops are recorded.
+    outer = step.stages.members | (step.function_calls if step.shows_xla else step.calls_of_ops)
+    by_type = np.bincount(step.work.op, np.where(outer[step.work.node], 0, step.work.duration))
     most = int(np.argmax(by_type))
     runs = step.cover(step.longest_op).length
     return (

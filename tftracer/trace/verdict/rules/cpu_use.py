@@ -5,32 +5,27 @@ from __future__ import annotations
 from tftracer.contract.trace import Sentence
 from tftracer.trace.model import DeviceKind
 from tftracer.trace.units import duration, percent
+from tftracer.trace.verdict.busy import WAITING_SHARE, lacked_cpu_s
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
-WAITING_SHARE = 0.40  # of the CPU time that the step needed, which it had to wait for
-LEAST_CPUS = 0.25  # that it lacked on average
-LEAST_S = 0.010  # Linux lets a thread run for some milliseconds before the next one: short steps tell nothing
 COMPUTING_SHARE = 0.50  # of the step in which ops run
 RECORDED_SHARE = 0.40  # of the measured time that the step takes: the rest is TensorFlow's, which collects the trace
 BUSIEST_SHARE = 0.75  # of the process's CPU time that one thread used,
 BUSIEST_OF_WAITING = 0.85  # and where threads waited for CPUs
 RUNNABLE = 0.6, 2.2  # threads, on average, that ran or were ready to: between these
 IN_TURNS = 1.1  # no more: then threads worked in turns, if several did
-LARGE_NS = 200_000  # an op this long has work for several threads
+LARGE_NS = 200_000  # an op this long has work for several threads, but for one that takes
+INTERRUPTED = 10  # times as long as usual in the run
 LARGE_SHARE = 0.50  # of the op time that goes into such ops
 
 
 def busy_machine(step: Step) -> Sentence | None:
     """Threads were ready to run, CPUs of the machine did not run them, and the job itself did not use these CPUs."""
-    use = step.context.cpu_use
-    wall, cpu, queued, cpus = use.get("wall_s", 0.0), use.get("cpu_s"), use.get("run_queue_s"), use.get("cpus")
-    job = use.get("job_cpu_s")
-    if wall < LEAST_S or cpu is None or job is None or queued is None or cpus is None:
+    use, lacked = step.context.cpu_use, lacked_cpu_s(step)
+    if not lacked:
         return None
-    lacked = min(queued, cpus * wall - job)  # its own threads wait for each other where they are more than CPUs
-    if lacked < LEAST_CPUS * wall or lacked < WAITING_SHARE * (lacked + cpu):
-        return None
+    wall, cpu, queued, cpus, job = (use[key] for key in ("wall_s", "cpu_s", "run_queue_s", "cpus", "job_cpu_s"))
     share = lacked / (lacked + cpu) * step.activity.compute.length / step.whole_ns  # what waits for something else keeps waiting
     return sentence(
         "busy_machine",
@@ -92,7 +87,11 @@ def _has_work_for_several(step: Step, wall: float) -> bool:
     if step.ns < RECORDED_SHARE * wall * 1e9 or step.activity.compute.length < COMPUTING_SHARE * step.ns:
         return False
     time = OpTime.of(step)
-    return time.share(time.work.duration >= LARGE_NS) >= LARGE_SHARE
+    large = time.work.duration >= LARGE_NS
+    if step.usual_ns is not None:  # an op that something held up has no more work than usual
+        usual = step.usual_ns[time.work.name]
+        large &= (usual == 0) | (time.work.duration <= INTERRUPTED * usual)
+    return time.share(large) >= LARGE_SHARE
 
 
 def _count(cpus: float) -> str:

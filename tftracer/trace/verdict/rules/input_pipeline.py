@@ -9,9 +9,12 @@ from tftracer.trace.analyses.tf_data import Holding, Path, path_of
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.decode.profiler_names import STAGE
 from tftracer.trace.units import counted, duration, percent
+from tftracer.trace.verdict.rules.around_ops import FEED_BYTES
 from tftracer.trace.verdict.step import Step, evidence_of, mask, sentence
 
 INPUT_SHARE = 0.20  # of the step in which nothing but input ops runs
+AHEAD, AHEAD_NS = 2.0, 1_000_000  # so many times as long as this one, and by so much longer, usual steps take that wait
+AHEAD_WAIT = 0.25  # of a usual step: so long a wait shows what it is for
 AT_WORK_SHARE = 0.50  # of the wait in which tf.data must be at work
 STAGE_PYTHON_SHARE = 0.50  # of the wait in which a Python function of tf.data runs
 
@@ -58,8 +61,10 @@ def input_pipeline(step: Step) -> Sentence | None:
     chosen = step.waits_for_input
     alone = step.cover(chosen) - step.activity.compute - step.activity.communication - step.activity.copies
     share = alone.length / step.whole_ns
-    if share < INPUT_SHARE:
-        return None
+    if share < INPUT_SHARE or alone.length < AHEAD_WAIT * (step.context.median_s or 0.0) * 1e9:
+        ahead = _worked_ahead(step)
+        if ahead or share < INPUT_SHARE:
+            return ahead
     numbers = {"waited_ns": float(alone.length), "ops": float(chosen.sum())}
     if len(step.stages.waited_for):
         at_work = step.cover(mask(step.trace, step.stages.waited_for)) & alone
@@ -76,6 +81,26 @@ def input_pipeline(step: Step) -> Sentence | None:
         WORK_AHEAD,
         share,
         numbers,
+        evidence_of(step, nodes, "budget"),
+    )
+
+
+def _worked_ahead(step: Step) -> Sentence | None:
+    """Usual steps take far longer than this one's ops, and it asks for input: a wait that this trace does not show."""
+    usual_ns, ns = (step.context.median_s or 0.0) * 1e9, step.trace.duration_ns
+    took_ns = ns if step.is_session else (step.context.step_s or 0.0) * 1e9
+    fed = any((value["bytes"] or 0) >= FEED_BYTES or value["dtype"] in ("string", "list") for value in step.context.fed or [])
+    if not step.waits_for_input.any() or fed or usual_ns < AHEAD * max(took_ns, ns, 1.0) or usual_ns - ns < AHEAD_NS:
+        return None
+    nodes = step.longest(step.waits_for_input)
+    return sentence(
+        "input_bound",
+        f"The ops of this step take {duration(ns)}, a usual step of the run {duration(usual_ns)}. The step asks for its input "
+        f"({step.describe(nodes[0])}): while TensorFlow starts and collects traces, the input pipeline works ahead. So "
+        "usual steps probably wait for input, and this trace does not show for how long.",
+        WORK_AHEAD,
+        1 - ns / usual_ns,
+        {"usual_step_ns": usual_ns, "ops_ns": float(ns)},
         evidence_of(step, nodes, "budget"),
     )
 
