@@ -73,7 +73,8 @@ def turn(total, _):
 step = tf.function(lambda: tf.data.Dataset.range(5).reduce(0.0, turn))
 for answers in traced(step):
     assert answers.budget()["whole"]["parts_ns"]["input"] < 0.1 * answers.trace.duration_ns
-    assert "input_bound" not in [sentence["code"] for sentence in answers.verdict()["sentences"]]
+    sentences = answers.verdict()["sentences"]
+    assert "input_bound" not in [sentence["code"] for sentence in sentences], sentences
     (products,) = [row for row in answers.ops("type")["rows"] if "MatMul" in row["key"]]
     assert products["count"] == 5, products
 """,

@@ -209,7 +209,7 @@ def test_a_wait_for_input_that_the_trace_itself_made_short_is_not_the_cost_of_th
     trace = make_trace([N("next", "IteratorGetNext", 0, MS // 10, kind=NodeKind.INPUT), *matmuls(MS // 10, 3 * MS // 10)])
     trace.origin_ns = int(3.3 * MS) + 10**18
     values = [fed("x:0", "float32", [1_000_000], 4_000_000)] if feeds else []
-    context = TraceContext(step_s=0.004, median_s=0.0036, feeds=feeds, fed=values, began_at=1e9)
+    context = TraceContext(step=40, step_s=0.004, median_s=0.0036, feeds=feeds, fed=values, began_at=1e9)
     first = verdict(trace, context, [])["sentences"][0]
     assert first["code"] == code
     if not feeds:

@@ -14,8 +14,8 @@ WAITING_SHARE = 0.40  # of the CPU time that the step needed, which it had to wa
 LEAST_CPUS = 0.25  # that it lacked on average
 LEAST_S = 0.010  # Linux lets a thread run for some milliseconds before the next one: short steps tell nothing
 CACHED_BYTES = 1_000_000  # that an op reads and writes, from a core's cache
-#: Bytes per second that ops with hardly any arithmetic reach on one core: 11 to 20 GB/s were measured in the cache, 4 to 13 beyond
-#: it, and for the transpose of a large matrix, on TensorFlow 2.15, 0.7 GB/s.
+#: Bytes per second that ops with hardly any arithmetic reach on one core: 11 to 20 GB/s were measured in the cache, 4 to 13
+#: beyond it, and for the transpose of a large matrix, on TensorFlow 2.15, 0.7 GB/s.
 CACHE_RATE, MEMORY_RATE = 1e10, 5e8
 #: Those ops, whoever wrote them (op_kinds.canonical).
 _ONLY_MOVES = re.compile(
@@ -43,5 +43,5 @@ def unhindered_ns(step: Step, work: Work, kinds: list[str]) -> Float64:
         return times
     only_moves = np.array([_ONLY_MOVES.fullmatch(kind) is not None for kind in kinds] or [False])[work.op]
     moved = step.arithmetic.bytes[work.node]  # NaN: not known
-    rate = np.where(moved <= CACHED_BYTES, CACHE_RATE, MEMORY_RATE)
+    rate = np.where(moved < CACHED_BYTES, CACHE_RATE, MEMORY_RATE)
     return np.asarray(np.where(only_moves & (moved > 0), np.fmin(times, moved / rate * 1e9), times))

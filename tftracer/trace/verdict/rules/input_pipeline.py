@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+
 from tftracer.contract.trace import Sentence
 from tftracer.trace.analyses.tf_data import Holding, Path, path_of
 from tftracer.trace.arrays.intervals import Cover
@@ -14,9 +16,12 @@ from tftracer.trace.verdict.step import Step, evidence_of, mask, sentence
 
 INPUT_SHARE = 0.20  # of the step in which nothing but input ops runs
 AHEAD, AHEAD_NS = 2.0, 1_000_000  # so many times as long as this one, and by so much longer, usual steps take that wait
+AHEAD_STEPS = 10  # before that the median is of the first steps, which are long for other reasons
 AHEAD_WAIT = 0.25  # of a usual step: so long a wait shows what it is for
 AT_WORK_SHARE = 0.50  # of the wait in which tf.data must be at work
 STAGE_PYTHON_SHARE = 0.50  # of the wait in which a Python function of tf.data runs
+
+_GETS = re.compile(r"(Multi)?(Device)?Iterator\w*GetNext|\w*Queue\w*Dequeue|ReaderRead")
 
 #: What a stage tells of itself: its parallel calls, its buffer, and whether TensorFlow sets them.
 SETTINGS = ("parallelism", "autotune", "buffer_size", "buffered_elements", "name")
@@ -90,9 +95,12 @@ def _worked_ahead(step: Step) -> Sentence | None:
     usual_ns, ns = (step.context.median_s or 0.0) * 1e9, step.trace.duration_ns
     took_ns = ns if step.is_session else (step.context.step_s or 0.0) * 1e9
     fed = any((value["bytes"] or 0) >= FEED_BYTES or value["dtype"] in ("string", "list") for value in step.context.fed or [])
-    if not step.waits_for_input.any() or fed or usual_ns < AHEAD * max(took_ns, ns, 1.0) or usual_ns - ns < AHEAD_NS:
+    if fed or (step.context.step or 0) < AHEAD_STEPS or usual_ns < AHEAD * max(took_ns, ns, 1.0) or usual_ns - ns < AHEAD_NS:
         return None
-    nodes = step.longest(step.waits_for_input)
+    gets = np.array([_GETS.match(op) is not None for op in step.trace.ops] or [False])[step.trace.op]
+    nodes = step.longest(step.of_process & gets)
+    if not nodes:
+        return None
     return sentence(
         "input_bound",
         f"The ops of this step take {duration(ns)}, a usual step of the run {duration(usual_ns)}. The step asks for its input "
