@@ -28,6 +28,7 @@ bench tf221 bench_stalls.py $(few --pairs 150)
 bench tf221 bench_retracing.py
 bench view bench_periods.py $(few --histories 1000)
 bench view bench_decode.py
+bench view bench_open.py
 bench view bench_profiles.py
 bench view bench_analyses.py
 bench tf215 bench_exports.py

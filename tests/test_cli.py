@@ -13,6 +13,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,11 @@ def viewing(*arguments: object) -> Iterator[tuple[subprocess.Popen[str], str]]:
         if match is None:
             process.kill()
             raise AssertionError(f"no URL in {line!r} {process.communicate()[1]}")
-        yield process, match.group()
+        try:
+            yield process, match.group()
+        except BaseException:
+            process.kill()  # or its end would be waited for
+            raise
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
         assert process.returncode == 0, said
@@ -64,10 +69,16 @@ def get(url: str, path: str, token: str) -> bytes:
         return bytes(answer.read())
 
 
+def analyzed(url: str) -> Any:
+    """What the page shows of the session, when all that is in its traces is known."""
+    shown = json.loads(get(url, "api/session", "secret"))
+    return shown if all(trace["state"] == "ready" for run in shown["runs"] for trace in run["traces"]) else None
+
+
 def test_a_file_is_opened_shown_and_saved_again(tmp_path: Path) -> None:
     with viewing(TRACE, "--port", 0, "--no-browser", "--token", "secret") as (_, url):
         assert url.endswith("?token=secret")
-        shown = json.loads(get(url, "api/session", "secret"))
+        shown = wait_for(partial(analyzed, url))
         assert shown["session"]["live"] is False
         (trace,) = shown["runs"][0]["traces"]
         verdict = get(url, f"api/traces/{trace['id']}/verdict", "secret")
@@ -80,6 +91,7 @@ def test_a_file_is_opened_shown_and_saved_again(tmp_path: Path) -> None:
             urllib.request.urlopen(request, timeout=60)
     with viewing(again, "--port", 0, "--token", "secret") as (_, url):
         reopened = json.loads(get(url, "api/session", "secret"))
+        assert [trace.pop("stored_bytes") for trace in reopened["runs"][0]["traces"]] < [trace.pop("stored_bytes")]
         assert reopened["runs"] == shown["runs"]
         assert get(url, f"api/traces/{trace['id']}/verdict", "secret") == verdict
 

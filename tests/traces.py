@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tftracer.trace.arrays.strings import StringTable
-from tftracer.trace.model import UNKNOWN_TIME, Device, DeviceKind, NodeKind, Trace
+from tftracer.trace.model import UNKNOWN_TIME, Content, Device, DeviceKind, NodeKind, Trace
 
 CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 GPU = "/job:localhost/replica:0/task:0/device:GPU:0"
@@ -76,7 +76,7 @@ def make_trace(nodes: Sequence[N]) -> Trace:
     )
     nothing = np.zeros(len(nodes), np.int64)
     return Trace(
-        raw=b"",
+        content=Content(b""),
         origin_ns=1_700_000_000_000_000_000,
         devices=[device(d) for d in device_names],
         names=names,

@@ -6,6 +6,7 @@ For processes in which nothing but tftracer runs. A script that calls tftracer h
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import re
 import traceback
@@ -21,6 +22,7 @@ with contextlib.suppress(ImportError):
 VARIABLE = "TFTRACER_MEMORY_GB"
 #: Of the memory of the machine or container, where the variable is not set; never less than LEAST.
 SHARE, LEAST = 0.5, 10**9
+_MMAP_THRESHOLD, LARGE = -3, 1 << 20  # glibc's M_MMAP_THRESHOLD; allocations of so many bytes are given back one by one
 _ALLOCATION = re.compile("alloc|memory", re.IGNORECASE)
 _CONTAINER = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
@@ -38,7 +40,12 @@ def allowed_bytes() -> int | None:
 
 
 def limit_memory() -> None:
-    """Limit this process, where the system can (Linux). What fails then is an allocation, with MemoryError."""
+    """Limit this process, where the system can (Linux). What fails then is an allocation, with MemoryError.
+
+    And let the system have at once what is freed of large arrays: glibc keeps some 60 MB of a large trace's decoding, otherwise.
+    """
+    with contextlib.suppress(OSError, AttributeError):  # another C library
+        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, LARGE)
     allowed = allowed_bytes()
     if allowed is None:
         return

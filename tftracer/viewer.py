@@ -42,7 +42,8 @@ def serve(source: SavedSession, path: str, options: argparse.Namespace) -> int:
 
     server = WebServer(source, Options(options.port, options.ip, options.token), saved_job_pages(path, source))
     server.start()
-    threading.Thread(target=check_traces, args=[source], daemon=True).start()
+    source.analyzer = server.contents
+    source.check_in_background()
     try:
         if options.port and server.port != options.port:
             sys.stderr.write(f"Port {options.port} is in use; the page is on port {server.port}.\n")
@@ -55,12 +56,6 @@ def serve(source: SavedSession, path: str, options: argparse.Namespace) -> int:
     finally:
         server.stop()
     return 0
-
-
-def check_traces(source: SavedSession) -> None:
-    """Check and analyze the traces: takes longer than opening the file, and the page shows the results as they come."""
-    source.check_payloads()
-    source.analyze_pending()
 
 
 def wants_browser(options: argparse.Namespace) -> bool:

@@ -78,6 +78,7 @@ def test_a_cut_timeline_opens_and_says_so_wherever_it_is_shown(tmp_path: Path) -
     path.write_bytes(TIMELINE[:5000])
     session = open_session(path)
     assert "ends early" in session.session()["cut"]
+    session.analyze_pending()
     assert codes(session) == ["trace_cut", "timeline_json"]
     session.save(str(tmp_path / "saved.tftrace"))
     assert codes(open_session(tmp_path / "saved.tftrace")) == ["trace_cut", "timeline_json"]
@@ -85,6 +86,7 @@ def test_a_cut_timeline_opens_and_says_so_wherever_it_is_shown(tmp_path: Path) -
 
 def test_a_whole_timeline_is_not_called_cut() -> None:
     session = open_session(DATA / "gpu_timeline_tf1.json")
+    session.analyze_pending()
     assert (session.session()["cut"], codes(session)) == ("", ["timeline_json"])
 
 

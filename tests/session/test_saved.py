@@ -101,7 +101,9 @@ def test_what_is_damaged_costs_itself_alone_when_it_is_saved_again(tmp_path: Pat
 
 
 def test_what_a_file_does_not_tell_is_unknown_not_0() -> None:
-    (trace,) = open_session(DATA.parent / "ps_worker0_tf2.21_cpu.pb").runs()[0]["traces"]
+    session = open_session(DATA.parent / "ps_worker0_tf2.21_cpu.pb")
+    session.analyze_pending()
+    (trace,) = session.runs()[0]["traces"]
     assert (trace["step"], trace["duration_s"], trace["state"], trace["nodes"]) == (None, None, "ready", 370)
 
 

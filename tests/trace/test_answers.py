@@ -14,8 +14,10 @@ from traces import CPU, N, make_trace
 
 from tftracer.contract.analyses import ANALYSES, Analysis
 from tftracer.errors import FormatError, UnknownError
-from tftracer.trace.answers import Answers, record_contents
+from tftracer.trace import answers as answers_module
+from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.columns import array
+from tftracer.trace.contents import contents_of
 from tftracer.trace.model import TraceContext
 from tftracer.trace.summary import summarize
 
@@ -125,10 +127,25 @@ def test_memory_at_a_moment() -> None:
 
 
 def test_what_a_recorder_keeps() -> None:
-    nodes, devices, findings, headline = record_contents(of_file("horovod_rank1_tf2.15_cpu.pb"))
-    assert (nodes, devices) == (308, [CPU])
-    assert {f["code"] for f in findings} == {"no_partition_graph"}
-    assert "HorovodAllreduce" in headline
+    contents = contents_of(of_file("horovod_rank1_tf2.15_cpu.pb"))
+    assert (contents["nodes"], contents["devices"], contents["state"]) == (308, [CPU], "ready")
+    assert {f["code"] for f in contents["findings"]} == {"no_partition_graph"}
+    assert "HorovodAllreduce" in contents["headline"]
+
+
+def test_the_bytes_of_a_large_trace_are_let_go_and_loaded_when_they_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers_module, "LET_GO_BYTES", 1)
+    raw, loaded = (DATA / "horovod_rank1_tf2.15_cpu.pb").read_bytes(), []
+
+    def load() -> bytes:
+        loaded.append(len(raw))
+        return raw
+
+    answers, kept = Answers(load, TraceContext()), Answers(raw, TraceContext())
+    assert answers.timeline() == kept.timeline() and answers.budget() == kept.budget()
+    assert loaded == [len(raw)]  # to decode it; the columns tell all that
+    assert answers.node(100) == kept.node(100) and answers.ops() == kept.ops() and answers.memory() == kept.memory()
+    assert loaded == 2 * [len(raw)]
 
 
 def test_several_threads_get_one_answer() -> None:

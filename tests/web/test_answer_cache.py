@@ -116,6 +116,27 @@ def test_a_trace_is_read_once(workers: WorkerThreads) -> None:
     asyncio.run(main())
 
 
+def test_a_trace_that_is_asked_about_while_it_is_checked_is_read_once_and_the_question_comes_first(
+    workers: WorkerThreads,
+) -> None:
+    async def main() -> None:
+        source, done = FakeSource(), []
+        answers = AnswerCache(source, workers)
+
+        async def check() -> None:
+            assert (await answers.contents(TRACE))["nodes"] > 0
+            done.append("contents")
+
+        async def ask() -> None:
+            await answers.ask(TRACE, question("timeline"), JSON)
+            done.append("timeline")
+
+        await asyncio.gather(check(), ask())
+        assert (source.reads, done) == (1, ["timeline", "contents"])
+
+    asyncio.run(main())
+
+
 def test_an_answer_that_failed_is_asked_for_anew(workers: WorkerThreads) -> None:
     async def look(answers: AnswerCache, engine: FakeEngine) -> None:
         def fail() -> dict[str, Any]:

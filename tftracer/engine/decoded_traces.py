@@ -9,7 +9,7 @@ import contextlib
 import hashlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar, Union, cast
 
 from tftracer.contract.analyses import ANALYSES, OTHERS_NEEDED
 from tftracer.contract.encoding import Body, encode, unpacked
@@ -17,7 +17,7 @@ from tftracer.contract.session import TraceRecord
 from tftracer.engine.bounded_cache import BoundedCache
 from tftracer.errors import HelperError, UnknownError
 from tftracer.memory_limit import memory_errors
-from tftracer.storage.trace_payload import Payload, TraceKey
+from tftracer.storage.trace_payload import Loadable, Payload, TraceKey
 
 if TYPE_CHECKING:
     from tftracer.comparison.run_ops import RunTraces
@@ -66,7 +66,7 @@ class EncodedAnswer(NamedTuple):
     headline: str = ""  # of a verdict
 
 
-Load = Callable[[TraceKey], Payload]
+Load = Callable[[TraceKey], Union[Payload, Loadable]]
 
 
 class DecodedTraces:
@@ -89,7 +89,7 @@ class DecodedTraces:
         with self._freed_on_errors(), memory_errors(trace.bytes):
             if answers is None:
                 payload = self._load(trace)
-                answers = Answers(payload.raw(), payload.context, trace_id=trace.id)
+                answers = Answers(payload.raw, payload.context, trace_id=trace.id)
             result = function(answers)
         with self._lock:
             self._decoded.put(trace, answers, 2 * trace.bytes)

@@ -8,16 +8,17 @@ Both engines can be used from any thread, and block the caller.
 
 from __future__ import annotations
 
+import contextlib
 from typing import IO, Any, Protocol
 
 from tftracer.comparison.run_ops import RunTraces
 from tftracer.comparison.two_traces import Beside
 from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
-from tftracer.engine.decoded_traces import AnswerFormat, DecodedTraces, EncodedAnswer, EncodedOtherAnswers, Load, Question
+from tftracer.engine.decoded_traces import AnswerFormat, DecodedTraces, EncodedAnswer, EncodedOtherAnswers, Question
 from tftracer.engine.helper_process import Helper
 from tftracer.errors import HelperError
-from tftracer.storage.trace_payload import TraceKey
+from tftracer.storage.trace_payload import LoadPayload, TraceKey
 
 
 class Engine(Protocol):
@@ -44,6 +45,11 @@ class ThreadEngine(DecodedTraces):
     def start_in_background(self) -> None:
         pass
 
+    def decode(self, trace: TraceKey) -> None:
+        """Decode a trace, for the questions that follow; they say what is wrong with one that cannot be decoded."""
+        with contextlib.suppress(Exception):
+            self.use(trace, lambda answers: answers.trace)
+
     def contents(self, trace: TraceKey) -> dict[str, Any]:
         """What a trace's record says of its contents (trace/contents.py)."""
         from tftracer.trace.contents import broken, contents_of, unfinished
@@ -62,7 +68,7 @@ class HelperEngine:
     ``load`` returns a trace as its session stores it. The process is started by ``start_in_background`` or the first question.
     """
 
-    def __init__(self, load: Load) -> None:
+    def __init__(self, load: LoadPayload) -> None:
         self.helper = Helper(load)
         self.threads = ThreadEngine(load)
 

@@ -24,10 +24,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tftracer import errors, memory_limit
-from tftracer.engine.decoded_traces import Load
 from tftracer.engine.frames import DATA, MESSAGE, receive, send
 from tftracer.errors import HelperError, TracerError
-from tftracer.storage.trace_payload import Payload, TraceKey
+from tftracer.storage.trace_payload import LoadPayload, Payload, TraceKey
 
 #: How long an answer may take. Generous, because the helper has a low priority on a busy machine.
 TIMEOUT_S = 120.0
@@ -183,7 +182,7 @@ def close_in_child(reference: weakref.ref[socket.socket]) -> Callable[[], None]:
 class Helper:
     """Starts and restarts the helper process. ``load`` returns a trace that the helper has not cached."""
 
-    def __init__(self, load: Load) -> None:
+    def __init__(self, load: LoadPayload) -> None:
         self.timeout_s = TIMEOUT_S
         self._load = load
         self._turn = threading.Lock()

@@ -22,6 +22,7 @@ class ImportedTrace:
     started_at: float | None = None  # epoch seconds
     duration_s: float | None = None  # wall time of the session.run
     findings: list[Finding] = field(default_factory=list)
+    is_whole_file: bool = False  # ``raw`` is the file's content as it lies on disk
 
 
 @dataclass

@@ -52,7 +52,12 @@ def open_any(path: str | os.PathLike[str]) -> Imported:
     """
     if Path(path).is_dir():
         return _open_folder(Path(path))
-    return open_bytes(_content(path), os.fspath(path))
+    content = _content(path)
+    opened = open_bytes(content, os.fspath(path))
+    for run in opened.runs:
+        for trace in run.traces:
+            trace.is_whole_file = trace.raw is content
+    return opened
 
 
 def _open_folder(folder: Path) -> Imported:

@@ -16,7 +16,7 @@ from tftracer.trace.analyses import physical_devices
 from tftracer.trace.arrays.intervals import concatenated
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Int32, Int64
-from tftracer.trace.model import UNKNOWN_TIME, Device, Trace
+from tftracer.trace.model import UNKNOWN_TIME, Content, Device, Trace
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def merge(aligned: Sequence[AlignedTrace], owners: Owners) -> Merged:
     shift = [a.start - a.source.trace.start - origin for a in aligned]
     nothing = np.zeros(int(first[-1]), np.int64)
     merged = Trace(
-        raw=b"",
+        content=Content(b""),
         origin_ns=origin,
         devices=devices,
         names=names,

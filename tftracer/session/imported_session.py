@@ -1,4 +1,6 @@
-"""A session of what another tool's file holds; its traces are compressed in memory, one after the other."""
+"""A session of what another tool's file holds. A trace stays in that file where it is all that the file holds; the others are
+compressed in memory, one after the other. What is in them is not known yet: ``SavedSession.analyze_pending`` finds it out.
+"""
 
 from __future__ import annotations
 
@@ -7,41 +9,41 @@ from tftracer.contract.session import RunStatistics
 from tftracer.importers.imported import Imported, ImportedRun, ImportedTrace
 from tftracer.session.model import RunState, SessionModel, TraceState
 from tftracer.session.reading import new_facts, read_statistics, read_trace_record, with_sizes
+from tftracer.storage.file_bytes import FileBytes
+from tftracer.storage.plain_payload import PlainPayload
 from tftracer.storage.spool import Memory, NewRecord, Spool
 from tftracer.storage.tftrace import TRACE, StoredPayload, compress
 from tftracer.storage.untrusted import text, texts
-from tftracer.trace.contents import read_contents
 from tftracer.trace.model import TraceContext
 
 #: What imported traces may take in memory, compressed.
 _MEMORY = 1 << 31
 
 
-def model_of(imported: Imported) -> SessionModel:
+def model_of(imported: Imported, file: FileBytes | None = None) -> SessionModel:
+    """``file``: what was imported."""
     model, memory = SessionModel({**new_facts(), "command": imported.kind, "cut": imported.cut}), Spool(None, Memory(_MEMORY))
     for run in imported.runs:
-        _add_run(model, memory, run, imported.findings)
+        _add_run(model, memory, run, imported.findings, file)
     return model
 
 
-def _add_run(model: SessionModel, memory: Spool, run: ImportedRun, of_file: list[Finding]) -> None:
+def _add_run(model: SessionModel, memory: Spool, run: ImportedRun, of_file: list[Finding], file: FileBytes | None) -> None:
     state = RunState(model.next_run_id(), text(run.title, 1000), texts(run.fetches), texts(run.feeds), text(run.options))
     state.statistics = _statistics(run)
     model.add_run(state)
     for trace in run.traces:
-        _add_trace(model, memory, state.id, trace, of_file)
-        trace.raw = b""  # it is kept compressed from here on
+        payload = PlainPayload.of(file) if file is not None and trace.is_whole_file else _stored(memory, trace.raw)
+        trace.raw = b""
+        _add_trace(model, state.id, trace, of_file, payload)
 
 
 def _statistics(run: ImportedRun) -> RunStatistics:
     return read_statistics({name: getattr(run, name) for name in ("steps", "mean_s", "first_run_at", "last_run_at")})
 
 
-def _add_trace(model: SessionModel, memory: Spool, run_id: int, trace: ImportedTrace, of_file: list[Finding]) -> None:
+def _add_trace(model: SessionModel, run_id: int, trace: ImportedTrace, of_file: list[Finding], payload: StoredPayload) -> None:
     context = TraceContext(step=trace.step or None, step_s=trace.duration_s, findings=[*of_file, *trace.findings])
-    contents = read_contents(trace.raw, context)
-    if contents["state"] == "broken":  # it has not been asked for its findings
-        contents["findings"] = [*context.findings, *contents["findings"]]
     given = {
         "id": model.next_trace_id(),
         "run_id": run_id,
@@ -51,8 +53,7 @@ def _add_trace(model: SessionModel, memory: Spool, run_id: int, trace: ImportedT
         "asked_by": "script",
         "note": trace.title,
     }
-    payload = _stored(memory, trace.raw)
-    model.add_trace(TraceState(with_sizes(read_trace_record({**given, **contents}), payload), context, payload))
+    model.add_trace(TraceState(with_sizes(read_trace_record(given), payload), context, payload))
 
 
 def _stored(memory: Spool, raw: bytes) -> StoredPayload:

@@ -61,7 +61,8 @@ def copied_trace_part(trace: TraceState) -> NewRecord:
     """A trace that is in a file already. Its bytes are copied with their checksum, damaged or not."""
     payload = trace.payload
     part = trace_part(trace.record, trace.context, payload.copied(), payload.raw_size)
-    part.meta["payload_crc"] = payload.crc
+    if payload.crc is not None:
+        part.meta["payload_crc"] = payload.crc
     return part
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -37,6 +38,9 @@ class SavedSession:
         self._damage, self._damaged = model.facts["damage"], set[int]()  # what the file's reader said; traces
         self._lock = threading.RLock()
         self._publisher = Publisher()
+        #: Finds out what a trace's record says of its contents (trace/contents.py): in the viewer its server, which decodes the
+        #: traces anyway.
+        self.analyzer: Callable[[TraceRecord], dict[str, Any]] = self._contents
 
     # ------------------------------------------------------------------------------------------------------- reading
 
@@ -160,12 +164,20 @@ class SavedSession:
         for trace in self._chosen(traces):
             if is_analyzed(trace.record):
                 continue
-            trace_id = trace.record["id"]
-            try:
-                facts = read_contents(self.trace_bytes(trace_id), self.trace_context(trace_id))
-            except TracerError as error:  # the file is damaged there
-                facts = broken(error)
-            self._set_trace_facts(trace_id, facts)
+            facts = self.analyzer(trace.record)
+            if facts["state"] == "broken":  # it has not been asked for its findings
+                facts["findings"] = [*trace.context.findings, *facts["findings"]]
+            self._set_trace_facts(trace.record["id"], facts)
+
+    def check_in_background(self) -> None:
+        """Both, on a thread: they take longer than opening the file, and who subscribed hears of the results as they come."""
+        _in_background(self.check_payloads, self.analyze_pending)
+
+    def _contents(self, record: TraceRecord) -> dict[str, Any]:
+        try:
+            return read_contents(self.trace_bytes(record["id"]), self.trace_context(record["id"]))
+        except TracerError as error:  # the file is damaged there
+            return broken(error)
 
     def _chosen(self, traces: Iterable[int] | None) -> list[TraceState]:
         with self._lock:
@@ -193,7 +205,7 @@ class SavedSession:
         other.check_payloads()
         with self._lock:
             runs, traces = self._add(other._model, name or Path(path).name)
-        threading.Thread(target=self.analyze_pending, daemon=True).start()  # what a killed job did not find out
+        _in_background(self.analyze_pending)  # what a killed job did not find out
         facts = other._model.facts
         return {"ok": True, "runs": runs, "traces": traces, "cut": facts["cut"], "damage": facts["damage"]}
 
@@ -214,6 +226,15 @@ class SavedSession:
         """The file closes when the last reader of its traces is done."""
 
 
+def _in_background(*jobs: Callable[[], None]) -> None:
+    def work() -> None:
+        with contextlib.suppress(UnsupportedError):  # of an analyzer that has ended
+            for job in jobs:
+                job()
+
+    threading.Thread(target=work, daemon=True).start()
+
+
 def _ended(what: str = "traced") -> UnsupportedError:
     return UnsupportedError(f"This session was reopened from a file: there is no training in it that could be {what}.")
 
@@ -232,8 +253,7 @@ def open_session(path: str | os.PathLike[str]) -> SavedSession:
     source = FileBytes(path)
     if is_session(source.read_at(0, 64)):
         return SavedSession(_with_roof(read_model(Reader(source), str(Path(path).absolute()))))
-    source.close()
-    return SavedSession(_imported(path))
+    return SavedSession(_imported(path, source))
 
 
 def _with_roof(model: SessionModel) -> SessionModel:
@@ -243,10 +263,10 @@ def _with_roof(model: SessionModel) -> SessionModel:
     return model
 
 
-def _imported(path: str) -> SessionModel:
+def _imported(path: str, file: FileBytes | None = None) -> SessionModel:
     from tftracer.importers import open_any
     from tftracer.session.imported_session import model_of
 
-    model = model_of(open_any.open_any(path))
+    model = model_of(open_any.open_any(path), file)
     model.facts["file"] = str(Path(path).absolute())
     return model

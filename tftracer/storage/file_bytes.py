@@ -51,6 +51,10 @@ class FileBytes:
     def length(self) -> int:
         return os.fstat(self._handle.fd).st_size
 
+    def changed_ns(self) -> int:
+        """When the content was changed last, in ns."""
+        return os.fstat(self._handle.fd).st_mtime_ns
+
     def close(self) -> None:
         self._handle.close()
 

@@ -74,7 +74,7 @@ class StoredPayload:
     offset: int
     size: int  # as stored
     raw_size: int
-    crc: int
+    crc: int | None  # None: a plain_payload.PlainPayload, which has none
 
     def copied(self) -> bytes:
         """The zstd frame as it is stored, for another file that keeps its ``crc``."""

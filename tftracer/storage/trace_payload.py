@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from tftracer.contract.session import TraceRecord
@@ -37,3 +38,13 @@ class Payload(NamedTuple):
     def raw(self) -> bytes:
         """FormatError for a frame that is damaged or larger than it says."""
         return decompress(self.data, self.raw_size, "a trace") if self.compressed and self.raw_size else self.data
+
+
+LoadPayload = Callable[[TraceKey], Payload]
+
+
+class Loadable(NamedTuple):
+    """A trace that is read where its session keeps it, in this process."""
+
+    raw: Callable[[], bytes]
+    context: TraceContext

@@ -57,6 +57,8 @@ from tftracer.trace.verdict.findings import findings_of
 SLACK_AT_ONCE = 100_000
 #: The graph before its executions is kept up to this many edges, about 9 MB.
 KEPT_EDGES = 1 << 18
+#: RunMetadata of this size is not kept beside its columns: most questions need only these.
+LET_GO_BYTES = 32 << 20
 
 T = TypeVar("T")
 
@@ -64,16 +66,19 @@ T = TypeVar("T")
 class Answers:
     """All that can be asked about one trace.
 
-    ``raw``: serialized RunMetadata; or give a ``trace`` that was decoded from elsewhere. Raises FormatError and
-    TruncatedError, at the first question, for bytes that are no RunMetadata.
+    ``raw``: serialized RunMetadata; or what loads it, which is called again where a large one was let go and is needed; or give
+    a ``trace`` that was decoded from elsewhere. Raises FormatError and TruncatedError, at the first question, for bytes that are
+    no RunMetadata.
     """
 
-    def __init__(self, raw: bytes | None, context: TraceContext, *, trace: Trace | None = None, trace_id: int = 0) -> None:
+    def __init__(
+        self, raw: bytes | Callable[[], bytes] | None, context: TraceContext, *, trace: Trace | None = None, trace_id: int = 0
+    ) -> None:
         if raw is None and trace is None:
             raise ValueError("Answers needs the raw bytes of a trace, or a decoded one")
         self.context = context
         self.trace_id = trace_id
-        self.raw = raw if raw is not None else b""
+        self._raw = raw
         self._lock = threading.RLock()
         self._computed: dict[str, Any] = {} if trace is None else {"trace": trace}
 
@@ -89,7 +94,12 @@ class Answers:
     @property
     def trace(self) -> Trace:
         def compute() -> Trace:
-            return formats.decode(self.raw, self.context.communication_ops)
+            if not callable(self._raw):
+                return formats.decode(self._raw or b"", self.context.communication_ops)
+            trace = formats.decode(self._raw(), self.context.communication_ops)
+            if trace.source == "run_metadata" and trace.content.size >= LET_GO_BYTES:
+                trace.content.let_go(self._raw)
+            return trace
 
         return self._once("trace", compute)
 
@@ -387,10 +397,3 @@ def timeline(
         "has_cost_graph": trace.cost_graph is not None,
         "findings": findings,
     }
-
-
-def record_contents(answers: Answers) -> tuple[int, list[str], list[Finding], str]:
-    """(nodes, devices, findings, headline): what a recorder keeps of a trace in its lists. No graph, no memory, no layout."""
-    trace = answers.trace
-    devices = [d.name for d in trace.devices if not d.repeats]
-    return trace.n, devices, answers.findings(), verdict.headline(answers.verdict())

@@ -30,11 +30,17 @@ def read_contents(raw: bytes, context: TraceContext) -> dict[str, Any]:
 
 
 def contents_of(answers: Answers) -> dict[str, Any]:
-    """Raises what the engine raises."""
-    from tftracer.trace.answers import record_contents
+    """Raises what the engine raises. Reads no graph, no memory, no layout."""
+    from tftracer.trace.verdict.verdict import headline
 
-    nodes, devices, findings, headline = record_contents(answers)
-    return {"nodes": nodes, "devices": devices, "findings": findings, "headline": headline, "state": "ready"}
+    trace = answers.trace
+    return {
+        "nodes": trace.n,
+        "devices": [device.name for device in trace.devices if not device.repeats],
+        "findings": answers.findings(),
+        "headline": headline(answers.verdict()),
+        "state": "ready",
+    }
 
 
 def broken(error: Exception) -> dict[str, Any]:

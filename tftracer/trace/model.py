@@ -157,11 +157,31 @@ class NodeSource(Protocol):
         """The GraphDefs that ran, whole; none where it holds none."""
 
 
+class Content:
+    """The bytes that a trace was decoded from. Those that can be loaded again may be let go until somebody needs them."""
+
+    def __init__(self, data: bytes) -> None:
+        self.size = len(data)
+        self._load: Callable[[], bytes] = lambda: data
+        self._data: bytes | None = data
+
+    def let_go(self, load: Callable[[], bytes]) -> None:
+        """Free the bytes. ``load`` returns them."""
+        self._load, self._data = load, None
+
+    @property
+    def data(self) -> bytes:
+        """Raises what ``load`` raises."""
+        if self._data is None:
+            self._data = self._load()
+        return self._data
+
+
 @dataclass
 class Trace:
     """One traced step as columns. ``raw`` stays the truth: details are read from it at ``offset[i] : offset[i] + size[i]``."""
 
-    raw: bytes  # serialized RunMetadata, as TensorFlow gave it; b"" for sources that have none
+    content: Content
     origin_ns: int  # epoch nanoseconds of time 0 (the earliest start)
     devices: list[Device]  # merged by name
     names: StringTable  # node names
@@ -192,9 +212,15 @@ class Trace:
     known_edges: tuple[Int64, ...] = ()  # (nodes, nodes that waited for them): what the source itself says of it
     details: NodeSource | None = None  # what else the source says of a node
     load_graph: Callable[[], bytes] | None = None  # makes a GraphDef, for sources whose raw bytes hold none
+    may_be_double: bool = True  # some op may compute in float64
     has_definitions: bool = False  # and it makes it of what functions are defined as, not of the graphs that ran
     hardware: dict[str, Hardware] = field(default_factory=dict)  # of physical devices, by ``parent``: what the source tells
     messages: dict[int, list[Messages]] = field(default_factory=dict)  # within the nodes of ``raw``, if the decoder kept them
+
+    @property
+    def raw(self) -> bytes:
+        """Serialized RunMetadata, as TensorFlow gave it; b"" for sources that have none."""
+        return self.content.data
 
     @property
     def n(self) -> int:

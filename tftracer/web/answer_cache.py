@@ -12,7 +12,7 @@ import contextlib
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import IO, TypeVar
+from typing import IO, Any, TypeVar
 
 from tftracer.comparison.run_ops import RunTraces
 from tftracer.comparison.two_traces import Beside
@@ -23,7 +23,7 @@ from tftracer.engine.decoded_traces import AnswerFormat, EncodedOtherAnswers, Qu
 from tftracer.engine.engine import Engine, ThreadEngine
 from tftracer.errors import TracerError
 from tftracer.session.source import SessionSource
-from tftracer.storage.trace_payload import Payload, TraceKey
+from tftracer.storage.trace_payload import Loadable, TraceKey
 from tftracer.web.worker_threads import WorkerThreads
 
 V = TypeVar("V")
@@ -69,15 +69,16 @@ class AnswerCache:
     ) -> None:
         self._source = source
         self._workers = workers
-        self._engine: Engine = engine or ThreadEngine(self._load)
+        self._threads = ThreadEngine(self._load)
+        self._engine: Engine = engine or self._threads
         self._instance = instance
         self._cache: BoundedCache[Body] = BoundedCache(CACHE_ENTRIES, CACHE_BYTES)
         self._computations: dict[Key, Computation] = {}
         self._locks: dict[TraceKey, TraceLock] = {}
         self._idle: asyncio.TimerHandle | None = None
 
-    def _load(self, trace: TraceKey) -> Payload:
-        return Payload(self._source.trace_bytes(trace.id), False, trace.bytes, self._source.trace_context(trace.id))
+    def _load(self, trace: TraceKey) -> Loadable:
+        return Loadable(lambda: self._source.trace_bytes(trace.id), self._source.trace_context(trace.id))
 
     def prepare(self) -> None:
         """A browser has connected, so questions will come soon."""
@@ -115,6 +116,14 @@ class AnswerCache:
             return file
 
         return await self._run(trace, write)
+
+    async def contents(self, trace: TraceKey) -> dict[str, Any]:
+        """What its record says of its contents. For a server without a helper: the questions that follow find the trace decoded.
+
+        A question that comes while the trace is decoded is answered before this one.
+        """
+        await self._run(trace, lambda: self._threads.decode(trace))
+        return await self._run(trace, lambda: self._threads.contents(trace))
 
     async def _wait_for(self, key: Key, question: Question) -> Body:
         computation = self._computations.get(key)

@@ -17,6 +17,7 @@ import ssl
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -28,8 +29,9 @@ from tornado.iostream import IOStream
 
 from tftracer.contract.job import Job
 from tftracer.contract.live import LiveMessage
+from tftracer.contract.session import TraceRecord
 from tftracer.engine.engine import Engine
-from tftracer.errors import PortError
+from tftracer.errors import PortError, UnsupportedError
 from tftracer.session.source import SessionSource
 from tftracer.web.admission import HEAD_BYTES, Admission
 from tftracer.web.answer_cache import AnswerCache
@@ -181,6 +183,16 @@ class WebServer:
         if serving is not None and serving.live is not None:
             serving.live.publish(message)
 
+    def contents(self, record: TraceRecord) -> dict[str, Any]:
+        """What a trace's record says of its contents, found out with the traces that pages ask for. Not on the server's thread.
+
+        UnsupportedError: the server has stopped.
+        """
+        contents = self._serving.contents(record) if self._serving is not None else None
+        if contents is None:
+            raise UnsupportedError("The web server is stopped.")
+        return contents
+
     @property
     def has_browsers(self) -> bool:
         """Whether a page is connected that ``publish`` would send to."""
@@ -228,6 +240,7 @@ class Serving(threading.Thread):
         self._is_ended = False
         self._failure: Exception | None = None
         self.live: LiveFeed | None = None
+        self._answers: AnswerCache | None = None
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=close_in_child(weakref.ref(self)))
 
@@ -263,6 +276,15 @@ class Serving(threading.Thread):
     def close_sockets(self) -> None:
         for one in self._sockets:
             one.close()
+
+    def contents(self, record: TraceRecord) -> dict[str, Any] | None:
+        """As the server's; None if it has stopped."""
+        answers, loop = self._answers, self._loop
+        if answers is None or loop is None or loop.is_closed():
+            return None
+        with contextlib.suppress(CancelledError):
+            return asyncio.run_coroutine_threadsafe(answers.contents(answers.name(record)), loop).result()
+        return None
 
     # ---------------------------------------------------------------------------------------------------- on its thread
 
@@ -311,13 +333,14 @@ class Serving(threading.Thread):
     def _services(self, quick: WorkerThreads, heavy: WorkerThreads) -> Services:
         server, access = self._server, self._server.access()
         self.live = LiveFeed(server.source, quick, server.job.message)
+        self._answers = AnswerCache(server.source, heavy, server.engine, secrets.token_hex(8))
         return Services(
             source=server.source,
             access=access,
             links=OneTimeLinks(),
             admission=Admission(access.has_credential, self._context),
             workers=quick,
-            answers=AnswerCache(server.source, heavy, server.engine, secrets.token_hex(8)),
+            answers=self._answers,
             live=self.live,
             sockets=set(),
             rate_limit=RateLimit(server.source, quick),

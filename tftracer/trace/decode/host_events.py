@@ -50,7 +50,7 @@ class HostEvents:
     @classmethod
     def of(cls, trace: Trace) -> HostEvents | None:
         """None where the trace is no profile, or has no host."""
-        space = read_space(trace.raw) if trace.source == "xspace" and trace.raw else None
+        space = read_space(trace.raw) if trace.source == "xspace" and trace.content.size else None
         plane = space.plane(HOST) if space else None
         if space is None or plane is None:
             return None

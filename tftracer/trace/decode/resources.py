@@ -138,7 +138,7 @@ class _Outputs:
 
 def _windows(trace: Trace) -> Iterator[tuple[Window, int, Int64, Int64]]:
     """(window, index of its first node, starts, ends) of each block of nodes."""
-    if not trace.raw:
+    if not trace.content.size:
         return
     for first in range(0, trace.n, BLOCK):
         start = trace.offset[first : first + BLOCK]

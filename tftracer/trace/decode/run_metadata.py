@@ -26,11 +26,12 @@ from tftracer.trace.decode.node_kinds import node_kinds
 from tftracer.trace.decode.resources import BLOCK, MemoryStats, Outputs, decode_memory, decode_outputs
 from tftracer.trace.decode.times import MAX_NS, together
 from tftracer.trace.decode.wire import LEN, Field, fields
-from tftracer.trace.model import UNKNOWN_TIME, Device, DeviceKind, Messages, NodeKind, Span, Trace
+from tftracer.trace.model import UNKNOWN_TIME, Content, Device, DeviceKind, Messages, NodeKind, Span, Trace
 
 __all__ = ["MemoryStats", "Outline", "Outputs", "decode_memory", "decode_outputs", "decode_run_metadata", "outline"]
 
 _INVERSE_OF_125 = np.uint64(pow(125, -1, 1 << 61))
+_TYPE_OF_DOUBLE = b"\n\x01T\x12\x020\x02"  # the attribute T of a NodeDef
 _EPOCH_NS = 10**15  # later than this, a time is an epoch time; a trace with such times has no earlier ones
 
 
@@ -118,7 +119,7 @@ def decode_run_metadata(raw: bytes, communication_ops: str = "") -> Trace:
     notes: list[str] = []
     origin = _set_times(columns, notes)
     trace = Trace(
-        raw=raw,
+        content=Content(raw),
         origin_ns=origin,
         devices=[parse_device(name) for name in contents.devices],
         names=StringTable.of([]),
@@ -142,11 +143,17 @@ def decode_run_metadata(raw: bytes, communication_ops: str = "") -> Trace:
         cost_graph=contents.cost_graph,
         notes=notes,
         messages=messages,
+        may_be_double=_may_be_double(raw, contents.partition_graphs),
     )
     _set_strings(trace, columns)
     _set_kinds(trace, communication_ops)
     _set_bytes_moved(trace)
     return trace
+
+
+def _may_be_double(raw: bytes, graphs: list[Span]) -> bool:
+    """Whether it is worth reading the graph and the outputs: in most steps no op has that type."""
+    return not graphs or any(raw.find(_TYPE_OF_DOUBLE, graph.offset, graph.offset + graph.size) >= 0 for graph in graphs)
 
 
 def _set_kinds(trace: Trace, communication_ops: str) -> None:
@@ -211,16 +218,17 @@ def _set_times(columns: _Columns, notes: list[str]) -> int:
     if not len(start):
         return 0
     timed = together(start, start >= (_EPOCH_NS if int(start.max()) >= _EPOCH_NS else 0))
-    origin = int(start[timed].min()) if timed.any() else 0
+    origin = int(start.min(where=timed, initial=np.iinfo(np.int64).max)) if timed.any() else 0
     wrong_end = (end < 0) | (end > MAX_NS)
     if wrong_end.any() or not timed.all():
         notes.append("bad_times")
         end[wrong_end] = 0
     start -= origin
     end += start
-    duration = int(end[timed].max()) if timed.any() else 0
-    _set_op_times(columns)
-    _set_scheduled(columns.scheduled, start, origin, duration)
+    duration = int(end.max(where=timed, initial=0))
+    for block in _blocks(len(start)):  # what is computed on the way is not as large as the columns
+        _set_op_times(columns.op_start[block], columns.op_end[block], start[block], end[block])
+        _set_scheduled(columns.scheduled[block], start[block], origin, duration)
     untimed = ~timed
     if untimed.any():
         for column in (start, end, columns.op_start, columns.op_end, columns.scheduled):
@@ -228,13 +236,12 @@ def _set_times(columns: _Columns, notes: list[str]) -> int:
     return origin
 
 
-def _set_op_times(columns: _Columns) -> None:
+def _set_op_times(op_start: Int64, op_end: Int64, start: Int64, end: Int64) -> None:
     """Both are relative to the node's start. An op without op_end_rel was not timed."""
-    op_start, op_end = columns.op_start, columns.op_end
     unknown = (op_end <= 0) | (op_start < 0) | (op_end < op_start)
-    unknown |= op_end > columns.end - columns.start
+    unknown |= op_end > end - start
     for column in (op_start, op_end):
-        column += columns.start
+        column += start
         column[unknown] = UNKNOWN_TIME
 
 
@@ -281,6 +288,7 @@ def _set_strings(trace: Trace, columns: _Columns) -> None:
     trace.name, first = distinct(columns.name_hash)
     trace.names = table(trace.raw, columns.name_at[first], columns.name_size[first].astype(np.int64))
     trace.names.hashed = Hashed(columns.hasher, columns.name_hash[first])
+    del columns.name_hash, columns.name_at, columns.name_size  # tens of MB of a large trace
     if len(trace.names) == trace.n:  # a label begins with the name: each node has one of its own
         trace.label, first = np.arange(trace.n, dtype=np.int32), np.arange(trace.n)
     else:

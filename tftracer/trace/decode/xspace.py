@@ -26,7 +26,7 @@ from tftracer.trace.decode.profile_nodes import Nodes
 from tftracer.trace.decode.profile_steps import Step, steps_of
 from tftracer.trace.decode.times import LATEST_NS, together
 from tftracer.trace.decode.xplane import DEFINITIONS_PLANE, HOST, PARTITIONS_PLANE, Space, read_space
-from tftracer.trace.model import OPS_LEFT_OUT, UNKNOWN_TIME, NodeKind, Trace
+from tftracer.trace.model import OPS_LEFT_OUT, UNKNOWN_TIME, Content, NodeKind, Trace
 
 #: What waits for a tensor of another device of the process: whatever makes it, that is no communication.
 RECEIVES = re.compile(r"_(Host)?Recv")
@@ -85,7 +85,7 @@ def _trace(raw: bytes, space: Space, nodes: Nodes, communication_ops: str, host:
     kind[outside & timed & (kind != NodeKind.REPEAT)] = NodeKind.OUTSIDE
     unknown = np.full(n, UNKNOWN_TIME, np.int64)
     trace = Trace(
-        raw=raw,
+        content=Content(raw),
         origin_ns=epoch_of(space) + origin,
         devices=devices,
         names=names,

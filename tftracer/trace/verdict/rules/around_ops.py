@@ -94,7 +94,7 @@ def _fed(values: list[FedValue]) -> Amount:
 def _fetched(step: Step) -> Amount:
     """By the outputs of the ops that it fetches, in a session's trace."""
     trace = step.trace
-    if not step.is_session or not trace.raw or trace.n > MOST_NODES:
+    if not step.is_session or not trace.content.size or trace.n > MOST_NODES:
         return Amount(0, 0, 0)
     returned = [parse_label(label) for label in trace.labels if _RETVAL in label]
     producers = {parse_input(label.inputs[0])[:2] for label in returned if label.inputs}

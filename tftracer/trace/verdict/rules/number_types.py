@@ -12,14 +12,13 @@ FLOAT64_SHARE = 0.10  # of the op time
 GAIN = 0.5  # of their time, that float32 saves: half of the bytes, twice as many numbers in a register
 
 _DOUBLE = 2  # tensorflow.DT_DOUBLE
-_TYPE_OF_DOUBLE = b"\n\x01T\x12\x020\x02"  # the attribute T of a NodeDef
 
 
 def float64(step: Step) -> Sentence | None:
     """Matrix ops that compute in float64."""
     time = OpTime.of(step)
     chosen = time.of_kinds(is_matrix_op)
-    if time.share(chosen) < FLOAT64_SHARE or not _may_be_double(step) or step.arithmetic is None:
+    if time.share(chosen) < FLOAT64_SHARE or not step.trace.may_be_double or step.arithmetic is None:
         return None
     chosen &= step.arithmetic.dtype[time.work.node] == _DOUBLE
     share = time.share(chosen)
@@ -36,9 +35,3 @@ def float64(step: Step) -> Sentence | None:
         {"float64_ns": spent, "executions": float(chosen.sum())},
         {**evidence_of(step, nodes, "ops"), "op": time.op(chosen)},
     )
-
-
-def _may_be_double(step: Step) -> bool:
-    """Whether it is worth reading the graph and the outputs: in most steps no op has that type."""
-    trace, graphs = step.trace, step.trace.partition_graphs
-    return not graphs or any(trace.raw.find(_TYPE_OF_DOUBLE, graph.offset, graph.offset + graph.size) >= 0 for graph in graphs)
