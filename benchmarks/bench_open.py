@@ -1,7 +1,8 @@
 """From a file of 2^20 nodes to the timeline as an answer over HTTP: time and memory of a fresh viewer, beside the C parse.
 
-The timeline is asked for as soon as the viewer says its URL; the viewer finds out what is in the trace meanwhile. ``answered``: from the viewer's start on, less what a viewer of a tiny file takes (Python and imports). ``peak``: the largest
-resident memory until all is done. ``python benchmarks/bench_open.py [FILE...]``; no TensorFlow.
+The timeline is asked for as soon as the viewer says its URL; the viewer finds out what is in the trace meanwhile. ``answered``:
+from the viewer's start on, less what a viewer of a tiny file takes (Python and imports). ``peak``: the largest resident memory
+until all is done. ``python benchmarks/bench_open.py [FILE...]``; no TensorFlow.
 """
 
 from __future__ import annotations

@@ -157,6 +157,36 @@ for body in in_a_row, in_a_loop:
     )
 
 
+def test_an_update_of_500_small_variables_is_many_tiny_ops(tmp_path: Path) -> None:
+    """When the function has run 300 times: TensorFlow has found most of its ops to be cheap by then."""
+    run_eager_script(
+        HELPERS
+        + """
+variables = [tf.Variable(tf.ones((4,))) for _ in range(500)]
+optimizer = tf.keras.optimizers.Adam()
+optimizer.build(variables)
+@tf.function
+def adam():
+    with tf.GradientTape() as tape:
+        loss = tf.add_n([tf.reduce_sum(variable * variable) for variable in variables])
+    optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+    return loss
+def train(steps):
+    for _ in range(steps):
+        adam()
+train(300)
+for _ in range(20):  # until a busy machine left one of the steps alone
+    found = verdicts(train, at_a_time=10)
+    tiny = [first for _, first in found if first["code"] == "tiny_ops"]
+    if tiny:
+        break
+assert tiny and tiny[0]["numbers"]["ops"] > 10_000 and "optimizers" in tiny[0]["remedy"], found
+"""
+        + ANY_PROBLEMS,
+        tmp_path,
+    )
+
+
 def test_functions_that_are_slow_before_they_run(tmp_path: Path) -> None:
     """Traced anew at each call, and compiled by XLA for each shape."""
     run_eager_script(

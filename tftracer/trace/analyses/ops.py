@@ -93,6 +93,7 @@ class Work:
 def work_of(trace: Trace) -> Work:
     """What the statistics need of each node, whatever the grouping."""
     node = np.flatnonzero(trace.counted)
+    self_ns = self_times(trace)[node]  # first: it takes most memory on the way
     op, name = trace.op[node], trace.name[node]
     stream, joined = physical_devices.on_stream(trace), np.zeros(len(node), bool)
     duration = execution_ns = _without_inner_stages(trace)[node]
@@ -104,7 +105,7 @@ def work_of(trace: Trace) -> Work:
         np.add.at(execution_ns, np.searchsorted(node, launch[joined]), duration[joined])
     scheduled, start = trace.scheduled[node], trace.start[node]
     delay = np.where(scheduled == UNKNOWN_TIME, UNKNOWN_TIME, np.maximum(start - scheduled, 0))
-    return Work(node, op, name, duration, self_times(trace)[node], delay, stream[node], joined, execution_ns)
+    return Work(node, op, name, duration, self_ns, delay, stream[node], joined, execution_ns)
 
 
 def _without_inner_stages(trace: Trace) -> Int64:
@@ -127,12 +128,21 @@ def self_times(trace: Trace) -> Float64:
     result = np.zeros(trace.n)
     node = np.flatnonzero(trace.counted)
     if len(node):
-        offset = trace.device[node].astype(np.int64) * (trace.duration_ns + 1)  # one device after the other
         calls = np.array([op in CALLS for op in trace.ops])
-        start, end = trace.start[node] + offset, trace.end[node] + offset
-        share, alone = fair_shares(start, end, ~calls[trace.op[node]] if calls.any() else None)
-        result[node] = share + alone
+        running = ~calls[trace.op[node]] if calls.any() else None
+        share, alone = fair_shares(*_one_device_after_the_other(trace, node), running)
+        share += alone
+        result[node] = share
     return result
+
+
+def _one_device_after_the_other(trace: Trace, node: Int64) -> tuple[Int64, Int64]:
+    """(starts, ends)"""
+    start, end = trace.start[node], trace.end[node]
+    offset = trace.device[node] * np.int64(trace.duration_ns + 1)
+    start += offset
+    end += offset
+    return start, end
 
 
 @dataclass(frozen=True)

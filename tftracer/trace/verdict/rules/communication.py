@@ -9,7 +9,6 @@ import numpy as np
 from tftracer.contract.trace import Link, Sentence
 from tftracer.trace.analyses import physical_devices
 from tftracer.trace.arrays.groups import largest_first
-from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.model import UNKNOWN_TIME, NodeKind
 from tftracer.trace.units import byte_size, duration, percent
 from tftracer.trace.verdict.step import MAX_EVIDENCE, Step, evidence_of, mask, sentence
@@ -86,15 +85,14 @@ def other_process(step: Step) -> Sentence | None:
 
     A RecvTensor begins when the tensor is sent: the time in which the sender still computes it shows here only.
     """
+    others = [p for p in physical_devices.processes(step.trace) if p.job and p != step.process]
+    if not others or not step.process.job:
+        return None
     own = step.activity.busy | step.activity.waiting | step.activity.launches
-    busy = [
-        (step.activities.of_process(p).busy - own, p)
-        for p in physical_devices.processes(step.trace)
-        if p.job and p != step.process
-    ]
-    waited = reduce(lambda a, b: a | b, (cover for cover, _ in busy), Cover.empty()) if step.process.job else Cover.empty()
+    busy = [(step.activities.of_process(p).busy - own, p) for p in others]
+    waited = reduce(lambda a, b: a | b, (cover for cover, _ in busy))
     share = waited.length / step.whole_ns
-    if not busy or share < OTHERS_SHARE:
+    if share < OTHERS_SHARE:
         return None
     most, other = max(busy, key=lambda pair: pair[0].length)
     members = np.flatnonzero(physical_devices.members(step.trace, other))
