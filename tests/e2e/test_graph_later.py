@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from e2e.rig import ROOT, TENSORFLOW, Process, picture
+from e2e.tracepage import LONG
 from playwright.sync_api import Page, expect
-from rig import ROOT, TENSORFLOW, Process, picture
-from tracepage import LONG
 
 
 @pytest.fixture

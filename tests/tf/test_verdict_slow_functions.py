@@ -180,7 +180,7 @@ for _ in range(20):  # until a busy machine left one of the steps alone
     tiny = [first for _, first in found if first["code"] == "tiny_ops"]
     if tiny:
         break
-assert tiny and tiny[0]["numbers"]["ops"] > 10_000 and "optimizers" in tiny[0]["remedy"], found
+assert tiny and tiny[0]["numbers"]["ops"] > 10_000 and "optimizers" in tiny[0]["advice"], found
 """
         + ANY_PROBLEMS,
         tmp_path,

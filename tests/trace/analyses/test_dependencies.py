@@ -12,7 +12,7 @@ from tftracer.trace.analyses.dependencies import Graph, dependencies
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.decode.labels import parse_input, parse_label
 from tftracer.trace.decode.run_metadata import decode_run_metadata
-from tftracer.trace.model import Span, Trace
+from tftracer.trace.model import Content, Span, Trace
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -108,7 +108,8 @@ def test_the_sender_tells_which_output_a_received_tensor_is() -> None:
     nodes = [N("split", "Split", 0, 5, PS), *(received(tensor, 6, 20, 64) for tensor in tensors), N("y", "AddN", 21, 30, WORKER)]
     trace = make_trace(nodes)
     parts = [graph.SerializeToString() for graph in (sender, receiver)]
-    trace.raw, trace.partition_graphs = b"".join(parts), [Span(0, len(parts[0])), Span(len(parts[0]), len(parts[1]))]
+    trace.content = Content(b"".join(parts))
+    trace.partition_graphs = [Span(0, len(parts[0])), Span(len(parts[0]), len(parts[1]))]
     graph = dependencies(trace)
     rows = zip(graph.producer.tolist(), graph.consumer.tolist(), graph.slot.tolist())
     assert sorted(rows) == [(0, 1, 1), (0, 2, -1), (0, 3, 0), (1, 4, 0), (2, 4, 0), (3, 4, 0)]
