@@ -76,7 +76,7 @@ def test_live_messages_of_a_process_come_through_the_hub(jobs: Jobs) -> None:
     first, second = jobs.start(2)
     snapshot, *changes = live_messages(first, "rank 1", 3)
     assert snapshot["type"] == "snapshot" and snapshot["payload"]["session"]["id"] == second.recorder.session()["id"]
-    assert {change["type"] for change in changes} <= {"run", "steps", "session", "job"}
+    assert {change["type"] for change in changes} <= {"run", "session", "job"}
 
 
 def test_long_live_messages_come_through_the_hub_in_pieces(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,21 +8,14 @@ from fake_source import a_run, a_session, a_trace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tftracer.contract.live import LiveMessage, NewSteps
-from tftracer.web.live_outbox import MAX_STEPS, MAX_TRACES, MESSAGES_PER_S, PRIORITIES, MessageRate, Outbox, Priority, join_steps
-
-
-def steps(run_id: int, first: int, count: int) -> NewSteps:
-    return {
-        "run_id": run_id,
-        "first_step": first,
-        "start_at": [float(first + i) for i in range(count)],
-        "duration_s": [0.1] * count,
-    }
+from tftracer.contract.live import LiveMessage
+from tftracer.web.live_outbox import MAX_TRACES, MESSAGES_PER_S, PRIORITIES, MessageRate, Outbox, Priority
 
 
 def run_update(number: int, count: int) -> LiveMessage:
-    return {"type": "run", "payload": {**a_run(number, []), "steps": count}}
+    payload: Any = {**a_run(number, []), "steps": count}
+    del payload["traces"]
+    return {"type": "run", "payload": payload}
 
 
 class Clock:
@@ -65,17 +58,6 @@ def test_a_hundred_browsers_get_progress_less_often() -> None:
     assert not rate.allows("progress", 100)
 
 
-def test_waiting_steps_are_joined() -> None:
-    outbox = Outbox()
-    outbox.put({"type": "steps", "payload": steps(1, 1, 3)})
-    outbox.put({"type": "steps", "payload": steps(2, 1, 1)})
-    outbox.put({"type": "steps", "payload": steps(1, 4, 2)})
-    first = outbox.take("progress")
-    assert first is not None
-    assert first["payload"] == steps(1, 1, 5)
-    assert len(outbox) == 1
-
-
 def test_changes_of_the_job_are_joined_and_replaced_by_the_whole_job() -> None:
     def rows(*steps: tuple[str, int]) -> LiveMessage:
         processes: Any = [{"id": who, "steps": count} for who, count in steps]
@@ -90,14 +72,6 @@ def test_changes_of_the_job_are_joined_and_replaced_by_the_whole_job() -> None:
     for message in (rows(("a", 3)), job, rows(("b", 4))):
         outbox.put(message)
     assert [outbox.take("urgent"), outbox.take("urgent"), outbox.take("urgent")] == [job, rows(("b", 4)), None]
-
-
-@given(st.integers(1, 2 * MAX_STEPS), st.integers(1, 2 * MAX_STEPS))
-def test_joined_steps_keep_their_numbers_and_are_bounded(before: int, after: int) -> None:
-    whole = join_steps(steps(1, 1, before), steps(1, 1 + before, after))
-    assert len(whole["duration_s"]) == min(MAX_STEPS, before + after)
-    assert whole["start_at"][0] == whole["first_step"]
-    assert whole["start_at"][-1] == before + after
 
 
 def test_the_outbox_is_bounded_by_the_number_of_subjects() -> None:

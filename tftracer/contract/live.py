@@ -6,7 +6,7 @@ from typing import Literal, TypedDict, Union
 
 from tftracer.contract.basics import ErrorBody
 from tftracer.contract.job import Job, JobChanges
-from tftracer.contract.session import Run, Session, TraceRecord
+from tftracer.contract.session import Run, RunWithoutTraces, Session, TraceRecord
 
 
 class Snapshot(TypedDict):
@@ -15,13 +15,6 @@ class Snapshot(TypedDict):
     session: Session
     runs: list[Run]
     job: Job | None
-
-
-class NewSteps(TypedDict):
-    run_id: int
-    first_step: int
-    start_at: list[float]
-    duration_s: list[float]
 
 
 class SnapshotMessage(TypedDict):
@@ -36,7 +29,7 @@ class SessionUpdate(TypedDict):
 
 class RunUpdate(TypedDict):
     type: Literal["run"]
-    payload: Run
+    payload: RunWithoutTraces
 
 
 class TraceUpdate(TypedDict):
@@ -47,11 +40,6 @@ class TraceUpdate(TypedDict):
 class TraceRemoved(TypedDict):
     type: Literal["trace_removed"]
     payload: TraceRecord
-
-
-class StepsUpdate(TypedDict):
-    type: Literal["steps"]
-    payload: NewSteps
 
 
 class JobUpdate(TypedDict):
@@ -77,7 +65,6 @@ LiveMessage = Union[
     RunUpdate,
     TraceUpdate,
     TraceRemoved,
-    StepsUpdate,
     JobUpdate,
     JobChangesUpdate,
     Closing,

@@ -112,7 +112,9 @@ class RunStatistics(TypedDict):
     recent_s: list[float]  # the last 60 step times, oldest first: the sparkline
 
 
-class Run(RunStatistics):
+class RunWithoutTraces(RunStatistics):
+    """What a live message says of a run: its traces have messages of their own."""
+
     id: int
     origin: str  # "": this process ran it; else the file from which it was loaded into the session
     title: str
@@ -123,6 +125,9 @@ class Run(RunStatistics):
     graph_on_request: bool  # of a compiled function: the graph that ran is not known, and can be requested with a trace
     pending_traces: int
     slow_steps: SlowSteps
+
+
+class Run(RunWithoutTraces):
     traces: list[TraceRecord]
 
 

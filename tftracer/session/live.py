@@ -230,7 +230,7 @@ class LiveSession:
         elif not steps:
             live.handle.graph_requested = False
         self._steps.requests.request(live.handle, steps)
-        self._publisher.publish({"type": "run", "payload": self.store.run(run_id)})
+        self.store.publish_run(run_id)
 
     def sample_gaps(self, run_id: int) -> None:
         """Sample the next 10 s between the run's steps."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tftracer.contract.session import Run, RunStatistics, Session, TraceRecord
+from tftracer.contract.session import Run, RunStatistics, RunWithoutTraces, Session, TraceRecord
 from tftracer.errors import UnknownError
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.session.usual_traces import durations_s, follows_traced, usual
@@ -96,6 +96,10 @@ class SessionModel:
 
     def run_message(self, run: RunState, statistics: RunStatistics, handle: RunHandle | None = None) -> Run:
         """``handle``: of a run of the live training."""
+        traces = [self.traces[trace_id].record.copy() for trace_id in run.traces]
+        return {**self.run_without_traces(run, statistics, handle), "traces": traces}
+
+    def run_without_traces(self, run: RunState, statistics: RunStatistics, handle: RunHandle | None) -> RunWithoutTraces:
         return {
             **statistics,
             "id": run.id,
@@ -108,7 +112,6 @@ class SessionModel:
             "graph_on_request": handle is not None and handle.graph_on_request,
             "pending_traces": handle.requested if handle is not None else 0,
             "slow_steps": slow_steps(self.slow, run.id, statistics["steps"]),
-            "traces": [self.traces[trace_id].record.copy() for trace_id in run.traces],
         }
 
     def traces_of(self, run_id: int) -> list[TraceState]:

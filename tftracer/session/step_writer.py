@@ -34,7 +34,6 @@ HISTORY_STEPS = 100_000  # written one by one before the history is written as a
 #: The spool is rewritten when so much of it is superfluous, and more than is needed.
 SUPERFLUOUS_BYTES = 16 << 20
 SUPERFLUOUS_RECORDS = 20_000
-LIVE_STEPS = 500  # in one update of the page
 
 
 class Flush(NamedTuple):
@@ -63,7 +62,7 @@ class StepWriter:
         self._missing = missing
         self._slow = slow
         self._guard = Guard(store.problems, steps.failed)
-        self._unpublished: dict[int, list[tuple[float, float]]] = {}  # run id -> (start, duration) since the last update
+        self._unpublished: dict[int, None] = {}  # ids of the runs with steps since the last update, in their order
         self._next_publish = self._next_flush = 0.0
         self._reported: set[str] = set()  # codes of the steps' problems
         self._stopping = False
@@ -151,9 +150,7 @@ class StepWriter:
         for position, trace in enumerate(traces):
             if isinstance(trace, Missed) and trace.is_lost:
                 self._missing.add(handle.title, [first + position], trace.reason)
-        unpublished = self._unpublished.setdefault(handle.run_id, [])
-        unpublished.extend(zip(starts[-LIVE_STEPS:].tolist(), durations[-LIVE_STEPS:].tolist()))
-        del unpublished[:-LIVE_STEPS]
+        self._unpublished[handle.run_id] = None
         for position in traced:
             times = float(starts[position]), float(durations[position]), between.before(position)
             self._put_trace(run, traces[position], first + position, *times)
@@ -192,16 +189,8 @@ class StepWriter:
 
     def _publish_steps(self) -> None:
         unpublished, self._unpublished = self._unpublished, {}
-        for run_id, recorded in unpublished.items():
-            first = self._store.live_runs[run_id].statistics.steps - len(recorded) + 1
-            starts, durations = [start for start, _ in recorded], [duration for _, duration in recorded]
-            self._publish({"type": "run", "payload": self._store.run(run_id)})
-            self._publish(
-                {
-                    "type": "steps",
-                    "payload": {"run_id": run_id, "first_step": first, "start_at": starts, "duration_s": durations},
-                }
-            )
+        for run_id in unpublished:
+            self._store.publish_run(run_id)
 
     def _write(self) -> None:
         self._store.write_facts()

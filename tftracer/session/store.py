@@ -99,6 +99,12 @@ class SessionStore:
         live = self.live_runs.get(run.id)
         return self.model.run_message(run, self._statistics_of(run), live.handle if live else None)
 
+    def publish_run(self, run_id: int) -> None:
+        with self.lock:
+            run, live = self.model.run(run_id), self.live_runs.get(run_id)
+            payload = self.model.run_without_traces(run, self._statistics_of(run), live.handle if live else None)
+        self._publish({"type": "run", "payload": payload})
+
     def add_loaded_run(self, run: RunState, history: History) -> int:
         """A run out of a file; its number here."""
         with self.spool.lock:
@@ -108,7 +114,7 @@ class SessionStore:
             run.history = [self._append(records.history_part(run, history))]
             with self.lock:
                 self.model.add_run(run)
-        self._publish({"type": "run", "payload": self.run(run.id)})
+        self.publish_run(run.id)
         return run.id
 
     def step_times(self, run_id: int) -> StepTimes:

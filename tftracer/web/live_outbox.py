@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Literal, cast
 
 from tftracer.contract.job import JobChanges
-from tftracer.contract.live import LiveMessage, NewSteps
+from tftracer.contract.live import LiveMessage
 
 Priority = Literal["urgent", "progress"]
 PRIORITIES: tuple[Priority, ...] = ("urgent", "progress")
@@ -26,30 +26,14 @@ URGENT = frozenset({"trace", "trace_removed", "session", "closing", "job", "job_
 TRACE_MESSAGES = frozenset({"trace", "trace_removed"})
 #: With more trace messages than this in the outbox (every step is traced), a snapshot replaces them.
 MAX_TRACES = 20
-MAX_STEPS = 1000  # in one message; older ones are in GET /api/runs/ID/steps
 
 
 def subject_of(message: LiveMessage) -> str:
     """What a message is about. A newer message replaces an older one about the same subject."""
     payload = cast("dict[str, Any]", message["payload"])
-    if message["type"] == "steps":
-        return f"steps {payload['run_id']}"
     if message["type"] in TRACE_MESSAGES:
         return f"trace {payload['id']}"
     return f"run {payload['id']}" if message["type"] == "run" else message["type"]
-
-
-def join_steps(older: NewSteps, newer: NewSteps) -> NewSteps:
-    """The steps of both messages, at most the last ``MAX_STEPS``."""
-    starts = (older["start_at"] + newer["start_at"])[-MAX_STEPS:]
-    durations = (older["duration_s"] + newer["duration_s"])[-MAX_STEPS:]
-    end = newer["first_step"] + len(newer["duration_s"])
-    return {
-        "run_id": newer["run_id"],
-        "first_step": end - len(durations),
-        "start_at": starts,
-        "duration_s": durations,
-    }
 
 
 def join_job_changes(older: JobChanges, newer: JobChanges) -> JobChanges:
@@ -62,8 +46,6 @@ def join_job_changes(older: JobChanges, newer: JobChanges) -> JobChanges:
 
 def join(older: LiveMessage | None, newer: LiveMessage) -> LiveMessage:
     """The message that replaces both."""
-    if older is not None and older["type"] == "steps" and newer["type"] == "steps":
-        return {"type": "steps", "payload": join_steps(older["payload"], newer["payload"])}
     if older is not None and older["type"] == "job_changes" and newer["type"] == "job_changes":
         return {"type": "job_changes", "payload": join_job_changes(older["payload"], newer["payload"])}
     return newer

@@ -351,6 +351,33 @@ export interface RunStatistics {
   recent_s: number[];
 }
 
+/** What a live message says of a run: its traces have messages of their own. */
+export interface RunWithoutTraces {
+  steps: number;
+  mean_s: number | null;
+  p50_s: number | null;
+  p95_s: number | null;
+  p99_s: number | null;
+  min_s: number | null;
+  max_s: number | null;
+  last_s: number | null;
+  first_run_at: number | null;
+  last_run_at: number | null;
+  between_steps_s: number | null;
+  traced_overhead_s: number | null;
+  recent_s: number[];
+  id: number;
+  origin: string;
+  title: string;
+  fetches: string[];
+  feeds: string[];
+  options: string;
+  definition: string;
+  graph_on_request: boolean;
+  pending_traces: number;
+  slow_steps: SlowSteps;
+}
+
 export interface Run {
   steps: number;
   mean_s: number | null;
@@ -1021,13 +1048,6 @@ export interface Snapshot {
   job: Job | null;
 }
 
-export interface NewSteps {
-  run_id: number;
-  first_step: number;
-  start_at: number[];
-  duration_s: number[];
-}
-
 export interface SnapshotMessage {
   type: "snapshot";
   payload: Snapshot;
@@ -1040,7 +1060,7 @@ export interface SessionUpdate {
 
 export interface RunUpdate {
   type: "run";
-  payload: Run;
+  payload: RunWithoutTraces;
 }
 
 export interface TraceUpdate {
@@ -1051,11 +1071,6 @@ export interface TraceUpdate {
 export interface TraceRemoved {
   type: "trace_removed";
   payload: TraceRecord;
-}
-
-export interface StepsUpdate {
-  type: "steps";
-  payload: NewSteps;
 }
 
 export interface JobUpdate {
@@ -1074,7 +1089,7 @@ export interface Closing {
   payload: ErrorBody;
 }
 
-export type LiveMessage = SnapshotMessage | SessionUpdate | RunUpdate | TraceUpdate | TraceRemoved | StepsUpdate | JobUpdate | JobChangesUpdate | Closing;
+export type LiveMessage = SnapshotMessage | SessionUpdate | RunUpdate | TraceUpdate | TraceRemoved | JobUpdate | JobChangesUpdate | Closing;
 
 /** A column of texts. */
 export interface Texts {

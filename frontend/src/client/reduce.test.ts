@@ -1,7 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { fakeJob, fakeRun, fakeSession, fakeState, fakeTrace } from "../../dev/fake";
-import type { LiveMessage } from "./messages";
-import { emptyState, RECENT_STEPS, reduce } from "./reduce";
+import type { LiveMessage, Run, RunWithoutTraces } from "./messages";
+import { emptyState, reduce } from "./reduce";
+
+function withoutTraces({ traces: _, ...run }: Run): RunWithoutTraces {
+  return run;
+}
 
 describe("reduce", () => {
   it("starts anew from a snapshot", () => {
@@ -12,8 +16,8 @@ describe("reduce", () => {
   });
 
   it("adds a run and replaces one, in place", () => {
-    const two = reduce(fakeState({ runs: [fakeRun(1)] }), { type: "run", payload: fakeRun(2) });
-    const next = reduce(two, { type: "run", payload: fakeRun(1, { steps: 12_399 }) });
+    const two = reduce(fakeState({ runs: [fakeRun(1)] }), { type: "run", payload: withoutTraces(fakeRun(2)) });
+    const next = reduce(two, { type: "run", payload: withoutTraces(fakeRun(1, { steps: 12_399 })) });
     expect(next.runs.map((r) => [r.id, r.steps])).toEqual([
       [1, 12_399],
       [2, 12_345],
@@ -28,52 +32,24 @@ describe("reduce", () => {
     expect(state.runs[0]?.traces.map((t) => t.id)).toEqual([2]);
   });
 
-  it("keeps a trace that comes before its run, and one that an older message of the run lacks", () => {
-    let state = reduce(fakeState({ runs: [] }), { type: "trace", payload: fakeTrace(1) });
-    state = reduce(state, { type: "run", payload: fakeRun(1) });
-    expect(state.runs[0]?.traces.map((t) => t.id)).toEqual([1]);
+  it("keeps traces that come before their run, in order, and the run's own through its updates", () => {
+    let state = fakeState({ runs: [] });
+    for (const id of [2, 1]) state = reduce(state, { type: "trace", payload: fakeTrace(id) });
+    state = reduce(state, { type: "run", payload: withoutTraces(fakeRun(1)) });
+    expect(state.runs[0]?.traces.map((t) => t.id)).toEqual([1, 2]);
     expect(state.early).toEqual([]);
-    state = reduce(state, { type: "trace", payload: fakeTrace(2, { note: "new" }) });
-    state = reduce(state, { type: "run", payload: fakeRun(1, { traces: [fakeTrace(2, { note: "old" })] }) });
-    expect(state.runs[0]?.traces.map((t) => [t.id, t.note])).toEqual([
-      [1, ""],
-      [2, "new"],
-    ]);
-  });
-
-  it("does not believe that a removed trace is back", () => {
-    let state = reduce(fakeState({ runs: [fakeRun(1, { traces: [fakeTrace(1)] })] }), {
-      type: "trace_removed",
-      payload: fakeTrace(1),
-    });
-    state = reduce(state, { type: "run", payload: fakeRun(1, { traces: [fakeTrace(1)] }) });
-    expect(state.runs[0]?.traces).toEqual([]);
+    state = reduce(state, { type: "run", payload: withoutTraces(fakeRun(1, { steps: 99_999 })) });
+    expect(state.runs[0]?.steps).toBe(99_999);
+    expect(state.runs[0]?.traces.map((t) => t.id)).toEqual([1, 2]);
   });
 
   it("does not count backwards", () => {
     const state = fakeState({ runs: [fakeRun(1, { steps: 100, last_s: 5 })] });
-    const next = reduce(state, { type: "run", payload: fakeRun(1, { steps: 98, last_s: 4, pending_traces: 1 }) });
+    const next = reduce(state, {
+      type: "run",
+      payload: withoutTraces(fakeRun(1, { steps: 98, last_s: 4, pending_traces: 1 })),
+    });
     expect(next.runs[0]).toMatchObject({ steps: 100, last_s: 5, pending_traces: 1 });
-  });
-
-  it("counts steps once, whether the run's own update came before or not", () => {
-    const before = fakeState({ runs: [fakeRun(1, { steps: 10, recent_s: [1, 2] })] });
-    const steps: LiveMessage = {
-      type: "steps",
-      payload: { run_id: 1, first_step: 10, start_at: [5, 6, 7], duration_s: [2, 3, 4] },
-    };
-    const once = reduce(before, steps);
-    expect(once.runs[0]).toMatchObject({ steps: 12, recent_s: [1, 2, 3, 4], last_s: 4, last_run_at: 7 });
-    expect(reduce(once, steps).runs[0]).toBe(once.runs[0]);
-  });
-
-  it("remembers as many steps as the sparkline shows", () => {
-    const start = fakeState({ runs: [fakeRun(1, { steps: 0, recent_s: [] })] });
-    const duration_s = Array.from({ length: 200 }, (_, i) => i);
-    const payload = { run_id: 1, first_step: 1, start_at: duration_s, duration_s };
-    const next = reduce(start, { type: "steps", payload });
-    expect(next.runs[0]?.recent_s).toHaveLength(RECENT_STEPS);
-    expect(next.runs[0]?.recent_s.at(-1)).toBe(199);
   });
 
   it("takes the session's and the job's news", () => {

@@ -1,17 +1,10 @@
 /** How the live messages change the state. Pure: a new state comes out, the old one stays as it was. */
 import type { SessionState } from "./client";
-import type { Job, JobChanges, LiveMessage, NewSteps, Run, TraceRecord } from "./messages";
+import type { Job, JobChanges, LiveMessage, RunWithoutTraces, Run, TraceRecord } from "./messages";
 
-/** The sparkline's length, as the server sends it. */
-export const RECENT_STEPS = 60;
-
-/**
- * A trace is told at once, counts a little later: a run's message may be older than the trace's that came before it. What
- * came early is kept until its run is known, and what was removed is not believed to be back (numbers are never reused).
- */
+/** A trace's message comes at once, its run's a little later: traces that came before their run are kept in `early`. */
 export interface LiveState extends SessionState {
   readonly early: readonly TraceRecord[];
-  readonly removed: ReadonlySet<number>;
 }
 
 export const emptyState: LiveState = {
@@ -22,29 +15,24 @@ export const emptyState: LiveState = {
   retryAt: null,
   reason: "",
   early: [],
-  removed: new Set(),
 };
 
-/** The run as told now, without going back behind what is known already. */
-function newer(current: Run | undefined, update: Run): Run {
-  if (!current || update.steps >= current.steps) return update;
+/** The run as the message says, but never with fewer steps than are known already: a snapshot may be newer than the message. */
+function newer(current: Run, update: RunWithoutTraces): RunWithoutTraces {
+  if (update.steps >= current.steps) return update;
   const { steps, last_s, last_run_at, recent_s } = current;
   return { ...update, steps, last_s, last_run_at, recent_s };
 }
 
-function withRun(state: LiveState, update: Run): LiveState {
+function withRun(state: LiveState, update: RunWithoutTraces): LiveState {
   const current = state.runs.find((r) => r.id === update.id);
-  const early = state.early.filter((t) => t.run_id === update.id);
-  const traces = new Map([...update.traces, ...(current?.traces ?? []), ...early].map((t) => [t.id, t]));
-  const run = {
-    ...newer(current, update),
-    traces: [...traces.values()].filter((t) => !state.removed.has(t.id)).sort((a, b) => a.id - b.id),
-  };
-  return {
-    ...state,
-    runs: current ? state.runs.map((r) => (r === current ? run : r)) : [...state.runs, run],
-    early: early.length ? state.early.filter((t) => t.run_id !== update.id) : state.early,
-  };
+  if (current) {
+    const run = { ...newer(current, update), traces: current.traces };
+    return { ...state, runs: state.runs.map((r) => (r === current ? run : r)) };
+  }
+  const traces = state.early.filter((t) => t.run_id === update.id).sort((a, b) => a.id - b.id);
+  const early = state.early.filter((t) => t.run_id !== update.id);
+  return { ...state, runs: [...state.runs, { ...update, traces }], early };
 }
 
 function withTrace(state: LiveState, trace: TraceRecord): LiveState {
@@ -60,22 +48,6 @@ function withoutTrace(state: LiveState, { id, run_id }: TraceRecord): LiveState 
     ...state,
     runs: state.runs.map((r) => (r.id === run_id ? { ...r, traces: without(r.traces) } : r)),
     early: without(state.early),
-    removed: new Set([...state.removed, id]),
-  };
-}
-
-function withSteps(run: Run, steps: NewSteps): Run {
-  const overlap = run.steps + 1 - steps.first_step;
-  const fresh = overlap > 0 ? steps.duration_s.slice(overlap) : steps.duration_s;
-  const last = fresh.at(-1);
-  const lastStart = steps.start_at.at(-1);
-  if (last === undefined) return run;
-  return {
-    ...run,
-    steps: Math.max(run.steps, steps.first_step + steps.duration_s.length - 1),
-    last_s: last,
-    last_run_at: lastStart ?? run.last_run_at,
-    recent_s: [...run.recent_s, ...fresh].slice(-RECENT_STEPS),
   };
 }
 
@@ -102,10 +74,6 @@ export function reduce(state: LiveState, message: LiveMessage): LiveState {
       return withTrace(state, message.payload);
     case "trace_removed":
       return withoutTrace(state, message.payload);
-    case "steps": {
-      const steps = message.payload;
-      return { ...state, runs: state.runs.map((r) => (r.id === steps.run_id ? withSteps(r, steps) : r)) };
-    }
     case "job":
       return { ...state, job: message.payload };
     case "job_changes":
