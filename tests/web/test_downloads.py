@@ -8,6 +8,8 @@ import io
 import json
 import os
 import tempfile
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,37 @@ def test_a_save_that_breaks_off_is_seen_to_be_broken(
         client.get("/api/session/file")
     assert "a download broke off: The disk is gone." in caplog.text
     caplog.clear()
+
+
+def test_a_server_that_stops_amid_downloads_logs_nothing_and_ends(client: Client, source: FakeSource) -> None:
+    """One that is under way, two more that keep all worker threads busy, and one that waits for these."""
+    begun, go_on = threading.Semaphore(0), threading.Event()
+
+    def endless() -> Iterator[bytes]:
+        begun.release()
+        while go_on.wait(60):
+            yield b"x" * 1000
+        raise AssertionError("nobody let it go on")
+
+    source.saved_bytes = endless  # type: ignore[method-assign]
+    outcomes: list[object] = []
+
+    def download() -> None:
+        try:
+            outcomes.append(client.get("/api/session/file").status)
+        except (ConnectionError, http.client.HTTPException) as broken:
+            outcomes.append(type(broken))
+
+    readers = [threading.Thread(target=download) for _ in range(4)]
+    for reader in readers:
+        reader.start()
+    assert all(begun.acquire(timeout=60) for _ in range(2))
+    threading.Thread(target=client.server.stop).start()
+    for reader in readers:  # their connections are closed, though the disk still hangs
+        reader.join(60)
+    go_on.set()
+    client.server.join()
+    assert len(outcomes) == 4 and 200 not in outcomes, outcomes
 
 
 def test_a_session_is_loaded(client: Client, source: FakeSource) -> None:

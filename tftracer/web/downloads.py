@@ -95,9 +95,7 @@ class Download(ApiHandler):
         """Closes the connection without the last chunk, so that the client notices that the file is incomplete."""
         expected = isinstance(problem, (TracerError, OSError))
         log.error("tftracer: a download broke off: %s", problem, exc_info=None if expected else problem)
-        stream = getattr(self.request.connection, "stream", None)
-        if stream is not None:
-            stream.close()
+        self.close_connection()
 
 
 class SessionFileHandler(Download):

@@ -103,6 +103,18 @@ class Guarded(AccessCheck):
         self.set_header("Content-Type", "application/json; charset=utf-8")
         self.write(dumps(value).encode())
 
+    def send_error(self, status_code: int = 500, **kwargs: Any) -> None:
+        """A request that is cancelled has no answer: the server stops. Its client notices that."""
+        if isinstance(kwargs.get("exc_info", (None, None, None))[1], asyncio.CancelledError):
+            self.close_connection()
+        else:
+            super().send_error(status_code, **kwargs)
+
+    def close_connection(self) -> None:
+        stream = getattr(self.request.connection, "stream", None)
+        if stream is not None:
+            stream.close()
+
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         problem = kwargs.get("exc_info", (None, None, None))[1]
         status, code, message = describe(problem, status_code)
@@ -119,7 +131,7 @@ class Guarded(AccessCheck):
         tb: TracebackType | None,
     ) -> None:
         """Logs errors of the server, not those of clients. The URL's query is left out: it may hold the token."""
-        if not isinstance(value, (web.HTTPError, errors.TracerError, StreamClosedError)):
+        if not isinstance(value, (web.HTTPError, errors.TracerError, StreamClosedError, asyncio.CancelledError)):
             exc_info = (typ, value, tb) if typ and value else None
             log.error("tftracer: %s %s failed", self.request.method, self.request.path, exc_info=exc_info)
 

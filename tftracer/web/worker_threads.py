@@ -30,18 +30,24 @@ class WorkerThreads:
 
     def __init__(self, name: str, threads: int, nice: int = 0) -> None:
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._stopped = False
         self._nice = nice
         self._threads = [threading.Thread(target=self._work, name=name, daemon=True) for _ in range(threads)]
         for thread in self._threads:
             thread.start()
 
     def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
+        """Once the threads are stopped, the future is a cancelled one. On the thread that stops them."""
         future: Future[T] = Future()
-        self._jobs.put((future, lambda: function(*arguments)))
+        if self._stopped:
+            future.cancel()
+        else:
+            self._jobs.put((future, lambda: function(*arguments)))
         return future
 
     def stop(self) -> None:
         """Ends each thread after its current job. Waiting jobs are cancelled."""
+        self._stopped = True
         with contextlib.suppress(queue.Empty):
             while True:
                 job = self._jobs.get_nowait()
