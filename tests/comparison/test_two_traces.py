@@ -140,6 +140,26 @@ def test_a_small_separation_does_not_matter() -> None:
     assert found["summary"].startswith("The two steps take about as long")
 
 
+def test_runs_that_were_traced_one_after_the_other_are_not_called_changed() -> None:
+    """Eight steps in a row, then eight of another run, as the machine has become busy: nothing tells that from a change."""
+    before, after = steps(*[4] * 8), steps(*[6] * 8)
+    in_a_row, turns = range(8), range(0, 16, 2)
+    for started_a, started_b, is_change in ((in_a_row, range(8, 16), False), (turns, [at + 1 for at in turns], True)):
+        beside = Beside(packed(before[1:]), packed(after[1:]), False, started_a=[*started_a], started_b=[*started_b])
+        found = compare(before[0], after[0], beside)
+        assert ("Op0" in changed(found)) == is_change
+        assert ("not traced in turns" in found["summary"]) != is_change
+        assert "The second step is" in found["summary"]  # the difference of the two is said in any case
+
+
+def test_traces_in_a_row_count_once() -> None:
+    """Two rows of three a side: as few as two traces a side."""
+    started_a, started_b = [0, 1, 2, 6, 7, 8], [3, 4, 5, 9, 10, 11]
+    before, after = steps(*[4] * 6), steps(*[6] * 6)
+    beside = Beside(packed(before[1:]), packed(after[1:]), False, started_a=started_a, started_b=started_b)
+    assert not changed(compare(before[0], after[0], beside))
+
+
 def test_too_few_traces_tell_nothing() -> None:
     found = two_runs(steps(2, 2), steps(4, 4, 4, 4, 4, 4))
     assert (row(found, "Op0")["status"], row(found, "Op0")["statistic"]) == ("unknown", "too few traces: 2 and 6")

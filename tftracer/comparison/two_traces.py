@@ -1,7 +1,8 @@
 """Two traces beside each other, judged by the other traces of their runs: what the page's comparison says.
 
 Two steps of the same code differ, too. So an op counts as changed only if the runs' other traces tell the difference from chance,
-all ops and the step looked at together (odd_ops.py), and if it is larger than the floors. With fewer than four traces of a side,
+all ops and the step looked at together (odd_ops.py), and if it is larger than the floors. Traces of one run that were recorded in
+a row count once, as their mean: what the machine did meanwhile is in all of them. With fewer than four traces of a side,
 or beside the two of one run, nothing is claimed: two traces alone show by how much these steps differ, and no more. An op that a
 trace does not have took no time in it, unless the trace has more ops than its table.
 """
@@ -16,7 +17,7 @@ import numpy as np
 
 from tftracer.comparison import odd_ops
 from tftracer.comparison.ops import LEAST_SESSIONS
-from tftracer.comparison.two_traces_words import summary, used_traces
+from tftracer.comparison.two_traces_words import NOT_IN_TURNS, summary, used_traces
 from tftracer.contract.encoding import unpacked
 from tftracer.trace.analyses.compare import compared_ops, matters
 from tftracer.trace.analyses.over_traces import OpTotals
@@ -41,6 +42,9 @@ class Beside(NamedTuple):
     older: int = 0  # traces that are not looked at
     unreadable: int = 0
     step_times: str = ""
+    #: When the traces of each side were recorded, in epoch seconds, the one that is compared first; empty: each counts by itself.
+    started_a: Sequence[float] = ()
+    started_b: Sequence[float] = ()
 
 
 class Judged(NamedTuple):
@@ -91,18 +95,24 @@ def _judge(a: Answers, b: Answers, beside: Beside, by: By, keys: list[str]) -> J
     others_a, others_b = ([OpTotals(**unpacked(body)) for body in side] for side in (beside.a, beside.b))
     if beside.same_run:
         return _of_one_run(keys, own, others_a)
-    return _of_two_runs(keys, [own[0], *others_a], [own[1], *others_b])
+    return _of_two_runs(keys, [own[0], *others_a], [own[1], *others_b], [*beside.started_a], [*beside.started_b])
 
 
-def _of_two_runs(keys: list[str], a: Sequence[OpTotals], b: Sequence[OpTotals]) -> Judge:
+def _of_two_runs(
+    keys: list[str], a: Sequence[OpTotals], b: Sequence[OpTotals], started_a: list[float], started_b: list[float]
+) -> Judge:
     """Traces of one run against those of another."""
-    times, traces = _times(keys, [*a, *b]), f"{len(a)} and {len(b)} traces"
+    times, first, traces = _times(keys, [*a, *b]), len(a), f"{len(a)} and {len(b)} traces"
     if min(len(a), len(b)) < LEAST_SESSIONS:
         too_few = f"{len(a)} and {len(b)}"
         return _judged(keys, [Judged(False, f"too few traces: {too_few}")] * len(times), too_few)
+    if (len(started_a), len(started_b)) == (len(a), len(b)):
+        times, first = _in_turns(times, started_a, started_b)
+        if min(first, len(times[0]) - first) < LEAST_SESSIONS:
+            return _judged(keys, [Judged(False, "not traced in turns")] * len(times), NOT_IN_TURNS)
     known = [bool(np.isfinite(row).all()) for row in times]
-    differs = odd_ops.changed(times, len(a))
-    middle = [np.median(side, axis=1).tolist() for side in (times[:, : len(a)], times[:, len(a) :])]
+    differs = odd_ops.changed(times, first)
+    middle = [np.median(side, axis=1).tolist() for side in (times[:, :first], times[:, first:])]
     judged = [
         Judged(False, "a trace has too many ops")
         if not is_known
@@ -112,6 +122,16 @@ def _of_two_runs(keys: list[str], a: Sequence[OpTotals], b: Sequence[OpTotals]) 
         for is_known, is_shown, first, second in zip(known, differs.tolist(), *middle)
     ]
     return _judged(keys, judged, "")
+
+
+def _in_turns(times: Float64, started_a: list[float], started_b: list[float]) -> tuple[Float64, int]:
+    """[keys and the step, rows of traces of one side] their means, those of A first; how many are of A."""
+    of_a = np.arange(times.shape[1]) < len(started_a)
+    order = np.argsort([*started_a, *started_b], kind="stable")
+    starts = np.flatnonzero(np.diff(of_a[order], prepend=~of_a[order[:1]]))
+    rows = np.split(order, starts[1:])
+    rows.sort(key=lambda row: not of_a[row[0]])
+    return np.stack([times[:, row].mean(axis=1) for row in rows], axis=1), sum(bool(of_a[row[0]]) for row in rows)
 
 
 def _of_one_run(keys: list[str], own: Sequence[OpTotals], others: Sequence[OpTotals]) -> Judge:

@@ -13,6 +13,12 @@ from tftracer.trace.units import counted, duration
 if TYPE_CHECKING:
     from tftracer.contract.trace import ComparedOp
 
+#: In the place of a number of traces that are too few.
+NOT_IN_TURNS = (
+    "The two runs were not traced in turns: whatever the machine did meanwhile looks like a change, so none is claimed. To tell, "
+    f"trace them in turns, {LEAST_SESSIONS} times each, or compare sessions (tftracer compare)."
+)
+
 
 def summary(
     rows: Sequence[ComparedOp], shown: AbstractSet[str], step_a_ns: float, step_b_ns: float, step_shown: bool, too_few: str
@@ -38,7 +44,9 @@ def summary(
             text += f" The largest that chance does not explain: {_op_change(certain)}"
     elif step_shown and matters(step_a_ns, step_b_ns):
         text += " No op differs that much: look at waiting and gaps in the budget."
-    if too_few:
+    if too_few == NOT_IN_TURNS:
+        text += f" {NOT_IN_TURNS}"
+    elif too_few:
         text += f" Two traces cannot tell a change from chance. That takes {LEAST_SESSIONS} traces of a run; there are {too_few}."
     return text
 

@@ -60,9 +60,12 @@ def runs_beside(source: SessionSource, name: Callable[[TraceRecord], TraceKey], 
     )
 
 
-async def asked(runs: RunsBeside, by: str, answers: AnswerCache) -> Beside:
-    """Their totals. Traces that cannot be read, or that were removed in the meantime, are counted."""
+async def asked(runs: RunsBeside, compared: tuple[TraceKey, TraceKey], by: str, answers: AnswerCache) -> Beside:
+    """Their totals, and when they and the ``compared`` traces were recorded. Traces that cannot be read, or that were removed in
+    the meantime, are counted."""
     question = Question("op_totals", {"by": by})
-    a, b = [[totals for _, totals in await ask_each(traces, question, answers)] for traces in (runs.a, runs.b)]
+    a, b = [await ask_each(traces, question, answers) for traces in (runs.a, runs.b)]
     unreadable = runs.broken + len(runs.a) + len(runs.b) - len(a) - len(b)
-    return Beside(a, b, runs.same_run, runs.older, unreadable, runs.step_times)
+    totals_a, totals_b = ([body for _, body in side] for side in (a, b))
+    started = [[own.started_at, *(trace.started_at for trace, _ in side)] for own, side in zip(compared, (a, b))]
+    return Beside(totals_a, totals_b, runs.same_run, runs.older, unreadable, runs.step_times, *started)

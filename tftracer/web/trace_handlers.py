@@ -155,4 +155,4 @@ class CompareHandler(AnswerHandler):
 
     async def compare(self, first: TraceKey, second: TraceKey, by: str, runs: RunsBeside) -> Body:
         answers = self.services.answers
-        return await answers.compare(first, second, by, await asked(runs, by, answers), self.format())
+        return await answers.compare(first, second, by, await asked(runs, (first, second), by, answers), self.format())
