@@ -48,6 +48,11 @@ class Recorder(LiveSession):
                 self.add_problem("slow_steps", f"Slow steps are not looked for: {type(error).__name__}: {error}.")
         return self
 
+    def save(self, path: str) -> None:
+        if self._watch and not self.closed:
+            self._watch.report_pending()
+        super().save(path)
+
     def close(self) -> None:
         if self._watch:
             with contextlib.suppress(Exception):  # the session must end all the same

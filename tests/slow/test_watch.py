@@ -215,6 +215,14 @@ def test_a_trace_that_is_expected_is_not_waited_for_once_the_watch_has_ended(loo
     assert not loop.queue.requests.slow_path
 
 
+def test_what_was_slow_is_reported_with_its_stacks_before_a_session_is_saved(loop: Loop) -> None:
+    loop.warm_up()
+    step = loop.step(sleeps)
+    loop.watch.report_pending(timeout_s=60)
+    (stall,) = [record for record in loop.queue.slow.take() if isinstance(record, Stall) and record.step == step]
+    assert "did not answer" not in stall.doubt
+
+
 def test_the_time_between_steps_is_profiled_when_asked(loop: Loop) -> None:
     loop.warm_up()
     loop.queue.slow.profile_requested.set()

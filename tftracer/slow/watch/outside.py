@@ -82,7 +82,6 @@ class Outside:
         self._pulse = Pulse(mmap.mmap(pulse_fd, PULSE_BYTES, access=mmap.ACCESS_READ), self._counters, self._clock)
         self._waiting: list[dict[str, Any]] = []
         self._input = b""
-        self._hurries = False  # the session ends
         self._dumps: deque[Dump] = deque(maxlen=MAX_DUMPS)
         self._dumping: threading.Thread | None = None
         self._is_overdue = False
@@ -127,7 +126,8 @@ class Outside:
             elif "overdue" in question:
                 self._is_overdue = True
             elif "hurry" in question:
-                self._hurries = True
+                for waiting in self._waiting:
+                    waiting["hurry"] = True
             else:
                 question["came_ns"] = time.perf_counter_ns()
                 self._waiting.append(question)
@@ -160,7 +160,7 @@ class Outside:
                 self._waiting.remove(question)
                 self._print(self._answer_to(question, now_ns))
             else:
-                self._windows.hurry(until, now_ns, self._hurries)
+                self._windows.hurry(until, now_ns, "hurry" in question)
 
     def _answer_to(self, question: dict[str, Any], now_ns: int) -> dict[str, Any]:
         thread, native = int(question["thread"]), int(question["native"])

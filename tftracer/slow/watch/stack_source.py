@@ -84,7 +84,7 @@ class StackSource:
             self._answers.append(self._answer_inside(number, thread, native, spans, profile))
 
     def hurry(self) -> None:
-        """Answers are wanted at once: the session ends."""
+        """Answers to what was asked are wanted at once: the session ends, or is saved."""
         if self._outside:
             self._outside.hurry()
 

@@ -108,6 +108,7 @@ class SlowWatch:
         self._next_second_ns = 0
         self._threads_known = 0
         self._stopping = False
+        self._hurries = threading.Event()
         self._pid = os.getpid()
         self._thread: threading.Thread | None = None
 
@@ -146,6 +147,14 @@ class SlowWatch:
     def pending(self) -> int:
         """Slow turns that are found and not reported yet."""
         return len(self._steps.found) + len(self._asked)
+
+    def report_pending(self, timeout_s: float = FINISH_S) -> None:
+        """Wait until what was slow by now is reported."""
+        self._queue.settle()
+        self._hurries.set()
+        until = time.monotonic() + timeout_s
+        while self.pending and self._thread and self._thread.is_alive() and time.monotonic() < until:
+            time.sleep(TICK_S / 2)
 
     def _finish(self) -> None:
         """Report what came since the last round. The process outside is asked once more, for a short time."""
@@ -204,6 +213,9 @@ class SlowWatch:
             self._part("stacks", self._look, now_ns)
         if self._steps.found:
             self._ask_about_found(now_ns)
+        if self._hurries.is_set() and self._source:
+            self._hurries.clear()
+            self._source.hurry()
         if self._asked:
             self._take_answers(now_ns)
         if self._periods:
@@ -221,10 +233,11 @@ class SlowWatch:
 
     def _ask_about_found(self, now_ns: int) -> None:
         while self._steps.found:
-            turn = self._steps.found.popleft()
+            turn = self._steps.found[0]
             self._number += 1
             number, native = self._number, self._threads.native_ids.get(turn.thread)
             self._asked[number] = Asked(turn, now_ns)
+            self._steps.found.popleft()
             if self._source is None or native is None:
                 self._explain(number, None, "")
             elif len(self._asked) > MAX_ASKED:
@@ -290,10 +303,13 @@ class SlowWatch:
     # ------------------------------------------------------------------------------------------------------ explaining
 
     def _explain(self, number: int, raw: dict[str, Any] | None, doubt: str) -> None:
-        whole = self._asked.pop(number).turn
-        seen = self._observed(whole, raw, doubt)
-        for turn in sides(whole):
-            self._report(turn, seen)
+        try:
+            whole = self._asked[number].turn
+            seen = self._observed(whole, raw, doubt)
+            for turn in sides(whole):
+                self._report(turn, seen)
+        finally:
+            del self._asked[number]
 
     def _report(self, turn: SlowTurn, seen: Observed) -> None:
         """``turn``: or one of its sides."""
