@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tftracer.slow.recorded import GcPause, HostSample, SlowRecords
+from collections import deque
+
+from tftracer.slow.recorded import GcPause, HostChange, HostSample, SlowRecords
 from tftracer.slow.watch.gc_pauses import GcPauses
 from tftracer.slow.watch.host_signals import HostReading, HostSignals
 from tftracer.slow.watch.turns import SlowSteps
@@ -12,6 +14,8 @@ from tftracer.slow.watch.watched_threads import WatchedThreads
 REPORTED_NS = 1_000_000
 #: So many of the longest are reported each second.
 MOST_PAUSES = 50
+#: Readings of the machine, one a second.
+KEPT = 120
 
 
 class GcReports:
@@ -26,6 +30,22 @@ class GcReports:
         for pause in sorted(longest, key=lambda pause: pause.start_ns):
             name = self._threads.names.get(pause.thread, "")
             self._records.add(GcPause(name, *pause[1:]))
+
+
+class HostReadings:
+    """The machine's counters of the last two minutes, and at the ends of slow turns."""
+
+    def __init__(self) -> None:
+        self._readings: deque[HostReading] = deque(maxlen=KEPT)
+
+    def read(self, host: HostSignals) -> None:
+        self._readings.append(host.read(None))
+
+    def change(self, host: HostSignals, start_ns: int, end_ns: int) -> HostChange | None:
+        """From the reading before a span to the one after it; None without one of them."""
+        before = [reading for reading in self._readings if reading.at_ns <= start_ns]
+        after = [reading for reading in self._readings if reading.at_ns >= end_ns]
+        return host.change(before[-1], after[0]) if before and after else None
 
 
 class HostReports:

@@ -18,7 +18,6 @@ import itertools
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter_ns
@@ -29,10 +28,10 @@ from tftracer.slow.cause.frame_names import FrameNames
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.stacks import has_users_code
 from tftracer.slow.recorded import HostChange, SlowRecords, Stall, WatchedRun
-from tftracer.slow.watch.each_second import GcReports, HostReports
+from tftracer.slow.watch.each_second import GcReports, HostReadings, HostReports
 from tftracer.slow.watch.gap_profiles import GapProfiles
 from tftracer.slow.watch.gc_pauses import GcPauses
-from tftracer.slow.watch.host_signals import HostReading, HostSignals
+from tftracer.slow.watch.host_signals import HostSignals
 from tftracer.slow.watch.run_periods import RunPeriods
 from tftracer.slow.watch.sample_clock import sleeps
 from tftracer.slow.watch.stack_source import Answer, StackSource, span_of
@@ -43,13 +42,11 @@ TICK_S, SECOND_NS = 0.05, 1_000_000_000
 #: At the end: how long the thread may take, and how long answers are waited for.
 JOIN_S, FINISH_S = 8.0, 3.0
 #: Slow turns that are being asked about; more are explained without stacks.
-MAX_ASKED = 50
+MAX_ASKED = 200
 #: An answer is waited for so long.
 PATIENCE_NS = 40 * SECOND_NS
 #: Distinct stacks that a slow step keeps.
 MAX_STACKS = 50
-#: Readings of the machine, one a second.
-HOST_KEPT = 120
 TOO_MANY = "Its stacks were not read: too many steps were slow at once."
 NO_ANSWER = "Its stacks were not read: the process that reads them did not answer."
 
@@ -97,7 +94,7 @@ class SlowWatch:
         self._names = FrameNames()
         self._gc: GcPauses | None = None
         self._host: HostSignals | None = None
-        self._readings: deque[HostReading] = deque(maxlen=HOST_KEPT)
+        self._readings = HostReadings()
         self._gc_reports = GcReports(self._records, self._threads)
         self._host_reports = HostReports(self._records, self._steps, self._threads)
         self._source: StackSource | None = None
@@ -243,14 +240,8 @@ class SlowWatch:
             elif len(self._asked) > MAX_ASKED:
                 self._explain(number, None, TOO_MANY)
             else:
-                self._part(
-                    "stacks",
-                    self._source.ask,
-                    number,
-                    turn.thread,
-                    native,
-                    [(turn.start_ns, turn.step_ns), (turn.step_ns, turn.end_ns)],
-                )
+                spans = [(turn.start_ns, turn.step_ns), (turn.step_ns, turn.end_ns)]
+                self._part("stacks", self._source.ask, number, turn.thread, native, spans)
 
     def _take_answers(self, now_ns: int) -> None:
         answers: list[Answer] = []
@@ -273,7 +264,7 @@ class SlowWatch:
             self._gc_reports.report(self._gc)
         if self._host:
             self._part("host", self._host_reports.report, self._host, self._gc, list(self._queue.under_way))
-            self._part("host", self._read_host)
+            self._read_host()
         for run, of_run in self._periods.items():
             waiting = [asked.turn.step - 1 for asked in self._asked.values() if asked.turn.run is run]
             of_run.passed(min([run.steps, *waiting]), self._records)
@@ -291,7 +282,7 @@ class SlowWatch:
 
     def _read_host(self) -> None:
         if self._host:
-            self._readings.append(self._host.read(None))
+            self._part("host", self._readings.read, self._host)
 
     def _forget(self, thread: int, native_id: int | None) -> None:
         """A thread has ended, or its number has gone to another."""
@@ -365,10 +356,8 @@ class SlowWatch:
         """What the machine did from the reading before a turn to the one after it."""
         if self._host is None:
             return None
-        self._part("host", self._read_host)
-        before = [reading for reading in self._readings if reading.at_ns <= turn.start_ns]
-        after = [reading for reading in self._readings if reading.at_ns >= turn.end_ns]
-        return self._host.change(before[-1], after[0]) if self._host and before and after else None
+        self._read_host()
+        return self._readings.change(self._host, turn.start_ns, turn.end_ns) if self._host else None
 
     # ------------------------------------------------------------------------------------------------------ failures
 
