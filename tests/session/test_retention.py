@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
+from call_count import calls_of
+from fake_source import a_trace
 from recording import LOSS, RAW, TRAIN, X, captured, recording
 
 from tftracer.contract.session import AskedBy
 from tftracer.recorder import Recorder
+from tftracer.session.model import TraceState
+from tftracer.session.retention import Retention
+from tftracer.storage.spool import NOWHERE
+from tftracer.trace.model import TraceContext
 
 
 def traced(recorder: Recorder, durations_ms: list[int], asked_by: AskedBy) -> list[int | None]:
@@ -36,3 +43,24 @@ def test_of_equal_steps_the_newest_stay_and_of_one_place_the_newest_has_it(tmp_p
         assert traced(recorder, [10, 11, 12, 11, 10], "script") == [4, 5]
     with recording(tmp_path, keep_traces=1) as recorder:
         assert traced(recorder, [10, 500, 10], "global") == [3]
+
+
+def test_eight_times_the_kept_traces_make_no_new_trace_dearer() -> None:
+    """All that a user asked for one by one stay, and may be thousands."""
+
+    def kept(count: int) -> Retention:
+        retention = Retention()
+        for number in range(count):
+            retention.add(state(number))
+        return retention
+
+    def one_more(retention: Retention) -> None:
+        retention.add(state(10_000))
+        assert not retention.superfluous(1, 5) and not retention.over_the_cap(1 << 30)
+
+    few, many = (calls_of(partial(one_more, kept(count))) for count in (100, 800))
+    assert few == many
+
+
+def state(number: int) -> TraceState:
+    return TraceState(a_trace(number, 1), TraceContext(), NOWHERE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import median
 
-from tftracer.session.model import SessionModel, TraceState
+from tftracer.session.model import TraceState
 
 #: Disk that the traces that were asked for may take together; then the oldest make way.
 ASKED_BYTES = 4 << 30
@@ -12,18 +12,51 @@ ASKED_BYTES = 4 << 30
 SLOW_FACTOR = 2.0
 
 
-def superfluous(model: SessionModel, run_id: int, keep: int) -> list[TraceState]:
-    """Of a run's traces that nobody asked for one by one: those that are not worth their place.
+class Retention:
+    """Knows the traces of this process by who asked for them, so that a new trace is not compared with all that are kept."""
 
-    Of steps traced because they were expected to be slow, the ``keep`` slowest stay. Of the others (global tracing, the script's
-    own), the newest stay, and in up to half of the places those that took far longer than the rest.
-    """
-    traces = model.traces_of(run_id)
-    expected = sorted((trace for trace in traces if trace.record["asked_by"] == "slow"), key=_seconds, reverse=True)
-    others = [trace for trace in traces if trace.record["asked_by"] in ("global", "script")]
-    slowest = _far_slower(others)[: keep // 2]
-    newest = [trace for trace in others if trace not in slowest]
-    return expected[keep:] + newest[: max(0, len(others) - keep)]
+    def __init__(self) -> None:
+        self._asked_for: dict[int, TraceState] = {}  # by number, the oldest first
+        self._asked_bytes = 0
+        self._others: dict[int, dict[int, TraceState]] = {}  # run id -> those that nobody asked for one by one
+
+    def add(self, trace: TraceState) -> None:
+        record = trace.record
+        if record["asked_by"] == "user":
+            self._asked_for[record["id"]] = trace
+            self._asked_bytes += record["stored_bytes"]
+        else:
+            self._others.setdefault(record["run_id"], {})[record["id"]] = trace
+
+    def remove(self, trace: TraceState) -> None:
+        record = trace.record
+        if self._asked_for.pop(record["id"], None) is not None:
+            self._asked_bytes -= record["stored_bytes"]
+        self._others.get(record["run_id"], {}).pop(record["id"], None)
+
+    def superfluous(self, run_id: int, keep: int) -> list[TraceState]:
+        """Of a run's traces that nobody asked for one by one: those that are not worth their place.
+
+        Of steps traced because they were expected to be slow, the ``keep`` slowest stay. Of the others (global tracing, the
+        script's own), the newest stay, and in up to half of the places those that took far longer than the rest.
+        """
+        traces = list(self._others.get(run_id, {}).values())
+        expected = sorted((trace for trace in traces if trace.record["asked_by"] == "slow"), key=_seconds, reverse=True)
+        others = [trace for trace in traces if trace.record["asked_by"] != "slow"]
+        slowest = _far_slower(others)[: keep // 2]
+        newest = [trace for trace in others if trace not in slowest]
+        return expected[keep:] + newest[: max(0, len(others) - keep)]
+
+    def over_the_cap(self, limit: int) -> list[TraceState]:
+        """The oldest traces that were asked for, where these take more than ``limit`` bytes together; the newest one stays."""
+        excess = self._asked_bytes - limit
+        dropped: list[TraceState] = []
+        for trace in self._asked_for.values():
+            if excess <= 0 or len(dropped) == len(self._asked_for) - 1:
+                break
+            dropped.append(trace)
+            excess -= trace.record["stored_bytes"]
+        return dropped
 
 
 def _far_slower(traces: list[TraceState]) -> list[TraceState]:
@@ -36,16 +69,3 @@ def _far_slower(traces: list[TraceState]) -> list[TraceState]:
 
 def _seconds(trace: TraceState) -> float:
     return trace.record["duration_s"] or 0.0
-
-
-def over_the_cap(model: SessionModel, most: int) -> list[TraceState]:
-    """The oldest traces that were asked for, where these take more than ``most`` bytes together; the newest one stays."""
-    own = [trace for trace in model.traces.values() if not model.runs[trace.record["run_id"]].origin]
-    asked = [trace for trace in own if trace.record["asked_by"] == "user"]
-    excess, dropped = sum(trace.record["stored_bytes"] for trace in asked) - most, []
-    for trace in asked[:-1]:
-        if excess <= 0:
-            break
-        dropped.append(trace)
-        excess -= trace.record["stored_bytes"]
-    return dropped

@@ -42,6 +42,7 @@ class SessionStore:
         self.problems = Problems(lambda problems: self.set_facts(problems=problems))
         self.keep_traces = keep_traces
         self._publish = publish
+        self._retention = retention.Retention()
         self._unwritten_facts = True
 
     def open_spool(self, folder: str | os.PathLike[str] | None) -> None:
@@ -186,6 +187,8 @@ class SessionStore:
                 raise
             self._remove(dropped)
             self.add_trace(record, context, part)
+        with self.lock:
+            self._retention.add(self.model.trace(record["id"]))
         self.make_room(run_id, self.keep_traces)
         self._remove(self._over_the_cap())
 
@@ -195,11 +198,11 @@ class SessionStore:
 
     def _superfluous(self, run_id: int, keep: int) -> list[TraceState]:
         with self.lock:
-            return retention.superfluous(self.model, run_id, keep)
+            return self._retention.superfluous(run_id, keep)
 
     def _over_the_cap(self) -> list[TraceState]:
         with self.lock:
-            dropped = retention.over_the_cap(self.model, retention.ASKED_BYTES)
+            dropped = self._retention.over_the_cap(retention.ASKED_BYTES)
         if dropped:
             self.problems.add(
                 "asked_traces",
@@ -226,6 +229,7 @@ class SessionStore:
                 self._write_or_defer(records.trace_removed_part(trace.record["id"]))
                 with self.lock:
                     self.model.remove_trace(trace.record["id"])
+                    self._retention.remove(trace)
             self.spool.release(trace.record_bytes, trace.payload)
             self._publish({"type": "trace_removed", "payload": trace.record})
 
