@@ -12,7 +12,7 @@ import time
 from types import TracebackType
 from typing import IO, Protocol
 
-RED, GREEN, YELLOW, BOLD = "31", "32", "33", "1"
+RED, GREEN, YELLOW = "31", "32", "33"
 #: Work that takes less shows no progress.
 SILENT_S = 1.0
 TICK_S = 0.5

@@ -29,6 +29,7 @@ from tftracer.errors import FormatError, MissingTensorFlowError, PatternError, S
 from tftracer.export import chrome, html, perfetto
 from tftracer.importers import legacy_pickles, open_any
 from tftracer.importers.imported import Imported
+from tftracer.storage.plain_files import open_plain
 from tftracer.storage.whole_file import replacing
 from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.intervals import Cover
@@ -340,7 +341,6 @@ def _field(number: int, message: bytes) -> list[bytes]:
 
 
 def _is_session(path: Path) -> bool:
-    from tftracer.storage.plain_files import open_plain
     from tftracer.storage.tftrace import is_session
 
     try:

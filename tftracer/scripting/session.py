@@ -18,6 +18,7 @@ from tftracer.export.tables.of_run_traces import ops_over_traces_part
 from tftracer.export.tables.of_trace import TracePart
 from tftracer.export.tables.schema import OF_TRACES
 from tftracer.export.tables.table import Array, Part, Table
+from tftracer.job.saved_processes import saved_job
 from tftracer.scripting import html
 from tftracer.scripting.compare import compare_sessions
 from tftracer.scripting.decoded import DecodedTraces
@@ -46,8 +47,6 @@ def open(path: str | os.PathLike[str], token: str | None = None, certificate: st
 
 
 def _opened(path: str, name: str) -> Session:
-    from tftracer.job.saved_processes import saved_job
-
     source = open_session(path)
     saved = saved_job(path, source)
     if saved is None:

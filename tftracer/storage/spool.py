@@ -111,8 +111,6 @@ class Memory:
     def truncate(self, size: int) -> None:
         del self._data[size:]
 
-    def sync(self) -> None: ...
-
     def punch(self, offset: int, size: int) -> None: ...
 
     def free(self) -> int:

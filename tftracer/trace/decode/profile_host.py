@@ -32,13 +32,12 @@ class HostNodes:
     """Where the host's events ended up."""
 
     op_rows: Int64  # events that are ops, ascending,
-    op_nodes: Int64  # and their nodes,
-    op_names: Int64  # and the codes of their names
+    op_nodes: Int64  # and their nodes
     waits: list[tuple[Int64, Int64]] = field(default_factory=list)  # (nodes, the nodes that waited for them)
 
     @classmethod
     def none(cls) -> HostNodes:
-        return cls(*np.zeros((3, 0), np.int64))
+        return cls(*np.zeros((2, 0), np.int64))
 
 
 def op_of(name: str, display_name: str) -> tuple[str, str] | None:
@@ -78,7 +77,7 @@ def add_host(
     columns = {"device": device, "name": ops.name(rows), "op": ops.op(rows), "end": end}
     added = nodes.add(plane, place, rows, outside=owner == Owner.OTHER, **columns)
     started.nodes[has_event] = added[own]
-    host_nodes = HostNodes(rows, added, columns["name"])
+    host_nodes = HostNodes(rows, added)
     _add_unnamed(nodes, plane, place, owners, started)
     if len(staged):
         path, stage, apart = stages.name(staged), stages.op(staged), owners.apart(staged)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from tftracer.trace.arrays.intervals import concatenated, distinct
 from tftracer.trace.arrays.strings import Hasher
@@ -39,9 +38,6 @@ class Stat:
         if self.referring[row]:
             return self.plane.stat_names.get(int(self.number[row]), "")
         return decoded(self.plane.events.raw[self.offset[row] : self.offset[row] + self.size[row]])
-
-    def real(self) -> npt.NDArray[np.float64]:
-        return self.number.view(np.float64)
 
     def keys(self, hasher: Hasher) -> UInt64:
         """[rows] the same for the same text, 0 for those that have none."""
