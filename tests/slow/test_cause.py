@@ -134,6 +134,11 @@ def test_garbage_collection_comes_before_the_line_that_it_struck() -> None:
     assert (found.cause.kind, found.cause.frame) == ("gc", LOAD)
 
 
+def test_a_short_garbage_collection_is_not_the_cause_where_the_machine_was_busy() -> None:
+    found = explained(0.6, between=span(0.6, stack(MAIN, LOAD, seconds=0.6), cpu=0.1, queue=0.5, gc_s=0.06))
+    assert found.cause[:3] == ("python", "", LOAD)
+
+
 def test_a_stopped_process_is_told() -> None:
     assert explained(3.0, between=span(3.0, stack(MAIN, LOAD, seconds=3.0), stopped_s=2.9)).cause.kind == "stopped"
 

@@ -101,7 +101,7 @@ def _by_line(parts: list[Part], span: Span, too_long: float) -> Cause:
     sums = sum(excess(part) for part in parts)
     if not parts or sums < HALF * too_long:
         return UNKNOWN
-    kind = next((part.kind for part in parts if part.kind != "no_cpu"), "python")
+    kind = next((part.kind for part in parts if part.kind not in ("no_cpu", "gc")), "python")
     share = min(1.0, sums / too_long)
     owned = owner_line(span.stacks, span.sampled_s)
     if owned is not None:
