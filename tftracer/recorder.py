@@ -34,7 +34,7 @@ class Recorder(LiveSession):
 
     @property
     def engine(self) -> HelperEngine:
-        """Answers about the session's traces."""
+        """Answers questions about the session's traces."""
         assert isinstance(self._analyzer, HelperEngine)
         return self._analyzer
 
@@ -44,7 +44,7 @@ class Recorder(LiveSession):
         if self._watch and not self.closed:
             try:
                 self._watch.start()
-            except Exception as error:  # no thread could be started, for one
+            except Exception as error:  # for example no thread could be started
                 self.add_problem("slow_steps", f"Slow steps are not looked for: {type(error).__name__}: {error}.")
         return self
 
@@ -55,8 +55,8 @@ class Recorder(LiveSession):
 
     def close(self) -> None:
         if self._watch:
-            with contextlib.suppress(Exception):  # the session must end all the same
-                self._watch.stop()  # what it has found is written with the rest
+            with contextlib.suppress(Exception):  # the session must end anyway
+                self._watch.stop()  # the slow steps that it found are written with the rest
         super().close()
 
     def after_fork(self) -> None:

@@ -1,4 +1,4 @@
-"""Executes a notebook in a real Jupyter kernel with TensorFlow, and makes the HTML page of it that nbconvert makes."""
+"""Executes a notebook in a real Jupyter kernel with TensorFlow, and converts it to an HTML page with nbconvert."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_SCRIPTS = {"mathjax_url": "", "require_js_url": "", "jquery_url": "", "mermai
 
 
 class Notebook:
-    """``cells``: name -> source. Cells that raise do not end it."""
+    """``cells``: name -> source. A cell that raises does not end the notebook."""
 
     def __init__(self, folder: Path, cells: Mapping[str, str]) -> None:
         self.folder = folder

@@ -1,4 +1,4 @@
-"""What is read of a file's records: each field of the messages once, and nothing that a stranger wrote is believed."""
+"""Reading a file's records: each field of the messages is read once, and invalid values are not trusted."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
 
 
 def _tell(text: str) -> None:
-    """Beside the answer, which may be read by a program."""
+    """Writes to stderr: a program may read the answer on stdout."""
     sys.stderr.write(f"{text}\n")
 
 

@@ -39,7 +39,7 @@ class Outcome:
     rule: str
     state: State
     why: str
-    lacks_data: bool = False  # inconclusive for ever: more sessions like these decide nothing
+    lacks_data: bool = False  # stays inconclusive: more sessions like these cannot decide it
 
 
 def parse_rule(text: str) -> Rule:

@@ -56,7 +56,7 @@ def as_html(comparison: Comparison) -> str:
 
 
 def sentences(comparison: Comparison, changes: Sequence[OpChange]) -> list[str]:
-    """What differs. ``changes``: the ops that do."""
+    """The sentences that say what differs. ``changes``: the ops that differ."""
     said = [_of_step(comparison.shifts.get("step"))]
     others = (shift for metric, shift in comparison.shifts.items() if metric != "step" and shift.differs)
     said += [f"{title(shift.metric)}: {shift.shift:+.1%}, {outcome(shift)}." for shift in others]

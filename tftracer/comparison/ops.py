@@ -1,4 +1,4 @@
-"""Which ops differ between two groups of sessions: those whose sessions' values do not overlap, and that matter.
+"""Ops that differ between two groups of sessions: their values do not overlap, and the difference is large enough to matter.
 
 An op's value in a session is the median of its time in the traces. It is *separated* if every session of one group is above every
 one of the other, and the medians differ by more than the floors of trace/analyses/compare.py. With n sessions a side chance
@@ -14,7 +14,7 @@ from statistics import median
 
 from tftracer.trace.analyses.compare import matters
 
-#: With fewer sessions a side chance separates too many.
+#: With fewer sessions on a side, chance separates too many ops.
 LEAST_SESSIONS = 4
 
 
@@ -46,10 +46,10 @@ class OpChanges:
 
     compared: int
     changes: list[OpChange]
-    only_a: dict[str, float]  # those that no session of b has -> ns, the longest first
+    only_a: dict[str, float]  # ops that no session of b has -> ns, the longest first
     only_b: dict[str, float]
     enough_sessions: bool
-    by_chance: float  # ops that chance separates, floors aside
+    by_chance: float  # how many ops chance alone would separate, before the floors
 
 
 def op_changes(a: Sequence[Mapping[str, float]], b: Sequence[Mapping[str, float]]) -> OpChanges:
@@ -71,7 +71,7 @@ def op_changes(a: Sequence[Mapping[str, float]], b: Sequence[Mapping[str, float]
 
 
 def _longest_first(side: Sequence[Mapping[str, float]], keys: Iterable[str]) -> dict[str, float]:
-    """The ops with the medians of their times, but for those that took none in most sessions."""
+    """The ops with the medians of their times, without ops that took no time in most sessions."""
     times = {key: median([session.get(key, 0.0) for session in side]) for key in sorted(keys)}
     return dict(sorted(((key, ns) for key, ns in times.items() if ns), key=lambda op: -op[1]))
 

@@ -32,7 +32,7 @@ def looks_like_events(head: bytes, size: int) -> bool:
 
 
 def read(data: bytes) -> Imported:
-    """All RunMetadata of the file, a run for each tag but for its step. ``FormatError`` when there is none, or it is broken."""
+    """All RunMetadata of the file: a run for each tag, without its step number. FormatError: none, or a broken one."""
     runs: dict[str, ImportedRun] = {}
     findings: list[Finding] = []
     at, records, traces = 0, 0, 0
@@ -139,9 +139,9 @@ def crc32c(data: bytes) -> int:
         return _advance(0xFFFFFFFF, data) ^ 0xFFFFFFFF
     lanes = min(len(data) // 64, 4096)
     steps = -(-len(data) // lanes)
-    cells = np.zeros(lanes * steps, np.uint8)  # zeros before the data change nothing
+    cells = np.zeros(lanes * steps, np.uint8)  # zeros before the data do not change the checksum
     cells[len(cells) - len(data) :] = np.frombuffer(data, np.uint8)
-    cells[len(cells) - len(data) :][:4] ^= 0xFF  # the same as to begin with ones
+    cells[len(cells) - len(data) :][:4] ^= 0xFF  # equals a start value of all ones
     states = np.zeros(lanes, np.uint32)
     for column in np.ascontiguousarray(cells.reshape(lanes, steps).T):
         states = _TABLE[(states ^ column) & 0xFF] ^ (states >> 8)

@@ -59,7 +59,7 @@ class Plan:
         return not self.is_hub and not self.given and not self.guessed and not self.job
 
     def targets(self) -> list[Target]:
-        """Where to try now, the most likely first. Reads the file on this host each time."""
+        """The places to try now, the most likely one first. Reads the file on this host each time."""
         if self.given:
             return list(self.given)
         published = read_hub(self.job)
@@ -109,7 +109,7 @@ JOB_VARIABLES = (
 def job_name(place: LauncherInfo, environ: Environment, one_host: bool = True) -> str:
     """The job's name, the same in all of its processes; "" for a process without a job.
 
-    Without ``one_host``, a name that only the processes of one host would agree on is none.
+    Without ``one_host``, names that only the processes of one host share are not used.
     """
     if environ.get("TFTRACER_JOB", "").strip():
         return environ["TFTRACER_JOB"].strip()[:200]
@@ -205,7 +205,7 @@ def read_hub(job: str, folder: Path | None = None) -> Target | None:
 
 
 def withdraw_hub(job: str, port: int, folder: Path | None = None) -> None:
-    """Removes the file if it is still this hub's."""
+    """Removes the file if this hub wrote it."""
     published = read_hub(job, folder)
     if published is not None and published.port == port:
         with contextlib.suppress(OSError):
@@ -222,7 +222,7 @@ def _target(content: Any, job: str) -> Target | None:
 
 
 def _check_own(path: Path) -> None:
-    """StorageError for what another user made in the temporary folder, or can read."""
+    """StorageError for a file in the temporary folder that another user made or can read."""
     facts = path.lstat()
     if hasattr(os, "getuid") and (facts.st_uid != os.getuid() or stat.S_ISLNK(facts.st_mode) or facts.st_mode & 0o077):
         raise StorageError(f"{path}: belongs to another user, or others may read it. Remove it.")

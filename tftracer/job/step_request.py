@@ -24,7 +24,7 @@ from tftracer.session.reading import read_trace_record
 
 #: How long a process may take to answer.
 ANSWER_S = 3.0
-#: How far ahead the step is chosen; doubled each time that it came too late for a process.
+#: How far ahead the step is chosen. Doubled each time the request came too late for a process.
 MARGIN_S, TRIES = 0.3, 5
 #: How long a request waits for earlier ones: a step that hangs must not block all others.
 TURN_S = 60.0
@@ -59,7 +59,7 @@ class StepRequests:
         self._under_way: dict[int, asyncio.Event] = {}  # set when all processes are ready or missing
 
     def start(self, processes: list[str] | None, run_title: str) -> JobTrace:
-        """Begins one; its progress shows in the job's messages. ``processes``: ids, None for all.
+        """Begins a request; its progress shows in the job's messages. ``processes``: ids, None for all.
 
         UnknownError: one of them is not connected. UnsupportedError: none is.
         """
@@ -77,7 +77,7 @@ class StepRequests:
         return traced.message
 
     async def finished(self) -> None:
-        """Returns when no request is being carried out any more."""
+        """Waits until no request is being carried out."""
         await asyncio.gather(*self._tasks)
 
     def close(self) -> None:
@@ -85,7 +85,7 @@ class StepRequests:
             task.cancel()
 
     def _training(self) -> list[str]:
-        """All that are connected, without parameter servers: their work is in the workers' traces."""
+        """All connected processes without parameter servers: their work is in the workers' traces."""
         connected = [m for m in self._hub.members.values() if m.connection is not None]
         serving = {m.id for m in connected if m.info["place"]["role"] == "ps" and not m.info["steps"]}
         return [m.id for m in connected if m.id not in serving] or [m.id for m in connected]
@@ -168,7 +168,7 @@ class StepRequests:
                 self._missing(traced, dict.fromkeys(late, "Its step had begun before the request came."))
                 return
             self._post(traced, list(steps), "take_back")
-            if step:  # it must be the same on all: those that were in time trace the later one, too
+            if step:  # all must trace the same step: processes that were in time trace the later one, too
                 self._hub.reset_trace(traced)
             margin_s *= 2
 

@@ -63,7 +63,7 @@ class TraceMagic:
             self._show(recording.finish(), options)
 
     def _show(self, recorded: Recorded, options: argparse.Namespace) -> None:
-        """Raises nothing: an error of the cell is on its way."""
+        """Raises nothing: an exception of the cell may be under way."""
         from IPython.display import HTML, display
 
         try:
@@ -78,7 +78,7 @@ class TraceMagic:
 
 
 def chosen(recorded: Recorded, slowest: bool) -> SessionTrace | None:
-    """Of the run that took the most time, of those that have traces."""
+    """The trace to show: of the run with traces that took the most time."""
     traced = next((run.traces for run in recorded.runs if run.traces), [])
     if not traced or recorded.session is None:
         return None

@@ -46,7 +46,7 @@ def open(path: str | os.PathLike[str], token: str | None = None, certificate: st
 
 
 class _Tables(Session):
-    """A session of which there are tables alone."""
+    """A session of which only the tables exist."""
 
     def __init__(self, name: str) -> None:
         super().__init__(SavedSession(SessionModel(new_facts())), name)

@@ -1,4 +1,4 @@
-"""The partitions of an exported folder: which are whole, and what files they have."""
+"""The partitions of an exported folder: which of them are whole, and their files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tftracer.storage.plain_files import read_plain
 
 @dataclass(frozen=True)
 class Partition:
-    """One rank's. ``where``: ``job=J/rank=RRRR``; ``files``: of each table, as whole paths."""
+    """The files of one rank. ``where``: ``job=J/rank=RRRR``; ``files``: of each table, as whole paths."""
 
     where: str
     job: str
@@ -27,7 +27,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class Partitions:
-    """``left_out``: which partitions do not count, and why."""
+    """``left_out``: partitions that are not used, and why."""
 
     whole: list[Partition]
     left_out: list[str]
@@ -86,14 +86,14 @@ def _check(file: Path, part: dict[str, object]) -> None:
 
 
 def read_parquet(files: Sequence[str]) -> str:
-    """An expression of SQL."""
+    """The SQL expression that reads these files."""
     listed = ", ".join(map(quoted, files))
     types = "hive_partitioning = true, hive_types = {job: VARCHAR, rank: BIGINT}, union_by_name = true"
     return f"read_parquet([{listed}], {types})"
 
 
 def chunks(whole: Sequence[Partition], rows: int) -> list[list[Partition]]:
-    """Neighbours together, up to about so many rows each."""
+    """Partitions in groups of neighbours, each of about so many rows at most."""
     made: list[list[Partition]] = []
     filled = rows
     for each in whole:

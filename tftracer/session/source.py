@@ -47,7 +47,7 @@ class SessionSource(Protocol):
     def set_note(self, trace_id: int, note: str) -> TraceRecord: ...
 
     def set_bookmarks(self, trace_id: int, bookmarks: list[Bookmark]) -> TraceRecord:
-        """In the place of those that it had."""
+        """Replaces the trace's bookmarks."""
 
     def set_headline(self, trace_id: int, headline: str) -> None: ...
 
@@ -73,6 +73,6 @@ class SessionSource(Protocol):
         """
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Returns what ends the subscription."""
+        """Returns a function that ends the subscription."""
 
     def close(self) -> None: ...

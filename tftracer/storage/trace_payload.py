@@ -44,7 +44,7 @@ LoadPayload = Callable[[TraceKey], Payload]
 
 
 class Loadable(NamedTuple):
-    """A trace that is read where its session keeps it, in this process."""
+    """A trace that this process reads from the session's own file."""
 
     raw: Callable[[], bytes]
     context: TraceContext

@@ -144,7 +144,7 @@ class AppHandler(PageHandler):
         self.send_file(file)
 
     def compute_etag(self) -> str | None:
-        return None  # the file's own
+        return None  # the file has its own tag
 
 
 class LoginHandler(PageHandler):
@@ -154,7 +154,7 @@ class LoginHandler(PageHandler):
     body_limit = 1 << 13
 
     def check_token(self) -> None:
-        """The token is in the body."""
+        """No check here: the request's body holds the token."""
 
     def form(self) -> dict[str, str]:
         return dict(parse_qsl(self.body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=10))
@@ -169,7 +169,7 @@ class LoginHandler(PageHandler):
         return wanted if here else self.services.path + "/"
 
     def get(self) -> None:
-        """The form itself: the page leads here when its login has ended."""
+        """Shows the form. The page redirects here when its login has ended."""
         self.refuse_stranger("This page needs the session's token.")
 
     def post(self) -> None:
@@ -184,7 +184,7 @@ class LoginHandler(PageHandler):
 
 
 def token_in(text: str) -> str:
-    """What was pasted into the form: a token, or a URL that holds it. ValueError for a query of too many fields."""
+    """The token that was pasted into the form, alone or within a URL. ValueError for a query of too many fields."""
     query = text.strip().partition("#")[0].partition("?")[2]
     return dict(parse_qsl(query, max_num_fields=100)).get("token", "") or text.strip()
 
@@ -193,7 +193,7 @@ class LoginStyleHandler(Guarded):
     """The login page's style sheet; it needs no token."""
 
     def check_token(self) -> None:
-        """None needed."""
+        """The style sheet needs no token."""
 
     def get(self) -> None:
         self.set_header("Content-Type", "text/css; charset=utf-8")

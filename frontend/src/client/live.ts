@@ -26,7 +26,7 @@ import { emptyState, reduce, type LiveState } from "./reduce";
 
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 10_000;
-/** At most ten updates a second reach the page, however many steps the job makes; a first one and traces at once. */
+/** The page gets at most ten updates a second, however many steps the job makes. A first update and traces come at once. */
 const UPDATE_MS = 100;
 
 export class LiveClient implements Client {
@@ -95,7 +95,7 @@ export class LiveClient implements Client {
 
   private lost(): void {
     this.socket = null;
-    // A server that said goodbye may come back (a restarted script): keep asking, but leave its word standing.
+    // A server that said goodbye may come back (a restarted script): keep asking, but keep its last message on the page.
     const connection: Connection = this.state.connection === "closed" ? "closed" : "reconnecting";
     this.change({ ...this.state, connection, retryAt: Date.now() + this.pause });
     this.retry = setTimeout(() => void this.probe(), this.pause);

@@ -2,7 +2,7 @@
 import type { AskedBy, Run, TraceRecord } from "@/client/messages";
 import { formatCount } from "@/format";
 
-/** A tensor's name for people: nearly all are the first output of their op, `loss:0`, and need not say it. */
+/** A tensor's name for people: `loss:0` is shown as `loss`, for nearly all are the first output of their op. */
 export function tensorName(name: string): string {
   return name.replace(/:0$/, "");
 }
@@ -43,7 +43,7 @@ export const ASKED_BY: Record<AskedBy, string> = {
 export const VS_MEDIAN =
   "The traced step's time against the median of the run's untraced steps, as it was when this step was traced";
 
-/** Of a run that was made for a file of one trace nothing was counted: its steps are unknown, not 0. */
+/** The run of a file with one trace has no step count: its steps are unknown, not 0. */
 export function hasUnknownSteps(run: Run): boolean {
   return run.steps === 0 && run.traces.length > 0;
 }

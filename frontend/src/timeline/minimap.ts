@@ -1,4 +1,4 @@
-/** The whole trace in a strip: all lanes, one line a row, with what is in view marked. The picture is made once. */
+/** The whole trace in a strip: all lanes, one line a row, with what is in view marked. The picture is drawn once. */
 import { pack, Palette, type Theme } from "./colours";
 import type { Layout } from "./layout";
 import { RowPainter, type LevelIndex } from "./lod";

@@ -15,7 +15,7 @@ CALLED, RUN, OP = 7, 1, 2  # a stat, and kinds of events; calls of functions are
 
 
 def profile(calls: int) -> bytes:
-    """Calls of as many functions, 20 us each: two runs in each, the second the longer one. Each was compiled twice."""
+    """Calls of that many functions, 20 us each. Each holds two runs, the second one longer. Each function was compiled twice."""
     space = xplane.plane_messages()["Space"]()
     plane = space.planes.add(name=b"/host:CPU")
     kinds = {RUN: b"EagerKernelExecute", OP: b"a:MatMul", **{100 + call: b"f%d" % call for call in range(calls)}}

@@ -1,3 +1,5 @@
+"""The leading fields of many protobuf messages, read together."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -74,7 +74,7 @@ def updating_scopes(scopes: Iterable[str]) -> frozenset[str]:
 
 
 def place_of(scope: str, updating: frozenset[str] = frozenset()) -> Place:
-    """Of the ops of a name scope. ``updating``: scopes of optimizers that the script has named (``minimize(name="train")``)."""
+    """The place of a name scope's ops. ``updating``: scopes of optimizers that the script named (``minimize(name="train")``)."""
     if scope and not updating and not _SPECIAL.search(scope):
         return Place(tuple(scope.split("/", MAX_DEPTH)[:MAX_DEPTH]), "forward")
     path, is_backward = _without_inserted(scope.split("/", _MOST_PARTS)[:_MOST_PARTS])
@@ -91,7 +91,7 @@ def place_of(scope: str, updating: frozenset[str] = frozenset()) -> Place:
 
 
 def place_of_variable(name: str) -> Place:
-    """Of a variable, by its own name: one of the model's, or what an optimizer keeps for one (``dense/kernel/Adam_1``)."""
+    """The place of a variable, by its name: one of the model's, or one that an optimizer keeps (``dense/kernel/Adam_1``)."""
     of, _, slot = name.rpartition("/")
     if of and _NAMED_OPTIMIZER.fullmatch(slot):
         return Place(place_of(of).path, "optimizer", _NUMBERED.sub("", slot))
@@ -144,7 +144,7 @@ def _same(part: str, other: str) -> bool:
 
 
 def _optimizer_at(path: list[str]) -> int:
-    """Which part of a path names an optimizer, -1: none does."""
+    """The index of the part of a path that names an optimizer; -1 if none does."""
     if path and _ANY_OPTIMIZER.fullmatch(path[0]):
         return 0
     named = (at for at, part in enumerate(path) if _NAMED_OPTIMIZER.fullmatch(part) or _ALLREDUCE.fullmatch(part))

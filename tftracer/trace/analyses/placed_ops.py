@@ -35,7 +35,7 @@ from tftracer.trace.model import NodeKind, Trace
 
 PHASES: tuple[LayerPhase, ...] = ("forward", "backward", "optimizer", "communication", "input", "variables")
 
-#: So many scopes and names are looked at, those with the most time.
+#: The most scopes and names that are looked at: those with the most time.
 MAX_LOOKED_AT = 1 << 15
 
 VARIABLES = frozenset(["VarHandleOp", "_VarHandlesOp", "Variable", "VariableV2", "AutoReloadVariable"])
@@ -50,12 +50,12 @@ class PlacedOps:
     """The columns have an entry for each of ``Work``."""
 
     tree: LayerTree
-    layer: Int32  # numbers of the tree, 0: in no layer
+    layer: Int32  # the layer's number in the tree; 0: in no layer
     phase: Int8  # index into PHASES
-    optimizer: Int32  # index into optimizers: whose op it is; -1: of none, or its name does not tell
+    optimizer: Int32  # index of the optimizer that the op belongs to; -1: none, or its name does not tell
     optimizers: list[str]
     looked_at: Bool  # whether its scope or name is within the limit
-    not_looked_at: int  # scopes and names that are not
+    not_looked_at: int  # scopes and names beyond the limit
 
 
 def placed_ops(trace: Trace, work: Work, most: int = MAX_LOOKED_AT) -> PlacedOps:
@@ -80,7 +80,7 @@ class _Groups:
 
     of: Int64  # [work] group
     total: int  # groups
-    looked_at: Int64  # those of which the next two are
+    looked_at: Int64  # the ops that the next two columns describe
     reading: list[int]
     texts: list[str]
 
@@ -144,7 +144,7 @@ def _place(reading: int, text: str, updating: frozenset[str]) -> Place:
 
 
 def _layers(tree: LayerTree, groups: _Groups, places: list[Place]) -> list[int]:
-    """The layer of each group. Those that make layers come before those that only find them."""
+    """The layer of each group. Groups that create layers come before groups that only look for one."""
     found, ranks = [0] * len(places), list(map(_rank, groups.reading, places))
     order = sorted(range(len(places)), key=ranks.__getitem__)
     reduced = _ReducedGradients(tree)

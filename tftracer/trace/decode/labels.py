@@ -62,7 +62,7 @@ class Received:
 
 
 def parse_label(text: str) -> Label:
-    """Never fails: what is no label of an op gives an empty one.
+    """Never fails: text that is not the label of an op gives an empty one.
 
     The same reading as TensorFlow's own timeline.py: the last ` = ` and the outermost parentheses behind it.
     """
@@ -86,7 +86,7 @@ def parse_input(text: str) -> Input:
 
 
 def parse_received(text: str) -> Received | None:
-    """None for what is not the label of a RecvTensor."""
+    """None if the text is not the label of a RecvTensor."""
     match = _RECEIVED.match(text)
     if match is None:
         return None
@@ -95,7 +95,7 @@ def parse_received(text: str) -> Received | None:
 
 
 def _bytes(size: str, large: bool) -> int:
-    """From a tenth of a MiB on, TensorFlow writes `[0.6MB]`, rounded to a tenth."""
+    """TensorFlow writes sizes of a tenth of a MiB or more as `[0.6MB]`, rounded to a tenth."""
     try:
         return min(round(float(size) * (1 << 20)), _MOST_BYTES) if large else int(size)
     except ValueError:
@@ -161,7 +161,7 @@ def _operations(labels: StringTable) -> tuple[Int64, Int64]:
     behind, parentheses = _between_spaces(text, 0x3D) + 2, _all(text, 0x28)
     alike = len(behind) == len(parentheses) == len(labels)
     if alike and ((first + 3 <= behind) & (behind <= parentheses) & (parentheses < last)).all():
-        return behind, parentheses  # one of each in every label, as in most steps
+        return behind, parentheses  # every label has one of each, as in most steps
     behind, parentheses = np.append(behind, -1), np.append(parentheses, len(text))
     begin = behind[np.searchsorted(behind[:-1], last, "right") - 1]
     complete = begin >= first + 3
@@ -261,7 +261,7 @@ def _slots(text: npt.NDArray[np.uint8], first: Int64, last: Int64) -> tuple[Int6
     """(slot, length of it with its colon) of what ends in a colon and up to nine digits; both 0 for what does not."""
     slot, length = np.zeros((2, len(first)), np.int64)
     digit = text[last - 1] - np.uint8(0x30)
-    row = np.flatnonzero((digit < 10) & (last > first))  # names hardly end in digits
+    row = np.flatnonzero((digit < 10) & (last > first))  # few names end in digits
     at, value = last[row] - 2, digit[row].astype(np.int64)
     for digits in range(1, _DIGITS + 1):
         byte = text[at]

@@ -19,7 +19,7 @@ COMMUNICATION = re.compile(
     r"RecvTensor"
     r"|_?(Host)?(Send|Recv)(V2)?|_Xla(Send|Recv)\w*|Xla(SendTo|RecvFrom)Host|(Send|Recv)TPUEmbedding\w*"  # TensorFlow
     r"|_?Nccl\w*|_?Collective\w*|CrossReplicaSum|AllToAll"  # NCCL and TensorFlow's collectives
-    r"|Horovod\w*|Byteps\w*|MPI\w*"  # Horovod and its kin
+    r"|Horovod\w*|Byteps\w*|MPI\w*"  # Horovod and similar libraries
     r"|D[Dd][Ll]\w*|All[Rr]educe(N|Bucketed)?|Bcast|Broadcast_?DDL"  # IBM's Distributed Deep Learning
 )
 #: Communication ops that are no collectives: point to point, or answered locally. DuckDB reads this expression, too (fleet), and
@@ -38,7 +38,7 @@ INPUT = re.compile(
     r"|ReadFile|Reader\w*|Unstage|Parse(Single)?(Sequence)?Example\w*|Decode(Jpeg|Png|Image|Bmp|Gif|Raw|CSV)\w*"
     r"|DecodeAndCropJpeg|Infeed\w*"
 )
-#: Ops that wait for the functions that they call: a training loop may be one.
+#: Ops that call functions and wait for them. A training loop may be one.
 WAITS = re.compile(r"ReduceDataset")
 COPY = re.compile(r"(MEMCPY|MEMSET)\w*|__amd_rocclr_(copy|fill)\w*(\.kd)?", re.IGNORECASE)
 
@@ -78,7 +78,7 @@ def _of_op(op: str) -> NodeKind:
 
 
 def _placed(kind: Int8, devices: Sequence[Device], device: Int32) -> Int8:
-    """What the device says goes before what the op says, but for communication, which stays what it is."""
+    """The device decides the kind, not the op; communication keeps its kind."""
     with_streams = {d.parent for d in devices if d.kind in (DeviceKind.STREAM, DeviceKind.MEMCPY, DeviceKind.REPEAT)}
     for code, place in enumerate(devices):
         if place.kind is DeviceKind.REPEAT or place.repeats:

@@ -18,7 +18,7 @@ const JUDGES = {
   best: "the best that the run's traces reached",
 } as const;
 
-/** Of what the roof allows, and whose roof that is. */
+/** The share of the rate that the roof allows, and which roof that is. */
 function judged(row: RooflineRow): string {
   return row.judged_by === null ? "–" : `${formatShare(row.of_roof)} of ${JUDGES[row.judged_by]}`;
 }
