@@ -16,7 +16,7 @@ import numpy as np
 from tftracer import errors
 from tftracer.comparison import text as comparison_text
 from tftracer.comparison.html import as_html
-from tftracer.contract.analyses import ANALYSES, Analysis
+from tftracer.contract.analyses import ANALYSES, Analysis, Parameter
 from tftracer.contract.encoding import encode, unpacked
 from tftracer.engine.decoded_traces import EXPORTS
 from tftracer.errors import TracerError
@@ -29,7 +29,13 @@ from tftracer.trace.answers import Answers
 
 _UNREADABLE = re.compile(r"This trace cannot be read \((\w+):")
 #: What cannot be asked without an argument, with those that are tried; nodes by their place in the trace.
-VALUES: dict[str, list[Any]] = {"of": ["time", "memory"], "at_ns": [None, 0.0, 1e9], "index": [0, 1, -1], "depth": [3]}
+VALUES: dict[Parameter, list[Any]] = {
+    "of": ["time", "memory"],
+    "at_ns": [None, 0.0, 1e9],
+    "index": [0, 1, -1],
+    "depth": [3],
+    "with_slack": [False, True],
+}
 
 
 def ask_all(source: SavedSession) -> None:
@@ -103,7 +109,7 @@ def asked(answers: Answers, analysis: Analysis, arguments: dict[str, Any]) -> No
     given = {**arguments, "index": arguments["index"] % max(answers.trace.n, 1)} if "index" in arguments else arguments
     message = getattr(answers, analysis.name)(**given)
     unpacked(b"".join(encode(message, True, "").chunks))
-    if not analysis.packed:
+    if not (analysis.packed or arguments.get("with_slack")):  # JSON has no word for columns
         json.loads(b"".join(encode(message, False, "").chunks))
 
 
