@@ -122,7 +122,7 @@ def test_an_op_is_changed_if_it_is_separated_in_the_traces_of_both_runs() -> Non
     assert changed(found) == {"Op0"} and found["rows"][0]["key"] == "Op0"
     assert row(found, "Op0")["statistic"] == "more than chance in 4 and 5 traces"
     assert found["summary"] == (
-        "The second step is 2 ms longer (3 ms to 5 ms), more than chance explains. "
+        "The second step is 2 ms longer (3 ms to 5 ms, from first op to last), more than chance explains. "
         "The largest difference of an op: Op0, +2 ms (more than chance in 4 and 5 traces)."
     )
     assert found["traces"] == "Judged by 4 traces of A's run and 5 traces of B's."
@@ -131,7 +131,7 @@ def test_an_op_is_changed_if_it_is_separated_in_the_traces_of_both_runs() -> Non
 def test_traces_that_overlap_show_no_change() -> None:
     found = two_runs(steps(2, 2.1, 5, 2), steps(4, 4.1, 4.2, 4))
     assert (row(found, "Op0")["status"], row(found, "Op0")["statistic"]) == ("unknown", "chance may explain it")
-    assert "(3 ms to 5 ms), which chance may explain." in found["summary"]
+    assert "(3 ms to 5 ms, from first op to last), which chance may explain." in found["summary"]
 
 
 def test_a_small_separation_does_not_matter() -> None:
@@ -205,6 +205,15 @@ def test_ops_that_run_at_the_same_time_have_no_share_of_the_steps_change() -> No
 
     found = two_runs([two(2 * MS)] * 4, [two(4 * MS)] * 4)
     assert "+4 ms over its 2 executions, which may run at the same time" in found["summary"]
+
+
+def test_an_op_that_runs_more_often_in_one_of_the_two_is_told_with_both_numbers() -> None:
+    def times(count: int) -> Answers:
+        nodes = [N(f"m{i}", "MatMul", i * MS, (i + 1) * MS) for i in range(count)]
+        return Answers(None, TraceContext(), trace=make_trace(nodes))
+
+    found = two_runs([times(10)] * 4, [times(13)] * 4)
+    assert "MatMul, +3 ms over its 10 and 13 executions, which may run at the same time" in found["summary"]
 
 
 def test_an_op_below_a_traces_table_is_unknown_and_not_zero() -> None:

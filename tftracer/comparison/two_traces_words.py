@@ -31,7 +31,8 @@ def summary(
     delta = step_b_ns - step_a_ns
     if matters(step_a_ns, step_b_ns):
         word = "longer" if delta > 0 else "shorter"
-        text = f"The second step is {duration(abs(delta))} {word} ({duration(step_a_ns)} to {duration(step_b_ns)})"
+        both = f"{duration(step_a_ns)} to {duration(step_b_ns)}, from first op to last"
+        text = f"The second step is {duration(abs(delta))} {word} ({both})"
         known = "" if too_few else ", more than chance explains" if step_shown else ", which chance may explain"
         text += f"{known}."
     else:
@@ -53,8 +54,9 @@ def summary(
 
 def _op_change(row: ComparedOp) -> str:
     """No share of the step's change: an op's time is a sum, also of what runs at the same time."""
-    count = max(row["count_a"], row["count_b"])
-    summed = f" over its {count:,} executions, which may run at the same time" if count > 1 else ""
+    counts = dict.fromkeys((row["count_a"], row["count_b"]))
+    executions = " and ".join(f"{count:,}" for count in counts if count)
+    summed = f" over its {executions} executions, which may run at the same time" if max(counts) > 1 else ""
     sign = "+" if row["delta_ns"] > 0 else "-"
     only = {"appeared": ", only in the second", "vanished": ", only in the first"}.get(row["status"], "")
     return f"{row['key']}, {sign}{duration(abs(row['delta_ns']))}{summed}{only} ({row['statistic']})."

@@ -118,6 +118,15 @@ def test_every_event_of_a_device_is_a_node_on_its_line(name: str) -> None:
     assert Counter((trace.devices[trace.device[i]].name, int(trace.end[i] - trace.start[i])) for i in rows) == expected
 
 
+def test_nested_stages_of_tf_data_count_their_time_once() -> None:
+    """Root waits for Prefetch: together they take no longer than Root."""
+    answers = Answers(plain_protobuf.content("convnet_tf2.21.xplane.pb"), TraceContext())
+    trace = answers.trace
+    root = next(i for i in range(trace.n) if trace.ops[trace.op[i]] == "Root")
+    rows, length = {row["key"]: row["total_ns"] for row in answers.ops("type")["rows"]}, int(trace.end[root] - trace.start[root])
+    assert 0 < rows["Root"] < length and rows["Root"] + rows["Prefetch"] <= length
+
+
 def test_a_stage_of_tf_data_waits_for_the_stages_that_it_calls() -> None:
     """32 elements make a batch, which another thread made; IteratorGetNext waited for the outermost stage."""
     trace = trace_of("convnet_tf2.21.xplane.pb")
