@@ -157,12 +157,12 @@ for body in in_a_row, in_a_loop:
     )
 
 
-def test_an_update_of_500_small_variables_is_many_tiny_ops(tmp_path: Path) -> None:
+def test_an_update_of_many_small_variables_is_many_tiny_ops(tmp_path: Path) -> None:
     """When the function has run 300 times: TensorFlow has found most of its ops to be cheap by then."""
     run_eager_script(
         HELPERS
         + """
-variables = [tf.Variable(tf.ones((4,))) for _ in range(500)]
+variables = [tf.Variable(tf.ones((4,))) for _ in range(120)]
 optimizer = tf.keras.optimizers.Adam()
 optimizer.build(variables)
 @tf.function
@@ -180,7 +180,7 @@ for _ in range(20):  # until a busy machine left one of the steps alone
     tiny = [first for _, first in found if first["code"] == "tiny_ops"]
     if tiny:
         break
-assert tiny and tiny[0]["numbers"]["ops"] > 10_000 and "optimizers" in tiny[0]["advice"], found
+assert tiny and tiny[0]["numbers"]["ops"] > 3_000 and "optimizers" in tiny[0]["advice"], found
 """
         + ANY_PROBLEMS,
         tmp_path,
