@@ -117,3 +117,11 @@ def test_the_ops_of_a_map_are_those_of_its_threads() -> None:
     trace, _, stages = profile("slow_map_tf2.21")
     assert {trace.ops[code] for code in trace.op[stages.ops].tolist()} >= {"PyFunc"}
     assert not (stages.ops & (trace.kind != NodeKind.INPUT)).any()
+
+
+def test_a_stage_that_only_passes_elements_on_is_not_what_holds_a_step_up() -> None:
+    """It waits for an element that was under way before the trace began. One that fills its buffer gets many."""
+    waits = holding([stage("::Shuffle", 0, 50), stage("::Shuffle::ParallelMapV2", 50, 51)])
+    assert waits is not None and waits.path[-1] == "ParallelMapV2" and waits.began_before
+    fills = holding([stage("::Shuffle", 0, 50), *(stage("::Shuffle::Range", i, i + 0.1) for i in range(50))])
+    assert fills is not None and fills.path[-1] == "Shuffle" and not fills.began_before

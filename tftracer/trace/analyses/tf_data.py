@@ -22,13 +22,14 @@ from tftracer.trace.model import Trace
 Path = tuple[str, ...]
 #: How much of a stage's time its inputs must run for, to be what holds it up.
 INPUTS_SHARE = 0.5
+FILLS = 3  # elements, at least, that a stage gets which fills its buffer: else it waits for one
 _NUMBER = re.compile(r"\[\d+\]")
 #: Stages that hand over what another thread has made, and do nothing else.
 _HANDS_OVER = re.compile(r"Prefetch|Root|Model|PrivateThreadPool|MaxIntraOpParallelism")
 #: Stages whose function runs in other threads, which get their inputs there, too.
 _PARALLEL = re.compile(r"Parallel|MapAndBatch")
 #: Stages that only pass elements on.
-_PASSES_ON = re.compile(rf"(?:{_HANDS_OVER.pattern}|Shuffle|\w*Repeat|\w*Take|\w*Skip|Zip|Concatenate|Enumerate|Options|Shard)")
+PASSES_ON = re.compile(rf"(?:{_HANDS_OVER.pattern}|Shuffle|\w*Repeat|\w*Take|\w*Skip|Zip|Concatenate|Enumerate|Options|Shard)")
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,9 @@ class Stages:
         if busiest is not None:
             return self._recorded(*busiest)
         inputs = self.inputs(path)
-        waits = _HANDS_OVER.fullmatch(path[-1]) or (_PARALLEL.match(path[-1]) and not any(len(self.nodes[o]) for o in inputs))
+        recorded = sum(len(self.nodes[other]) for other in inputs)
+        waits = _HANDS_OVER.fullmatch(path[-1]) or (_PARALLEL.match(path[-1]) and not recorded)
+        waits = waits or (PASSES_ON.fullmatch(path[-1]) and recorded < FILLS)
         return self._begun_before(path, ran) if waits else Holding(path, False, ran, self._longest_input(path))
 
     def _begun_before(self, path: Path, ran: Cover) -> Holding:
@@ -122,7 +125,7 @@ class Stages:
         inputs = self.inputs(path)
         only = inputs[0] if len(inputs) == 1 else None
         quick = self._longest_input(path)
-        is_it = quick is not None and quick < INPUTS_SHARE * ran.length and not _PASSES_ON.match(path[-1])
+        is_it = quick is not None and quick < INPUTS_SHARE * ran.length and not PASSES_ON.match(path[-1])
         if only is None or is_it:
             return Holding(path, True, ran, self._longest_input(path))
         busiest = self._busiest_input(only, ran)
@@ -144,7 +147,7 @@ class Stages:
         rows = self.nodes[path]
         if len(rows):
             return int((self.trace.end[rows] - self.trace.start[rows]).max())
-        return self._longest_input(path) if _PASSES_ON.match(path[-1]) else None
+        return self._longest_input(path) if PASSES_ON.match(path[-1]) else None
 
 
 def _on_tf_data(trace: Trace) -> Bool:

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from tftracer.contract.trace import Sentence
-from tftracer.trace.analyses.tf_data import Holding, Path, path_of
+from tftracer.trace.analyses.tf_data import PASSES_ON, Holding, Path, path_of
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.decode.profiler_names import STAGE
 from tftracer.trace.units import counted, duration, percent
@@ -185,7 +185,7 @@ def _count(settings: dict[str, str], name: str) -> int | None:
 
 def _began_before(holding: Holding, settings: dict[Path, dict[str, str]]) -> str:
     stage = holding.path[-1]
-    if stage in ("Prefetch", "Root", "Model"):
+    if PASSES_ON.fullmatch(stage):
         source = re.fullmatch(r"inject/prefetch_(\w+?)(?:Dataset\w*)?/.*", settings.get(holding.path, {}).get("name", ""))
         of = f", {source.group(1)}," if source else ""
         return (
