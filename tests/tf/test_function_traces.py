@@ -297,7 +297,7 @@ assert all(one == ops[0] for one in ops), ops
 
 
 def test_no_traced_step_waits_until_another_thread_gets_a_cpu(tmp_path: Path) -> None:
-    """``Thread.start`` does: on a busy machine it held training for seconds."""
+    """``Thread.start`` does: on a busy machine it held training for up to 0.3 s."""
     run_eager_script(
         """
 import threading
