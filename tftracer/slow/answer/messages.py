@@ -106,7 +106,7 @@ def gap_message(profile: GapProfile, offset: float) -> contract.GapProfile:
     }
 
 
-NO_LINES = "Between the steps no line was seen: too little time passed there for a sample."
+NO_LINES = "Between the steps no line was seen: no sample of the stacks surely lies in that time."
 
 
 def no_gaps(run_id: int, state: contract.GapState, why: str) -> contract.GapProfile:

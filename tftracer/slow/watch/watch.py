@@ -237,11 +237,11 @@ class SlowWatch:
             self._steps.found.popleft()
             if self._source is None or native is None:
                 self._explain(number, None, "")
-            elif len(self._asked) > MAX_ASKED:
-                self._explain(number, None, TOO_MANY)
             else:
                 spans = [(turn.start_ns, turn.step_ns), (turn.step_ns, turn.end_ns)]
                 self._part("stacks", self._source.ask, number, turn.thread, native, spans)
+            if len(self._asked) > MAX_ASKED:  # the oldest: periods are looked for in their order
+                self._explain(next(iter(self._asked)), None, TOO_MANY)
 
     def _take_answers(self, now_ns: int) -> None:
         answers: list[Answer] = []
