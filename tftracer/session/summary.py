@@ -67,8 +67,8 @@ def render(summary: dict[str, Any]) -> str:
 
 
 def _recomputed(runs: list[Run], answers: Callable[[int], Answers], others: OtherTraces) -> dict[int, str]:
-    """Trace -> its headline as it is computed now, where that differs from the one that was stored: of the newest traces of
-    each run, as many as are read in passing."""
+    """Trace -> its headline as it is computed now, where that does not begin with the one that was stored: of the newest traces
+    of each run, as many as are read in passing."""
     result = {}
     for run in runs:
         _, newest = newest_readable([trace for trace in run["traces"] if trace["headline"]], MOST_RECOMPUTED)
