@@ -12,6 +12,8 @@ from queue import SimpleQueue
 from threading import Thread
 
 Job = Callable[[], object]
+#: How long its end is waited for.
+END_S = 1.0
 
 
 class Background:
@@ -28,6 +30,12 @@ class Background:
         if self._thread is None or not self._thread.is_alive():  # a forked child has no thread of its parent's
             self._thread = Thread(target=_work, args=[self._jobs], name=self._name, daemon=True)
             self._thread.start()
+
+    def stop(self) -> None:
+        """Its thread ends after the jobs that it has; that is waited for, for a short time."""
+        if self._thread is not None and self._thread.is_alive():
+            self._jobs.put(None)
+            self._thread.join(END_S)
 
     def do(self, job: Job) -> None:
         self.start()

@@ -101,6 +101,7 @@ class EagerSteps:
             here.traced.set()
             if here.tracing is not None:
                 self._calls.quietly(self._give_up, here, here.tracing[1])
+        self._background.stop()
 
     def _wrap(self, module: str, name: str, method: str) -> None:
         owner = getattr(sys.modules.get(module), name, None)

@@ -308,5 +308,6 @@ def install(profiler: Profiler) -> Callable[[], None]:
     def uninstall() -> None:
         with contextlib.suppress(ValueError):
             profilers.remove(profiler)
+        profiler.background.stop()
 
     return uninstall
