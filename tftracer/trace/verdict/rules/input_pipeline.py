@@ -21,7 +21,7 @@ AHEAD_WAIT = 0.25  # of a usual step: so long a wait shows what it is for
 AT_WORK_SHARE = 0.50  # of the wait in which tf.data must be at work
 STAGE_PYTHON_SHARE = 0.50  # of the wait in which a Python function of tf.data runs
 
-_GETS = re.compile(r"(Multi)?(Device)?Iterator\w*GetNext|\w*Queue\w*Dequeue|ReaderRead")
+_GETS = re.compile(r"(Multi)?(Device)?Iterator\w*GetNext|QueueDequeue|ReaderRead")
 
 #: What a stage tells of itself: its parallel calls, its buffer, and whether TensorFlow sets them.
 SETTINGS = ("parallelism", "autotune", "buffer_size", "buffered_elements", "name")
