@@ -3,7 +3,8 @@ SHELL := bash
 export PYTHON ?= python3
 PIP := install -q --disable-pip-version-check
 # An old pip (20.3, beside Debian's Python 3.9) cannot install in development mode with today's setuptools.
-venv = $(PYTHON) -m venv $(1) && { $(1)/bin/python -c "import pip; exit(int(pip.__version__.split('.')[0]) < 22)" || \
+# What an interrupted installation has left is cleared.
+venv = $(PYTHON) -m venv $(if $(wildcard $(1)/.made),,--clear) $(1) && { $(1)/bin/python -c "import pip; exit(int(pip.__version__.split('.')[0]) < 22)" || \
   $(1)/bin/pip $(PIP) --upgrade pip; }
 PORT ?= 9999
 PYTHONS ?= python3
