@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tftracer.capture.signatures import tensor_text
+from tftracer.capture.signatures import leaves, tensor_text
 from tftracer.slow.cause.frame_names import is_library
 
 #: Keras makes its step functions in these methods (2), or around these (3).
@@ -171,18 +171,7 @@ def _arguments(concrete: Any) -> Iterator[str]:
     """The tensors that a signature takes, by name, type and shape; what it closes over is not listed."""
     with contextlib.suppress(Exception):
         positional, named = concrete.structured_input_signature
-        for name, spec in [*_leaves("", positional), *_leaves("", named)]:
+        for _, name, spec in [*leaves("", positional), *leaves("", named)]:
             if text := tensor_text(spec):
                 label = getattr(spec, "name", None) or name
                 yield f"{label}: {text}" if label else text
-
-
-def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _leaves(str(key), inner)
-    elif isinstance(value, (tuple, list)):
-        for inner in value:
-            yield from _leaves(name, inner)
-    else:
-        yield name, value

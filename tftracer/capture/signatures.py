@@ -27,9 +27,9 @@ def signature_of(concrete: Any) -> Signature:
         names = _names(concrete)
         for number, value in enumerate(positional):
             name = names[number] if number < len(names) else str(number + 1)
-            signature.update((path, _text(leaf)) for path, leaf in _leaves(name, value))
+            signature.update((path, _text(leaf)) for path, _, leaf in leaves(name, value))
         for name, value in named.items():
-            signature.update((path, _text(leaf)) for path, leaf in _leaves(str(name), value))
+            signature.update((path, _text(leaf)) for path, _, leaf in leaves(str(name), value))
     return signature
 
 
@@ -60,15 +60,16 @@ def _names(concrete: Any) -> list[str]:
     return []
 
 
-def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+def leaves(path: str, value: Any, key: str = "") -> Iterator[tuple[str, str, Any]]:
+    """Of nested containers: the path of each value, the innermost dictionary's key that it is under, the value."""
     if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _leaves(f"{path}[{key!r}]", inner)
+        for inner_key, inner in value.items():
+            yield from leaves(f"{path}[{inner_key!r}]", inner, str(inner_key))
     elif isinstance(value, (tuple, list)):
         for index, inner in enumerate(value):
-            yield from _leaves(f"{path}[{index}]", inner)
+            yield from leaves(f"{path}[{index}]", inner, key)
     else:
-        yield path, value
+        yield path, key, value
 
 
 def _text(value: Any) -> str:

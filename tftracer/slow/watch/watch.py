@@ -122,11 +122,15 @@ class SlowWatch:
 
     def stop(self) -> None:
         """What has ended by now is reported. A second call does nothing."""
-        thread, self._thread = self._thread, None
+        thread = self._thread
         if thread is None or os.getpid() != self._pid:
             return
-        self._stopping = True
-        if thread is not threading.current_thread():
+        is_other = thread is not threading.current_thread()
+        if is_other:
+            with contextlib.suppress(Exception):  # it ends all the same
+                self.report_pending()
+        self._thread, self._stopping = None, True
+        if is_other:
             thread.join(JOIN_S)
         self._release()
 
@@ -154,15 +158,9 @@ class SlowWatch:
             time.sleep(TICK_S / 2)
 
     def _finish(self) -> None:
-        """Report what came since the last round. The process outside is asked once more, for a short time."""
+        """Report what came since the last round. Answers are waited for no longer (``report_pending`` does)."""
         self._queue.settle()
         self._ask_about_found(perf_counter_ns())
-        until = time.monotonic() + FINISH_S
-        if self._asked and self._source:
-            self._source.hurry()
-        while self._asked and self._source and time.monotonic() < until:
-            self._take_answers(perf_counter_ns())
-            time.sleep(TICK_S)
         for number in list(self._asked):
             self._explain(number, None, NO_ANSWER)
         self._traces.cancel()
@@ -224,9 +222,11 @@ class SlowWatch:
 
     def _look(self, now_ns: int) -> None:
         assert self._source is not None
-        if self._steps.overdue(now_ns):
+        overdue = self._steps.overdue(now_ns)
+        if overdue:
             self._queue.settle()  # its turn may have ended meanwhile
-        self._source.tick(now_ns, self._steps.overdue(now_ns))
+            overdue = self._steps.overdue(now_ns)
+        self._source.tick(now_ns, overdue)
 
     def _ask_about_found(self, now_ns: int) -> None:
         while self._steps.found:

@@ -42,6 +42,11 @@ class OpTime:
         """[op types] what each does, whoever wrote it: `Transpose` of `_MklTranspose`."""
         return [canonical(op) for op in self.trace.ops]
 
+    @cached_property
+    def unhindered_ns(self) -> Float64:
+        """[work] the self times, on a busy machine no longer than the ops need there (busy.py)."""
+        return unhindered_ns(self.step, self.work, self.kinds)
+
     def of_kinds(self, is_meant: Callable[[str], object]) -> Bool:
         """Those whose kind is one of these."""
         meant = np.array([bool(is_meant(kind)) for kind in self.kinds] or [False])
@@ -61,7 +66,7 @@ class OpTime:
     def typical_share(self, chosen: Bool) -> float:
         """``lasting_share``, but no more than by the times that ops need where nothing holds them up, and by the median and the
         shortest time of each op in several traces of the run, where those are known: several may be interrupted."""
-        unhindered = unhindered_ns(self.step, self.work, self.kinds)
+        unhindered = self.unhindered_ns
         share = min(self.lasting_share(chosen), float(unhindered[chosen].sum()) / max(float(unhindered.sum()), 1.0))
         for times in (self.step.usual_ns, self.step.shortest_ns):
             total = _sum_of(times, self.work.name) if times is not None else 0.0
