@@ -179,9 +179,13 @@ class Periods:
         """Those that stand and the newest that ended, in the order in which they were proven."""
         return [comb.proven(self._steps_done) for comb in self._combs]
 
-    def expected(self) -> list[tuple[int, int]]:
-        """The first and the last step of each range in which a slow one is expected next."""
-        upcoming = ((comb, comb.next_step(self._steps_done)) for comb in self._combs if comb.stands)
+    def expected(self, steps: int = 0) -> list[tuple[int, int]]:
+        """The first and the last step of each range in which a slow one is expected next.
+
+        ``steps``: that have ended, those included whose slow ones have not been added yet.
+        """
+        done = max(steps, self._steps_done)
+        upcoming = ((comb, comb.next_step(done)) for comb in self._combs if comb.stands)
         return sorted((step - comb.tolerance, step + comb.tolerance) for comb, step in upcoming)
 
     # -------------------------------------------------------------------------------------------------- known periods

@@ -48,7 +48,8 @@ class RunPeriods:
         """(run, first, last) of each range of steps in which a slow one is expected inside of its step."""
         if not any(inside for _, inside in self._causes.values()):
             return []
-        return [(self._run, first - self._ahead, last - self._ahead) for first, last in self._periods.expected()]
+        expected = self._periods.expected(self._run.steps + self._ahead)
+        return [(self._run, first - self._ahead, last - self._ahead) for first, last in expected]
 
     def _tell(self, records: SlowRecords) -> None:
         proven = {(period.first, period.length): period for period in self._periods.periods()}

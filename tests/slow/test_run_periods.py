@@ -1,0 +1,21 @@
+"""A run's periods as the watch follows them while the training goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from made_stalls import a_save, run_of
+from recording import recording
+
+from tftracer.slow.recorded import SlowRecords
+from tftracer.slow.watch.run_periods import RunPeriods
+
+
+def test_a_slow_step_is_expected_after_those_that_ended_where_newer_slow_ones_are_not_explained_yet(tmp_path: Path) -> None:
+    """Where they come faster than they are explained, the next one after the newest explained one is past."""
+    with recording(tmp_path) as recorder:
+        run, records = run_of(recorder, 650), SlowRecords()
+        periods = RunPeriods(run)
+        for number in (97, 194, 291, 388):
+            periods.add(a_save(run, number, inside=True), records)
+        assert periods.expected() == [(run, 679, 679)]
