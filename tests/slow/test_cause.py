@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tftracer.slow.cause.cause import Explained, explain
-from tftracer.slow.cause.observed import LockOwner, Observed, Span
+from tftracer.slow.cause.observed import LockHolder, Observed, Span
 from tftracer.slow.cause.stacks import COMPILED_FUNCTIONS, PYTHON_FUNCTIONS, shared_line
 from tftracer.slow.recorded import FoldedStack, Frame
 from tftracer.slow.watch.turns import OtherSteps, SlowTurn
@@ -116,17 +116,28 @@ def test_a_call_that_was_traced_anew_is_named_by_the_line_that_called_it() -> No
 
 
 def test_pythons_lock_is_blamed_on_the_thread_that_was_seen_with_it() -> None:
-    owner = LockOwner("serializer", False, (MAIN, ENCODE))
-    held = span(1.9, stack(MAIN, LOAD, seconds=1.9), late_s=1.8, owners=(owner, owner))
+    holder = LockHolder("serializer", False, (MAIN, ENCODE))
+    held = span(1.9, stack(MAIN, LOAD, seconds=1.9), late_s=1.8, holders=(holder, holder, None))
     found = explained(1.9, between=held)
-    assert (found.cause.kind, found.cause.name) == ("lock", "thread serializer, in encode() (encoder.py:200)")
-    own = dataclasses.replace(held, owners=(dataclasses.replace(owner, is_own=True),), cpu_s=1.85)
+    assert (found.cause.kind, found.cause.name) == ("lock", "thread serializer, in main() (train.py:10)")
+    free = dataclasses.replace(held, holders=(holder, None, None))  # the watch had no CPU meanwhile
+    assert explained(1.9, between=free).cause[:3] == ("wait", "", LOAD)
+    itself = dataclasses.replace(holder, is_own=True)
+    own = dataclasses.replace(held, holders=(itself,), cpu_s=1.85)
     assert explained(1.9, between=own).cause[:3] == ("python", "", LOAD)
-    unproven = dataclasses.replace(held, owners=())
+    in_c = explained(1.9, between=dataclasses.replace(held, holders=(itself,)))  # a C library's call that sleeps with the lock
+    assert in_c.cause[:3] == ("wait", "", LOAD) and not in_c.doubt
+    unproven = dataclasses.replace(held, holders=())
     waited = explained(1.9, between=unproven)
     assert waited.cause.kind == "wait" and "a thread that was not seen" in waited.doubt
     ran = dataclasses.replace(unproven, process_s=1.7)  # another thread, which only one that holds the lock can
     assert explained(1.9, between=ran).cause[:2] == ("lock", "")
+
+
+def test_a_step_meanwhile_another_thread_held_pythons_lock_is_not_known_and_says_by_whom() -> None:
+    holder = LockHolder("serializer", False, (MAIN, ENCODE))
+    found = explained(0.0, 1.9, within=span(1.9, stack(MAIN, RUN, seconds=1.9), late_s=1.8, holders=(holder,)))
+    assert found.cause.kind == "unknown" and "by thread serializer, in main() (train.py:10): the step may" in found.doubt
 
 
 def test_garbage_collection_comes_before_the_line_that_it_struck() -> None:

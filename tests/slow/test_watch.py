@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import re
@@ -318,20 +319,30 @@ def test_nothing_is_left_of_the_process_outside_when_the_training_is_killed() ->
     training.stdout.close()
 
 
-def test_a_lock_of_pythons_is_blamed_on_the_thread_that_holds_it() -> None:
+def runs_a_regular_expression() -> None:
+    re.match("(a+)+b", "a" * 25)
+
+
+def sleeps_in_a_c_library() -> None:
+    ctypes.PyDLL(None).usleep(400_000)  # without letting the lock go, and without a CPU
+
+
+@pytest.mark.parametrize("hold", [runs_a_regular_expression, sleeps_in_a_c_library])
+def test_a_lock_of_pythons_is_blamed_on_the_thread_that_holds_it(hold: Callable[[], None]) -> None:
     loop = Loop()
     loop.watch.start()
     wait_until_outside_reads(loop)
     try:
         loop.warm_up()
-        pattern, text = "(a+)+b", "a" * 25
-        serializer = threading.Thread(target=lambda: re.match(pattern, text), name="serializer")
+        serializer = threading.Thread(target=hold, name="serializer")
         serializer.start()
         time.sleep(0.01)  # it is let run again when the other thread lets go of the lock
         step = loop.step()
         serializer.join()
         stall = loop.stall(step, inside=False)
-        assert stall.cause.kind == "lock" and "thread serializer, in match()" in stall.cause.name, stall
+        assert stall.cause.kind == "lock" and f"thread serializer, in {hold.__name__}() (test_watch.py:" in stall.cause.name, (
+            stall
+        )
     finally:
         loop.watch.stop()
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.stacks import called_by_tensorflow, caller_of_function, is_generator, own_python, owner_line, shared_line
-from tftracer.slow.cause.sums import excess, lock_s, parts_of
+from tftracer.slow.cause.sums import excess, holder_text, lock_s, parts_of
 from tftracer.slow.recorded import Cause, FoldedStack, Part
 from tftracer.slow.watch.turns import SlowTurn
 
@@ -164,6 +164,8 @@ def _of_busiest_thread(stacks: list[FoldedStack]) -> list[FoldedStack]:
 def _doubt(cause: Cause, parts: tuple[Part, ...], seen: Observed, turn: SlowTurn) -> str:
     span = seen.inside if turn.is_inside else seen.between
     if cause.kind == "wait" and span.late_s >= HALF * span.length_s:
+        if span.holders and all(holder and holder.is_own for holder in span.holders):
+            return "" if cause.frame else "What the training thread called held Python's lock meanwhile."
         return "Python's lock was held meanwhile, by what this line calls or by a thread that was not seen."
     if cause.kind in ("retrace", "other_run", "tensorflow", "machine", "stopped", "lock") or cause.frame is not None:
         return ""
@@ -172,6 +174,9 @@ def _doubt(cause: Cause, parts: tuple[Part, ...], seen: Observed, turn: SlowTurn
     if not span.stacks:
         return "No stack was read in this time: it was over within a tenth of a second, or the machine had no CPU for the reader."
     too_long = (turn.length_ns - turn.usual_ns) * 1e-9
+    if turn.is_inside and cause.kind == "unknown" and lock_s(span) >= HALF * too_long:
+        by = holder_text(span) or "another thread"
+        return f"Python's lock was held meanwhile by {by}: the step may have waited for it."
     if turn.is_inside and cause.kind == "unknown" and not _rules_out_functions(span, too_long):
         return "Its threads were looked at too seldom to tell whether TensorFlow waited for a Python function."
     if not _tells_line(span, too_long):

@@ -8,8 +8,8 @@ from tftracer.slow.recorded import FoldedStack, Frame
 
 
 @dataclass(frozen=True)
-class LockOwner:
-    """A thread that held Python's lock when it was looked at."""
+class LockHolder:
+    """A thread that held Python's lock when it was read."""
 
     thread: str  # its name
     is_own: bool  # the training thread
@@ -30,7 +30,7 @@ class Span:
     process_s: float | None = None  # CPU time of all threads of the process
     process_queue_s: float | None = None  # all threads of the process could have run and had no CPU, summed
     late_s: float = 0.0  # the watch's thread waited for Python's lock, or for a CPU
-    owners: tuple[LockOwner, ...] = ()  # meanwhile
+    holders: tuple[LockHolder | None, ...] = ()  # of the lock meanwhile, one of each reading; None: nobody
     gc_s: float = 0.0  # garbage collections
     stacks_left_out: int = 0
     samples: int = 0  # times at which stacks were read

@@ -7,13 +7,13 @@ training thread did, as far as Linux's counters tell. Pure.
 from __future__ import annotations
 
 from tftracer.contract.stalls import PartKind
-from tftracer.slow.cause.observed import Observed, Span
-from tftracer.slow.cause.stacks import called_by_tensorflow, own_python
-from tftracer.slow.recorded import Part
+from tftracer.slow.cause.observed import LockHolder, Observed, Span
+from tftracer.slow.cause.stacks import called_by_tensorflow, own_python, shared_line
+from tftracer.slow.recorded import FoldedStack, Part
 from tftracer.slow.watch.turns import OtherSteps, SlowTurn
 from tftracer.trace.units import duration
 
-#: Of the looks at who holds Python's lock, so many must have seen another thread.
+#: Of the readings of who holds Python's lock, so many must name another thread.
 HALF = 0.5
 
 
@@ -116,7 +116,7 @@ def _between(seen: Observed, length: float, usual: float) -> list[Part]:
     for kind, seconds in measured:
         seconds = min(seconds, left)
         left -= seconds
-        what = owner_text(span) if kind == "lock" and seconds else ""
+        what = holder_text(span) if kind == "lock" and seconds else ""
         parts.append(Part(_kind(kind), seconds, usual_cpu if kind == "python" else 0.0, what))
     return [*parts, Part("wait", left, max(0.0, usual - usual_cpu), "")]
 
@@ -126,23 +126,27 @@ def lock_s(span: Span) -> float:
 
     0 where neither is proven: the training thread itself may hold it in a call of a library.
     """
-    others = [owner for owner in span.owners if not owner.is_own]
     own_s = span.cpu_s or 0.0
-    if span.owners:
-        is_held_by_other = len(others) > HALF * len(span.owners)
+    if span.holders:
+        is_held_by_other = len(other_holders(span)) > HALF * len(span.holders)
     else:
         is_held_by_other = span.process_s is not None and span.process_s - own_s > HALF * span.late_s
     return max(0.0, span.late_s - own_s) if is_held_by_other else 0.0
 
 
-def owner_text(span: Span) -> str:
-    """The thread that held the lock most often, and its innermost line."""
-    others = [owner for owner in span.owners if not owner.is_own]
-    if not others:
+def other_holders(span: Span) -> list[LockHolder]:
+    """Of the lock, but for the training thread."""
+    return [holder for holder in span.holders if holder is not None and not holder.is_own]
+
+
+def holder_text(span: Span) -> str:
+    """The thread that held the lock most often, and its line."""
+    names = [holder.thread for holder in other_holders(span)]
+    if not names:
         return ""
-    names = [owner.thread for owner in others]
     name = max(names, key=names.count)
-    frame = next(owner.stack[-1] for owner in others if owner.thread == name) if others[0].stack else None
+    stacks = [FoldedStack(name, holder.stack, 1, 1.0, 0, 0, 0) for holder in other_holders(span) if holder.thread == name]
+    frame = shared_line(stack for stack in stacks if stack.frames).frame
     where = f", in {frame.function}() ({frame.file.rpartition('/')[2]}:{frame.line})" if frame else ""
     return f"thread {name}{where}"
 

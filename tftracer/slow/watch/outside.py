@@ -3,8 +3,8 @@
     python -m tftracer.slow.watch.outside PID PY_SPY PULSE_FD
 
 The training starts it (outside_process.py) and never waits for it. It runs py-spy in windows of some seconds, reads Linux's
-counters of the training's threads, and watches the training's pulse: a number in shared memory that the training's watch thread
-writes 20 times a second. When the pulse stops, py-spy tells which thread holds Python's lock.
+counters of the training's threads, and who holds Python's lock. It watches the training's pulse: a number in shared memory that
+the training's watch thread writes 20 times a second. While the pulse is late, threads wait for the lock.
 
 It keeps the last minutes. For each question (a line of JSON on standard input: a thread, spans of time, and what the training saw
 itself, see inside.py) it prints what it knows of them as a line of JSON. Times are nanoseconds of CLOCK_MONOTONIC, which Python's
@@ -28,9 +28,10 @@ from collections import deque
 from typing import Any
 
 from tftracer.slow.watch.counters import Counters
-from tftracer.slow.watch.looks import Look, shares
+from tftracer.slow.watch.lock_holder import LockReader
+from tftracer.slow.watch.looks import Look, Stack, shares
 from tftracer.slow.watch.sample_clock import PULSE_BYTES, SampleClock, read_beats
-from tftracer.slow.watch.windows import PR_SET_PDEATHSIG, Dump, Windows, dump
+from tftracer.slow.watch.windows import PR_SET_PDEATHSIG, Windows, dump
 
 TICK_S = 0.05
 #: A pulse is late after so long: it should come every 50 ms.
@@ -38,6 +39,9 @@ LATE_NS = 110_000_000
 #: Looks at all stacks at one moment, while a turn is overdue or the pulse is late: so far apart, one in so long on average, so
 #: many at once, and so many are kept; and while the pulse is late once.
 DUMPS_APART_NS, APART_NS, BURST, MAX_DUMPS, MAX_LATE = 100_000_000, 2_000_000_000, 20, 64, 3
+#: The stack of who held the lock is that of a look so near.
+NEAR_NS = 300_000_000
+MAX_NAMES = 1000
 #: An answer waits for stacks no longer than this.
 PATIENCE_NS = 25_000_000_000
 
@@ -82,7 +86,9 @@ class Outside:
         self._pulse = Pulse(mmap.mmap(pulse_fd, PULSE_BYTES, access=mmap.ACCESS_READ), self._counters, self._clock)
         self._waiting: list[dict[str, Any]] = []
         self._input = b""
-        self._dumps: deque[Dump] = deque(maxlen=MAX_DUMPS)
+        self._dumps: deque[Look] = deque(maxlen=MAX_DUMPS)
+        self._lock = LockReader(pid)
+        self._names: dict[int, str] = {}  # of threads, also of those that have ended
         self._dumping: threading.Thread | None = None
         self._is_overdue = False
         self._dumps_of_late = 0  # since the pulse is late
@@ -101,6 +107,7 @@ class Outside:
                     return
             now = time.perf_counter_ns()
             self._counters.read(now)
+            self._lock.read(now)
             is_late = self._pulse.look(now)
             self._dumps_of_late = self._dumps_of_late if is_late else 0
             if is_late and self._dumps_of_late < MAX_LATE:
@@ -123,6 +130,8 @@ class Outside:
             question = json.loads(line)
             if "threads" in question:
                 self._counters.watch(question["threads"])
+            elif "lock" in question:
+                self._lock.begin(*question["lock"])
             elif "overdue" in question:
                 self._is_overdue = True
             elif "hurry" in question:
@@ -150,7 +159,9 @@ class Outside:
     def _dump(self) -> None:
         found = dump(self._pid, self._py_spy, self._clock)
         if found is not None:
-            self._dumps.append(found)
+            look, names = found
+            self._dumps.append(look)
+            self._names = {**dict(list(self._names.items())[-MAX_NAMES:]), **names}
 
     def _answer(self, now_ns: int) -> None:
         for question in list(self._waiting):
@@ -176,18 +187,28 @@ class Outside:
 
     def _span(self, thread: int, native: int, start: int, end: int, inside: list[Look]) -> dict[str, Any]:
         dumps = [found for found in list(self._dumps) if start <= found.at_ns <= end]
-        looks = [*self._windows.looks(start, end), *(Look(found.at_ns, found.stacks) for found in dumps), *inside]
+        looks = [*self._windows.looks(start, end), *dumps, *inside]
+        late = self._pulse.late_within(start, end)
         return {
             **shares(looks, thread, start, end),
             **self._counters.within(native, start, end),
-            "late": self._pulse.late_within(start, end),
-            "owners": [[found.owner, found.owner_name, found.stacks.get(found.owner, ())] for found in dumps if found.owner],
+            "late": late,
+            "holders": [
+                [holder, self._names.get(holder, ""), _nearest_stack(looks, at, holder)]
+                for since, until, _ in late
+                for at, holder in self._lock.holders(since, until)
+            ],
         }
 
     def _print(self, answer: dict[str, Any]) -> None:
         data = memoryview(json.dumps(answer).encode() + b"\n")
         while data:
             data = data[os.write(1, data) :]
+
+
+def _nearest_stack(looks: list[Look], at_ns: int, thread: int) -> Stack:
+    near = [look for look in looks if thread in look.stacks and abs(look.at_ns - at_ns) <= NEAR_NS]
+    return min(near, key=lambda look: abs(look.at_ns - at_ns)).stacks[thread] if near else ()
 
 
 def main() -> None:

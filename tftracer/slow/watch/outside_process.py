@@ -87,6 +87,10 @@ class OutsideProcess:
         """Threads whose counters are of interest."""
         self._send({"threads": natives})
 
+    def read_lock(self, place: tuple[int, int]) -> None:
+        """``place``: where this process notes who holds Python's lock (``LockPlace.found``)."""
+        self._send({"lock": place})
+
     def ask(self, number: int, thread: int, native: int, spans: list[tuple[int, int]], profile: bool, inside: list[Look]) -> None:
         """``spans``: of perf_counter nanoseconds. ``profile``: the stacks within all of them together. ``inside``: what was
         seen in them from inside."""

@@ -12,7 +12,7 @@ from time import perf_counter_ns
 from typing import Any, NamedTuple
 
 from tftracer.slow.cause.frame_names import FrameNames
-from tftracer.slow.cause.observed import LockOwner, Span
+from tftracer.slow.cause.observed import LockHolder, Span
 from tftracer.slow.recorded import FoldedStack
 from tftracer.slow.watch.counters import Counters
 from tftracer.slow.watch.inside import InsideStacks
@@ -33,9 +33,12 @@ class Answer(NamedTuple):
 
 
 class StackSource:
-    """Starts the process outside. Without it there are only ``InsideStacks``, and the counters are read here."""
+    """Starts the process outside. Without it there are only ``InsideStacks``, and the counters are read here.
 
-    def __init__(self) -> None:
+    ``lock``: where this process notes who holds Python's lock; None: not known.
+    """
+
+    def __init__(self, lock: tuple[int, int] | None = None) -> None:
         self.problem = ""  # why stacks are not read from outside
         self._outside: OutsideProcess | None = None
         self._inside = InsideStacks()
@@ -45,6 +48,8 @@ class StackSource:
         self._asked: dict[int, tuple[int, int, list[tuple[int, int]], bool]] = {}
         try:
             self._outside = OutsideProcess()
+            if lock:
+                self._outside.read_lock(lock)
         except (CannotWatch, OSError) as error:
             self._fall_back(str(error))
 
@@ -136,7 +141,7 @@ class StackSource:
         raw = {
             "usual": counters.usual(native, max((end for _, end in spans), default=0)),
             "spans": [
-                {**shares(inside.looks(*span), thread, *span), **counters.within(native, *span), "late": [], "owners": []}
+                {**shares(inside.looks(*span), thread, *span), **counters.within(native, *span), "late": [], "holders": []}
                 for span in spans
             ],
         }
@@ -161,10 +166,10 @@ def span_of(
         stacks=tuple(_folded(thread_names.get(thread, ""), stack, seconds, names) for stack, seconds in raw["stacks"]),
         other_stacks=tuple(filter(_has_users, others)),
         late_s=sum(end - start for start, end, _ in raw["late"]) * 1e-9,
-        owners=tuple(
-            LockOwner(name or _name(owner, thread_names), owner == thread, names.stack(stack))
-            for owner, name, stack in raw["owners"]
-            if owner not in ours
+        holders=tuple(
+            LockHolder(thread_names.get(each) or name or _name(each, {}), each == thread, names.stack(stack)) if each else None
+            for each, name, stack in raw["holders"]
+            if each not in ours
         ),
         samples=int(raw.get("samples", 0)),
         unseen_s=raw.get("unseen_s"),

@@ -32,6 +32,7 @@ from tftracer.slow.watch.each_second import GcReports, HostReadings, HostReports
 from tftracer.slow.watch.gap_profiles import GapProfiles
 from tftracer.slow.watch.gc_pauses import GcPauses
 from tftracer.slow.watch.host_signals import HostSignals
+from tftracer.slow.watch.lock_holder import LockPlace
 from tftracer.slow.watch.run_periods import RunPeriods
 from tftracer.slow.watch.sample_clock import sleeps
 from tftracer.slow.watch.stack_source import Answer, StackSource, span_of
@@ -97,6 +98,7 @@ class SlowWatch:
         self._readings = HostReadings()
         self._gc_reports = GcReports(self._records, self._threads)
         self._host_reports = HostReports(self._records, self._steps, self._threads)
+        self._lock_place = LockPlace()
         self._source: StackSource | None = None
         self._gaps = GapProfiles(self._records, self._steps, queue.settle)
         self._asked: dict[int, Asked] = {}
@@ -115,6 +117,7 @@ class SlowWatch:
         self._gc = GcPauses(self._queue.under_way, lambda error: self._part_failed("gc", error))
         self._gc.install()
         self._host = HostSignals()
+        self._lock_place.narrow()
         self._traces.begin(self._steps)
         self._queue.slow_steps = self._steps
         self._thread = threading.Thread(target=self._run, name="tftracer-watch", daemon=True)
@@ -200,7 +203,8 @@ class SlowWatch:
             self._traces.cancel()
 
     def _start_source(self) -> None:
-        self._source = StackSource()
+        self._lock_place.narrow()
+        self._source = StackSource(self._lock_place.found)
         self._source.watch(self._natives())
 
     def _tick(self, now_ns: int) -> None:
@@ -343,7 +347,7 @@ class SlowWatch:
         self._periods.setdefault(turn.run, RunPeriods(turn.run)).add(stall, self._records)
 
     def _observed(self, turn: SlowTurn, raw: dict[str, Any] | None, doubt: str) -> Observed:
-        raw = raw or {"usual": {}, "spans": [{"stacks": [], "others": [], "late": [], "owners": []}] * 2}
+        raw = raw or {"usual": {}, "spans": [{"stacks": [], "others": [], "late": [], "holders": []}] * 2}
         bounds = [(turn.start_ns, turn.step_ns), (turn.step_ns, turn.end_ns)]
         spans = []
         for given, (start, end), collecting in zip(raw["spans"], bounds, (turn.thread, None)):

@@ -17,7 +17,7 @@ import time
 from bisect import bisect_left, bisect_right
 from collections import Counter, deque
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from tftracer.slow.watch.looks import MAX_FRAMES, MAX_STACKS, Look, Stack
 from tftracer.slow.watch.sample_clock import NEVER, SampleClock, slot_of
@@ -274,17 +274,8 @@ def is_within(at: int, spans: list[tuple[int, int]]) -> bool:
     return low < len(spans) and spans[low][0] <= at
 
 
-class Dump(NamedTuple):
-    """The stacks of all threads at one moment."""
-
-    at_ns: int
-    stacks: dict[int, Stack]
-    owner: int  # the thread that held Python's lock; 0: none, or it cannot be told
-    owner_name: str
-
-
-def dump(pid: int, py_spy: str, clock: SampleClock) -> Dump | None:
-    """The stacks just now; None if they cannot be read."""
+def dump(pid: int, py_spy: str, clock: SampleClock) -> tuple[Look, dict[int, str]] | None:
+    """The stacks just now, and the names of the threads; None if they cannot be read."""
     try:
         command = [py_spy, "dump", "--nonblocking", "--json", "--pid", str(pid)]
         start = time.perf_counter_ns()
@@ -294,8 +285,7 @@ def dump(pid: int, py_spy: str, clock: SampleClock) -> Dump | None:
         stacks = {int(thread["thread_id"]): _stack_of(thread["frames"]) for thread in threads}
         slots = [slot for stack in stacks.values() for *_, function in stack if (slot := slot_of(function)) is not None]
         at = clock.when(slots[0], start, end) if slots else (start + end) // 2
-        owner: dict[str, Any] = next((thread for thread in threads if thread.get("owns_gil")), {})
-        return Dump(at, stacks, int(owner.get("thread_id", 0)), owner.get("thread_name") or "")
+        return Look(at, stacks), {int(thread["thread_id"]): str(thread["thread_name"] or "") for thread in threads}
     except (OSError, ValueError, KeyError, TypeError, subprocess.SubprocessError):
         return None
 

@@ -1,0 +1,66 @@
+"""Who holds Python's lock, read from memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+from job_page import wait_for
+
+from tftracer.slow.watch.lock_holder import LockPlace, LockReader
+
+HOLDER = """
+import ctypes, sys, threading
+sys.path[:0] = sys.argv[1:]
+from tftracer.slow.watch.lock_holder import LockPlace
+place = LockPlace()
+place.narrow()
+thread = threading.Thread(target=place.narrow)
+thread.start()
+thread.join()
+print(*place.found, threading.get_ident(), flush=True)
+for turn in range(1000):
+    sys.stdin.readline()
+    ctypes.PyDLL(None).usleep(300_000)  # with the lock
+    print("let go", flush=True)
+"""
+
+
+def test_two_threads_find_one_place() -> None:
+    place = LockPlace()
+    place.narrow()
+    thread = threading.Thread(target=place.narrow)
+    thread.start()
+    thread.join()
+    assert place.found is not None
+
+
+def test_another_process_reads_who_holds_the_lock_and_that_nobody_does() -> None:
+    command = [sys.executable, "-c", HOLDER, *sys.path]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin and process.stdout
+        address, number, ident = map(int, process.stdout.readline().split())
+        reader = LockReader(process.pid)
+        reader.begin(address, number)
+
+        def read(thread: int) -> bool:
+            at = len(reader.holders(0, 10))
+            reader.read(at)
+            return reader.holders(at, at) == [(at, thread)]
+
+        wait_for(lambda: read(0))
+        process.stdin.write("\n")
+        process.stdin.flush()
+        wait_for(lambda: read(ident))
+        assert process.stdout.readline() == "let go\n"
+        wait_for(lambda: read(0))
+        process.kill()
+
+
+def test_a_process_that_may_not_be_read_tells_nothing() -> None:
+    reader = LockReader(2**22 + 1)  # no process has this number
+    reader.begin(4096, 0)
+    for at in range(200):
+        reader.read(at)
+    assert reader.holders(0, 200) == []
