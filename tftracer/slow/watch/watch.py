@@ -21,13 +21,14 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter_ns
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from tftracer.slow.cause.cause import explain
 from tftracer.slow.cause.frame_names import FrameNames
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.stacks import has_users_code
-from tftracer.slow.recorded import HostChange, SlowRecords, Stall, WatchedRun
+from tftracer.slow.recorded import HostChange, Stall, WatchedRun
+from tftracer.slow.watch.capture import TracesAhead, WatchedQueue
 from tftracer.slow.watch.each_second import GcReports, HostReadings, HostReports
 from tftracer.slow.watch.gap_profiles import GapProfiles
 from tftracer.slow.watch.gc_pauses import GcPauses
@@ -50,32 +51,6 @@ PATIENCE_NS = 40 * SECOND_NS
 MAX_STACKS = 50
 TOO_MANY = "Its stacks were not read: too many steps were slow at once."
 NO_ANSWER = "Its stacks were not read: the process that reads them did not answer."
-
-
-class WatchedQueue(Protocol):
-    """What the watch reads of the training's queue (capture/step_queue.py)."""
-
-    under_way: dict[int, int]
-    slow: SlowRecords
-    slow_steps: SlowSteps | None
-    other_problems: dict[str, str]
-
-    @property
-    def off(self) -> bool: ...
-
-    def settle(self) -> None: ...
-
-
-class TracesAhead(Protocol):
-    """Requests traces of steps that are expected to be slow (capture/expected_traces.py)."""
-
-    def begin(self, steps: SlowSteps) -> None: ...
-
-    def update(self, expected: list[tuple[WatchedRun, int, int]]) -> None: ...
-
-    def caught(self, run: WatchedRun) -> None: ...
-
-    def cancel(self) -> None: ...
 
 
 class Asked(NamedTuple):

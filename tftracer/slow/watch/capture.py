@@ -1,0 +1,34 @@
+"""What the watch needs of the capture: the queue of the training's steps, and traces of steps that are expected to be slow."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tftracer.slow.recorded import SlowRecords, WatchedRun
+from tftracer.slow.watch.turns import SlowSteps
+
+
+class WatchedQueue(Protocol):
+    """What the watch reads of the training's queue (capture/step_queue.py)."""
+
+    under_way: dict[int, int]
+    slow: SlowRecords
+    slow_steps: SlowSteps | None
+    other_problems: dict[str, str]
+
+    @property
+    def off(self) -> bool: ...
+
+    def settle(self) -> None: ...
+
+
+class TracesAhead(Protocol):
+    """Requests traces of steps that are expected to be slow (capture/expected_traces.py)."""
+
+    def begin(self, steps: SlowSteps) -> None: ...
+
+    def update(self, expected: list[tuple[WatchedRun, int, int]]) -> None: ...
+
+    def caught(self, run: WatchedRun) -> None: ...
+
+    def cancel(self) -> None: ...
