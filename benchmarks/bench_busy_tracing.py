@@ -26,8 +26,8 @@ import numpy as np
 
 from tftracer.capture.function_runs import FunctionRuns
 from tftracer.recorder import Recorder
+from tftracer.session.files.saved import open_session
 from tftracer.session.recorded_steps import Capture, tracer_ns
-from tftracer.session.saved import open_session
 
 LONGEST_S = 400  # no busy process outlives this
 BUSY = f"import time\nend = time.monotonic() + {LONGEST_S}\nwhile time.monotonic() < end: pass"

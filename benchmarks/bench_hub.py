@@ -26,8 +26,8 @@ from urllib.parse import urlsplit
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
-from tftracer.job import protocol
-from tftracer.job.handshake import Endpoint, Greeting, Keys, new_nonce
+from tftracer.job.wire import protocol
+from tftracer.job.wire.handshake import Endpoint, Greeting, Keys, new_nonce
 from tftracer.web.auth import agent_credential
 
 TOKEN, JOB = "bench", "bench"

@@ -121,7 +121,7 @@ def traces(options: argparse.Namespace) -> None:
 
 def open_large(options: argparse.Namespace) -> None:
     """Sessions of 2 GB, whose traces' payloads are holes in the file: few large ones, and as many as a 20-layer model's."""
-    from tftracer.session.saved import open_session
+    from tftracer.session.files.saved import open_session
 
     with tempfile.TemporaryDirectory() as folder:
         for count, size in ((20, 107_400_000), (2_000, 1_074_000), (20_000, 107_400)):

@@ -31,9 +31,9 @@ from time import perf_counter
 
 import numpy as np
 
-from tftracer.capture.expected_traces import ExpectedTraces
 from tftracer.capture.function_runs import FunctionRuns
-from tftracer.capture.step_queue import StepQueue
+from tftracer.capture.steps.queue import StepQueue
+from tftracer.capture.traces.expected import ExpectedTraces
 from tftracer.recorder import Recorder
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.recorded import GapProfile, Stall

@@ -62,7 +62,7 @@ def step_of(model: Any, x: Any) -> Callable[[], Any]:
 
 def once(step: Callable[[], Any], level: int, steps: int = 1) -> tuple[float, float, int]:
     """(seconds of the steps, of collecting their profile, its bytes); level 0: untraced."""
-    from tftracer.capture import profiler
+    from tftracer.capture.traces import profiler
 
     if not level:
         begun = perf_counter()
@@ -104,7 +104,7 @@ def measure(steps: int, wanted: list[str]) -> dict[str, Any]:
 def eager_cost() -> float:
     """Microseconds that the tracer adds to an update in eager code: around an optimizer that does nothing."""
     import tftracer
-    from tftracer.capture.eager_steps import EagerSteps
+    from tftracer.capture.loops.eager_steps import EagerSteps
 
     server = tftracer.hook_inject(start_web_server_on_start=False)
     apply = EagerSteps(server.functions.calls).watched(lambda optimizer: None)

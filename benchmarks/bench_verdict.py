@@ -173,8 +173,8 @@ def judged(truth: dict[str, Any], sentences: list[Any]) -> str:
 
 def headlines(path: Path) -> list[tuple[int, list[Any]]]:
     """(step, sentences) of each trace."""
-    from tftracer.session.run_traces import OtherTraces
-    from tftracer.session.saved import open_session
+    from tftracer.session.files.saved import open_session
+    from tftracer.session.traces.run_traces import OtherTraces
     from tftracer.trace.answers import Answers
 
     saved, known = open_session(path), {}

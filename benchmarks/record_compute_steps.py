@@ -32,7 +32,7 @@ import tensorflow as tf
 from compute_steps import KINDS, Kind
 
 from tftracer import TracingServer
-from tftracer.session.saved import open_session
+from tftracer.session.files.saved import open_session
 
 v1 = tf.compat.v1
 UNTRACED = 8

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from traces import N, make_trace
 
 from tftracer.contract.basics import Column
-from tftracer.job.process_traces import ProcessTrace
+from tftracer.job.analyses.process_traces import ProcessTrace
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.run_metadata import decode_run_metadata
 from tftracer.trace.model import NodeKind, Trace

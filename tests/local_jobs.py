@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 import pytest
 from job_page import PATIENCE_S, JobPage, wait_for
 
-from tftracer.capture.trace_requests import Claim
-from tftracer.job import step_request
+from tftracer.capture.traces.requests import Claim
+from tftracer.job.hub import step_request
 from tftracer.server import TracingServer
 from tftracer.session.recorded_steps import Capture, SessionFacts
 

@@ -22,7 +22,7 @@ from job_page import wait_for
 from recording import killed_before_analysis, recording, steps
 
 from tftracer import cli, command_line, memory_limit, viewer
-from tftracer.session.saved import open_session
+from tftracer.session.files.saved import open_session
 from tftracer.storage import tftrace
 from tftracer.version import __version__
 

@@ -12,7 +12,7 @@ import pytest
 from recording import recording, steps
 
 from tftracer.roof.other_work import Clock, doubt_about, others_share
-from tftracer.session.saved import open_session
+from tftracer.session.files.saved import open_session
 
 
 def roof(home: Path, *arguments: str, spools: Path | None = None) -> subprocess.CompletedProcess[str]:

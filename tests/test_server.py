@@ -25,7 +25,7 @@ from web_client import Client, a_path_of
 import tftracer
 from tftracer import TracingServer
 from tftracer.errors import MissingTensorFlowError, UnknownError
-from tftracer.session.saved import open_session
+from tftracer.session.files.saved import open_session
 
 TESTS = Path(__file__).parent
 

@@ -202,7 +202,7 @@ def test_whatever_holds_a_trace_is_loaded(name: str) -> None:
 
 
 def test_a_session_file(tmp_path: Path) -> None:
-    from tftracer.session.saved import open_session
+    from tftracer.session.files.saved import open_session
 
     open_session(str(DATA / "legacy" / "session.pickle")).save(str(tmp_path / "a.tftrace"))
     assert Timeline.load(tmp_path / "a.tftrace").step_time() == Timeline.load(DATA / "legacy" / "session.pickle").step_time()

@@ -27,7 +27,7 @@ from tftracer.terminal import RED, PrintableFormatter, Progress, coloured, print
 from tftracer.version import __version__
 
 if TYPE_CHECKING:
-    from tftracer.session.saved import SavedSession
+    from tftracer.session.files.saved import SavedSession
     from tftracer.session.source import SessionSource
     from tftracer.storage.spool_folder import DeadSpool
 
@@ -113,7 +113,7 @@ def run(options: argparse.Namespace) -> int:
         return usage_error("--json goes with --summary")
     if options.token == "":
         return usage_error("--token must not be empty; without it, a token is made")
-    from tftracer.session.saved import open_session
+    from tftracer.session.files.saved import open_session
 
     source = open_session(options.session_file)
     if not options.summary:

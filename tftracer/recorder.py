@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 
-from tftracer.capture.expected_traces import ExpectedTraces
-from tftracer.capture.step_queue import StepQueue
+from tftracer.capture.steps.queue import StepQueue
+from tftracer.capture.traces.expected import ExpectedTraces
 from tftracer.engine.engine import HelperEngine
 from tftracer.session.live import LiveSession
 from tftracer.slow.watch.watch import SlowWatch

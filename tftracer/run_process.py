@@ -163,7 +163,7 @@ class ScriptProcess:
 
     def _tell_why_nothing(self) -> None:
         """TensorFlow was not imported. Nothing is said of scripts that do not train at all."""
-        from tftracer.session.no_steps import no_steps
+        from tftracer.session.writer.no_steps import no_steps
 
         log_to_stderr("", self._stderr)
         why = no_steps(sys.modules, role="", sees_all_sessions=False)

@@ -22,7 +22,7 @@ from tftracer.arguments import Path
 from tftracer.capture.after_import import after_import
 from tftracer.capture.function_cost import measure_call_cost
 from tftracer.capture.function_runs import FunctionRuns
-from tftracer.capture.trace_requests import MAX_STEPS
+from tftracer.capture.traces.requests import MAX_STEPS
 from tftracer.contract.session import Loaded
 from tftracer.errors import TracerError, UnknownError
 from tftracer.job.membership import JobMembership, port_of
@@ -189,7 +189,7 @@ class TracingServer:
         Raises:
             MissingTensorFlowError: TensorFlow cannot be imported.
         """
-        from tftracer.capture.keras_callback import make_callback
+        from tftracer.capture.loops.keras_callback import make_callback
 
         return make_callback(self.functions.set_note)
 

@@ -233,7 +233,7 @@ class Timeline:
     @classmethod
     def _recorded(cls, path: Path, kwargs: dict[str, Any]) -> Timeline:
         """The last trace of a .tftrace session."""
-        from tftracer.session.saved import open_session
+        from tftracer.session.files.saved import open_session
 
         session = open_session(path)
         try:

@@ -18,7 +18,7 @@ from tftracer.command_line import Parser
 from tftracer.memory_limit import without_limit
 
 if TYPE_CHECKING:
-    from tftracer.session.saved import SavedSession
+    from tftracer.session.files.saved import SavedSession
 
 
 def port(text: str) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tftracer.capture.cpu_use import CpuReading, cpu_use, read_after, read_before, usable_cpus
+from tftracer.capture.traces.cpu_use import CpuReading, cpu_use, read_after, read_before, usable_cpus
 from tftracer.storage import untrusted
 
 MS = 1_000_000

@@ -10,9 +10,9 @@ from time import perf_counter_ns
 import pytest
 from recording import LOSS, TRAIN, X, captured, recording, step, steps
 
-from tftracer.capture import trace_backlog
-from tftracer.capture.expected_traces import MAX_TRACES, PATIENCE_NS, ExpectedTraces
-from tftracer.capture.trace_requests import Claim, TraceRequests
+from tftracer.capture.traces import backlog as trace_backlog
+from tftracer.capture.traces.expected import MAX_TRACES, PATIENCE_NS, ExpectedTraces
+from tftracer.capture.traces.requests import Claim, TraceRequests
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.watch.turns import SlowSteps
 

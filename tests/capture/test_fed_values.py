@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tftracer.capture.fed_values import arguments_fed, values_fed
+from tftracer.capture.traces.fed_values import arguments_fed, values_fed
 
 
 class Key(NamedTuple):

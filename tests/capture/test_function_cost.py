@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tftracer.capture.function_cost import KnownFunction, measure_call_cost, watched_nothing
-from tftracer.capture.step_queue import StepQueue
+from tftracer.capture.steps.queue import StepQueue
 
 
 def test_the_cost_of_a_call_is_measured() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from recording import LOSS, TRAIN, Tensor, X
 
-from tftracer.capture.run_identity import ObjectKeys, describe, leaves, shorten
+from tftracer.capture.steps.run_identity import ObjectKeys, describe, leaves, shorten
 
 Pair = collections.namedtuple("Pair", "a b")
 

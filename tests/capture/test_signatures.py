@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from tftracer.capture.signatures import Signature, difference, signature_of
+from tftracer.capture.functions.signatures import Signature, difference, signature_of
 
 USUAL: Signature = {"x": "float32[64,256]", "rate": "1"}
 

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from recording import LOSS, TRAIN, Tensor, X, captured, recording, step, steps
 
-from tftracer.capture import run_identity, run_registry, step_queue, trace_backlog
 from tftracer.capture.function_runs import FunctionRuns
+from tftracer.capture.steps import queue as step_queue
+from tftracer.capture.steps import run_identity, run_registry
+from tftracer.capture.traces import backlog as trace_backlog
 from tftracer.session.recorded_steps import Missed, SessionFacts
 from tftracer.slow.watch.turns import SlowSteps
 

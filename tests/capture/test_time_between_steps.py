@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from recording import LOSS, RAW, TRAIN, captured, recording
 
-from tftracer.capture.step_queue import INPUT_WAIT
+from tftracer.capture.steps.queue import INPUT_WAIT
 from tftracer.recorder import Recorder
 from tftracer.session.recorded_steps import Missed
 from tftracer.slow.watch.turns import SlowSteps

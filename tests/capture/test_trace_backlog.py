@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import pytest
 
-from tftracer.capture import trace_backlog
-from tftracer.capture.trace_backlog import TraceBacklog
+from tftracer.capture.traces import backlog as trace_backlog
+from tftracer.capture.traces.backlog import TraceBacklog
 from tftracer.session.recorded_steps import Capture, SessionFacts
 
 T = TypeVar("T")

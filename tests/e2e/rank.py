@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from local_jobs import Rank
 
-from tftracer.job import step_request
+from tftracer.job.hub import step_request
 from tftracer.server import TracingServer
 
 STEP_S = 0.02

@@ -11,7 +11,7 @@ from e2e.jobs import LONG, SIZE, Job, painted, row, trace_on_all
 from e2e.rig import picture, start_viewer
 from playwright.sync_api import Page, expect
 
-from tftracer.job.saved_job import JOB_TRACE
+from tftracer.job.saved.job import JOB_TRACE
 from tftracer.storage.file_bytes import FileBytes
 from tftracer.storage.reader import Reader
 

@@ -24,7 +24,7 @@ from recording import LOSS, RAW, TRAIN, X, recording, step, steps
 from web_client import Client
 
 from tftracer import memory_limit
-from tftracer.capture.trace_requests import Claim
+from tftracer.capture.traces.requests import Claim
 from tftracer.comparison.run_ops import RunTraces
 from tftracer.comparison.two_traces import Beside
 from tftracer.engine import frames, helper_process
@@ -33,8 +33,9 @@ from tftracer.engine.engine import HelperEngine, ThreadEngine
 from tftracer.engine.helper_process import Failure, Helper
 from tftracer.errors import FormatError, HelperError, UnknownError
 from tftracer.recorder import Recorder
-from tftracer.session import live, writer
-from tftracer.session.saved import open_session
+from tftracer.session import live
+from tftracer.session.files.saved import open_session
+from tftracer.session.writer import threads as writer
 from tftracer.storage.tftrace import compress
 from tftracer.storage.trace_payload import Payload, TraceKey
 from tftracer.trace.model import TraceContext

@@ -24,7 +24,7 @@ from tftracer.export.tables.schema import TABLES
 from tftracer.scripting.compare import compare_sessions
 from tftracer.scripting.session import Session
 from tftracer.session import summary
-from tftracer.session.saved import SavedSession
+from tftracer.session.files.saved import SavedSession
 from tftracer.trace.answers import Answers
 
 _UNREADABLE = re.compile(r"This trace cannot be read \((\w+):")

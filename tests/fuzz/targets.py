@@ -14,9 +14,9 @@ from tftracer.errors import TracerError
 from tftracer.importers import legacy_pickles, open_any, tfevents, timeline_json
 from tftracer.importers import run_metadata as run_metadata_files
 from tftracer.importers.imported import Imported, ImportedRun, ImportedTrace
-from tftracer.session.imported_session import model_of
-from tftracer.session.reading import read_model
-from tftracer.session.saved import SavedSession
+from tftracer.session.files.imported import model_of
+from tftracer.session.files.reading import read_model
+from tftracer.session.files.saved import SavedSession
 from tftracer.storage import tftrace as session_file
 from tftracer.storage.reader import Reader
 

@@ -14,8 +14,8 @@ from tftracer.errors import FormatError
 from tftracer.export.chrome import write_chrome_trace
 from tftracer.importers import timeline_json
 from tftracer.session import summary
-from tftracer.session.reading import read_model
-from tftracer.session.saved import SavedSession
+from tftracer.session.files.reading import read_model
+from tftracer.session.files.saved import SavedSession
 from tftracer.storage import tftrace
 from tftracer.storage.reader import Reader
 from tftracer.trace.answers import Answers

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from job_page import PATIENCE_S, JobPage, wait_for
 
-from tftracer.job.job_answers import JobAnswers
-from tftracer.job.process_traces import ProcessTrace
-from tftracer.session.saved import open_session
+from tftracer.job.analyses.answers import JobAnswers
+from tftracer.job.analyses.process_traces import ProcessTrace
+from tftracer.session.files.saved import open_session
 from tftracer.trace.decode.run_metadata import decode_run_metadata
 
 HERE = Path(__file__).parent
@@ -82,7 +82,7 @@ def start_job(folder: Path, arguments: list[str]) -> subprocess.Popen[str]:
 
 PLACES = """
 import horovod.tensorflow as hvd
-from tftracer.session.launcher import detect_launcher
+from tftracer.session.process.launcher import detect_launcher
 print("PLACE", detect_launcher({})["rank"], detect_launcher({"OMPI_COMM_WORLD_RANK": "3"})["rank"])
 hvd.init()
 print("PLACE", detect_launcher({})["rank"], detect_launcher({"OMPI_COMM_WORLD_RANK": "3"})["rank"])
@@ -155,7 +155,7 @@ def on_one_clock(clocks: Sequence[Mapping[str, Any]]) -> None:
 
 def reopens(saved: bytes, tmp_path: Path, traced: dict[str, Any], ranks: int) -> None:
     """The job's file holds every rank's part of the step."""
-    from tftracer.job.saved_job import JOB_TRACE
+    from tftracer.job.saved.job import JOB_TRACE
     from tftracer.storage.file_bytes import FileBytes
     from tftracer.storage.reader import Reader
 

@@ -11,7 +11,7 @@ from google.protobuf import json_format, text_format
 
 from tftracer.errors import FormatError, TruncatedError
 from tftracer.importers.open_any import open_any, open_bytes
-from tftracer.session.saved import SavedSession, open_session
+from tftracer.session.files.saved import SavedSession, open_session
 from tftracer.trace.answers import Answers
 from tftracer.trace.decode.descriptors import message_class
 

@@ -11,7 +11,7 @@ from wire_messages import number as number_field
 
 from tftracer.errors import FormatError
 from tftracer.importers import profile
-from tftracer.session.saved import open_session
+from tftracer.session.files.saved import open_session
 from tftracer.trace.answers import Answers
 from tftracer.trace.decode import xplane
 from tftracer.trace.decode.xspace import decode_xspace

@@ -16,10 +16,11 @@ from tornado.httpserver import HTTPServer
 from tornado.testing import bind_unused_port
 from tornado.websocket import WebSocketHandler
 
-from tftracer.job import hub_connection, protocol
-from tftracer.job.handshake import VERSION, Channel, Greeting, Keys, new_nonce
-from tftracer.job.heartbeat import machine_clock
-from tftracer.job.protocol import Message
+from tftracer.job.agent import connection as hub_connection
+from tftracer.job.agent.heartbeat import machine_clock
+from tftracer.job.wire import protocol
+from tftracer.job.wire.handshake import VERSION, Channel, Greeting, Keys, new_nonce
+from tftracer.job.wire.protocol import Message
 
 TOKEN = "shared"
 

@@ -15,9 +15,9 @@ from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
 from tftracer.errors import FormatError
-from tftracer.job import protocol
-from tftracer.job.handshake import Channel, Endpoint, Greeting, Keys, new_nonce
-from tftracer.job.protocol import Message
+from tftracer.job.wire import protocol
+from tftracer.job.wire.handshake import Channel, Endpoint, Greeting, Keys, new_nonce
+from tftracer.job.wire.protocol import Message
 
 HEADERS = {"Authorization": "tftracer-agent"}
 PATIENCE_S = 60

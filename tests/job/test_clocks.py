@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tftracer.job.clocks import Clock, Observation, estimate, from_ends, from_sends
+from tftracer.job.analyses.clocks import Clock, Observation, estimate, from_ends, from_sends
 
 EPOCH = 1_795_240_966_288_994_655
 MS = 1_000_000

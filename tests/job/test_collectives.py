@@ -9,9 +9,9 @@ import pytest
 from job_steps import MS, horovod_pair, rank_nodes, ranks, recorded, skew
 from traces import N, make_trace
 
-from tftracer.job.clocks import estimate
-from tftracer.job.collectives import MISSING, find_collectives, observations
-from tftracer.job.process_traces import Owners, ProcessTrace
+from tftracer.job.analyses.clocks import estimate
+from tftracer.job.analyses.collectives import MISSING, find_collectives, observations
+from tftracer.job.analyses.process_traces import Owners, ProcessTrace
 from tftracer.trace.model import NodeKind
 
 

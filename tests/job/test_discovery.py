@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tftracer.errors import StorageError
-from tftracer.job.discovery import (
+from tftracer.job.agent.discovery import (
     Target,
     hub_file,
     job_name,
@@ -21,7 +21,7 @@ from tftracer.job.discovery import (
     read_hub,
     withdraw_hub,
 )
-from tftracer.session.launcher import Environment, detect_launcher, no_launcher
+from tftracer.session.process.launcher import Environment, detect_launcher, no_launcher
 
 
 def horovod(rank: int, size: int = 4, port: int = 1) -> dict[str, str]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tftracer.job.handshake import TAG_BYTES, AlteredError, Channel, Endpoint, Greeting, Keys, new_nonce
+from tftracer.job.wire.handshake import TAG_BYTES, AlteredError, Channel, Endpoint, Greeting, Keys, new_nonce
 
 GREETING = Greeting("job", "hub", "a" * 64, "b" * 64, Endpoint("node1:9999", "10.0.0.1:9999"))
 

@@ -20,15 +20,15 @@ from tornado.websocket import websocket_connect
 from web_client import a_path_of
 
 from tftracer.errors import StorageError
-from tftracer.job import proxy
-from tftracer.job.agent import Agent
-from tftracer.job.discovery import hub_file
-from tftracer.job.hub import Hub
-from tftracer.job.job_services import JobServices
+from tftracer.job.agent import proxy
+from tftracer.job.agent.agent import Agent
+from tftracer.job.agent.discovery import hub_file
+from tftracer.job.agent.proxy import THREADS
+from tftracer.job.hub.hub import Hub
+from tftracer.job.hub.services import JobServices
 from tftracer.job.membership import port_of
-from tftracer.job.protocol import PART_BYTES
-from tftracer.job.proxy import THREADS
 from tftracer.job.routes import routes
+from tftracer.job.wire.protocol import PART_BYTES
 from tftracer.storage import tftrace as tftrace
 
 

@@ -12,9 +12,9 @@ from traces import N, make_trace
 
 from tftracer.contract.analyses import ANALYSES
 from tftracer.errors import UnknownError
-from tftracer.job.job_answers import JobAnswers
-from tftracer.job.process_traces import ProcessTrace
-from tftracer.job.traffic import slow_link
+from tftracer.job.analyses.answers import JobAnswers
+from tftracer.job.analyses.process_traces import ProcessTrace
+from tftracer.job.analyses.traffic import slow_link
 from tftracer.trace.verdict import findings as findings_
 from tftracer.trace.verdict.finding import finding
 

@@ -8,7 +8,7 @@ from job_page import wait_for
 from local_jobs import Jobs, Rank
 from made_stalls import a_period, a_save, put
 
-from tftracer.job.hub import Hub
+from tftracer.job.hub.hub import Hub
 
 
 def test_the_slow_steps_of_each_rank_are_known_to_the_hub_and_asked_through_it(jobs: Jobs) -> None:

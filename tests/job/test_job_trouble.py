@@ -18,8 +18,8 @@ from free_ports import free_port
 from job_page import PATIENCE_S, wait_for
 from local_jobs import Jobs, Tunnel, goes_on
 
-from tftracer.job import agent
-from tftracer.job.discovery import hub_file
+from tftracer.job.agent import agent
+from tftracer.job.agent.discovery import hub_file
 
 
 def test_one_rank_alone_with_the_hook_is_a_job_of_one(jobs: Jobs) -> None:

@@ -8,8 +8,8 @@ import pytest
 from local_jobs import DATA, Jobs
 
 from tftracer.contract.session import LauncherInfo
-from tftracer.job.discovery import make_plan
-from tftracer.session.launcher import Environment, detect_launcher
+from tftracer.job.agent.discovery import make_plan
+from tftracer.session.process.launcher import Environment, detect_launcher
 
 LAUNCHERS: dict[str, list[dict[str, str]]] = json.loads((DATA / "launchers.json").read_text())
 

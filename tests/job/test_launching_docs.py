@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tftracer.job.discovery import Plan, make_plan
+from tftracer.job.agent.discovery import Plan, make_plan
 from tftracer.server import TracingServer
-from tftracer.session.launcher import detect_launcher
+from tftracer.session.process.launcher import detect_launcher
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs/launching"

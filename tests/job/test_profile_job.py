@@ -7,10 +7,10 @@ from pathlib import Path
 
 import plain_protobuf
 
-from tftracer.job.hub import Hub
-from tftracer.job.job_services import JobServices
-from tftracer.job.profile_job import load_hosts
-from tftracer.session.saved import open_session
+from tftracer.job.hub.hub import Hub
+from tftracer.job.hub.services import JobServices
+from tftracer.job.saved.profile import load_hosts
+from tftracer.session.files.saved import open_session
 
 
 def folder_of(folder: Path, **hosts: str) -> str:

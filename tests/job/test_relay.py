@@ -11,9 +11,9 @@ from job_page import PATIENCE_S, wait_for
 from job_relay import Attack, Relay, make_certificate
 from local_jobs import Jobs, Rank, Tunnel, goes_on
 
-from tftracer.job import protocol
-from tftracer.job.discovery import Target, hub_file, publish_hub
-from tftracer.job.handshake import TAG_BYTES
+from tftracer.job.agent.discovery import Target, hub_file, publish_hub
+from tftracer.job.wire import protocol
+from tftracer.job.wire.handshake import TAG_BYTES
 
 #: What an attacker would send.
 SHUT_DOWN = protocol.pack("http", request=1, method="POST", path="/api/shutdown", headers={}, body=b"")

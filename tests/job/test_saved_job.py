@@ -12,8 +12,8 @@ import pytest
 from local_jobs import Jobs
 
 from tftracer.job.membership import saved_job_pages
-from tftracer.job.saved_job import JOB, JOB_TRACE
-from tftracer.session.saved import open_session
+from tftracer.job.saved.job import JOB, JOB_TRACE
+from tftracer.session.files.saved import open_session
 from tftracer.storage import tftrace as tftrace
 from tftracer.web.app import Options, WebServer
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tftracer.contract.job import JobTrace
-from tftracer.job.hub import Hub, Member
-from tftracer.job.replies import Reply
-from tftracer.job.step_request import TRIES, StepRequests, choose_steps
+from tftracer.job.hub.hub import Hub, Member
+from tftracer.job.hub.replies import Reply
+from tftracer.job.hub.step_request import TRIES, StepRequests, choose_steps
 
 STATE = st.fixed_dictionaries({"begun": st.integers(0, 10**9), "steps_per_s": st.none() | st.floats(0, 1e5)})
 

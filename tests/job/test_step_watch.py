@@ -10,9 +10,9 @@ import pytest
 from fake_source import a_run
 
 from tftracer.contract.session import Run, TraceRecord
-from tftracer.job import step_watch
-from tftracer.job.source import JobSource
-from tftracer.job.step_watch import StepWatch
+from tftracer.job.agent import step_watch
+from tftracer.job.agent.source import JobSource
+from tftracer.job.agent.step_watch import StepWatch
 
 
 class Source:

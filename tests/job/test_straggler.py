@@ -7,10 +7,10 @@ from job_steps import ALLREDUCES, MS, horovod_pair, rank_nodes, ranks
 from traces import N
 
 from tftracer.contract.job import CollectiveRow, Straggler
-from tftracer.job.clocks import Clock
-from tftracer.job.collectives import find_collectives
-from tftracer.job.process_traces import Owners, ProcessTrace, align
-from tftracer.job.straggler import Waits, collective_rows, rank_of, stragglers, usual_suspects
+from tftracer.job.analyses.clocks import Clock
+from tftracer.job.analyses.collectives import find_collectives
+from tftracer.job.analyses.process_traces import Owners, ProcessTrace, align
+from tftracer.job.analyses.straggler import Waits, collective_rows, rank_of, stragglers, usual_suspects
 from tftracer.trace.model import NodeKind
 
 

@@ -10,8 +10,8 @@ import pytest
 from job_page import wait_for
 from local_jobs import Jobs
 
-from tftracer.job import strangers
-from tftracer.job.strangers import MAX_OF_ONE_PEER, MAX_STRANGERS, Strangers
+from tftracer.job.hub import strangers
+from tftracer.job.hub.strangers import MAX_OF_ONE_PEER, MAX_STRANGERS, Strangers
 from tftracer.web import admission
 
 
@@ -58,7 +58,7 @@ def test_a_joined_process_does_not_count() -> None:
 def few(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Eight connections of one peer, so that a test needs few sockets, and no deadline."""
     monkeypatch.setattr(strangers, "MAX_OF_ONE_PEER", 8)
-    monkeypatch.setattr("tftracer.job.protocol.GREETING_S", 3600.0)
+    monkeypatch.setattr("tftracer.job.wire.protocol.GREETING_S", 3600.0)
     yield
 
 
@@ -85,7 +85,7 @@ def test_silent_connections_lock_nobody_out(few: None, jobs: Jobs) -> None:
 
 
 def test_a_silent_connection_ends_by_itself(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tftracer.job.protocol.GREETING_S", 0.05)
+    monkeypatch.setattr("tftracer.job.wire.protocol.GREETING_S", 0.05)
     with knock(jobs.rank(0, 1).port) as silent:
         received = b""
         while part := silent.recv(4096):

@@ -24,8 +24,8 @@ from tftracer.export.tables.schema import OF_TRACES, TABLES
 from tftracer.scripting.export_process import ExportProcess, partition_rank
 from tftracer.scripting.live_export import LivePartition
 from tftracer.scripting.query import query
-from tftracer.session.launcher import detect_launcher
-from tftracer.session.saved import open_session
+from tftracer.session.files.saved import open_session
+from tftracer.session.process.launcher import detect_launcher
 
 MANIFEST = "manifests/job=mine/rank=0000/manifest.json"
 

@@ -13,8 +13,8 @@ from tftracer.errors import UnknownError
 from tftracer.importers.open_any import open_bytes
 from tftracer.scripting.html import as_html
 from tftracer.scripting.session import Session
-from tftracer.session.imported_session import model_of
-from tftracer.session.saved import SavedSession
+from tftracer.session.files.imported import model_of
+from tftracer.session.files.saved import SavedSession
 
 DATA = Path(__file__).parents[1] / "data"
 FILES = ["gpu_timeline_tf1.json", "while_loop_tf2.15_cpu.pb", "versions/1-spool.tftrace", "xspace/convnet_tf2.21.xplane.pb"]

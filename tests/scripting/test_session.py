@@ -24,8 +24,8 @@ from tftracer.export.tables.schema import SCRIPT_TABLES, TABLES
 from tftracer.importers.imported import Imported
 from tftracer.importers.open_any import open_bytes
 from tftracer.scripting.session import Session
-from tftracer.session.imported_session import model_of
-from tftracer.session.saved import SavedSession
+from tftracer.session.files.imported import model_of
+from tftracer.session.files.saved import SavedSession
 from tftracer.trace.analyses import communication, ops
 from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.columns import array

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tftracer.session.gpu_profiling import gpu_facts
+from tftracer.session.process.gpu_profiling import gpu_facts
 from tftracer.storage import untrusted
 
 LINE = "7f12a4000000-7f12a4200000 r-xp 00000000 08:01 1835 "

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tftracer.session.launcher import detect_launcher, is_chief, no_launcher, process_title, tf_config
+from tftracer.session.process.launcher import detect_launcher, is_chief, no_launcher, process_title, tf_config
 
 CLUSTER = {"chief": ["a:2222"], "worker": ["b:2222", "c:2222"], "ps": ["d:2222"]}
 

@@ -13,14 +13,17 @@ from typing import Any
 import pytest
 from recording import LOSS, RAW, TRAIN, X, recording, step, steps
 
-from tftracer.capture import step_queue, trace_backlog
+from tftracer.capture.steps import queue as step_queue
+from tftracer.capture.traces import backlog as trace_backlog
 from tftracer.contract.live import LiveMessage
 from tftracer.contract.session import Bookmark
 from tftracer.errors import StorageError, UnknownError, UnsupportedError
 from tftracer.recorder import Recorder
-from tftracer.session import records, retention, step_writer
+from tftracer.session.files import records
+from tftracer.session.files.saved import open_session
 from tftracer.session.recorded_steps import Missed
-from tftracer.session.saved import open_session
+from tftracer.session.traces import retention
+from tftracer.session.writer import steps as step_writer
 
 
 def comparable(session: Any) -> tuple[Any, ...]:

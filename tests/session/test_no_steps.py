@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tftracer.session.no_steps import EAGER, JAX, SERVER, no_steps
+from tftracer.session.writer.no_steps import EAGER, JAX, SERVER, no_steps
 
 
 def keras(backend: str) -> SimpleNamespace:

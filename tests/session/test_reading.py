@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import get_type_hints
 
 from tftracer.contract.session import RunStatistics, Session, TraceRecord
-from tftracer.session import reading, records
+from tftracer.session.files import reading, records
 from tftracer.session.model import no_statistics
 
 

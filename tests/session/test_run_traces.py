@@ -18,9 +18,9 @@ from web_client import no_stray_logs, serving
 import tftracer
 from tftracer.contract.analyses import OTHERS_NEEDED
 from tftracer.display.frame import Frame
-from tftracer.session.run_traces import MOST_BYTES_AT_ONCE, other_traces_of_run
-from tftracer.session.saved import open_session
+from tftracer.session.files.saved import open_session
 from tftracer.session.summary import render, summarize
+from tftracer.session.traces.run_traces import MOST_BYTES_AT_ONCE, other_traces_of_run
 
 __all__ = ["no_stray_logs"]  # a fixture
 

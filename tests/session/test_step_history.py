@@ -6,7 +6,7 @@ import tracemalloc
 
 import numpy as np
 
-from tftracer.session.step_history import LEVEL, RECENT, History
+from tftracer.session.steps.history import LEVEL, RECENT, History
 
 
 def filled(count: int) -> History:

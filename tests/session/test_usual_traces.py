@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tftracer.session.step_statistics import Between, StepStatistics
-from tftracer.session.usual_traces import follows_traced, usual
+from tftracer.session.steps.statistics import Between, StepStatistics
+from tftracer.session.traces.usual import follows_traced, usual
 
 
 def record(number: int, asked_by: str = "user", state: str = "ready") -> Any:

@@ -10,8 +10,8 @@ import pytest
 from recording import RAW, recording, step, steps
 
 from tftracer.recorder import Recorder
-from tftracer.session import trace_writer
-from tftracer.session.saved import open_session
+from tftracer.session.files.saved import open_session
+from tftracer.session.writer import traces as trace_writer
 from tftracer.storage.spool import Spool
 
 

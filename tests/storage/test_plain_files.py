@@ -11,7 +11,7 @@ import tftracer
 from tftracer import run_sessions
 from tftracer.cli import main
 from tftracer.errors import StorageError, TracerError
-from tftracer.job import discovery
+from tftracer.job.agent import discovery
 from tftracer.run_sessions import ProcessSession
 from tftracer.scripting.partition import MANIFESTS
 from tftracer.scripting.partitions import partitions

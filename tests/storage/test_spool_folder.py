@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from recording import RAW, recording, steps
 
-from tftracer.session.saved import open_session
+from tftracer.session.files.saved import open_session
 from tftracer.storage import spool_folder
 
 DEAD_JOB = """

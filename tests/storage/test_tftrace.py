@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from recording import RAW, recording, steps
 
 from tftracer.errors import FormatError, StorageError, TruncatedError
-from tftracer.session.reading import read_model
-from tftracer.session.saved import SavedSession, open_session
+from tftracer.session.files.reading import read_model
+from tftracer.session.files.saved import SavedSession, open_session
 from tftracer.storage import tftrace as tftrace
 from tftracer.storage.file_bytes import FileBytes
 from tftracer.storage.reader import Reader

@@ -25,7 +25,7 @@ import tensorflow.compat.v1 as tf
 
 from tftracer import TracingServer
 from tftracer.errors import StorageError
-from tftracer.session.saved import open_session
+from tftracer.session.files.saved import open_session
 from tftracer.storage.spool import Disk
 
 MOST_STEPS = 300  # a disk that is not full by then never will be

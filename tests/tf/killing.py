@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from tftracer.session.saved import open_session
+from tftracer.session.files.saved import open_session
 from tftracer.storage.spool_folder import dead_spools
 
 JOB = Path(__file__).with_name("killed_job.py")

@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 from tf.traced_scripts import RUN, SCRIPTS, Page, start
 
-from tftracer.session.saved import SavedSession, open_session
+from tftracer.session.files.saved import SavedSession, open_session
 from tftracer.trace.answers import Answers
 
 pytestmark = pytest.mark.tf

@@ -12,7 +12,7 @@ import tensorflow as tf
 from tf import faults
 
 from tftracer.capture.hook import make_hook
-from tftracer.capture.step_queue import StepQueue
+from tftracer.capture.steps.queue import StepQueue
 from tftracer.recorder import Recorder
 
 pytestmark = [

@@ -18,8 +18,17 @@ def test_no_fault_of_the_tracer_reaches_a_function(tmp_path: Path) -> None:
     run_eager_script(
         """
 import gc, inspect, logging, time, zlib
-from tftracer.capture import function_identity, function_library, function_runs, function_traces, functions, profiler
-from tftracer.capture import eager_steps, keras_steps, partition_graphs, step_queue, trace_requests
+from tftracer.capture import function_runs
+from tftracer.capture.functions import identity as function_identity
+from tftracer.capture.functions import library as function_library
+from tftracer.capture.functions import traces as function_traces
+from tftracer.capture.functions import calls as functions
+from tftracer.capture.traces import profiler
+from tftracer.capture.loops import eager_steps
+from tftracer.capture.loops import keras_steps
+from tftracer.capture.functions import partition_graphs
+from tftracer.capture.steps import queue as step_queue
+from tftracer.capture.traces import requests as trace_requests
 logging.getLogger("tftracer").setLevel(logging.CRITICAL)
 @tf.function
 def step(x):
@@ -32,7 +41,7 @@ data = batches(2)
 optimizer, weights = tf.keras.optimizers.SGD(), tf.Variable(tf.ones((2,)))
 model.fit(data, verbose=0)
 runs()
-from tftracer.capture.step_queue import StepQueue
+from tftracer.capture.steps.queue import StepQueue
 from tftracer.session.recorded_steps import Capture
 entries = {"watch", "wrap", "_call", "_flat", "step", "begin_step", "end_step", "record", "quietly", "eager_test"}
 entries |= {"named", "failed", "switch_off", "is_within_step", "_run", "collected", "_noting", "_noted", "_quietly", "watched"}

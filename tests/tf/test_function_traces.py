@@ -108,7 +108,7 @@ def test_a_step_is_joined_to_the_graphs_that_ran_and_else_to_its_definition(tmp_
     run_eager_script(
         SOURCES
         + """
-from tftracer.capture import partition_graphs
+from tftracer.capture.functions import partition_graphs
 server.functions.stop()
 step = tf.function(lambda x: tf.reduce_sum(tf.matmul(x, x)), autograph=False)
 step.__name__ = "early"
@@ -255,7 +255,7 @@ def test_steps_in_a_row_share_a_profile_and_each_has_its_own_ops(tmp_path: Path)
     """Also where others come in between, or one fails: these are no part of it."""
     run_eager_script(
         """
-from tftracer.capture.profiler import Profile
+from tftracer.capture.traces.profiler import Profile
 from tftracer.trace.answers import Answers
 begun, start = [], Profile.start
 def counted(profile):
@@ -335,7 +335,7 @@ def test_a_process_that_gets_little_cpu_has_longer_rows(tmp_path: Path) -> None:
     """They cost as much memory; between two of them a step has no trace."""
     run_eager_script(
         """
-from tftracer.capture.profiler import MOST_ROW_S, ROW_S, Profile
+from tftracer.capture.traces.profiler import MOST_ROW_S, ROW_S, Profile
 profile = Profile(0)
 assert profile.row_passed() < 1
 profile.started_at -= 2 * ROW_S  # in which this process got no CPU
@@ -377,8 +377,8 @@ def test_a_profile_that_is_not_collected_in_time_delays_a_request_and_is_told_of
     run_eager_script(
         """
 import threading
-from tftracer.capture import profiler
-from tftracer.capture.profiler import Profile
+from tftracer.capture.traces import profiler
+from tftracer.capture.traces.profiler import Profile
 profiler.ROW_S = profiler.MOST_ROW_S = 1e-9  # a profile for each step
 @tf.function
 def step(x):

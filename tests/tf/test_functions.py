@@ -241,7 +241,7 @@ def test_a_function_that_is_traced_at_each_call_fills_no_table(tmp_path: Path) -
     run_eager_script(
         """
 import gc
-from tftracer.capture import run_registry
+from tftracer.capture.steps import run_registry
 run_registry.MAX_RUNS, calls = 20, 150
 def made():
     return tf.function(lambda value: tf.constant(value))
@@ -277,7 +277,7 @@ import gc, time
 def objects():
     gc.collect()
     assert recorder.flush()
-    of_graphs = ("tftracer.capture.partition_graphs", "tftracer.capture.function", "tensorflow.core")
+    of_graphs = ("tftracer.capture.functions.partition_graphs", "tftracer.capture.function", "tensorflow.core")
     kinds = [type(one) for one in gc.get_objects()]
     return sum(str(kind.__module__).startswith(of_graphs) or kind.__name__ == "ConcreteFunction" for kind in kinds)
 def retraced(times):

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tf.traced_scripts import RUN, environment, outcome, run, run_both, runs_of, sessions, start
 
-from tftracer.session.saved import open_session
+from tftracer.session.files.saved import open_session
 
 pytestmark = pytest.mark.tf
 
@@ -220,7 +220,7 @@ def test_a_file_called_run_is_opened_as_a_session(tmp_path: Path) -> None:
 HANGING = """
 import threading
 import tensorflow as tf
-from tftracer.capture import profiler
+from tftracer.capture.traces import profiler
 original = profiler.bindings()
 collecting = threading.Event()
 class Bindings:

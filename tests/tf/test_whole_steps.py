@@ -10,7 +10,7 @@ import pytest
 from tf.scripts import run_eager_script
 from tf.traced_scripts import RUN, SCRIPTS, Page, start
 
-from tftracer.session.saved import open_session
+from tftracer.session.files.saved import open_session
 from tftracer.trace.answers import Answers
 from tftracer.trace.decode.executed_graph import ran_and_left_out
 from tftracer.trace.decode.profile_graph import partition_graphs
@@ -100,7 +100,7 @@ assert sum(run["steps"] for run in recorder.runs()) == 100
 
 
 REFUSING = """
-from tftracer.capture import profiler
+from tftracer.capture.traces import profiler
 from tftracer.trace.answers import Answers
 original = profiler.bindings()
 class Bindings:

@@ -11,7 +11,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tftracer.session.saved import open_session
+from tftracer.session.files.saved import open_session
 
 SCRIPTS = Path(__file__).with_name("user_scripts")
 RUN = [sys.executable, "-m", "tftracer", "run", "--port", "0"]

@@ -12,7 +12,7 @@ from web_client import serving
 
 from tftracer.comparison.ops import LEAST_SESSIONS
 from tftracer.comparison.two_traces import MOST_TRACES
-from tftracer.session.saved import open_session
+from tftracer.session.files.saved import open_session
 
 EVALUATE = Tensor("evaluate")
 BROKEN = b"\xff" * 100

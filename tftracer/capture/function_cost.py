@@ -10,8 +10,8 @@ from typing import Any
 
 from tftracer.capture.cold_time import ColdTimer
 from tftracer.capture.function_runs import FunctionRuns
-from tftracer.capture.functions import eager_test
-from tftracer.capture.step_queue import StepQueue
+from tftracer.capture.functions.calls import eager_test
+from tftracer.capture.steps.queue import StepQueue
 
 _CALLS = 9
 

@@ -12,18 +12,19 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from tftracer.capture import function_modules, profiler
-from tftracer.capture.eager_steps import EagerSteps
-from tftracer.capture.function_identity import FunctionIdentity, identify
-from tftracer.capture.function_library import function_library, name_of
-from tftracer.capture.function_traces import RETRACED, FunctionTraces
-from tftracer.capture.functions import FunctionCalls, NamedStep
-from tftracer.capture.input_waits import InputWaits
-from tftracer.capture.keras_steps import CompiledKerasStep, KerasSteps
-from tftracer.capture.partition_graphs import PartitionGraphs
-from tftracer.capture.run_registry import CallSite
-from tftracer.capture.signatures import Signature, difference, signature_of
-from tftracer.capture.step_queue import StepQueue
+from tftracer.capture.functions import modules as function_modules
+from tftracer.capture.functions.calls import FunctionCalls, NamedStep
+from tftracer.capture.functions.identity import FunctionIdentity, identify
+from tftracer.capture.functions.library import function_library, name_of
+from tftracer.capture.functions.partition_graphs import PartitionGraphs
+from tftracer.capture.functions.signatures import Signature, difference, signature_of
+from tftracer.capture.functions.traces import RETRACED, FunctionTraces
+from tftracer.capture.loops.eager_steps import EagerSteps
+from tftracer.capture.loops.input_waits import InputWaits
+from tftracer.capture.loops.keras_steps import CompiledKerasStep, KerasSteps
+from tftracer.capture.steps.queue import StepQueue
+from tftracer.capture.steps.run_registry import CallSite
+from tftracer.capture.traces import profiler
 from tftracer.errors import UnsupportedError
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.trace.decode.xplane import with_definitions, with_partition_graphs

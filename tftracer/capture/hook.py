@@ -22,11 +22,11 @@ from time import perf_counter_ns, time
 from typing import Any, NamedTuple, Protocol
 
 from tftracer.capture.cold_time import ColdTimer
-from tftracer.capture.cpu_use import CpuReading, cpu_use, read_after, read_before
-from tftracer.capture.fed_values import values_fed
-from tftracer.capture.run_identity import DEBUG_WATCHES, has_debug_watches
-from tftracer.capture.step_queue import MAX_EVENTS, STORING, StepQueue
-from tftracer.capture.trace_requests import Claim
+from tftracer.capture.steps.queue import MAX_EVENTS, STORING, StepQueue
+from tftracer.capture.steps.run_identity import DEBUG_WATCHES, has_debug_watches
+from tftracer.capture.traces.cpu_use import CpuReading, cpu_use, read_after, read_before
+from tftracer.capture.traces.fed_values import values_fed
+from tftracer.capture.traces.requests import Claim
 from tftracer.errors import MissingTensorFlowError
 from tftracer.session.recorded_steps import Capture, Missed, SessionFacts, Traced
 from tftracer.trace.model import FedValue

@@ -17,7 +17,7 @@ from time import perf_counter_ns
 from typing import Any, NamedTuple
 
 from tftracer.capture.hook import SessionCall, StepRecorder, run_args, session_facts, tensorflow
-from tftracer.capture.run_identity import PARTIAL_RUN
+from tftracer.capture.steps.run_identity import PARTIAL_RUN
 from tftracer.capture.tracebacks import as_tensorflows, without_ours
 from tftracer.session.recorded_steps import SessionFacts
 

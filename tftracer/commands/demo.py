@@ -26,7 +26,7 @@ def parser() -> Parser:
 
 
 def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
-    from tftracer.session.saved import open_session
+    from tftracer.session.files.saved import open_session
 
     options = parser().parse_args(list(arguments))
     if options.save:

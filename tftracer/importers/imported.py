@@ -1,6 +1,6 @@
 """What a file of another tool holds, before it becomes a session.
 
-``open_any`` returns an ``Imported``; session/imported_session.py makes a session of it. In every format a trace is a serialized
+``open_any`` returns an ``Imported``; session/files/imported.py makes a session of it. In every format a trace is a serialized
 RunMetadata or XSpace, made by the importer where the format has neither, so that one kind of trace is stored and analyzed.
 ``findings`` say what the format does not hold.
 """

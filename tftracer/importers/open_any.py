@@ -4,7 +4,7 @@ A file is known by its first bytes, not by its name. Everything read here may co
 before anything is allocated, nothing is executed, and time grows in proportion to the file. Memory is bounded by forty
 times the file (JSON and text; three times for the binary formats) and the file by ``MAX_BYTES``.
 
-``session/imported_session.py`` makes a session of what ``open_any`` returns (see ``imported.py``).
+``session/files/imported.py`` makes a session of what ``open_any`` returns (see ``imported.py``).
 """
 
 from __future__ import annotations

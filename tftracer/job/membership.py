@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 from tftracer.contract.job import Job
 from tftracer.contract.live import JobChangesUpdate, JobUpdate
-from tftracer.job.agent import Agent
-from tftracer.job.discovery import Plan, make_plan
-from tftracer.job.hub import Hub
-from tftracer.job.hub_addresses import HubAddresses, digest_of_file
-from tftracer.job.job_services import JobServices
-from tftracer.job.own_page import OwnPage
-from tftracer.job.profile_job import load_hosts
+from tftracer.job.agent.agent import Agent
+from tftracer.job.agent.discovery import Plan, make_plan
+from tftracer.job.agent.own_page import OwnPage
+from tftracer.job.hub.hub import Hub
+from tftracer.job.hub.services import JobServices
 from tftracer.job.routes import routes
-from tftracer.job.saved_job import load_job
-from tftracer.session.saved import SavedSession
+from tftracer.job.saved.job import load_job
+from tftracer.job.saved.profile import load_hosts
+from tftracer.job.wire.hub_addresses import HubAddresses, digest_of_file
+from tftracer.session.files.saved import SavedSession
 from tftracer.web.app import JobPages
 
 if TYPE_CHECKING:

@@ -20,13 +20,13 @@ from tornado.websocket import WebSocketClosedError
 from tftracer.contract.analyses import ANALYSES, Analysis
 from tftracer.contract.encoding import encode
 from tftracer.errors import TracerError, UnknownError
-from tftracer.job.agent_connection import AgentConnection
-from tftracer.job.hub_handler import HubHandler
-from tftracer.job.job_answers import JobAnswers
-from tftracer.job.job_services import JobServices
-from tftracer.job.protocol import Message, number
-from tftracer.job.replies import Reply, failure
-from tftracer.job.saved_job import job_file
+from tftracer.job.analyses.answers import JobAnswers
+from tftracer.job.hub.connection import AgentConnection
+from tftracer.job.hub.handler import HubHandler
+from tftracer.job.hub.replies import Reply, failure
+from tftracer.job.hub.services import JobServices
+from tftracer.job.saved.job import job_file
+from tftracer.job.wire.protocol import Message, number
 from tftracer.web.downloads import BINARY, UPLOAD_BYTES, Download, allow_upload, file_name
 from tftracer.web.handlers import ApiHandler, LinkHandler, SignOutHandler
 from tftracer.web.live import BrowserSocket

@@ -10,7 +10,7 @@ from tftracer.contract.machine import MeasuredDevice, MeasuredRate, MeasuredRoof
 from tftracer.errors import UnsupportedError
 from tftracer.roof import with_numpy, with_tensorflow
 from tftracer.roof.other_work import Clock, doubt_about, others_share
-from tftracer.session.processor import processor
+from tftracer.session.process.processor import processor
 from tftracer.storage.spool_folder import recording_processes
 
 

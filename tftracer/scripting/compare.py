@@ -18,8 +18,8 @@ from tftracer.contract.session import Run
 from tftracer.contract.session import Session as Facts
 from tftracer.errors import UnknownError, UnsupportedError
 from tftracer.export.tables.table import Table
-from tftracer.session.step_history import RECENT
-from tftracer.session.step_sketch import ERROR, SketchedSteps
+from tftracer.session.steps.history import RECENT
+from tftracer.session.steps.sketch import ERROR, SketchedSteps
 from tftracer.trace.analyses.ops import By
 
 LEAST_SHARE = 0.5  # of the time of a session's longest run, for a shared run to stand for the session

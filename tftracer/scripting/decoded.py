@@ -6,7 +6,7 @@ import threading
 
 from tftracer.engine.bounded_cache import BoundedCache
 from tftracer.memory_limit import memory_errors
-from tftracer.session.saved import SavedSession
+from tftracer.session.files.saved import SavedSession
 from tftracer.trace.answers import Answers
 
 #: About 300 bytes each, with what analyses keep.

@@ -17,9 +17,9 @@ from tftracer.scripting.download import is_url
 from tftracer.scripting.partition import MANIFESTS
 from tftracer.scripting.session import Session
 from tftracer.scripting.session import open as open_session
+from tftracer.session.files.reading import new_facts
+from tftracer.session.files.saved import SavedSession
 from tftracer.session.model import SessionModel
-from tftracer.session.reading import new_facts
-from tftracer.session.saved import SavedSession
 from tftracer.trace.analyses.ops import By, check_grouping
 
 _WHOSE = (Field("job", "text", "the session's file, or its job"), Field("rank", "int", "the process's rank in its job"))

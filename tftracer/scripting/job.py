@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tftracer.errors import TracerError
-from tftracer.job.job_clocks import JobClocks, job_clocks
-from tftracer.job.process_traces import ProcessTrace
-from tftracer.job.saved_processes import SavedProcess
-from tftracer.session.launcher import process_title
-from tftracer.session.saved import SavedSession
+from tftracer.job.analyses.common_clock import JobClocks, job_clocks
+from tftracer.job.analyses.process_traces import ProcessTrace
+from tftracer.job.saved.processes import SavedProcess
+from tftracer.session.files.saved import SavedSession
+from tftracer.session.process.launcher import process_title
 from tftracer.trace.decode import formats
 
 

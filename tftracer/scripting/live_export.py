@@ -29,7 +29,7 @@ from tftracer.scripting.partition import (
     write_manifest,
 )
 from tftracer.scripting.session import Session
-from tftracer.session.saved import open_session
+from tftracer.session.files.saved import open_session
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

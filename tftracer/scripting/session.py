@@ -18,17 +18,17 @@ from tftracer.export.tables.of_run_traces import ops_over_traces_part
 from tftracer.export.tables.of_trace import TracePart
 from tftracer.export.tables.schema import OF_TRACES
 from tftracer.export.tables.table import Array, Part, Table
-from tftracer.job.saved_processes import saved_job
+from tftracer.job.saved.processes import saved_job
 from tftracer.scripting import html
 from tftracer.scripting.compare import compare_sessions
 from tftracer.scripting.decoded import DecodedTraces
 from tftracer.scripting.download import downloaded, is_url
 from tftracer.scripting.job import Job, Place, places
 from tftracer.scripting.trace import SessionTrace
-from tftracer.session.launcher import process_title
-from tftracer.session.run_traces import OtherTraces
-from tftracer.session.saved import SavedSession, open_session
-from tftracer.session.step_sketch import SketchedSteps
+from tftracer.session.files.saved import SavedSession, open_session
+from tftracer.session.process.launcher import process_title
+from tftracer.session.steps.sketch import SketchedSteps
+from tftracer.session.traces.run_traces import OtherTraces
 from tftracer.trace.analyses.ops import By, check_grouping
 from tftracer.trace.analyses.over_traces import OpTotals
 from tftracer.trace.units import counted

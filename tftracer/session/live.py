@@ -7,10 +7,10 @@
 
 ``tftracer.recorder.Recorder`` is one with the queue of this process's training and the process that decodes traces.
 
-Threads: the training threads touch the queue alone. ``tftracer-writer`` (step_writer.py) counts steps and writes them;
-``tftracer-traces`` (trace_writer.py) compresses and stores traces, ``tftracer-summaries`` (trace_summaries.py) has them analyzed.
-Everything else may be called from any thread. Listeners are called from these threads, or from the one that made the change; runs
-and steps at most 5 times a second.
+Threads: the training threads touch the queue alone. ``tftracer-writer`` (writer/steps.py) counts steps and writes them;
+``tftracer-traces`` (writer/traces.py) compresses and stores traces, ``tftracer-summaries`` (writer/summaries.py) has them
+analyzed. Everything else may be called from any thread. Listeners are called from these threads, or from the one that made the
+change; runs and steps at most 5 times a second.
 """
 
 from __future__ import annotations
@@ -25,15 +25,17 @@ from typing import Any, Protocol
 from tftracer.contract.session import Bookmark, Loaded, Run, Session, StepTimes, TraceRecord
 from tftracer.contract.stalls import GapProfile, RunStalls, StallDetail, StallList
 from tftracer.errors import UnsupportedError
-from tftracer.session import lifecycle, loading, slow_answers
-from tftracer.session.process_facts import process_facts
+from tftracer.session import slow_answers
+from tftracer.session.files import loading
+from tftracer.session.files.saved import open_session
+from tftracer.session.process import lifecycle
+from tftracer.session.process.facts import process_facts
 from tftracer.session.publisher import Listener, Publisher
 from tftracer.session.recorded_steps import RunHandle, StepSource
-from tftracer.session.saved import open_session
-from tftracer.session.step_statistics import LiveRun
+from tftracer.session.steps.statistics import LiveRun
 from tftracer.session.store import SessionStore
-from tftracer.session.trace_analyzer import TraceAnalyzer
-from tftracer.session.writer import Writer
+from tftracer.session.traces.analyzer import TraceAnalyzer
+from tftracer.session.writer.threads import Writer
 from tftracer.slow.answer.sources import with_sources
 from tftracer.slow.record.reading import read_stacks
 from tftracer.slow.recorded import SlowRecords
@@ -46,7 +48,7 @@ SAVE_S = 60.0  # that a save may wait for what was recorded before it
 
 
 class TraceRequests(Protocol):
-    """Which steps are to be traced (capture/trace_requests.py)."""
+    """Which steps are to be traced (capture/traces/requests.py)."""
 
     def request(self, handle: RunHandle | None, steps: int) -> None: ...
 
@@ -54,7 +56,7 @@ class TraceRequests(Protocol):
 
 
 class Steps(StepSource, Protocol):
-    """A training's queue, as its session uses it (capture/step_queue.py)."""
+    """A training's queue, as its session uses it (capture/steps/queue.py)."""
 
     slow: SlowRecords  # slow steps and what was seen meanwhile
 

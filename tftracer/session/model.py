@@ -1,7 +1,7 @@
 """A session's state: its facts, its runs, and what is known of its traces. Without files and threads; the owner locks.
 
-A live session changes it as things happen (store.py); reading.py makes the same of a file's records, so that a reopened session
-shows what the live page showed.
+A live session changes it as things happen (store.py); files/reading.py makes the same of a file's records, so that a reopened
+session shows what the live page showed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from tftracer.contract.session import Run, RunStatistics, RunWithoutTraces, Session, TraceRecord
 from tftracer.errors import UnknownError
 from tftracer.session.recorded_steps import RunHandle
-from tftracer.session.usual_traces import durations_s, follows_traced, usual
+from tftracer.session.traces.usual import durations_s, follows_traced, usual
 from tftracer.slow.answer.answers import slow_steps
 from tftracer.slow.record.log import SlowLog
 from tftracer.storage.tftrace import Record, StoredPayload

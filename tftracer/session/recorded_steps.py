@@ -99,7 +99,7 @@ def tracer_ns(trace: Traced) -> tuple[int, int]:
 
 
 class StepSource(Protocol):
-    """What the writer's threads take from the training's threads (capture/step_queue.py)."""
+    """What the writer's threads take from the training's threads (capture/steps/queue.py)."""
 
     settled: deque[Settled]  # filled by ``settle``
     lost: int  # steps that found the queue full

@@ -9,8 +9,8 @@ import numpy as np
 from tftracer.contract import stalls as contract
 from tftracer.contract.session import RunStatistics
 from tftracer.session.model import SessionModel
-from tftracer.session.step_changes import step_changes
-from tftracer.session.step_history import History
+from tftracer.session.steps.changes import step_changes
+from tftracer.session.steps.history import History
 from tftracer.slow.answer import answers
 from tftracer.slow.answer.messages import SlowMark
 

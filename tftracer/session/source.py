@@ -16,7 +16,7 @@ from tftracer.trace.model import TraceContext
 
 
 class SessionSource(Protocol):
-    """A session. ``session/live.py`` is the live one, ``session/saved.py`` the reopened one."""
+    """A session. ``session/live.py`` is the live one, ``session/files/saved.py`` the reopened one."""
 
     def session(self) -> Session: ...
 

@@ -14,14 +14,17 @@ from typing import Any, cast
 from tftracer.contract.session import Run, RunStatistics, Session, StepTimes, TraceRecord
 from tftracer.contract.stalls import GapProfile, Period, RunStalls, SlowKind, Stall, StallList
 from tftracer.errors import StorageError, TracerError
-from tftracer.session import records, retention, slow_answers, step_columns
+from tftracer.session import slow_answers
+from tftracer.session.files import records
+from tftracer.session.files.snapshot import ReadHistory, Snapshot
 from tftracer.session.model import RunState, SessionModel, TraceState
 from tftracer.session.problems import Problems
 from tftracer.session.publisher import Publish
 from tftracer.session.recorded_steps import RunHandle
-from tftracer.session.snapshot import ReadHistory, Snapshot
-from tftracer.session.step_history import History
-from tftracer.session.step_statistics import LiveRun
+from tftracer.session.steps import columns as step_columns
+from tftracer.session.steps.history import History
+from tftracer.session.steps.statistics import LiveRun
+from tftracer.session.traces import retention
 from tftracer.slow.record import records as slow_records
 from tftracer.slow.record.log import StallState
 from tftracer.storage import save, spool_folder
@@ -32,7 +35,7 @@ from tftracer.trace.model import TraceContext
 
 
 class SessionStore:
-    """keep_traces: traces of each run that nobody asked for one by one; the oldest make way. Those asked for: retention.py."""
+    """keep_traces: traces of each run that nobody asked for one by one: the oldest go. Those requested: traces/retention.py."""
 
     def __init__(self, facts: Session, publish: Publish, keep_traces: int) -> None:
         self.lock = threading.RLock()

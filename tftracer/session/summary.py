@@ -13,9 +13,9 @@ from tftracer.contract.session import Run, Session, TraceRecord
 from tftracer.contract.stalls import GapProfile, StallList
 from tftracer.display.lines import without_breaks
 from tftracer.errors import TracerError
-from tftracer.session.run_traces import MOST_BYTES_AT_ONCE, OtherTraces, how_many_fit, newest_readable
 from tftracer.session.source import SessionSource
-from tftracer.session.step_sketch import ERROR
+from tftracer.session.steps.sketch import ERROR
+from tftracer.session.traces.run_traces import MOST_BYTES_AT_ONCE, OtherTraces, how_many_fit, newest_readable
 from tftracer.slow.answer import summary as slow_summary
 from tftracer.trace import summary as trace_summary
 from tftracer.trace.answers import Answers

@@ -255,7 +255,7 @@ class Trace:
 
 
 class GpuFacts(TypedDict, total=False):
-    """What the traced process knows of its GPU profiling (session/gpu_profiling.py). A key that is missing: not known."""
+    """What the traced process knows of its GPU profiling (session/process/gpu_profiling.py). A key that is missing: not known."""
 
     build: Literal["cuda", "rocm", "cpu"]  # what TensorFlow was built for
     cuda_version: str  # that TensorFlow was built with
@@ -267,7 +267,7 @@ class GpuFacts(TypedDict, total=False):
 
 
 class CpuUse(TypedDict, total=False):
-    """How the traced process used the CPUs during the step (capture/cpu_use.py). A key that is missing: not known."""
+    """How the traced process used the CPUs during the step (capture/traces/cpu_use.py). A key that is missing: not known."""
 
     wall_s: float  # the time that the others are of
     cpu_s: float  # CPU time of all threads but the tracer's own

@@ -39,7 +39,7 @@ def choose_token(token: str | None) -> str:
 def agent_credential(token: str, nonce: str) -> str:
     """What a process of the job sends with its request, so that it need not wait among strangers: no more than a fast way in.
 
-    Who records it may use it again, and comes as far as a stranger does: its keys come from the greeting (job/handshake.py).
+    Who records it may use it again, and comes as far as a stranger does: its keys come from the greeting (job/wire/handshake.py).
     """
     return f"{nonce} {derive(token, f'agent {nonce}')}"
 

@@ -11,8 +11,8 @@ from tftracer.contract.analyses import OTHERS_NEEDED
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.decoded_traces import AnswerFormat, EncodedOtherAnswers, Question
 from tftracer.errors import TracerError
-from tftracer.session.run_traces import other_traces_of_run
 from tftracer.session.source import SessionSource
+from tftracer.session.traces.run_traces import other_traces_of_run
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.web.answer_cache import AnswerCache
 

@@ -10,7 +10,7 @@ from tftracer.contract.analyses import GROUPINGS, LEAST_TRACES
 from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.decoded_traces import Question
-from tftracer.session.run_traces import how_many_fit, newest_readable
+from tftracer.session.traces.run_traces import how_many_fit, newest_readable
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.web.other_traces import ask_each
 from tftracer.web.trace_handlers import AnswerHandler

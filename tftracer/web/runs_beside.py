@@ -12,9 +12,9 @@ from tftracer.comparison.run_steps import step_times_in_words
 from tftracer.comparison.two_traces import MOST_TRACES, Beside
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.decoded_traces import Question
-from tftracer.session.run_traces import newest_readable
 from tftracer.session.source import SessionSource
-from tftracer.session.usual_traces import measures_tracing
+from tftracer.session.traces.run_traces import newest_readable
+from tftracer.session.traces.usual import measures_tracing
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.web.answer_cache import AnswerCache
 from tftracer.web.other_traces import ask_each

@@ -8,7 +8,7 @@ from pathlib import Path
 from made_stalls import a_stall, put, record_slow_steps, run_of
 from recording import RAW, recording, step
 
-from tftracer.session.saved import open_session
+from tftracer.session.files.saved import open_session
 from tftracer.session.summary import render, summarize
 from tftracer.slow.recorded import Cause
 from tftracer.trace.answers import Answers

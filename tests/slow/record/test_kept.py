@@ -12,7 +12,7 @@ from made_stalls import LOAD, a_period, a_save, a_stall, put, record_slow_steps,
 from recording import RAW, recording, step
 
 from tftracer.errors import FormatError, UnknownError, UnsupportedError
-from tftracer.session.saved import SavedSession, open_session
+from tftracer.session.files.saved import SavedSession, open_session
 from tftracer.slow.record.log import COSTLIEST, NEWEST
 from tftracer.slow.recorded import Cause
 from tftracer.storage.tftrace import RECORD_TYPES, header, record
@@ -269,6 +269,6 @@ def test_an_older_reader_skips_them_and_says_so(tmp_path: Path, monkeypatch: pyt
         record_slow_steps(recorder)
         spool = recorder.session()["file"]
     older = RECORD_TYPES - {"stall", "period", "slow_kinds", "gaps", "marks"}
-    monkeypatch.setattr("tftracer.session.reading.RECORD_TYPES", older)
+    monkeypatch.setattr("tftracer.session.files.reading.RECORD_TYPES", older)
     damage = open_session(spool).session()["damage"]
     assert "types that this version does not know (gaps, marks, period, slow_kinds, stall)" in damage and "Upgrade" in damage

@@ -56,7 +56,7 @@ def runs_part(runs: Sequence[Run]) -> Part:
 
 
 def steps_part(run_id: int, entries: Array, traced: Sequence[int]) -> Part:
-    """``entries``: as session/step_history.py has them; ``traced``: numbers of steps."""
+    """``entries``: as session/steps/history.py has them; ``traced``: numbers of steps."""
     step, count, start_at, *times = entries.T
     columns: dict[str, Callable[[], Values]] = {
         "run_id": lambda: np.full(len(entries), run_id),

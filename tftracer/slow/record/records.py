@@ -1,4 +1,4 @@
-"""The records of slow steps in a session's file, as they are written; reading.py reads them. See docs/file-format.rst."""
+"""The records of slow steps in a session's file, as they are written. Read in session/files/reading.py; docs/file-format.rst."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from tftracer.slow.watch.turns import SlowSteps
 
 
 class WatchedQueue(Protocol):
-    """What the watch reads of the training's queue (capture/step_queue.py)."""
+    """What the watch reads of the training's queue (capture/steps/queue.py)."""
 
     under_way: dict[int, int]
     slow: SlowRecords
@@ -23,7 +23,7 @@ class WatchedQueue(Protocol):
 
 
 class TracesAhead(Protocol):
-    """Requests traces of steps that are expected to be slow (capture/expected_traces.py)."""
+    """Requests traces of steps that are expected to be slow (capture/traces/expected.py)."""
 
     def begin(self, steps: SlowSteps) -> None: ...
 

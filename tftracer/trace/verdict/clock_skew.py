@@ -3,7 +3,7 @@
 A worker's trace of a parameter-server step also holds nodes of the servers, timed by the servers' clocks. A tensor is sent when
 the op that makes it has ended, so by one clock its RecvTensor cannot end before that. The result is a lower bound: clocks that
 are apart by less than a transfer takes are not noticed. (A job's page knows more, from all of its processes:
-``job/clocks.py``.)
+``job/analyses/clocks.py``.)
 """
 
 from __future__ import annotations

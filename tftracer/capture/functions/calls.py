@@ -1,0 +1,237 @@
+"""Steps of compiled functions: each call of a ``tf.function`` from Python is one, Keras's fit, evaluate and predict included.
+
+Two methods of TensorFlow are wrapped, none of the script's objects: ``Function.__call__``, through which nearly everything
+compiled goes, and ``ConcreteFunction._call_flat``, which tells the signature. An untraced call costs two clock reads and an
+append. Calls within a call (a function that calls functions while it is traced) are no steps. The wrappers run on the training
+threads: nothing of ours leaves them, and they call what they wrap in any case.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+from time import perf_counter_ns
+from types import TracebackType
+from typing import Any, Protocol
+
+from tftracer.capture.functions import modules as function_modules
+from tftracer.capture.functions.partition_graphs import PartitionGraphs
+from tftracer.capture.steps.queue import MAX_EVENTS, StepQueue
+from tftracer.capture.steps.thread_steps import ThreadStep, ThreadSteps
+from tftracer.capture.tracebacks import as_tensorflows, without_ours
+from tftracer.session.recorded_steps import Traced
+
+
+class NamedStep:
+    """What ``server.step("train")`` is a step of; one for each name. It is a run whatever functions it calls."""
+
+    origin = "server.step"  # what the page says of it
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+
+class Tracing(Protocol):
+    """Decides which calls are traced, and traces them (functions/traces.py)."""
+
+    def begin(self, function: Any, arguments: Any) -> Any:
+        """Of a call about to begin, with its (args, kwargs): what ``end`` needs; None if it is not to be traced."""
+
+    def end(self, begun: Any, concrete: Any, done: bool, end_ns: int) -> Traced:
+        """``concrete``: the ConcreteFunction that it came to last; ``done``: it did not fail."""
+
+
+class FunctionCalls:
+    """Watches the compiled functions of this process. Finished calls go to the queue, as FunctionEvents: the function is a
+    tf.function, a ConcreteFunction that was called by itself, a NamedStep or a step of Keras's (keras_steps.py); its
+    ConcreteFunction is what was executed, None where the function ran eagerly."""
+
+    def __init__(self, queue: StepQueue, tracing: Tracing) -> None:
+        self.under_way = queue.under_way
+        self._queue = queue
+        self.threads = ThreadSteps()
+        #: What a call within a method of Keras (``ThreadStep.method``) is a step of: (function, method) -> that (keras_steps.py).
+        self.step_of_method: Callable[[Any, str], Any] = lambda function, method: function
+        self._requests = queue.requests
+        self._tracing = tracing
+        self.graphs = PartitionGraphs(lambda: queue.requests.off)
+        self.is_eager: Callable[[], bool] = lambda: False  # whether the calling thread runs eagerly, or builds a graph
+        self._undo: list[Callable[[], None]] = []
+
+    # --------------------------------------------------------------------------------------------- watching and not
+
+    def watch(self) -> None:
+        """Wrap TensorFlow's two methods. Raises AttributeError or ImportError on a TensorFlow that has others."""
+        is_eager = self.is_eager = eager_test(importlib.import_module("tensorflow.python.eager.context"))
+        function, concrete = function_modules.functions().Function, function_modules.concrete_functions().ConcreteFunction
+        call_flat, call = concrete._call_flat, function.__call__
+        first = self.graphs.collected(call_flat)
+        self.wrap(concrete, "_call_flat", self._flat(call_flat, first, self._call(first, is_eager)))
+        self.wrap(function, "__call__", self._call(call, is_eager))
+        self.graphs.watch(self.wrap, is_eager)
+
+    def wrap(self, owner: type, name: str, wrapper: Callable[..., Any]) -> None:
+        """Put ``wrapper`` in the place of a method until ``stop``."""
+        original = getattr(owner, name)
+        setattr(owner, name, functools.wraps(original)(wrapper))
+
+        def undo() -> None:
+            if getattr(owner, name) is wrapper:
+                setattr(owner, name, original)
+
+        self._undo.append(undo)
+
+    def stop(self) -> None:
+        """Wrappers that others have wrapped again stay, and pass everything on, for the tracer is off."""
+        for undo in self._undo:
+            undo()
+        self._undo.clear()
+
+    # --------------------------------------------------------------------------------------------------- the wrappers
+
+    def _call(self, original: Callable[..., Any], is_eager: Callable[[], bool]) -> Callable[..., Any]:
+        threads, events, requests = self.threads, self._queue.events, self._requests
+        under_way = self.under_way
+        now, most = perf_counter_ns, MAX_EVENTS  # locals: a global is one more place in memory to fetch after a long step
+
+        @as_tensorflows
+        def call(function: Any, *args: Any, **kwargs: Any) -> Any:
+            here = threads.here
+            if here.start_ns or requests.slow_path or here.method or len(events) >= most:
+                try:
+                    if here.start_ns or not is_eager():  # it becomes a part of a graph
+                        return original(function, *args, **kwargs)
+                    with self.step(function, (args, kwargs)):
+                        return original(function, *args, **kwargs)
+                except BaseException as error:
+                    without_ours(error)
+                    raise
+            thread = here.thread
+            try:
+                here.start_ns = under_way[thread] = start = now()
+                result = original(function, *args, **kwargs)
+                end = now()
+                if is_eager():
+                    events.append((function, here.concrete, start, end, thread, None))
+            except BaseException as error:
+                end = now()
+                without_ours(error)
+                raise
+            finally:
+                under_way[thread] = -end
+                here.start_ns = 0
+                here.concrete = None
+            return result
+
+        return call
+
+    def _flat(self, original: Callable[..., Any], first: Callable[..., Any], by_itself: Callable[..., Any]) -> Callable[..., Any]:
+        """``first``: for a ConcreteFunction's first call; ``by_itself``: for one that is called without its tf.function."""
+        threads, called = self.threads, self.graphs.called
+
+        @as_tensorflows
+        def call_flat(concrete: Any, inputs: Any, captured_inputs: Any, *others: Any, **named: Any) -> Any:
+            here = threads.here
+            try:
+                if not here.start_ns:
+                    return by_itself(concrete, inputs, captured_inputs, *others, **named)
+                here.concrete = concrete
+                if id(concrete) not in called:
+                    return first(concrete, inputs, captured_inputs, *others, **named)
+                if others or named:  # of an older TensorFlow
+                    return original(concrete, inputs, captured_inputs, *others, **named)
+                return original(concrete, inputs, captured_inputs)
+            except BaseException as error:
+                without_ours(error)
+                raise
+
+        return call_flat
+
+    def step(self, function: Any, arguments: Any = None) -> Step:
+        """A step of what is no compiled function, or one that may be traced or has another title than its function."""
+        method = self.threads.here.method
+        if method:
+            function = self.quietly(self.step_of_method, function, method) or function
+        return Step(self, function, arguments)
+
+    @property
+    def may_be_traced(self) -> bool:
+        """Whether any step is to be traced, without a lock: ``begin_step`` decides."""
+        return self._requests.slow_path
+
+    @property
+    def traces_all(self) -> bool:
+        return self._requests.trace_all
+
+    def is_within_step(self) -> bool:
+        """Or the tracer is off."""
+        return bool(self.threads.here.start_ns) or self._requests.off
+
+    def begin_step(self, function: Any, arguments: Any = None) -> tuple[ThreadStep | None, Any]:
+        """(what the thread is doing, what was begun of a trace); None within a step, and while the tracer is off."""
+        if self.is_within_step():
+            return None, None
+        here = self.threads.here
+        begun = self.quietly(self._tracing.begin, function, arguments) if self._requests.slow_path else None
+        return here, begun
+
+    def end_step(self, begun: Any, concrete: Any, done: bool, end_ns: int) -> Traced:
+        return self.quietly(self._tracing.end, begun, concrete, done, end_ns) if begun is not None else None
+
+    def record(self, function: Any, concrete: Any, start_ns: int, end_ns: int, thread: int, traced: Traced) -> None:
+        self.quietly(self._queue.add, (function, concrete, start_ns, end_ns, thread, traced))
+
+    def quietly(self, action: Callable[..., Any], *arguments: Any) -> Any:
+        """What ``action`` returns; None if it fails, and the tracer is off."""
+        try:
+            return action(*arguments)
+        except Exception as error:
+            self._queue.failed("a compiled function", error)
+            return None
+
+
+class Step:
+    """A context manager: what is done in it is one step, and nothing that is called in it is one by itself."""
+
+    __slots__ = ("_arguments", "_begun", "_calls", "_function", "_here")
+
+    def __init__(self, calls: FunctionCalls, function: Any, arguments: Any = None) -> None:
+        self._calls = calls
+        self._function = function
+        self._arguments = arguments  # (args, kwargs) of a function's call
+        self._here: ThreadStep | None = None  # while this is a step
+        self._begun: Any = None
+
+    def __enter__(self) -> None:
+        self._here, self._begun = here, _ = self._calls.begin_step(self._function, self._arguments)
+        if here is not None:
+            here.start_ns = self._calls.under_way[here.thread] = perf_counter_ns()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        end, here = perf_counter_ns(), self._here
+        if here is None:
+            return
+        start, concrete, done, self._here = here.start_ns, here.concrete, kind is None, None
+        self._calls.under_way[here.thread] = -end
+        here.start_ns, here.concrete = 0, None
+        traced = self._calls.end_step(self._begun, concrete, done, end)
+        if done:
+            signature = None if isinstance(self._function, NamedStep) else concrete
+            self._calls.record(self._function, signature, start, end, here.thread, traced)
+
+
+def eager_test(context: Any) -> Callable[[], bool]:
+    """Tells whether the calling thread runs eagerly, or builds a graph. ``context``: TensorFlow's module.
+
+    It reads where TensorFlow keeps it, for a third of what ``executing_eagerly`` takes. The context is not made here: scripts may
+    still want to configure it.
+    """
+
+    def is_eager() -> bool:
+        try:
+            return bool(context._context._thread_local_data.is_eager)
+        except AttributeError:  # there is none yet, or another TensorFlow keeps it elsewhere
+            return bool(context.executing_eagerly())
+
+    return is_eager

@@ -1,0 +1,177 @@
+"""What a compiled function is called on the page: its name as a person would say it, its arguments, where it is defined.
+
+Works on TensorFlow's objects by their attributes, and never raises: what is not as expected is left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tftracer.capture.functions.signatures import leaves, tensor_text
+from tftracer.slow.cause.frame_names import is_library
+
+#: Keras makes its step functions in these methods (2), or around these (3).
+_PHASES = {"make_train_function": "fit", "make_test_function": "evaluate", "make_predict_function": "predict"}
+_STEPS = {"train_step": "fit", "test_step": "evaluate", "predict_step": "predict"}
+#: What TensorFlow calls the functions of a SavedModel, and what its signatures' names begin with.
+RESTORED, SIGNATURE = "restored_function_body", "signature_wrapper_"
+#: Names that TensorFlow makes, with a number that each graph has anew.
+_MADE = re.compile(r"__(?P<way>inference|forward|backward)_(?P<name>.+)_\d+")
+MAX_SHOWN = 4
+MAX_DEPTH = 10
+
+
+class FunctionIdentity(NamedTuple):
+    title: str  # "fit: convnet", "train_step (32,28,28,1)"
+    definition: str  # "train.py:12"
+    arguments: tuple[str, ...]  # "x: float32[32,28,28,1]"
+    origin: str  # what it is where it has no definition in the script, too: "Keras, 8 batches a step"
+    variables: str = ""  # a digest of the shapes of what it reads and updates: models of one name may differ
+
+
+def identify(function: Any, concrete: Any) -> FunctionIdentity:
+    """``function``: a tf.function or None; ``concrete``: the ConcreteFunction that was executed or None."""
+    python = _python_function(function)
+    arguments = tuple(_arguments(concrete))
+    phase, model = keras_step(python)
+    name = keras_title(phase, model) if phase else _name(function, concrete)
+    shapes = [text.partition("[")[2].rstrip("]") for text in arguments if "[" in text and not text.endswith("[]")]
+    shown = " ".join(f"({shape})" for shape in shapes[:MAX_SHOWN]) + (" ..." if len(shapes) > MAX_SHOWN else "")
+    title = name if ":" in name or not shown else f"{name} {shown}"
+    definition = _definition(python)
+    origin = _keras_origin(phase, model) if phase else definition or _origin(function)
+    return FunctionIdentity(title, definition, arguments, origin, _variables(concrete))
+
+
+def _python_function(function: Any) -> Any:
+    with contextlib.suppress(Exception):
+        return function.python_function
+    return None
+
+
+def _name(function: Any, concrete: Any) -> str:
+    for holder, attribute in ((function, "__name__"), (function, "_name"), (concrete, "name")):
+        name = _text(holder, attribute)
+        if name == RESTORED:
+            return next((known for one in restored(function) if (known := plain_name(_text(one, "name")))), name)
+        if name == "__call__":
+            return _method(function) or name
+        if name:
+            return plain_name(name)
+    return "function"
+
+
+def plain_name(name: str) -> str:
+    """ "step" of TensorFlow's "__inference_step_67", "gradient of step" of "__inference___backward_step_67_80"."""
+    is_gradient = False
+    while made := _MADE.fullmatch(name):
+        name, is_gradient = made["name"], is_gradient or made["way"] == "backward"
+    name = name.removeprefix(SIGNATURE)
+    return f"gradient of {name}" if is_gradient else name
+
+
+def restored(function: Any) -> list[Any]:
+    """The ConcreteFunctions of a function that was loaded from a SavedModel, which know its name; [] of all others."""
+    with contextlib.suppress(Exception):
+        return list(function.concrete_functions)
+    return []
+
+
+def _text(holder: Any, attribute: str) -> str:
+    with contextlib.suppress(Exception):
+        name = getattr(holder, attribute)
+        return name.decode() if isinstance(name, bytes) else str(name or "")
+    return ""
+
+
+def _method(function: Any) -> str:
+    """ "Model.__call__": each class has one."""
+    with contextlib.suppress(Exception):
+        return ".".join(str(inspect.unwrap(_python_function(function)).__qualname__).rpartition("<locals>.")[2].split(".")[-2:])
+    return ""
+
+
+def _variables(concrete: Any) -> str:
+    with contextlib.suppress(Exception):
+        shapes = sorted(f"{variable.dtype.name}{variable.shape}" for variable in concrete.variables)
+        return hashlib.sha256(" ".join(shapes).encode()).hexdigest()[:16]
+    return ""
+
+
+def keras_title(phase: str, model: Any) -> str:
+    """ "fit: convnet"; "fit" where the model is not known."""
+    return f"{phase}: {getattr(model, 'name', None) or type(model).__name__}" if model is not None else phase
+
+
+def _keras_origin(phase: str, model: Any) -> str:
+    """ "Keras", and how many batches a step of ``fit`` takes."""
+    with contextlib.suppress(Exception):
+        batches = int(model._compile_config.config["steps_per_execution"] or 1)
+        if batches > 1 and phase in ("fit", "evaluate", "predict"):
+            return f"Keras, {batches} batches a step"
+    return "Keras"
+
+
+def _origin(function: Any) -> str:
+    with contextlib.suppress(Exception):
+        return str(function.origin)  # of a named step
+    return "SavedModel" if _text(function, "__name__") == RESTORED else "tf.function"
+
+
+def keras_step(python: Any) -> tuple[str, Any]:
+    """(phase, model) of a function that does a step of a Keras model: ("fit", the model); ("", None) for all others."""
+    phase, model = "", None
+    for holder in _closed_over(python, 0):
+        qualified, name = str(getattr(holder, "__qualname__", "")), str(getattr(holder, "__name__", ""))
+        owner = getattr(holder, "__self__", None)
+        if hasattr(owner, "fit") and name in _STEPS:
+            phase, model = _STEPS[name], owner
+        phase = phase or next((phase for method, phase in _PHASES.items() if f"{method}.<locals>" in qualified), "")
+        if hasattr(holder, "fit") and hasattr(holder, "name"):
+            model = model if model is not None else holder
+    return phase, model
+
+
+def _closed_over(python: Any, depth: int) -> Iterator[Any]:
+    """A function and what it closes over, and so on; wrappers and compiled functions stand for what they wrap."""
+    python = _python_function(python) or python
+    yield python
+    if depth >= MAX_DEPTH:
+        return
+    if hasattr(python, "__wrapped__"):
+        yield from _closed_over(python.__wrapped__, depth + 1)
+    for cell in getattr(python, "__closure__", None) or ():
+        with contextlib.suppress(ValueError):  # an empty cell
+            content = cell.cell_contents
+            if callable(content):
+                yield from _closed_over(content, depth + 1)
+
+
+def _definition(python: Any) -> str:
+    with contextlib.suppress(ValueError):  # it wraps itself
+        python = inspect.unwrap(python)
+    code = getattr(python, "__code__", None)
+    if code is None:
+        return ""
+    if is_library(code.co_filename):
+        return ""  # Keras's own functions
+    path = Path(code.co_filename)
+    with contextlib.suppress(ValueError, OSError):
+        path = path.relative_to(Path.cwd())
+    return f"{path}:{code.co_firstlineno}"
+
+
+def _arguments(concrete: Any) -> Iterator[str]:
+    """The tensors that a signature takes, by name, type and shape; what it closes over is not listed."""
+    with contextlib.suppress(Exception):
+        positional, named = concrete.structured_input_signature
+        for _, name, spec in [*leaves("", positional), *leaves("", named)]:
+            if text := tensor_text(spec):
+                label = getattr(spec, "name", None) or name
+                yield f"{label}: {text}" if label else text

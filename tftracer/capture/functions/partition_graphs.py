@@ -1,0 +1,264 @@
+"""The graphs that compiled functions run as: TensorFlow optimizes, places and partitions a function in its first call, and hands
+the result out only while it is told to collect graphs. So it is told so around that call, and not for longer.
+
+A first call builds such a graph, which takes from 5 ms to seconds; collecting it adds a few percent to that. All later calls
+cost a look into a dict. The script's own use of the collection (``tf.summary.trace_on``, ``tf.summary.trace_export``) wins.
+
+The user may request the graph of a function that was called before: one call of it gets options that differ from the usual ones
+in a name alone, for which TensorFlow builds the graph again. Calls after that have the usual options and graph.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import threading
+import uuid
+import weakref
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import zstandard
+
+from tftracer.capture.functions.library import constant_bytes, function_library, state_keeper
+from tftracer.capture.tracebacks import as_tensorflows
+from tftracer.errors import UnsupportedError
+from tftracer.session.recorded_steps import RunHandle
+
+#: Constants of a function's graph in bytes; TensorFlow copies them several times while it collects the graph.
+MAX_CONSTANTS = 16 << 20
+#: Graphs that wait for the writer; functions whose graphs are kept, and their bytes, compressed. The others have definitions.
+MAX_WAITING, MAX_KEPT, MAX_KEPT_BYTES = 50, 1000, 64 << 20
+#: A graph is a function's if it has so many of its ops; those that another thread instantiated meanwhile do not.
+SHARE = 0.9
+#: Methods of TensorFlow's context -> whether the script collects graphs from then on.
+_SCRIPTS_OWN = {
+    "enable_graph_collection": True,
+    "disable_graph_collection": False,
+    "enable_run_metadata": True,
+    "disable_run_metadata": False,
+}
+
+
+class _Collected(NamedTuple):
+    function: weakref.ref[Any]  # a ConcreteFunction
+    metadata: Any  # RunMetadata
+    requested_for: RunHandle | None  # None: collected in the function's first call
+
+
+class PartitionGraphs:
+    """Of the functions that were first called since ``watch``. ``is_off``: whether the tracer is."""
+
+    def __init__(self, is_off: Callable[[], bool]) -> None:
+        self.called: dict[int, weakref.ref[Any]] = {}  # id -> each ConcreteFunction that was called
+        self._is_off = is_off
+        self._is_eager: Callable[[], bool] = lambda: False
+        self._context: Any = None  # TensorFlow's module
+        self._enable: Callable[[Any], None] = lambda context: None
+        self._disable = self._enable
+        self._collecting = threading.Lock()
+        self._script_collects = False
+        self._requested: dict[int, RunHandle] = {}  # id of a ConcreteFunction -> the run that its graph is requested for
+        self._waiting: deque[_Collected] = deque()
+        self._settling = threading.Lock()
+        self._kept: dict[int, bytes] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def watch(self, wrap: Callable[[type, str, Callable[..., Any]], None], is_eager: Callable[[], bool]) -> None:
+        """``wrap``: puts a wrapper in the place of a class's method. Never raises: without it there are no graphs."""
+        with contextlib.suppress(Exception):
+            self._is_eager, self._context = is_eager, importlib.import_module("tensorflow.python.eager.context")
+            owner = self._context.Context
+            self._enable, self._disable = owner.enable_graph_collection, owner.disable_graph_collection
+            self._script_collects = _is_tracing_summaries()
+            for name, collects in _SCRIPTS_OWN.items():
+                wrap(owner, name, self._noting(getattr(owner, name), collects))
+
+    def _noting(self, original: Callable[..., Any], collects: bool) -> Callable[..., Any]:
+        @as_tensorflows
+        def call(*arguments: Any, **named: Any) -> Any:
+            self._script_collects = collects
+            return original(*arguments, **named)
+
+        return call
+
+    # ---------------------------------------------------------------------------------------------- training threads
+
+    def collected(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """``ConcreteFunction._call_flat``, with the graph collected in each function's first call."""
+        called = self.called
+
+        @as_tensorflows
+        def call_flat(concrete: Any, *arguments: Any, **named: Any) -> Any:
+            if id(concrete) in called or _quietly(self._begin, concrete) is not True:
+                return original(concrete, *arguments, **named)
+            metadata, options = None, _quietly(self._begin_anew, concrete)
+            try:
+                result = original(concrete, *arguments, **named)
+                metadata = _quietly(self._export)
+            finally:
+                _quietly(self._end_anew, options)
+                _quietly(self._end, concrete, metadata)
+            return result
+
+        return call_flat
+
+    def _begin(self, concrete: Any) -> bool:
+        """Whether this function's graph is collected from now on; ``_end`` ends that."""
+        if not self._is_eager() or self._is_off():
+            return False
+        number = id(concrete)
+        self.called[number] = weakref.ref(concrete, functools.partial(self._forget, number))
+        begins = False
+        try:
+            begins = self._begin_collecting(concrete, self._requested.get(number))
+        finally:
+            if not begins:
+                self._end_request(number)
+        return begins
+
+    def _begin_collecting(self, concrete: Any, handle: RunHandle | None) -> bool:
+        if handle is not None and not handle.graph_requested:  # the user took it back
+            return False
+        if self._script_collects or len(self._waiting) >= MAX_WAITING or len(self._kept) >= MAX_KEPT:
+            return False
+        if constant_bytes(concrete.graph) > MAX_CONSTANTS or not self._collecting.acquire(blocking=False):
+            return False
+        try:
+            self._enable(self._context.context())
+        except BaseException:
+            self._collecting.release()
+            raise
+        return True
+
+    def _begin_anew(self, concrete: Any) -> Any:
+        """TensorFlow builds the graphs of this thread's calls anew until ``_end_anew``, which needs what this returns.
+
+        None where it does not: the graph of this function is not requested.
+        """
+        if id(concrete) not in self._requested:
+            return None
+        context = self._context.context()
+        options = context.function_call_options
+        config = importlib.import_module("tensorflow").compat.v1.ConfigProto()
+        config.ParseFromString(options.config_proto_serialized)
+        config.experimental.session_metadata.name = f"tftracer {uuid.uuid4().hex}"
+        context.function_call_options = type(options)(options.executor_type, config)
+        return options
+
+    def _end_anew(self, options: Any) -> None:
+        context = self._context.context()
+        if isinstance(options, type(context.function_call_options)):
+            context.function_call_options = options
+
+    def _export(self) -> Any:
+        """What TensorFlow collected; None where the script collects by now: it is the script's."""
+        return None if self._script_collects else self._context.context().export_run_metadata()
+
+    def _end(self, concrete: Any, metadata: Any) -> None:
+        try:
+            if not self._script_collects:
+                self._disable(self._context.context())
+        finally:
+            self._collecting.release()
+            handle = self._end_request(id(concrete))
+        if metadata is not None:
+            self._waiting.append(_Collected(weakref.ref(concrete), metadata, handle))
+
+    def _end_request(self, number: int) -> RunHandle | None:
+        """The run that the function's graph was requested for."""
+        handle = self._requested.pop(number, None)
+        if handle is not None:
+            handle.graph_requested = False
+        return handle
+
+    def _forget(self, number: int, _: Any) -> None:
+        """The function is gone. On any thread."""
+        self._end_request(number)
+        self.called.pop(number, None)
+        self._kept.pop(number, None)
+
+    # --------------------------------------------------------------------------------------------- the tracer's threads
+
+    def request(self, concrete: Any, handle: RunHandle) -> None:
+        """Collect the graph of a function that was called before, in its next call. ``handle.graph_requested``: until then.
+
+        Raises UnsupportedError where that could change the training, or would take too much memory.
+        """
+        self.settle()
+        number = id(concrete)
+        if number in self._kept or number not in self.called:
+            return  # it is there, or the next call is its first
+        if constant_bytes(concrete.graph) > MAX_CONSTANTS:
+            raise UnsupportedError(
+                f"The graph of this function has constants of more than {MAX_CONSTANTS >> 20} MB; it is not copied."
+            )
+        keeper = state_keeper(function_library(concrete))
+        if keeper:
+            raise UnsupportedError(
+                f"{keeper} may keep a state of its own, such as a sequence of random numbers. It would begin again if TensorFlow "
+                "built the function's graph anew. Start the script with tftracer run: the graph then comes with the first call."
+            )
+        self._requested[number] = handle
+        handle.graph_requested = True
+        self.called.pop(number, None)
+
+    def has(self, concrete: Any) -> bool:
+        """Whether the function's graph is kept, as far as it is settled."""
+        return id(concrete) in self._kept
+
+    def settle(self) -> None:
+        """Keep of what was collected the functions' own partition graphs, compressed."""
+        while self._waiting:
+            with self._settling, contextlib.suppress(Exception):  # IndexError: another thread was first
+                collected = self._waiting.popleft()
+                concrete = collected.function()
+                if concrete is not None:
+                    self._keep(concrete, collected.metadata)
+                    if collected.requested_for is not None and id(concrete) in self._kept:
+                        collected.requested_for.graph_on_request = False
+
+    def _keep(self, concrete: Any, metadata: Any) -> None:
+        graphs = _graphs_of(concrete, metadata)
+        if not graphs:
+            return
+        del metadata.function_graphs[:]
+        metadata.partition_graphs.extend(graphs)
+        content = zstandard.ZstdCompressor().compress(metadata.SerializeToString())
+        if sum(map(len, list(self._kept.values()))) + len(content) <= MAX_KEPT_BYTES and id(concrete) in self.called:
+            self._kept[id(concrete)] = content
+
+    def of(self, concrete: Any) -> bytes:
+        """The function's serialized partition graphs, as the ``partition_graphs`` of a RunMetadata; b"" where there are none."""
+        self.settle()
+        with self._settling:  # another thread may be at it
+            content = self._kept.get(id(concrete))
+        return zstandard.ZstdDecompressor().decompress(content) if content else b""
+
+
+def _graphs_of(concrete: Any, metadata: Any) -> list[Any]:
+    """The partition graphs of a function among those of all functions that were instantiated meanwhile."""
+    names = {op.name for op in concrete.graph.get_operations() if op.type != "Placeholder"}
+    for function in metadata.function_graphs:
+        instantiated = {node.name for node in function.pre_optimization_graph.node}
+        if len(names & instantiated) >= SHARE * len(names):
+            return list(function.partition_graphs)
+    return []
+
+
+def _is_tracing_summaries() -> bool:
+    """Whether ``tf.summary.trace_on`` collects graphs already."""
+    summaries: Any = importlib.import_module("tensorflow.python.ops.summary_ops_v2")
+    return bool(getattr(getattr(summaries, "_current_trace_context", None), "graph", False))
+
+
+def _quietly(action: Callable[..., Any], *arguments: Any) -> Any:
+    """What ``action`` returns; None if it fails: then there is no graph, and the function runs as without it."""
+    try:
+        return action(*arguments)
+    except Exception:
+        return None

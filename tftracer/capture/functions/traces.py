@@ -1,0 +1,184 @@
+"""Traces of compiled functions: which calls are profiled, and what becomes of a profile. Runs on the training threads.
+
+A process has one profiler, and what it recorded is collected by another thread, for some to some hundred milliseconds. So steps
+that are to be traced one after another share a profile, as long as it stays small. The next after that waits until it is
+collected, shortly; if that is not enough, it runs untraced, and the one after it is traced. While the script profiles itself,
+requests wait, and the page says so.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from functools import partial
+from time import perf_counter_ns
+from typing import Any
+
+from tftracer.capture.functions.calls import NamedStep
+from tftracer.capture.steps.queue import StepQueue
+from tftracer.capture.steps.run_registry import CallSite
+from tftracer.capture.traces.cpu_use import cpu_use, read_after, read_before
+from tftracer.capture.traces.fed_values import arguments_fed
+from tftracer.capture.traces.profiler import Profile, Profiler
+from tftracer.capture.traces.requests import Claim
+from tftracer.session.recorded_steps import Capture, Missed, SessionFacts, Traced
+from tftracer.trace.model import FedValue
+
+#: A profile that takes longer to be collected is given up.
+COLLECT_S = 60.0
+#: How long a step waits for the profile before it; then it runs untraced.
+WAIT_S = 0.08
+COLLECTING = "TensorFlow's profiler was still collecting the step before"
+#: What the steps of one profile may take, by what earlier steps took.
+ROW_BYTES = 64 << 20
+#: A function with so many signatures that is called with another one is being retraced.
+RETRACED = 4
+#: The problem of requests that wait for the script's own profiler.
+BUSY = "profiler_busy"
+
+
+class ProfiledStep(Capture):
+    """A step's profile on its way to the disk: collected by another thread, waited for by the one that stores it."""
+
+    def __init__(
+        self, begun: BegunTrace, facts: SessionFacts, with_graph: Callable[[bytes], bytes], note_size: Callable[[int], None]
+    ) -> None:
+        super().__init__(b"", begun.claim.asked_by, "profile", False, facts)
+        self._profile = begun.profile
+        self._number = begun.number
+        self._with_graph = with_graph
+        self._note_size = note_size
+
+    @property
+    def size(self) -> int:
+        """0 while it is being collected; then its share of the profile."""
+        return self._profile.size // max(self._profile.kept, 1)
+
+    @property
+    def content(self) -> bytes:
+        """The step's XSpace with its graph; ``b""`` where there is none."""
+        raw = self._profile.step(self._number, COLLECT_S)
+        self._note_size(len(raw))
+        return self._with_graph(raw) if raw else b""
+
+    @property
+    def problem(self) -> str:
+        return self._profile.problem or f"Collecting a step's profile took longer than {COLLECT_S:.0f} s."
+
+
+class BegunTrace:
+    """A call that is being profiled."""
+
+    def __init__(self, function: Any, claim: Claim, profile: Profile) -> None:
+        self.function = function
+        self.claim = claim
+        self.profile = profile
+        self.number = profile.begin_step()
+        self.before_ns = 0  # waited, for the profile before it or for room
+        self.cpu = read_before()  # as it was before the step
+        self.fed: list[FedValue] | None = None
+
+    def run_key(self, concrete: Any) -> Any:
+        """What the run of this step is known by."""
+        return self.function if concrete is None or isinstance(self.function, NamedStep) else concrete
+
+
+class FunctionTraces:
+    """``sites_of``: the runs that calls of a function were so far; ``site_of``: the run of its calls that come to a
+    ConcreteFunction, None if that is new; ``graph_of``: what adds a ConcreteFunction's graph to a profile."""
+
+    def __init__(
+        self,
+        queue: StepQueue,
+        sites_of: Callable[[Any], list[CallSite]],
+        site_of: Callable[[Any, Any], CallSite | None],
+        graph_of: Callable[[Any], Callable[[bytes], bytes]],
+    ) -> None:
+        self.profiler = Profiler()
+        self.wait_s = WAIT_S
+        self.note = ""  # of the traces of steps that end now
+        self._queue = queue
+        self._sites_of = sites_of
+        self._site_of = site_of
+        self._graph_of = graph_of
+        self._sizes: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()  # of a function's last profiled step
+
+    def begin(self, function: Any, arguments: Any = None) -> BegunTrace | Missed | None:
+        """None: it is not to be traced; Missed: the profile before, or traces to be stored, keep it from being traced."""
+        start = perf_counter_ns()
+        begun = self._begin(function)
+        if isinstance(begun, BegunTrace) and arguments is not None:
+            begun.fed = arguments_fed(arguments)
+        if begun is not None:
+            begun.before_ns = perf_counter_ns() - start
+        return begun
+
+    def _begin(self, function: Any) -> BegunTrace | Missed | None:
+        queue = self._queue
+        sites = self._sites_of(function)
+        is_requested = queue.is_requested(sites)
+        if not is_requested and not queue.is_expected(sites):
+            return None
+        if any(site.plain.graph_requested for site in sites):
+            return None  # the call that collects the graph builds it, too; the one after that is traced
+        if self.profiler.is_recording and not queue.requests.trace_all:
+            return None  # a step of another thread is being profiled; one of the next will be
+        profile = self.profiler.resume() if is_requested else None
+        if profile is None and not self.profiler.wait(self.wait_s if is_requested else 0.0):
+            return queue.missed(COLLECTING, queue.next_of(sites)) if is_requested else None
+        claim = queue.claim_sites(sites)
+        if claim is None or isinstance(claim, Missed):
+            if profile is not None:
+                self.profiler.leave(profile)
+            return claim
+        profile = profile or self.profiler.begin()
+        if profile is None:
+            self._wait(claim, self.profiler.last_refusal)
+            return None
+        return BegunTrace(function, claim, profile)
+
+    def _wait(self, claim: Claim, why: str) -> None:
+        """The profiler is the script's: the request stands again."""
+        self._queue.other_problems[BUSY] = f"Steps that are to be traced wait: {why}."
+        self._queue.give_back(claim)
+
+    def end(self, begun: BegunTrace | Missed, concrete: Any, done: bool, end_ns: int) -> Traced:
+        if isinstance(begun, Missed):
+            return begun
+        cpu = read_after()
+        capture = self._end(begun, concrete, done)
+        if capture is not None:
+            capture.note, capture.fed = self.note, begun.fed
+            capture.read_cpu_use = partial(cpu_use, begun.cpu, cpu)
+            capture.before_ns, capture.after_ns = begun.before_ns, perf_counter_ns() - end_ns
+        return capture
+
+    def _end(self, begun: BegunTrace, concrete: Any, done: bool) -> Capture | None:
+        claim, profile, queue = begun.claim, begun.profile, self._queue
+        site = self._site_of(begun.function, begun.run_key(concrete))
+        is_asked_for = claim.handle is None or (site is not None and site.plain is claim.handle)
+        if site is None and len(self._sites_of(begun.function)) >= RETRACED:
+            is_asked_for = True  # its runs have one step each: none would ever be traced
+        if not (done and is_asked_for):  # it failed, or came to another signature than was asked for
+            queue.give_back(claim)
+            why = "the step failed" if not done else "the step was another run's"
+            self.profiler.abandon(profile, why, self._goes_on(begun))
+            return None
+        if not self.profiler.finish(profile, self._goes_on(begun)):
+            self._wait(claim, profile.problem)
+            return None
+        queue.other_problems.pop(BUSY, None)
+        queue.requests.complete(claim)
+        graph = self._graph_of(begun.function if concrete is None else concrete)
+        function = weakref.ref(begun.function)
+        return queue.backlog.add(ProfiledStep(begun, queue.facts, graph, lambda size: self._note_size(function(), size)))
+
+    def _goes_on(self, begun: BegunTrace) -> bool:
+        """Whether a further step is to be traced, and fits the profile."""
+        profile, size = begun.profile, self._sizes.get(begun.function, 0)
+        fits = profile.row_passed() * (1 + 1 / profile.begun) < 1 and size * (profile.begun + 1) <= ROW_BYTES
+        return fits and self._queue.requests.has_any([site.plain for site in self._sites_of(begun.function)])
+
+    def _note_size(self, function: Any, size: int) -> None:
+        if function is not None:
+            self._sizes[function] = size

@@ -1,0 +1,227 @@
+"""Steps of eager loops: each time that an optimizer applies gradients outside of a compiled function, a step ends.
+
+It began when the thread's step before ended, of whichever kind. A loop is known by the lines that apply gradients in each of its
+turns: one mostly, two in a GAN. How many they are shows when the first of them comes again; until then no step has ended. What
+is wrapped are the methods of the optimizers of Keras 2 and 3 and of ``tf.compat.v1``. Code without an optimizer has no steps.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from time import perf_counter_ns
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+from tftracer.capture.after_import import after_import
+from tftracer.capture.background import Background
+from tftracer.capture.functions.calls import FunctionCalls, NamedStep
+from tftracer.capture.tracebacks import as_tensorflows, without_ours
+from tftracer.slow.cause.frame_names import is_library
+
+#: Where optimizers have the method that all ways to apply gradients come to: (module, class, method).
+_OWNERS = [
+    ("keras.src.optimizers.base_optimizer", "BaseOptimizer", "apply"),  # Keras 3
+    *[
+        (f"{package}.optimizers.{module}", owner, "apply_gradients")  # Keras 2, that of TensorFlow 2.12, and tf_keras
+        for package in ("keras.src", "keras", "tf_keras.src")
+        for module, owner in (("optimizer", "_BaseOptimizer"), ("legacy.optimizer_v2", "OptimizerV2"))
+    ],
+    ("tensorflow.python.training.optimizer", "Optimizer", "apply_gradients"),
+]
+_MOST_FRAMES = 12  # from an optimizer to the script's code
+MAX_LOOPS, MAX_CODES = 1000, 4096
+#: A step that is being traced is given up after so long, and so many times as long as the step before it: the loop has ended.
+LIMIT_S, LIMIT_TIMES = 10.0, 10
+
+
+class Place(NamedTuple):
+    """Where gradients are applied."""
+
+    file: str
+    line: int
+    optimizer: str  # its class
+
+
+#: The calls in a turn of a loop: the place of each, and the id of its optimizer, for two loops may go by the same lines.
+Turn = tuple[tuple[Place, int], ...]
+
+
+class EagerLoop(NamedStep):
+    """What a turn of an eager loop is a step of."""
+
+    origin = "eager code"
+
+    def __init__(self, turn: tuple[Place, ...]) -> None:
+        optimizers = ", ".join(dict.fromkeys(place.optimizer for place in turn))
+        super().__init__(f"loop at {Path(turn[0].file).name}:{turn[0].line} ({optimizers})")
+
+
+class _ThreadLoop:
+    """The loop of one thread."""
+
+    def __init__(self, began_ns: int) -> None:
+        self.applying = False
+        self.began_ns = began_ns  # when the step under way began
+        self.turn: Turn = ()  # the calls in it that have ended,
+        self.ended_ns = 0  # and when the last of them did
+        self.tracing: tuple[EagerLoop, Any] | None = None  # the step under way is traced, as one of this loop
+        self.traced = threading.Event()  # set when that step has ended
+
+
+class EagerSteps:
+    """Runs on the training threads; another thread gives up traces of loops that have ended."""
+
+    def __init__(self, calls: FunctionCalls) -> None:
+        """``calls`` are watched already."""
+        self._calls = calls
+        self._began_ns = perf_counter_ns()
+        self._local = threading.local()
+        self._loops: dict[tuple[Place, ...], EagerLoop] = {}
+        self._loop_of_turn: dict[Turn, EagerLoop] = {}  # of loops that have done a turn
+        self._is_library: dict[CodeType, bool] = {}
+        self._traced: set[_ThreadLoop] = set()  # whose steps under way are traced
+        self._lock = threading.Lock()
+        self._background = Background("tftracer-eager")
+        self._waiting: list[Callable[[], None]] = []  # cancel what is to be done when an optimizer's module is imported
+
+    def watch(self) -> None:
+        self._waiting = [
+            after_import(module, partial(self._calls.quietly, self._wrap, module, owner, method))
+            for module, owner, method in _OWNERS
+        ]
+
+    def stop(self) -> None:
+        for cancel in self._waiting:
+            cancel()
+        for here in list(self._traced):
+            here.traced.set()
+            if here.tracing is not None:
+                self._calls.quietly(self._give_up, here, here.tracing[1])
+        self._background.stop()
+
+    def _wrap(self, module: str, name: str, method: str) -> None:
+        owner = getattr(sys.modules.get(module), name, None)
+        if isinstance(owner, type) and hasattr(owner, method):
+            self._calls.wrap(owner, method, self.watched(getattr(owner, method)))
+            self._background.start()
+
+    def watched(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        calls, is_eager, loop_here = self._calls, self._calls.is_eager, self._loop_here
+
+        @as_tensorflows
+        def apply(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            here = None if calls.is_within_step() or not is_eager() else calls.quietly(loop_here)
+            if here is not None and here.applying:  # an optimizer within an optimizer
+                here = None
+            try:
+                if here is None:
+                    return original(optimizer, *args, **kwargs)
+                here.applying = True
+                result = original(optimizer, *args, **kwargs)
+            except BaseException as error:
+                without_ours(error)
+                raise
+            finally:
+                if here is not None:
+                    here.applying = False
+            calls.quietly(self._applied, here, optimizer, perf_counter_ns(), sys._getframe(1))
+            return result
+
+        return apply
+
+    def _loop_here(self) -> _ThreadLoop:
+        loop = getattr(self._local, "loop", None)
+        if loop is None:
+            loop = self._local.loop = _ThreadLoop(self._began_ns)
+        return loop
+
+    def _applied(self, here: _ThreadLoop, optimizer: Any, end_ns: int, frame: FrameType) -> None:
+        call = self._place(frame, optimizer), id(optimizer)
+        if call in here.turn:  # the turn ended with the call before
+            self._end_step(here, self._new_loop(here.turn), here.ended_ns)
+        here.turn += (call,)
+        here.ended_ns = end_ns
+        loop = self._loop_of_turn.get(here.turn)
+        if loop is not None:
+            before_ns = here.began_ns
+            began_ns = self._end_step(here, loop, end_ns)
+            # Where every step is to be traced, those of compiled functions are; a process has one profiler.
+            calls_functions = began_ns != before_ns
+            if self._calls.may_be_traced and not (calls_functions and self._calls.traces_all):
+                self._trace_next(here, loop, (end_ns - began_ns) * 1e-9)
+
+    def _new_loop(self, turn: Turn) -> EagerLoop:
+        """A loop that has done its first turn. One that goes by the same places, with other optimizers, is the same run."""
+        for table in (self._loops, self._loop_of_turn):
+            if len(table) >= MAX_LOOPS:
+                table.clear()
+        places = tuple(place for place, _ in turn)
+        loop = self._loop_of_turn[turn] = self._loops.setdefault(places, EagerLoop(places))
+        return loop
+
+    def _end_step(self, here: _ThreadLoop, loop: EagerLoop, end_ns: int) -> int:
+        """When it began."""
+        thread = threading.get_ident()
+        # Compiled functions that were called meanwhile were steps of their own.
+        last_ns = -self._calls.under_way.get(thread, 0)
+        start_ns = last_ns if here.began_ns < last_ns <= end_ns else here.began_ns
+        traced = self._end_trace(here, loop, end_ns)
+        self._calls.under_way[thread] = -end_ns
+        self._calls.record(loop, None, start_ns, end_ns, thread, traced)
+        here.began_ns, here.turn = end_ns, ()
+        return start_ns
+
+    # ------------------------------------------------------------------------------------------------------- traces
+
+    def _trace_next(self, here: _ThreadLoop, loop: EagerLoop, last_s: float) -> None:
+        """Trace the step that has just begun, if that is asked for. ``last_s``: how long the one before took."""
+        _, begun = self._calls.begin_step(loop)
+        if begun is None:
+            return
+        here.tracing, here.traced = (loop, begun), threading.Event()
+        self._traced.add(here)
+        wait = partial(here.traced.wait, max(LIMIT_S, LIMIT_TIMES * last_s))
+        self._background.do(lambda: wait() or self._calls.quietly(self._give_up, here, begun))
+
+    def _end_trace(self, here: _ThreadLoop, loop: EagerLoop, end_ns: int) -> Any:
+        with self._lock:
+            tracing, here.tracing = here.tracing, None
+            self._traced.discard(here)
+        if tracing is None:
+            return None
+        here.traced.set()
+        return self._calls.end_step(tracing[1], None, tracing[0] is loop, end_ns)
+
+    def _give_up(self, here: _ThreadLoop, begun: Any) -> None:
+        with self._lock:
+            if here.tracing is None or here.tracing[1] is not begun:
+                return
+            here.tracing = None
+            self._traced.discard(here)
+        self._calls.end_step(begun, None, False, perf_counter_ns())
+
+    # -------------------------------------------------------------------------------------------------------- places
+
+    def _place(self, frame: FrameType, optimizer: Any) -> Place:
+        """The line of the script that applies gradients; the optimizer's caller, where that is none of the script's."""
+        found, above = frame, frame
+        for _ in range(_MOST_FRAMES):
+            if not self._of_library(above.f_code):
+                found = above
+                break
+            if above.f_back is None:
+                break
+            above = above.f_back
+        return Place(found.f_code.co_filename, found.f_lineno, type(optimizer).__name__)
+
+    def _of_library(self, code: CodeType) -> bool:
+        known = self._is_library.get(code)
+        if known is None:
+            if len(self._is_library) >= MAX_CODES:
+                self._is_library.clear()
+            known = self._is_library[code] = is_library(code.co_filename)
+        return known

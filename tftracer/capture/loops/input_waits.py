@@ -1,0 +1,59 @@
+"""The time in which a loop waits for the next element of a ``tf.data`` dataset between its steps: ``for batch in dataset``.
+
+``OwnedIterator._next_internal`` of TensorFlow is wrapped, to which loops and ``next(iterator)`` come. What is asked for within a
+step is part of the step, and shows in its trace. Runs on the training threads.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import Any
+
+from tftracer.capture.after_import import after_import
+from tftracer.capture.functions.calls import FunctionCalls
+from tftracer.capture.steps.queue import INPUT_WAIT, MAX_EVENTS, StepQueue
+from tftracer.capture.tracebacks import as_tensorflows, without_ours
+
+_MODULE, _CLASS, _METHOD = "tensorflow.python.data.ops.iterator_ops", "OwnedIterator", "_next_internal"
+
+
+class InputWaits:
+    """The waits of this process go to the queue, each before the step that it delays."""
+
+    def __init__(self, calls: FunctionCalls, queue: StepQueue) -> None:
+        """``calls`` are watched already."""
+        self._calls = calls
+        self._queue = queue
+
+    def watch(self) -> Callable[[], None]:
+        """Returns what ends it, where TensorFlow has not been imported yet. A TensorFlow without that method is left as it is."""
+        return after_import(_MODULE, lambda: self._calls.quietly(self._wrap))
+
+    def _wrap(self) -> None:
+        owner = getattr(sys.modules[_MODULE], _CLASS, None)
+        if isinstance(owner, type) and hasattr(owner, _METHOD):
+            self._calls.wrap(owner, _METHOD, self.watched(getattr(owner, _METHOD)))
+
+    def watched(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        threads, events, now, is_within_step = (
+            self._calls.threads,
+            self._queue.events,
+            perf_counter_ns,
+            self._calls.is_within_step,
+        )
+
+        @as_tensorflows
+        def next_element(iterator: Any, *args: Any, **kwargs: Any) -> Any:
+            start = now()
+            try:
+                return original(iterator, *args, **kwargs)
+            except BaseException as error:
+                without_ours(error)
+                raise
+            finally:
+                if not is_within_step() and len(events) < MAX_EVENTS:
+                    events.append((INPUT_WAIT, None, start, now(), threads.here.thread, None))
+
+        return next_element

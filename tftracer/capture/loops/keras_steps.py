@@ -1,0 +1,144 @@
+"""Steps of Keras that their compiled function does not tell.
+
+*Models that run eagerly* (``run_eagerly=True``) call no compiled function. Keras 2 and 3 alike hand each step to the distribution
+strategy, the default one included: ``Strategy.run(function, batch)``. That method is wrapped. A call from a model's ``fit``,
+``evaluate``, ``predict`` or their ``..._on_batch`` is a step; all others pass, and so do those within a step: a compiled ``fit``
+calls it while its function is traced. Getting the batch is not part of the step, as it is not with a session that is fed.
+
+``train_on_batch``, ``test_on_batch`` *and* ``predict_on_batch`` call the functions of ``fit``, ``evaluate`` and ``predict``. They
+are wrapped, too: each notes on its thread that it is under way, and the step within it is titled by it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import weakref
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from tftracer.capture.after_import import after_import
+from tftracer.capture.functions.calls import FunctionCalls, NamedStep
+from tftracer.capture.functions.identity import keras_step, keras_title
+from tftracer.capture.tracebacks import as_tensorflows, without_ours
+
+#: Where Keras has those methods, module -> class: Keras 3 on TensorFlow, Keras 2, that of TensorFlow 2.12, and tf_keras.
+_OWNERS = {
+    "keras.src.backend.tensorflow.trainer": "TensorFlowTrainer",
+    "keras.src.engine.training": "Model",
+    "keras.engine.training": "Model",
+    "tf_keras.src.engine.training": "Model",
+}
+_METHODS = {"train_on_batch": "fit", "test_on_batch": "evaluate", "predict_on_batch": "predict"}
+
+
+class KerasStep(NamedStep):
+    """What a model that runs eagerly does at each batch."""
+
+    origin = "Keras, run eagerly"
+
+
+class CompiledKerasStep:
+    """What a model's ``train_on_batch`` does with its compiled function, or one of the other two. Its signatures are runs."""
+
+    origin = "Keras"
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+
+class KerasSteps:
+    """Runs on the training threads; ``run`` is what stands in the place of ``Strategy.run``."""
+
+    def __init__(self, calls: FunctionCalls) -> None:
+        self._calls = calls
+        #: The steps of each model.
+        self._steps: weakref.WeakKeyDictionary[Any, dict[tuple[type[Any], str], Any]] = weakref.WeakKeyDictionary()
+        #: (phase, model) of each function that was called in one of the methods; the model's steps are no reason to keep it.
+        self._functions: weakref.WeakKeyDictionary[Any, tuple[str, Callable[[], Any]]] = weakref.WeakKeyDictionary()
+        self._waiting: list[Callable[[], None]] = []  # cancel what is to be done when a Keras is imported
+
+    def watch(self) -> None:
+        """Raises AttributeError or ImportError on a TensorFlow without ``Strategy.run``."""
+        strategy = importlib.import_module("tensorflow.python.distribute.distribute_lib").StrategyBase
+        self._calls.wrap(strategy, "run", self._run(strategy.run))
+        self._calls.step_of_method = self._step_of_method
+        self._waiting = [after_import(module, partial(self._calls.quietly, self._wrap_methods, module)) for module in _OWNERS]
+
+    def stop(self) -> None:
+        for cancel in self._waiting:
+            cancel()
+
+    # --------------------------------------------------------------------------------------------------- the wrappers
+
+    def _run(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        calls = self._calls
+
+        @as_tensorflows
+        def run(strategy: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
+            step = None if calls.is_within_step() else calls.quietly(self._step, fn)
+            try:
+                if step is None:
+                    return original(strategy, fn, *args, **kwargs)
+                with calls.step(step):
+                    return original(strategy, fn, *args, **kwargs)
+            except BaseException as error:
+                without_ours(error)
+                raise
+
+        return run
+
+    def _wrap_methods(self, module: str) -> None:
+        owner = getattr(sys.modules.get(module), _OWNERS[module], None)
+        for name in _METHODS:
+            original = getattr(owner, name, None)
+            if isinstance(owner, type) and original is not None:  # else its steps have the title of fit
+                self._calls.wrap(owner, name, self._noted(original, name))
+
+    def _noted(self, original: Callable[..., Any], name: str) -> Callable[..., Any]:
+        threads = self._calls.threads
+
+        @as_tensorflows
+        def on_batch(model: Any, *args: Any, **kwargs: Any) -> Any:
+            here = threads.here
+            before = here.method
+            try:
+                here.method = name
+                return original(model, *args, **kwargs)
+            except BaseException as error:
+                without_ours(error)
+                raise
+            finally:
+                here.method = before
+
+        return on_batch
+
+    # ------------------------------------------------------------------------------------------------------ the steps
+
+    def _step(self, fn: Any) -> KerasStep | None:
+        """The step that ``fn`` is of, of a model that runs eagerly; None if it is no Keras model's."""
+        phase, model = keras_step(fn)
+        if not phase or model is None:
+            return None
+        method = self._calls.threads.here.method
+        made: KerasStep = self._of(model, KerasStep, method if _METHODS.get(method) == phase else phase)
+        return made
+
+    def _step_of_method(self, function: Any, method: str) -> Any:
+        """What a call of ``function`` in ``method`` is a step of: ``function`` itself if it does no step of a Keras model."""
+        if isinstance(function, NamedStep):
+            return function
+        if function not in self._functions:
+            phase, model = keras_step(function)
+            self._functions[function] = phase, (weakref.ref(model) if model is not None else lambda: None)
+        phase, model_of = self._functions[function]
+        model = model_of()
+        return function if model is None or _METHODS[method] != phase else self._of(model, CompiledKerasStep, method)
+
+    def _of(self, model: Any, kind: type[Any], name: str) -> Any:
+        """The model's step of this name, always the same one."""
+        steps = self._steps.setdefault(model, {})
+        if (kind, name) not in steps:
+            steps[kind, name] = kind(keras_title(name, model))
+        return steps[kind, name]

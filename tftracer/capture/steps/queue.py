@@ -1,0 +1,350 @@
+"""What the training threads touch: a bounded queue of finished steps, and the traces that are requested.
+
+Nothing here writes a file, imports TensorFlow, or waits for a lock that another thread holds for long. A step that is to be
+traced may wait until others are stored, for a bounded time (traces/backlog.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import Any, Optional, Union
+
+from tftracer.capture.steps.run_identity import DEBUG_WATCHES, REFUSALS
+from tftracer.capture.steps.run_registry import CallSite, RunRegistry
+from tftracer.capture.steps.thread_time import ThreadTimes
+from tftracer.capture.traces.backlog import TraceBacklog
+from tftracer.capture.traces.requests import Claim, TraceRequests
+from tftracer.contract.session import AskedBy
+from tftracer.errors import UnsupportedError
+from tftracer.session.recorded_steps import Capture, Missed, RunHandle, SessionFacts, Settled, Traced, tracer_ns
+from tftracer.slow.recorded import SlowRecords
+from tftracer.slow.watch.turns import SlowSteps
+
+log = logging.getLogger("tftracer")
+
+#: Steps that may wait for the writer; more are counted as lost. A step takes some 130 bytes.
+MAX_EVENTS = 1 << 16
+#: Steps that are counted under the lock at once: a training thread may wait for it.
+SETTLED_AT_ONCE = 200
+#: Why a step has no trace that was to have one.
+STORING = "traces came faster than they could be compressed and written to disk"
+#: So long after its last step a script that calls functions is taken to train still.
+ACTIVE_NS = 10 * 10**9
+
+_numbers = itertools.count()
+
+
+def level_of(options: Any) -> tuple[str, bool]:
+    """The name of the trace level in RunOptions, and whether they ask for partition graphs; None asks for nothing."""
+    if options is None:
+        return "", False
+    return options.TraceLevel.Name(options.trace_level), bool(options.output_partition_graphs)
+
+
+#: Stands for a function in the events that are no steps: the thread waited for the next element of a dataset (input_waits.py).
+INPUT_WAIT = object()
+
+#: A finished step: what ran, start, end (perf_counter nanoseconds), thread, its trace. What ran: fetches, feed keys and
+#: RunOptions of a session, or a function and its ConcreteFunction. One queue has both: a thread's steps stay in their order.
+#: Which run it belongs to is found out by the writer: on the training thread, just after a step, when the caches hold other
+#: things, it took 3 µs.
+SessionEvent = tuple[Any, Optional[tuple[Any, ...]], Any, int, int, int, Traced]
+FunctionEvent = tuple[Any, Any, int, int, int, Traced]
+Event = Union[SessionEvent, FunctionEvent]
+
+
+class StepQueue:
+    """The steps of one process, shared by all of its hooks and sessions. Methods may be called from any thread."""
+
+    def __init__(self) -> None:
+        # One mark on a traced step's run context for all hooks of a session: two of them in one loop trace a step once.
+        self.mark = f"_tftracer_{next(_numbers)}"
+        self.events: deque[Event] = deque()
+        self.settled: deque[Settled] = deque()
+        self.lost = 0  # steps that found the queue full
+        self.runs = RunRegistry()
+        self.requests = TraceRequests()
+        self.requests.settle = self.settle
+        self.backlog = TraceBacklog()
+        self.facts = SessionFacts()  # of the session that was opened last
+        self.failures: deque[str] = deque(maxlen=20)
+        self.failed_claims: deque[Claim] = deque()  # of steps that were being traced and failed
+        self.open_sessions: list[weakref.ref[Any]] = []
+        self.arrived = threading.Event()  # something came that should not wait for the writer's next round
+        self.sees_all_sessions = False  # hook_inject has wrapped TensorFlow's session class: hooks have nothing to add
+        #: The call site of a function that was called: (function, ConcreteFunction) -> its site, with the call counted.
+        self.count_call: Callable[[Any, Any], CallSite] = no_functions
+        #: Collects the graph that a run's function runs as, in its next call; raises UnsupportedError where it cannot be.
+        self.request_graph: Callable[[RunHandle], None] = no_graphs
+        self.slow = SlowRecords()
+        #: Thread -> when its step began (perf_counter nanoseconds), or, negative, when its last one ended.
+        self.under_way: dict[int, int] = {}
+        self.last_function_ns = 0  # when the last step of a function ended that was settled
+        self.slow_steps: SlowSteps | None = None  # looks at each settled step
+        self.other_problems: dict[str, str] = {}  # code -> what the page is to say
+        self._refused: set[str] = set()  # why steps that were to be traced were not: keys of REFUSALS
+        self._last_steps: deque[tuple[int, CallSite]] = deque(maxlen=16)  # a step has one start, whichever hook records it
+        self._times = ThreadTimes()
+        self._settling = threading.Lock()
+        self._lock = threading.Lock()
+
+    @property
+    def off(self) -> bool:
+        """Switched off for good: something in the tracer failed, or the script has stopped it."""
+        return self.requests.off
+
+    def switch_off(self) -> None:
+        self.requests.switch_off()
+
+    def close(self) -> None:
+        """Switch off, and forget what is in the queue: it refers to the script's graphs."""
+        self.switch_off()
+        self.events.clear()
+
+    def failed(self, where: str, error: BaseException) -> None:
+        """The tracer broke: it is off from now on, and logs it once."""
+        is_first = not self.failures
+        self.switch_off()
+        self.failures.append(f"{where}: {type(error).__name__}: {error}")
+        self.events.clear()
+        if is_first:
+            log.error("tftracer failed and has switched itself off; training goes on", exc_info=error)
+        self.arrived.set()
+
+    def problems(self) -> dict[str, str]:
+        """Code -> message: why steps that were to be traced were not."""
+        refused = {reason.replace(" ", "_"): REFUSALS[reason] for reason in list(self._refused)}
+        return {**refused, **self.other_problems}
+
+    # --------------------------------------------------------------------------------------------------- steps
+
+    def add(self, event: Event) -> None:
+        """A finished step, from the training thread."""
+        if len(self.events) < MAX_EVENTS:
+            self.events.append(event)
+        else:
+            self.lost += 1
+        if event[-1] is not None:
+            self.arrived.set()
+
+    def settle(self) -> None:
+        """Find out which runs the steps in the queue belong to, in their order."""
+        while self.events:
+            with self._settling:
+                for _ in range(min(len(self.events), SETTLED_AT_ONCE)):
+                    try:
+                        event = self.events.popleft()
+                    except IndexError:  # the tracer was switched off meanwhile
+                        return
+                    self._settle(event)
+
+    def _settle(self, event: Event) -> None:
+        start, end, thread, trace = event[-4:]
+        if event[0] is INPUT_WAIT:
+            self._times.add_input(thread, start, end)
+            return
+        run = self._run_of_call(*event) if len(event) == 6 else self._run_of_session(*event)
+        if run is not None:
+            outside = self._times.outside_before(run, thread, start, end, trace)
+            self.add_settled((run, start, end, *outside, trace), thread)
+
+    def _run_of_session(
+        self, fetches: Any, feeds: Any, options: Any, start: int, end: int, thread: int, trace: Traced
+    ) -> RunHandle | None:
+        """Count a step of a session; None: another hook of the same session has recorded it."""
+        site = self.runs.site(fetches, feeds)
+        if (start, site) in self._last_steps:
+            if isinstance(trace, Capture):
+                self.backlog.remove(trace)
+            return None
+        self._last_steps.append((start, site))
+        run = self.runs.run(site, options)
+        site.steps += 1
+        site.has_debug_watches = run.refusal == REFUSALS[DEBUG_WATCHES]
+        return run
+
+    def _run_of_call(self, function: Any, concrete: Any, start: int, end: int, thread: int, trace: Traced) -> RunHandle:
+        """Count a call of a function."""
+        site = self.count_call(function, concrete)
+        site.steps += 1
+        self.last_function_ns = end
+        return site.plain
+
+    def add_settled(self, step: Settled, thread: int) -> None:
+        if len(self.settled) >= MAX_EVENTS:
+            self.lost += 1
+            return
+        run, start, end, _, _, trace = step
+        run.steps += 1
+        self.settled.append(step)
+        if self.slow_steps is not None:
+            try:
+                asked_by = trace.asked_by if isinstance(trace, Capture) else None
+                self.slow_steps.step(run, thread, start, end, asked_by, tracer_ns(trace))
+            except Exception as error:
+                self.slow_steps = None
+                self.other_problems["slow_steps"] = f"Slow steps are not looked for: {type(error).__name__}: {error}."
+
+    def steps_done(self) -> dict[str, int]:
+        """Run title -> steps."""
+        self.settle()
+        return {site.plain.title: site.steps for site in self.runs.sites()}
+
+    # ------------------------------------------------------------------------------------------------- traces
+
+    def claim(self, fetches: Any, feeds: Any, options: Any) -> Claim | Missed | None:
+        """A claim if the step about to begin is to be traced; Missed if too many traces wait to be stored. May wait for these.
+
+        ``options``: the call's RunOptions, None where they cannot be seen: then runs that differ in nothing else are one.
+        """
+        site = self.runs.site(fetches, feeds)
+        if site.has_debug_watches:
+            self.refuse(DEBUG_WATCHES)
+            return None
+        return self._claim(self.next_of([site]), self._handles(site, options))
+
+    def next_of(self, sites: list[CallSite]) -> CallSite | None:
+        """The site whose step of a requested number is about to begin."""
+        return next((site for site in sites if site.requested_step and self._is_next(site)), None)
+
+    def claim_sites(self, sites: list[CallSite]) -> Claim | Missed | None:
+        """The same for a step of one of these sites; which one shows when it has run."""
+        return self._claim(self.next_of(sites), [site.plain for site in sites])
+
+    def is_expected(self, sites: list[CallSite]) -> bool:
+        """Whether a step of one of these sites may be slow; ``claim_sites`` decides."""
+        return self.requests.is_expected([site.plain for site in sites])
+
+    def is_requested(self, sites: list[CallSite]) -> bool:
+        """Whether a step of one of these sites may have to be traced; ``claim_sites`` decides."""
+        return self.requests.has_any([site.plain for site in sites]) or any(site.requested_step for site in sites)
+
+    def give_back(self, claim: Claim) -> None:
+        """The claimed step was not traced: its request stands again, one for a certain step while that can be the next."""
+        self.requests.restore(claim)
+        site = self.runs.find(claim.handle.title) if claim.is_numbered and claim.handle else None
+        if site is not None and not site.requested_step:
+            self.settle()
+            self._request(site, site.steps + 1)
+
+    def _claim(self, numbered: CallSite | None, handles: list[RunHandle]) -> Claim | Missed | None:
+        """``numbered``: the site whose step of the requested number is about to begin."""
+        if numbered is None and not self.requests.has_any(handles):
+            is_expected = self.requests.is_expected(handles) and not self.backlog.is_full()  # nobody waits for the disk for it
+            return self.requests.claim(handles) if is_expected else None
+        if not self.backlog.wait_for_room():
+            return self.missed(STORING, numbered)
+        if numbered is not None and self._cancel(numbered):
+            return self.requests.claim_numbered(numbered.plain)
+        return self.requests.claim(handles)
+
+    def capture(self, metadata: Any, asked_by: AskedBy, options: Any, facts: SessionFacts) -> Capture:
+        """The RunMetadata of a traced step; it counts in the backlog until it is released."""
+        return self.backlog.add(Capture(metadata.SerializeToString(), asked_by, *level_of(options), facts))
+
+    def release(self, capture: Capture) -> None:
+        """A trace is stored, or never will be."""
+        self.backlog.remove(capture)
+
+    def refuse(self, reason: str) -> None:
+        """A step that was to be traced cannot be (a key of ``REFUSALS``); the page says why."""
+        self._refused.add(reason)
+
+    def restore_failed_claims(self) -> None:
+        """Steps that were being traced and failed: their requests stand again."""
+        while self.failed_claims:
+            self.requests.restore(self.failed_claims.popleft())
+
+    def missed(self, reason: str, numbered: CallSite | None = None) -> Missed:
+        """For a step that was to be traced. A request for the next steps stands; other steps have no trace for good."""
+        return Missed(reason, is_lost=numbered is not None or self.requests.trace_all)
+
+    def _handles(self, site: CallSite, options: Any) -> list[RunHandle]:
+        """The runs that the step about to begin may be one of; a hook that comes after ours may add to its options."""
+        run = None if options is None else self.runs.run(site, options)
+        return [run] if run and run.run_id else site.handles()
+
+    # ---------------------------------------------------------------------------------- one certain step, for a job
+
+    def request_step(self, title: str, step: int) -> bool:
+        """Trace just this step of a run; False if it is too late for that, or there is no such run."""
+        site = self.runs.find(title)
+        if site is None or self._has_begun(site, step):
+            return False
+        self._cancel(site)
+        self._request(site, step)
+        return not self._has_begun(site, step) or not self._cancel(site)  # begun meanwhile, unseen or just claimed
+
+    def cancel_steps(self) -> None:
+        """All requests for certain steps."""
+        for site in self.runs.sites():
+            self._cancel(site)
+
+    def _request(self, site: CallSite, step: int) -> None:
+        site.requested_step = step
+        self.requests.count_numbered(1)
+
+    def _is_next(self, site: CallSite) -> bool:
+        """Whether the step about to begin is the requested one; a request for one that has passed is cancelled."""
+        self.settle()
+        requested, following = site.requested_step, site.steps + 1
+        if requested < following:
+            self._cancel(site, requested)
+        return requested == following
+
+    def _has_begun(self, site: CallSite, step: int) -> bool:
+        """Whether it may have: the one after the last that ended may be under way."""
+        self.settle()
+        return site.steps + 1 >= step
+
+    def _cancel(self, site: CallSite, step: int | None = None) -> bool:
+        """Whether there was such a request (for this step, None: for any). One of several threads that ask is told so."""
+        with self._lock:
+            was_requested = site.requested_step != 0 and step in (None, site.requested_step)
+            if was_requested:
+                site.requested_step = 0
+        if was_requested:
+            self.requests.count_numbered(-1)
+        return was_requested
+
+    # ------------------------------------------------------------------------------------------------ sessions
+
+    def opened(self, session: Any, facts: SessionFacts) -> None:
+        self.facts = facts
+        self.open_sessions.append(weakref.ref(session))
+        self.arrived.set()
+
+    def active(self) -> bool:
+        """Whether a session is open (not closed, not gone, whichever way its loop ended), or a function runs or just did."""
+        for ref in list(self.open_sessions):  # one by one, for others may be opened meanwhile
+            if not is_open(ref()):
+                with contextlib.suppress(ValueError):  # another thread that looked, too, was first
+                    self.open_sessions.remove(ref)
+        return bool(self.open_sessions) or self._runs_functions()
+
+    def _runs_functions(self) -> bool:
+        if not self.last_function_ns:
+            return False
+        recent = perf_counter_ns() - self.last_function_ns < ACTIVE_NS
+        return recent or any(mark > 0 for mark in list(self.under_way.values()))
+
+
+def no_functions(function: Any, concrete: Any) -> CallSite:
+    raise LookupError("a call of a function in a queue that has none")
+
+
+def no_graphs(handle: RunHandle) -> None:
+    raise UnsupportedError(
+        "Only compiled functions (tf.function) have a graph that can be collected; no function is watched here."
+    )
+
+
+def is_open(session: Any) -> bool:
+    return session is not None and not getattr(session, "_closed", False)

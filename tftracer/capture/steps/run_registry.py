@@ -1,0 +1,136 @@
+"""The runs of this process: finds the run that a step belongs to, and numbers the steps of each.
+
+Methods may be called from any thread. The training threads ask only while traces are requested; else the writer's thread does.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tftracer.capture.steps import run_identity
+from tftracer.capture.steps.run_identity import RunIdentity
+from tftracer.session.recorded_steps import RunHandle
+
+#: Distinct runs that are told apart; what comes after belongs to one run "everything else".
+MAX_RUNS = 2000
+#: Combinations of fetched and fed objects that are recognized by the objects' ids.
+MAX_CACHED = 4096
+
+
+@dataclass(eq=False)
+class CallSite:
+    """What one place of the script fetches and feeds: a run for each set of RunOptions that it passes."""
+
+    identity: RunIdentity
+    plain: RunHandle  # the run without options: nearly always
+    steps: int = 0  # that were finished and counted: the same number on all ranks that step together
+    has_debug_watches: bool = False  # tfdbg watched its last step
+    requested_step: int = 0  # the step to be traced for the job's page, 0: none
+    variants: dict[str, RunHandle] = field(default_factory=dict)  # by the options' text
+
+    def handles(self) -> list[RunHandle]:
+        return [self.plain, *self.variants.values()]
+
+
+class RunRegistry:
+    def __init__(self) -> None:
+        self._object_key = run_identity.ObjectKeys()
+        self._cache: dict[Hashable, CallSite] = {}  # by the ids of what is fetched and fed, while these objects live
+        self._cached_objects: dict[Hashable, list[weakref.ref[Any]]] = {}
+        self._sites: dict[Hashable, CallSite] = {}
+        self._runs = 0
+        self._titles: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def site(self, fetches: Any, feeds: Any) -> CallSite:
+        key = self._object_key(fetches, feeds)
+        site = self._cache.get(key)
+        return self._add(key, fetches, feeds) if site is None else site
+
+    def sites(self) -> list[CallSite]:
+        with self._lock:
+            return list(self._sites.values())
+
+    def find(self, title: str) -> CallSite | None:
+        return next((site for site in self.sites() if site.plain.title == title), None)
+
+    def run(self, site: CallSite, options: Any) -> RunHandle:
+        """The run of ``site`` with these RunOptions (or what stands for them); None and empty ones are the same."""
+        if options is None or not (isinstance(options, str) or options.ByteSize()):
+            return site.plain
+        text = run_identity.options_text(options)
+        if not text:
+            return site.plain
+        handle = site.variants.get(text)
+        if handle is None:
+            with self._lock:
+                handle = site.variants.get(text) or self._new_variant(site, text)
+        return handle
+
+    def add(self, title: str, fetches: tuple[str, ...], feeds: tuple[str, ...], definition: str) -> CallSite:
+        """A new run that is no session's: of a compiled function."""
+        with self._lock:
+            if self._runs >= MAX_RUNS:
+                return self._rest()
+            site = CallSite(RunIdentity(fetches, feeds), self._numbered(title, fetches, feeds, ""))
+            site.plain.definition = definition
+            self._sites["function", self._runs] = site
+            return site
+
+    def _add(self, key: Hashable, fetches: Any, feeds: Any) -> CallSite:
+        identity = run_identity.describe(fetches, feeds)
+        with self._lock:
+            site = self._sites.get(identity.key) or self._new_site(identity)
+        self._remember(key, site, run_identity.leaves(fetches, feeds))
+        return site
+
+    def _new_site(self, identity: RunIdentity) -> CallSite:
+        """Under the lock, as the next ones. After MAX_RUNS none is made: a script may pass new options at each step."""
+        if self._runs >= MAX_RUNS:
+            return self._rest()
+        site = self._sites[identity.key] = CallSite(identity, self._new_run(identity, ""))
+        return site
+
+    def _new_variant(self, site: CallSite, options: str) -> RunHandle:
+        if self._runs >= MAX_RUNS:
+            return self._rest().plain
+        handle = site.variants[options] = self._new_run(site.identity, options)
+        handle.refusal = run_identity.refusal_of(options)
+        return handle
+
+    def _new_run(self, identity: RunIdentity, options: str) -> RunHandle:
+        return self._numbered(identity.title(options), identity.fetches, identity.feeds, options)
+
+    def _numbered(self, title: str, fetches: tuple[str, ...], feeds: tuple[str, ...], options: str) -> RunHandle:
+        self._runs += 1
+        self._titles[title] += 1  # runs may differ in what a title leaves out, and are requested by it
+        if self._titles[title] > 1:
+            title += f" ({self._titles[title]})"
+        return RunHandle(title, fetches, feeds, options)
+
+    def _rest(self) -> CallSite:
+        rest = self._sites.get("rest")
+        if rest is None:
+            rest = CallSite(RunIdentity((), ()), RunHandle(f"everything after the first {MAX_RUNS} runs", (), (), ""))
+            self._sites["rest"] = rest
+        return rest
+
+    def _remember(self, key: Hashable, site: CallSite, objects: list[Any]) -> None:
+        if len(self._cache) >= MAX_CACHED:
+            self._cache.clear()
+            self._cached_objects.clear()
+
+        def drop(_: Any) -> None:  # an id may be used again as soon as its object is gone
+            self._cache.pop(key, None)
+            self._cached_objects.pop(key, None)
+
+        try:
+            self._cached_objects[key] = [weakref.ref(leaf, drop) for leaf in objects]
+        except TypeError:
+            return  # an object without weak references: looked up by its name at each step
+        self._cache[key] = site

@@ -1,0 +1,1 @@
+"""Traced steps: which ones are requested, and what is recorded with them. On the training's threads."""

@@ -1,0 +1,112 @@
+"""Traces of steps that are expected to be slow: requested just before they begin, for at most 1% of extra time.
+
+Runs on the watch's thread. Which step is next is found out by the training threads themselves (TraceRequests.claim).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from statistics import median
+from time import perf_counter_ns
+from typing import NamedTuple, cast
+
+from tftracer.capture.traces.requests import TraceRequests
+from tftracer.session.recorded_steps import RunHandle
+from tftracer.slow.recorded import WatchedRun
+from tftracer.slow.watch.turns import NEVER, RunState, SlowSteps
+
+#: Of the training's time.
+EXTRA = 0.01
+#: Steps are counted afresh when an expected one is so near, and it is requested when it is nearer than that: every step that
+#: begins after the request is asked for its number, which takes some microseconds.
+NEAR_NS, REQUEST_NS = 400_000_000, 100_000_000
+ASKING_NS = 15_000
+#: A request is cancelled when its steps do not come for so long after they were due: the run may have ended.
+PATIENCE_NS = 5_000_000_000
+#: Slow steps that are traced of each run: a few tell what more would tell.
+MAX_TRACES = 5
+
+
+class Expected(NamedTuple):
+    """Steps that one slow step is expected among."""
+
+    run: RunHandle
+    first: int
+    last: int
+
+
+class ExpectedTraces:
+    """``steps`` is given by ``begin``."""
+
+    def __init__(
+        self, requests: TraceRequests, settle: Callable[[], None], clock_ns: Callable[[], int] = perf_counter_ns
+    ) -> None:
+        self._requests = requests
+        self._clock_ns = clock_ns
+        self._requested: dict[RunHandle, tuple[range, int]] = {}  # -> the steps, and until when they are waited for
+        self._steps = SlowSteps(1.0)
+        self._settle = settle
+        self._asked: dict[RunHandle, int] = {}  # the last step that was requested
+        self._caught: dict[WatchedRun, int] = {}
+        self._asking_ns = 0
+
+    def begin(self, steps: SlowSteps) -> None:
+        self._steps = steps
+
+    def caught(self, run: WatchedRun) -> None:
+        """A slow step has been traced."""
+        self._caught[run] = self._caught.get(run, 0) + 1
+
+    def update(self, expected: Iterable[tuple[WatchedRun, int, int]]) -> None:
+        """Request those that come soon; give up those that did not come. Each is (run, first step, last step)."""
+        now = self._clock_ns()
+        self._cancel([run for run, (_, until_ns) in self._requested.items() if now >= until_ns])
+        if "tensorflow" not in sys.modules:
+            return  # steps of a loop without it: there is nothing to trace them with
+        for run, first, last in expected:
+            state = self._steps.runs.get(run)
+            steps = Expected(cast(RunHandle, run), first, last)
+            if state and _is_near(steps, state, NEAR_NS) and self._is_wanted(steps, state):
+                self._settle()
+                if _is_near(steps, state, REQUEST_NS) and steps.last > steps.run.steps:
+                    self._request(steps, now + PATIENCE_NS + (steps.last - steps.run.steps) * _usual_ns(state))
+
+    def cancel(self) -> None:
+        """Nobody waits for these traces any more."""
+        self._cancel(list(self._requested))
+
+    def _request(self, steps: Expected, until_ns: int) -> None:
+        numbers = range(steps.first, steps.last + 1)
+        self._asked[steps.run] = steps.last
+        self._asking_ns += (steps.last - steps.run.steps) * ASKING_NS
+        self._requested[steps.run] = numbers, until_ns
+        self._requests.expect(steps.run, numbers)
+
+    def _cancel(self, runs: list[RunHandle]) -> None:
+        for run in runs:
+            numbers, _ = self._requested.pop(run)
+            self._requests.cancel_expected(run, numbers)
+
+    def _is_wanted(self, steps: Expected, state: RunState) -> bool:
+        if self._asked.get(steps.run, 0) >= steps.first or self._caught.get(steps.run, 0) >= MAX_TRACES:
+            return False
+        extra = state.traced_extra_ns
+        # Before any was measured, a trace is expected to take as long as the step.
+        each = median(extra) if extra else (0 if state.inside.median_ns == NEVER else state.inside.median_ns)
+        caught = sum(self._caught.values())
+        runs = list(self._steps.runs.values())  # other threads add to it
+        so_far = sum(run.traced_extra_sum_ns for run in runs) + caught * each + self._asking_ns
+        whole = sum(run.sums.inside_ns + run.sums.between_ns for run in runs)
+        return so_far + each * (steps.last - steps.first + 1) <= EXTRA * whole
+
+
+def _is_near(steps: Expected, state: RunState, within_ns: int) -> bool:
+    """Whether the first of them begins within that time, or is the next one: the one before it may end at any time."""
+    before = steps.first - 1 - steps.run.steps
+    return before <= 1 or before * _usual_ns(state) <= within_ns
+
+
+def _usual_ns(state: RunState) -> int:
+    """From the beginning of one step to that of the next."""
+    return 0 if state.turns.median_ns == NEVER else state.turns.median_ns

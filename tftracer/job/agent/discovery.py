@@ -1,0 +1,228 @@
+"""Where a process looks for its job's hub, and what the job is called. Pure but for one file in a folder of the user's.
+
+The hub is the page of rank 0 or of the chief. A process looks for it, in this order: where the user says (``hub=`` or
+``TFTRACER_HUB``), in a file on this host that rank 0 wrote, on the first host of ``TF_CONFIG``, of SLURM's node list, or of
+Horovod's launcher. Only the file holds a token; otherwise the processes share ``TFTRACER_TOKEN``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import socket
+import stat
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tftracer.contract.session import LauncherInfo
+from tftracer.errors import StorageError
+from tftracer.session.process.launcher import CHIEFS, Environment, is_chief, tf_config
+from tftracer.storage.plain_files import open_own
+from tftracer.storage.whole_file import replacing
+
+#: The port of a hub by default, and how many are tried from it on: a hub whose port is in use takes the next free one.
+PORT = 9999
+PORTS = 4
+MAX_FILE = 1 << 16
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the hub may be. ``token`` "": the process's own token, which it shares with the hub."""
+
+    host: str
+    port: int
+    token: str = ""
+    secure: bool = False
+    path: str = ""
+    source: str = ""  # what names it: "own", "given", "file", "TF_CONFIG", ...
+    any_job: bool = False  # the user named this hub, so its job may have any name
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a process does about its job: whether its own page is the hub, and where it looks for the hub."""
+
+    job: str
+    is_hub: bool
+    given: tuple[Target, ...]  # by the user: no others are tried
+    guessed: tuple[Target, ...]  # from the launcher's environment
+    shared_token: bool  # whether the user chose the process's token, so that the hub may have the same
+
+    @property
+    def has_no_job(self) -> bool:
+        return not self.is_hub and not self.given and not self.guessed and not self.job
+
+    def targets(self) -> list[Target]:
+        """The places to try now, the most likely one first. Reads the file on this host each time."""
+        if self.given:
+            return list(self.given)
+        published = read_hub(self.job)
+        targets = [published] if published else []
+        return targets + (list(self.guessed) if self.shared_token else [])
+
+
+def make_plan(place: LauncherInfo, environ: Environment, hub: str = "", shared_token: bool = False) -> Plan:
+    """ValueError for a ``hub`` that names no host and port."""
+    given = hub or environ.get("TFTRACER_HUB", "")
+    targets = (parse_target(given),) if given.strip() else ()
+    job = job_name(place, environ, one_host=not targets)
+    in_a_job = bool(job) and place["size"] != 1
+    first = is_chief(place) and in_a_job and not targets
+    return Plan(job if in_a_job else "", first, targets, tuple(_guesses(environ)) if in_a_job else (), shared_token)
+
+
+def parse_target(text: str) -> Target:
+    """``host:port`` or the URL of the hub's page; a token in it counts."""
+    match = re.fullmatch(
+        r"(?:(https?)://)?(\[[0-9A-Fa-f:.]+\]|[^\s/:@?#\[\]]+)(?::(\d{1,5}))?(/[^\s?#]*)?(?:\?token=(\S+))?", text.strip()
+    )
+    if match is None or not 0 < int(match[3] or PORT) < 65536:
+        raise ValueError(f"The hub {text!r} is neither host:port nor the URL of a page; give, say, node1:9999.")
+    path = (match[4] or "").rstrip("/")
+    host = match[2].strip("[]")
+    return Target(host, int(match[3] or PORT), match[5] or "", match[1] == "https", path, "given", any_job=True)
+
+
+# -------------------------------------------------------------------------------------------------------------- the job
+
+
+#: Variables whose values are the same in all processes of a job and differ between two jobs of one host.
+JOB_VARIABLES = (
+    ("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT"),
+    ("PMIX_NAMESPACE",),
+    ("OMPI_MCA_ess_base_jobid",),
+    ("OMPI_MCA_orte_hnp_uri",),
+    ("PMI_JOBID",),
+    ("PMI_KVS",),
+    ("I_MPI_HYDRA_UUID",),
+    ("SLURM_JOB_ID", "SLURM_STEP_ID"),
+    ("SLURM_JOBID", "SLURM_STEPID"),
+)
+
+
+def job_name(place: LauncherInfo, environ: Environment, one_host: bool = True) -> str:
+    """The job's name, the same in all of its processes; "" for a process without a job.
+
+    Without ``one_host``, names that only the processes of one host share are not used.
+    """
+    if environ.get("TFTRACER_JOB", "").strip():
+        return environ["TFTRACER_JOB"].strip()[:200]
+    if place["launcher"] == "tf_config":
+        cluster = json.dumps(tf_config(environ)[0], sort_keys=True)
+        return f"tf_config-{_digest(cluster)}"
+    if place["rank"] is None:
+        return ""
+    for names in JOB_VARIABLES:
+        values = [environ.get(name, "") for name in names]
+        if values[0]:
+            return f"{place['launcher']}-{_digest(' '.join([*names, *values]))}"
+    if place["launcher"] == "mpich":  # Hydra sets no id of the job; but one parent starts all ranks of a host
+        return f"mpich-{_digest(f'{socket.gethostname()} {os.getppid()}')}" if one_host else ""
+    return f"{place['launcher']}-{place['size'] or 0}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _guesses(environ: Environment) -> list[Target]:
+    """The hosts on which the job's first process may be."""
+    cluster = tf_config(environ)[0]
+    chiefs = [address for name in (*CHIEFS, "worker") for address in cluster.get(name, [])][:1]
+    hosts = [(re.sub(r":\d+$", "", address), "TF_CONFIG") for address in chiefs]
+    nodes = node_list(environ.get("SLURM_STEP_NODELIST") or environ.get("SLURM_JOB_NODELIST") or "")
+    hosts += [(node, "SLURM") for node in nodes[:1]]
+    horovod = environ.get("HOROVOD_GLOO_RENDEZVOUS_ADDR", "")
+    hosts += [(horovod, "Horovod")] if horovod else []
+    return [Target(host.strip("[]"), PORT + i, source=how) for host, how in hosts if host for i in range(PORTS)]
+
+
+def node_list(text: str, limit: int = 100_000) -> list[str]:
+    """SLURM's ``node[01-03,7],gpu5`` as names; [] for what is no such list."""
+    nodes: list[str] = []
+    for part in re.findall(r"[^,\[\]\s]+(?:\[[^\[\]]*\][^,\[\]\s]*)?", text[:100_000]):
+        match = re.fullmatch(r"([^\[\]]*)\[([\d,\-]+)\]([^\[\]]*)", part)
+        if match is None:
+            nodes.append(part)
+            continue
+        for span in match[2].split(","):
+            if not re.fullmatch(r"[0-9]{1,9}(-[0-9]{0,9})?", span):
+                return []
+            low, _, high = span.partition("-")
+            last = min(int(high or low), int(low) + limit - len(nodes))
+            nodes += [f"{match[1]}{n:0{len(low)}d}{match[3]}" for n in range(int(low), last + 1)]
+    return nodes[:limit]
+
+
+# ------------------------------------------------------------------------------------------------- one host, one file
+
+
+def hub_file(job: str, folder: Path | None = None) -> Path:
+    return (folder or hub_folder()) / f"hub-{_digest(job)}.json"
+
+
+def hub_folder() -> Path:
+    """A folder of this user and host. Not in the home folder, which hosts that cannot reach the hub may share."""
+    user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+    return Path(os.environ.get("TFTRACER_HUB_DIR") or Path(tempfile.gettempdir()) / f"tftracer-hub-{user}")
+
+
+def publish_hub(job: str, target: Target, folder: Path | None = None) -> Path:
+    """Writes the file by which the job's other processes on this host find the hub; only its user can read it. StorageError."""
+    path = hub_file(job, folder)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _check_own(path.parent)
+        with replacing(path, lasting=False) as file:
+            file.write(json.dumps({"job": job, **asdict(target)}).encode())
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(
+            f"{path}: cannot be written ({error.strerror or error}), so the job's other processes do not find this page. "
+            "Set TFTRACER_HUB and TFTRACER_TOKEN for all of them."
+        ) from error
+    return path
+
+
+def read_hub(job: str, folder: Path | None = None) -> Target | None:
+    """What the hub of this job wrote; None if there is no file, or one that somebody else may have written."""
+    path = hub_file(job, folder)
+    try:
+        _check_own(path.parent)
+        _check_own(path)
+        with os.fdopen(open_own(path), "rb") as file:
+            content = json.loads(file.read(MAX_FILE)) if job else None
+        return _target(content, job)
+    except (OSError, ValueError, StorageError):
+        return None
+
+
+def withdraw_hub(job: str, port: int, folder: Path | None = None) -> None:
+    """Removes the file if this hub wrote it."""
+    published = read_hub(job, folder)
+    if published is not None and published.port == port:
+        with contextlib.suppress(OSError):
+            hub_file(job, folder).unlink()
+
+
+def _target(content: Any, job: str) -> Target | None:
+    if not isinstance(content, dict) or content.get("job") != job:
+        return None
+    host, port, token, path = (content.get(key) for key in ("host", "port", "token", "path"))
+    if not (isinstance(host, str) and isinstance(port, int) and isinstance(token, str) and isinstance(path, str)):
+        return None
+    return Target(host, port, token, content.get("secure") is True, path, "file") if 0 < port < 65536 else None
+
+
+def _check_own(path: Path) -> None:
+    """StorageError for a file in the temporary folder that another user made or can read."""
+    facts = path.lstat()
+    if hasattr(os, "getuid") and (facts.st_uid != os.getuid() or stat.S_ISLNK(facts.st_mode) or facts.st_mode & 0o077):
+        raise StorageError(f"{path}: belongs to another user, or others may read it. Remove it.")

@@ -1,0 +1,74 @@
+"""What a process tells its hub about itself: who it is, once, and how it is doing, in every heartbeat."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import time
+from pathlib import Path
+
+from tftracer.contract.session import Run, Session
+from tftracer.job.wire.protocol import Message
+from tftracer.session.process.launcher import process_title
+
+
+def identity(session: Session) -> Message:
+    """Who the process is. It may change: Horovod's rank is known once Horovod is initialized."""
+    return {
+        "id": session["id"],
+        "title": process_title(session["place"], session["pid"]),
+        "host": session["host"],
+        "pid": session["pid"],
+        "place": dict(session["place"]),
+        "clock": machine_clock(session["host"]),
+    }
+
+
+@functools.lru_cache(maxsize=4)
+def machine_clock(host: str) -> str:
+    """An id of this machine's clock, the same for all of its processes until it is rebooted; "" if it cannot be told."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
+    except (OSError, ValueError):
+        return ""
+    return hashlib.sha256(f"{host} {boot}".encode()).hexdigest()[:16]
+
+
+def totals(session: Session, runs: list[Run], steps_per_s: float | None) -> Message:
+    """How the process is doing: totals over all runs, so that a heartbeat has one size however many runs there are."""
+    steps = sum(run["steps"] for run in runs)
+    step_time_s = sum(run["steps"] * (run["mean_s"] or 0.0) for run in runs)
+    between = [(run["steps"], run["between_steps_s"]) for run in runs if run["between_steps_s"] is not None]
+    following = sum(count for count, _ in between)
+    problem = session["problems"][-1]["message"] if session["problems"] else ""
+    return {
+        "steps": steps,
+        "steps_per_s": steps_per_s,
+        "mean_s": step_time_s / steps if steps else None,
+        "between_steps_s": sum(count * between_s for count, between_s in between) / following if following else None,
+        "traces": sum(len(run["traces"]) for run in runs),
+        **_slow(runs),
+        "problem": problem[:500],
+    }
+
+
+def _slow(runs: list[Run]) -> Message:
+    """How many slow steps there were, and what is said of those of the run that had the most."""
+    most = max((run["slow_steps"] for run in runs), key=lambda slow: slow["count"], default=None)
+    return {
+        "slow_steps": sum(run["slow_steps"]["count"] for run in runs),
+        "slow_text": most["text"][:300] if most else "",
+    }
+
+
+class StepRate:
+    """Steps a second since the last call."""
+
+    def __init__(self) -> None:
+        self._last: tuple[float, int] | None = None
+
+    def update(self, runs: list[Run]) -> float | None:
+        """None at the first call."""
+        steps, now, last = sum(run["steps"] for run in runs), time.monotonic(), self._last
+        self._last = (now, steps)
+        return (steps - last[1]) / (now - last[0]) if last is not None and now > last[0] else None

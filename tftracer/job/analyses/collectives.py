@@ -1,0 +1,143 @@
+"""What the traces of one step have in common: collectives on several ranks, and sends with their receives. Pure.
+
+A collective is identified by its node's name and, in loops, by its turn. Horovod's ops run from the moment a rank is ready until
+the result is there: their start is when the rank arrived, and they end at nearly the same moment on all ranks.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tftracer.job.analyses.clocks import Observation, from_ends, from_sends
+from tftracer.job.analyses.process_traces import Owners, ProcessTrace, owners_of_nodes
+from tftracer.trace.analyses.node_details import exec_stats
+from tftracer.trace.arrays.types import Int64
+from tftracer.trace.decode.labels import parse_received
+from tftracer.trace.decode.node_kinds import NO_COLLECTIVE
+from tftracer.trace.model import NodeKind, Trace
+
+MISSING = -1
+
+
+@dataclass(frozen=True)
+class Collectives:
+    """The collectives of a step; times in ns since the epoch by each trace's own clock, else MISSING."""
+
+    names: list[str]
+    ops: list[str]
+    start: Int64  # [collectives, traces]
+    end: Int64
+    node: Int64  # index in the trace
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def find_collectives(sources: Sequence[ProcessTrace]) -> Collectives:
+    """The collectives that at least two of the traces have, in order of their start."""
+    seen: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
+    for i, source in enumerate(sources):
+        for key, met in _occurrences(source.trace):
+            seen[key].append((i, met))
+    shared = {key: where for key, where in seen.items() if len(where) > 1}
+    shape = (len(shared), len(sources))
+    start, end, node = (np.full(shape, MISSING, np.int64) for _ in range(3))
+    ops = []
+    for row, where in enumerate(shared.values()):
+        for column, at in where:
+            trace = sources[column].trace
+            start[row, column], end[row, column] = trace.start[at] + trace.origin_ns, trace.end[at] + trace.origin_ns
+            node[row, column] = at
+        trace, at = sources[where[0][0]].trace, where[0][1]
+        ops.append(str(trace.ops[int(trace.op[at])]))
+    order = np.argsort(np.where(start == MISSING, np.iinfo(np.int64).max, start).min(axis=1), kind="stable")
+    names = [name if not turn else f"{name} (turn {turn + 1})" for name, turn in shared]
+    return Collectives([names[i] for i in order], [ops[i] for i in order], start[order], end[order], node[order])
+
+
+def result_bytes(sources: Sequence[ProcessTrace], met: Collectives, most: int) -> list[float | None]:
+    """[most of the collectives] bytes of what each left on the first rank that took source; None where the trace does not say."""
+    first = (met.node != MISSING).argmax(axis=1) if len(met) else np.zeros(0, np.int64)
+    return [_bytes(sources[p].trace, int(met.node[row, p])) for row, p in enumerate(first[:most].tolist())]
+
+
+def _bytes(trace: Trace, node: int) -> float | None:
+    """Of all outputs of a node: what was asked for, which an allocator may have rounded up."""
+    described = [output.tensor_description.allocation_description for output in exec_stats(trace, node).output]
+    return float(sum(each.requested_bytes or each.allocated_bytes for each in described)) or None
+
+
+def _occurrences(trace: Trace) -> Iterator[tuple[tuple[str, int], int]]:
+    """``((name, turn), node)`` of each collective in a trace, in order of start."""
+    met = np.array([NO_COLLECTIVE.fullmatch(op) is None for op in trace.ops], bool)
+    chosen = met[trace.op] & (trace.kind == NodeKind.COMMUNICATION) if len(met) else np.zeros(0, bool)
+    turns: dict[int, int] = defaultdict(int)
+    for node in sorted(np.flatnonzero(chosen), key=lambda n: int(trace.start[n])):
+        name = int(trace.name[node])
+        yield (str(trace.names[name]), turns[name]), int(node)
+        turns[name] += 1
+
+
+def observations(sources: Sequence[ProcessTrace], owners: Owners, met: Collectives) -> list[Observation]:
+    """What the step says about the owners' clocks: from the ends of collectives that two of them share, and from sends."""
+    result: list[Observation] = []
+    for i in range(1, len(sources)):
+        present = met.end[:, i] != MISSING
+        for first in range(i):
+            both = present & (met.end[:, first] != MISSING)
+            if both.any():
+                a, b = owners.of_trace[first], owners.of_trace[i]
+                result += from_ends(a, b, met.end[both, first], met.end[both, i])
+                break
+    for i, source in enumerate(sources):
+        result += _from_transfers(source, owners_of_nodes(source, owners.of_device[i]))
+    return result
+
+
+def _from_transfers(source: ProcessTrace, owner: Int64) -> list[Observation]:
+    """The pairs of clocks that a source's RecvTensors tie together."""
+    pairs: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+    for sender, receiver, sent, received in _transfers(source.trace, owner):
+        pairs[sender, receiver].append((sent, received))
+    result = []
+    for a, b in sorted({(min(pair), max(pair)) for pair in pairs}):
+        result += from_sends(a, b, _times(pairs.get((a, b), [])), _times(pairs.get((b, a), [])))
+    return result
+
+
+def _times(moments: list[tuple[int, int]]) -> tuple[Int64, Int64]:
+    both = np.array(moments, np.int64).reshape(-1, 2)
+    return both[:, 0], both[:, 1]
+
+
+def _transfers(trace: Trace, owner: Int64) -> Iterator[tuple[int, int, int, int]]:
+    """``(sender, receiver, sent, received)`` of each RecvTensor between two owners whose tensor was made just once.
+
+    The tensor's producer had ended before it was sent: its end is the latest moment known on the sender's clock.
+    """
+    devices = {device.name: code for code, device in enumerate(trace.devices)}
+    made = _made_once(trace)
+    receives = np.array([op == "RecvTensor" for op in trace.ops], bool)
+    for node in np.flatnonzero(receives[trace.op]) if len(receives) else []:
+        label = parse_received(str(trace.labels[int(trace.label[node])]))
+        device = devices.get(label.source) if label else None
+        if label is None or device is None:
+            continue
+        producer = made.get((label.producer, device))
+        if producer is not None and owner[producer] != owner[node]:
+            times = (int(trace.end[producer]) + trace.origin_ns, int(trace.end[node]) + trace.origin_ns)
+            yield int(owner[producer]), int(owner[node]), *times
+
+
+def _made_once(trace: Trace) -> dict[tuple[str, int], int]:
+    """(name, device) -> node, of the names that ran once on that device."""
+    if len(trace.devices) < 2:
+        return {}
+    key = trace.name.astype(np.int64) * len(trace.devices) + trace.device
+    _, first, counts = np.unique(key, return_index=True, return_counts=True)
+    once = first[counts == 1]
+    return {(str(trace.names[int(trace.name[n])]), int(trace.device[n])): int(n) for n in once}

@@ -1,0 +1,97 @@
+"""What the processes of a job sent each other in a step: each link and each tensor, over all of its traces. Pure.
+
+A worker's trace holds what it received and what the servers received from it, so one link appears in several traces: its
+messages, bytes and times are added up. A tensor is waited for while the receiving process computes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+import numpy as np
+
+from tftracer.contract.job import JobTensor
+from tftracer.contract.trace import Link, Sentence, Transfer
+from tftracer.job.analyses.merged import Merged
+from tftracer.job.analyses.process_traces import ProcessTrace
+from tftracer.trace.analyses import physical_devices
+from tftracer.trace.answers import Answers
+from tftracer.trace.arrays.intervals import Cover
+from tftracer.trace.arrays.types import Int64
+from tftracer.trace.decode.device_names import parse_device
+from tftracer.trace.units import byte_size, duration
+
+MAX_TENSORS = 5000
+
+
+def links_and_tensors(
+    sources: Sequence[ProcessTrace], answers: Callable[[int], Answers], merged: Merged
+) -> tuple[list[Link], list[JobTensor]]:
+    """The links, sorted by waiting time, and the longest transfers, with the merged trace's nodes and times."""
+    links: dict[tuple[str, str], Link] = {}
+    tensors: list[JobTensor] = []
+    for i, source in enumerate(sources):
+        if not (source.trace.bytes_moved > 0).any():
+            continue
+        answer, first = answers(i).communication(), merged.first_node[i]
+        for link in answer["links"]:
+            key = (link["source"], link["destination"])
+            longest = link["longest"] + first
+            links[key] = _sum(links[key], link) if key in links else {**link, "longest": longest}
+        waited = _waited(answers(i), answer["transfers"])
+        tensors += [_moved(t, w, first, merged.trace.start) for t, w in zip(answer["transfers"], waited.tolist())]
+    longest_first = sorted(tensors, key=lambda t: t["start_ns"] - t["end_ns"])
+    return sorted(links.values(), key=lambda link: -link["waited_ns"]), longest_first[:MAX_TENSORS]
+
+
+def _waited(answers: Answers, transfers: Sequence[Transfer]) -> Int64:
+    """[transfers] the time in ns in which the receiving process computed nothing, as for links."""
+    trace, computing = answers.trace, dict[str, Cover]()
+    for process in physical_devices.processes(trace):
+        compute = answers.activities.of_process(process).compute
+        computing.update((trace.devices[code].name, compute) for code in process.codes)
+    nodes = np.array([t["node"] for t in transfers], np.int64)
+    start, end = trace.start[nodes], trace.end[nodes]
+    to = [t["destination"] for t in transfers]
+    waited = end - start
+    for device in set(to) & set(computing):
+        to_device = np.array([destination == device for destination in to], np.bool_)
+        waited[to_device] -= computing[device].within(start[to_device], end[to_device])
+    return waited
+
+
+def _moved(transfer: Transfer, waited_ns: int, first: int, start: Int64) -> JobTensor:
+    """A transfer of one trace, with the merged trace's node and times."""
+    node = transfer["node"] + first
+    shift = float(start[node]) - transfer["start_ns"]
+    moved = {"node": node, "start_ns": transfer["start_ns"] + shift, "end_ns": transfer["end_ns"] + shift}
+    return cast("JobTensor", {**transfer, **moved, "waited_ns": float(waited_ns)})
+
+
+def _sum(one: Link, other: Link) -> Link:
+    wire, moved = one["wire_ns"] + other["wire_ns"], one["bytes"] + other["bytes"]
+    return {
+        "source": one["source"],
+        "destination": one["destination"],
+        "messages": one["messages"] + other["messages"],
+        "bytes": moved,
+        "wire_ns": wire,
+        "waited_ns": one["waited_ns"] + other["waited_ns"],
+        "mean_bandwidth": moved * 1e9 / wire if wire else 0.0,
+        "longest": one["longest"],
+    }
+
+
+def slow_link(link: Link, step: float) -> Sentence:
+    """The sentence for a link that slows the step down. ``step``: length of the step in ns, summed over the processes."""
+    waited, sent = duration(link["waited_ns"]), byte_size(link["bytes"])
+    source, destination = parse_device(link["source"]).title, parse_device(link["destination"]).title
+    return {
+        "code": "link",
+        "text": f"{destination} waited {waited} for {sent} from {source}, doing nothing else.",
+        "advice": "Send less (larger batches, smaller tensors), spread the variables over more servers, or use a faster network.",
+        "share": min(link["waited_ns"] / step, 1.0),
+        "numbers": {"waited_ns": link["waited_ns"], "bytes": link["bytes"]},
+        "evidence": {"nodes": [link["longest"]], "tab": "communication"},
+    }

@@ -1,0 +1,81 @@
+"""The hub's end of one request to a process: its body goes there and its answer comes back part by part, as each is taken.
+
+On the server's loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+from tftracer.errors import UnknownError
+from tftracer.job.wire import protocol
+from tftracer.job.wire.protocol import PART_BYTES, Message
+
+PARTS_IN_FLIGHT = 4  # of a body, before the process has taken any
+
+
+class Reply:
+    """``send`` sends a message to the process; ``request`` is the request's number on that connection."""
+
+    def __init__(self, send: Callable[..., None], request: int) -> None:
+        self._send = send
+        self._request = request
+        self._parts: asyncio.Queue[Message] = asyncio.Queue()
+        self._may_send = asyncio.Semaphore(PARTS_IN_FLIGHT)
+        self._answered = False
+
+    def put(self, message: Message) -> None:
+        """A message of the process about this request."""
+        if message["t"] == "more":
+            self._may_send.release()
+            return
+        self._parts.put_nowait(message)
+        if not self._answered:
+            self._answered = True
+            self._may_send.release()  # the rest of the body is not wanted any more
+
+    async def send_body(self, data: bytes, last: bool = False) -> None:
+        """Sends a piece of the request's body as fast as the process takes it. After the answer, pieces are dropped."""
+        for at in range(0, max(len(data), 1), PART_BYTES):
+            await self._may_send.acquire()
+            if self._answered:
+                self._may_send.release()
+                return
+            self._send("body", request=self._request, data=data[at : at + PART_BYTES], last=last)
+
+    async def head(self) -> Message:
+        """Status and headers of the answer to an ``http`` request; UnknownError if there is none."""
+        return self._checked(await self._parts.get())
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        """The answer's body; UnknownError if the connection breaks before its end."""
+        while True:
+            message = self._checked(await self._parts.get())
+            if isinstance(data := message.get("data"), bytes) and data:
+                yield data
+            if message.get("last"):
+                return
+            self._send("more", request=self._request)
+
+    async def messages(self) -> AsyncIterator[str]:
+        """The messages of a ``socket`` request; each comes in pieces, the last of which says so."""
+        pieces: list[bytes] = []
+        while not (message := self._checked(await self._parts.get())).get("last"):
+            data = message.get("data")
+            pieces.append(data if isinstance(data, bytes) else b"")
+            self._send("more", request=self._request)
+            if message.get("end"):
+                yield b"".join(pieces).decode("utf-8", "replace")
+                pieces = []
+
+    @staticmethod
+    def _checked(message: Message) -> Message:
+        if message["t"] == "error":
+            raise UnknownError(protocol.text(message, "message") or "The process could not answer.")
+        return message
+
+
+def failure(request: int, reason: str) -> Message:
+    """As a process would report it."""
+    return {"t": "error", "request": request, "message": reason}

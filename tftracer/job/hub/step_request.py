@@ -1,0 +1,244 @@
+"""Has the same step traced on several processes: the hub's side.
+
+All processes are asked first how many steps they have begun. Ranks that run in lockstep get one step number, far enough ahead to
+reach all of them in time; if the request comes too late for one of them, it is taken back and a later step is tried. The workers
+of a parameter-server job run at different speeds: each traces the next step that it begins. Requests are carried out one after
+another. Runs on the server's loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tftracer.contract.job import JobTrace
+from tftracer.errors import UnsupportedError
+from tftracer.job.hub.hub import Hub, Member, TracedStep
+from tftracer.job.wire.protocol import Message, number, seconds, text
+from tftracer.session.files.reading import read_trace_record
+
+#: How long a process may take to answer.
+ANSWER_S = 3.0
+#: How far ahead the step is chosen. Doubled each time the request came too late for a process.
+MARGIN_S, TRIES = 0.3, 5
+#: How long a request waits for earlier ones: a step that hangs must not block all others.
+TURN_S = 60.0
+#: Ranks in lockstep answer within so many steps of each other, plus those that run meanwhile.
+LOCKSTEP_STEPS = 10
+
+
+@dataclass
+class Poll:
+    """One question to several processes; ``done`` is set when all have answered or are gone."""
+
+    waiting: set[str]
+    answers: dict[str, Message] = field(default_factory=dict)
+    done: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def put(self, process_id: str, message: Message | None) -> None:
+        if process_id in self.waiting:
+            self.waiting.discard(process_id)
+            if message is not None:
+                self.answers[process_id] = message
+        if not self.waiting:
+            self.done.set()
+
+
+class StepRequests:
+    """All requests of one hub."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._polls: dict[int, Poll] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._under_way: dict[int, asyncio.Event] = {}  # set when all processes are ready or missing
+
+    def start(self, processes: list[str] | None, run_title: str) -> JobTrace:
+        """Begins a request; its progress shows in the job's messages. ``processes``: ids, None for all.
+
+        UnknownError: one of them is not connected. UnsupportedError: none is.
+        """
+        for process in processes or []:
+            self._hub.connection(process)
+        chosen = processes or self._training()
+        if not chosen:
+            raise UnsupportedError("None of the job's processes is connected, so no step can be traced.")
+        traced = self._hub.new_trace(list(dict.fromkeys(chosen)), run_title)
+        before = list(self._under_way.values())
+        self._under_way[traced.message["id"]] = asyncio.Event()
+        task = asyncio.ensure_future(self._run(traced, before))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return traced.message
+
+    async def finished(self) -> None:
+        """Waits until no request is being carried out."""
+        await asyncio.gather(*self._tasks)
+
+    def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    def _training(self) -> list[str]:
+        """All connected processes without parameter servers: their work is in the workers' traces."""
+        connected = [m for m in self._hub.members.values() if m.connection is not None]
+        serving = {m.id for m in connected if m.info["place"]["role"] == "ps" and not m.info["steps"]}
+        return [m.id for m in connected if m.id not in serving] or [m.id for m in connected]
+
+    def take_back(self, trace_id: int) -> JobTrace:
+        traced = self._hub.trace(trace_id)
+        self._post(traced, traced.message["processes"], "take_back")
+        self._missing(traced, dict.fromkeys(self._pending(traced), "The request was taken back."))
+        return traced.message
+
+    def _missing(self, traced: TracedStep, reasons: Mapping[str, str]) -> None:
+        self._hub.add_missing(traced, reasons)
+        self._finish(traced)
+
+    def _finish(self, traced: TracedStep) -> None:
+        """Starts the next request when no process of this one is pending any more."""
+        if traced.message["state"] != "pending":
+            finished = self._under_way.pop(traced.message["id"], None)
+            if finished is not None:
+                finished.set()
+
+    # ------------------------------------------------------------------------------------------------- messages of processes
+
+    def handle(self, member: Member, message: Message) -> None:
+        traced = self._hub.traces.get(number(message, "job_trace"))
+        if traced is None:
+            return
+        kind = message["t"]
+        if kind in ("steps", "armed", "late"):
+            poll = self._polls.get(traced.message["id"])
+            if poll is not None:
+                poll.put(member.id, message)
+        elif traced.message["steps"].get(member.id) != number(message, "step"):
+            return  # of a step that was taken back
+        elif kind == "traced" and isinstance(message.get("record"), dict):
+            self._hub.add_record(traced, member.id, read_trace_record({**message["record"], "asked_by": "user"}))
+            self._finish(traced)
+        elif kind == "missed":
+            self._missing(traced, {member.id: text(message, "why") or "Its step passed without a trace."})
+
+    def gone(self, member: Member) -> None:
+        """The process has disconnected: its traces are missing, unless it has connected again meanwhile."""
+        if self._hub.members.get(member.id, member) is member:
+            self._give_up(member, f"It was {member.info['state']} before it had traced the step.")
+
+    def reconnected(self, member: Member) -> None:
+        """The process has connected again; it no longer knows what it was asked on the old connection."""
+        self._give_up(member, "Its connection broke before it had traced the step.")
+
+    def _give_up(self, member: Member, why: str) -> None:
+        for poll in list(self._polls.values()):
+            poll.put(member.id, None)
+        for traced in self._hub.traces.values():
+            if traced.message["state"] == "pending" and member.id in self._pending(traced):
+                self._missing(traced, {member.id: why})
+
+    # -------------------------------------------------------------------------------------------------------- asking
+
+    async def _run(self, traced: TracedStep, before: list[asyncio.Event]) -> None:
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(asyncio.gather(*(finished.wait() for finished in before)), TURN_S)
+        margin_s = MARGIN_S
+        for last in [False] * (TRIES - 1) + [True]:
+            states = await self._ask_progress(traced)
+            if not states:
+                return
+            steps, step = choose_steps(states, self._in_lockstep(states), margin_s)
+            titles = {p: text(state, "run_title") for p, state in states.items()}
+            title = (
+                f"Step {step}" if step else "One step on each of several processes" if len(steps) > 1 else "A step of one process"
+            )
+            run_title = Counter(titles.values()).most_common(1)[0][0]
+            steps_so_far = traced.message["steps"]
+            self._hub.update_trace(traced, step=step, steps={**steps_so_far, **steps}, title=title, run_title=run_title)
+            answers = await self._ask(traced, {p: {"run_title": titles[p], "step": steps[p]} for p in steps}, "trace")
+            late = [p for p in self._pending(traced) if p in steps and answers.get(p, {"t": "late"})["t"] == "late"]
+            if not late:
+                return
+            if last:
+                self._missing(traced, dict.fromkeys(late, "Its step had begun before the request came."))
+                return
+            self._post(traced, list(steps), "take_back")
+            if step:  # all must trace the same step: processes that were in time trace the later one, too
+                self._hub.reset_trace(traced)
+            margin_s *= 2
+
+    async def _ask_progress(self, traced: TracedStep) -> dict[str, Message]:
+        """How many steps each process has begun. Those that do not answer, or have begun none, are missing."""
+        asked = {p: {"run_title": traced.message["run_title"]} for p in self._pending(traced)}
+        answers = await self._ask(traced, asked, "prepare")
+        silent = dict.fromkeys((p for p in asked if p not in answers), "It did not answer in time.")
+        idle = dict.fromkeys((p for p in answers if not number(answers[p], "begun")), "It has run no such step.")
+        self._missing(traced, {**silent, **idle})
+        pending = set(self._pending(traced))
+        return {p: state for p, state in answers.items() if p in pending}
+
+    async def _ask(self, traced: TracedStep, asked: dict[str, dict[str, Any]], kind: str) -> dict[str, Message]:
+        if not asked:
+            return {}
+        trace_id = traced.message["id"]
+        poll = self._polls[trace_id] = Poll(set(asked))
+        for process_id, fields in asked.items():
+            connection = self._hub.members[process_id].connection
+            if connection is None:
+                poll.put(process_id, None)
+            else:
+                connection.post(kind, job_trace=trace_id, **fields)
+        try:
+            await asyncio.wait_for(poll.done.wait(), ANSWER_S)
+        except asyncio.TimeoutError:
+            pass
+        finally:
+            self._polls.pop(trace_id, None)
+        return poll.answers
+
+    def _post(self, traced: TracedStep, processes: list[str], kind: str) -> None:
+        for process_id in processes:
+            member = self._hub.members.get(process_id)
+            if member is not None and member.connection is not None:
+                member.connection.post(kind, job_trace=traced.message["id"])
+
+    def _in_lockstep(self, states: dict[str, Message]) -> bool:
+        """Whether the processes run the same steps together. With parameter servers they do not; else their step counts tell."""
+        launchers = [self._hub.members[p].info["place"] for p in states]
+        roles = {m.info["place"]["role"] for m in self._hub.members.values()}
+        if "ps" in roles or any(text(state, "servers") for state in states.values()):
+            return False
+        counts = [number(state, "begun") for state in states.values()]
+        apart = LOCKSTEP_STEPS + math.ceil(_rate(states) * ANSWER_S)
+        same_run = len({text(state, "run_title") for state in states.values()}) == 1
+        return same_run and max(counts) - min(counts) <= apart and all(info["rank"] is not None for info in launchers)
+
+    @staticmethod
+    def _pending(traced: TracedStep) -> list[str]:
+        message = traced.message
+        settled = {*message["ready"], *message["missing"]}
+        return [p for p in message["processes"] if p not in settled]
+
+
+def choose_steps(states: dict[str, Message], lockstep: bool, margin_s: float) -> tuple[dict[str, int], int | None]:
+    """``(process id -> step, the common step or None)``, so far ahead that the request comes in time.
+
+    ``states``: the answers to ``prepare``.
+    """
+    if lockstep:
+        step = max(number(state, "begun") for state in states.values()) + 2 + math.ceil(_rate(states) * margin_s)
+        return dict.fromkeys(states, step), step
+    each = {}
+    for process_id, state in states.items():
+        each[process_id] = number(state, "begun") + 2 + math.ceil(_rate({process_id: state}) * margin_s)
+    return each, None
+
+
+def _rate(states: dict[str, Message]) -> float:
+    """Steps a second of the fastest process."""
+    return min(max((seconds(state, "steps_per_s") or 0.0 for state in states.values()), default=0.0), 1e6)

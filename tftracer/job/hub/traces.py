@@ -1,0 +1,183 @@
+"""The steps that were traced on several processes, opened: fetched from the processes, merged, and kept for a while.
+
+Runs on the server's loop; decoding and merging run on a worker thread. A trace is fetched when somebody opens it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import TypeVar
+
+from tftracer.errors import TracerError, UnsupportedError
+from tftracer.job.analyses.answers import JobAnswers
+from tftracer.job.analyses.process_traces import ProcessTrace
+from tftracer.job.hub.hub import Connection, Hub, TracedStep
+from tftracer.session.model import is_analyzed
+from tftracer.storage.tftrace import StoredPayload, compress, decompress
+from tftracer.trace.decode import formats
+from tftracer.trace.model import TraceContext
+from tftracer.trace.verdict.findings import findings_of
+from tftracer.web.worker_threads import WorkerThreads
+
+T = TypeVar("T")
+
+NICE = 5
+#: Merged traces that are kept, and the compressed bytes of what was fetched.
+OPEN_TRACES = 4
+FETCHED_BYTES = 256 << 20
+FETCHES_AT_ONCE = 8
+#: The usual suspects are those of so many of the latest steps.
+SUSPECT_STEPS = 10
+
+
+@dataclass(frozen=True)
+class MergedTrace:
+    """A step of the job, merged from the traces that could be had."""
+
+    sources: list[tuple[str, int, bool]]  # process, id of its trace, whether its summary was known
+    answers: JobAnswers
+    unavailable: dict[str, Connection | None]  # process -> the connection on which its trace could not be had
+
+
+class JobTraces:
+    """``communication_ops``: the user's pattern, as the hub's process has it."""
+
+    def __init__(self, hub: Hub, communication_ops: str = "") -> None:
+        self.communication_ops = communication_ops
+        self._hub = hub
+        self._merged: OrderedDict[int, MergedTrace] = OrderedDict()  # by the job's trace
+        self._fetched: OrderedDict[tuple[str, int], tuple[bytes, int]] = OrderedDict()  # by process and its trace
+        self._stored: dict[tuple[int, str], StoredPayload] = {}  # traces of a job that was opened from a file
+        self._merging: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
+        self._workers: WorkerThreads | None = None
+
+    async def ask(self, trace_id: int, question: Callable[[JobAnswers], T]) -> T:
+        """The answer to a question about a job's trace. UnsupportedError: no process has traced the step yet."""
+        answers = await self.answers(self._hub.trace(trace_id))
+        return await self.work(lambda: question(answers))
+
+    async def answers(self, traced: TracedStep) -> JobAnswers:
+        """The step merged from all traces that are there; again when more have come, or more is known of them."""
+        message = traced.message
+        if not message["ready"]:
+            raise UnsupportedError("No process has traced this step yet." + _reasons(self._missing(traced)))
+        number, ready = message["id"], [(process, traced.records[process]) for process in message["ready"]]
+        sources = [(process, record["id"], is_analyzed(record)) for process, record in ready]
+        async with self._merge_lock():
+            merged = self._merged.pop(number, None)
+            if merged is None or merged.sources != sources or self._is_more_available(merged):
+                merged = MergedTrace(sources, *await self._merge(traced))
+            self._merged[number] = merged
+            while len(self._merged) > OPEN_TRACES + SUSPECT_STEPS:
+                self._merged.popitem(last=False)
+            return merged.answers
+
+    def _is_more_available(self, merged: MergedTrace) -> bool:
+        """Whether a process whose trace could not be had has connected again since."""
+        return any(self._connection(process) not in (None, old) for process, old in merged.unavailable.items())
+
+    def _connection(self, process_id: str) -> Connection | None:
+        member = self._hub.members.get(process_id)
+        return member.connection if member is not None else None
+
+    def _merge_lock(self) -> asyncio.Lock:
+        """One trace is merged at a time. A lock belongs to one loop, and the server may be started again with another."""
+        loop = asyncio.get_running_loop()
+        if self._merging is None or self._merging[0] is not loop:
+            self._merging = (loop, asyncio.Lock())
+        return self._merging[1]
+
+    async def latest(self, newest: TracedStep) -> list[JobAnswers]:
+        """The latest traced steps of the job, for the usual suspects; ``newest`` is the last of them."""
+        ready = [t for t in self._hub.traces.values() if t.message["ready"]][-SUSPECT_STEPS:]
+        steps = []
+        for traced in [t for t in ready if t is not newest]:
+            try:
+                steps.append(await self.answers(traced))
+            except TracerError:  # its processes have dropped it, or are gone
+                continue
+        return [*steps, await self.answers(newest)]
+
+    async def _merge(self, traced: TracedStep) -> tuple[JobAnswers, dict[str, Connection | None]]:
+        turn = asyncio.Semaphore(FETCHES_AT_ONCE)
+        ready = list(traced.message["ready"])
+        missing = self._missing(traced)
+        unavailable: dict[str, Connection | None] = {}
+
+        async def fetch(process_id: str) -> ProcessTrace | None:
+            async with turn:
+                connection = self._connection(process_id)
+                try:
+                    return await self._decoded(traced, process_id)
+                except TracerError as error:
+                    missing[self._hub.title(process_id)] = str(error)
+                    unavailable[process_id] = connection
+                    return None
+
+        traces = [trace for trace in await asyncio.gather(*map(fetch, ready)) if trace is not None]
+        if not traces:
+            raise UnsupportedError("None of the traces of this step is available any more." + _reasons(missing))
+        earlier = [merged.answers for merged in self._merged.values()]
+        title, trace_id = traced.message["title"], traced.message["id"]
+        clocks = {m.info["title"]: m.info["clock"] for m in self._hub.members.values()}
+        return await self.work(lambda: JobAnswers(traces, title, trace_id, earlier, missing, clocks)), unavailable
+
+    async def _decoded(self, traced: TracedStep, process_id: str) -> ProcessTrace:
+        raw = await self.raw(traced, process_id)
+        record, title = traced.records[process_id], self._hub.title(process_id)
+
+        def decode() -> ProcessTrace:
+            trace = formats.decode(raw, self.communication_ops)
+            findings = record["findings"] if is_analyzed(record) else findings_of(trace, TraceContext())
+            return ProcessTrace(process_id, title, trace, record["duration_s"], record["step"], findings)
+
+        return await self.work(decode)
+
+    async def raw(self, traced: TracedStep, process_id: str) -> bytes:
+        """One process's RunMetadata of the step, kept from before or fetched now."""
+        stored, key = self._stored.get((traced.message["id"], process_id)), (process_id, traced.records[process_id]["id"])
+        if stored is not None:
+            return await self.work(stored.raw)
+        kept = self._fetched.get(key)
+        if kept is not None:
+            return await self.work(lambda: decompress(*kept, "a fetched trace") if kept[1] else b"")
+        raw = await self._fetch(*key)
+        packed = await self.work(lambda: compress(raw))
+        self._fetched[key] = (packed, len(raw))
+        while len(self._fetched) > 1 and sum(len(p) for p, _ in self._fetched.values()) > FETCHED_BYTES:
+            self._fetched.popitem(last=False)
+        return raw
+
+    async def _fetch(self, process_id: str, trace_id: int) -> bytes:
+        async with self._hub.connection(process_id).ask("fetch", trace=trace_id) as reply:
+            return b"".join([part async for part in reply.parts()])
+
+    def add_stored(self, trace_id: int, process_id: str, stored: StoredPayload) -> None:
+        """A process's trace of a step, from the file of a saved job."""
+        self._stored[trace_id, process_id] = stored
+
+    def stored(self, trace_id: int, process_id: str) -> StoredPayload | None:
+        """A process's trace of a step; None unless the job was opened from a file that holds it."""
+        return self._stored.get((trace_id, process_id))
+
+    async def work(self, function: Callable[[], T]) -> T:
+        """Runs it on the worker thread."""
+        if self._workers is None:
+            self._workers = WorkerThreads("tftracer-job", 1, NICE)
+        future: Future[T] = self._workers.submit(function)
+        return await asyncio.wrap_future(future)
+
+    def close(self) -> None:
+        if self._workers is not None:
+            self._workers.stop()
+
+    def _missing(self, traced: TracedStep) -> dict[str, str]:
+        return {self._hub.title(process): why for process, why in traced.message["missing"].items()}
+
+
+def _reasons(missing: dict[str, str]) -> str:
+    return "".join(f" {title}: {why}" for title, why in sorted(missing.items())[:5])

@@ -1,0 +1,1 @@
+"""Jobs in files: saved as one file, and profiles of several hosts."""

@@ -1,0 +1,80 @@
+"""The processes of a job that was saved as one file, each as a session of its own, and which of their traces are of one step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from tftracer.contract.job import Process
+from tftracer.contract.session import TraceRecord
+from tftracer.job.hub.hub import Hub, TracedStep
+from tftracer.job.hub.services import JobServices
+from tftracer.job.saved.job import load_job
+from tftracer.session.files.reading import new_facts
+from tftracer.session.files.saved import SavedSession
+from tftracer.session.model import RunState, SessionModel, TraceState
+from tftracer.trace.model import TraceContext
+
+
+@dataclass(frozen=True)
+class SavedProcess:
+    """``clock``: the same for processes of one machine, "" if it is not known."""
+
+    title: str
+    rank: int | None
+    clock: str
+    session: SavedSession
+
+
+@dataclass(frozen=True)
+class SavedJob:
+    """``steps``: of each step that was traced on several processes, (position of the process, number of its trace)."""
+
+    name: str
+    processes: list[SavedProcess]
+    steps: list[list[tuple[int, int]]]
+
+
+def saved_job(path: str, own: SavedSession) -> SavedJob | None:
+    """The job in a file, None if it holds none. ``own``: the session in the same file, of the process that was the hub."""
+    job = JobServices(Hub("", ""))
+    if not load_job(job, path):
+        return None
+    members = [member.info for member in job.hub.members.values()]
+    processes = [_process(job, info, own) for info in members]
+    position = {info["id"]: i for i, info in enumerate(members)}
+    steps = [
+        [(position[id_], record["id"]) for id_, record in traced.records.items() if id_ in position]
+        for traced in job.hub.traces.values()
+    ]
+    return SavedJob(job.hub.name, processes, steps)
+
+
+def _process(job: JobServices, info: Process, own: SavedSession) -> SavedProcess:
+    session = own if info["id"] == own.session()["id"] else SavedSession(_model(job, info))
+    return SavedProcess(info["title"], info["place"]["rank"], info["clock"], session)
+
+
+def _model(job: JobServices, info: Process) -> SessionModel:
+    """What the file holds of a process: its facts, and its traces under the runs' titles. Its step times stay in its own file."""
+    facts = {name: info[name] for name in ("id", "host", "pid", "place")}
+    model = SessionModel({**new_facts(), **facts, "rank": info["place"]["rank"]})  # type: ignore[typeddict-item]
+    runs: dict[str, int] = {}
+    for traced in job.hub.traces.values():
+        if info["id"] in traced.records:
+            title = traced.message["run_title"]
+            if title not in runs:
+                runs[title] = model.next_run_id()
+                model.add_run(RunState(runs[title], title, [], [], ""))
+            _add_trace(model, job, info, traced, runs[title])
+    return model
+
+
+def _add_trace(model: SessionModel, job: JobServices, info: Process, traced: TracedStep, run_id: int) -> None:
+    record = cast(TraceRecord, {**traced.records[info["id"]], "run_id": run_id})
+    payload = job.traces.stored(traced.message["id"], info["id"])
+    if payload is not None and record["id"] not in model.traces:
+        context = TraceContext(
+            step_s=record["duration_s"], communication_ops=job.traces.communication_ops, rank=info["place"]["rank"]
+        )
+        model.add_trace(TraceState(record, context, payload))

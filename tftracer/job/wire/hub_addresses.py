@@ -1,0 +1,106 @@
+"""Which addresses a hub accepts as its own, so that a relay at another address is refused.
+
+In its proof, an agent states the address that it was configured with, and the address and certificate that it found there. On a
+direct connection, that address is the hub's end of the connection. With a tunnel, a container's published port or a proxy in
+between the two differ, and the hub accepts only the addresses that it was configured with. Pure but for reading the
+certificate.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import ssl
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from tftracer.job.wire.handshake import Endpoint
+from tftracer.web.auth import Location, is_loopback
+
+
+@dataclass
+class HubAddresses:
+    """``names`` of this host go with the port that the hub listens on; ``forwarded`` are host:port of what leads here."""
+
+    names: set[str] = field(default_factory=set)
+    forwarded: set[str] = field(default_factory=set)
+    proxy: str = ""  # host:port of the reverse proxy that base_url names; TLS ends there
+    certificate: str = ""  # digest of the hub's own; "" without TLS
+
+    def allow(self, entries: str) -> None:
+        """``TFTRACER_ALLOWED_HOSTS``: names and name:port, with commas."""
+        for entry in filter(None, (part.strip().lower() for part in entries.split(","))):
+            location = Location.parse(f"[{entry}]" if entry.count(":") > 1 and "[" not in entry else entry)
+            if location is not None and location.port is None:
+                self.names.add(location.host)
+            elif location is not None and location.port is not None:
+                self.forwarded.add(address(location.host, location.port))
+
+    def know(self, hosts: Iterable[str]) -> None:
+        """Hosts that the job's configuration names for the hub. Not loopback: other users may listen on its other addresses."""
+        self.names.update(host.lower() for host in hosts if not is_loopback(host))
+
+    def behind(self, base_url: str) -> None:
+        """The public URL of a reverse proxy, or a path alone: then its address is that of the hub."""
+        parts = urlsplit(base_url)
+        location = Location.parse(parts.netloc)
+        if location is not None:
+            self.proxy = address(location.host, location.port or (443 if parts.scheme == "https" else 80))
+
+    def accepts(self, endpoint: Endpoint, own: str) -> bool:
+        """``own``: ip:port of this end of the connection."""
+        if self.proxy and endpoint.dialled == self.proxy:
+            return True  # the agent has verified the proxy's certificate, which is not the hub's
+        host, _, port = endpoint.dialled.rpartition(":")
+        named = host.strip("[]") in self.names and port == own.rpartition(":")[2]
+        direct = bool(own) and endpoint.peer == own
+        accepted = direct or named or endpoint.dialled in self.forwarded
+        return accepted and endpoint.certificate == self.certificate
+
+
+def address(host: str, port: int) -> str:
+    """``host:port`` in the one spelling that both ends compare: lower case, IPv6 in brackets and short, no zone."""
+    plain = host.strip("[]").partition("%")[0].lower()
+    try:
+        ip = ipaddress.ip_address(plain)
+        plain = str(getattr(ip, "ipv4_mapped", None) or ip)
+    except ValueError:
+        plain = plain.rstrip(".")
+    return f"[{plain}]:{port}" if ":" in plain else f"{plain}:{port}"
+
+
+def digest_of(certificate: bytes | None) -> str:
+    """Of a certificate as it is sent (DER); "" for none."""
+    return hashlib.sha256(certificate).hexdigest() if certificate else ""
+
+
+def digest_of_file(certfile: str | None) -> str:
+    """Of the certificate that a server with this PEM file shows; "" for none, or one that cannot be read."""
+    try:
+        text = Path(certfile).read_text(encoding="latin-1") if certfile else ""
+        _, begins, rest = text.partition("-----BEGIN CERTIFICATE-----")
+        body, ends, _ = rest.partition("-----END CERTIFICATE-----")
+        return digest_of(ssl.PEM_cert_to_DER_cert(begins + body + ends)) if ends else ""
+    except (OSError, ValueError):
+        return ""
+
+
+def own_end(stream: Any) -> str:
+    """ip:port of this end of a Tornado stream; "" if it is closed, or no network socket."""
+    return _address_of(stream, "getsockname")
+
+
+def other_end(stream: Any) -> str:
+    """ip:port of the other end."""
+    return _address_of(stream, "getpeername")
+
+
+def _address_of(stream: Any, which: str) -> str:
+    try:
+        host, port = getattr(stream.socket, which)()[:2]
+        return address(host, port)
+    except (AttributeError, OSError, ValueError):
+        return ""

@@ -1,0 +1,95 @@
+"""What the processes of a job and its hub say to each other: msgpack maps over one WebSocket, ``t`` names the message.
+
+The greeting is plain; each end proves in it that it knows the token (see handshake.py), the agent first, so that a stranger who
+connects to the hub learns nothing from it. Every message after ``welcome`` is sealed, in both directions.
+
+    hub    hello     {version, job, id, nonce}
+    agent  join      {job, nonce, dialled, peer, certificate, proof}
+    hub    welcome   {proof}                   or  refused {code}
+    agent  beat      {steps, steps_per_s, mean_s, between_steps_s, traces, slow_steps, slow_text, problem}   every interval_s;
+                     with ``process`` in the first one and where that has changed, with ``answer`` where nothing was heard of the
+                     hub for a while: it answers with its pace
+    hub    pace      {interval_s}              or  refused {code}
+    agent  bye       {}
+    hub    prepare   {job_trace, run_title}    ->  agent  steps    {job_trace, run_title, begun, steps_per_s, servers}
+    hub    trace     {job_trace, run_title, step} -> agent armed {job_trace} or late {job_trace}; later
+                                               traced {job_trace, step, record} or missed {job_trace, step, why}
+    hub    take_back {job_trace}
+    hub    fetch     {request, trace}          ->  agent  part     {request, data, last}, error {request, message}
+    hub    http      {request, method, path, headers, body} -> agent  head {request, status, headers}, part..., or error
+    hub    body      {request, data, last}     after an http with ``streamed``; agent  more {request} for each that it has taken
+    hub    more      {request}                 for each part that it has taken
+    hub    cancel    {request}
+    hub    socket    {request}                 ->  agent  text     {request, data, end} (``end``: of a message), part with last
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgpack
+
+from tftracer.errors import FormatError
+from tftracer.job.wire.handshake import Endpoint
+
+#: The longest message during the greeting, and after it.
+STRANGER_BYTES = 1 << 12
+MEMBER_BYTES = 1 << 22
+#: Bodies travel in parts of this size, so that a beat never waits long behind one.
+PART_BYTES = 1 << 18
+#: A connection that has not proved by then that it knows the token is closed.
+GREETING_S = 10.0
+
+Message = dict[str, Any]
+
+
+def pack(kind: str, **fields: Any) -> bytes:
+    return bytes(msgpack.packb({"t": kind, **fields}))
+
+
+def unpack(data: Any) -> Message:
+    """FormatError if it is not a message. Its fields are not checked: read them with ``text``, ``number`` and ``seconds``."""
+    try:
+        message = msgpack.unpackb(data, strict_map_key=False) if isinstance(data, bytes) else None
+    except (ValueError, msgpack.UnpackException, RecursionError) as error:
+        raise FormatError("The other end of the job does not speak tftracer's protocol.") from error
+    if not isinstance(message, dict) or not isinstance(message.get("t"), str):
+        raise FormatError("The other end of the job does not speak tftracer's protocol.")
+    return message
+
+
+def text(message: Message, key: str, limit: int = 2000) -> str:
+    value = message.get(key)
+    return value[:limit] if isinstance(value, str) else ""
+
+
+def endpoint(message: Message) -> Endpoint:
+    """What an agent says of the hub's address, in ``join``."""
+    return Endpoint(text(message, "dialled", 300), text(message, "peer", 300), text(message, "certificate", 100))
+
+
+def number(message: Message, key: str) -> int:
+    """An integer of 0 or more; 0 if the field is missing or invalid."""
+    value = message.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53 else 0
+
+
+def seconds(message: Message, key: str) -> float | None:
+    value = message.get(key)
+    fits = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e12
+    return float(value) if fits and value is not None else None
+
+
+def refusal(message: Message, dialled: str = "") -> str:
+    """Why the hub refused, in this process's own words: it may have been a stranger. ``dialled``: the hub's address here."""
+    code = text(message, "code", 100)
+    if code == "another_address" and dialled:
+        return (
+            f"the hub does not know {dialled} as its own address: something between passes the connection on. If that is "
+            f"a tunnel, a container's port or a proxy of yours, set TFTRACER_ALLOWED_HOSTS={dialled} for the hub's process."
+        )
+    return {
+        "wrong_token": "it has another token. Set the same TFTRACER_TOKEN for all processes of the job.",
+        "another_job": "it is the hub of another job. If that is wrong, set TFTRACER_JOB for all processes.",
+        "full": "it has as many processes as it can hold.",
+    }.get(code, "it does not let this process in.")

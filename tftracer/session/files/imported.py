@@ -1,0 +1,60 @@
+"""A session of what another tool's file holds. A trace stays in that file where it is all that the file holds; the others are
+compressed in memory, one after the other. What is in them is not known yet: ``SavedSession.analyze_pending`` finds it out.
+"""
+
+from __future__ import annotations
+
+from tftracer.contract.basics import Finding
+from tftracer.contract.session import RunStatistics
+from tftracer.importers.imported import Imported, ImportedRun, ImportedTrace
+from tftracer.session.files.reading import new_facts, read_statistics, read_trace_record, with_sizes
+from tftracer.session.model import RunState, SessionModel, TraceState
+from tftracer.storage.file_bytes import FileBytes
+from tftracer.storage.plain_payload import PlainPayload
+from tftracer.storage.spool import Memory, NewRecord, Spool
+from tftracer.storage.tftrace import TRACE, StoredPayload, compress
+from tftracer.storage.untrusted import text, texts
+from tftracer.trace.model import TraceContext
+
+#: What imported traces may take in memory, compressed.
+_MEMORY = 1 << 31
+
+
+def model_of(imported: Imported, file: FileBytes | None = None) -> SessionModel:
+    """``file``: what was imported."""
+    model, memory = SessionModel({**new_facts(), "command": imported.kind, "cut": imported.cut}), Spool(None, Memory(_MEMORY))
+    for run in imported.runs:
+        _add_run(model, memory, run, imported.findings, file)
+    return model
+
+
+def _add_run(model: SessionModel, memory: Spool, run: ImportedRun, of_file: list[Finding], file: FileBytes | None) -> None:
+    state = RunState(model.next_run_id(), text(run.title, 1000), texts(run.fetches), texts(run.feeds), text(run.options))
+    state.statistics = _statistics(run)
+    model.add_run(state)
+    for trace in run.traces:
+        payload = PlainPayload.of(file) if file is not None and trace.is_whole_file else _stored(memory, trace.raw)
+        trace.raw = b""
+        _add_trace(model, state.id, trace, of_file, payload)
+
+
+def _statistics(run: ImportedRun) -> RunStatistics:
+    return read_statistics({name: getattr(run, name) for name in ("steps", "mean_s", "first_run_at", "last_run_at")})
+
+
+def _add_trace(model: SessionModel, run_id: int, trace: ImportedTrace, of_file: list[Finding], payload: StoredPayload) -> None:
+    context = TraceContext(step=trace.step or None, step_s=trace.duration_s, findings=[*of_file, *trace.findings])
+    given = {
+        "id": model.next_trace_id(),
+        "run_id": run_id,
+        "step": trace.step or None,
+        "started_at": trace.started_at,
+        "duration_s": trace.duration_s,
+        "asked_by": "script",
+        "note": trace.title,
+    }
+    model.add_trace(TraceState(with_sizes(read_trace_record(given), payload), context, payload))
+
+
+def _stored(memory: Spool, raw: bytes) -> StoredPayload:
+    return memory.append(NewRecord(TRACE, {}, compress(raw), len(raw))).payload

@@ -1,0 +1,83 @@
+"""What each record of a session's file holds, as it is written; reading.py reads it. See docs/file-format.rst."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+from tftracer.contract.session import Session
+from tftracer.session.model import RunState, TraceState
+from tftracer.session.steps.columns import history_payload, steps_payload
+from tftracer.session.steps.history import Doubles, History
+from tftracer.storage.spool import NewRecord
+from tftracer.storage.tftrace import HISTORY, RUN, SESSION, STEPS, TRACE, TRACE_FACTS, TRACE_REMOVED, compress
+from tftracer.trace.model import TraceContext
+
+#: Facts that a reader finds out for itself.
+_FOUND_BY_READER = ("live", "file", "cut", "damage")
+#: What a trace's context says of its run and of the run's other traces (other records hold it, and it may change), and what
+#: belongs to whoever looks at the trace.
+_OF_RUN = (
+    "step",
+    "title",
+    "feeds",
+    "fetches",
+    "between_lines",
+    "before_lines",
+    "other_traced",
+    "fastest_traced_s",
+    "follows_traced",
+)
+_NOT_WRITTEN = (*_OF_RUN, "device_pattern")
+CONTEXT_FIELDS = tuple(field.name for field in fields(TraceContext) if field.name not in _NOT_WRITTEN)
+
+
+def session_part(facts: Session) -> NewRecord:
+    return NewRecord(SESSION, {name: value for name, value in facts.items() if name not in _FOUND_BY_READER})
+
+
+def run_part(run: RunState) -> NewRecord:
+    names = ("id", "origin", "title", "fetches", "feeds", "options", "definition")
+    return NewRecord(RUN, {**{name: getattr(run, name) for name in names}, "stats": run.statistics})
+
+
+def steps_part(run: RunState, first_step: int, starts: Doubles, durations: Doubles, traced: Sequence[int]) -> NewRecord:
+    """Steps in a row; ``traced`` are positions among them."""
+    meta = {"run_id": run.id, "first_step": first_step, "stats": run.statistics}
+    return _compressed(STEPS, meta, steps_payload(starts, durations, traced))
+
+
+def history_part(run: RunState, history: History) -> NewRecord:
+    return _compressed(HISTORY, {"run_id": run.id, "stats": run.statistics}, history_payload(history))
+
+
+def trace_part(record: Any, context: TraceContext, stored: bytes, raw_size: int) -> NewRecord:
+    """``record``: a TraceRecord; ``stored``: the trace's zstd frame."""
+    return NewRecord(TRACE, {**record, "context": _written(context)}, stored, raw_size)
+
+
+def copied_trace_part(trace: TraceState) -> NewRecord:
+    """A trace that is in a file already. Its bytes are copied with their checksum, damaged or not."""
+    payload = trace.payload
+    part = trace_part(trace.record, trace.context, payload.copied(), payload.raw_size)
+    if payload.crc is not None:
+        part.meta["payload_crc"] = payload.crc
+    return part
+
+
+def trace_facts_part(trace_id: int, facts: Any) -> NewRecord:
+    """What was found out of a trace, or written by the user, after it was stored: keys of its record."""
+    return NewRecord(TRACE_FACTS, {"id": trace_id, **facts})
+
+
+def trace_removed_part(trace_id: int) -> NewRecord:
+    return NewRecord(TRACE_REMOVED, {"id": trace_id})
+
+
+def _written(context: TraceContext) -> dict[str, Any]:
+    return {name: getattr(context, name) for name in CONTEXT_FIELDS}
+
+
+def _compressed(kind: str, meta: dict[str, Any], raw: bytes) -> NewRecord:
+    return NewRecord(kind, meta, compress(raw), len(raw))

@@ -1,0 +1,46 @@
+"""What a session held at one moment, as the records of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from tftracer.contract.session import RunStatistics, Session
+from tftracer.session.files import records
+from tftracer.session.model import RunState, SessionModel, TraceState
+from tftracer.session.steps.history import History
+from tftracer.slow.record.log import SlowLog
+from tftracer.slow.record.records import all_parts
+from tftracer.storage.spool import NewRecord
+
+ReadHistory = Callable[[], History]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The payloads of traces and slow steps, and the histories of loaded runs, are read when their turn comes."""
+
+    facts: Session
+    runs: list[tuple[RunState, ReadHistory]]
+    traces: list[TraceState]
+    slow: SlowLog
+
+    @classmethod
+    def of(
+        cls,
+        model: SessionModel,
+        history_of: Callable[[RunState], ReadHistory],
+        statistics_of: Callable[[RunState], RunStatistics],
+    ) -> Snapshot:
+        """To be taken under the owner's lock."""
+        runs = [(replace(run, statistics=statistics_of(run)), history_of(run)) for run in model.runs.values()]
+        return cls(model.facts.copy(), runs, [replace(trace) for trace in model.traces.values()], model.slow.copy())
+
+    def parts(self) -> Iterator[NewRecord]:
+        yield records.session_part(self.facts)
+        for run, history in self.runs:
+            yield records.run_part(run)
+            yield records.history_part(run, history())
+        for trace in self.traces:
+            yield records.copied_trace_part(trace)
+        yield from all_parts(self.slow)

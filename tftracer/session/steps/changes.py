@@ -1,0 +1,102 @@
+"""Where a run's usual step time changed for good, or changes little by little.
+
+Ranks, not times, are compared, so that outliers do not count for more than their place. A change must be both beyond chance and
+large enough to matter.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tftracer.contract.stalls import Drift, StepChange
+from tftracer.session.steps.history import Doubles, History
+
+#: Points that are compared; longer histories are thinned to medians.
+POINTS = 400
+#: Points on either side of a change.
+FEWEST = 8
+#: Standard deviations of the rank sum: the best of 400 splits of pure noise stays below 4.
+BEYOND_CHANCE = 5.0
+LEAST_CHANGE = 0.05
+MOST_CHANGES = 8
+
+
+def step_changes(history: History) -> tuple[list[StepChange], Drift | None]:
+    """The changes in order of steps, and the drift that fits better than they do: then there are no changes."""
+    steps, times = _points(history)
+    edges = [0, *sorted(_splits(times, 0)), len(times)]
+    drift = _drift(steps, times, edges)
+    if drift:
+        return [], drift
+    medians = [float(np.median(times[start:end])) for start, end in zip(edges, edges[1:]) if end > start]
+    return [_change(steps[at], before, after) for at, before, after in zip(edges[1:-1], medians, medians[1:])], None
+
+
+def _change(step: float, before: float, after: float) -> StepChange:
+    return {"step": int(step), "before_s": before, "after_s": after}
+
+
+def _points(history: History) -> tuple[Doubles, Doubles]:
+    """Steps and the median times of about equally many untraced entries from each on."""
+    step, count, _, mean = history.entries().T[:4]
+    untraced = ~((count == 1) & np.isin(step, np.array(history.traced, float)))
+    step, mean = step[untraced], mean[untraced]
+    size = max(1, -(-len(step) // POINTS))
+    starts = range(0, len(step), size)
+    return step[::size], np.array([np.median(mean[at : at + size]) for at in starts], float)
+
+
+def _splits(times: Doubles, splits_before: int) -> list[int]:
+    """Positions where the level changes."""
+    if len(times) < 2 * FEWEST or splits_before >= MOST_CHANGES:
+        return []
+    at, deviations = _best_split(times)
+    before, after = float(np.median(times[:at])), float(np.median(times[at:]))
+    if deviations < BEYOND_CHANCE or abs(after - before) < LEAST_CHANGE * before:
+        return []
+    left = _splits(times[:at], splits_before + 1)
+    right = _splits(times[at:], splits_before + 1 + len(left))
+    return [*left, at, *(at + position for position in right)]
+
+
+def _best_split(times: Doubles) -> tuple[int, float]:
+    """The split whose sides differ most in rank, and by how many standard deviations (Mann-Whitney)."""
+    n = len(times)
+    left = np.arange(FEWEST, n - FEWEST + 1)
+    sums = np.cumsum(ranks(times))[left - 1]
+    deviations = np.abs(sums - left * (n + 1) / 2) / np.sqrt(left * (n - left) * (n + 1) / 12)
+    best = int(np.argmax(deviations))
+    return int(left[best]), float(deviations[best])
+
+
+def ranks(values: Doubles) -> Doubles:
+    """From 1; equal values share the mean of theirs."""
+    _, group, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    ends = np.cumsum(sizes)
+    shared: Doubles = (ends - (sizes - 1) / 2)[group.reshape(-1)]
+    return shared
+
+
+def _drift(steps: Doubles, times: Doubles, edges: list[int]) -> Drift | None:
+    """A straight line through the medians of both ends, where it leaves less unexplained than the levels between ``edges``."""
+    n = len(times)
+    if n < 4 * FEWEST:
+        return None
+    position = np.arange(1.0, n + 1)
+    deviations = abs(np.corrcoef(ranks(times), position)[0, 1]) * np.sqrt(n - 1) if np.ptp(times) else 0.0
+    quarter = n // 4
+    first, last = float(np.median(times[:quarter])), float(np.median(times[-quarter:]))
+    if deviations < BEYOND_CHANCE or abs(last - first) < LEAST_CHANGE * first:
+        return None
+    slope = (last - first) / (n - quarter)
+    line = first + slope * (np.arange(n) - (quarter - 1) / 2)
+    levels = np.concatenate([np.full(end - start, np.median(times[start:end])) for start, end in zip(edges, edges[1:])])
+    if _cost(times - line, 2) >= _cost(times - levels, 2 * len(edges) - 3):
+        return None
+    return {"first_step": int(steps[0]), "last_step": int(steps[-1]), "first_s": float(line[0]), "last_s": float(line[-1])}
+
+
+def _cost(left_over: Doubles, parameters: int) -> float:
+    """What is unexplained, and a price for each number that was chosen to explain the rest (Bayesian information criterion)."""
+    n = len(left_over)
+    return float(n * np.log(max(float(np.abs(left_over).mean()), 1e-12)) + parameters * np.log(n) / 2)

@@ -1,0 +1,115 @@
+"""A live run's step times: count, percentiles, recent steps, history. Fed by the writer's thread, read under the store's lock."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+
+from tftracer.contract.session import RunStatistics
+from tftracer.session.model import RECENT_STEPS
+from tftracer.session.recorded_steps import RunHandle
+from tftracer.session.steps.history import Doubles, History
+from tftracer.session.steps.sketch import Sketch
+from tftracer.session.steps.unwritten import UnwrittenSteps
+
+#: Medians that are not kept for the whole job are those of the last so many.
+MAX_GAPS = 501
+
+
+class BetweenSteps(NamedTuple):
+    """Seconds before a step; None: not known."""
+
+    outside_s: float | None  # since the run's step before, outside session.run
+    input_s: float | None  # of these, in which the loop waited for the next element of a dataset
+
+
+class Between(NamedTuple):
+    """The same of steps in a row, NaN where it is not known."""
+
+    outside_s: Doubles
+    input_s: Doubles
+
+    def before(self, position: int) -> BetweenSteps:
+        return BetweenSteps(*(None if np.isnan(seconds[position]) else float(seconds[position]) for seconds in self))
+
+
+class StepStatistics:
+    """All of a run's steps so far, in bounded memory. Times are epoch seconds and seconds."""
+
+    def __init__(self) -> None:
+        self.history = History()
+        self.steps = 0
+        self._first_run_at: float | None = None
+        self._last_run_at: float | None = None
+        self._last_s: float | None = None
+        self._recent: deque[float] = deque(maxlen=RECENT_STEPS)
+        self._untraced = Sketch()
+        self._all = Sketch()
+        self._gaps: deque[float] = deque(maxlen=MAX_GAPS)
+        self._inputs: deque[float] = deque(maxlen=MAX_GAPS)
+        self._overheads: deque[float] = deque(maxlen=MAX_GAPS)
+
+    def add(self, starts: Doubles, durations: Doubles, between: Between, traced: list[int], measuring: list[int]) -> int:
+        """Count steps in a row; ``traced`` are positions among them, ``measuring`` those that show what tracing costs. Returns
+        the number of the first.
+
+        ``starts``: epoch seconds.
+        """
+        first = self.steps + 1
+        self.steps += len(starts)
+        untraced = np.ones(len(starts), bool)
+        untraced[traced] = False
+        self._untraced.add(durations[untraced])
+        self._all.add(durations)
+        for kept, seconds in ((self._gaps, between.outside_s), (self._inputs, between.input_s)):
+            kept.extend(seconds[~np.isnan(seconds)][-MAX_GAPS:].tolist())
+        if self._untraced.count:
+            self._overheads.extend((durations[measuring] - (self.median_s or 0.0)).tolist())
+        self.history.add(first, starts, durations, traced)
+        if self._first_run_at is None:
+            self._first_run_at = float(starts[0])
+        self._last_run_at, self._last_s = float(starts[-1]), float(durations[-1])
+        self._recent.extend(durations[-RECENT_STEPS:].tolist())
+        return first
+
+    @property
+    def median_s(self) -> float | None:
+        """Of the untraced steps."""
+        return self._untraced.percentile(0.5)
+
+    @property
+    def between_steps(self) -> BetweenSteps:
+        """Medians."""
+        return BetweenSteps(*(median(kept) if kept else None for kept in (self._gaps, self._inputs)))
+
+    def message(self) -> RunStatistics:
+        """What the page shows. Traced steps do not count in the times, unless there are no others."""
+        sketch = self._untraced if self._untraced.count else self._all
+        return {
+            "steps": self.steps,
+            "mean_s": sketch.mean_s,
+            "p50_s": sketch.percentile(0.5),
+            "p95_s": sketch.percentile(0.95),
+            "p99_s": sketch.percentile(0.99),
+            "min_s": sketch.min_s if sketch.count else None,
+            "max_s": sketch.max_s if sketch.count else None,
+            "last_s": self._last_s,
+            "first_run_at": self._first_run_at,
+            "last_run_at": self._last_run_at,
+            "between_steps_s": self.between_steps.outside_s,
+            "traced_overhead_s": median(self._overheads) if self._overheads else None,
+            "recent_s": list(self._recent),
+        }
+
+
+@dataclass(eq=False)
+class LiveRun:
+    """A run of this process."""
+
+    handle: RunHandle
+    statistics: StepStatistics = field(default_factory=StepStatistics)
+    unwritten: UnwrittenSteps = field(default_factory=UnwrittenSteps)

@@ -1,0 +1,1 @@
+"""Which traces of a session are kept, which are missing, and which show what is usual."""

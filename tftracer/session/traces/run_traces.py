@@ -1,0 +1,87 @@
+"""Which other traces of its run a trace is judged by, and what they say."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tftracer.contract.analyses import OTHERS_NEEDED, OtherAnswers, OtherTracesNeeded
+from tftracer.contract.session import TraceRecord
+from tftracer.errors import TracerError
+from tftracer.session.source import SessionSource
+from tftracer.session.traces.usual import usual
+from tftracer.trace.answers import Answers
+
+#: So large may the other traces be together that are read before an answer is shown.
+MOST_BYTES_AT_ONCE = 16 << 20
+#: Answers that are kept: the traces of a run are judged by nearly the same others.
+_KEPT = 32
+
+
+def newest_readable(records: Sequence[TraceRecord], most: int) -> tuple[list[TraceRecord], list[TraceRecord]]:
+    """(All that are not known to be broken, the newest ``most`` of these with the oldest first)."""
+    readable = sorted((record for record in records if record["state"] != "broken"), key=lambda record: record["started_at"])
+    return readable, readable[-most:]
+
+
+def how_many_fit(sizes: Sequence[int], most_bytes: int, least: int = 0) -> int:
+    """How many of the last are together no larger than ``most_bytes``; of ``least`` the size does not matter."""
+    number, total = 0, 0
+    for size in reversed(sizes):
+        total += size
+        if total > most_bytes and number >= least:
+            break
+        number += 1
+    return number
+
+
+def other_traces_of_run(source: SessionSource, trace_id: int, asked: OtherTracesNeeded) -> list[TraceRecord]:
+    """The newest other traces of its run; none where they are too few, or too large to read them in passing.
+
+    From any thread; takes the session's lock. ``UnknownError``: the trace is there no more.
+    """
+    run = source.run(source.trace_record(trace_id)["run_id"])
+    _, newest = newest_readable(usual(run["traces"], trace_id), asked.most)
+    fitting = how_many_fit([record["bytes"] for record in newest], MOST_BYTES_AT_ONCE)
+    return newest[len(newest) - fitting :] if fitting >= asked.least else []
+
+
+class OtherTraces:
+    """What the other traces of a session's runs say, for whoever decodes them in this process. Thread-safe.
+
+    ``answers``: of a trace, by its number.
+    """
+
+    def __init__(self, source: SessionSource, answers: Callable[[int], Answers]) -> None:
+        self._source = source
+        self._answers = answers
+        self._kept: dict[tuple[int, str], Any] = {}
+        self._lock = threading.Lock()
+
+    def of(self, trace_id: int, analysis: str) -> list[Any]:
+        """For one analysis. Traces that cannot be read are left out."""
+        asked = OTHERS_NEEDED[analysis]
+        replies = [self._reply(record["id"], analysis) for record in other_traces_of_run(self._source, trace_id, asked)]
+        return [reply for reply in replies if reply is not None]
+
+    def of_all(self, trace_id: int) -> OtherAnswers:
+        """For every analysis that takes something of others."""
+        return {analysis: self.of(trace_id, analysis) for analysis in OTHERS_NEEDED}
+
+    def _reply(self, trace_id: int, analysis: str) -> Any | None:
+        """None: the trace cannot be read."""
+        key = (trace_id, analysis)
+        with self._lock:
+            if key in self._kept:
+                return self._kept[key]
+        asked = OTHERS_NEEDED[analysis]
+        try:
+            reply = getattr(self._answers(trace_id), asked.method)(**asked.arguments)
+        except TracerError:
+            return None
+        with self._lock:
+            self._kept[key] = reply
+            if len(self._kept) > _KEPT:
+                del self._kept[next(iter(self._kept))]
+        return reply

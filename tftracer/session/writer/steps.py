@@ -1,0 +1,231 @@
+"""The thread ``tftracer-writer``: takes steps and slow steps from the training's queues, counts, publishes and writes them."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import deque
+from functools import partial
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+
+from tftracer.session.files import records
+from tftracer.session.process.launcher import detect_launcher
+from tftracer.session.publisher import Publish
+from tftracer.session.recorded_steps import Capture, Missed, RunHandle, Settled, StepSource, Traced
+from tftracer.session.steps.history import Doubles, History
+from tftracer.session.steps.statistics import Between, BetweenSteps, LiveRun
+from tftracer.session.store import SessionStore
+from tftracer.session.traces.missing import MissingTraces
+from tftracer.session.traces.usual import measures_tracing
+from tftracer.session.writer.guard import Guard
+from tftracer.session.writer.no_steps import no_steps
+from tftracer.session.writer.slow import SlowWriter
+from tftracer.session.writer.summaries import TraceSummaries
+from tftracer.session.writer.traces import CountedTrace, TraceWriter
+
+ROUND_S = 0.1  # between two looks at the queue
+PUBLISH_S = 0.2  # between two updates of the page
+FLUSH_S = 2.0  # between two writes of step times: what a kill may take of them
+HISTORY_STEPS = 100_000  # written one by one before the history is written as a whole
+#: The spool is rewritten when so much of it is superfluous, and more than is needed.
+SUPERFLUOUS_BYTES = 16 << 20
+SUPERFLUOUS_RECORDS = 20_000
+
+
+class Flush(NamedTuple):
+    """Somebody waits for all that came before: until it is written, or until its traces are analyzed, too."""
+
+    written: threading.Event
+    analyzed: threading.Event
+
+
+class StepWriter:
+    def __init__(
+        self,
+        steps: StepSource,
+        slow: SlowWriter,
+        store: SessionStore,
+        publish: Publish,
+        traces: TraceWriter,
+        summaries: TraceSummaries,
+        missing: MissingTraces,
+    ) -> None:
+        self._steps = steps
+        self._store = store
+        self._publish = publish
+        self._traces = traces
+        self._summaries = summaries
+        self._missing = missing
+        self._slow = slow
+        self._guard = Guard(store.problems, steps.failed)
+        self._unpublished: dict[int, None] = {}  # ids of the runs with steps since the last update, in their order
+        self._next_publish = self._next_flush = 0.0
+        self._reported: set[str] = set()  # codes of the steps' problems
+        self._stopping = False
+        self._flushes: deque[Flush] = deque()
+        self.thread = threading.Thread(target=self._guard.run_thread, args=[self._run], name="tftracer-writer", daemon=True)
+
+    def stop(self) -> None:
+        """After a last round; then the traces' thread ends, too."""
+        self._stopping = True
+        self._steps.arrived.set()
+
+    def flush(self, flush: Flush) -> None:
+        """Its events are set when all that came before the call is written, and when it is analyzed."""
+        self._flushes.append(flush)
+        self._steps.arrived.set()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._steps.arrived.wait(ROUND_S)
+            self._steps.arrived.clear()
+            self._guard.run(self._round)
+        self._guard.run(self._last_round)
+        self._traces.end()
+
+    def _round(self) -> None:
+        flushes = _emptied(self._flushes)
+        try:
+            self._work(bool(flushes))
+        finally:  # whoever waits is not to wait for ever
+            if flushes:
+                self._traces.put(partial(self._flushed, flushes))
+
+    def _work(self, at_once: bool) -> None:
+        self._steps.restore_failed_claims()
+        self._count()
+        self._slow.take()
+        self._look_around()
+        now = perf_counter()
+        if now >= self._next_publish or at_once:
+            self._next_publish = now + PUBLISH_S
+            self._publish_steps()
+        if now >= self._next_flush or at_once:
+            self._next_flush = now + FLUSH_S
+            if at_once or not self._store.spool.busy():  # else it is being rewritten: next time
+                self._write()
+
+    def _last_round(self) -> None:
+        self._store.script_ended()
+        self._count()
+        self._slow.take()
+        self._report_missing()
+        self._publish_steps()
+        self._write()
+        self._traces.put(partial(self._flushed, _emptied(self._flushes)))
+
+    def _flushed(self, flushes: list[Flush]) -> None:
+        """On the thread that stores traces, when it has stored those that came before."""
+        for flush in flushes:
+            flush.written.set()
+            self._summaries.put(flush.analyzed.set)
+
+    # ------------------------------------------------------------------------------------------------------ counting
+
+    def _count(self) -> None:
+        """Empty the queue; the clocks' difference is taken anew each time, for clocks are set."""
+        self._steps.settle()
+        settled, offset = self._steps.settled, time.time() - perf_counter()
+        taken = [settled.popleft() for _ in range(len(settled))]
+        if not taken:
+            return
+        starts = np.array([step[1] for step in taken]) * 1e-9 + offset
+        durations = np.maximum(np.array([step[2] - step[1] for step in taken]), 0) * 1e-9
+        outside, inputs = (np.array([np.nan if step[i] is None else step[i] for step in taken], float) * 1e-9 for i in (3, 4))
+        for handle, at in _by_run(taken).items():
+            between = Between(outside[at], inputs[at])
+            self._count_run(handle, starts[at], durations[at], between, [taken[position][-1] for position in at])
+
+    def _count_run(self, handle: RunHandle, starts: Doubles, durations: Doubles, between: Between, traces: list[Traced]) -> None:
+        run = self._store.live_run(handle)
+        traced = [position for position, trace in enumerate(traces) if isinstance(trace, Capture)]
+        measuring = [p for p, trace in enumerate(traces) if isinstance(trace, Capture) and measures_tracing(trace.asked_by)]
+        with self._store.lock:
+            first = run.statistics.add(starts, durations, between, traced, measuring)
+        run.unwritten.add(starts, durations, traced)
+        for position, trace in enumerate(traces):
+            if isinstance(trace, Missed) and trace.is_lost:
+                self._missing.add(handle.title, [first + position], trace.reason)
+        self._unpublished[handle.run_id] = None
+        for position in traced:
+            times = float(starts[position]), float(durations[position]), between.before(position)
+            self._put_trace(run, traces[position], first + position, *times)
+
+    def _put_trace(self, run: LiveRun, capture: Traced, step: int, start: float, duration: float, before: BetweenSteps) -> None:
+        assert isinstance(capture, Capture)
+        numbers = run.statistics
+        self._traces.put(CountedTrace(run, capture, step, start, duration, numbers.median_s, numbers.between_steps, before))
+
+    def _look_around(self) -> None:
+        """What changed without an event: sessions opened and closed, steps lost, a tracer that switched itself off."""
+        steps, facts = self._steps, self._store.facts()
+        active, lost = steps.active(), steps.lost
+        if active != facts["active"] or lost != facts["steps_lost"]:
+            launcher = detect_launcher() if active else facts["place"]
+            gpus = steps.facts.gpus if active else facts["gpus"]
+            self._store.set_facts(active=active, steps_lost=lost, place=launcher, rank=launcher["rank"], gpus=gpus)
+        why = "" if self._store.live_runs else no_steps(sys.modules, facts["place"]["role"], steps.sees_all_sessions)
+        if why != facts["no_steps"]:
+            self._store.set_facts(no_steps=why)
+        self._report_missing()
+        problems = steps.problems()
+        for code, message in problems.items():
+            self._store.problems.add(code, message)
+        for code in self._reported - problems.keys():
+            self._store.problems.solve(code)
+        self._reported = set(problems)
+        for failure in list(steps.failures):
+            self._store.problems.add("switched_off", f"The tracer failed and is switched off ({failure}). Training goes on.")
+
+    def _report_missing(self) -> None:
+        if self._missing.changed:
+            self._store.problems.replace("missing_traces", self._missing.message())
+
+    # -------------------------------------------------------------------------------------------- publishing, writing
+
+    def _publish_steps(self) -> None:
+        unpublished, self._unpublished = self._unpublished, {}
+        for run_id in unpublished:
+            self._store.publish_run(run_id)
+
+    def _write(self) -> None:
+        self._store.write_facts()
+        for run in list(self._store.live_runs.values()):
+            if run.unwritten.changed:
+                self._write_run(run)
+        self._slow.write()
+        spool = self._store.spool
+        if spool.superfluous_bytes > max(SUPERFLUOUS_BYTES, spool.size // 2) or spool.superfluous_records > SUPERFLUOUS_RECORDS:
+            self._traces.put(self._store.rewrite)
+
+    def _write_run(self, run: LiveRun) -> None:
+        unwritten, store = run.unwritten, self._store
+        steps = unwritten.take(run.statistics.steps, HISTORY_STEPS)
+        with store.lock:
+            state = store.model.runs[run.handle.run_id]
+            state.statistics = run.statistics.message()
+            history = History() if steps else run.statistics.history.copy()
+        store.write_definition(run)
+        size = store.write(records.steps_part(state, *steps) if steps else records.history_part(state, history))
+        if not size:
+            unwritten.failed()
+            return
+        if not steps:
+            store.spool.release(unwritten.written_bytes, records=unwritten.written_records)
+        unwritten.written(size, len(steps.starts) if steps else 0)
+
+
+def _by_run(taken: list[Settled]) -> dict[RunHandle, list[int]]:
+    """Positions of each run's steps."""
+    positions: dict[RunHandle, list[int]] = {}
+    for position, step in enumerate(taken):
+        positions.setdefault(step[0], []).append(position)
+    return positions
+
+
+def _emptied(flushes: deque[Flush]) -> list[Flush]:
+    return [flushes.popleft() for _ in range(len(flushes))]

@@ -1,0 +1,96 @@
+"""The three threads behind the training threads: one counts and writes steps, one stores traces, one has them analyzed.
+
+All are daemons, sleep while nothing happens, and survive whatever goes wrong in one round of theirs.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from functools import partial
+
+from tftracer.contract.session import TraceRecord
+from tftracer.session.publisher import Publish
+from tftracer.session.recorded_steps import StepSource
+from tftracer.session.store import SessionStore
+from tftracer.session.traces.analyzer import TraceAnalyzer
+from tftracer.session.traces.missing import MissingTraces
+from tftracer.session.writer.guard import Guard
+from tftracer.session.writer.slow import SlowWriter
+from tftracer.session.writer.steps import Flush, StepWriter
+from tftracer.session.writer.summaries import TraceSummaries
+from tftracer.session.writer.traces import TraceWriter
+from tftracer.slow.recorded import SlowRecords
+from tftracer.storage.spool_folder import tidy
+from tftracer.storage.trace_payload import TraceKey
+
+CLOSE_S = 60.0  # that the end of the process may wait for traces to be written
+HELPER_S = 3.0  # that the end of the process, or a save, may wait for traces to be analyzed
+
+
+class Writer:
+    """``communication_ops``: the user's pattern of ops that communicate, part of each trace's context."""
+
+    def __init__(
+        self,
+        steps: StepSource,
+        slow: SlowRecords,
+        store: SessionStore,
+        publish: Publish,
+        analyzer: TraceAnalyzer,
+        communication_ops: str,
+    ) -> None:
+        missing = MissingTraces()
+        self._store = store
+        self._summaries = TraceSummaries(store, analyzer, Guard(store.problems, steps.failed))
+        self._traces = TraceWriter(steps, store, self._summaries, missing, communication_ops)
+        self._steps = StepWriter(steps, SlowWriter(slow, store), store, publish, self._traces, self._summaries, missing)
+        self._threads = [self._steps.thread, self._traces.thread]
+        if store.spool.path:
+            self._traces.put(partial(tidy, store.spool.path.parent))
+
+    def start(self) -> None:
+        for thread in [*self._threads, self._summaries.thread]:
+            thread.start()
+
+    def stop(self) -> None:
+        """Write everything and end the threads. What is not analyzed soon is analyzed by whoever opens the file."""
+        self._steps.stop()
+        _join(self._threads, CLOSE_S)
+        self._summaries.end()
+        if not _join([self._summaries.thread], HELPER_S):
+            self._summaries.give_up()
+            _join([self._summaries.thread], CLOSE_S)
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until all that came before the call is written and analyzed; False if that takes longer."""
+        until = time.monotonic() + timeout_s
+        flush = self._flush(timeout_s)
+        return flush is not None and flush.analyzed.wait(max(until - time.monotonic(), 0))
+
+    def flush_without_analysis(self, timeout_s: float) -> bool:
+        """Wait until all that came before the call is written, and analyzed if that is done soon; False if it is not written."""
+        flush = self._flush(timeout_s)
+        if flush is not None:
+            flush.analyzed.wait(min(HELPER_S, timeout_s))
+        return flush is not None
+
+    def _flush(self, timeout_s: float) -> Flush | None:
+        """Once all is written; None if that takes longer, or the threads do not run."""
+        flush = Flush(threading.Event(), threading.Event())
+        self._steps.flush(flush)
+        is_alive = all(thread.is_alive() for thread in self._threads)
+        return flush if is_alive and flush.written.wait(timeout_s) else None
+
+    def analyze_later(self, record: TraceRecord) -> None:
+        """For a trace that was loaded from a file."""
+        self._summaries.announce(TraceKey.of(self._store.facts()["id"], record))
+
+
+def _join(threads: list[threading.Thread], timeout_s: float) -> bool:
+    """Whether they have ended within this time."""
+    until = time.monotonic() + timeout_s
+    for thread in threads:
+        if thread.is_alive():  # else it could not be started
+            thread.join(max(until - time.monotonic(), 0))
+    return not any(thread.is_alive() for thread in threads)

@@ -1,0 +1,158 @@
+"""The thread ``tftracer-traces``: compresses and stores the traces that were counted. It waits for nothing but the disk."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tftracer.contract.machine import GpuDevice
+from tftracer.contract.session import TraceRecord
+from tftracer.session.files import records
+from tftracer.session.process.gpu_devices import gpu_devices
+from tftracer.session.process.gpu_profiling import gpu_facts
+from tftracer.session.recorded_steps import Capture, StepSource
+from tftracer.session.steps.statistics import BetweenSteps, LiveRun
+from tftracer.session.store import SessionStore
+from tftracer.session.traces.missing import MissingTraces
+from tftracer.session.writer.guard import Guard
+from tftracer.session.writer.summaries import AFTER_S, TraceSummaries
+from tftracer.storage.tftrace import compress
+from tftracer.storage.trace_payload import TraceKey
+from tftracer.trace.model import GpuFacts, TraceContext
+
+
+class CountedTrace(NamedTuple):
+    """A traced step that was counted and is not stored yet."""
+
+    run: LiveRun
+    capture: Capture
+    step: int
+    started_at: float
+    duration_s: float
+    median_s: float | None
+    between_steps: BetweenSteps  # medians
+    before_step: BetweenSteps
+
+
+Job = Callable[[], object]
+
+
+class TraceWriter:
+    def __init__(
+        self, steps: StepSource, store: SessionStore, summaries: TraceSummaries, missing: MissingTraces, communication_ops: str
+    ) -> None:
+        self._release = steps.release
+        self._guard = Guard(store.problems, steps.failed)
+        self._store = store
+        self._summaries = summaries
+        self._missing = missing
+        self._communication_ops = communication_ops
+        self._jobs: queue.Queue[CountedTrace | Job | None] = queue.Queue()
+        self._gpu: dict[str, GpuFacts] = {}  # by trace level
+        self._gpu_devices: list[GpuDevice] | None = None  # None: not looked at yet
+        self.thread = threading.Thread(target=self._guard.run_thread, args=[self._run], name="tftracer-traces", daemon=True)
+
+    def put(self, job: CountedTrace | Job) -> None:
+        """A trace to be stored, or something else to be done after what was put before."""
+        self._jobs.put(job)
+
+    def end(self) -> None:
+        """When all that was put is done."""
+        self._jobs.put(None)
+
+    # ---------------------------------------------------------------------------------------------------- the thread
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            if isinstance(job, CountedTrace):
+                self._store_guarded(job)
+            else:
+                self._guard.run(job)
+
+    def _store_guarded(self, trace: CountedTrace) -> None:
+        try:
+            self._store_trace(trace)
+        except Exception as error:
+            self._missing.add(trace.run.handle.title, [trace.step], "they could not be stored")
+            self._store.problems.add("trace", f"A trace could not be stored ({error}). Training goes on.")
+        finally:
+            self._release(trace.capture)
+
+    def _store_trace(self, trace: CountedTrace) -> None:
+        raw = trace.capture.content
+        if not raw:
+            self._store.problems.add("empty_trace", trace.capture.problem)
+            return
+        packed, context = compress(raw), self._context(trace)
+        record = self._record(trace, len(raw), len(packed))
+        key = TraceKey.of(self._store.facts()["id"], record)
+        self._store.write_definition(trace.run)
+        self._store.add_new_trace(record, context, records.trace_part(record, context, packed, len(raw)))
+        self._summaries.announce(key, AFTER_S if trace.capture.asked_by == "user" else 0.0)
+
+    def _record(self, trace: CountedTrace, size: int, stored: int) -> TraceRecord:
+        return {
+            "id": self._store.next_trace_id(),
+            "run_id": trace.run.handle.run_id,
+            "step": trace.step,
+            "started_at": trace.started_at,
+            "duration_s": trace.duration_s,
+            "median_s": trace.median_s,
+            "nodes": None,
+            "bytes": size,
+            "stored_bytes": stored,
+            "devices": [],
+            "asked_by": trace.capture.asked_by,
+            "findings": [],
+            "headline": "",
+            "note": trace.capture.note,
+            "bookmarks": [],
+            "state": "pending",
+        }
+
+    def _context(self, trace: CountedTrace) -> TraceContext:
+        capture, handle = trace.capture, trace.run.handle
+        with self._store.lock:
+            of_others = self._store.model.of_other_traces(handle.run_id, trace.step)
+        return TraceContext(
+            step=trace.step,
+            step_s=trace.duration_s,
+            median_s=trace.median_s,
+            between_steps_s=trace.between_steps.outside_s,
+            between_input_s=trace.between_steps.input_s,
+            before_step_s=trace.before_step.outside_s,
+            before_input_s=trace.before_step.input_s,
+            feeds=len(handle.feeds),
+            fetches=list(handle.fetches),
+            fed=capture.fed,
+            began_at=capture.began_at,
+            retraced=handle.changed,
+            **of_others,
+            gpus=capture.facts.gpus,
+            trace_level=capture.trace_level,
+            gpu_facts=self._gpu_facts(capture.trace_level),
+            gpu_devices=self._devices(capture),
+            measured_roof=self._store.facts()["measured_roof"],
+            cpu_use=capture.read_cpu_use(),
+            partition_graphs_asked=capture.partition_graphs_asked,
+            distributed=capture.facts.distributed,
+            communication_ops=self._communication_ops,
+            rank=self._store.facts()["rank"],
+            title=handle.title,
+        )
+
+    def _gpu_facts(self, trace_level: str) -> GpuFacts:
+        """Looked at after the first trace of each level: TensorFlow loads its profiling library at the first FULL_TRACE."""
+        if trace_level not in self._gpu:
+            self._gpu[trace_level] = gpu_facts()
+        return self._gpu[trace_level]
+
+    def _devices(self, capture: Capture) -> list[GpuDevice]:
+        """Looked at once TensorFlow uses its devices: its session has GPUs, or a compiled function ran."""
+        if self._gpu_devices is None and (capture.facts.gpus or capture.trace_level == "profile"):
+            self._gpu_devices = gpu_devices()
+            if self._gpu_devices:
+                self._store.set_facts(gpu_devices=self._gpu_devices)
+        return self._gpu_devices or []
