@@ -79,7 +79,7 @@ def test_the_other_classes_of_a_session_in_any_protocol(protocol: int) -> None:
     """datetime, timedelta and OrderedDict, as Python itself pickles them; instances stay stubs."""
     when, span = datetime.datetime(2018, 11, 2, 3, 4, 5, 678901), datetime.timedelta(1, 2, 3)
     value = collections.OrderedDict([("when", when), ("span", span)])
-    stub = PickleReader(pickle.dumps(value, protocol)).read()
+    stub = PickleReader(pickle.dumps(value, protocol)).load()
     assert legacy_pickles.epoch_seconds(stub.items["when"]) == when.timestamp()
     assert legacy_pickles.seconds_of(stub.items["span"]) == span.total_seconds()
 
@@ -136,7 +136,7 @@ def test_a_stranger_inside_a_session() -> None:
 def test_neighbours_of_the_known_names(name: str) -> None:
     module, _, attribute = name.rpartition(".")
     with pytest.raises(UnsafePickleError):
-        PickleReader(f"c{module}\n{attribute}\n.".encode()).read()
+        PickleReader(f"c{module}\n{attribute}\n.".encode()).load()
 
 
 def pickle_of(value: object) -> bytes:
@@ -198,7 +198,7 @@ def test_a_memo_index_costs_nothing() -> None:
     """CPython's own unpickler allocates a table as long as the index."""
     tracemalloc.start()
     try:
-        assert PickleReader(b"Nr" + struct.pack("<I", 0xFFFFFFF0) + b".").read() is None
+        assert PickleReader(b"Nr" + struct.pack("<I", 0xFFFFFFF0) + b".").load() is None
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
@@ -209,7 +209,7 @@ def test_a_shared_value_cannot_be_multiplied() -> None:
     text = b"X" + struct.pack("<I", 100_000) + b"a" * 100_000 + b"q\x00c_codecs\nencode\nq\x01"
     again = b"h\x01h\x00\x85R"
     with pytest.raises(FormatError, match="repeatedly"):
-        PickleReader(text + b"]" + again * 10_000 + b".").read()
+        PickleReader(text + b"]" + again * 10_000 + b".").load()
 
 
 def test_shared_runs_are_looked_at_once() -> None:

@@ -26,7 +26,7 @@ def read(data: bytes) -> Imported:
 
     Raises UnsafePickleError if the pickle names any other class, FormatError if it is damaged.
     """
-    value = PickleReader(data).read()
+    value = PickleReader(data).load()
     if isinstance(value, Stub) and value.path == RUN_METADATA:
         raw = _serialized(value)
         return Imported("RunMetadata pickle", [ImportedRun("Run metadata", traces=[ImportedTrace(raw)])])

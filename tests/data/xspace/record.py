@@ -11,8 +11,8 @@ from typing import Any
 import tensorflow as tf
 
 from tftracer.capture.function_runs import FunctionRuns, function_library, name_of
-from tftracer.capture.profiler import Profiler
-from tftracer.capture.step_queue import StepQueue
+from tftracer.capture.steps.queue import StepQueue
+from tftracer.capture.traces.profiler import Profiler
 from tftracer.trace.decode.xplane import with_definitions, with_partition_graphs
 
 
