@@ -11,7 +11,7 @@ import pytest
 from recording import LOSS, TRAIN, X, captured, recording, step, steps
 
 from tftracer.capture.traces import backlog as trace_backlog
-from tftracer.capture.traces.expected import MAX_TRACES, PATIENCE_NS, ExpectedTraces
+from tftracer.capture.traces.expected import MAX_REQUESTS, MAX_TRACES, PATIENCE_NS, ExpectedTraces
 from tftracer.capture.traces.requests import Claim, TraceRequests
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.watch.turns import SlowSteps
@@ -148,6 +148,19 @@ def test_a_few_slow_steps_are_traced_of_each_run() -> None:
         traces.caught(run)
     traces.update([(run, 5001, 5001)])
     assert not requests.is_expected([run])
+
+
+@pytest.mark.usefixtures("tensorflow")
+def test_expected_steps_that_are_not_slow_do_not_push_out_traces_for_ever() -> None:
+    slow, run = training(5000)
+    requests, asked = TraceRequests(), 0
+    traces = expecting(requests, slow)
+    for step in range(5001, 9000, 97):
+        run.steps = step - 1
+        traces.update([(run, step, step)])
+        asked += requests.is_expected([run])
+        traces.cancel()
+    assert asked == MAX_REQUESTS
 
 
 def test_without_tensorflow_nothing_is_requested(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ Runs on the watch's thread. Which step is next is found out by the training thre
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable
 from statistics import median
 from time import perf_counter_ns
@@ -24,8 +25,8 @@ NEAR_NS, REQUEST_NS = 400_000_000, 100_000_000
 ASKING_NS = 15_000
 #: A request is cancelled when its steps do not come for so long after they were due: the run may have ended.
 PATIENCE_NS = 5_000_000_000
-#: Slow steps that are traced of each run: a few tell what more would tell.
-MAX_TRACES = 5
+#: Slow steps that are traced of each run: a few tell what more would tell. And requests for that: not every expected step is slow.
+MAX_TRACES, MAX_REQUESTS = 5, 10
 
 
 class Expected(NamedTuple):
@@ -48,6 +49,7 @@ class ExpectedTraces:
         self._steps = SlowSteps(1.0)
         self._settle = settle
         self._asked: dict[RunHandle, int] = {}  # the last step that was requested
+        self._requests_of: Counter[RunHandle] = Counter()
         self._caught: dict[WatchedRun, int] = {}
         self._asking_ns = 0
 
@@ -81,6 +83,7 @@ class ExpectedTraces:
         self._asked[steps.run] = steps.last
         self._asking_ns += (steps.last - steps.run.steps) * ASKING_NS
         self._requested[steps.run] = numbers, until_ns
+        self._requests_of[steps.run] += 1
         self._requests.expect(steps.run, numbers)
 
     def _cancel(self, runs: list[RunHandle]) -> None:
@@ -90,6 +93,8 @@ class ExpectedTraces:
 
     def _is_wanted(self, steps: Expected, state: RunState) -> bool:
         if self._asked.get(steps.run, 0) >= steps.first or self._caught.get(steps.run, 0) >= MAX_TRACES:
+            return False
+        if self._requests_of[steps.run] >= MAX_REQUESTS:
             return False
         extra = state.traced_extra_ns
         # Before any was measured, a trace is expected to take as long as the step.
