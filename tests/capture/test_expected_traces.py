@@ -155,9 +155,9 @@ def test_expected_steps_that_are_not_slow_do_not_push_out_traces_for_ever() -> N
     slow, run = training(5000)
     requests, asked = TraceRequests(), 0
     traces = expecting(requests, slow)
-    for step in range(5001, 9000, 97):
-        run.steps = step - 1
-        traces.update([(run, step, step)])
+    for number in range(5001, 9000, 97):
+        run.steps = number - 1
+        traces.update([(run, number, number)])
         asked += requests.is_expected([run])
         traces.cancel()
     assert asked == MAX_REQUESTS

@@ -25,7 +25,8 @@ NEAR_NS, REQUEST_NS = 400_000_000, 100_000_000
 ASKING_NS = 15_000
 #: A request is cancelled when its steps do not come for so long after they were due: the run may have ended.
 PATIENCE_NS = 5_000_000_000
-#: Slow steps that are traced of each run: a few tell what more would tell. And requests for that: not every expected step is slow.
+#: Slow steps that are traced of each run: a few tell what more would tell. And requests for them: not every expected step is
+#: slow.
 MAX_TRACES, MAX_REQUESTS = 5, 10
 
 
