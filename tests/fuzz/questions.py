@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import json
+import random
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -40,22 +41,34 @@ VALUES: dict[Parameter, list[Any]] = {
 
 def ask_all(source: SavedSession) -> None:
     """Raises TracerError only where nothing can be asked at all."""
+    for ask in questions_of(source):
+        borne(ask)
+
+
+def ask_some(source: SavedSession, one_in: int, seed: int) -> None:
+    """One of ``one_in`` questions, chosen by chance: the same for the same seed."""
+    chance = random.Random(seed)
+    for ask in questions_of(source):
+        if chance.randrange(one_in) == 0:
+            borne(ask)
+
+
+def questions_of(source: SavedSession) -> Iterator[Callable[[], object]]:
     source.analyze_pending()
-    borne(lambda: summarized(source))
-    source.all_stalls()
+    yield lambda: summarized(source)
+    yield source.all_stalls
     with Session(source, "fuzzed") as session:
         for name in TABLES:
-            borne(lambda name=name: read(session, name))  # type: ignore[misc]
-        borne(lambda: session._repr_html_())
-        borne(lambda: compared(session))
+            yield lambda name=name: read(session, name)  # type: ignore[misc]
+        yield lambda: session._repr_html_()
+        yield lambda: compared(session)
     for run in source.runs():
-        source.run_stalls(run["id"])
-        source.gaps(run["id"])
+        yield lambda run=run: source.run_stalls(run["id"])  # type: ignore[misc]
+        yield lambda run=run: source.gaps(run["id"])  # type: ignore[misc]
         for record in run["traces"]:
             for finding in record["findings"]:
                 assert not of_another_error(finding["message"]), finding["message"]
-            for ask in of_trace(source, record):
-                borne(ask)
+            yield from of_trace(source, record)
 
 
 def of_another_error(message: str) -> bool:

@@ -1,15 +1,18 @@
-"""The readers that strangers' bytes reach, each as a function of bytes that returns or raises one of the package's own errors."""
+"""The readers that strangers' bytes reach: functions of bytes that return, or raise one of the errors of the package. Sessions
+that they return are asked every question.
+"""
 
 from __future__ import annotations
 
 import gzip
 import lzma
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import msgpack
 
-from fuzz.questions import ask_all
+from fuzz.questions import ask_all, ask_some
 from tftracer.errors import TracerError
 from tftracer.importers import legacy_pickles, open_any, tfevents, timeline_json
 from tftracer.importers import run_metadata as run_metadata_files
@@ -43,9 +46,8 @@ class InMemory:
         pass
 
 
-def any_file(data: bytes) -> None:
-    """From the bytes to every answer, export, table and text."""
-    ask_all(SavedSession(model_of(open_any.open_bytes(data))))
+def any_file(data: bytes) -> SavedSession:
+    return SavedSession(model_of(open_any.open_bytes(data)))
 
 
 def pickle(data: bytes) -> None:
@@ -64,20 +66,19 @@ def text(data: bytes) -> None:
     run_metadata_files.from_text(data.decode("utf-8", "replace"))
 
 
-def session(data: bytes) -> None:
-    """From a session file's bytes to every answer, export, table and text."""
-    ask_all(SavedSession(read_model(Reader(InMemory(data)), "memory")))
+def session(data: bytes) -> SavedSession:
+    return SavedSession(read_model(Reader(InMemory(data)), "memory"))
 
 
-def trace(data: bytes) -> None:
-    """The same of one trace: RunMetadata, with a cost graph or without, or a profile."""
-    ask_all(SavedSession(model_of(Imported("a trace", [ImportedRun("a trace", traces=[ImportedTrace(data)])]))))
+def trace(data: bytes) -> SavedSession:
+    """RunMetadata, with a cost graph or without, or a profile."""
+    return SavedSession(model_of(Imported("a trace", [ImportedRun("a trace", traces=[ImportedTrace(data)])])))
 
 
-def context(data: bytes) -> None:
+def context(data: bytes) -> SavedSession:
     """The texts that a session's records carry, a line each: the file's checksums let no changed bytes reach them."""
     lines = data.decode("utf-8", "replace").split("\n")
-    session(session_of(dict(zip(CONTEXT, lines))))
+    return session(session_of(dict(zip(CONTEXT, lines))))
 
 
 #: Texts of a trace's context, as a session file has them.
@@ -103,7 +104,7 @@ def session_of(texts: dict[str, str]) -> bytes:
     return session_file.header() + b"".join(records)
 
 
-TARGETS: dict[str, Callable[[bytes], None]] = {
+TARGETS: dict[str, Callable[[bytes], SavedSession | None]] = {
     "pickle": pickle,
     "events": events,
     "json": json,
@@ -119,7 +120,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
 
 #: Of these, the values in the message are changed, and its lengths stay right: most such files can be read.
 PROTOBUF = ("run_metadata", "cost_graph", "profile")
-#: Of these, every question is asked (questions.py).
+#: These return sessions, which are asked.
 ASKED = (*PROTOBUF, "session", "context", "any_file")
 
 #: Patterns at which a matcher that backtracks never ends, and one of each thing that a pattern may hold.
@@ -161,10 +162,17 @@ def read(path: Path) -> bytes:
     return {".xz": lzma.decompress, ".gz": gzip.decompress}.get(path.suffix, bytes)(path.read_bytes())
 
 
-def one_input(name: str, data: bytes) -> None:
-    """Anything but a return or a TracerError with a message is a finding."""
+def one_input(name: str, data: bytes, one_in: int = 1) -> None:
+    """Anything but a return or a TracerError with a message is a finding.
+
+    one_in: one of so many questions is asked, the same ones of the same input.
+    """
     try:
-        TARGETS[name](data)
+        source = TARGETS[name](data)
+        if source is not None and one_in > 1:
+            ask_some(source, one_in, zlib.crc32(data))
+        elif source is not None:
+            ask_all(source)
     except TracerError as error:
         if len(str(error)) < 10:
             raise AssertionError("an error that says nothing") from error

@@ -56,7 +56,7 @@ def chrome(answers: Answers) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("nodes", TIMES, ids=range(len(TIMES)))
 def test_times_that_no_step_has_leave_every_export_sound(nodes: list[dict[str, int]]) -> None:
     raw = of_nodes(*nodes)
-    targets.trace(raw)
+    questions.ask_all(targets.trace(raw))
     answers = Answers(raw, TraceContext())
     slices = [event for event in chrome(answers) if event["ph"] == "X"]
     assert slices and all(event["ts"] >= 0 and event["dur"] >= 0 for event in slices)
@@ -73,7 +73,7 @@ def test_what_ran_before_a_profiled_step_has_a_sound_time_in_the_chrome_export()
 
 def test_a_number_of_an_output_that_no_op_has_is_no_error_in_the_tables() -> None:
     outputs = {"output": [{"slot": (1 << 31) - 1}, {"slot": -1}]}
-    targets.trace(of_nodes(timed(1000, 5, **outputs), timed(2000, 5)))  # type: ignore[arg-type]
+    questions.ask_all(targets.trace(of_nodes(timed(1000, 5, **outputs), timed(2000, 5))))  # type: ignore[arg-type]
 
 
 def test_a_cost_graph_with_bad_text_is_named_as_damaged() -> None:
@@ -86,7 +86,7 @@ def test_a_cost_graph_with_bad_text_is_named_as_damaged() -> None:
     broken = Answers(changes.written(message), TraceContext())
     with pytest.raises(FormatError, match="cost graph of this trace is damaged"):
         broken.cost()
-    targets.trace(changes.written(message))
+    questions.ask_all(targets.trace(changes.written(message)))
 
 
 @pytest.mark.parametrize("moment", [1e300, -1e300, 1e18, 253_402_300_800.0, 1 << 62, "soon"])
