@@ -116,13 +116,13 @@ def test_a_call_that_was_traced_anew_is_named_by_the_line_that_called_it() -> No
 
 
 def test_pythons_lock_is_blamed_on_the_thread_that_was_seen_with_it() -> None:
-    holder = LockHolder("serializer", False, (MAIN, ENCODE))
+    holder = LockHolder("serializer", "other", (MAIN, ENCODE))
     held = span(1.9, stack(MAIN, LOAD, seconds=1.9), late_s=1.8, holders=(holder, holder, None))
     found = explained(1.9, between=held)
     assert (found.cause.kind, found.cause.name) == ("lock", "thread serializer, in main() (train.py:10)")
     free = dataclasses.replace(held, holders=(holder, None, None))  # the watch had no CPU meanwhile
     assert explained(1.9, between=free).cause[:3] == ("wait", "", LOAD)
-    itself = dataclasses.replace(holder, is_own=True)
+    itself = dataclasses.replace(holder, whose="training")
     own = dataclasses.replace(held, holders=(itself,), cpu_s=1.85)
     assert explained(1.9, between=own).cause[:3] == ("python", "", LOAD)
     in_c = explained(1.9, between=dataclasses.replace(held, holders=(itself,)))  # a C library's call that sleeps with the lock
@@ -134,8 +134,15 @@ def test_pythons_lock_is_blamed_on_the_thread_that_was_seen_with_it() -> None:
     assert explained(1.9, between=ran).cause[:2] == ("lock", "")
 
 
+def test_the_tracer_that_has_no_cpu_while_it_holds_pythons_lock_is_the_machines() -> None:
+    ours = LockHolder("tftracer-watch", "tracer", ())
+    stacks = stack(MAIN, LOAD, seconds=2.0)
+    found = explained(2.0, between=span(2.0, stacks, cpu=0.4, queue=0.4, late_s=1.1, holders=(ours, ours)))
+    assert found.cause[:3] == ("python", "", LOAD) and found.parts[0].kind == "no_cpu"
+
+
 def test_a_step_meanwhile_another_thread_held_pythons_lock_is_not_known_and_says_by_whom() -> None:
-    holder = LockHolder("serializer", False, (MAIN, ENCODE))
+    holder = LockHolder("serializer", "other", (MAIN, ENCODE))
     found = explained(0.0, 1.9, within=span(1.9, stack(MAIN, RUN, seconds=1.9), late_s=1.8, holders=(holder,)))
     assert found.cause.kind == "unknown" and "by thread serializer, in main() (train.py:10): the step may" in found.doubt
 

@@ -164,7 +164,7 @@ def _of_busiest_thread(stacks: list[FoldedStack]) -> list[FoldedStack]:
 def _doubt(cause: Cause, parts: tuple[Part, ...], seen: Observed, turn: SlowTurn) -> str:
     span = seen.inside if turn.is_inside else seen.between
     if cause.kind == "wait" and span.late_s >= HALF * span.length_s:
-        if span.holders and all(holder and holder.is_own for holder in span.holders):
+        if span.holders and all(holder and holder.whose == "training" for holder in span.holders):
             return "" if cause.frame else "What the training thread called held Python's lock meanwhile."
         return "Python's lock was held meanwhile, by what this line calls or by a thread that was not seen."
     if cause.kind in ("retrace", "other_run", "tensorflow", "machine", "stopped", "lock") or cause.frame is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from tftracer.slow.recorded import FoldedStack, Frame
 
@@ -12,7 +13,7 @@ class LockHolder:
     """A thread that held Python's lock when it was read."""
 
     thread: str  # its name
-    is_own: bool  # the training thread
+    whose: Literal["training", "tracer", "other"]  # the training thread itself, one of the tracer's, another
     stack: tuple[Frame, ...]  # the outermost first
 
 

@@ -108,7 +108,7 @@ def _between(seen: Observed, length: float, usual: float) -> list[Part]:
         ("gc", span.gc_s),
         ("python", max(0.0, span.cpu_s - span.gc_s) * scale),
         ("lock", lock_s(span)),  # who waits for it is waked again and again, and has no CPU at times: that is the lock's, too
-        ("no_cpu", span.queue_s * scale),
+        ("no_cpu", span.queue_s * scale + starved_s(span)),
         ("disk", (span.disk_s or 0.0) * scale),
     ]
     parts, left = [], length
@@ -135,8 +135,14 @@ def lock_s(span: Span) -> float:
 
 
 def other_holders(span: Span) -> list[LockHolder]:
-    """Of the lock, but for the training thread."""
-    return [holder for holder in span.holders if holder is not None and not holder.is_own]
+    """Of the lock, but for the training thread and the tracer's."""
+    return [holder for holder in span.holders if holder is not None and holder.whose == "other"]
+
+
+def starved_s(span: Span) -> float:
+    """Seconds in which the tracer's own threads had Python's lock: they need it for microseconds, longer only without a CPU."""
+    ours = sum(holder is not None and holder.whose == "tracer" for holder in span.holders)
+    return span.late_s * ours / len(span.holders) if ours else 0.0
 
 
 def holder_text(span: Span) -> str:

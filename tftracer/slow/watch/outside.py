@@ -38,7 +38,7 @@ TICK_S = 0.05
 LATE_NS = 110_000_000
 #: Looks at all stacks at one moment, while a turn is overdue or the pulse is late: so far apart, one in so long on average, so
 #: many at once, and so many are kept; and while the pulse is late once.
-DUMPS_APART_NS, APART_NS, BURST, MAX_DUMPS, MAX_LATE = 100_000_000, 2_000_000_000, 20, 64, 3
+DUMPS_APART_NS, APART_NS, BURST, MAX_DUMPS, MAX_LATE = 100_000_000, 4_000_000_000, 20, 64, 3
 #: The stack of who held the lock is that of a look so near.
 NEAR_NS = 300_000_000
 MAX_NAMES = 1000

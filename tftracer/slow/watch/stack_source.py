@@ -167,9 +167,14 @@ def span_of(
         other_stacks=tuple(filter(_has_users, others)),
         late_s=sum(end - start for start, end, _ in raw["late"]) * 1e-9,
         holders=tuple(
-            LockHolder(thread_names.get(each) or name or _name(each, {}), each == thread, names.stack(stack)) if each else None
+            LockHolder(
+                thread_names.get(each) or name or _name(each, {}),
+                "training" if each == thread else "tracer" if each in ours else "other",
+                names.stack(stack),
+            )
+            if each
+            else None
             for each, name, stack in raw["holders"]
-            if each not in ours
         ),
         samples=int(raw.get("samples", 0)),
         unseen_s=raw.get("unseen_s"),
