@@ -131,7 +131,7 @@ assert found[0][1]["code"] == "balanced", found
 
 
 def test_thousands_of_tiny_ops(tmp_path: Path) -> None:
-    """In a row, and in a loop, whose ops TensorFlow 2.21 leaves out of its profiles."""
+    """In a row, and in a loop, when each has run 300 times: TensorFlow has found these ops to be cheap by then."""
     run_eager_script(
         HELPERS
         + """
@@ -146,6 +146,7 @@ def in_a_loop(x):
     return tf.while_loop(lambda i, y: i < 1500, turn, (0, x[0, 0]))[1]
 for body in in_a_row, in_a_loop:
     train = function(body)
+    train(300)
     for _ in range(20):  # a busy machine takes most of a step away from the process: until one of them was left alone
         found = verdicts(train, at_a_time=10)  # the first call behind a request comes late
         if any(first["code"] == "tiny_ops" for _, first in found):
