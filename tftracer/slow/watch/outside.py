@@ -164,10 +164,11 @@ class Outside:
             self._names = {**dict(list(self._names.items())[-MAX_NAMES:]), **names}
 
     def _answer(self, now_ns: int) -> None:
+        read_until = self._windows.read_until_ns()
         for question in list(self._waiting):
-            until = max((span[1] for span in question["spans"]), default=0)
+            until = question["spans"][-1][1] if question["spans"] else 0
             is_old = now_ns - int(question["came_ns"]) > PATIENCE_NS
-            if self._windows.covers(until) or is_old or self._windows.broken:
+            if until <= read_until or is_old or self._windows.broken:
                 self._waiting.remove(question)
                 self._print(self._answer_to(question, now_ns))
             else:

@@ -219,9 +219,9 @@ class Windows:
             self._hurries, self._hurry_ns = self._hurries - 1, now_ns
             self._begin()
 
-    def covers(self, until_ns: int) -> bool:
-        """Whether all that was sampled before a time has been read."""
-        return not any(window.start_ns and window.start_ns < until_ns for window in self._running) and bool(self._kept)
+    def read_until_ns(self) -> int:
+        """All that was sampled before this time has been read."""
+        return min((window.start_ns for window in self._running if window.start_ns), default=NEVER) if self._kept else 0
 
     # ----------------------------------------------------------------------------------------------------------- asking
 
