@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 from tftracer.contract.stalls import Period, SlowGroup, SlowKind, Stall, StallCause
 from tftracer.slow.answer import texts
-from tftracer.slow.record.kinds import KindKey, kind_key, lost_s, without_line
+from tftracer.slow.record.kinds import OF_CODE, KindKey, group_key, lost_s, without_line
 from tftracer.slow.record.log import SlowLog
 
 #: Causes that tell nothing of what slow steps have in common: they are listed apart.
 APART = ("unknown", "machine")
-#: Causes that one piece of code has in turn: it runs, waits, and reads from a disk. A further one is named from this part on.
-OF_CODE: tuple[StallCause, ...] = ("python", "wait", "disk")
+#: A further cause of one piece of code is named from this part of the cost on.
 NAMED = 0.2
 #: What comes at no period has ended when it has not come for so many times its mean distance, and for this part of the run.
 DISTANCES, LONG = 10, 0.5
@@ -64,11 +63,11 @@ def groups(log: SlowLog, run_id: int, steps: int) -> list[SlowGroup]:
     """
     left: dict[KindKey, list[Stall]] = {}
     for state in log.of_run(run_id):
-        left.setdefault(_key(state.message), []).append(state.message)
+        left.setdefault(group_key(state.message), []).append(state.message)
     listed = []
     # Those of a period are taken out before those of no period, which come after it.
     for ranked in sorted(_ranked(log, run_id, steps), key=lambda each: (not each.periods, each.rank)):
-        key = _key(ranked.kind)
+        key = group_key(ranked.kind)
         own = left.get(key, [])
         if ranked.periods and ranked.kind["cause"] in APART:
             own = [stall for stall in own if is_on_time(stall, ranked.periods[0])]
@@ -104,10 +103,10 @@ def is_on_time(stall: Stall, period: Period) -> bool:
 def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
     of_key: dict[KindKey, list[Period]] = {}
     for period in log.periods_of(run_id):
-        of_key.setdefault(_key(period), []).append(period)
+        of_key.setdefault(group_key(period), []).append(period)
     kinds: dict[KindKey, list[SlowKind]] = {}
     for kind in sorted(log.kinds.of_run(run_id), key=lambda each: -each["lost_s"]):
-        kinds.setdefault(_key(kind), []).append(kind)
+        kinds.setdefault(group_key(kind), []).append(kind)
     for key, alike in kinds.items():
         periods, kind = of_key.get(key, []), reduce(_together, alike)
         causes = [kind["cause"], *(cause for cause in OF_CODE if cause != kind["cause"] and _costs(alike, cause))]
@@ -120,13 +119,6 @@ def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
             yield _Ranked(part, causes, [period], _is_over(part, [period], steps))
         if kind["times"]:
             yield _Ranked(kind, causes, [], _is_over(kind, [], steps))
-
-
-def _key(one: SlowKind | Stall | Period) -> KindKey:
-    """What one group has in common: the causes that one function's code has in turn are one kind here."""
-    if one["cause"] in OF_CODE and one["place"]:
-        return one["run_id"], OF_CODE[0], without_line(one["place"])
-    return kind_key(one["run_id"], one["cause"], one["place"])
 
 
 def _costs(alike: Sequence[SlowKind], cause: StallCause) -> bool:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tftracer.contract.stalls import SlowKind, Stall, StallCause
+from tftracer.contract.stalls import Period, SlowKind, Stall, StallCause
 
 #: Kinds of one session; those that cost least make way.
 MOST_KINDS = 400
+
+#: Causes that one piece of code has in turn: it runs, waits, and reads from a disk.
+OF_CODE: tuple[StallCause, ...] = ("python", "wait", "disk")
 
 #: Run, cause, and place without the line where a line tells nothing: a save may be seen in many.
 KindKey = tuple[int, StallCause, str]
@@ -26,6 +29,13 @@ def without_line(place: str) -> str:
 
 def key_of_stall(stall: Stall) -> KindKey:
     return kind_key(stall["run_id"], stall["cause"], stall["place"])
+
+
+def group_key(one: SlowKind | Stall | Period) -> KindKey:
+    """What the slow steps of one group have in common: the causes that one function's code has in turn belong together."""
+    if one["cause"] in OF_CODE and one["place"]:
+        return one["run_id"], OF_CODE[0], without_line(one["place"])
+    return kind_key(one["run_id"], one["cause"], one["place"])
 
 
 def lost_s(stall: Stall) -> float:
