@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
-import io
 import os
 import pathlib
 import re
@@ -26,7 +25,7 @@ import numpy.typing as npt
 from tftracer import arguments
 from tftracer.arguments import Path
 from tftracer.errors import FormatError, MissingTensorFlowError, PatternError, StorageError, UnsupportedError
-from tftracer.export import chrome, html, perfetto
+from tftracer.export import chrome, html
 from tftracer.importers import legacy_pickles, open_any
 from tftracer.importers.imported import Imported
 from tftracer.storage.plain_files import open_plain
@@ -193,10 +192,8 @@ class Timeline:
         return None
 
     def to_perfetto(self, path: Path) -> None:
-        """Write Perfetto's own protobuf format, for ui.perfetto.dev and its trace processor; gzip if ``.gz``."""
-        body = io.BytesIO()
-        perfetto.write_perfetto(self._ask(), body)
-        _write(path, body.getvalue())
+        """Write Chrome's trace JSON with arrows and memory counters, for ui.perfetto.dev and its SQL; gzip if ``.gz``."""
+        self.to_chrome_trace(path, show_memory=True)
 
     # ----------------------------------------------------------------------------------------------------------- files
 

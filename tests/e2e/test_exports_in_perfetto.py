@@ -12,7 +12,6 @@ from e2e.trace_processor import TraceProcessor, engine_page
 from playwright.sync_api import Browser, Page
 
 from tftracer.export.chrome import write_chrome_trace, write_chrome_traces
-from tftracer.export.perfetto import write_perfetto
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import TraceContext
 
@@ -36,12 +35,6 @@ def chrome(answers: Answers) -> bytes:
     return file.getvalue()
 
 
-def perfetto(answers: Answers) -> bytes:
-    file = io.BytesIO()
-    write_perfetto(answers, file)
-    return file.getvalue()
-
-
 def expected_slices(answers: Answers, origin_ns: int) -> list[tuple[int, int]]:
     trace = answers.trace
     return sorted(zip((trace.start + trace.origin_ns - origin_ns).tolist(), (trace.end - trace.start).tolist()))
@@ -54,18 +47,13 @@ def test_chrome_json_is_read_without_an_import_error(path: Path, engine: Page) -
     read = TraceProcessor(engine, written)
     assert read.errors() == {}
     assert read.query("select ts, dur from slice order by ts, dur") == expected_slices(answers, answers.trace.origin_ns)
-    arrows = [event for event in json.loads(written)["traceEvents"] if event["ph"] == "s"]
+    events = json.loads(written)["traceEvents"]
+    arrows = [event for event in events if event["ph"] == "s"]
     assert read.query("select count(*) from flow") == [(len(arrows),)]
+    counts = sorted(count for event in events if event["ph"] == "C" for count in event["args"].values())
+    assert read.query("select value from counter order by value") == [(count,) for count in counts]
     names = {device.title for device in answers.trace.devices}
     assert {name for (name,) in read.query("select name from process where name is not null")} == names
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_perfetto_is_read_without_an_import_error(path: Path, engine: Page) -> None:
-    answers = answers_of(path.name)
-    read = TraceProcessor(engine, perfetto(answers))
-    assert read.errors() == {}
-    assert read.query("select ts, dur from slice order by ts, dur") == expected_slices(answers, 0)
 
 
 def test_files_of_two_ranks_stay_apart_when_they_are_merged(engine: Page) -> None:
@@ -87,12 +75,4 @@ def test_two_ranks_in_one_file(engine: Page) -> None:
     assert read.errors() == {}
     origin = min(answers.trace.origin_ns for answers in ranks)
     slices = sorted(entry for answers in ranks for entry in expected_slices(answers, origin))
-    assert read.query("select ts, dur from slice order by ts, dur") == slices
-
-
-def test_perfetto_files_of_two_ranks_one_after_the_other(engine: Page) -> None:
-    ranks = [answers_of(f"horovod_rank{rank}_tf2.15_cpu.pb", rank) for rank in (0, 1)]
-    read = TraceProcessor(engine, b"".join(perfetto(answers) for answers in ranks))
-    assert read.errors() == {}
-    slices = sorted(entry for answers in ranks for entry in expected_slices(answers, 0))
     assert read.query("select ts, dur from slice order by ts, dur") == slices

@@ -292,7 +292,7 @@ def test_a_note_is_kept_through_save_and_reopen(page: Page, tmp_path: Path) -> N
         viewer.kill()
 
 
-@pytest.mark.parametrize("form", ["run_metadata", "chrome", "perfetto", "html"])
+@pytest.mark.parametrize("form", ["run_metadata", "chrome", "html"])
 def test_downloads(traced: TracePage, tmp_path: Path, form: str) -> None:
     traced.open(PS)
     traced.page.get_by_role("button", name="Download").click()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import pickle
 import random
@@ -18,16 +17,14 @@ import pytest
 from google.protobuf import json_format, text_format
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 
 from tftracer.errors import FormatError, StorageError, TracerError, TruncatedError
-from tftracer.export.perfetto import write_perfetto
 from tftracer.importers import legacy_pickles, run_metadata, tfevents, timeline_json
 from tftracer.importers import open_any as opening
 from tftracer.importers.imported import Imported
 from tftracer.importers.open_any import open_any, open_bytes
-from tftracer.trace.answers import Answers
 from tftracer.trace.decode.descriptors import message_class
-from tftracer.trace.model import TraceContext
 
 DATA = Path(__file__).parents[1] / "data"
 FOREIGN = DATA / "foreign"
@@ -99,11 +96,11 @@ def test_what_holds_no_trace_is_told_by_its_name(name: str, kind: str) -> None:
         open_any(FOREIGN / "others" / name)
 
 
-def test_our_own_perfetto_export_and_an_archive_are_told_by_their_names() -> None:
-    with io.BytesIO() as file:
-        write_perfetto(Answers(STEP, TraceContext()), file)
-        with pytest.raises(FormatError, match=r"Perfetto trace; ui\.perfetto\.dev"):
-            open_bytes(file.getvalue())
+def test_a_perfetto_trace_and_an_archive_are_told_by_their_names() -> None:
+    event = protos.TrackEvent(type=protos.TrackEvent.TYPE_SLICE_BEGIN, track_uuid=1, name="MatMul")
+    packet = protos.TracePacket(timestamp=1, trusted_packet_sequence_id=1, track_event=event)
+    with pytest.raises(FormatError, match=r"Perfetto trace; ui\.perfetto\.dev"):
+        open_bytes(protos.Trace(packet=[packet] * 3).SerializeToString())
     with pytest.raises(FormatError, match="zip archive"):
         open_bytes(b"PK\x03\x04zip")
 

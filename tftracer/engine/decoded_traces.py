@@ -150,13 +150,7 @@ class DecodedTraces:
 def _chrome(answers: Answers, record: TraceRecord, others: OtherAnswers, file: IO[bytes]) -> None:
     from tftracer.export.chrome import write_chrome_trace
 
-    write_chrome_trace(answers, file)
-
-
-def _perfetto(answers: Answers, record: TraceRecord, others: OtherAnswers, file: IO[bytes]) -> None:
-    from tftracer.export.perfetto import write_perfetto
-
-    write_perfetto(answers, file)
+    write_chrome_trace(answers, file, show_memory=True)
 
 
 def _html(answers: Answers, record: TraceRecord, others: OtherAnswers, file: IO[bytes]) -> None:
@@ -167,6 +161,5 @@ def _html(answers: Answers, record: TraceRecord, others: OtherAnswers, file: IO[
 
 EXPORTS: dict[str, Callable[[Any, TraceRecord, OtherAnswers, IO[bytes]], None]] = {
     "chrome": _chrome,
-    "perfetto": _perfetto,
     "html": _html,
 }

@@ -1,1 +1,1 @@
-"""A trace in other tools' formats (Chrome JSON, Perfetto protobuf, one HTML page); sessions as tables and Parquet files."""
+"""A trace in other tools' formats (Chrome JSON, one HTML page); sessions as tables and Parquet files."""

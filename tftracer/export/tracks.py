@@ -1,4 +1,4 @@
-"""Rows of a layout as the threads of a trace file, for every export that has threads."""
+"""Rows of a layout as the threads of a trace file."""
 
 from __future__ import annotations
 

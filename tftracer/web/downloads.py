@@ -39,10 +39,9 @@ class Export(NamedTuple):
     content_type: str
 
 
-#: The formats that engine/library.py writes.
+#: The formats that engine/decoded_traces.py writes.
 EXPORTS = {
     "chrome": Export(".json", "application/json"),
-    "perfetto": Export(".pftrace", BINARY),
     "html": Export(".html", "text/html; charset=utf-8"),
 }
 

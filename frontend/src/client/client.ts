@@ -49,7 +49,7 @@ export interface Ask {
 
 export type Parameters = Readonly<Record<string, string | number>>;
 
-export type FileFormat = "run_metadata" | "chrome" | "perfetto" | "html";
+export type FileFormat = "run_metadata" | "chrome" | "html";
 
 /**
  * Every method but the last group rejects with `ClientError` (or an `AbortError` if `signal` says so).

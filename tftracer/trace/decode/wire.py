@@ -313,17 +313,9 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-def number_field(field: int, value: int) -> bytes:
-    return varint(field << 3) + varint(value)
-
-
 def message_field(field: int, *parts: bytes) -> bytes:
     body = b"".join(parts)
     return varint(field << 3 | LEN) + varint(len(body)) + body
-
-
-def text_field(field: int, text: str) -> bytes:
-    return message_field(field, text.encode("utf-8", "replace"))
 
 
 def _skip_scalar(raw: Buffer, at: int, high: int, key: int, low: int) -> tuple[int, int, int]:
