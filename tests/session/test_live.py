@@ -313,7 +313,7 @@ def test_saving_keeps_the_old_file_until_the_new_one_is_whole(tmp_path: Path, mo
         steps(recorder, 5)
         link.symlink_to(path)
         with monkeypatch.context() as failing:
-            failing.setattr(records, "copied_trace_part", lambda trace: 1 / 0)
+            failing.setattr(records, "copied_trace_record", lambda trace: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 recorder.save(path)
         assert open_session(path).runs()[0]["steps"] == 3

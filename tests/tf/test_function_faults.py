@@ -69,9 +69,9 @@ def as_the_writer_does(queue):
     try:
         queue.settle()
         for settled in queue.settled:
-            if isinstance(settled[4], Capture):
-                settled[4].content
-                queue.release(settled[4])
+            if isinstance(settled[5], Capture):
+                settled[5].read()
+                queue.release(settled[5])
     except Exception:
         pass
 def ends_its_profile(watching):

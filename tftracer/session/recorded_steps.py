@@ -65,9 +65,8 @@ class Capture:
     def size(self) -> int:
         return len(self.raw)
 
-    @property
-    def content(self) -> bytes:
-        """What is stored; may be waited for."""
+    def read(self) -> bytes:
+        """The trace as it is stored; may have to wait for it."""
         return self.raw
 
     @property

@@ -75,7 +75,7 @@ class SessionStore:
         """If they have changed since they were written."""
         if self._unwritten_facts:
             self._unwritten_facts = False
-            self._unwritten_facts = not self.write(records.session_part(self.facts()))
+            self._unwritten_facts = not self.write(records.session_record(self.facts()))
 
     # ---------------------------------------------------------------------------------------------------------- runs
 
@@ -114,8 +114,8 @@ class SessionStore:
         with self.spool.lock:
             with self.lock:
                 run.id = self.model.next_run_id()
-            self._write_or_defer(records.run_part(run))
-            run.history = [self._append(records.history_part(run, history))]
+            self._write_or_defer(records.run_record(run))
+            run.history = [self._append(records.history_record(run, history))]
             with self.lock:
                 self.model.add_run(run)
         self.publish_run(run.id)
@@ -171,25 +171,25 @@ class SessionStore:
         with self.lock:
             return self.model.next_trace_id()
 
-    def add_trace(self, record: TraceRecord, context: TraceContext, part: NewRecord) -> None:
-        """``part``: the same with the trace's bytes, as it is written. ``StorageError`` if it cannot be."""
+    def add_trace(self, record: TraceRecord, context: TraceContext, new: NewRecord) -> None:
+        """``new``: the same with the trace's bytes, as it is written. ``StorageError`` if it cannot be."""
         with self.spool.lock:  # so that a rewrite sees both or none
-            written = self._append(part)
+            written = self._append(new)
             with self.lock:
                 self.model.add_trace(TraceState(record, context, written.payload, written.size))
         self._publish({"type": "trace", "payload": record})
 
-    def add_new_trace(self, record: TraceRecord, context: TraceContext, part: NewRecord) -> None:
+    def add_new_trace(self, record: TraceRecord, context: TraceContext, new: NewRecord) -> None:
         """The same for a trace of this process: older ones make way."""
         run_id = record["run_id"]
         try:
-            self.add_trace(record, context, part)
+            self.add_trace(record, context, new)
         except StorageError:
             dropped = self._superfluous(run_id, self.keep_traces - 1)
-            if not self.spool.would_fit(part, [trace.payload for trace in dropped]):
+            if not self.spool.would_fit(new, [trace.payload for trace in dropped]):
                 raise
             self._remove(dropped)
-            self.add_trace(record, context, part)
+            self.add_trace(record, context, new)
         with self.lock:
             self._retention.add(self.model.trace(record["id"]))
         self.make_room(run_id, self.keep_traces)
@@ -218,7 +218,7 @@ class SessionStore:
         """``facts``: fields of its record. ``UnknownError`` where it has made way."""
         with self.spool.lock:
             self.trace_record(trace_id)
-            self._write_or_defer(records.trace_facts_part(trace_id, facts))
+            self._write_or_defer(records.trace_facts_record(trace_id, facts))
             with self.lock:
                 trace = self.model.trace(trace_id)
                 trace.record = cast(TraceRecord, {**trace.record, **facts})
@@ -229,7 +229,7 @@ class SessionStore:
     def _remove(self, traces: list[TraceState]) -> None:
         for trace in traces:
             with self.spool.lock:
-                self._write_or_defer(records.trace_removed_part(trace.record["id"]))
+                self._write_or_defer(records.trace_removed_record(trace.record["id"]))
                 with self.lock:
                     self.model.remove_trace(trace.record["id"])
                     self._retention.remove(trace)
@@ -253,14 +253,14 @@ class SessionStore:
         with self.lock:
             return self.model.slow.next_id()
 
-    def add_stall(self, message: Stall, number: int, part: NewRecord) -> None:
+    def add_stall(self, message: Stall, number: int, new: NewRecord) -> None:
         """``number``: of the stalls of its run. One that cannot be written now has no stacks until the session is reopened."""
         with self.spool.lock:  # so that a rewrite sees both or none
             try:
-                written = self._append(part)
+                written = self._append(new)
                 state = StallState(message, number, written.payload, written.size)
             except StorageError:
-                self.spool.write_later(part)
+                self.spool.write_later(new)
                 state = StallState(message, number, NOWHERE)
             with self.lock:
                 dropped = self.model.slow.add(state)
@@ -271,44 +271,44 @@ class SessionStore:
         """In the place of the one before; the bytes that it took."""
         with self.lock:
             self.model.slow.put_period(period)
-        return self.write(slow_records.period_part(period))
+        return self.write(slow_records.period_record(period))
 
     def put_kinds(self, run_id: int, kinds: Sequence[SlowKind]) -> int:
         """The sums over all slow steps of a run; the bytes that they take."""
         with self.lock:
             for kind in kinds:
                 self.model.slow.kinds.put(kind)
-        return self.write(slow_records.kinds_part(run_id, kinds))
+        return self.write(slow_records.kinds_record(run_id, kinds))
 
     def put_gaps(self, profile: GapProfile) -> None:
         with self.lock:
             self.model.slow.gaps[profile["run_id"]] = profile
-        self.write(slow_records.gaps_part(profile))
+        self.write(slow_records.gaps_record(profile))
 
     # ------------------------------------------------------------------------------------------------------- writing
 
-    def write(self, part: NewRecord) -> int:
+    def write(self, new: NewRecord) -> int:
         """Write a record of what the model knows already; the bytes it took, 0 if it could not be written."""
         try:
-            record = self._append(part)
+            record = self._append(new)
         except StorageError:
             return 0
         return record.size
 
-    def _write_or_defer(self, part: NewRecord) -> None:
+    def _write_or_defer(self, new: NewRecord) -> None:
         """What cannot be written now is written before what comes later."""
-        if not self.write(part):
-            self.spool.write_later(part)
+        if not self.write(new):
+            self.spool.write_later(new)
 
     def write_definition(self, run: LiveRun) -> None:
         """A run's definition comes before all else of it in the file."""
         if not run.unwritten.defined:
-            self._write_or_defer(records.run_part(self.model.runs[run.handle.run_id]))
+            self._write_or_defer(records.run_record(self.model.runs[run.handle.run_id]))
             run.unwritten.defined = True
 
-    def _append(self, part: NewRecord) -> Record:
+    def _append(self, new: NewRecord) -> Record:
         try:
-            record = self.spool.append(part)
+            record = self.spool.append(new)
         except StorageError as error:
             self.problems.add("storage", f"{error} Training goes on; what was written before can be read.")
             raise
@@ -319,11 +319,11 @@ class SessionStore:
     def rewrite(self) -> None:
         """Give the space of what is superfluous back: the same session in a new file, in the place of the old one."""
 
-        def parts() -> Iterator[NewRecord]:  # made under the spool's lock, so that nothing comes in between
-            yield from self.snapshot().parts()
+        def new_records() -> Iterator[NewRecord]:  # made under the spool's lock, so that nothing comes in between
+            yield from self.snapshot().records()
 
         try:
-            written = self.spool.rewrite(parts())
+            written = self.spool.rewrite(new_records())
         except TracerError as error:
             self.spool.superfluous_bytes = self.spool.superfluous_records = 0  # tried again when as much has gathered once more
             self.problems.add("storage", f"{error} Training goes on.")
@@ -344,7 +344,7 @@ class SessionStore:
     def saved_bytes(self) -> Iterator[bytes]:
         """The session as it is when the first chunk is taken, traces that make way meanwhile included."""
         with self.spool.payloads_kept():
-            yield from save.stream(self.snapshot().parts())
+            yield from save.stream(self.snapshot().records())
 
     def close(self) -> None:
         self.spool.close(remove=not self.model.runs)

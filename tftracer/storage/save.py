@@ -12,15 +12,15 @@ from tftracer.storage.spool import NewRecord
 from tftracer.storage.whole_file import replacing
 
 
-def stream(parts: Iterable[NewRecord]) -> Iterator[bytes]:
+def stream(records: Iterable[NewRecord]) -> Iterator[bytes]:
     """The file's bytes; memory for one record at a time."""
     counts = Counter[str]()
     yield tftrace.header()
-    for part in parts:
-        counts[part.type] += 1
-        yield tftrace.record_head(part.type, part.meta, part.stored, part.raw_size)
-        if part.stored:
-            yield part.stored
+    for new in records:
+        counts[new.type] += 1
+        yield tftrace.record_head(new.type, new.meta, new.stored, new.raw_size)
+        if new.stored:
+            yield new.stored
     yield tftrace.end_record(counts)
 
 

@@ -155,16 +155,16 @@ class Spool:
     def size(self) -> int:
         return self._end
 
-    def append(self, part: NewRecord) -> Record:
+    def append(self, new: NewRecord) -> Record:
         """Write one record; ``StorageError`` if it could not be written whole, then the file is as it was."""
         with self.lock:
             self._catch_up()
-            return self._append(part)
+            return self._append(new)
 
-    def write_later(self, part: NewRecord) -> None:
+    def write_later(self, new: NewRecord) -> None:
         """A record that found no space: it is written before the next one is."""
         with self.lock:
-            self._deferred.append(part)
+            self._deferred.append(new)
 
     def has_space(self) -> bool:
         """Whether what was refused last would find space now; asked after an append that went well."""
@@ -172,11 +172,11 @@ class Spool:
             self._too_large = 0
         return not self._too_large
 
-    def _append(self, part: NewRecord) -> Record:
-        head = tftrace.record_head(part.type, part.meta, part.stored, part.raw_size)
-        start, size = self._end, len(head) + len(part.stored)
+    def _append(self, new: NewRecord) -> Record:
+        head = tftrace.record_head(new.type, new.meta, new.stored, new.raw_size)
+        start, size = self._end, len(head) + len(new.stored)
         try:
-            self.file.write_at(start, head + part.stored)
+            self.file.write_at(start, head + new.stored)
         except OSError as error:
             self._cut_back(start)
             self._too_large = max(self._too_large, size)
@@ -184,8 +184,8 @@ class Spool:
         if size >= self._too_large:
             self._too_large = 0
         self._end = start + size
-        self._counts[part.type] += 1
-        return _record(self.file, part, start, start + len(head))
+        self._counts[new.type] += 1
+        return _record(self.file, new, start, start + len(head))
 
     def _cut_back(self, size: int) -> None:
         with contextlib.suppress(OSError):  # then the next record is written over what is left there
@@ -212,13 +212,13 @@ class Spool:
         if payload.source is self.file:
             self.file.punch(payload.offset, payload.size)
 
-    def would_fit(self, part: NewRecord, instead: list[StoredPayload]) -> bool:
+    def would_fit(self, new: NewRecord, instead: list[StoredPayload]) -> bool:
         """Whether a record that found no space would fit if these payloads were released."""
         with self.lock:
             if not instead or self._readers or not self.file.gives_back:
                 return False
             freed = sum(max(0, payload.size - BLOCKS) for payload in instead if payload.source is self.file)
-            return self.file.free() + freed >= len(part.stored) + BLOCKS
+            return self.file.free() + freed >= len(new.stored) + BLOCKS
 
     @contextlib.contextmanager
     def payloads_kept(self) -> Iterator[None]:
@@ -253,10 +253,10 @@ class Spool:
             fresh, end, records = self._fresh(), len(self._head), []
             try:
                 fresh.write_at(0, self._head)
-                for part in parts:
-                    head = tftrace.record_head(part.type, part.meta, part.stored, part.raw_size)
-                    fresh.write_at(end, head + part.stored)
-                    records.append(_record(fresh, part, end, end + len(head)))
+                for new in parts:
+                    head = tftrace.record_head(new.type, new.meta, new.stored, new.raw_size)
+                    fresh.write_at(end, head + new.stored)
+                    records.append(_record(fresh, new, end, end + len(head)))
                     end = records[-1].end
                 self._take_place(fresh)
             except OSError as error:
@@ -309,11 +309,11 @@ class Spool:
                 unlock(self.file)
 
 
-def _record(store: Disk | Memory, part: NewRecord, start: int, offset: int) -> Record:
-    meta = dict(part.meta)
+def _record(store: Disk | Memory, new: NewRecord, start: int, offset: int) -> Record:
+    meta = dict(new.meta)
     crc = meta.pop("payload_crc", None)
-    payload = StoredPayload(store, offset, len(part.stored), part.raw_size, zlib.crc32(part.stored) if crc is None else crc)
-    return Record(part.type, meta, payload, start, offset + len(part.stored))
+    payload = StoredPayload(store, offset, len(new.stored), new.raw_size, zlib.crc32(new.stored) if crc is None else crc)
+    return Record(new.type, meta, payload, start, offset + len(new.stored))
 
 
 def lock(fd: int) -> bool:

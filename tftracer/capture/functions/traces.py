@@ -54,8 +54,7 @@ class ProfiledStep(Capture):
         """0 while it is being collected; then its share of the profile."""
         return self._profile.size // max(self._profile.kept, 1)
 
-    @property
-    def content(self) -> bytes:
+    def read(self) -> bytes:
         """The step's XSpace with its graph; ``b""`` where there is none."""
         raw = self._profile.step(self._number, COLLECT_S)
         self._note_size(len(raw))

@@ -12,7 +12,7 @@ from tftracer.session.files.saved import SavedSession
 from tftracer.session.model import is_analyzed
 from tftracer.session.store import SessionStore
 from tftracer.slow.record.log import SlowLog
-from tftracer.slow.record.records import copied_stall_part
+from tftracer.slow.record.records import copied_stall_record
 
 
 def load(store: SessionStore, other: SavedSession, origin: str, analyze_later: Callable[[TraceRecord], None] | None) -> Loaded:
@@ -45,7 +45,7 @@ def _load_run(
 def _load_slow(store: SessionStore, log: SlowLog, run_id: int, new_id: int) -> None:
     for state in log.of_run(run_id):
         message: Stall = {**state.message, "id": store.next_stall_id(), "run_id": new_id}
-        store.add_stall(message, state.number, copied_stall_part(replace(state, message=message)))
+        store.add_stall(message, state.number, copied_stall_record(replace(state, message=message)))
     store.put_kinds(run_id=new_id, kinds=[{**kind, "run_id": new_id} for kind in log.kinds.of_run(run_id)])
     for period in log.periods_of(run_id):
         store.put_period({**period, "run_id": new_id})
@@ -56,6 +56,6 @@ def _load_slow(store: SessionStore, log: SlowLog, run_id: int, new_id: int) -> N
 def _load_trace(store: SessionStore, other: SavedSession, trace_id: int, run_id: int) -> TraceRecord:
     state = other.trace_state(trace_id)
     record: TraceRecord = {**state.record, "id": store.next_trace_id(), "run_id": run_id}
-    part = records.copied_trace_part(replace(state, record=record))
-    store.add_trace(record, state.context, part)
+    new = records.copied_trace_record(replace(state, record=record))
+    store.add_trace(record, state.context, new)
     return record

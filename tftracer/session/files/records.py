@@ -33,45 +33,45 @@ _NOT_WRITTEN = (*_OF_RUN, "device_pattern")
 CONTEXT_FIELDS = tuple(field.name for field in fields(TraceContext) if field.name not in _NOT_WRITTEN)
 
 
-def session_part(facts: Session) -> NewRecord:
+def session_record(facts: Session) -> NewRecord:
     return NewRecord(SESSION, {name: value for name, value in facts.items() if name not in _FOUND_BY_READER})
 
 
-def run_part(run: RunState) -> NewRecord:
+def run_record(run: RunState) -> NewRecord:
     names = ("id", "origin", "title", "fetches", "feeds", "options", "definition")
     return NewRecord(RUN, {**{name: getattr(run, name) for name in names}, "stats": run.statistics})
 
 
-def steps_part(run: RunState, first_step: int, starts: Doubles, durations: Doubles, traced: Sequence[int]) -> NewRecord:
+def steps_record(run: RunState, first_step: int, starts: Doubles, durations: Doubles, traced: Sequence[int]) -> NewRecord:
     """Steps in a row; ``traced`` are positions among them."""
     meta = {"run_id": run.id, "first_step": first_step, "stats": run.statistics}
     return _compressed(STEPS, meta, steps_payload(starts, durations, traced))
 
 
-def history_part(run: RunState, history: History) -> NewRecord:
+def history_record(run: RunState, history: History) -> NewRecord:
     return _compressed(HISTORY, {"run_id": run.id, "stats": run.statistics}, history_payload(history))
 
 
-def trace_part(record: Any, context: TraceContext, stored: bytes, raw_size: int) -> NewRecord:
+def trace_record(record: Any, context: TraceContext, stored: bytes, raw_size: int) -> NewRecord:
     """``record``: a TraceRecord; ``stored``: the trace's zstd frame."""
     return NewRecord(TRACE, {**record, "context": _written(context)}, stored, raw_size)
 
 
-def copied_trace_part(trace: TraceState) -> NewRecord:
+def copied_trace_record(trace: TraceState) -> NewRecord:
     """A trace that is in a file already. Its bytes are copied with their checksum, damaged or not."""
     payload = trace.payload
-    part = trace_part(trace.record, trace.context, payload.copied(), payload.raw_size)
+    new = trace_record(trace.record, trace.context, payload.copied(), payload.raw_size)
     if payload.crc is not None:
-        part.meta["payload_crc"] = payload.crc
-    return part
+        new.meta["payload_crc"] = payload.crc
+    return new
 
 
-def trace_facts_part(trace_id: int, facts: Any) -> NewRecord:
+def trace_facts_record(trace_id: int, facts: Any) -> NewRecord:
     """What was found out of a trace, or written by the user, after it was stored: keys of its record."""
     return NewRecord(TRACE_FACTS, {"id": trace_id, **facts})
 
 
-def trace_removed_part(trace_id: int) -> NewRecord:
+def trace_removed_record(trace_id: int) -> NewRecord:
     return NewRecord(TRACE_REMOVED, {"id": trace_id})
 
 

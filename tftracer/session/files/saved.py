@@ -199,7 +199,7 @@ class SavedSession:
         save.write_whole(path, self.saved_bytes())
 
     def saved_bytes(self) -> Iterator[bytes]:
-        return save.stream(self.snapshot().parts())
+        return save.stream(self.snapshot().records())
 
     def load(self, path: str, name: str = "") -> Loaded:
         other = open_session(path)

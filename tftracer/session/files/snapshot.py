@@ -10,7 +10,7 @@ from tftracer.session.files import records
 from tftracer.session.model import RunState, SessionModel, TraceState
 from tftracer.session.steps.history import History
 from tftracer.slow.record.log import SlowLog
-from tftracer.slow.record.records import all_parts
+from tftracer.slow.record.records import all_records
 from tftracer.storage.spool import NewRecord
 
 ReadHistory = Callable[[], History]
@@ -36,11 +36,11 @@ class Snapshot:
         runs = [(replace(run, statistics=statistics_of(run)), history_of(run)) for run in model.runs.values()]
         return cls(model.facts.copy(), runs, [replace(trace) for trace in model.traces.values()], model.slow.copy())
 
-    def parts(self) -> Iterator[NewRecord]:
-        yield records.session_part(self.facts)
+    def records(self) -> Iterator[NewRecord]:
+        yield records.session_record(self.facts)
         for run, history in self.runs:
-            yield records.run_part(run)
-            yield records.history_part(run, history())
+            yield records.run_record(run)
+            yield records.history_record(run, history())
         for trace in self.traces:
-            yield records.copied_trace_part(trace)
-        yield from all_parts(self.slow)
+            yield records.copied_trace_record(trace)
+        yield from all_records(self.slow)

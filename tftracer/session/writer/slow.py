@@ -59,7 +59,7 @@ class SlowWriter:
             number = store.model.slow.count(stall.run.run_id) + 1
             message = messages.stall_message(store.model.slow.next_id(), stall, offset)
         store.write_definition(store.live_runs[stall.run.run_id])
-        store.add_stall(message, number, records.stall_part(message, number, messages.stall_stacks(stall)))
+        store.add_stall(message, number, records.stall_record(message, number, messages.stall_stacks(stall)))
         self._mark(messages.checkpoint_mark(message))
         self._more_of.add(stall.run.run_id)
 
@@ -89,7 +89,7 @@ class SlowWriter:
         """The marks that have come since the last call, and the sums over all slow steps, which outlive these."""
         marks, self._marks = self._marks, []
         if marks:
-            self._store.write(records.marks_part(marks))
+            self._store.write(records.marks_record(marks))
         more_of, self._more_of = self._more_of, set()
         for run_id in more_of:
             with self._store.lock:

@@ -210,7 +210,7 @@ class StepWriter:
             state.statistics = run.statistics.message()
             history = History() if steps else run.statistics.history.copy()
         store.write_definition(run)
-        size = store.write(records.steps_part(state, *steps) if steps else records.history_part(state, history))
+        size = store.write(records.steps_record(state, *steps) if steps else records.history_record(state, history))
         if not size:
             unwritten.failed()
             return

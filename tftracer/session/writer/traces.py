@@ -81,15 +81,15 @@ class TraceWriter:
             self._release(trace.capture)
 
     def _store_trace(self, trace: CountedTrace) -> None:
-        raw = trace.capture.content
+        raw = trace.capture.read()
         if not raw:
             self._store.problems.add("empty_trace", trace.capture.problem)
             return
-        packed, context = compress(raw), self._context(trace)
-        record = self._record(trace, len(raw), len(packed))
+        stored, context = compress(raw), self._context(trace)
+        record = self._record(trace, len(raw), len(stored))
         key = TraceKey.of(self._store.facts()["id"], record)
         self._store.write_definition(trace.run)
-        self._store.add_new_trace(record, context, records.trace_part(record, context, packed, len(raw)))
+        self._store.add_new_trace(record, context, records.trace_record(record, context, stored, len(raw)))
         self._summaries.announce(key, AFTER_S if trace.capture.asked_by == "user" else 0.0)
 
     def _record(self, trace: CountedTrace, size: int, stored: int) -> TraceRecord:

@@ -17,13 +17,13 @@ from tftracer.storage.tftrace import GAPS, KINDS, MARKS, PERIOD, STALL, compress
 _FOUND_LATER = ("trace_id", "every")
 
 
-def stall_part(message: Stall, number: int, stacks: StallStacks) -> NewRecord:
+def stall_record(message: Stall, number: int, stacks: StallStacks) -> NewRecord:
     """``number``: of the stalls of its run."""
     raw = bytes(msgpack.packb(stacks, unicode_errors="replace"))
     return NewRecord(STALL, _meta(message, number), compress(raw), len(raw))
 
 
-def copied_stall_part(state: StallState) -> NewRecord:
+def copied_stall_record(state: StallState) -> NewRecord:
     """One that is in a file already; its stacks are copied with their checksum, damaged or not."""
     meta = {**_meta(state.message, state.number), "payload_crc": state.stacks.crc}
     return NewRecord(STALL, meta, state.stacks.copied(), state.stacks.raw_size)
@@ -33,31 +33,31 @@ def _meta(message: Stall, number: int) -> dict[str, object]:
     return {**{name: value for name, value in message.items() if name not in _FOUND_LATER}, "number": number}
 
 
-def period_part(period: Period) -> NewRecord:
+def period_record(period: Period) -> NewRecord:
     return NewRecord(PERIOD, cast("dict[str, object]", dict(period)))
 
 
-def kinds_part(run_id: int, kinds: Sequence[SlowKind]) -> NewRecord:
+def kinds_record(run_id: int, kinds: Sequence[SlowKind]) -> NewRecord:
     """Of one run: the sums over all slow steps that come before it in the file, or before those that do."""
     return NewRecord(KINDS, {"run_id": run_id, "kinds": list(kinds)})
 
 
-def gaps_part(profile: GapProfile) -> NewRecord:
+def gaps_record(profile: GapProfile) -> NewRecord:
     return NewRecord(GAPS, cast("dict[str, object]", dict(profile)))
 
 
-def marks_part(marks: Sequence[SlowMark]) -> NewRecord:
+def marks_record(marks: Sequence[SlowMark]) -> NewRecord:
     return NewRecord(MARKS, {"marks": [mark._asdict() for mark in marks]})
 
 
-def all_parts(log: SlowLog) -> Iterator[NewRecord]:
+def all_records(log: SlowLog) -> Iterator[NewRecord]:
     """A whole log. Its runs come before it."""
     for state in log.stalls.values():
-        yield copied_stall_part(state)
+        yield copied_stall_record(state)
     for run_id in sorted({kind["run_id"] for kind in log.kinds.all()}):
-        yield kinds_part(run_id, log.kinds.of_run(run_id))
-    yield from map(period_part, log.periods.values())
-    yield from map(gaps_part, log.gaps.values())
+        yield kinds_record(run_id, log.kinds.of_run(run_id))
+    yield from map(period_record, log.periods.values())
+    yield from map(gaps_record, log.gaps.values())
     marks = log.all_marks()
     if marks:
-        yield marks_part(marks)
+        yield marks_record(marks)
