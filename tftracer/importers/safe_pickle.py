@@ -148,13 +148,13 @@ class PickleReader(pickle._Unpickler):
 
     def _make(self) -> None:
         """REDUCE and NEWOBJ: a name and its arguments become a stub."""
-        args, made = self.stack.pop(), self.stack.pop()
-        if not isinstance(made, Name) or not isinstance(args, tuple):
+        args, name = self.stack.pop(), self.stack.pop()
+        if not isinstance(name, Name) or not isinstance(args, tuple):
             raise TypeError("a call of something other than a class")
         self._may_copy -= len(args[0]) if args and isinstance(args[0], (str, list)) else 0
         if self._may_copy < 0:  # a memo could multiply what is written once
             raise FormatError("the pickle copies its own values repeatedly, which no session does")
-        self.append(_instance(made.path, args))
+        self.append(_instance(name.path, args))
 
     def _build(self) -> None:
         state, target = self.stack.pop(), self.stack[-1]
@@ -199,10 +199,10 @@ def _instance(path: str, args: tuple[Any, ...]) -> Any:
             raise ValueError("byte strings are written in latin1")
         return text.encode("latin1")
     if path == _RECONSTRUCTOR:
-        made, base, state = args
-        if not isinstance(made, Name) or not isinstance(base, Name) or base.path != _OBJECT or state is not None:
+        name, base, state = args
+        if not isinstance(name, Name) or not isinstance(base, Name) or base.path != _OBJECT or state is not None:
             raise TypeError("not a plain new object")
-        return Stub(made.path, ())
+        return Stub(name.path, ())
     if path == _OBJECT:
         raise TypeError("a bare object")
     stub = Stub(path, args)

@@ -58,8 +58,8 @@ class JobTraceRequestHandler(HubHandler, ApiHandler):
     """Trace the same step on all processes, or on some."""
 
     async def post(self) -> None:
-        asked = self.json() if self.body else {}
-        processes, title = asked.get("processes"), asked.get("run_title", "")
+        body = self.json() if self.body else {}
+        processes, title = body.get("processes"), body.get("run_title", "")
         valid = processes is None or (isinstance(processes, list) and 0 < len(processes) <= MAX_PROCESSES)
         if not valid or not isinstance(title, str) or not all(isinstance(p, str) for p in processes or []):
             raise Refusal(400, "bad_body", 'The body must be {"processes": [ID...], "run_title": TEXT}; both may be left out.')

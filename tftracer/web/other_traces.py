@@ -39,15 +39,15 @@ def other_trace_keys(
     source: SessionSource, name: Callable[[TraceRecord], TraceKey], trace: TraceKey, analyses: Sequence[str]
 ) -> OtherTraceKeys:
     """For analyses that take something of others. From any thread; takes the session's lock."""
-    chosen = {analysis: other_traces_of_run(source, trace.id, OTHERS_NEEDED[analysis]) for analysis in analyses}
-    return {analysis: [name(record) for record in records] for analysis, records in chosen.items()}
+    records_of = {analysis: other_traces_of_run(source, trace.id, OTHERS_NEEDED[analysis]) for analysis in analyses}
+    return {analysis: [name(record) for record in records] for analysis, records in records_of.items()}
 
 
 async def other_answers(traces: OtherTraceKeys, answers: AnswerCache) -> EncodedOtherAnswers:
     """What each analysis takes of the others."""
     replies = {}
     for analysis, keys in traces.items():
-        asked = OTHERS_NEEDED[analysis]
-        question = Question(asked.method, asked.arguments)
+        needed = OTHERS_NEEDED[analysis]
+        question = Question(needed.method, needed.arguments)
         replies[analysis] = [reply for _, reply in await ask_each(keys, question, answers)]
     return replies

@@ -54,10 +54,10 @@ def totals(session: Session, runs: list[Run], steps_per_s: float | None) -> Mess
 
 def _slow(runs: list[Run]) -> Message:
     """How many slow steps there were, and what is said of those of the run that had the most."""
-    most = max((run["slow_steps"] for run in runs), key=lambda slow: slow["count"], default=None)
+    largest = max((run["slow_steps"] for run in runs), key=lambda slow: slow["count"], default=None)
     return {
         "slow_steps": sum(run["slow_steps"]["count"] for run in runs),
-        "slow_text": most["text"][:300] if most else "",
+        "slow_text": largest["text"][:300] if largest else "",
     }
 
 

@@ -74,9 +74,9 @@ def _bytes(trace: Trace, node: int) -> float | None:
 def _occurrences(trace: Trace) -> Iterator[tuple[tuple[str, int], int]]:
     """``((name, turn), node)`` of each collective in a trace, in order of start."""
     met = np.array([NO_COLLECTIVE.fullmatch(op) is None for op in trace.ops], bool)
-    chosen = met[trace.op] & (trace.kind == NodeKind.COMMUNICATION) if len(met) else np.zeros(0, bool)
+    is_collective = met[trace.op] & (trace.kind == NodeKind.COMMUNICATION) if len(met) else np.zeros(0, bool)
     turns: dict[int, int] = defaultdict(int)
-    for node in sorted(np.flatnonzero(chosen), key=lambda n: int(trace.start[n])):
+    for node in sorted(np.flatnonzero(is_collective), key=lambda n: int(trace.start[n])):
         name = int(trace.name[node])
         yield (str(trace.names[name]), turns[name]), int(node)
         turns[name] += 1
@@ -120,14 +120,14 @@ def _transfers(trace: Trace, owner: Int64) -> Iterator[tuple[int, int, int, int]
     The tensor's producer had ended before it was sent: its end is the latest moment known on the sender's clock.
     """
     devices = {device.name: code for code, device in enumerate(trace.devices)}
-    made = _made_once(trace)
+    producers = _made_once(trace)
     receives = np.array([op == "RecvTensor" for op in trace.ops], bool)
     for node in np.flatnonzero(receives[trace.op]) if len(receives) else []:
         label = parse_received(str(trace.labels[int(trace.label[node])]))
         device = devices.get(label.source) if label else None
         if label is None or device is None:
             continue
-        producer = made.get((label.producer, device))
+        producer = producers.get((label.producer, device))
         if producer is not None and owner[producer] != owner[node]:
             times = (int(trace.end[producer]) + trace.origin_ns, int(trace.end[node]) + trace.origin_ns)
             yield int(owner[producer]), int(owner[node]), *times

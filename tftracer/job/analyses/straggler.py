@@ -52,8 +52,8 @@ def rank_of(aligned: AlignedTrace, owner: int, timed: bool = True) -> Rank:
     start, end = aligned.start, aligned.end
 
     def cover(*kinds: NodeKind) -> Cover:
-        chosen = mine & np.isin(kind, kinds)
-        return Cover.of(start[chosen], end[chosen])
+        is_of_kind = mine & np.isin(kind, kinds)
+        return Cover.of(start[is_of_kind], end[is_of_kind])
 
     begin = int(start[mine].min()) if mine.any() else 0
     last = int(end[mine].max()) if mine.any() else 0

@@ -239,8 +239,8 @@ class Hub:
 
     def add_missing(self, traced: TracedStep, reasons: Mapping[str, str]) -> None:
         """No trace will come from these processes: process id -> why. All at once, for each update copies the message."""
-        asked = set(traced.message["processes"])
-        new = {process: why for process, why in reasons.items() if process in asked and process not in traced.records}
+        requested = set(traced.message["processes"])
+        new = {process: why for process, why in reasons.items() if process in requested and process not in traced.records}
         if new:
             self.update_trace(traced, missing={**traced.message["missing"], **new})
 

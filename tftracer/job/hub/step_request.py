@@ -65,10 +65,10 @@ class StepRequests:
         """
         for process in processes or []:
             self._hub.connection(process)
-        chosen = processes or self._training()
-        if not chosen:
+        selected = processes or self._training()
+        if not selected:
             raise UnsupportedError("None of the job's processes is connected, so no step can be traced.")
-        traced = self._hub.new_trace(list(dict.fromkeys(chosen)), run_title)
+        traced = self._hub.new_trace(list(dict.fromkeys(selected)), run_title)
         before = list(self._under_way.values())
         self._under_way[traced.message["id"]] = asyncio.Event()
         task = asyncio.ensure_future(self._run(traced, before))
@@ -174,20 +174,20 @@ class StepRequests:
 
     async def _ask_progress(self, traced: TracedStep) -> dict[str, Message]:
         """How many steps each process has begun. Those that do not answer, or have begun none, are missing."""
-        asked = {p: {"run_title": traced.message["run_title"]} for p in self._pending(traced)}
-        answers = await self._ask(traced, asked, "prepare")
-        silent = dict.fromkeys((p for p in asked if p not in answers), "It did not answer in time.")
+        requests = {p: {"run_title": traced.message["run_title"]} for p in self._pending(traced)}
+        answers = await self._ask(traced, requests, "prepare")
+        silent = dict.fromkeys((p for p in requests if p not in answers), "It did not answer in time.")
         idle = dict.fromkeys((p for p in answers if not number(answers[p], "begun")), "It has run no such step.")
         self._missing(traced, {**silent, **idle})
         pending = set(self._pending(traced))
         return {p: state for p, state in answers.items() if p in pending}
 
-    async def _ask(self, traced: TracedStep, asked: dict[str, dict[str, Any]], kind: str) -> dict[str, Message]:
-        if not asked:
+    async def _ask(self, traced: TracedStep, requests: dict[str, dict[str, Any]], kind: str) -> dict[str, Message]:
+        if not requests:
             return {}
         trace_id = traced.message["id"]
-        poll = self._polls[trace_id] = Poll(set(asked))
-        for process_id, fields in asked.items():
+        poll = self._polls[trace_id] = Poll(set(requests))
+        for process_id, fields in requests.items():
             connection = self._hub.members[process_id].connection
             if connection is None:
                 poll.put(process_id, None)

@@ -56,11 +56,11 @@ class History:
     def _traced_or_after(self, first_step: int, steps: int, traced: Sequence[int]) -> Bool:
         """[steps]"""
         after_last = bool(self.traced) and self.traced[-1] == first_step - 1
-        chosen = np.zeros(steps + 1, bool)
-        chosen[0] = after_last
+        mask = np.zeros(steps + 1, bool)
+        mask[0] = after_last
         for distance in (0, 1):
-            chosen[np.asarray(traced, int) + distance] = True
-        return chosen[:steps]
+            mask[np.asarray(traced, int) + distance] = True
+        return mask[:steps]
 
     def add_entries(self, rows: Doubles) -> None:
         """Entries of a history read back, each to the level of its size."""

@@ -36,15 +36,15 @@ def how_many_fit(sizes: Sequence[int], most_bytes: int, least: int = 0) -> int:
     return number
 
 
-def other_traces_of_run(source: SessionSource, trace_id: int, asked: OtherTracesNeeded) -> list[TraceRecord]:
+def other_traces_of_run(source: SessionSource, trace_id: int, needed: OtherTracesNeeded) -> list[TraceRecord]:
     """The newest other traces of its run; none where they are too few, or too large to read them in passing.
 
     From any thread; takes the session's lock. ``UnknownError``: the trace is there no more.
     """
     run = source.run(source.trace_record(trace_id)["run_id"])
-    _, newest = newest_readable(usual(run["traces"], trace_id), asked.most)
+    _, newest = newest_readable(usual(run["traces"], trace_id), needed.most)
     fitting = how_many_fit([record["bytes"] for record in newest], MOST_BYTES_AT_ONCE)
-    return newest[len(newest) - fitting :] if fitting >= asked.least else []
+    return newest[len(newest) - fitting :] if fitting >= needed.least else []
 
 
 class OtherTraces:
@@ -61,8 +61,8 @@ class OtherTraces:
 
     def of(self, trace_id: int, analysis: str) -> list[Any]:
         """For one analysis. Traces that cannot be read are left out."""
-        asked = OTHERS_NEEDED[analysis]
-        replies = [self._reply(record["id"], analysis) for record in other_traces_of_run(self._source, trace_id, asked)]
+        needed = OTHERS_NEEDED[analysis]
+        replies = [self._reply(record["id"], analysis) for record in other_traces_of_run(self._source, trace_id, needed)]
         return [reply for reply in replies if reply is not None]
 
     def of_all(self, trace_id: int) -> OtherAnswers:
@@ -75,9 +75,9 @@ class OtherTraces:
         with self._lock:
             if key in self._kept:
                 return self._kept[key]
-        asked = OTHERS_NEEDED[analysis]
+        needed = OTHERS_NEEDED[analysis]
         try:
-            reply = getattr(self._answers(trace_id), asked.method)(**asked.arguments)
+            reply = getattr(self._answers(trace_id), needed.method)(**needed.arguments)
         except TracerError:
             return None
         with self._lock:

@@ -115,7 +115,7 @@ class TraceWriter:
     def _context(self, trace: CountedTrace) -> TraceContext:
         capture, handle = trace.capture, trace.run.handle
         with self._store.lock:
-            of_others = self._store.model.of_other_traces(handle.run_id, trace.step)
+            other_traces = self._store.model.of_other_traces(handle.run_id, trace.step)
         return TraceContext(
             step=trace.step,
             step_s=trace.duration_s,
@@ -129,7 +129,7 @@ class TraceWriter:
             fed=capture.fed,
             began_at=capture.began_at,
             retraced=handle.changed,
-            **of_others,
+            **other_traces,
             gpus=capture.facts.gpus,
             trace_level=capture.trace_level,
             gpu_facts=self._gpu_facts(capture.trace_level),
