@@ -73,7 +73,7 @@ def a_run(run_id: int, traces: list[TraceRecord]) -> Run:
         "last_run_at": 1_700_000_002.0,
         "graph_on_request": False,
         "pending_traces": 0,
-        "slow_steps": {"count": 0, "longest_s": None, "last_at": None, "text": "", "gaps_at": None},
+        "slow_steps": {"count": 0, "longest_s": None, "lost_s": 0.0, "last_at": None, "text": "", "gaps_at": None},
         "between_steps_s": 0.001,
         "traced_overhead_s": None,
         "recent_s": [0.01, 0.02, 0.03],

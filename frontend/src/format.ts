@@ -129,18 +129,40 @@ export function formatFullTime(at: number | null | undefined): string {
   return at ? full.format(new Date(at * 1000)) : "";
 }
 
-const DEVICE = /^(?:(.+?) )?\/job:([^/]+)\/replica:\d+\/task:(\d+)(?:\/device:([^/]+))?([^]*)$/;
+/** Parts of a device's name that say what it is, and those that say in which process. */
+const UNITS = ["device", "host", "gpu", "cpu"];
+const PLACES = ["job", "replica", "task"];
 
 /**
- * A device as people say it: `ps/0 CPU:0`, `GPU:1` on a job of one process; other names as they are.
+ * A device as people say it and as its lane is called: `ps/0 CPU:0`, `GPU:1 stream 14 (MemcpyH2D)`; other names as they are.
  * Behind the process that recorded it, in a step of several: `rank 1 GPU:0`, `ps/0 CPU:0 for worker/1`.
  */
 export function shortDevice(name: string): string {
-  const [, recorder = "", job, task, unit = "", rest = ""] = DEVICE.exec(name) ?? [];
-  if (job === undefined) return name;
-  const owner = job === "localhost" ? recorder : `${job}/${task}`;
-  const other = recorder !== "" && owner !== recorder;
-  return [owner, unit + rest, other ? `for ${recorder}` : ""].filter(Boolean).join(" ");
+  const start = name.startsWith("/") ? 0 : name.indexOf(" /") + 1;
+  const recorder = name.slice(0, Math.max(0, start - 1));
+  const [before, ...parts] = name
+    .slice(start)
+    .split("/")
+    .map((part) => part.split(":"));
+  const kinds = parts.map(([kind = ""]) => kind);
+  const isPlaced = PLACES.every((place, i) => kinds[i] === place);
+  if (before?.join(":") !== "" || !(isPlaced || UNITS.includes(kinds[0] ?? ""))) return name;
+  const [job, , task] = isPlaced ? parts.map(([, value = ""]) => value) : [];
+  const owner = job === undefined || job === "localhost" ? "" : `${job}/${task}`;
+  const words = parts.slice(isPlaced ? PLACES.length : 0).map(partInWords);
+  const other = recorder !== "" && owner !== "" && owner !== recorder;
+  return [owner || recorder, ...(words.includes("tf.data") ? ["tf.data"] : words), other ? `for ${recorder}` : ""]
+    .filter(Boolean)
+    .join(" ");
+}
+
+/** `device:GPU:0` -> `GPU:0`, `stream:63<MemcpyH2D>` -> `stream 63 (MemcpyH2D)`. */
+function partInWords([is = "", ...rest]: readonly string[]): string {
+  if (is === "gpu" || is === "cpu") return [is, ...rest].join(":").toUpperCase();
+  if (UNITS.includes(is)) return rest.join(":");
+  if (is !== "stream") return [is, ...rest].join(":");
+  const [stream, detail] = rest.join(":").split("<");
+  return stream === "all" ? "all streams" : `stream ${stream}${detail ? ` (${detail.replace(">", "")})` : ""}`;
 }
 
 /** `1 step`, `2 steps`, `1 process`, `3 processes`. */

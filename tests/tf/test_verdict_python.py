@@ -25,6 +25,11 @@ def train(steps):
             loss = tf.reduce_sum(y)
         optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))
 check(train, "eager_ops", "ops one by one, without a compiled function", "of the step none runs", "Python prepares the next")
+def wait_and_train(steps):
+    for _ in range(steps):
+        time.sleep(0.5)
+        train(1)
+check(wait_and_train, "eager_ops", "of this step", "pass before its first op and after its last")
 """,
         tmp_path,
     )

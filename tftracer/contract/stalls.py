@@ -219,6 +219,7 @@ class SlowSteps(TypedDict):
 
     count: int
     longest_s: float | None
+    lost_s: float  # what they took more than usual, in all
     last_at: float | None
     text: str  # the period, or the newest stall, in words; "" without any
     gaps_at: float | None  # when the time between its steps was sampled

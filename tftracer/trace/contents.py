@@ -31,12 +31,13 @@ def read_contents(raw: bytes, context: TraceContext) -> dict[str, Any]:
 
 def contents_of(answers: Answers) -> dict[str, Any]:
     """Raises what the engine raises. Reads no graph, no memory, no layout."""
+    from tftracer.trace.analyses.physical_devices import physical_devices
     from tftracer.trace.verdict.verdict import headline
 
     trace = answers.trace
     return {
         "nodes": trace.n,
-        "devices": [device.name for device in trace.devices if not device.repeats],
+        "devices": [device.key for device in physical_devices(trace)],
         "findings": answers.findings(),
         "headline": headline(answers.verdict()),
         "state": "ready",

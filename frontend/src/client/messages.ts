@@ -208,6 +208,7 @@ export interface StallList {
 export interface SlowSteps {
   count: number;
   longest_s: number | null;
+  lost_s: number;
   last_at: number | null;
   text: string;
   gaps_at: number | null;

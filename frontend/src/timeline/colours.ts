@@ -76,7 +76,10 @@ const OWN: readonly (readonly string[])[] = [
   ["Const"],
   ["Identity"],
 ];
-const OWN_SLOT = new Map(OWN.flatMap((families, slot) => families.map((family) => [family, slot] as const)));
+/** Family -> slot; of several with one slot, the one that keeps it in a trace of all of them comes first. */
+export const OWN_SLOT: ReadonlyMap<string, number> = new Map(
+  OWN.flatMap((families, slot) => families.map((family) => [family, slot] as const)),
+);
 
 export const SLOTS = COMPUTE.length + KIND_NAMES.length;
 /** Coverage of a pixel comes in this many steps. */

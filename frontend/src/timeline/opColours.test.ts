@@ -27,11 +27,16 @@ const compute = (model: TimelineModel, ops: readonly string[]): number[] =>
 
 describe("the colours of a trace", () => {
   it("are not shared by kernels that stand beside each other", () => {
-    for (const times of [JAX, BERT]) {
+    for (const times of [JAX, BERT, { MaxPool: 14, MaxPoolGrad: 68, BatchMatMul: 3, MatMul: 2 }]) {
       const ops = Object.keys(times);
       expect(new Set(ops.map((op) => slotOf(op, Kind.COMPUTE))).size).toBeLessThan(ops.length);
       expect(new Set(compute(trace(times), ops)).size).toBe(ops.length);
     }
+  });
+
+  it("leave the main op of a family its own", () => {
+    const model = trace({ BatchMatMul: 9, MatMul: 1, MaxPoolGrad: 5, MaxPool: 1 });
+    expect(compute(model, ["MatMul", "MaxPool"])).toEqual(["MatMul", "MaxPool"].map((op) => slotOf(op, Kind.COMPUTE)));
   });
 
   it("are those of the legend and of the slices", () => {

@@ -1,8 +1,9 @@
 /**
- * Which colour each op has in a trace, or in several that stand beside each other. Families with a colour of their own keep it;
- * of the others, those that take the most time share no colour as long as there are enough.
+ * Which colour each op has in a trace, or in several that stand beside each other. Families with a colour of their own keep it,
+ * the first of those that have the same; of the others, those that take the most time share no colour as long as there
+ * are enough.
  */
-import { COMPUTE_SLOTS, ownSlotOf, SHARED_SLOTS, slotOf } from "./colours";
+import { COMPUTE_SLOTS, OWN_SLOT, SHARED_SLOTS, slotOf } from "./colours";
 import { Kind, type TimelineModel } from "./model";
 import { familyOf } from "./opNames";
 
@@ -57,14 +58,14 @@ const byName = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
  * by their names alone: traces of the same ops have the same colours.
  */
 function movedFamilies(time: ReadonlyMap<string, number>): Map<string, number> {
-  const owned = new Set([...time.keys()].map(ownSlotOf).filter((slot) => slot !== undefined));
-  const free = [...SHARED_SLOTS, ...COMPUTE_SLOTS.filter((slot) => !SHARED_SLOTS.includes(slot) && !owned.has(slot))];
+  const owners = ownersOf(time);
+  const free = [...SHARED_SLOTS, ...COMPUTE_SLOTS.filter((slot) => !SHARED_SLOTS.includes(slot) && !owners.has(slot))];
   const longest = [...time.keys()]
-    .filter((family) => ownSlotOf(family) === undefined)
+    .filter((family) => owners.get(slotOf(family, Kind.COMPUTE)) !== family)
     .sort((a, b) => (time.get(b) ?? 0) - (time.get(a) ?? 0) || byName(a, b))
     .slice(0, free.length)
     .sort(byName);
-  const taken = new Set<number>();
+  const taken = new Set(owners.keys());
   const without: string[] = [];
   for (const family of longest) {
     const slot = slotOf(family, Kind.COMPUTE);
@@ -72,5 +73,12 @@ function movedFamilies(time: ReadonlyMap<string, number>): Map<string, number> {
     taken.add(slot);
   }
   const left = free.filter((slot) => !taken.has(slot));
-  return new Map(without.map((family, i) => [family, left[i]]));
+  return new Map(without.map((family, i) => [family, left[i]!]));
+}
+
+/** By slot, the family that keeps it: of `MaxPool` and `MaxPoolGrad` in one trace, `MaxPool`. */
+function ownersOf(time: ReadonlyMap<string, number>): Map<number, string> {
+  const owners = new Map<number, string>();
+  for (const [family, slot] of OWN_SLOT) if (time.has(family) && !owners.has(slot)) owners.set(slot, family);
+  return owners;
 }

@@ -201,11 +201,20 @@ describe("the time between steps", () => {
 
 describe("the overview's notice", () => {
   it("is there for a run with slow steps alone", () => {
-    const slow_steps = { count: 3, longest_s: 0.31, last_at: 5, text: "Every 97th step: 310 ms", gaps_at: null };
+    const slow_steps = {
+      count: 3,
+      longest_s: 0.5,
+      lost_s: 0.31,
+      last_at: 5,
+      text: "Every 97th step: 310 ms",
+      gaps_at: null,
+    };
     const stubs = { RouterLink: { template: "<a><slot /></a>" } };
     const notice = (run = fakeRun(1, { traces: [fakeTrace(1)] })): string =>
       mount(SlowNotice, { props: { run }, global: { stubs } }).text();
-    expect(notice(fakeRun(1, { slow_steps }))).toMatch(/3 slow steps\s*up to 310\sms\.\s*Every 97th step/);
+    expect(notice(fakeRun(1, { slow_steps }))).toMatch(
+      /3 slow steps\s*took 310\sms more than usual\.\s*Every 97th step/,
+    );
     expect(notice()).toBe("");
   });
 });

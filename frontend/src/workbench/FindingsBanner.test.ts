@@ -24,6 +24,14 @@ describe("the findings of a trace", () => {
     expect(shown(1, [limit]).find(".brief").exists()).toBe(false); // where it was said first, it stays
   });
 
+  it("say what no profile has on the first trace alone", () => {
+    const profile: Finding = { ...limit, severity: "info", message: "A profile has no scheduling times." };
+    expect(shown(1, [profile]).text()).toContain("no scheduling times");
+    expect(shown(2, [profile]).text()).toBe("");
+    expect(shown(2, [profile, cut]).text()).toContain("The trace is cut off.");
+    expect(shown(1, [profile]).text()).toContain("no scheduling times");
+  });
+
   it("say each time that a trace is wrong, before what was said", () => {
     shown(1, [limit, cut]);
     const again = shown(3, [limit, cut]);

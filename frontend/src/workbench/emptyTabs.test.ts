@@ -10,6 +10,9 @@ describe("tabs that have nothing to show", () => {
     const model = new TimelineModel(messageOf([{ rows: [[{ start: 0, duration: 5 }]] }]));
     expect(Object.keys(emptyTabs(model, null)).sort()).toEqual(["communication", "cost", "scheduling"]);
     expect(emptyTabs(model, { series: [], missing: [] }).memory).toContain("no allocation");
+    const finding = { code: "no_function_graph", severity: "info" as const, message: "", remedy: "" };
+    const alone = messageOf([{ rows: [[{ start: 0, duration: 5 }]] }]);
+    expect(emptyTabs(new TimelineModel({ ...alone, findings: [finding] }), null).graph).toContain("no dependencies");
   });
 
   it("are no tabs of a trace that holds what they show", () => {

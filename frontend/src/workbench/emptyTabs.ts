@@ -10,6 +10,8 @@ export function emptyTabs(model: TimelineModel, counters: CounterSet | null): Em
   const empty: EmptyTabs = {};
   if (!model.kind.includes(Kind.COMMUNICATION)) empty.communication = "Nothing was communicated in this step";
   if (!model.delay.some((delay) => delay >= 0)) empty.scheduling = "This trace has no scheduling times";
+  if (model.findings.some(({ code }) => code === "no_function_graph"))
+    empty.graph = "This trace records no dependencies";
   if (!model.hasCostGraph) empty.cost = "This trace has no cost graph";
   if (counters && !counters.series.some(({ key }) => key.startsWith("memory")))
     empty.memory = "This trace records no allocation";

@@ -10,7 +10,7 @@ function facts(...of: Parameters<typeof factsOf>): string {
 
 describe("a trace in one line", () => {
   it("tells the step, its time against the usual, and the size", () => {
-    const record = fakeTrace(1, { step: 1200, duration_s: 0.02, median_s: 0.01, nodes: 1609, devices: ["CPU"] });
+    const record = fakeTrace(1, { step: 1200, duration_s: 0.02, median_s: 0.01, nodes: 1609, devices: ["/host:CPU"] });
     expect(facts(record, model)).toBe("Step 1,200: 20.0 ms traced · usually 10.0 ms · 1,609 nodes · CPU");
   });
 

@@ -1,6 +1,6 @@
 /** What is known of a trace in one line: its step, how long it took, its size. */
 import type { TraceRecord } from "@/client/messages";
-import { formatCount, formatNs, formatSeconds, plural } from "@/format";
+import { formatCount, formatNs, formatSeconds, plural, shortDevice } from "@/format";
 
 /** Of a timeline, what the line needs. */
 interface Measured {
@@ -25,7 +25,7 @@ export function factsOf(record: TraceRecord | null, model: Measured | null): str
     step && took ? `${step}: ${took}` : step || took,
     usual,
     nodes === undefined ? "" : plural(nodes, "node"),
-    devices.length === 1 ? devices[0] : devices.length ? `${devices.length} devices` : "",
+    devices.length === 1 ? shortDevice(devices[0]!) : devices.length ? `${devices.length} devices` : "",
   ]
     .filter(Boolean)
     .join(" · ");

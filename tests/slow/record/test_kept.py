@@ -50,6 +50,7 @@ def test_a_live_session_shows_them(tmp_path: Path) -> None:
         slow = recorder.run(run.run_id)["slow_steps"]
         assert slow["text"] == "Every 97th step: the hook CheckpointSaverHook (basic_session_run_hooks.py:620)"
         assert slow["count"] == 4 and slow["longest_s"] == pytest.approx(0.3) and slow["gaps_at"] is not None
+        assert slow["lost_s"] == pytest.approx(4 * 0.298)
         gaps = recorder.gaps(run.run_id)
         assert gaps["share"] == pytest.approx(0.3) and gaps["gc_share"] == pytest.approx(0.1)
         assert gaps["text"] == (

@@ -134,7 +134,7 @@ def test_what_a_trace_cannot_have_is_said_and_not_drawn() -> None:
     )
     reasons = {missing["title"]: missing["reason"] for missing in counters["missing"]}
     assert "no kernels" in reasons["GPU:0 busy"]
-    assert "size of any of its 1" in reasons["Bytes in flight"]
+    assert "how many bytes its transfers and collectives move" in reasons["Bytes in flight"]
 
 
 def test_what_is_left_out_is_noted() -> None:

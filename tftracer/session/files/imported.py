@@ -35,23 +35,23 @@ def _add_run(model: SessionModel, memory: Spool, run: ImportedRun, of_file: list
     for trace in run.traces:
         payload = PlainPayload.of(file) if file is not None and trace.is_whole_file else _stored(memory, trace.raw)
         trace.raw = b""
-        _add_trace(model, state.id, trace, of_file, payload)
+        _add_trace(model, state, trace, of_file, payload)
 
 
 def _statistics(run: ImportedRun) -> RunStatistics:
     return read_statistics({name: getattr(run, name) for name in ("steps", "mean_s", "first_run_at", "last_run_at")})
 
 
-def _add_trace(model: SessionModel, run_id: int, trace: ImportedTrace, of_file: list[Finding], payload: StoredPayload) -> None:
+def _add_trace(model: SessionModel, run: RunState, trace: ImportedTrace, of_file: list[Finding], payload: StoredPayload) -> None:
     context = TraceContext(step=trace.step or None, step_s=trace.duration_s, findings=[*of_file, *trace.findings])
     given = {
         "id": model.next_trace_id(),
-        "run_id": run_id,
+        "run_id": run.id,
         "step": trace.step or None,
         "started_at": trace.started_at,
         "duration_s": trace.duration_s,
         "asked_by": "script",
-        "note": trace.title,
+        "note": "" if trace.title == run.title else trace.title,
     }
     model.add_trace(TraceState(with_sizes(read_trace_record(given), payload), context, payload))
 

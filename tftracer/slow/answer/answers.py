@@ -56,6 +56,7 @@ def slow_steps(log: SlowLog, run_id: int, steps: int) -> contract.SlowSteps:
     return {
         "count": log.count(run_id),
         "longest_s": log.longest_s(run_id),
+        "lost_s": sum(kind["lost_s"] for kind in log.kinds.of_run(run_id)),
         "last_at": log.last_at(run_id),
         "text": headline(log, run_id, steps),
         "gaps_at": profile["sampled_at"] if profile else None,

@@ -98,7 +98,7 @@ def _in_flight(trace: Trace, outputs: Outputs) -> Part:
     if not len(node):
         return Missing(IN_FLIGHT, "The step has neither transfers between processes nor collectives.")
     if unknown == len(node):
-        return Missing(IN_FLIGHT, f"The trace does not tell the size of any of its {unknown:,} transfers and collectives.")
+        return Missing(IN_FLIGHT, "The trace does not tell how many bytes its transfers and collectives move.")
     note = (
         f"Without {unknown:,} of {len(node):,} transfers and collectives: the trace does not tell their sizes." if unknown else ""
     )

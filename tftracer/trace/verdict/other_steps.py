@@ -30,7 +30,7 @@ def other_steps(step: Step, sentences: Sequence[Sentence]) -> Sentence | None:
     if not took or not usual or took < SLOW_FACTOR * usual:
         return None
     lengths = f"{_seconds(took)} instead of {_seconds(usual)}"
-    slower = f"This step took {_factor(took / usual)} times as long as the median untraced step ({lengths})."
+    slower = f"This step took {_factor(took / usual)} times as long as the run's median untraced step until then ({lengths})."
     if fastest is not None and fastest >= SLOW_FACTOR * usual and not _may_be_tracing(step, fastest, usual):
         code, advice = "slow_step", "Trace a step at another time: what it shows may not hold for usual steps."
         text = f"{slower} {_other_traced(step, fastest)}, but recording {counted(step.trace.n, 'op')} takes less than the "

@@ -17,7 +17,7 @@ def profile_findings(trace: Trace) -> Iterator[Finding]:
             "no_function_graph",
             "info",
             "The profile holds no graph: which op reads which is unknown, and the critical path follows times and threads alone.",
-            "Trace the step on tftracer's live page: it keeps the function's graph with the profile.",
+            "Eager code and JAX have none. Compiled functions (tf.function, Keras) that are traced on tftracer's live page do.",
         )
     elif trace.has_definitions:
         yield finding(
@@ -32,5 +32,5 @@ def profile_findings(trace: Trace) -> Iterator[Finding]:
         "info",
         "A profile has no scheduling times, no outputs of ops, and of a CPU no memory: delays, tensors and most of memory are "
         "unknown.",
-        "Trace a session.run to see them, where the model has one.",
+        "Traces of session.run alone have them.",
     )

@@ -6,6 +6,7 @@ import re
 
 from tftracer.contract.trace import Sentence
 from tftracer.trace.units import counted, duration, percent
+from tftracer.trace.verdict.around_ops import START_NS
 from tftracer.trace.verdict.step import Step, sentence
 
 EAGER_OPS = 20  # of a step, at least
@@ -28,6 +29,8 @@ def eager_ops(step: Step) -> Sentence | None:
     if step.host is None or step.calls:
         return None
     rows = step.host.rows(_KERNEL)
+    if len(rows) >= EAGER_OPS and (outside := _outside_ns(step)):
+        return _mostly_outside(step, outside)
     gaps = step.called - step.host.cover(rows) - step.activity.busy
     share = gaps.length / step.whole_ns
     if len(rows) < EAGER_OPS or share < EAGER_SHARE:
@@ -44,6 +47,25 @@ def eager_ops(step: Step) -> Sentence | None:
         share,
         {"ops": float(len(rows)), "gaps_ns": float(gaps.length), "long_gaps_ns": other},
         {"nodes": [], "start_ns": float(gaps.start[longest]), "end_ns": float(gaps.end[longest])},
+    )
+
+
+def _outside_ns(step: Step) -> int:
+    """What the step takes beside the time from its first op to its last, if that is most of it. 0: less, or not known."""
+    outside = int((step.context.step_s or 0.0) * 1e9) - step.whole_ns
+    return outside if step.context.trace_level == "profile" and outside > step.whole_ns + START_NS else 0
+
+
+def _mostly_outside(step: Step, outside: int) -> Sentence:
+    took = step.whole_ns + outside
+    return sentence(
+        "eager_ops",
+        f"Of the {duration(took)} of this step, {duration(outside)} ({percent(outside / took)}) pass before its first op and "
+        "after its last: the script does something else then (its input, for instance), or waits.",
+        "See the Python stacks of the run's slow steps, or profile the script (cProfile), to find what it does in that time.",
+        outside / took,
+        {"outside_ns": float(outside)},
+        {"nodes": []},
     )
 
 
