@@ -41,6 +41,17 @@ def test_narrow_and_huge(traced: TracePage, view: str, width: int) -> None:
     picture(page, f"{view}-{width}")
 
 
+@pytest.mark.parametrize("width", [700, 768, 820, 900, 1024, 1180, 1440])
+def test_a_runs_numbers_stand_beside_each_other(traced: TracePage, width: int) -> None:
+    page = traced.page
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(traced.base)
+    names = page.get_by_role("article").first.get_by_role("term")
+    expect(names.first).to_be_visible(timeout=LONG)
+    boxes = names.evaluate_all("names => names.map((name) => Math.round(name.getBoundingClientRect().top))")
+    assert len(boxes) > 5 and len(set(boxes)) == 1, boxes
+
+
 def uncovered(traced: TracePage, y: float) -> None:
     """That height of the canvas is in the window, and nothing lies over it; what scrolls has its time to."""
     seen = """([canvas, y]) => {

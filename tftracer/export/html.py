@@ -166,7 +166,7 @@ def session_of(record: TraceRecord) -> SessionMessage:
         "last_run_at": record["started_at"],
         "graph_on_request": False,
         "pending_traces": 0,
-        "slow_steps": {"count": 0, "longest_s": None, "last_at": None, "text": "", "gaps_at": None},
+        "slow_steps": {"count": 0, "longest_s": None, "lost_s": 0.0, "last_at": None, "text": "", "gaps_at": None},
         "between_steps_s": None,
         "traced_overhead_s": None,
         "recent_s": [],
