@@ -221,6 +221,15 @@ def test_a_step_in_which_the_process_used_no_cpu_computed_nothing() -> None:
     assert found.cause.name != "computed"
 
 
+def test_a_loop_that_waits_for_a_dataset_names_the_python_function_that_it_waits_for() -> None:
+    following = Frame(TF + "tensorflow/python/data/ops/iterator_ops.py", 773, "_next_internal", "", True)
+    waits = span(0.5, stack(MAIN, following, seconds=0.5), other_stacks=(stack(SCRIPT_OPS, LOAD, seconds=0.45, thread="pool"),))
+    assert explained(0.5, between=waits).cause[:3] == ("py_function", "", LOAD)
+    assert explained(0.5, between=dataclasses.replace(waits, other_stacks=())).cause[:3] == ("wait", "", MAIN)
+    elsewhere = dataclasses.replace(waits, stacks=(stack(MAIN, LOAD, seconds=0.5),))
+    assert explained(0.5, between=elsewhere).cause[:3] == ("wait", "", LOAD)
+
+
 def test_a_generator_that_reads_ahead_is_not_named_where_a_function_of_the_step_took_the_time() -> None:
     generator = Frame(TF + "tensorflow/python/data/ops/from_generator_op.py", 250, "generator_py_func", "", True)
     ahead = stack(SCRIPT_OPS, generator, MAIN, seconds=0.4, thread="ahead")

@@ -6,7 +6,15 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tftracer.slow.cause.observed import Observed, Span
-from tftracer.slow.cause.stacks import called_by_tensorflow, caller_of_function, is_generator, own_python, owner_line, shared_line
+from tftracer.slow.cause.stacks import (
+    called_by_tensorflow,
+    caller_of_function,
+    is_generator,
+    own_python,
+    owner_line,
+    shared_line,
+    waits_for_input,
+)
 from tftracer.slow.cause.sums import excess, holder_text, lock_s, parts_of
 from tftracer.slow.recorded import Cause, FoldedStack, Part
 from tftracer.slow.watch.turns import SlowTurn
@@ -106,6 +114,10 @@ def _by_line(parts: list[Part], span: Span, too_long: float) -> Cause:
     owned = owner_line(span.stacks, span.sampled_s)
     if owned is not None:
         return Cause(owned.kind, owned.name, owned.frame, share)
+    if waits_for_input(span.stacks) >= HALF * span.sampled_s > 0:
+        called = _python_functions(span, too_long)
+        if sum(stack.seconds for stack in called) >= HALF * too_long:
+            return Cause("py_function", "", shared_line(called).frame, share)
     line = shared_line(span.stacks)
     if kind == "unknown":
         return Cause("unknown", "", line.frame, line.share) if line.frame else UNKNOWN

@@ -16,6 +16,8 @@ PYTHON_FUNCTIONS = "tensorflow/python/ops/script_ops.py"
 #: What a call of a compiled function (tf.function) comes to first, but for library frames of TensorFlow's.
 COMPILED_FUNCTIONS = "tensorflow/python/eager/polymorphic_function/polymorphic_function.py"
 GENERATORS = "tensorflow/python/data/ops/from_generator_op.py"
+#: A loop waits for the next element of a dataset in this file.
+ITERATORS = "tensorflow/python/data/ops/iterator_ops.py"
 TENSORFLOW = ("/tensorflow/", "/keras/", "/tf_keras/", "/tftracer/")
 
 
@@ -111,6 +113,11 @@ def caller_of_function(stack: FoldedStack) -> FoldedStack | None:
 def is_generator(stack: FoldedStack) -> bool:
     """Whether tf.data takes an element from a Python generator there."""
     return any(frame.file.endswith(GENERATORS) for frame in stack.frames)
+
+
+def waits_for_input(stacks: Iterable[FoldedStack]) -> float:
+    """Seconds in which a thread waited for the next element of a dataset."""
+    return sum(stack.seconds for stack in stacks if any(frame.file.endswith(ITERATORS) for frame in stack.frames))
 
 
 def own_python(stacks: Iterable[FoldedStack]) -> tuple[FoldedStack, ...]:
