@@ -25,7 +25,7 @@ MEMORY_MB = 2048
 #: More than a million in all; the slower a reader, the fewer.
 INPUTS = {
     "run_metadata": 8_000,
-    "profile": 6_000,
+    "profile": 3_000,
     "session": 5_000,
     "context": 4_000,
     "cost_graph": 3_000,

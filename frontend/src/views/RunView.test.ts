@@ -146,6 +146,14 @@ describe("slow steps on a run's page", () => {
     page.unmount();
   });
 
+  it("says how many of the slow steps are kept", async () => {
+    const client = new FakeClient();
+    client.runStalls = fakeRunStalls({ count: 1549 });
+    const { page } = await show("/runs/1", client);
+    expect(page.find("#slow-steps").text()).toContain("3 of 1,549 kept: the newest and those that cost most");
+    page.unmount();
+  });
+
   it("says that the step time drifts", async () => {
     const client = new FakeClient();
     const drift = { first_step: 1, last_step: 9000, first_s: 0.04, last_s: 0.05 };
