@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from tftracer.contract.basics import Column
+from tftracer.contract.ledger import Ledger
 from tftracer.contract.session import Bookmark, Loaded, Run, Session, StepTimes, TraceRecord
 from tftracer.contract.stalls import GapProfile, RunStalls, Stall, StallDetail, StallList
 from tftracer.errors import StorageError, UnknownError, UnsupportedError
+from tftracer.ledger import answer
 from tftracer.session.publisher import Listener
 from tftracer.slow.answer.messages import no_gaps
 from tftracer.trace.model import TraceContext
@@ -182,6 +184,9 @@ class FakeSource:
             "p99_s": 0.03,
             "max_s": 0.03,
         }
+
+    def ledger(self) -> Ledger:
+        return answer.ledger(None, [], lambda run_id: None)
 
     def all_stalls(self) -> StallList:
         return {"stalls": [a_stall_message(1)], "count": 1, "groups": [], "periods": []}

@@ -24,6 +24,7 @@ LAYERS = [
     ["display"],
     ["importers", "export", "comparison"],
     ["slow"],
+    ["ledger"],
     ["session"],
     ["engine", "capture"],
     ["recorder"],

@@ -22,6 +22,7 @@ from tftracer.capture.functions.traces import RETRACED, FunctionTraces
 from tftracer.capture.loops.eager_steps import EagerSteps
 from tftracer.capture.loops.input_waits import InputWaits
 from tftracer.capture.loops.keras_steps import CompiledKerasStep, KerasSteps
+from tftracer.capture.loops.phases import Phases
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.capture.steps.run_registry import CallSite
 from tftracer.capture.traces import profiler
@@ -78,7 +79,8 @@ class FunctionRuns:
         eager = EagerSteps(self.calls)
         eager.watch()
         no_input = InputWaits(self.calls, self._queue).watch()
-        self._undo = [profiler.install(self.traces.profiler), no_input, eager.stop, keras.stop, self.calls.stop]
+        no_phases = Phases(self.calls, self._queue).watch()
+        self._undo = [profiler.install(self.traces.profiler), no_input, no_phases, eager.stop, keras.stop, self.calls.stop]
 
     def stop(self) -> None:
         for undo in self._undo:

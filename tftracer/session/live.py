@@ -22,6 +22,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
+from tftracer.contract.ledger import Ledger
 from tftracer.contract.session import Bookmark, Loaded, Run, Session, StepTimes, TraceRecord
 from tftracer.contract.stalls import GapProfile, RunStalls, StallDetail, StallList
 from tftracer.errors import UnsupportedError
@@ -170,6 +171,9 @@ class LiveSession:
 
     def step_times(self, run_id: int) -> StepTimes:
         return self.store.step_times(run_id)
+
+    def ledger(self) -> Ledger:
+        return self.store.ledger()
 
     def run_stalls(self, run_id: int) -> RunStalls:
         return self.store.run_stalls(run_id)

@@ -6,11 +6,15 @@ session shows what the live page showed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tftracer.contract.ledger import Ledger
 from tftracer.contract.session import Run, RunStatistics, RunWithoutTraces, Session, TraceRecord
 from tftracer.errors import UnknownError
+from tftracer.ledger import answer
+from tftracer.ledger.sheet import Sheet
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.session.traces.usual import durations_s, follows_traced, usual
 from tftracer.slow.answer.answers import slow_steps
@@ -75,6 +79,7 @@ class SessionModel:
         self.runs: dict[int, RunState] = {}
         self.traces: dict[int, TraceState] = {}
         self.slow = SlowLog()
+        self.ledger: Sheet | None = None
         self._last_run_id = 0
         self._last_trace_id = 0  # also of removed traces: numbers are never used again
 
@@ -142,6 +147,10 @@ class SessionModel:
             "fastest_traced_s": min(others, default=None),
             "follows_traced": follows_traced(records, step),
         }
+
+    def ledger_message(self, statistics_of: Callable[[RunState], RunStatistics]) -> Ledger:
+        runs = [self.run_without_traces(run, statistics_of(run), None) for run in self.runs.values()]
+        return answer.ledger(self.ledger, runs, self.slow.gaps.get, self.facts["steps_lost"])
 
     # ------------------------------------------------------------------------------------------------------ changing
 

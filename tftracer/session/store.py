@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
+from tftracer.contract.ledger import Ledger
 from tftracer.contract.session import Run, RunStatistics, Session, StepTimes, TraceRecord
 from tftracer.contract.stalls import GapProfile, Period, RunStalls, SlowKind, Stall, StallList
 from tftracer.errors import StorageError, TracerError
@@ -237,6 +238,10 @@ class SessionStore:
             self._publish({"type": "trace_removed", "payload": trace.record})
 
     # ---------------------------------------------------------------------------------------------------- slow steps
+
+    def ledger(self) -> Ledger:
+        with self.lock:
+            return self.model.ledger_message(self._statistics_of)
 
     def run_stalls(self, run_id: int) -> RunStalls:
         with self.lock:

@@ -33,7 +33,24 @@ VERSION = 2
 SUFFIX = ".tftrace"
 
 #: Record types; see docs/file-format.rst. A reader skips those that it does not know.
-SESSION, RUN, STEPS, HISTORY, TRACE, TRACE_FACTS, TRACE_REMOVED, STALL, PERIOD, KINDS, GAPS, MARKS, JOB, JOB_TRACE, END = (
+(
+    SESSION,
+    RUN,
+    STEPS,
+    HISTORY,
+    TRACE,
+    TRACE_FACTS,
+    TRACE_REMOVED,
+    STALL,
+    PERIOD,
+    KINDS,
+    GAPS,
+    MARKS,
+    LEDGER,
+    JOB,
+    JOB_TRACE,
+    END,
+) = (
     "session",
     "run",
     "steps",
@@ -46,12 +63,30 @@ SESSION, RUN, STEPS, HISTORY, TRACE, TRACE_FACTS, TRACE_REMOVED, STALL, PERIOD, 
     "slow_kinds",
     "gaps",
     "marks",
+    "ledger",
     "job",
     "job_trace",
     "end",
 )
 RECORD_TYPES = frozenset(
-    {SESSION, RUN, STEPS, HISTORY, TRACE, TRACE_FACTS, TRACE_REMOVED, STALL, PERIOD, KINDS, GAPS, MARKS, JOB, JOB_TRACE, END}
+    {
+        SESSION,
+        RUN,
+        STEPS,
+        HISTORY,
+        TRACE,
+        TRACE_FACTS,
+        TRACE_REMOVED,
+        STALL,
+        PERIOD,
+        KINDS,
+        GAPS,
+        MARKS,
+        LEDGER,
+        JOB,
+        JOB_TRACE,
+        END,
+    }
 )
 
 #: Limits on what a file may ask the reader to hold. TensorFlow's own protobufs end at 2 GB.

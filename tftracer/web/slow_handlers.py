@@ -1,4 +1,4 @@
-"""Handlers that answer about slow steps and the time between steps."""
+"""Handlers that answer about slow steps, the time between steps, and where all of the time went."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ class StallHandler(ApiHandler):
     async def get(self, stall: str) -> None:
         stall_id = self.number(stall, "slow step")
         await self.send_encoded(lambda: self.services.source.stall(stall_id), self.wants_msgpack())
+
+
+class LedgerHandler(ApiHandler):
+    async def get(self) -> None:
+        await self.send_encoded(self.services.source.ledger, self.wants_msgpack())
 
 
 class GapsHandler(ApiHandler):

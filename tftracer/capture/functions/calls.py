@@ -164,6 +164,9 @@ class FunctionCalls:
     def traces_all(self) -> bool:
         return self._requests.trace_all
 
+    def is_off(self) -> bool:
+        return self._requests.off
+
     def is_within_step(self) -> bool:
         """Or the tracer is off."""
         return bool(self.threads.here.start_ns) or self._requests.off

@@ -37,12 +37,7 @@ class InputWaits:
             self._calls.wrap(owner, _METHOD, self.watched(getattr(owner, _METHOD)))
 
     def watched(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        threads, events, now, is_within_step = (
-            self._calls.threads,
-            self._queue.events,
-            perf_counter_ns,
-            self._calls.is_within_step,
-        )
+        threads, events, now, calls = self._calls.threads, self._queue.events, perf_counter_ns, self._calls
 
         @as_tensorflows
         def next_element(iterator: Any, *args: Any, **kwargs: Any) -> Any:
@@ -53,7 +48,9 @@ class InputWaits:
                 without_ours(error)
                 raise
             finally:
-                if not is_within_step() and len(events) < MAX_EVENTS:
-                    events.append((INPUT_WAIT, None, start, now(), threads.here.thread, None))
+                here = threads.here
+                within = bool(here.start_ns)  # a step of server.step(); a function that is being traced waits for nothing
+                if not calls.is_off() and len(events) < MAX_EVENTS and (not within or calls.is_eager()):
+                    events.append((INPUT_WAIT, within, start, now(), here.thread, None))
 
         return next_element

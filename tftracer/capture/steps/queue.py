@@ -23,6 +23,7 @@ from tftracer.capture.traces.backlog import TraceBacklog
 from tftracer.capture.traces.requests import Claim, TraceRequests
 from tftracer.contract.session import AskedBy
 from tftracer.errors import UnsupportedError
+from tftracer.ledger.activity import INPUT, TRACER, Activities, rank_of_step
 from tftracer.session.recorded_steps import Capture, Missed, RunHandle, SessionFacts, Settled, Traced, tracer_ns
 from tftracer.slow.recorded import SlowRecords
 from tftracer.slow.watch.turns import SlowSteps
@@ -50,6 +51,8 @@ def level_of(options: Any) -> tuple[str, bool]:
 
 #: Stands for a function in the events that are no steps: the thread waited for the next element of a dataset (input_waits.py).
 INPUT_WAIT = object()
+#: The same of a phase (phases.py): a checkpoint, an evaluation, the tracing of a function.
+PHASE = object()
 
 #: A finished step: what ran, start, end (perf_counter nanoseconds), thread, its trace. What ran: fetches, feed keys and
 #: RunOptions of a session, or a function and its ConcreteFunction. One queue has both: a thread's steps stay in their order.
@@ -84,6 +87,7 @@ class StepQueue:
         #: Collects the graph that a run's function runs as, in its next call; raises UnsupportedError where it cannot be.
         self.request_graph: Callable[[RunHandle], None] = no_graphs
         self.slow = SlowRecords()
+        self.activities = Activities()  # what the ledger adds up
         #: Thread -> when its step began (perf_counter nanoseconds), or, negative, when its last one ended.
         self.under_way: dict[int, int] = {}
         self.last_function_ns = 0  # when the last step of a function ended that was settled
@@ -147,13 +151,25 @@ class StepQueue:
 
     def _settle(self, event: Event) -> None:
         start, end, thread, trace = event[-4:]
+        seen = self.activities.ended
         if event[0] is INPUT_WAIT:
-            self._times.add_input(thread, start, end)
+            seen.append((INPUT, "the next element of a dataset", start, end, thread))
+            if not event[1]:  # else within a step
+                self._times.add_input(thread, start, end)
+            return
+        if event[0] is PHASE:
+            phase: Any = event[1]
+            seen.append((*phase, start, end, thread))
             return
         run = self._run_of_call(*event) if len(event) == 6 else self._run_of_session(*event)
         if run is not None:
             outside = self._times.outside_before(run, thread, start, end, trace)
             self.add_settled((run, start, end, *outside, trace), thread)
+            seen.append((rank_of_step(run), run, start, end, thread))
+            if trace is not None:
+                before, after = tracer_ns(trace)  # what it took of the thread's time
+                seen.append((TRACER, "recording traces", start - before, start, thread))
+                seen.append((TRACER, "recording traces", end, end + after, thread))
 
     def _run_of_session(
         self, fetches: Any, feeds: Any, options: Any, start: int, end: int, thread: int, trace: Traced

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from tftracer.contract.session import RunStatistics, Session, TraceRecord
+from tftracer.ledger import sheet
 from tftracer.session.model import RECENT_STEPS, RunState, SessionModel, TraceState
 from tftracer.slow.record import reading as slow_reading
 from tftracer.slow.record.log import SlowLog
@@ -20,6 +21,7 @@ from tftracer.storage.tftrace import (
     GAPS,
     HISTORY,
     KINDS,
+    LEDGER,
     MARKS,
     PERIOD,
     RECORD_TYPES,
@@ -313,6 +315,10 @@ def _apply_marks(model: SessionModel, record: Record) -> None:
     slow_reading.apply_marks(model.slow, record)
 
 
+def _apply_ledger(model: SessionModel, record: Record) -> None:
+    model.ledger = sheet.read(record.meta)
+
+
 _APPLIERS: dict[str, Applier] = {
     SESSION: _apply_session,
     RUN: _apply_run,
@@ -326,4 +332,5 @@ _APPLIERS: dict[str, Applier] = {
     KINDS: _applied_to_run(slow_reading.apply_kinds),
     GAPS: _applied_to_run(slow_reading.apply_gaps),
     MARKS: _apply_marks,
+    LEDGER: _apply_ledger,
 }

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+from tftracer.contract.ledger import Ledger
 from tftracer.contract.session import Bookmark, Loaded, Run, Session, StepTimes, TraceRecord
 from tftracer.contract.stalls import GapProfile, RunStalls, StallDetail, StallList
 from tftracer.errors import FormatError, TracerError, UnsupportedError
@@ -62,6 +63,10 @@ class SavedSession:
         with self._lock:
             run = self._model.run(run_id)
         return step_columns.step_times(run_id, step_columns.read_history(run.history))
+
+    def ledger(self) -> Ledger:
+        with self._lock:
+            return self._model.ledger_message(lambda run: run.statistics)
 
     def run_stalls(self, run_id: int) -> RunStalls:
         with self._lock:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from tftracer.contract.session import RunStatistics, Session
+from tftracer.ledger import sheet
 from tftracer.session.files import records
 from tftracer.session.model import RunState, SessionModel, TraceState
 from tftracer.session.steps.history import History
@@ -24,6 +25,7 @@ class Snapshot:
     runs: list[tuple[RunState, ReadHistory]]
     traces: list[TraceState]
     slow: SlowLog
+    ledger: sheet.Sheet | None
 
     @classmethod
     def of(
@@ -34,7 +36,7 @@ class Snapshot:
     ) -> Snapshot:
         """To be taken under the owner's lock."""
         runs = [(replace(run, statistics=statistics_of(run)), history_of(run)) for run in model.runs.values()]
-        return cls(model.facts.copy(), runs, [replace(trace) for trace in model.traces.values()], model.slow.copy())
+        return cls(model.facts.copy(), runs, [replace(trace) for trace in model.traces.values()], model.slow.copy(), model.ledger)
 
     def records(self) -> Iterator[NewRecord]:
         yield records.session_record(self.facts)
@@ -44,3 +46,5 @@ class Snapshot:
         for trace in self.traces:
             yield records.copied_trace_record(trace)
         yield from all_records(self.slow)
+        if self.ledger is not None:
+            yield sheet.record(self.ledger)

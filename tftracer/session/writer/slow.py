@@ -7,6 +7,7 @@ from collections import deque
 from time import perf_counter
 
 from tftracer.session.store import SessionStore
+from tftracer.session.writer.ledger import LedgerWriter
 from tftracer.slow.answer import messages
 from tftracer.slow.answer.messages import SlowMark
 from tftracer.slow.record import records
@@ -18,7 +19,8 @@ MAX_WAITING = 200
 
 
 class SlowWriter:
-    def __init__(self, slow: SlowRecords, store: SessionStore) -> None:
+    def __init__(self, slow: SlowRecords, store: SessionStore, ledger: LedgerWriter) -> None:
+        self._ledger = ledger
         self._slow = slow
         self._store = store
         self._waiting: deque[SlowRecord] = deque(maxlen=MAX_WAITING)
@@ -62,6 +64,7 @@ class SlowWriter:
         store.add_stall(message, number, records.stall_record(message, number, messages.stall_stacks(stall)))
         self._mark(messages.checkpoint_mark(message))
         self._more_of.add(stall.run.run_id)
+        self._ledger.add_slow(stall)
 
     def _keep_period(self, period: Period) -> None:
         message, store = messages.period_message(period), self._store

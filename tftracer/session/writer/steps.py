@@ -22,6 +22,7 @@ from tftracer.session.store import SessionStore
 from tftracer.session.traces.missing import MissingTraces
 from tftracer.session.traces.usual import measures_tracing
 from tftracer.session.writer.guard import Guard
+from tftracer.session.writer.ledger import LedgerWriter
 from tftracer.session.writer.no_steps import no_steps
 from tftracer.session.writer.slow import SlowWriter
 from tftracer.session.writer.summaries import TraceSummaries
@@ -48,6 +49,7 @@ class StepWriter:
         self,
         steps: StepSource,
         slow: SlowWriter,
+        ledger: LedgerWriter,
         store: SessionStore,
         publish: Publish,
         traces: TraceWriter,
@@ -61,6 +63,7 @@ class StepWriter:
         self._summaries = summaries
         self._missing = missing
         self._slow = slow
+        self._ledger = ledger
         self._guard = Guard(store.problems, steps.failed)
         self._unpublished: dict[int, None] = {}  # ids of the runs with steps since the last update, in their order
         self._next_publish = self._next_flush = 0.0
@@ -98,6 +101,7 @@ class StepWriter:
     def _work(self, at_once: bool) -> None:
         self._steps.restore_failed_claims()
         self._count()
+        self._ledger.take()
         self._slow.take()
         self._look_around()
         now = perf_counter()
@@ -107,15 +111,16 @@ class StepWriter:
         if now >= self._next_flush or at_once:
             self._next_flush = now + FLUSH_S
             if at_once or not self._store.spool.busy():  # else it is being rewritten: next time
-                self._write()
+                self._write(at_once)
 
     def _last_round(self) -> None:
         self._store.script_ended()
         self._count()
+        self._ledger.take()
         self._slow.take()
         self._report_missing()
         self._publish_steps()
-        self._write()
+        self._write(at_once=True)
         self._traces.put(partial(self._flushed, _emptied(self._flushes)))
 
     def _flushed(self, flushes: list[Flush]) -> None:
@@ -192,12 +197,14 @@ class StepWriter:
         for run_id in unpublished:
             self._store.publish_run(run_id)
 
-    def _write(self) -> None:
+    def _write(self, at_once: bool) -> None:
+        """``at_once``: somebody waits for all of it."""
         self._store.write_facts()
         for run in list(self._store.live_runs.values()):
             if run.unwritten.changed:
                 self._write_run(run)
         self._slow.write()
+        self._ledger.write(at_once)
         spool = self._store.spool
         if spool.superfluous_bytes > max(SUPERFLUOUS_BYTES, spool.size // 2) or spool.superfluous_records > SUPERFLUOUS_RECORDS:
             self._traces.put(self._store.rewrite)

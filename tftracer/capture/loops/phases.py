@@ -1,0 +1,121 @@
+"""What a training does beside its steps: checkpoints, summaries, evaluations, the tracing of functions. Each is wrapped at its
+one place in TensorFlow or Keras and timed for the ledger. They are rare: an untraced step does not come here.
+
+Runs on the training threads. A phase within one of the same kind is part of it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from threading import get_ident
+from time import perf_counter_ns
+from typing import Any, NamedTuple
+
+from tftracer.capture.after_import import after_import
+from tftracer.capture.functions.calls import FunctionCalls
+from tftracer.capture.steps.queue import PHASE, StepQueue
+from tftracer.capture.tracebacks import as_tensorflows, without_ours
+from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION
+
+_MODEL = ("save", "save_weights", "load_weights")
+_EVALUATE = ("evaluate", "predict")
+#: Module, the class in it ("": the module itself), its methods, what they do. Of Keras 3, Keras 2, TensorFlow 2.12's, tf_keras.
+_PLACES: list[tuple[str, str, tuple[str, ...], int]] = [
+    ("tensorflow.python.framework.func_graph", "", ("func_graph_from_py_func",), BUILDING),
+    ("tensorflow.python.training.saver", "Saver", ("save", "restore"), CHECKPOINTS),
+    ("tensorflow.python.training.basic_session_run_hooks", "CheckpointSaverHook", ("_save",), CHECKPOINTS),
+    ("tensorflow.python.checkpoint.checkpoint", "TrackableSaver", ("save", "restore"), CHECKPOINTS),
+    ("tensorflow.python.saved_model.save", "", ("save_and_return_nodes",), CHECKPOINTS),
+    ("tensorflow.python.saved_model.load", "", ("load_partial",), CHECKPOINTS),
+    ("tensorflow.python.summary.writer.writer", "FileWriter", ("add_summary", "flush"), CHECKPOINTS),
+    ("tensorflow_estimator.python.estimator.estimator", "Estimator", ("_call_model_fn",), BUILDING),
+    ("tensorflow_estimator.python.estimator.estimator", "Estimator", ("evaluate",), EVALUATION),
+    ("keras.src.models.model", "Model", _MODEL, CHECKPOINTS),
+    ("keras.src.backend.tensorflow.trainer", "TensorFlowTrainer", _EVALUATE, EVALUATION),
+    ("keras.src.callbacks.model_checkpoint", "ModelCheckpoint", ("_save_model",), CHECKPOINTS),
+    *(
+        place
+        for package in ("keras.src", "keras", "tf_keras.src")
+        for place in (
+            (f"{package}.engine.training", "Model", _MODEL, CHECKPOINTS),
+            (f"{package}.engine.training", "Model", _EVALUATE, EVALUATION),
+            (f"{package}.callbacks", "ModelCheckpoint", ("_save_model",), CHECKPOINTS),
+        )
+    ),
+]
+
+
+class Begun(NamedTuple):
+    thread: int
+    rank: int
+    name: str
+    start_ns: int
+
+
+class Phases:
+    def __init__(self, calls: FunctionCalls, queue: StepQueue) -> None:
+        """``calls`` are watched already."""
+        self._calls = calls
+        self._queue = queue
+        self._wrappers: set[Any] = set()  # several modules may have one class
+
+    def watch(self) -> Callable[[], None]:
+        """Returns what ends it where a module has not been imported yet. What another version does not have is left out."""
+        waiting = [after_import(place[0], partial(self._calls.quietly, self._wrap, *place)) for place in _PLACES]
+
+        def stop() -> None:
+            for cancel in waiting:
+                cancel()
+
+        return stop
+
+    def _wrap(self, module: str, name: str, methods: tuple[str, ...], rank: int) -> None:
+        owner: Any = sys.modules.get(module)
+        owner = getattr(owner, name, None) if name else owner
+        for method in methods:
+            original = getattr(owner, method, None)
+            if callable(original) and original not in self._wrappers:
+                wrapper = self.watched(original, rank, f"{name}.{method}" if name else method)
+                self._wrappers.add(wrapper)
+                self._calls.wrap(owner, method, wrapper)
+
+    def watched(self, original: Callable[..., Any], rank: int, label: str) -> Callable[..., Any]:
+        """``label``: "Saver.save"."""
+        calls, begin, end = self._calls, self._begin, self._end
+
+        @as_tensorflows
+        def phase(*args: Any, **kwargs: Any) -> Any:
+            begun = calls.quietly(begin, rank, label, args)
+            try:
+                return original(*args, **kwargs)
+            except BaseException as error:
+                without_ours(error)
+                raise
+            finally:
+                if begun is not None:
+                    calls.quietly(end, begun)
+
+        return phase
+
+    def _begin(self, rank: int, label: str, args: tuple[Any, ...]) -> Begun | None:
+        thread, under_way = get_ident(), self._queue.activities.under_way
+        if self._queue.off or (thread, rank) in under_way:
+            return None
+        begun = Begun(thread, rank, phase_name(rank, label, args), perf_counter_ns())
+        under_way[thread, rank] = begun.name, begun.start_ns
+        return begun
+
+    def _end(self, begun: Begun) -> None:
+        end = perf_counter_ns()
+        self._queue.activities.under_way.pop((begun.thread, begun.rank), None)
+        self._queue.add((PHASE, (begun.rank, begun.name), begun.start_ns, end, begun.thread, None))
+
+
+def phase_name(rank: int, label: str, args: tuple[Any, ...]) -> str:
+    """ "tracing train_step", "evaluate: convnet", "Saver.save"."""
+    if label == "func_graph_from_py_func":
+        return f"tracing {args[0]}" if args and isinstance(args[0], str) else "tracing"
+    name = getattr(args[0], "name", None) if rank == EVALUATION and args else None
+    return f"{label.rpartition('.')[2]}: {name}" if isinstance(name, str) else label.strip(".").replace("._", ".")

@@ -1,0 +1,45 @@
+"""What a process is seen to do, as the training's queue hands it to the ledger."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from typing import Protocol, Union
+
+from tftracer.slow.recorded import WatchedRun
+
+#: What a moment counts as if several things happen: the first of these. What other threads do comes after all that the main one
+#: does, which is where a training waits (``OTHER_THREAD`` is added then). LOOP: the main thread was between two of them.
+SUSPENDED, TRACER, BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, LOOP = range(8)
+OTHER_THREAD = 8
+
+#: Names of functions that evaluate or predict, as people call them: "test_step", "evaluate: convnet", "validation_loop".
+_EVALUATES = re.compile(
+    r"(^|_|\b)(eval|evaluate|evaluation|valid|validate|validation|val|test|predict|prediction|infer|inference)(_|\b)"
+)
+MAX_WAITING = 1 << 17
+
+
+class Run(WatchedRun, Protocol):
+    """A run, as far as the ledger is concerned."""
+
+    definition: str  # of a compiled function: where it is defined; "" of a session's
+
+
+#: Rank, the run of a step or the name of what is done, start and end (perf_counter nanoseconds), thread.
+Activity = tuple[int, Union[Run, str], int, int, int]
+
+
+def rank_of_step(run: Run) -> int:
+    """A compiled function evaluates if its name says so; what a session's run is for, its name does not tell."""
+    name = run.title.partition(" (")[0]
+    return EVALUATION if run.definition and _EVALUATES.search(name) else STEPS
+
+
+class Activities:
+    """From the training's queue to the writer's thread. Methods may be called from any thread."""
+
+    def __init__(self) -> None:
+        self.ended: deque[Activity] = deque(maxlen=MAX_WAITING)
+        #: Under way: (thread, rank) -> (name, start). Those of steps are in ``StepQueue.under_way``.
+        self.under_way: dict[tuple[int, int], tuple[str, int]] = {}

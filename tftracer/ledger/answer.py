@@ -1,0 +1,255 @@
+"""The ledger in words: parts that add up to the wall time, what each is made of, and what the largest of them to win is. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from tftracer.contract.ledger import Ledger, LedgerItem, LedgerKind, LedgerPart
+from tftracer.contract.session import RunWithoutTraces
+from tftracer.contract.stalls import CodeLine, GapProfile
+from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, SUSPENDED, TRACER
+from tftracer.ledger.sheet import Entry, Sheet, has_steps
+from tftracer.trace.units import counted, duration
+
+NAMES: dict[LedgerKind, str] = {
+    "start": "Start, until the first step",
+    "building": "Building and tracing functions",
+    "input": "Waiting for input",
+    "steps": "Steps",
+    "slow": "Slow steps, beyond the usual",
+    "python": "Between steps",
+    "evaluation": "Evaluation and prediction",
+    "checkpoints": "Checkpoints and summaries",
+    "suspended": "Stopped or asleep",
+    "tracer": "tftracer",
+    "end": "After the last step",
+    "unknown": "Not known",
+}
+_KINDS: dict[int, LedgerKind] = {
+    SUSPENDED: "suspended",
+    TRACER: "tracer",
+    BUILDING: "building",
+    CHECKPOINTS: "checkpoints",
+    EVALUATION: "evaluation",
+    INPUT: "input",
+    STEPS: "steps",
+}
+#: What could become smaller, and how.
+_ADVICE: dict[LedgerKind, str] = {
+    "start": "Cache what is prepared before the training, and import less.",
+    "building": "Pass tensors of one shape and type to compiled functions, or give them an input_signature.",
+    "input": "Add prefetch(tf.data.AUTOTUNE), parallel map and interleave, or cache(): the training waits for its dataset.",
+    "slow": "See the causes of the slow steps.",
+    "python": "See the lines between the steps: move their work out of the loop, or do it less often.",
+    "evaluation": "Evaluate less often, or on fewer batches.",
+    "checkpoints": "Save less often, or asynchronously.",
+}
+#: Below this part of the wall time, the steps themselves are what there is to win.
+LEAST = 0.05
+MAX_ITEMS = 20
+NOTHING = "This session was recorded without a ledger: by an older version, or before its process did anything."
+
+
+def ledger(
+    sheet: Sheet | None, runs: Sequence[RunWithoutTraces], gaps_of: Callable[[int], GapProfile | None], steps_lost: int = 0
+) -> Ledger:
+    """``gaps_of``: the lines between the steps of a run, None where there are none."""
+    if sheet is None or sheet.wall_s <= 0:
+        return _no_ledger()
+    known = {run["id"]: run for run in runs if not run["origin"]}
+    items: dict[LedgerKind, list[LedgerItem]] = {kind: [] for kind in NAMES}
+    for entry in sheet.entries:
+        items[_KINDS[entry.rank]].append(item(_name(entry, known), entry.own_s, entry.times, entry.run_id or None))
+    if sheet.asleep_s:
+        items["suspended"].append(item("the machine was asleep", sheet.asleep_s))
+    rest: dict[LedgerKind, float] = {"start": sheet.start_s, "python": sheet.between_s, "end": sheet.end_s, "unknown": 0.0}
+    if not has_steps(sheet):
+        rest = {"start": 0.0, "python": 0.0, "end": 0.0, "unknown": sheet.start_s}
+    _take_first_calls(sheet, known, items)
+    _take_slow(sheet, known, items, rest)
+    main = max(items["steps"], key=lambda each: each["duration_s"], default=None)
+    profile = gaps_of(main["run_id"]) if main and main["run_id"] else None
+    items["python"] = _lines(profile, rest["python"])
+    return _ledger(sheet, items, rest, profile, steps_lost)
+
+
+def item(name: str, seconds: float, times: int | None = None, run_id: int | None = None) -> LedgerItem:
+    return {"name": name, "duration_s": seconds, "times": times, "run_id": run_id}
+
+
+def _name(entry: Entry, runs: Mapping[int, RunWithoutTraces]) -> str:
+    if entry.name:
+        return entry.name
+    return runs[entry.run_id]["title"] if entry.run_id in runs else "steps of a run that was not listed"
+
+
+# ---------------------------------------------------------------------------------- what belongs elsewhere than its clock says
+
+
+def _take_first_calls(sheet: Sheet, runs: Mapping[int, RunWithoutTraces], items: dict[LedgerKind, list[LedgerItem]]) -> None:
+    """What a run's first step took beyond the mean of the others is building: TensorFlow optimizes and places a graph then.
+
+    Signatures of one function are taken together. Of a function that was called once nothing is known.
+    """
+    families: dict[object, tuple[float, int]] = {}
+    for entry in sheet.entries:
+        if entry.run_id in runs and entry.first_s is not None:
+            seconds, times = families.get(_family(runs[entry.run_id]), (0.0, 0))
+            families[_family(runs[entry.run_id])] = seconds + entry.own_s - entry.first_s, times + entry.times - 1
+    for entry in sheet.entries:
+        if entry.run_id not in runs or entry.first_s is None:
+            continue
+        seconds, times = families[_family(runs[entry.run_id])]
+        excess = entry.first_s - seconds / times if times > 0 else 0.0
+        excess = _move(items[_KINDS[entry.rank]], entry.run_id, max(0.0, excess))
+        if excess > 0:
+            items["building"].append(item(f"first call: {runs[entry.run_id]['title']}", excess, 1, entry.run_id))
+
+
+def _family(run: RunWithoutTraces) -> object:
+    return tuple(run["fetches"]) if run["definition"] else run["id"]
+
+
+def _take_slow(
+    sheet: Sheet,
+    runs: Mapping[int, RunWithoutTraces],
+    items: dict[LedgerKind, list[LedgerItem]],
+    rest: dict[LedgerKind, float],
+) -> None:
+    for slow in sheet.slow:
+        seconds = slow.own_s
+        if slow.inside:
+            seconds = sum(_move(items[kind], slow.run_id, seconds) for kind in ("steps", "evaluation"))
+        else:
+            seconds = min(seconds, rest["python"])
+            rest["python"] -= seconds
+        if seconds > 0:
+            where = "" if slow.inside else " between steps"
+            name = f"{slow.cause.replace('_', ' ')}{where}{f': {slow.place}' if slow.place else ''}"
+            items["slow"].append(item(name, seconds, slow.times, slow.run_id if slow.run_id in runs else None))
+
+
+def _move(items: list[LedgerItem], run_id: int, seconds: float) -> float:
+    """Take up to so many seconds off a run's item; how many it had."""
+    for each in items:
+        if each["run_id"] == run_id:
+            taken = min(seconds, each["duration_s"])
+            each["duration_s"] -= taken
+            return taken
+    return 0.0
+
+
+def _lines(profile: GapProfile | None, seconds: float) -> list[LedgerItem]:
+    """The lines between the steps, as samples of some seconds tell them."""
+    return [item(_line(line), line["share"] * seconds) for line in profile["lines"]] if profile else []
+
+
+def _line(line: CodeLine) -> str:
+    where = f"{line['file'].rpartition('/')[2]}:{line['line']}"
+    return f"{line['owner'] or line['function']} ({where})"
+
+
+# ----------------------------------------------------------------------------------------------------------------- the answer
+
+
+def _ledger(
+    sheet: Sheet, items: dict[LedgerKind, list[LedgerItem]], rest: dict[LedgerKind, float], profile: GapProfile | None, lost: int
+) -> Ledger:
+    seconds = {kind: rest.get(kind) if kind in rest else sum(each["duration_s"] for each in items[kind]) for kind in NAMES}
+    present = {kind: max(0.0, length or 0.0) for kind, length in seconds.items() if length and length > 0}
+    whole = sum(present.values())
+    shares = permilles(list(present.values()))
+    parts: list[LedgerPart] = [
+        {
+            "kind": kind,
+            "name": NAMES[kind],
+            "duration_s": length,
+            "permille": permille,
+            "items": sorted((each for each in items[kind] if each["duration_s"] > 0), key=_longest)[:MAX_ITEMS],
+            "text": _text(kind, sheet, profile),
+        }
+        for (kind, length), permille in zip(present.items(), shares)
+    ]
+    largest, text, advice = _largest(present, whole)
+    doubts = (
+        []
+        if sheet.recorded_s is not None
+        else ["When the process began is not known on this system: the ledger begins with the recording."]
+    )
+    if lost:
+        doubts.append(f"{counted(lost, 'step')} found the queue full and counted as time between steps.")
+    return {
+        "started_at": sheet.started_at,
+        "until": sheet.until,
+        "duration_s": whole,
+        "parts": parts,
+        "largest": largest,
+        "text": text,
+        "advice": advice,
+        "doubts": doubts,
+    }
+
+
+def _longest(each: LedgerItem) -> float:
+    return -each["duration_s"]
+
+
+def _text(kind: LedgerKind, sheet: Sheet, profile: GapProfile | None) -> str:
+    if kind == "start" and sheet.recorded_s is not None:
+        return f"The recording began {long_duration(sheet.recorded_s)} after the process did."
+    if kind == "steps":
+        return (
+            "Steps that take their batch from a dataset themselves (Keras's fit, Estimators) hold that wait: trace one to see it."
+        )
+    if kind == "python":
+        if profile and profile["lines"]:
+            return f"The lines are those of {profile['samples']:,} samples."
+        return "Its lines were not sampled."
+    if kind == "unknown":
+        return "No step was seen."
+    return ""
+
+
+def _largest(seconds: Mapping[LedgerKind, float], whole: float) -> tuple[LedgerKind | None, str, str]:
+    """The part to win, in a sentence, and what to do."""
+    kind = max((kind for kind in seconds if kind in _ADVICE), key=lambda kind: seconds[kind], default=None)
+    if kind is not None and seconds[kind] >= LEAST * whole:
+        return (
+            kind,
+            f"{NAMES[kind]}: {long_duration(seconds[kind])}, {seconds[kind] / whole:.0%} of the wall time.",
+            _ADVICE[kind],
+        )
+    if "steps" in seconds:
+        return "steps", f"The steps themselves take {seconds['steps'] / whole:.0%}.", "Trace a step to see what it consists of."
+    return None, "", ""
+
+
+def permilles(lengths: Sequence[float]) -> list[int]:
+    """Rounded so that they add up to exactly 1000: those with the largest remainders are rounded up."""
+    whole = sum(lengths)
+    exact = [1000 * length / whole for length in lengths]
+    rounded = [int(each) for each in exact]
+    for index in sorted(range(len(exact)), key=lambda index: rounded[index] - exact[index])[: 1000 - sum(rounded)]:
+        rounded[index] += 1
+    return rounded
+
+
+def long_duration(seconds: float) -> str:
+    """``11 h 3 min``, ``4 min 12 s``, ``3.2 s``."""
+    minutes, hours = round(seconds) // 60, round(seconds / 60) // 60
+    if hours:
+        return f"{hours:,} h {round(seconds / 60) % 60} min"
+    return f"{minutes} min {round(seconds) % 60} s" if minutes else duration(seconds * 1e9)
+
+
+def _no_ledger() -> Ledger:
+    return {
+        "started_at": None,
+        "until": None,
+        "duration_s": 0.0,
+        "parts": [],
+        "largest": None,
+        "text": NOTHING,
+        "advice": "",
+        "doubts": [],
+    }

@@ -1,0 +1,199 @@
+"""Adds up where this process's time goes while it runs. On the writer's thread; pure but for the names of threads.
+
+Activities come when they have ended. What lies before all that is still under way is final: it is added to the sums, and its
+spans are dropped. So a week takes as much memory as a minute, and a moment is counted once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple, Union
+
+import numpy as np
+
+from tftracer.ledger.activity import EVALUATION, LOOP, OTHER_THREAD, STEPS, SUSPENDED, Activity, Run
+from tftracer.ledger.spans import Painted, gaps, paint
+from tftracer.slow.recorded import Stall, WatchedRun
+
+SECOND_NS = 10**9
+#: A time between two activities of the main thread is its own up to this length; beyond it, what other threads did counts.
+LOOP_NS = 60 * SECOND_NS
+#: What is under way is waited for so long, and so many spans; then its time so far counts as UNDER_WAY until it ends.
+PATIENCE_NS, MAX_PENDING = 120 * SECOND_NS, 200_000
+#: Threads of queue runners (TensorFlow 1) always run a step that waits: they are no training.
+HELPERS = "QueueRunnerThread"
+UNDER_WAY = "a step that has not ended"
+OTHERS = "others"
+MAX_NAMES, MAX_SLOW = 300, 200
+#: Of the time that is final, spans of this length and more are remembered: slow steps are told apart from what they lie in.
+REMEMBERED_NS, REMEMBERED = 10_000_000, 4000
+
+What = Union[Run, str]
+
+
+class SlowRow(NamedTuple):
+    run: WatchedRun
+    cause: str
+    place: str
+    inside: bool
+    own_ns: int
+    times: int
+
+
+@dataclass
+class Sum:
+    own_ns: int = 0
+    times: int = 0
+    first_ns: int | None = None  # of a run: what of its first step counts as its own
+
+
+@dataclass
+class Sums:
+    """Of the time up to ``until_ns``. Rows and the three spans without any activity add up to it."""
+
+    since_ns: int
+    until_ns: int
+    rows: dict[tuple[int, What], Sum] = field(default_factory=dict)
+    covered_ns: int = 0
+    first_ns: int | None = None  # when the first step or wait for input began,
+    last_ns: int | None = None  # and the last of them ended
+    covered_before_first_ns: int = 0
+    covered_until_last_ns: int = 0
+
+    @property
+    def rest_ns(self) -> tuple[int, int, int]:
+        """(Before the first step, between steps, after the last one), where nothing else was seen."""
+        if self.first_ns is None or self.last_ns is None:
+            return self.until_ns - self.since_ns - self.covered_ns, 0, 0
+        before = self.first_ns - self.since_ns - self.covered_before_first_ns
+        after = self.until_ns - self.last_ns - (self.covered_ns - self.covered_until_last_ns)
+        return before, self.until_ns - self.since_ns - self.covered_ns - before - after, after
+
+    def copy(self) -> Sums:
+        rows = {key: Sum(row.own_ns, row.times, row.first_ns) for key, row in self.rows.items()}
+        return Sums(**{**self.__dict__, "rows": rows})
+
+    def add(self, activities: list[Activity], until_ns: int) -> Painted:
+        """Count what lies before ``until_ns``; an activity is counted where it ends by then."""
+        spans = np.array([(rank, start, end) for rank, _, start, end, _ in activities], np.int64).reshape(-1, 3)
+        painted = paint(spans, self.until_ns, until_ns, STEPS)
+        for (rank, what, _, end, _), own in zip(activities, painted.own_ns.tolist()):
+            rank %= OTHER_THREAD
+            if rank != LOOP:
+                row = self.row(rank, what)
+                row.own_ns += own
+                row.times += self.until_ns < end <= until_ns
+                if row.first_ns is None and own and not isinstance(what, str):
+                    row.first_ns = own
+        ranks = spans[:, 0] % OTHER_THREAD
+        counted = ranks != LOOP
+        seen = counted & (ranks >= EVALUATION) & (spans[:, 1] < until_ns)
+
+        def covered_until(at_ns: int) -> int:
+            return self.covered_ns + int(paint(spans, self.until_ns, at_ns, STEPS).own_ns[counted].sum())
+
+        if seen.any():
+            if self.first_ns is None:
+                self.first_ns = max(int(spans[seen, 1].min()), self.until_ns)
+                self.covered_before_first_ns = covered_until(self.first_ns)
+            self.last_ns = min(int(spans[seen, 2].max()), until_ns)
+            self.covered_until_last_ns = covered_until(self.last_ns)
+        self.covered_ns += int(painted.own_ns[counted].sum())
+        self.until_ns = until_ns
+        return painted
+
+    def row(self, rank: int, what: What) -> Sum:
+        if (rank, what) not in self.rows and len(self.rows) >= MAX_NAMES:
+            what = OTHERS
+        return self.rows.setdefault((rank, what), Sum())
+
+
+class Book:
+    """``since_ns``: when the process began. ``main``: the number of its main thread."""
+
+    def __init__(self, since_ns: int, main: int) -> None:
+        self._final = Sums(since_ns, since_ns)
+        self._main = main
+        self._main_end_ns = since_ns  # of the main thread's last activity
+        self._has_others = False
+        self._pending: list[Activity] = []
+        self._ahead: dict[int, int] = {}  # thread -> what counts already of its step that has not ended
+        self._remembered_rest: deque[tuple[int, int]] = deque(maxlen=REMEMBERED)
+        self._remembered_above: deque[tuple[int, int]] = deque(maxlen=REMEMBERED)
+        self._slow: dict[tuple[WatchedRun, str, str, bool], tuple[int, int]] = {}
+
+    def add(self, activities: Iterable[Activity], helpers: set[int]) -> None:
+        """``activities``: as they ended. ``helpers``: threads that are not counted."""
+        for rank, what, start, end, thread in activities:
+            if thread in helpers:
+                continue
+            if thread == self._main:
+                if self._has_others and self._main_end_ns < start < self._main_end_ns + LOOP_NS:
+                    self._pending.append((LOOP, OTHERS, self._main_end_ns, start, thread))
+                self._main_end_ns = max(self._main_end_ns, end)
+            elif rank != SUSPENDED:
+                self._has_others = True
+                rank += OTHER_THREAD
+            if start < self._final.until_ns and rank % OTHER_THREAD == STEPS and thread in self._ahead:
+                ahead = self._ahead.pop(thread)
+                self._final.row(STEPS, UNDER_WAY).own_ns -= ahead
+                self._final.row(STEPS, what).own_ns += ahead
+            self._pending.append((rank, what, start, end, thread))
+
+    def settle(self, now_ns: int, under_way: list[Activity]) -> Sums:
+        """The sums of all time until now. ``under_way``: as if they ended now."""
+        known = [activity for activity in under_way if activity[2] < now_ns]
+        horizon = min([now_ns, *(activity[2] for activity in known)])
+        if self._has_others and now_ns - self._main_end_ns < LOOP_NS:
+            horizon = min(horizon, self._main_end_ns)
+        horizon = max(horizon, now_ns - PATIENCE_NS) if len(self._pending) < MAX_PENDING else now_ns
+        ranked = [
+            (rank + OTHER_THREAD * (thread != self._main), what, start, end, thread) for rank, what, start, end, thread in known
+        ]
+        if horizon > self._final.until_ns:
+            self._make_final(horizon, ranked)
+        sums = self._final.copy()
+        sums.add([*self._pending, *ranked], max(now_ns, horizon))
+        return sums
+
+    def _make_final(self, horizon: int, under_way: list[Activity]) -> None:
+        taken = [activity for activity in self._pending if activity[2] < horizon]
+        begun = [activity for activity in under_way if activity[2] < horizon]
+        since = self._final.until_ns
+        painted = self._final.add([*taken, *begun], horizon)
+        for (rank, _, _, _, thread), own in zip(begun, painted.own_ns[len(taken) :].tolist()):
+            if rank % OTHER_THREAD == STEPS:
+                self._ahead[thread] = self._ahead.get(thread, 0) + own
+        self._pending = [activity for activity in self._pending if activity[3] > horizon]
+        of_main = np.array([(rank, start, end) for rank, _, start, end, _ in taken + begun if rank < LOOP], np.int64)
+        covered = paint(of_main, since, horizon, STEPS).covered if len(of_main) else painted.covered
+        for kept, spans in ((self._remembered_above, painted.above), (self._remembered_rest, gaps(covered, since, horizon))):
+            kept.extend((start, end) for start, end in spans.tolist() if end - start >= REMEMBERED_NS)
+
+    # ---------------------------------------------------------------------------------------------------- slow steps
+
+    def add_slow(self, stall: Stall, place: str) -> None:
+        """What a slow step took beyond the usual, as far as that is not counted as something else."""
+        if stall.cause.kind == "retrace":
+            return  # it is its run's first step
+        excess = stall.end_ns - stall.start_ns - round(stall.expected_s * 1e9)
+        if stall.inside:
+            excess -= overlap(self._remembered_above, stall.start_ns, stall.end_ns)
+        else:
+            excess = min(excess, overlap(self._remembered_rest, stall.start_ns, stall.end_ns))
+        if excess <= 0:
+            return
+        key: tuple[WatchedRun, str, str, bool] = (stall.run, stall.cause.kind, place, stall.inside)
+        if key not in self._slow and len(self._slow) >= MAX_SLOW:
+            key = (stall.run, "unknown", "", stall.inside)
+        own_ns, times = self._slow.get(key, (0, 0))
+        self._slow[key] = own_ns + excess, times + 1
+
+    def slow(self) -> list[SlowRow]:
+        return [SlowRow(*key, *sums) for key, sums in self._slow.items()]
+
+
+def overlap(spans: Iterable[tuple[int, int]], start_ns: int, end_ns: int) -> int:
+    return sum(max(0, min(end, end_ns) - max(start, start_ns)) for start, end in spans)

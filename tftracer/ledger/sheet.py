@@ -1,0 +1,124 @@
+"""The sums of a ledger at one moment: written to the session's file as one record, the newest of which counts, and read back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tftracer.ledger.activity import EVALUATION, STEPS
+from tftracer.ledger.book import MAX_NAMES, MAX_SLOW, SlowRow, Sums
+from tftracer.storage.spool import NewRecord
+from tftracer.storage.tftrace import LEDGER
+from tftracer.storage.untrusted import Fields, count, fields_of, flag, items, moment, number, seconds, text
+
+
+@dataclass(frozen=True)
+class Entry:
+    rank: int  # SUSPENDED to STEPS (activity.py)
+    run_id: int  # 0: not of a run
+    name: str  # what was done; "" of a run's steps
+    own_s: float
+    times: int
+    first_s: float | None  # of a run: what of its first step counts as its own
+
+
+@dataclass(frozen=True)
+class SlowEntry:
+    run_id: int
+    cause: str
+    place: str
+    inside: bool
+    own_s: float
+    times: int
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Seconds. Entries, ``asleep_s`` and the three times without any activity add up to the wall time."""
+
+    started_at: float  # of the process, epoch seconds
+    until: float
+    recorded_s: float | None  # from the start until the recording began; None: ``started_at`` is when it began
+    start_s: float  # before the first step
+    between_s: float  # between steps
+    end_s: float  # after the last one
+    asleep_s: float  # of the machine
+    entries: tuple[Entry, ...]
+    slow: tuple[SlowEntry, ...]
+
+    @property
+    def wall_s(self) -> float:
+        return self.start_s + self.between_s + self.end_s + self.asleep_s + sum(entry.own_s for entry in self.entries)
+
+
+def sheet_of(sums: Sums, slow: list[SlowRow], now_ns: int, now: float, asleep_ns: int, began_ns: int | None) -> Sheet:
+    """``now_ns`` and ``now``: the same moment, as perf_counter and epoch seconds. ``began_ns``: when the recording began."""
+    start, between, end = (ns * 1e-9 for ns in sums.rest_ns)
+    entries = []
+    for (rank, what), row in sums.rows.items():
+        run_id, name = (0, what) if isinstance(what, str) else (what.run_id, "")
+        entries.append(Entry(rank, run_id, name, row.own_ns * 1e-9, row.times, row.first_ns and row.first_ns * 1e-9))
+    return Sheet(
+        started_at=now - (now_ns - sums.since_ns + asleep_ns) * 1e-9,
+        until=now,
+        recorded_s=None if began_ns is None else (began_ns - sums.since_ns) * 1e-9,
+        start_s=start,
+        between_s=between,
+        end_s=end,
+        asleep_s=asleep_ns * 1e-9,
+        entries=tuple(entries),
+        slow=tuple(SlowEntry(row.run.run_id, row.cause, row.place, row.inside, row.own_ns * 1e-9, row.times) for row in slow),
+    )
+
+
+def record(sheet: Sheet) -> NewRecord:
+    return NewRecord(LEDGER, asdict(sheet))
+
+
+def _long(given: Any) -> float:
+    return max(0.0, seconds(given))
+
+
+def _long_or_none(given: Any) -> float | None:
+    value = number(given)
+    return None if value is None else max(0.0, value)
+
+
+def _rank(given: Any) -> int:
+    return min(count(given, STEPS), STEPS)
+
+
+def _name(given: Any) -> str:
+    return text(given, 1000)
+
+
+_ENTRY: Fields = {
+    "rank": _rank,
+    "run_id": count,
+    "name": _name,
+    "own_s": _long,
+    "times": count,
+    "first_s": _long_or_none,
+}
+_SLOW: Fields = {"run_id": count, "cause": _name, "place": _name, "inside": flag, "own_s": _long, "times": count}
+_SHEET: Fields = {
+    "started_at": moment,
+    "until": moment,
+    "recorded_s": _long_or_none,
+    "start_s": _long,
+    "between_s": _long,
+    "end_s": _long,
+    "asleep_s": _long,
+    "entries": lambda given: tuple(Entry(**fields_of(each, _ENTRY)) for each in items(given)[: MAX_NAMES + 8]),
+    "slow": lambda given: tuple(SlowEntry(**fields_of(each, _SLOW)) for each in items(given)[: MAX_SLOW + 8]),
+}
+
+
+def read(meta: Mapping[str, Any]) -> Sheet:
+    """Out of a file, believed only so far as types go."""
+    return Sheet(**fields_of(dict(meta), _SHEET))
+
+
+def has_steps(sheet: Sheet) -> bool:
+    return any(entry.rank >= EVALUATION for entry in sheet.entries)

@@ -1,0 +1,104 @@
+"""Keeps the ledger of this process: what the training's queue saw is added up and written. On the thread ``tftracer-writer``."""
+
+from __future__ import annotations
+
+import threading
+import time
+from time import perf_counter_ns
+
+from tftracer.ledger import sheet
+from tftracer.ledger.activity import STEPS, SUSPENDED, Activity
+from tftracer.ledger.book import HELPERS, UNDER_WAY, Book
+from tftracer.ledger.process_time import Standstills, process_start_ns
+from tftracer.session.recorded_steps import StepSource
+from tftracer.session.store import SessionStore
+from tftracer.slow.answer.texts import place_of
+from tftracer.slow.recorded import Stall
+
+UPDATE_S = 1.0
+#: A kill may take so much of the ledger: at first as much as of step times, later this part of the process's time.
+LOST_S, LOST_SHARE = 2.0, 0.005
+
+
+class LedgerWriter:
+    """An error of its own switches it off, and nothing else."""
+
+    def __init__(self, steps: StepSource, store: SessionStore) -> None:
+        self._steps = steps
+        self._store = store
+        self._began_ns = perf_counter_ns()
+        self._start_ns = process_start_ns()
+        self._since_ns = self._began_ns if self._start_ns is None else self._start_ns
+        self._main = threading.main_thread().ident or 0
+        self._book: Book | None = Book(self._since_ns, self._main)
+        self._standstills = Standstills()
+        self._next_update = self._next_write = 0.0
+        self._written = 0  # bytes of the newest record
+
+    def take(self) -> None:
+        """Ten times a second, after the steps were counted."""
+        try:
+            self._take()
+        except Exception as error:
+            self._failed(error)
+
+    def add_slow(self, stall: Stall) -> None:
+        if self._book is not None:
+            self._book.add_slow(stall, place_of(stall.cause))
+
+    def write(self, at_once: bool = False) -> None:
+        now = time.monotonic()
+        if self._book is None or not (at_once or now >= self._next_write):
+            return
+        self._next_write = now + max(LOST_S, LOST_SHARE * (perf_counter_ns() - self._since_ns) * 1e-9) - 0.1
+        self._update()
+        with self._store.lock:
+            ledger = self._store.model.ledger
+        if ledger is not None:
+            older, self._written = self._written, self._store.write(sheet.record(ledger))
+            if older:
+                self._store.spool.release(older)
+
+    def _take(self) -> None:
+        if self._book is None:
+            return
+        stopped = self._standstills.look()
+        seen = self._steps.activities.ended
+        ended = [seen.popleft() for _ in range(len(seen))]
+        if stopped is not None:
+            ended.append((SUSPENDED, "the process was stopped", *stopped, self._main))
+        if ended:
+            helpers = {thread.ident or 0 for thread in threading.enumerate() if thread.name.startswith(HELPERS)}
+            self._book.add(ended, helpers)
+        if time.monotonic() >= self._next_update:
+            self._update()
+
+    def _update(self) -> None:
+        """What the session answers from now on."""
+        self._next_update = time.monotonic() + UPDATE_S
+        try:
+            self._settle()
+        except Exception as error:
+            self._failed(error)
+
+    def _settle(self) -> None:
+        if self._book is None:
+            return
+        helpers = {thread.ident for thread in threading.enumerate() if thread.name.startswith(HELPERS)}
+        now_ns, now = perf_counter_ns(), time.time()
+        under_way: list[Activity] = [
+            (STEPS, UNDER_WAY, start, now_ns, thread)
+            for thread, start in list(self._steps.under_way.items())
+            if start > 0 and thread not in helpers
+        ]
+        phases = list(self._steps.activities.under_way.items())
+        under_way += [(rank, name, start, now_ns, thread) for (thread, rank), (name, start) in phases]
+        sums = self._book.settle(now_ns, under_way)
+        began_ns = None if self._start_ns is None else self._began_ns
+        made = sheet.sheet_of(sums, self._book.slow(), now_ns, now, self._standstills.asleep_ns, began_ns)
+        with self._store.lock:
+            self._store.model.ledger = made
+
+    def _failed(self, error: Exception) -> None:
+        self._book = None
+        self._store.problems.add("ledger", f"Where the time goes is not known any more: {type(error).__name__}: {error}.")
