@@ -12,6 +12,7 @@ import type {
   StepTimes,
   TraceRecord,
 } from "@/client/messages";
+import { fakeLedger } from "./ledger";
 import { fakeDetail, fakeGaps, fakeRunStalls } from "./slow";
 import { emptyState, type LiveState } from "@/client/reduce";
 
@@ -206,6 +207,7 @@ export class FakeClient implements Client {
   failure: ClientError | null = null;
   runStalls = fakeRunStalls();
   gaps = fakeGaps();
+  ledger = fakeLedger();
   private readonly listeners = new Set<(state: SessionState) => void>();
 
   constructor(public state: SessionState = fakeState()) {}
@@ -225,6 +227,7 @@ export class FakeClient implements Client {
   /** What it knows of slow steps. */
   answers(path: string): unknown {
     if (/^runs\/\d+\/stalls$/.test(path)) return this.runStalls;
+    if (path === "ledger") return this.ledger;
     if (/^runs\/\d+\/gaps$/.test(path)) return this.gaps;
     const stall = /^stalls\/(\d+)$/.exec(path);
     if (path === "../job/processes/p2/api/stalls") return { ...this.runStalls, count: 3 };

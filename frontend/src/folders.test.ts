@@ -7,6 +7,7 @@ const ORDER = [
   "compare",
   "runs",
   "slow",
+  "ledger",
   "steps",
   "job",
   "components",

@@ -15,10 +15,15 @@ from tftracer.trace.analyses.op_kinds import canonical
 
 State = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 
+#: Parts of the ledger whose share of the wall time a rule may limit: that of the sessions after the change alone.
+_SHARES = ("start", "building", "input", "slow", "python", "evaluation", "checkpoints")
 _RULE = re.compile(
-    r"(?:(?P<metric>step|p99|gap|memory|bytes|findings)\s*|op\s(?P<op>[^>]+))>\s*(?P<number>\d+(\.\d+)?)\s*(?P<percent>%?)"
+    rf"(?:(?P<metric>step|p99|gap|memory|bytes|findings|{'|'.join(_SHARES)})\s*|op\s(?P<op>[^>]+))>\s*(?P<number>\d+(\.\d+)?)\s*(?P<percent>%?)"
 )
-HELP = "METRIC > NUMBER%, with METRIC step, p99, gap, memory, bytes or op TYPE; or findings > NUMBER"
+HELP = (
+    "METRIC > NUMBER%, with METRIC step, p99, gap, memory, bytes or op TYPE; findings > NUMBER; or PART > NUMBER% of the wall "
+    f"time after the change, with PART {', '.join(_SHARES[:-1])} or {_SHARES[-1]}"
+)
 
 
 RECORD = "Record traces of each session: tftracer run --trace 5 --from 100 ..."
@@ -77,6 +82,8 @@ def worst(outcomes: Sequence[Outcome]) -> State:
 def _outcome(comparison: Comparison, rule: Rule) -> Outcome:
     if rule.metric == "findings":
         return _of_findings(comparison, rule)
+    if rule.metric in _SHARES:
+        return _of_share(comparison, rule)
     shift = comparison.op_type(rule.op) if rule.op else comparison.shifts.get(rule.metric)
     if shift is None:
         return Outcome(rule.text, "INCONCLUSIVE", _unknown(rule), lacks_data=True)
@@ -94,6 +101,17 @@ def _of_findings(comparison: Comparison, rule: Rule) -> Outcome:
     new = comparison.new_findings
     why = f"{len(new)} new: {', '.join(new)}" if new else "no new findings"
     return Outcome(rule.text, "FAIL" if len(new) > rule.threshold else "PASS", why)
+
+
+def _of_share(comparison: Comparison, rule: Rule) -> Outcome:
+    """Of each session after the change: all below the limit, all above it, or some of them."""
+    shares = [each.shares[rule.metric] for each in comparison.b if rule.metric in each.shares]
+    if len(shares) < len(comparison.b):
+        return Outcome(rule.text, "INCONCLUSIVE", "A session after the change has no ledger.", lacks_data=True)
+    why = f"{min(shares):.1%} to {max(shares):.1%} of the wall time" if len(shares) > 1 else f"{shares[0]:.1%} of the wall time"
+    above = sum(share > rule.threshold for share in shares)
+    state: State = "PASS" if not above else "FAIL" if above == len(shares) else "INCONCLUSIVE"
+    return Outcome(rule.text, state, why)
 
 
 def _advice(shift: Shift, threshold: float) -> str:

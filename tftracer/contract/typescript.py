@@ -8,12 +8,25 @@ import types
 import typing
 from typing import Any, Literal, Union, get_args, get_origin
 
-from tftracer.contract import basics, job, layers, live, machine, over_traces, roofline, session, stalls, standalone, trace
+from tftracer.contract import (
+    basics,
+    job,
+    layers,
+    ledger,
+    live,
+    machine,
+    over_traces,
+    roofline,
+    session,
+    stalls,
+    standalone,
+    trace,
+)
 from tftracer.contract.analyses import ANALYSES
 
 HEADER = """// Generated from tftracer/contract/ by `make frontend-types`. Do not edit.
 """
-MODULES = (basics, stalls, machine, session, trace, layers, roofline, over_traces, job, live, standalone)
+MODULES = (basics, stalls, machine, session, ledger, trace, layers, roofline, over_traces, job, live, standalone)
 PRIMITIVES: dict[Any, str] = {str: "string", int: "number", float: "number", bool: "boolean", bytes: "Uint8Array"}
 
 

@@ -141,7 +141,7 @@ def _move(items: list[LedgerItem], run_id: int, seconds: float) -> float:
 
 def _lines(profile: GapProfile | None, seconds: float) -> list[LedgerItem]:
     """The lines between the steps, as samples of some seconds tell them."""
-    return [item(_line(line), line["share"] * seconds) for line in profile["lines"]] if profile else []
+    return [item(_line(line), line["share"] * seconds, None, profile["run_id"]) for line in profile["lines"]] if profile else []
 
 
 def _line(line: CodeLine) -> str:

@@ -7,7 +7,7 @@ spans are dropped. So a week takes as much memory as a minute, and a moment is c
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Union
 
@@ -116,7 +116,7 @@ class Book:
     def __init__(self, since_ns: int, main: int) -> None:
         self._final = Sums(since_ns, since_ns)
         self._main = main
-        self._main_end_ns = since_ns  # of the main thread's last activity
+        self._main_end_ns: int | None = None  # of the main thread's last activity
         self._has_others = False
         self._pending: list[Activity] = []
         self._ahead: dict[int, int] = {}  # thread -> what counts already of its step that has not ended
@@ -130,9 +130,10 @@ class Book:
             if thread in helpers:
                 continue
             if thread == self._main:
-                if self._has_others and self._main_end_ns < start < self._main_end_ns + LOOP_NS:
-                    self._pending.append((LOOP, OTHERS, self._main_end_ns, start, thread))
-                self._main_end_ns = max(self._main_end_ns, end)
+                before = self._main_end_ns
+                if self._has_others and before is not None and before < start < before + LOOP_NS:
+                    self._pending.append((LOOP, OTHERS, before, start, thread))
+                self._main_end_ns = end if before is None else max(before, end)
             elif rank != SUSPENDED:
                 self._has_others = True
                 rank += OTHER_THREAD
@@ -142,11 +143,11 @@ class Book:
                 self._final.row(STEPS, what).own_ns += ahead
             self._pending.append((rank, what, start, end, thread))
 
-    def settle(self, now_ns: int, under_way: list[Activity]) -> Sums:
+    def settle(self, now_ns: int, under_way: Sequence[Activity]) -> Sums:
         """The sums of all time until now. ``under_way``: as if they ended now."""
         known = [activity for activity in under_way if activity[2] < now_ns]
         horizon = min([now_ns, *(activity[2] for activity in known)])
-        if self._has_others and now_ns - self._main_end_ns < LOOP_NS:
+        if self._has_others and self._main_end_ns is not None and now_ns - self._main_end_ns < LOOP_NS:
             horizon = min(horizon, self._main_end_ns)
         horizon = max(horizon, now_ns - PATIENCE_NS) if len(self._pending) < MAX_PENDING else now_ns
         ranked = [

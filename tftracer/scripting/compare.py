@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Protocol
+from typing import Protocol, get_args
 
 import numpy as np
 
 from tftracer.comparison.comparison import Comparison, compare
 from tftracer.comparison.measured import WARM_UP, Measured, Steps, block_values, step_values, usual_steps
+from tftracer.contract.ledger import LedgerKind
 from tftracer.contract.session import Run
 from tftracer.contract.session import Session as Facts
 from tftracer.errors import UnknownError, UnsupportedError
@@ -145,8 +146,15 @@ def measure(session: Session, run: str, by: By = "name") -> Measured:
         findings=frozenset().union(*(trace.findings for trace in traces)),
         traces=len(traces),
         started_at=facts["started_at"] or None,
+        shares=_shares(session),
         facts={"host": facts["host"], "TensorFlow": facts["tensorflow"], "GPUs": _text(facts["gpus"])},
     )
+
+
+def _shares(session: Session) -> dict[str, float]:
+    """Those of a ledger that are missing took no time."""
+    parts = {row["kind"]: row["permille"] / 1000 for row in session.table("ledger")}
+    return {**dict.fromkeys(get_args(LedgerKind), 0.0), **parts} if parts else {}
 
 
 def _sketched_values(session: Session, run: str) -> dict[str, float]:

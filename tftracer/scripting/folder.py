@@ -90,6 +90,9 @@ class _Tables(Session):
     def stalls(self) -> Table:
         return self._all("stalls")
 
+    def ledger(self) -> Table:
+        return self._all("ledger")
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}: {len(self.runs()):,} runs, {len(self.traces()):,} traces>"
 

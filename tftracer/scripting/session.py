@@ -165,6 +165,10 @@ class Session:
         """Steps, and times between steps, that took far longer than usual: the longest and the newest of each run."""
         return Table("stalls", lambda: iter([of_session.stalls_part(self.source.all_stalls()["stalls"])]))
 
+    def ledger(self) -> Table:
+        """Where all of the process's wall time went: parts that add up to it."""
+        return Table("ledger", lambda: iter([of_session.ledger_part(self.source.ledger())]))
+
     def findings(self) -> Table:
         """What the traces lack."""
         return self.table("findings")
@@ -196,6 +200,7 @@ class Session:
             "findings": lambda: Table("findings", lambda: map(of_session.findings_part, self._records(trace))),
             "sentences": lambda: self.sentences(trace),
             "stalls": self.stalls,
+            "ledger": self.ledger,
         }
         if name not in tables:
             raise UnknownError(f"There is no table {name!r}. There are {', '.join(tables)}.")

@@ -441,6 +441,37 @@ export interface Loaded {
   damage: string;
 }
 
+export type LedgerKind = "start" | "building" | "input" | "steps" | "slow" | "python" | "evaluation" | "checkpoints" | "suspended" | "tracer" | "end" | "unknown";
+
+/** What a part is made of. */
+export interface LedgerItem {
+  name: string;
+  duration_s: number;
+  times: number | null;
+  run_id: number | null;
+}
+
+export interface LedgerPart {
+  kind: "start" | "building" | "input" | "steps" | "slow" | "python" | "evaluation" | "checkpoints" | "suspended" | "tracer" | "end" | "unknown";
+  name: string;
+  duration_s: number;
+  permille: number;
+  items: LedgerItem[];
+  text: string;
+}
+
+/** GET /api/ledger. Without parts where nothing is known: ``text`` says why. */
+export interface Ledger {
+  started_at: number | null;
+  until: number | null;
+  duration_s: number;
+  parts: LedgerPart[];
+  largest: "start" | "building" | "input" | "steps" | "slow" | "python" | "evaluation" | "checkpoints" | "suspended" | "tracer" | "end" | "unknown" | null;
+  text: string;
+  advice: string;
+  doubts: string[];
+}
+
 export type LaneKind = "compute" | "communication" | "copy" | "kernel" | "launch" | "sync" | "input" | "repeat" | "outside" | "other";
 
 /** One horizontal band: rows first_row : first_row + rows. */

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tftracer.contract.ledger import Ledger
 from tftracer.contract.session import Run, Session, TraceRecord
 from tftracer.contract.stalls import Stall
 from tftracer.export.tables.of_trace import trace_columns
@@ -107,6 +108,17 @@ def stalls_part(stalls: Sequence[Stall]) -> Part:
     for name in ("run_id", "step", "cause", "text", "uncertainty", "samples", "trace_id", "every"):
         columns[name] = lambda name=name: [stall[name] for stall in stalls]  # type: ignore[misc,literal-required]
     return Part(len(stalls), columns)
+
+
+def ledger_part(ledger: Ledger) -> Part:
+    parts = ledger["parts"]
+    columns: dict[str, Callable[[], Values]] = {
+        "duration_ns": lambda: np.array(nanoseconds([part["duration_s"] for part in parts]), np.int64),
+        "items": lambda: ["; ".join(f"{item['name']} {item['duration_s']:.3f} s" for item in part["items"]) for part in parts],
+    }
+    for name in ("kind", "name", "permille"):
+        columns[name] = lambda name=name: [part[name] for part in parts]  # type: ignore[misc,literal-required]
+    return Part(len(parts), columns)
 
 
 def findings_part(record: TraceRecord) -> Part:

@@ -241,6 +241,15 @@ STALLS = (
     _maybe("trace_id", "int", "the trace of that very step"),
     _maybe("every", "int", "steps between slow steps that come regularly"),
 )
+LEDGER = (
+    Field(
+        "kind", "text", "start, building, input, steps, slow, python, evaluation, checkpoints, suspended, tracer, end or unknown"
+    ),
+    Field("name", "text", "the same for people"),
+    Field("duration_ns", "int", "so much of the process's wall time; the rows of a session add up to all of it"),
+    Field("permille", "int", "of the wall time; the rows of a session add up to 1000"),
+    Field("items", "text", "what it is made of: the longest first, each with its time"),
+)
 
 #: By name, in the order in which they are written.
 TABLES: dict[str, tuple[Field, ...]] = {
@@ -255,6 +264,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
     "findings": FINDINGS,
     "sentences": SENTENCES,
     "stalls": STALLS,
+    "ledger": LEDGER,
 }
 #: With those that scripts alone ask for: their rows are of several traces.
 SCRIPT_TABLES = {**TABLES, "ops_over_traces": OPS_OVER_TRACES}

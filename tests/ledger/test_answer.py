@@ -1,0 +1,139 @@
+"""The ledger in words, and its record in a file."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+from fake_source import a_run
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tftracer.contract.ledger import Ledger, LedgerKind
+from tftracer.contract.stalls import GapProfile
+from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS
+from tftracer.ledger.answer import ledger, long_duration, permilles
+from tftracer.ledger.sheet import Entry, Sheet, SlowEntry, read
+from tftracer.ledger.summary import render
+from tftracer.slow.answer.messages import no_gaps
+
+
+def sheet(*entries: Entry, **others: Any) -> Sheet:
+    given: dict[str, Any] = {"start_s": 4.0, "between_s": 3.0, "end_s": 1.0, "asleep_s": 0.0, "recorded_s": 2.0, "slow": ()}
+    return Sheet(started_at=1000.0, until=2000.0, entries=entries, **{**given, **others})
+
+
+def run(number: int, title: str, fetches: list[str] | None = None, definition: str = "") -> Any:
+    return {**a_run(number, []), "title": title, "fetches": fetches or [title], "definition": definition}
+
+
+def no_lines(run_id: int) -> GapProfile | None:
+    return None
+
+
+def seconds(answer: Ledger) -> dict[LedgerKind, float]:
+    assert sum(part["permille"] for part in answer["parts"]) == (1000 if answer["parts"] else 0)
+    assert sum(part["duration_s"] for part in answer["parts"]) == pytest.approx(answer["duration_s"])
+    assert all(sum(item["duration_s"] for item in part["items"]) <= part["duration_s"] + 1e-9 for part in answer["parts"])
+    return {part["kind"]: round(part["duration_s"], 6) for part in answer["parts"]}
+
+
+def test_parts_add_up_to_the_wall_time() -> None:
+    entries = (
+        Entry(STEPS, 1, "", 20.0, 100, 0.2),
+        Entry(INPUT, 0, "the next element of a dataset", 12.0, 100, None),
+        Entry(CHECKPOINTS, 0, "Saver.save", 2.0, 4, None),
+    )
+    answer = ledger(sheet(*entries, asleep_s=8.0), [run(1, "train")], no_lines)
+    assert seconds(answer) == {
+        "start": 4,
+        "input": 12,
+        "steps": 20,
+        "python": 3,
+        "checkpoints": 2,
+        "suspended": 8,
+        "end": 1,
+    }
+    assert answer["largest"] == "input" and answer["text"] == "Waiting for input: 12 s, 24% of the wall time."
+
+
+def test_what_first_calls_took_beyond_the_others_is_building() -> None:
+    """Three signatures of one function, one of them called once; a session's run; a function that was called once."""
+    runs = [
+        run(1, "step (8)", ["step"], "train.py:1"),
+        run(2, "step (9)", ["step"], "train.py:1"),
+        run(3, "step (7)", ["step"], "train.py:1"),
+        run(4, "train_op"),
+        run(5, "once", None, "train.py:9"),
+    ]
+    entries = [Entry(STEPS, 1, "", 3.0, 11, 2.0), Entry(STEPS, 2, "", 2.0, 11, 1.0), Entry(STEPS, 3, "", 1.5, 1, 1.5)]
+    entries += [Entry(STEPS, 4, "", 6.0, 3, 4.0), Entry(STEPS, 5, "", 3.0, 1, 3.0)]
+    answer = ledger(sheet(*entries), runs, no_lines)
+    building = {item["run_id"]: round(item["duration_s"], 6) for part in answer["parts"][1:2] for item in part["items"]}
+    assert building == {1: 1.9, 2: 0.9, 3: 1.4, 4: 3.0}
+    assert seconds(answer)["steps"] == pytest.approx(15.5 - sum(building.values()))
+
+
+def test_slow_steps_take_from_what_they_were() -> None:
+    entries = (Entry(STEPS, 1, "", 20.0, 100, None),)
+    slow = (SlowEntry(1, "gc", "", True, 5.0, 3), SlowEntry(1, "wait", "load() (train.py:3)", False, 9.0, 2))
+    answer = ledger(sheet(*entries, slow=slow), [run(1, "train")], no_lines)
+    assert seconds(answer) == {"start": 4, "steps": 15, "slow": 8, "end": 1}  # there were 3 s between the steps
+    (part,) = (part for part in answer["parts"] if part["kind"] == "slow")
+    assert [item["name"] for item in part["items"]] == ["gc", "wait between steps: load() (train.py:3)"]
+
+
+def test_lines_between_the_steps_are_those_that_were_sampled() -> None:
+    line: Any = {"file": "a/train.py", "line": 7, "function": "load", "owner": "", "share": 0.75, "kind": "script"}
+    profile: GapProfile = {**no_gaps(1, "ready", ""), "lines": [line], "samples": 99}
+    answer = ledger(sheet(Entry(STEPS, 1, "", 20.0, 100, None)), [run(1, "train")], {1: profile}.get)
+    (part,) = (part for part in answer["parts"] if part["kind"] == "python")
+    assert part["items"] == [{"name": "load (train.py:7)", "duration_s": 2.25, "times": None, "run_id": 1}]
+    assert "99 samples" in part["text"]
+
+
+def test_what_is_not_known_is_said() -> None:
+    assert ledger(None, [], no_lines)["parts"] == [] and "older version" in ledger(None, [], no_lines)["text"]
+    nothing = ledger(sheet(Entry(BUILDING, 0, "tracing f", 1.0, 1, None), between_s=0.0, end_s=0.0), [], no_lines)
+    assert seconds(nothing) == {"building": 1, "unknown": 4}
+    lost = ledger(sheet(Entry(EVALUATION, 9, "", 1.0, 1, None), recorded_s=None), [], no_lines, steps_lost=7)
+    assert len(lost["doubts"]) == 2 and "7 steps" in lost["doubts"][1]
+
+
+def test_steps_that_take_nearly_all_are_what_there_is_to_win() -> None:
+    answer = ledger(sheet(Entry(STEPS, 1, "", 1000.0, 9, None)), [run(1, "train")], no_lines)
+    assert answer["largest"] == "steps" and "Trace a step" in answer["advice"]
+
+
+@given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=12))
+def test_shares_are_rounded_so_that_they_add_up(lengths: list[float]) -> None:
+    rounded = permilles(lengths)
+    assert sum(rounded) == 1000
+    assert all(abs(share - 1000 * length / sum(lengths)) < 1 for share, length in zip(rounded, lengths))
+
+
+@pytest.mark.parametrize(
+    ("length", "text"), [(39780, "11 h 3 min"), (252, "4 min 12 s"), (3599.8, "1 h 0 min"), (59.7, "1 min 0 s"), (3.2, "3.2 s")]
+)
+def test_long_times_are_told_in_hours_and_minutes(length: float, text: str) -> None:
+    assert long_duration(length) == text
+
+
+def test_a_record_is_read_as_it_was_written_and_nonsense_as_far_as_it_makes_sense() -> None:
+    written = sheet(Entry(STEPS, 1, "", 20.0, 100, 0.5), slow=(SlowEntry(1, "gc", "", True, 5.0, 3),))
+    assert read(asdict(written)) == written
+    odd = read({"entries": [{"rank": 99, "own_s": -1}, 5, None], "slow": "x", "start_s": float("nan"), "until": "now"})
+    assert odd.wall_s == 0 and ledger(odd, [], no_lines)["parts"] == []
+
+
+def test_the_summary_has_a_line_a_part() -> None:
+    text = render(ledger(sheet(Entry(STEPS, 1, "", 20.0, 100, None)), [run(1, "train")], no_lines))
+    assert [line.split("  ")[0] for line in text.splitlines()[:5]] == [
+        "Wall time",
+        "Start, until the first step",
+        "Steps",
+        "Between steps",
+        "After the last step",
+    ]
+    assert "71.4%" in text and render(ledger(None, [], no_lines)) == ""
