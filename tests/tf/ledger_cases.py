@@ -57,7 +57,7 @@ def a_step(tf: Any) -> Callable[[], Any]:
     def train_step() -> Any:
         return weight.assign_add(tf.matmul(weight, weight) * 1e-9)
 
-    return train_step  # type: ignore[no-any-return]
+    return train_step
 
 
 def a_model(tf: Any, layer: Any = None) -> Any:
@@ -69,6 +69,11 @@ def a_model(tf: Any, layer: Any = None) -> Any:
 
 def batches(tf: Any, count: int = 10) -> Any:
     return tf.data.Dataset.from_tensors((tf.ones([4, 8]), tf.ones([4, 1]))).repeat(count)
+
+
+def slowly(given: Any) -> Any:
+    time.sleep(SECONDS * 0.1)
+    return given
 
 
 @case
@@ -125,7 +130,7 @@ def retracing(tf: Any) -> None:
 
 @case
 def checkpoints(tf: Any) -> None:
-    class Slow(tf.train.experimental.PythonState):  # type: ignore[misc]
+    class Slow(tf.train.experimental.PythonState):
         def serialize(self) -> str:
             time.sleep(SECONDS * 0.25)
             return ""
@@ -146,7 +151,7 @@ def evaluation_step(tf: Any) -> None:
 
     @tf.function
     def test_step(value: Any) -> Any:
-        return tf.py_function(lambda given: (time.sleep(SECONDS * 0.1), given)[1], [value], tf.float32)
+        return tf.py_function(slowly, [value], tf.float32)
 
     test_step(tf.constant(1.0))
     truth["evaluation"] = SECONDS * 0.1
@@ -159,18 +164,25 @@ def evaluation_step(tf: Any) -> None:
 
 @case
 def keras_callback(tf: Any) -> None:
-    class Slow(tf.keras.callbacks.Callback):  # type: ignore[misc]
+    class Slow(tf.keras.callbacks.Callback):
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
             wait("python", 0.25)
 
-    a_model(tf).fit(batches(tf), epochs=5, verbose=0, callbacks=[Slow()])
+    model = a_model(tf)
+    model.fit(batches(tf), epochs=5, verbose=0, callbacks=[Slow()])
+    model.train_on_batch(tf.ones([4, 8]), tf.ones([4, 1]))
 
 
 @case
 def keras_validation(tf: Any) -> None:
-    class Slow(tf.keras.callbacks.Callback):  # type: ignore[misc]
+    class Slow(tf.keras.callbacks.Callback):
         def on_test_begin(self, logs: Any = None) -> None:
-            wait("evaluation", 0.2)
+            self.whole = contextlib.ExitStack()
+            self.whole.enter_context(planted("evaluation"))
+            time.sleep(SECONDS * 0.2)
+
+        def on_test_end(self, logs: Any = None) -> None:
+            self.whole.close()
 
     a_model(tf).fit(batches(tf), epochs=5, verbose=0, validation_data=batches(tf), callbacks=[Slow()])
 
@@ -179,11 +191,6 @@ def keras_validation(tf: Any) -> None:
 def keras_predict(tf: Any) -> None:
     model = a_model(tf)
     model.fit(batches(tf), verbose=0)
-
-    def slowly(given: Any) -> Any:
-        time.sleep(SECONDS * 0.1)
-        return given
-
     slow = batches(tf).map(lambda x, y: tf.ensure_shape(tf.py_function(slowly, [x], tf.float32), [4, 8]))
     with planted("evaluation"):
         model.predict(slow, verbose=0)
@@ -191,12 +198,17 @@ def keras_predict(tf: Any) -> None:
 
 @case
 def keras_checkpoint(tf: Any) -> None:
-    class Slow(tf.keras.layers.Dense):  # type: ignore[misc]
+    class Slow(tf.keras.layers.Dense):
         def save_own_variables(self, store: Any) -> None:
-            wait("checkpoints", 0.25)
+            time.sleep(SECONDS * 0.25)
             super().save_own_variables(store)
 
-    saver = tf.keras.callbacks.ModelCheckpoint(str(TRUTH.parent / "epoch.weights.h5"), save_weights_only=True)
+    class Saver(tf.keras.callbacks.ModelCheckpoint):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            with planted("checkpoints"):
+                super().on_epoch_end(epoch, logs)
+
+    saver = Saver(str(TRUTH.parent / "epoch.weights.h5"), save_weights_only=True)
     a_model(tf, Slow(8)).fit(batches(tf), epochs=4, verbose=0, callbacks=[saver])
 
 
@@ -204,8 +216,12 @@ def a_session_step(tf: Any, seconds: float = 0.0) -> Any:
     v1 = tf.compat.v1
     v1.disable_eager_execution()
     v1.train.get_or_create_global_step()
-    slow = v1.py_func(lambda: (time.sleep(seconds), 1.0)[1], [], tf.float64)
-    with v1.control_dependencies([slow]):
+
+    def wait_within() -> float:
+        time.sleep(seconds)
+        return 1.0
+
+    with v1.control_dependencies([v1.py_func(wait_within, [], tf.float64)]):
         return v1.assign_add(v1.train.get_global_step(), 1)
 
 
@@ -220,10 +236,10 @@ def session_steps(tf: Any) -> None:
 
 @case
 def session_checkpoints(tf: Any) -> None:
-    v1 = tf.compat.v1
+    v1: Any = tf.compat.v1
     op = a_session_step(tf)
 
-    class Slow(v1.train.CheckpointSaverListener):  # type: ignore[misc]
+    class Slow(v1.train.CheckpointSaverListener):
         def before_save(self, session: Any, step: int) -> None:
             wait("checkpoints", 0.25)
 

@@ -17,6 +17,7 @@ OTHER_THREAD = 8
 _EVALUATES = re.compile(
     r"(^|_|\b)(eval|evaluate|evaluation|valid|validate|validation|val|test|predict|prediction|infer|inference)(_|\b)"
 )
+NEXT_ELEMENT = "the next element of a dataset"
 MAX_WAITING = 1 << 17
 
 
@@ -43,3 +44,5 @@ class Activities:
         self.ended: deque[Activity] = deque(maxlen=MAX_WAITING)
         #: Under way: (thread, rank) -> (name, start). Those of steps are in ``StepQueue.under_way``.
         self.under_way: dict[tuple[int, int], tuple[str, int]] = {}
+        #: Thread -> since when it waits for the next element of a dataset; 0: it does not.
+        self.waiting: dict[int, int] = {}

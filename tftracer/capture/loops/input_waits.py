@@ -38,17 +38,19 @@ class InputWaits:
 
     def watched(self, original: Callable[..., Any]) -> Callable[..., Any]:
         threads, events, now, calls = self._calls.threads, self._queue.events, perf_counter_ns, self._calls
+        waiting = self._queue.activities.waiting
 
         @as_tensorflows
         def next_element(iterator: Any, *args: Any, **kwargs: Any) -> Any:
-            start = now()
+            here = threads.here
+            start = waiting[here.thread] = now()
             try:
                 return original(iterator, *args, **kwargs)
             except BaseException as error:
                 without_ours(error)
                 raise
             finally:
-                here = threads.here
+                waiting[here.thread] = 0
                 within = bool(here.start_ns)  # a step of server.step(); a function that is being traced waits for nothing
                 if not calls.is_off() and len(events) < MAX_EVENTS and (not within or calls.is_eager()):
                     events.append((INPUT_WAIT, within, start, now(), here.thread, None))

@@ -23,7 +23,7 @@ from tftracer.capture.traces.backlog import TraceBacklog
 from tftracer.capture.traces.requests import Claim, TraceRequests
 from tftracer.contract.session import AskedBy
 from tftracer.errors import UnsupportedError
-from tftracer.ledger.activity import INPUT, TRACER, Activities, rank_of_step
+from tftracer.ledger.activity import INPUT, NEXT_ELEMENT, TRACER, Activities, rank_of_step
 from tftracer.session.recorded_steps import Capture, Missed, RunHandle, SessionFacts, Settled, Traced, tracer_ns
 from tftracer.slow.recorded import SlowRecords
 from tftracer.slow.watch.turns import SlowSteps
@@ -153,7 +153,7 @@ class StepQueue:
         start, end, thread, trace = event[-4:]
         seen = self.activities.ended
         if event[0] is INPUT_WAIT:
-            seen.append((INPUT, "the next element of a dataset", start, end, thread))
+            seen.append((INPUT, NEXT_ELEMENT, start, end, thread))
             if not event[1]:  # else within a step
                 self._times.add_input(thread, start, end)
             return

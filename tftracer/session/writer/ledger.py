@@ -7,7 +7,7 @@ import time
 from time import perf_counter_ns
 
 from tftracer.ledger import sheet
-from tftracer.ledger.activity import STEPS, SUSPENDED, Activity
+from tftracer.ledger.activity import INPUT, NEXT_ELEMENT, STEPS, SUSPENDED, Activity
 from tftracer.ledger.book import HELPERS, UNDER_WAY, Book
 from tftracer.ledger.process_time import Standstills, process_start_ns
 from tftracer.session.recorded_steps import StepSource
@@ -60,44 +60,52 @@ class LedgerWriter:
                 self._store.spool.release(older)
 
     def _take(self) -> None:
-        if self._book is None:
-            return
-        stopped = self._standstills.look()
-        seen = self._steps.activities.ended
-        ended = [seen.popleft() for _ in range(len(seen))]
-        if stopped is not None:
-            ended.append((SUSPENDED, "the process was stopped", *stopped, self._main))
-        if ended:
-            helpers = {thread.ident or 0 for thread in threading.enumerate() if thread.name.startswith(HELPERS)}
-            self._book.add(ended, helpers)
-        if time.monotonic() >= self._next_update:
-            self._update()
+        if self._book is not None:
+            stopped = self._standstills.look()
+            if stopped is not None:
+                self._book.add([(SUSPENDED, "the process was stopped", *stopped, self._main)], set())
+            if time.monotonic() >= self._next_update:
+                self._settle()
 
     def _update(self) -> None:
-        """What the session answers from now on."""
-        self._next_update = time.monotonic() + UPDATE_S
         try:
             self._settle()
         except Exception as error:
             self._failed(error)
 
     def _settle(self) -> None:
+        """What the session answers from now on."""
         if self._book is None:
             return
-        helpers = {thread.ident for thread in threading.enumerate() if thread.name.startswith(HELPERS)}
+        self._next_update = time.monotonic() + UPDATE_S
+        helpers = {thread.ident or 0 for thread in threading.enumerate() if thread.name.startswith(HELPERS)}
         now_ns, now = perf_counter_ns(), time.time()
-        under_way: list[Activity] = [
-            (STEPS, UNDER_WAY, start, now_ns, thread)
-            for thread, start in list(self._steps.under_way.items())
-            if start > 0 and thread not in helpers
-        ]
-        phases = list(self._steps.activities.under_way.items())
-        under_way += [(rank, name, start, now_ns, thread) for (thread, rank), (name, start) in phases]
-        sums = self._book.settle(now_ns, under_way)
+        under_way = [activity for activity in self._under_way(now_ns) if activity[4] not in helpers]
+        # What was under way is looked at first, so that nothing is missed that ends meanwhile.
+        self._steps.settle()
+        seen = self._steps.activities.ended
+        ended = [seen.popleft() for _ in range(len(seen))]
+        self._book.add(ended, helpers)
+        begun = {(start, thread) for _, _, start, _, thread in ended}
+        sums = self._book.settle(now_ns, [activity for activity in under_way if (activity[2], activity[4]) not in begun])
         began_ns = None if self._start_ns is None else self._began_ns
         made = sheet.sheet_of(sums, self._book.slow(), now_ns, now, self._standstills.asleep_ns, began_ns)
         with self._store.lock:
             self._store.model.ledger = made
+
+    def _under_way(self, now_ns: int) -> list[Activity]:
+        """As if it ended now."""
+        activities = self._steps.activities
+        steps, waits, phases = (
+            list(self._steps.under_way.items()),
+            list(activities.waiting.items()),
+            list(activities.under_way.items()),
+        )
+        return [
+            *((STEPS, UNDER_WAY, start, now_ns, thread) for thread, start in steps if start > 0),
+            *((INPUT, NEXT_ELEMENT, start, now_ns, thread) for thread, start in waits if start),
+            *((rank, name, start, now_ns, thread) for (thread, rank), (name, start) in phases),
+        ]
 
     def _failed(self, error: Exception) -> None:
         self._book = None

@@ -1,4 +1,4 @@
-"""Runs a script of ledger_cases.py, and says what its ledger makes of it."""
+"""Runs a script of tf/ledger_cases.py, and says what its ledger makes of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import tftracer
 from tftracer.contract.ledger import Ledger
 
-CASES = Path(__file__).with_name("ledger_cases.py")
+CASES = Path(__file__).with_name("tf") / "ledger_cases.py"
 #: Those that need another TensorFlow than the others.
 ESTIMATORS = ("estimator",)
 
