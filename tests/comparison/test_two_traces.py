@@ -163,10 +163,13 @@ def test_traces_in_a_row_count_once() -> None:
 def test_too_few_traces_tell_nothing() -> None:
     found = two_runs(steps(2, 2), steps(4, 4, 4, 4, 4, 4))
     assert (row(found, "Op0")["status"], row(found, "Op0")["statistic"]) == ("unknown", "too few traces: 2 and 6")
-    assert found["summary"].endswith("That takes 4 traces of a run; there are 2 and 6.")
+    assert found["summary"].endswith("That takes 4 traces of each run; there are 2 and 6.")
     alone = one_run(steps(2, 4), steps(2, 2, 2))
     assert (row(alone, "Op0")["status"], row(alone, "Op0")["statistic"]) == ("unknown", "too few other traces: 3")
-    assert "3 beside these two" in alone["summary"] and alone["traces"] == "Judged by the run's 3 other traces."
+    assert (
+        "That takes 4 traces of the run beside these two; it has 3." in alone["summary"]
+        and alone["traces"] == "Judged by the run's 3 other traces."
+    )
 
 
 def test_a_step_of_a_run_is_odd_if_it_lies_outside_the_others() -> None:

@@ -64,7 +64,7 @@ def test_two_traces_beside_each_other(traced: TracePage) -> None:
     others = len(IDS) - 2  # fewer than it takes to tell a change from chance
     expect(table.get_by_role("row").nth(1)).to_contain_text("not told apart")
     expect(table.get_by_role("row").nth(1)).to_contain_text(f"too few other traces: {others}")
-    expect(page.get_by_text(f"That takes 4 traces of a run; there are {others} beside these two.")).to_be_visible()
+    expect(page.get_by_text(f"That takes 4 traces of the run beside these two; it has {others}.")).to_be_visible()
     expect(page.get_by_text(f"Judged by the run's {others} other traces.")).to_be_visible()
     table.get_by_role("row").nth(1).click()
     expect(page).to_have_url(re.compile(r"node=\d+.*nodeB=\d+|nodeB=\d+.*node=\d+"))

@@ -104,8 +104,9 @@ def _of_two_runs(
     """Traces of one run against those of another."""
     times, first, traces = _times(keys, [*a, *b]), len(a), f"{len(a)} and {len(b)} traces"
     if min(len(a), len(b)) < LEAST_SESSIONS:
-        too_few = f"{len(a)} and {len(b)}"
-        return _judged(keys, [Judged(False, f"too few traces: {too_few}")] * len(times), too_few)
+        number = f"{len(a)} and {len(b)}"
+        too_few = f"That takes {LEAST_SESSIONS} traces of each run; there are {number}."
+        return _judged(keys, [Judged(False, f"too few traces: {number}")] * len(times), too_few)
     if (len(started_a), len(started_b)) == (len(a), len(b)):
         times, first = _in_turns(times, started_a, started_b)
         if min(first, len(times[0]) - first) < LEAST_SESSIONS:
@@ -139,7 +140,7 @@ def _of_one_run(keys: list[str], own: Sequence[OpTotals], others: Sequence[OpTot
     times, number = _times(keys, [*own, *others]), len(others)
     if number < LEAST_SESSIONS:
         judged = [Judged(False, f"too few other traces: {number}")] * len(times)
-        return _judged(keys, judged, f"{number} beside these two")
+        return _judged(keys, judged, f"That takes {LEAST_SESSIONS} traces of the run beside these two; it has {number}.")
     outside = odd_ops.odd(times, number)
     return _judged(keys, [_outside(row, known, number) for row, known in zip(outside.tolist(), times[:, :2].tolist())], "")
 

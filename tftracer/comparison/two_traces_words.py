@@ -13,7 +13,7 @@ from tftracer.trace.units import counted, duration
 if TYPE_CHECKING:
     from tftracer.contract.trace import ComparedOp
 
-#: In the place of a number of traces that are too few.
+#: In the place of how many traces it takes.
 NOT_IN_TURNS = (
     "The two runs were not traced in turns: whatever the machine did meanwhile looks like a change, so none is claimed. To tell, "
     f"trace them in turns, {LEAST_SESSIONS} times each, or compare sessions (tftracer compare)."
@@ -26,7 +26,7 @@ def summary(
     """The step's difference, the op with the largest, and whether the traces tell them from chance.
 
     ``rows``: the largest difference first. ``shown``: keys of the ops that the runs' traces show to have changed; ``step_shown``:
-    whether they show it of the step. ``too_few``: how many traces there are, where they are too few to tell.
+    whether they show it of the step. ``too_few``: how many traces it takes and how many there are, where these are too few.
     """
     delta = step_b_ns - step_a_ns
     if matters(step_a_ns, step_b_ns):
@@ -46,9 +46,9 @@ def summary(
     elif step_shown and matters(step_a_ns, step_b_ns):
         text += " No op differs that much: look at waiting and gaps in the budget."
     if too_few == NOT_IN_TURNS:
-        text += f" {NOT_IN_TURNS}"
+        text += f" {too_few}"
     elif too_few:
-        text += f" Two traces cannot tell a change from chance. That takes {LEAST_SESSIONS} traces of a run; there are {too_few}."
+        text += f" Two traces cannot tell a change from chance. {too_few}"
     return text
 
 
