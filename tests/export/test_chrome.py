@@ -15,9 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from traces import CPU, GPU, H2D, STREAM, STREAM_ALL, WORKER, N, make_trace
 
-from tftracer.export.chrome import data_edges, write_chrome_trace, write_chrome_traces
+from tftracer.export.chrome import Row, data_edges, tracks_of, write_chrome_trace, write_chrome_traces
 from tftracer.export.text import escaped
-from tftracer.export.tracks import Row, tracks_of
 from tftracer.importers.open_any import open_bytes
 from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.strings import StringTable

@@ -21,7 +21,7 @@ from tftracer.session.files.saved import open_session
 from tftracer.storage.trace_payload import Payload, TraceKey
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import TraceContext
-from tftracer.web.run_ops import MOST_BYTES, MOST_TRACES, within_bytes
+from tftracer.web.other_traces import MOST_BYTES, MOST_TRACES, within_bytes
 
 __all__ = ["client", "no_stray_logs", "source"]  # fixtures
 

@@ -22,9 +22,8 @@ from tftracer.contract.encoding import encode
 from tftracer.errors import TracerError, UnknownError
 from tftracer.job.analyses.answers import JobAnswers
 from tftracer.job.hub.connection import AgentConnection
-from tftracer.job.hub.handler import HubHandler
 from tftracer.job.hub.replies import Reply, failure
-from tftracer.job.hub.services import JobServices
+from tftracer.job.hub.services import HubHandler, JobServices
 from tftracer.job.saved.job import job_file
 from tftracer.job.wire.protocol import Message, number
 from tftracer.web.downloads import BINARY, UPLOAD_BYTES, Download, allow_upload, file_name

@@ -1,4 +1,4 @@
-"""What several traces of a run say: each is asked one question, one after the other.
+"""What several traces of a run say, and which ones are read for it: each is asked one question, one after the other.
 
 Runs on the server's loop. Whoever does not want the answers any more stops asking, so that no further trace is read.
 """
@@ -6,18 +6,23 @@ Runs on the server's loop. Whoever does not want the answers any more stops aski
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from tftracer.contract.analyses import OTHERS_NEEDED
+from tftracer.contract.analyses import LEAST_TRACES, OTHERS_NEEDED
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.decoded_traces import AnswerFormat, EncodedOtherAnswers, Question
 from tftracer.errors import TracerError
 from tftracer.session.source import SessionSource
-from tftracer.session.traces.run_traces import other_traces_of_run
+from tftracer.session.traces.run_traces import how_many_fit, newest_readable, other_traces_of_run
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.web.answer_cache import AnswerCache
 
 #: The totals of 10,000 ops have names of a megabyte, which compress well.
 COMPRESSED = AnswerFormat(True, "zstd")
+
+#: Traces of a run that are read, and how large they may be together: about 4 million nodes. Four are read whatever their size.
+MOST_TRACES = 32
+MOST_BYTES = 1 << 30
 
 #: The other traces by which a trace is judged, by analysis.
 OtherTraceKeys = dict[str, list[TraceKey]]
@@ -51,3 +56,31 @@ async def other_answers(traces: OtherTraceKeys, answers: AnswerCache) -> Encoded
         question = Question(needed.method, needed.arguments)
         replies[analysis] = [reply for _, reply in await ask_each(keys, question, answers)]
     return replies
+
+
+@dataclass(frozen=True)
+class RunTraceKeys:
+    """The traces of a run to read, the oldest first."""
+
+    traces: dict[TraceKey, int | None]  # their steps
+    older: int
+    broken: int
+
+    @property
+    def tag(self) -> str:
+        """Differs where the answer may."""
+        return f"{' '.join(trace.tag for trace in self.traces)} {self.older} {self.broken}"
+
+
+def traces_to_read(records: Sequence[TraceRecord], name: Callable[[TraceRecord], TraceKey]) -> RunTraceKeys:
+    """The newest that can be read, for a table of ops over the traces of a run."""
+    readable, newest = newest_readable(records, MOST_TRACES)
+    read = newest[len(newest) - within_bytes([record["bytes"] for record in newest]) :]
+    return RunTraceKeys(
+        {name(record): record["step"] for record in read}, len(readable) - len(read), len(records) - len(readable)
+    )
+
+
+def within_bytes(sizes: Sequence[int]) -> int:
+    """How many of the last are together no larger than ``MOST_BYTES``; of ``LEAST_TRACES`` the size does not matter."""
+    return how_many_fit(sizes, MOST_BYTES, LEAST_TRACES)

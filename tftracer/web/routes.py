@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tftracer.contract.analyses import ANALYSES, Analysis
-from tftracer.web import downloads, handlers, pages, run_ops, slow_handlers, trace_handlers
+from tftracer.web import downloads, handlers, pages, slow_handlers, trace_handlers
 from tftracer.web.guard import Guarded
 from tftracer.web.live import LiveHandler
 
@@ -22,7 +22,7 @@ API: list[Route] = [
     (r"/api/session", handlers.SessionHandler, {}),
     (r"/api/session/file", downloads.SessionFileHandler, {}),
     (r"/api/runs/(?P<run>[^/]+)/steps", handlers.StepsHandler, {}),
-    (r"/api/runs/(?P<run>[^/]+)/ops", run_ops.RunOpsHandler, {}),
+    (r"/api/runs/(?P<run>[^/]+)/ops", trace_handlers.RunOpsHandler, {}),
     (r"/api/runs/(?P<run>[^/]+)/trace", handlers.TraceRequestHandler, {}),
     (r"/api/runs/(?P<run>[^/]+)/stalls", slow_handlers.RunStallsHandler, {}),
     (r"/api/runs/(?P<run>[^/]+)/gaps", slow_handlers.GapsHandler, {}),

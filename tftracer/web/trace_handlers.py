@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Awaitable
 from typing import Any
 
+from tftracer.comparison.run_ops import RunTraces
 from tftracer.contract.analyses import GROUPINGS, MEASURES, OTHERS_NEEDED, Analysis, Parameter
 from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
@@ -13,7 +14,7 @@ from tftracer.engine.decoded_traces import AnswerFormat, Question
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.version import __version__
 from tftracer.web.handlers import ApiHandler
-from tftracer.web.other_traces import OtherTraceKeys, other_answers, other_trace_keys
+from tftracer.web.other_traces import OtherTraceKeys, RunTraceKeys, ask_each, other_answers, other_trace_keys, traces_to_read
 from tftracer.web.refusal import Refusal
 from tftracer.web.runs_beside import RunsBeside, asked, runs_beside
 from tftracer.web.services import Services
@@ -156,3 +157,24 @@ class CompareHandler(AnswerHandler):
     async def compare(self, first: TraceKey, second: TraceKey, by: str, runs: RunsBeside) -> Body:
         answers = self.services.answers
         return await answers.compare(first, second, by, await asked(runs, (first, second), by, answers), self.format())
+
+
+class RunOpsHandler(AnswerHandler):
+    """Ops over the newest traces of one run. The engine decodes the traces and computes the table."""
+
+    async def get(self, run: str) -> None:
+        by, run_id = self.one_of("by", GROUPINGS), self.number(run, "run")
+        source, answers = self.services.source, self.services.answers
+        await self.services.rate_limit.answer()
+        traces = await self.quickly(lambda: traces_to_read(source.run(run_id)["traces"], answers.name))
+        if not self.is_cached(f"{traces.tag} runs/{run_id}/ops?by={by}"):
+            await self.send_answer(self.ask(traces, by))
+
+    async def ask(self, traces: RunTraceKeys, by: str) -> Body:
+        """Traces that cannot be read, or that were removed in the meantime, are counted."""
+        answers = self.services.answers
+        question = Question("op_totals", {"by": by, "with_flops": True})
+        bodies = await ask_each(list(traces.traces), question, answers)
+        totals = [(key.id, traces.traces[key], body) for key, body in bodies]
+        unreadable = traces.broken + len(traces.traces) - len(totals)
+        return await answers.run_ops(RunTraces(totals, traces.older, unreadable), by, self.format())

@@ -16,10 +16,9 @@ from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler, WebSocketProtocol13
 
 from tftracer.errors import FormatError, TracerError
-from tftracer.job.hub.handler import HubHandler
 from tftracer.job.hub.hub import Hub, Member
 from tftracer.job.hub.replies import Reply, failure
-from tftracer.job.hub.services import JobServices
+from tftracer.job.hub.services import HubHandler, JobServices
 from tftracer.job.wire import protocol
 from tftracer.job.wire.handshake import VERSION, Channel, Greeting, Keys, new_nonce
 from tftracer.job.wire.hub_addresses import own_end

@@ -12,6 +12,8 @@ from tftracer.job.hub.step_request import StepRequests
 from tftracer.job.hub.strangers import Strangers
 from tftracer.job.hub.traces import JobTraces
 from tftracer.job.wire.hub_addresses import HubAddresses
+from tftracer.web.guard import Guarded
+from tftracer.web.services import Services
 
 
 class JobServices:
@@ -35,3 +37,13 @@ class JobServices:
     def job_message(self) -> Job | None:
         """The job; None for a process that is in none. May be called from any thread."""
         return self.hub.job_message() if self.hub.members else self.other_hub
+
+
+class HubHandler(Guarded):
+    """The base of the hub's handlers. Behind all checks of ``Guarded``; has the job's services beside the web server's."""
+
+    job: JobServices
+
+    def initialize(self, services: Services, job: JobServices) -> None:  # type: ignore[override]
+        super().initialize(services)
+        self.job = job
