@@ -9,7 +9,7 @@ venv = $(PYTHON) -m venv $(if $(wildcard $(1)/.made),,--clear) $(1) && { $(1)/bi
 PORT ?= 9999
 PYTHONS ?= python3
 
-.PHONY: demo test test-quick test-unit test-lowest test-dist test-tf215 test-tf221 test-versions test-whole test-installs test-e2e test-frontend test-horovod lint bench fuzz pictures docs frontend frontend-types frontend-check ci clean envs chromium
+.PHONY: demo test test-quick test-unit test-lowest test-dist test-tf215 test-tf221 test-versions test-whole test-programs test-installs test-e2e test-frontend test-horovod lint bench fuzz pictures docs frontend frontend-types frontend-check ci clean envs chromium
 
 .DEFAULT_GOAL := help
 help:  ## this list
@@ -49,6 +49,20 @@ $(OLDER:%=.envs/tf%/.made): .envs/tf2%/.made: pyproject.toml
 	$(call venv,.envs/tf2$*)
 	.envs/tf2$*/bin/pip $(PIP) "tensorflow-cpu==2.$*.*"
 	.envs/tf2$*/bin/pip $(PIP) -e .[test]
+	touch $@
+
+# GPflow and others need the package `tensorflow`, not `tensorflow-cpu`.
+.envs/programs215/.made: pyproject.toml
+	$(call venv,.envs/programs215)
+	.envs/programs215/bin/pip $(PIP) "tensorflow==2.15.1" "tensorflow-probability==0.23.*" "numpy<2" \
+	  deepxde gpflow deepctr tensorflow-recommenders keras-tuner
+	.envs/programs215/bin/pip $(PIP) -e .
+	touch $@
+
+.envs/programs221/.made: pyproject.toml
+	$(call venv,.envs/programs221)
+	.envs/programs221/bin/pip $(PIP) "tensorflow-cpu==2.21.*" tensorboard mlflow wandb scikeras optuna keras-tuner
+	.envs/programs221/bin/pip $(PIP) -e .
 	touch $@
 
 # Not `npm ci`: it refuses a lock file that lacks the optional packages of platforms other than the one it was made on.
@@ -101,6 +115,9 @@ test-versions: .envs/tf212/.made .envs/tf218/.made  ## tf.function, Keras and tf
 
 test-whole: $(OLDER:%=.envs/tf%/.made)  ## that traces have every op of a step, on TensorFlow 2.12 and 2.16 to 2.20
 	for version in $(OLDER); do TF_CPP_MIN_LOG_LEVEL=2 .envs/tf$$version/bin/python $(PYTEST) tests/tf/test_whole_steps.py || exit 1; done
+
+test-programs: .envs/programs215/.made .envs/programs221/.made  ## programs of twelve libraries, PROGRAM_RUNS=2 times with tftracer run and without
+	for release in 215 221; do .envs/programs$$release/bin/python tests/programs/run.py $$release --runs $(or $(PROGRAM_RUNS),2) || exit 1; done
 
 test-installs:  ## tftracer[tables] installed next to four releases of TensorFlow: pip check, imports, an export
 	for version in 2.12 2.15 2.18 2.21; do bash tests/installs/check.sh $$version || exit 1; done

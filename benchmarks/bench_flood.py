@@ -2,10 +2,10 @@
 
     python benchmarks/bench_flood.py [--pairs N] [--steps N] [--clients N] [--only NAME]
 
-The job is that of bench_training.py, its hook on all the time. Windows with and without the flood come in pairs, in either order
-at random; of each pair the medians are divided, and the median of these ratios is told. As a control the same flood is aimed at a
-server in another process: what the clients themselves take of a machine of few cores shows there, and the last column is the
-ratio beyond it. The budget: at most 1.1.
+The job is that of bench_training.py, its hook on all the time. Windows without a flood, with it at the training, and with the
+same flood at a server in another process come in turns, in an order by chance. Of each turn the medians are divided, and the
+medians of these ratios are told, with their intervals. What the clients take of a machine of few cores shows where they
+flood another process; the last column is the ratio beyond that. The budget: at most 1.1.
 
     python benchmarks/bench_flood.py --only hoard --clients 300 --files 256
 
@@ -158,25 +158,29 @@ def helper(word: str, *arguments: object) -> Iterator[tuple[subprocess.Popen[str
         process.wait()
 
 
-def ratio(training: subprocess.Popen[str], strangers: subprocess.Popen[str], options: argparse.Namespace) -> list[float]:
-    """Median step with the flood, divided by that without, of each pair of windows."""
-    ratios, chance = [], random.Random(1)
-    for _ in range(options.pairs):
-        medians = {}
-        for which in chance.sample(["on", "off"], 2):
-            tell(strangers, which)
-            medians[which] = block(training, None, "on", options.steps).median_s
-        ratios.append(medians["on"] / medians["off"])
-    tell(strangers, "off")
-    return ratios
+def turns(
+    training: subprocess.Popen[str], floods: dict[str, subprocess.Popen[str]], pairs: int, steps: int
+) -> dict[str, list[float]]:
+    """The median step of each window: without a flood (""), and with each of them."""
+    medians: dict[str, list[float]] = {which: [] for which in ("", *floods)}
+    chance = random.Random(1)
+    for _ in range(pairs):
+        for which in chance.sample(list(medians), len(medians)):
+            if which:
+                tell(floods[which], "on")
+            medians[which].append(block(training, None, "on", steps).median_s)
+            if which:
+                tell(floods[which], "off")
+    return medians
 
 
-def flooded(kind: str, training: subprocess.Popen[str], url: str, options: argparse.Namespace) -> tuple[float, str]:
-    with helper("READY", "--flood", kind, urlsplit(url).port, options.clients) as (strangers, _):
-        middle, low, high = interval(ratio(training, strangers, options))
+def shown(medians: list[float], against: list[float], strangers: subprocess.Popen[str] | None = None) -> str:
+    middle, low, high = interval([one / other for one, other in zip(medians, against)])
+    count = ""
+    if strangers is not None:
         tell(strangers, "count")
-        (done,) = line_of(strangers, "COUNT")
-    return middle, f"{middle:5.2f} ({low:.2f} to {high:.2f}; {int(done):,})"
+        count = f"; {int(line_of(strangers, 'COUNT')[0]):,}"
+    return f"{middle:5.2f} ({low:.2f} to {high:.2f}{count})"
 
 
 @contextlib.contextmanager
@@ -194,11 +198,16 @@ def row(kind: str, options: argparse.Namespace) -> None:
     with file_limit(options.files):
         training, url = start([])
     try:
-        with helper("URL", "--other") as (_, (elsewhere,)):
-            control, control_text = flooded(kind, training, elsewhere, options)
-            here, here_text = flooded(kind, training, url, options)
-            waits = waits_of_browser(url, options) if kind == "refused" else ""
-        print(f"{FLOODS[kind]:40s} {here_text:36s} {control_text:36s} {here / control:5.2f} {waits}", flush=True)
+        with contextlib.ExitStack() as stack:
+            _, (elsewhere,) = stack.enter_context(helper("URL", "--other"))
+            ports = {"here": urlsplit(url).port, "elsewhere": urlsplit(elsewhere).port}
+            start_flood = [helper("READY", "--flood", kind, port, options.clients) for port in ports.values()]
+            floods = dict(zip(ports, (stack.enter_context(one)[0] for one in start_flood)))
+            medians = turns(training, floods, options.pairs, options.steps)
+            texts = [shown(medians[name], medians[""], strangers) for name, strangers in floods.items()]
+            beyond = shown(medians["here"], medians["elsewhere"])
+        waits = waits_of_browser(url, options) if kind == "refused" else ""
+        print(f"{FLOODS[kind]:40s} {texts[0]:36s} {texts[1]:36s} {beyond} {waits}", flush=True)
     finally:
         training.kill()
         training.wait()
@@ -221,7 +230,7 @@ def main() -> None:
     parser.add_argument("--browser", help=argparse.SUPPRESS)
     parser.add_argument("--other", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--only", choices=FLOODS)
-    parser.add_argument("--pairs", type=int, default=60)
+    parser.add_argument("--pairs", type=int, default=60, help="turns of three windows")
     parser.add_argument("--steps", type=int, default=100, help="of a window")
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--files", type=int, help="the training's limit on open files")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tftracer import TracingServer
 from tftracer.recorder import Recorder
-from tftracer.session.saved import open_session
+from tftracer.session.files.saved import open_session
 from tftracer.storage.tftrace import VERSION
 
 HERE = Path(__file__).parent
