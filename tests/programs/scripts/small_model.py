@@ -7,6 +7,7 @@ import tensorflow as tf
 def begin() -> None:
     tf.keras.utils.set_random_seed(1)
     tf.config.experimental.enable_op_determinism()
+    tf.keras.utils.disable_interactive_logging()  # progress bars show times
     # Sums of floats depend on how many threads share them.
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
