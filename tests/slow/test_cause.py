@@ -65,6 +65,13 @@ def test_python_that_ran_is_python_also_where_it_waited_for_a_busy_machine_most_
     assert found.cause[:3] == ("python", "", LOAD) and found.parts[0].kind == "no_cpu"
 
 
+def test_code_that_ran_where_it_was_let_run_did_not_wait() -> None:
+    """Without a CPU most of the time, threads wait for each other, too."""
+    code = stack(MAIN, LOAD, seconds=2.0)
+    assert explained(2.0, between=span(2.0, code, cpu=0.32, queue=1.25)).cause[:3] == ("python", "", LOAD)
+    assert explained(2.0, between=span(2.0, code, cpu=0.05, queue=0.4)).cause[:3] == ("wait", "", LOAD)
+
+
 def test_a_turn_that_did_no_more_than_usual_and_had_no_cpu_is_the_machines() -> None:
     found = explained(0.3, between=span(0.3, stack(MAIN, LOAD, seconds=0.3), cpu=0.001, queue=0.29))
     assert (found.cause.kind, found.cause.frame) == ("machine", None)
@@ -237,3 +244,5 @@ def test_a_generator_that_reads_ahead_is_not_named_where_a_function_of_the_step_
     waits = stack(MAIN, RUN, seconds=0.4)
     assert explained(inside=0.4, within=span(0.4, waits, other_stacks=(ahead, own))).cause.frame == LOAD
     assert explained(inside=0.4, within=span(0.4, waits, other_stacks=(ahead,))).cause.frame == MAIN
+    once = ahead._replace(samples=1)
+    assert explained(inside=0.4, within=span(0.4, waits, other_stacks=(once,))).cause.kind != "py_function"

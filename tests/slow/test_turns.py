@@ -78,6 +78,12 @@ def test_a_lasting_change_is_told_a_few_times_and_then_usual() -> None:
     assert {(turn.usual_ns, turn.limit_ns) for turn in slow.found} == {(6 * MS, 26 * MS)}  # of the last, too
 
 
+def test_after_five_slow_turns_in_a_row_their_median_is_usual_not_the_longest() -> None:
+    slow = run_of([5.0] * 100 + [60.0, 500.0, 60.0, 60.0, 60.0, 60.0, 1600.0])
+    assert [step for step, _ in found(slow)] == [101, 102, 103, 104, 105, 107]
+    assert slow.found[-1].usual_ns == 61 * MS and slow.found[-1].limit_ns == 3 * 501 * MS
+
+
 def test_what_the_tracer_took_of_a_turn_does_not_count() -> None:
     slow, run = SlowSteps(3.0), RunHandle("train", (), (), "")
     now = 1_000_000_000

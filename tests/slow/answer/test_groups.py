@@ -7,6 +7,7 @@ from typing import Any
 from made_stalls import LOAD, a_period, a_save, a_stall
 
 from tftracer.session.recorded_steps import RunHandle
+from tftracer.slow.answer.answers import stalls_of
 from tftracer.slow.answer.groups import groups, headline
 from tftracer.slow.answer.messages import period_message, stall_message
 from tftracer.slow.record.log import SlowLog, StallState
@@ -35,6 +36,26 @@ def test_a_period_of_unknown_cause_is_a_group_of_its_own() -> None:
     assert first["text"] == "Every 97th step: the cause is not known" == headline(log, run.run_id, 500)
     assert (first["times"], sorted(first["stalls"])) == (5, [4, 5, 6, 7, 8])
     assert (save["cause"], rest["cause"], rest["times"], sorted(rest["stalls"])) == ("hook", "unknown", 3, [1, 2, 3])
+
+
+def test_a_slow_step_of_another_cause_is_none_of_a_period() -> None:
+    run = RunHandle("train", (), (), "")
+    regular = [a_save(run, step) for step in range(97, 486, 97)]
+    other, unknown = a_stall(run, 194), a_stall(run, 388, cause=UNKNOWN)
+    log = log_of(*regular, other, unknown, periods=[a_period(run, occurrences=5, last_step=485, next_step=582, first_step=97)])
+    every = {stall["id"]: stall["every"] for stall in stalls_of(log, run.run_id, {})}
+    assert [number for number, steps in every.items() if steps is None] == [6]
+
+
+def test_a_period_of_unknown_cause_that_ended_is_not_told_and_its_longest_is_its_own() -> None:
+    run = RunHandle("train", (), (), "")
+    regular = [a_stall(run, step, cause=UNKNOWN) for step in range(97, 486, 97)]
+    longer = a_stall(run, 300, cause=UNKNOWN, end_ns=10**10)
+    period = a_period(run, cause=UNKNOWN, occurrences=5, last_step=485, next_step=582, first_step=97)
+    first, rest = groups(log_of(*regular, longer, periods=[period]), run.run_id, 500)
+    assert first["longest_s"] == 0.3 and rest["longest_s"] > 9
+    (left,) = groups(log_of(*regular, longer, periods=[period._replace(next_step=None)]), run.run_id, 900)
+    assert (left["times"], left["periods"]) == (6, [])
 
 
 def test_what_ended_long_ago_and_what_the_machine_did_lead_nothing() -> None:

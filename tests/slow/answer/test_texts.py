@@ -85,6 +85,13 @@ def test_a_cause_with_what_was_measured_of_it(stall: Stall, text: str) -> None:
     assert texts.cause_text(stall) == text
 
 
+def test_bytes_that_were_counted_over_a_longer_time_are_not_the_slow_step_s() -> None:
+    host = UNKNOWN._replace(seconds=1.8, read_bytes=254_000_000)
+    assert not [text for text in texts.evidence(a_stall(RUN, 50, host=host)) if "254 MB" in text]
+    host = host._replace(seconds=0.35)
+    assert "This process read 254 MB from disks." in texts.evidence(a_stall(RUN, 50, host=host))
+
+
 def test_with_parts_no_evidence_repeats_what_they_say() -> None:
     said = texts.evidence(with_part(Cause("machine", "", None, 0.9), "no_cpu"))
     assert not any("Its thread ran" in each or "could have run" in each or "Garbage" in each for each in said)

@@ -115,6 +115,16 @@ def test_a_period_that_ended_stands_again_when_it_comes_again() -> None:
     assert only(periods) == Proven(50, 0, 50, 3050, 41, 0.4, LOAD, True, 3100)
 
 
+def test_a_period_without_a_common_cause_ends_where_its_hits_are_no_more_than_chance() -> None:
+    """Where many steps are slow, some of them lie on any comb: it would go on for ever."""
+    burst = [(step, 0.4, None) for step in range(500, 901, 100)]
+    noise = [slow for slow in scattered(0.05, 40_000, seed=3) if slow[0] > 900]
+    periods = fed([*burst, *noise])
+    periods.passed(40_000)
+    assert [period.length for period in fed(burst).periods()] == [100]
+    assert not [period for period in periods.periods() if period.stands]
+
+
 def test_slow_steps_at_random_prove_nothing() -> None:
     """False alarms of 10,000 histories: benchmarks/bench_periods.py."""
     for seed in range(20):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from tftracer.contract import stalls as contract
-from tftracer.slow.answer.groups import all_groups, groups, headline, is_on_time
+from tftracer.slow.answer.groups import all_groups, groups, headline, is_one_of
 from tftracer.slow.answer.messages import no_gaps
 from tftracer.slow.record.log import SlowLog
 
@@ -78,4 +78,4 @@ def _trace_of(stall: contract.Stall, traces: Traces) -> int | None:
 
 
 def _period_of(stall: contract.Stall, periods: Sequence[contract.Period]) -> int | None:
-    return next((period["every"] for period in periods if is_on_time(stall, period)), None)
+    return next((period["every"] for period in periods if is_one_of(stall, period)), None)

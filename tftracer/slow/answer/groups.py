@@ -38,7 +38,7 @@ class _Ranked(NamedTuple):
         )
 
     def group(self, stalls: Sequence[Stall]) -> SlowGroup:
-        kind = self.kind
+        kind, is_part = self.kind, bool(self.periods) and self.kind["cause"] in APART  # of all that is not known
         costliest = sorted(stalls, key=lambda stall: (-lost_s(stall), stall["id"]))
         return {
             "run_id": kind["run_id"],
@@ -47,7 +47,7 @@ class _Ranked(NamedTuple):
             "where": kind["where"],
             "times": kind["times"],
             "lost_s": kind["lost_s"],
-            "longest_s": kind["longest_s"],
+            "longest_s": max((stall["duration_s"] for stall in stalls), default=0.0) if is_part else kind["longest_s"],
             "last_step": kind["last_step"],
             "periods": self.periods,
             "ended": self.ended,
@@ -92,6 +92,11 @@ def headline(log: SlowLog, run_id: int, steps: int) -> str:
     return first.text if first else ""
 
 
+def is_one_of(stall: Stall, period: Period) -> bool:
+    """Whether a slow step is one of a period's: on time, and of its kind, as far as both are known."""
+    return is_on_time(stall, period) and (stall["cause"] in APART or group_key(stall) == group_key(period))
+
+
 def is_on_time(stall: Stall, period: Period) -> bool:
     step = stall["step"]
     if not step or not period["first_step"] - period["tolerance"] <= step <= period["last_step"] + period["tolerance"]:
@@ -114,6 +119,8 @@ def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
             yield _Ranked(kind, causes, periods, _is_over(kind, periods, steps))
             continue
         for period in periods:
+            if period["next_step"] is None:
+                continue  # of what is not known, chance makes periods, too: they end
             part = _of_period(kind, period)
             kind = _without(kind, part)
             yield _Ranked(part, causes, [period], _is_over(part, [period], steps))

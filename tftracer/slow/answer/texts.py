@@ -13,6 +13,8 @@ from tftracer.trace.units import byte_size, duration, percent
 #: Shares of the measured time from which on something is named as evidence.
 NAMED_SHARE = 0.05
 NAMED_BYTES = 1 << 20
+#: Bytes were counted once a second: they are a slow step's that took so much of the time.
+OF_IT = 0.75
 #: A part is the cause from this share of the excess on.
 HALF = 0.5
 #: The part of slow steps in periods from which on they are said to be regular.
@@ -162,6 +164,8 @@ def group_text(causes: Sequence[StallCause], place: str, every: list[int], times
 def evidence(stall: Stall) -> list[str]:
     """What was measured, a sentence each. The parts of its time, where they are known, say the rest."""
     sentences = list(_host_evidence(stall.host, bool(stall.parts))) if stall.host else []
+    if stall.host and _is_of(stall, stall.host):
+        sentences += _disk_evidence(stall.host)
     if stall.gc_s >= 0.001 and not stall.parts:
         sentences.insert(0, f"Garbage collections on its thread took {duration(stall.gc_s * 1e9)}.")
     if stall.cause.share is not None and stall.cause.kind != "unknown":
@@ -191,6 +195,14 @@ def _host_evidence(host: HostChange, has_parts: bool) -> Iterator[str]:
         yield f"The hypervisor took {percent(host.steal_s / whole / host.cpus)} of the CPUs' time."
     if host.major_faults:
         yield f"{host.major_faults:,} of its memory pages had to come from a disk."
+
+
+def _is_of(stall: Stall, host: HostChange) -> bool:
+    """Whether what was counted once a second is of the slow step, not of what came before or after it."""
+    return (stall.end_ns - stall.start_ns) * 1e-9 >= OF_IT * host.seconds
+
+
+def _disk_evidence(host: HostChange) -> Iterator[str]:
     for size, words in ((host.read_bytes, "read {} from disks"), (host.written_bytes, "wrote {} to disks")):
         if size is not None and size >= NAMED_BYTES:
             yield f"This process {words.format(byte_size(size))}."

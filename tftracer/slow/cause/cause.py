@@ -30,6 +30,7 @@ LEAST_CPU_S = 0.02
 #: Kinds of parts between steps that a line of code tells more of.
 WITH_LINE = {"python", "wait", "disk", "unknown", "gc"}
 UNKNOWN = Cause("unknown", "", None, None)
+TOO_FEW = "Its stacks were read in too small a part of the time to tell the line."
 
 
 class Explained(NamedTuple):
@@ -110,6 +111,8 @@ def _by_line(parts: list[Part], span: Span, too_long: float) -> Cause:
     if not parts or sums < HALF * too_long:
         return UNKNOWN
     kind = next((part.kind for part in parts if part.kind not in ("no_cpu", "gc")), "python")
+    if kind == "wait" and _ran_without_cpu(parts):
+        kind = "python"
     share = min(1.0, sums / too_long)
     owned = owner_line(span.stacks, span.sampled_s)
     if owned is not None:
@@ -122,6 +125,13 @@ def _by_line(parts: list[Part], span: Span, too_long: float) -> Cause:
     if kind == "unknown":
         return Cause("unknown", "", line.frame, line.share) if line.frame else UNKNOWN
     return Cause(kind, "", line.frame, share)  # type: ignore[arg-type]
+
+
+def _ran_without_cpu(parts: list[Part]) -> bool:
+    """Whether the code ran wherever it was let run: without a CPU most of the time, threads wait for each other, too."""
+    seconds = {part.kind: excess(part) for part in parts}
+    ran = seconds.get("python", 0.0)
+    return ran >= HALF * seconds.get("wait", 0.0) and seconds.get("no_cpu", 0.0) >= ran
 
 
 def _inside(parts: tuple[Part, ...], seen: Observed, too_long: float) -> Cause:
@@ -176,8 +186,8 @@ def _of_busiest_thread(stacks: list[FoldedStack]) -> list[FoldedStack]:
 def _doubt(cause: Cause, parts: tuple[Part, ...], seen: Observed, turn: SlowTurn) -> str:
     span = seen.inside if turn.is_inside else seen.between
     if cause.kind == "wait" and span.late_s >= HALF * span.length_s:
-        if span.holders and all(holder and holder.whose == "training" for holder in span.holders):
-            return "" if cause.frame else "What the training thread called held Python's lock meanwhile."
+        if span.holders:  # they tell: nobody, the training thread itself, or others for a small part of the time
+            return "" if cause.frame else TOO_FEW
         return "Python's lock was held meanwhile, by what this line calls or by a thread that was not seen."
     if cause.kind in ("retrace", "other_run", "tensorflow", "machine", "stopped", "lock") or cause.frame is not None:
         return ""
@@ -192,7 +202,7 @@ def _doubt(cause: Cause, parts: tuple[Part, ...], seen: Observed, turn: SlowTurn
     if turn.is_inside and cause.kind == "unknown" and not _rules_out_functions(span, too_long):
         return "Its threads were looked at too seldom to tell whether TensorFlow waited for a Python function."
     if not _tells_line(span, too_long):
-        return "Its stacks were read in too small a part of the time to tell the line."
+        return TOO_FEW
     if parts and cause.kind == "unknown":
         return "No single part of its time makes up half of the excess."
     return "No line of code was running for half of the time."

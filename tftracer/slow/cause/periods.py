@@ -39,6 +39,8 @@ WHOLE = 0.8
 SLACK, SLACK_SHARE = 2, 0.02
 #: Where chance makes so many of the teeth slow steps, nothing is proven: bursts differ too much within.
 DENSE = 0.25
+#: A period of slow steps without a common kind ends when fewer of so many teeth were slow.
+NEWEST_TEETH, WHOLE_LATER = 12, 0.5
 #: Slow steps of no period that are remembered, and those whose distances are tried at each new one.
 REMEMBERED, TRIED = 512, 32
 #: Slow steps are about as long up to this factor.
@@ -75,6 +77,7 @@ class _Comb:
     kinds: Counter[Hashable] = field(default_factory=Counter)
     stands: bool = True
     again: int = 0  # of an ended one: the step at which it came back
+    recent: deque[bool] = field(default_factory=lambda: deque(maxlen=NEWEST_TEETH))  # of its newest teeth: which were hits
 
     def turns_to(self, step: int) -> int:
         """The number of lengths from the last hit to the tooth that a step lies on; 0: the last hit, -1: on none."""
@@ -87,6 +90,16 @@ class _Comb:
         is_kind = kind is not None and kind == max(self.kinds, key=lambda each: self.kinds[each], default=None)
         return self.tolerance <= SLACK or has_its_length or is_kind
 
+    def has_kind(self) -> bool:
+        """Whether most of its hits share a kind. Others may be chance's: where many steps are slow, some lie on any comb."""
+        kind, times = max(self.kinds.items(), key=lambda item: item[1])
+        return kind is not None and 2 * times > sum(self.kinds.values())
+
+    def is_chance(self) -> bool:
+        """Whether too few of its newest teeth were hits for a comb without a kind."""
+        is_full = len(self.recent) == NEWEST_TEETH
+        return is_full and not self.has_kind() and sum(self.recent) < WHOLE_LATER * NEWEST_TEETH
+
     def patience(self) -> int:
         """Misses in a row that end it."""
         miss = (self.teeth - self.hits + 1) / (self.teeth + 2)
@@ -96,6 +109,8 @@ class _Comb:
         self.last = step
         self.hits += 1
         self.teeth += turns
+        self.recent.extend([False] * min(turns - 1, NEWEST_TEETH))
+        self.recent.append(True)
         self.count(seconds, kind)
 
     def count(self, seconds: float, kind: Hashable) -> None:
@@ -172,7 +187,8 @@ class Periods:
         """So many steps of the run have ended, and those of them that were slow have been added."""
         self._steps_done = max(self._steps_done, steps_done)
         for comb in self._combs:
-            if comb.stands and self._steps_done > comb.last + comb.length * comb.patience() + comb.tolerance:
+            is_over = self._steps_done > comb.last + comb.length * comb.patience() + comb.tolerance
+            if comb.stands and (is_over or comb.is_chance()):
                 comb.stands, comb.again = False, 0
 
     def periods(self) -> list[Proven]:
@@ -199,7 +215,7 @@ class Periods:
                     comb.hit(step, turns, seconds, kind)
                 return True
         for comb in self._combs:
-            if not comb.stands and comb.turns_to(step) > 0:
+            if not comb.stands and comb.has_kind() and comb.turns_to(step) > 0:
                 if comb.again and 0 < step - comb.again <= comb.length + comb.tolerance:
                     comb.hit(step, 1, seconds, kind)
                     comb.stands = True

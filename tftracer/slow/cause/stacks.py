@@ -93,7 +93,10 @@ def _first_owned(stack: FoldedStack) -> int:
 
 
 def called_by_tensorflow(stack: FoldedStack) -> FoldedStack | None:
-    """What a Python function that TensorFlow calls did; None if the stack is in none."""
+    """What a Python function that TensorFlow calls did; None if the stack is in none, or was seen but once in a generator: that
+    works ahead for later steps."""
+    if stack.samples == 1 and is_generator(stack):
+        return None
     for position in range(len(stack.frames) - 1, -1, -1):
         if stack.frames[position].file.endswith(PYTHON_FUNCTIONS):
             inner = stack.frames[position + 1 :]

@@ -24,7 +24,8 @@ RECENT, REFRESH, WARM_UP = 201, 16, 20
 BOTH = 0.25
 #: A time is only slow if it is so much longer than the median.
 LEAST_NS = 20_000_000
-#: So many slow ones in a row are a change: the median is begun anew. Until it is known, the longest of them stands for it.
+#: So many slow ones in a row are a change: the median is begun anew. Until it is known, it is theirs, and the longest of them
+#: tells what is slow.
 CHANGE = 5
 #: Slow turns that wait for the watch.
 MAX_FOUND = 1000
@@ -102,7 +103,7 @@ class Typical:
         self._factor = factor
         self._recent: deque[int] = deque(maxlen=RECENT)
         self._until_refresh = WARM_UP
-        self._slow_in_a_row = self._longest_in_a_row = 0
+        self._in_a_row: list[int] = []  # slow ones
 
     def add(self, ns: int) -> None:
         self._recent.append(ns)
@@ -115,14 +116,14 @@ class Typical:
     def is_slow(self, ns: int, allowed_ns: int = 0) -> bool:
         """Whether a time is slow, which may take ``allowed_ns`` longer than others."""
         if ns <= self.limit_ns + allowed_ns:
-            self._slow_in_a_row = 0
+            self._in_a_row.clear()
             return False
-        self._slow_in_a_row += 1
-        self._longest_in_a_row = max(ns, self._longest_in_a_row if self._slow_in_a_row > 1 else 0)
-        if self._slow_in_a_row >= CHANGE:
+        self._in_a_row.append(ns)
+        if len(self._in_a_row) >= CHANGE:
             self._recent.clear()
-            self.median_ns, self.limit_ns = self._longest_in_a_row, int(self._factor * self._longest_in_a_row)
-            self._until_refresh, self._slow_in_a_row = WARM_UP, 0
+            self.median_ns, self.limit_ns = sorted(self._in_a_row)[CHANGE // 2], int(self._factor * max(self._in_a_row))
+            self._until_refresh = WARM_UP
+            self._in_a_row.clear()
         return True
 
 

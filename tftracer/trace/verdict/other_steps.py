@@ -94,7 +94,9 @@ def _either(step: Step, took: float, usual: float) -> str:
     """Both reasons are possible; what speaks for one of them."""
     fastest = step.context.fastest_traced_s
     text = "Tracing may be the reason, or the step was slow by itself"
-    text += f". {_other_traced(step, fastest)}." if fastest is not None else ": the run has no other traced step to compare with."
+    text += (
+        f". {_other_traced(step, fastest)}." if fastest is not None else ": no other step of the run was traced but slow ones."
+    )
     outside = took - step.trace.duration_ns / 1e9
     if outside - usual >= EXPLAINED_SHARE * (took - usual):
         text += f" {_seconds(outside)} passed before the first op or after the last, where TensorFlow also collects "
