@@ -42,10 +42,13 @@ class Comparison:
 def compare(run: str, a: Sequence[Measured], b: Sequence[Measured]) -> Comparison:
     """``a``: before, ``b``: after; one entry a session."""
     shifts = {metric: shift for metric in METRICS if (shift := _shift(metric, a, b)) is not None}
-    traced_a, traced_b = ([each.ops for each in side if each.traces] for side in (a, b))
+    traced = [[each for each in side if each.traces] for side in (a, b)]
+    traced_a, traced_b = ([each.ops for each in side] for side in traced)
     findings = [frozenset[str]().union(*(each.findings for each in side)) for side in (a, b)]
     new = sorted(findings[1] - findings[0]) if traced_a and traced_b else []
-    return Comparison(run, list(a), list(b), shifts, op_changes(traced_a, traced_b), new, list(_warnings(a, b)))
+    return Comparison(
+        run, list(a), list(b), shifts, op_changes(traced_a, traced_b, _started(*traced)), new, list(_warnings(a, b))
+    )
 
 
 def _shift(metric: str, a: Sequence[Measured], b: Sequence[Measured]) -> Shift | None:
@@ -53,10 +56,15 @@ def _shift(metric: str, a: Sequence[Measured], b: Sequence[Measured]) -> Shift |
     blocks = None
     if len(before) == len(after) == 1 and all(metric in side[0].blocks for side in (a, b)):
         blocks = (a[0].blocks[metric], b[0].blocks[metric])
-    started = tuple([each.started_at for each in side if metric in each.values and each.started_at] for side in (a, b))
-    is_known = [len(side) for side in started] == [len(before), len(after)]
+    started = _started(*([each for each in side if metric in each.values] for side in (a, b)))
     rounding = max((each.rounding.get(metric, 0.0) for each in (*a, *b)), default=0.0)
-    return shift_of(metric, before, after, blocks, rounding, (started[0], started[1]) if is_known else None)
+    return shift_of(metric, before, after, blocks, rounding, started)
+
+
+def _started(a: Sequence[Measured], b: Sequence[Measured]) -> tuple[list[float], list[float]] | None:
+    """When the sessions of both sides began; None where that is not known of all."""
+    started = [[each.started_at for each in side if each.started_at] for side in (a, b)]
+    return (started[0], started[1]) if (len(started[0]), len(started[1])) == (len(a), len(b)) else None
 
 
 def _warnings(a: Sequence[Measured], b: Sequence[Measured]) -> Iterator[str]:
@@ -69,10 +77,9 @@ def _warnings(a: Sequence[Measured], b: Sequence[Measured]) -> Iterator[str]:
         yield ONE_SESSION
     elif min(len(a), len(b)) < LEAST_SESSIONS:
         yield f"With fewer than {LEAST_SESSIONS} sessions a side, ops cannot be told from chance."
-    if min(len(a), len(b)) > 1 and all(each.started_at for each in (*a, *b)):
-        row = in_a_row(*([each.started_at for each in side if each.started_at] for side in (a, b)))
-        if row >= IN_TURNS:
-            yield NOT_IN_TURNS.format(row)
+    started = _started(a, b)
+    if min(len(a), len(b)) > 1 and started is not None and (row := in_a_row(*started)) >= IN_TURNS:
+        yield NOT_IN_TURNS.format(row)
     sketched = max((each.rounding.get("p99", 0.0) for each in (*a, *b)), default=0.0)
     if sketched:
         yield (

@@ -80,8 +80,10 @@ def _of_ops(ops: OpChanges, differ: int) -> str:
     if not ops.compared and not ops.only_a and not ops.only_b:
         return "Ops are not compared: a side has no trace of this run."
     if not ops.enough_sessions:
-        return f"It takes {LEAST_SESSIONS} sessions a side to rule out chance for ops; below are those whose medians differ most."
-    return f"{differ} of {ops.compared} ops differ in all sessions, by more than {duration(FLOOR_NS)} and {FLOOR_SHARE:.0%}."
+        needed = f"It takes {LEAST_SESSIONS} sessions a side, in turns, to rule out chance for ops"
+        return f"{needed}; below are those whose medians differ most."
+    floors = f"more than {duration(FLOOR_NS)} and {FLOOR_SHARE:.0%}"
+    return f"{differ} of {ops.compared} ops differ by more than chance explains, and by {floors}."
 
 
 def _shift_table(shifts: Sequence[Shift]) -> str:

@@ -3,9 +3,10 @@
 The step itself is one of the rows. A row's differences are measured in its own *unit*: how much it scatters, and no less than the
 floors from which on a difference matters.
 
-- Traces of one run: a trace is *odd* if a row deviates from the median of all traces by more than a margin times what any row of
-  any other trace does. With the margin chance makes one of two traces odd in 5% of cases at most, for deviations whose tail
-  falls off at least as 1/x: those of a busy machine, too.
+- Traces of one run: one of two traces is *odd* if a row deviates from the median of all traces by more than any row of any other
+  trace does. Of equal traces the farthest is one of two that were not picked by their times in 2 of n cases, whatever the times
+  are like: with ``LEAST_OTHERS`` others in 5% of cases. With fewer, none is odd: on a busy machine an op of 60 us takes 20 ms in
+  one of fifty traces, and no margin tells that from a change.
 - Traces of two runs: the traces are dealt out to two groups of the same sizes in other ways, in all of them or in many. A row
   has *changed* if its means differ by more than any row's do in 95% of these. That holds for any number of rows, whatever their
   times are like, as long as traces of equal runs are alike.
@@ -23,22 +24,21 @@ from tftracer.trace.arrays.types import Bool, Float64
 
 #: How often chance may make a claim.
 FALSE_CLAIMS = 0.05
+#: Other traces of a run with which chance makes no more claims.
+LEAST_OTHERS = round(2 / FALSE_CLAIMS) - 2
 MOST_DEALS = 1_000
 #: The standard deviation of normal values by their median absolute deviation.
 _MAD = 1.4826
 
 
-def margin(others: int) -> float:
-    return 2 / (FALSE_CLAIMS * (others + 1))
-
-
-def odd(times: Float64, others: int) -> Bool:
-    """[rows, 2] whether the first two of the traces deviate. ``times``: [rows, 2 + others] ns, NaN where not known."""
+def odd(times: Float64) -> Bool:
+    """[rows, 2] whether the first two of the traces deviate. ``times``: [rows, traces] ns, NaN where not known."""
+    if times.shape[1] < 2 + LEAST_OTHERS:
+        return np.zeros((len(times), 2), bool)
     middle = _nanmedian(times)[:, None]
     away = np.abs(times - middle)
     deviation = np.nan_to_num(away / np.maximum(_floor(middle), _MAD * _nanmedian(away)[:, None]))
-    limit = margin(others) * max(float(deviation[:, 2:].max(initial=0.0)), 1.0)
-    result: Bool = deviation[:, :2] > limit
+    result: Bool = deviation[:, :2] > deviation[:, 2:].max(initial=0.0)
     return result
 
 

@@ -33,3 +33,16 @@ def drift_variance(a: Float64, b: Float64, started_a: Sequence[float], started_b
         return 0.0
     rows = (len(a) + len(b)) / row / 2
     return DRIFT_SHARE * row * float(np.mean(known)) * 2 * row / 3 / rows
+
+
+def in_turns(times: Float64, started_a: Sequence[float], started_b: Sequence[float]) -> tuple[Float64, int]:
+    """[rows, turns] the means of the columns of one side that follow each other, those of A first; how many are of A.
+
+    ``times``: [rows, columns] of what began at ``started_a`` and, behind it, of what began at ``started_b``.
+    """
+    of_a = np.arange(times.shape[1]) < len(started_a)
+    order = np.argsort([*started_a, *started_b], kind="stable")
+    starts = np.flatnonzero(np.diff(of_a[order], prepend=~of_a[order[:1]]))
+    turns = np.split(order, starts[1:])
+    turns.sort(key=lambda turn: not of_a[turn[0]])
+    return np.stack([times[:, turn].mean(axis=1) for turn in turns], axis=1), sum(bool(of_a[turn[0]]) for turn in turns)

@@ -76,12 +76,11 @@ def _op_lines(comparison: Comparison) -> Iterator[str]:
     floors = f"more than {duration(FLOOR_NS)} and {FLOOR_SHARE:.0%}"
     separated = [change for change in ops.changes if change.separated]
     if ops.enough_sessions:
-        chance = f"{ops.by_chance:.2g} would by chance, floors aside"
         yield ""
-        yield f"{len(separated)} of {ops.compared} ops differ in all sessions, by {floors} ({chance}):"
+        yield f"{len(separated)} of {ops.compared} ops differ by more than chance explains, and by {floors}:"
     else:
         yield ""
-        yield f"Ops whose medians differ by {floors}; it takes {LEAST_SESSIONS} sessions a side to rule out chance:"
+        yield f"Ops whose medians differ by {floors}; it takes {LEAST_SESSIONS} sessions a side, in turns, to rule out chance:"
         separated = ops.changes
     yield from map(_op_line, separated[:_SHOWN_OPS])
     if not separated and not ops.enough_sessions:

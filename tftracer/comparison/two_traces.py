@@ -17,7 +17,8 @@ import numpy as np
 
 from tftracer.comparison import odd_ops
 from tftracer.comparison.ops import LEAST_SESSIONS
-from tftracer.comparison.two_traces_words import NOT_IN_TURNS, summary, used_traces
+from tftracer.comparison.order import in_turns
+from tftracer.comparison.two_traces_words import NOT_IN_TURNS, place_among, summary, too_few_traces, used_traces
 from tftracer.contract.encoding import unpacked
 from tftracer.trace.analyses.compare import compared_ops, matters
 from tftracer.trace.analyses.over_traces import OpTotals
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from tftracer.trace.arrays.types import Float64
 
 MAX_ROWS = 10_000
-#: Traces of each run that are looked at beside the two: the newest.
-MOST_TRACES = 8
+#: Traces that are looked at beside the two, of each of two runs and of one run: the newest.
+MOST_TRACES, MOST_OF_ONE_RUN = 8, odd_ops.LEAST_OTHERS
 
 
 class Beside(NamedTuple):
@@ -55,11 +56,11 @@ class Judged(NamedTuple):
 
 
 class Judge(NamedTuple):
-    """``step``, ``ops``: of the step, and of each op by its key. ``too_few``: why nothing can be told; "" where it can."""
+    """``step``, ``ops``: of the step, and of each op by its key. ``untold``: why nothing can be told; "" where it can."""
 
     step: Judged
     ops: dict[str, Judged]
-    too_few: str
+    untold: str
 
 
 def compare(a: Answers, b: Answers, beside: Beside, by: By = "type") -> Comparison:
@@ -84,7 +85,7 @@ def compare(a: Answers, b: Answers, beside: Beside, by: By = "type") -> Comparis
         "step_b_ns": step_b,
         "budget_a": budget_a["whole"],
         "budget_b": budget_b["whole"],
-        "summary": summary(rows, shown, step_a, step_b, judge.step.shown, judge.too_few),
+        "summary": summary(rows, shown, step_a, step_b, judge.step.shown, judge.untold),
         "traces": used_traces(len(beside.a), len(beside.b), beside.same_run, beside.older, beside.unreadable),
         "step_times": beside.step_times,
     }
@@ -104,60 +105,48 @@ def _of_two_runs(
     """Traces of one run against those of another."""
     times, first, traces = _times(keys, [*a, *b]), len(a), f"{len(a)} and {len(b)} traces"
     if min(len(a), len(b)) < LEAST_SESSIONS:
-        number = f"{len(a)} and {len(b)}"
-        too_few = f"That takes {LEAST_SESSIONS} traces of each run; there are {number}."
-        return _judged(keys, [Judged(False, f"too few traces: {number}")] * len(times), too_few)
+        few = f"{len(a)} and {len(b)}"
+        untold = too_few_traces(LEAST_SESSIONS, "of each run", few)
+        return _judged(keys, [Judged(False, f"too few traces: {few}")] * len(times), untold)
+    differs_by = times[:, len(a)] - times[:, 0]  # the two that are compared
     if (len(started_a), len(started_b)) == (len(a), len(b)):
-        times, first = _in_turns(times, started_a, started_b)
+        times, first = in_turns(times, started_a, started_b)
         if min(first, len(times[0]) - first) < LEAST_SESSIONS:
             return _judged(keys, [Judged(False, "not traced in turns")] * len(times), NOT_IN_TURNS)
-    known = [bool(np.isfinite(row).all()) for row in times]
     differs = odd_ops.changed(times, first)
-    middle = [np.median(side, axis=1).tolist() for side in (times[:, :first], times[:, first:])]
-    judged = [
-        Judged(False, "a trace has too many ops")
-        if not is_known
-        else Judged(False, "chance may explain it")
-        if not is_shown
-        else Judged(matters(first, second), f"more than chance in {traces}")
-        for is_known, is_shown, first, second in zip(known, differs.tolist(), *middle)
-    ]
-    return _judged(keys, judged, "")
+    middle = [np.median(side, axis=1) for side in (times[:, :first], times[:, first:])]
+    columns = (differs.tolist(), differs_by.tolist(), *(each.tolist() for each in middle))
+    return _judged(keys, [_changed(*row, traces) for row in zip(*columns)], "")
 
 
-def _in_turns(times: Float64, started_a: list[float], started_b: list[float]) -> tuple[Float64, int]:
-    """[keys and the step, rows of traces of one side] their means, those of A first; how many are of A."""
-    of_a = np.arange(times.shape[1]) < len(started_a)
-    order = np.argsort([*started_a, *started_b], kind="stable")
-    starts = np.flatnonzero(np.diff(of_a[order], prepend=~of_a[order[:1]]))
-    rows = np.split(order, starts[1:])
-    rows.sort(key=lambda row: not of_a[row[0]])
-    return np.stack([times[:, row].mean(axis=1) for row in rows], axis=1), sum(bool(of_a[row[0]]) for row in rows)
+def _changed(is_shown: bool, differs_by: float, before: float, after: float, traces: str) -> Judged:
+    """Of one op. ``differs_by``: of the two traces; ``before``, ``after``: the medians of all of their runs."""
+    if math.isnan(before) or math.isnan(after):
+        return Judged(False, "a trace has too many ops")
+    if not is_shown:
+        return Judged(False, "chance may explain it")
+    if differs_by * (after - before) < 0:
+        usually = "longer" if after > before else "shorter"
+        return Judged(False, f"the other way than usual: {usually} in B, more than chance in {traces}")
+    return Judged(matters(before, after), f"more than chance in {traces}")
 
 
 def _of_one_run(keys: list[str], own: Sequence[OpTotals], others: Sequence[OpTotals]) -> Judge:
     """Two traces of a run against its others."""
     times, number = _times(keys, [*own, *others]), len(others)
-    if number < LEAST_SESSIONS:
-        judged = [Judged(False, f"too few other traces: {number}")] * len(times)
-        return _judged(keys, judged, f"That takes {LEAST_SESSIONS} traces of the run beside these two; it has {number}.")
-    outside = odd_ops.odd(times, number)
-    return _judged(keys, [_outside(row, known, number) for row, known in zip(outside.tolist(), times[:, :2].tolist())], "")
+    judged = [
+        Judged(False, "a trace has too many ops")
+        if any(map(math.isnan, row[:2]))
+        else Judged(any(is_odd) and matters(*row[:2]), place_among(row[:2], row[2:]))
+        for is_odd, row in zip(odd_ops.odd(times).tolist(), times.tolist())
+    ]
+    least = odd_ops.LEAST_OTHERS
+    return _judged(keys, judged, "" if number >= least else too_few_traces(least, "of the run beside these two", f"{number}"))
 
 
-def _outside(is_outside: list[bool], times: list[float], others: int) -> Judged:
-    if any(map(math.isnan, times)):
-        return Judged(False, "a trace has too many ops")
-    names = [name for name, is_odd in zip("AB", is_outside) if is_odd]
-    if not names:
-        return Judged(False, "within the run's own spread")
-    lie = "lies" if len(names) == 1 else "lie"
-    return Judged(matters(*times), f"{' and '.join(names)} {lie} outside {others} other traces")
-
-
-def _judged(keys: list[str], judged: Sequence[Judged], too_few: str) -> Judge:
+def _judged(keys: list[str], judged: Sequence[Judged], untold: str) -> Judge:
     """The last is of the step."""
-    return Judge(judged[-1], dict(zip(keys, judged)), too_few)
+    return Judge(judged[-1], dict(zip(keys, judged)), untold)
 
 
 def _times(keys: list[str], traces: Sequence[OpTotals]) -> Float64:

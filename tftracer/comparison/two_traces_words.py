@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
@@ -13,7 +14,6 @@ from tftracer.trace.units import counted, duration
 if TYPE_CHECKING:
     from tftracer.contract.trace import ComparedOp
 
-#: In the place of how many traces it takes.
 NOT_IN_TURNS = (
     "The two runs were not traced in turns: whatever the machine did meanwhile looks like a change, so none is claimed. To tell, "
     f"trace them in turns, {LEAST_SESSIONS} times each, or compare sessions (tftracer compare)."
@@ -21,19 +21,19 @@ NOT_IN_TURNS = (
 
 
 def summary(
-    rows: Sequence[ComparedOp], shown: AbstractSet[str], step_a_ns: float, step_b_ns: float, step_shown: bool, too_few: str
+    rows: Sequence[ComparedOp], shown: AbstractSet[str], step_a_ns: float, step_b_ns: float, step_shown: bool, untold: str
 ) -> str:
     """The step's difference, the op with the largest, and whether the traces tell them from chance.
 
     ``rows``: the largest difference first. ``shown``: keys of the ops that the runs' traces show to have changed; ``step_shown``:
-    whether they show it of the step. ``too_few``: how many traces it takes and how many there are, where these are too few.
+    whether they show it of the step. ``untold``: why nothing can be told; "" where it can.
     """
     delta = step_b_ns - step_a_ns
     if matters(step_a_ns, step_b_ns):
         word = "longer" if delta > 0 else "shorter"
         both = f"{duration(step_a_ns)} to {duration(step_b_ns)}, from first op to last"
         text = f"The second step is {duration(abs(delta))} {word} ({both})"
-        known = "" if too_few else ", more than chance explains" if step_shown else ", which chance may explain"
+        known = "" if untold else ", more than chance explains" if step_shown else ", which chance may explain"
         text += f"{known}."
     else:
         text = f"The two steps take about as long: {duration(step_a_ns)} and {duration(step_b_ns)}."
@@ -45,11 +45,21 @@ def summary(
             text += f" The largest that chance does not explain: {_op_change(certain)}"
     elif step_shown and matters(step_a_ns, step_b_ns):
         text += " No op differs that much: look at waiting and gaps in the budget."
-    if too_few == NOT_IN_TURNS:
-        text += f" {too_few}"
-    elif too_few:
-        text += f" Two traces cannot tell a change from chance. {too_few}"
-    return text
+    return f"{text} {untold}".rstrip()
+
+
+def too_few_traces(least: int, of: str, number: str) -> str:
+    return f"Two traces cannot tell a change from chance. That takes {least} traces {of}; there are {number}."
+
+
+def place_among(two: Sequence[float], others: Sequence[float]) -> str:
+    """Where the times of the two traces lie among those of the others, NaN where it is not known."""
+    if not others:
+        return "no other trace"
+    known = [time for time in (*two, *others) if not math.isnan(time)]
+    ends = [(name, word) for word, end in (("longest", max(known)), ("shortest", min(known))) for name, time in zip("AB", two)
+            if time == end and known.count(end) == 1]  # fmt: skip
+    return " and ".join(f"the {word} of {len(known)} traces is {name}'s" for name, word in ends) or "within the run's own spread"
 
 
 def _op_change(row: ComparedOp) -> str:

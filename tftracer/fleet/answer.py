@@ -10,7 +10,7 @@ import numpy as np
 
 from tftracer.export import parquet
 from tftracer.fleet.partial import GROWTH, Partial
-from tftracer.trace.analyses.compare import FLOOR_NS, FLOOR_SHARE
+from tftracer.trace.analyses.compare import FLOOR_NS
 
 #: Question -> SQL over the merged tables.
 QUESTIONS = {
@@ -44,6 +44,7 @@ QUESTIONS = {
         FROM clocks GROUP BY job ORDER BY job""",
 }
 PERCENTILES = (0.5, 0.99)
+LEAST_SHARE = 0.1  # by which a layer has to grow to be listed
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def merged(partials: Iterable[Partial], partitions: int, left_out: Sequence[str]
                 connection.register("part", registered)
                 connection.execute(f"CREATE TABLE {name} AS FROM part" if not number else f"INSERT INTO {name} FROM part")
                 connection.unregister("part")
-        asked = {name: sql.format(most=most, floor=FLOOR_NS, share=FLOOR_SHARE) for name, sql in QUESTIONS.items()}
+        asked = {name: sql.format(most=most, floor=FLOOR_NS, share=LEAST_SHARE) for name, sql in QUESTIONS.items()}
         answers = {name: _rows(connection, sql) for name, sql in asked.items()}
         ops = _ops(connection, most)
     finally:

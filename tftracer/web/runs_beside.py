@@ -9,15 +9,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tftracer.comparison.run_steps import step_times_in_words
-from tftracer.comparison.two_traces import MOST_TRACES, Beside
+from tftracer.comparison.two_traces import MOST_OF_ONE_RUN, MOST_TRACES, Beside
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.decoded_traces import Question
 from tftracer.session.source import SessionSource
-from tftracer.session.traces.run_traces import newest_readable
+from tftracer.session.traces.run_traces import how_many_fit, newest_readable
 from tftracer.session.traces.usual import measures_tracing
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.web.answer_cache import AnswerCache
 from tftracer.web.other_traces import ask_each
+
+#: How large the other traces of a run may be together: about 4 million nodes. ``MOST_TRACES`` are read whatever their size.
+MOST_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -48,13 +51,14 @@ def runs_beside(source: SessionSource, name: Callable[[TraceRecord], TraceKey], 
     )
     if same_run:
         b = []
-    usable, newest = zip(*(newest_readable(side, MOST_TRACES) for side in (a, b)))
+    usable, newest = zip(*(newest_readable(side, MOST_OF_ONE_RUN if same_run else MOST_TRACES) for side in (a, b)))
+    read = [side[len(side) - how_many_fit([each["bytes"] for each in side], MOST_BYTES, MOST_TRACES) :] for side in newest]
     times = "" if same_run else step_times_in_words(*(source.step_times(run["id"]) for run in runs))
     return RunsBeside(
-        [name(record) for record in newest[0]],
-        [name(record) for record in newest[1]],
+        [name(record) for record in read[0]],
+        [name(record) for record in read[1]],
         same_run,
-        sum(map(len, usable)) - sum(map(len, newest)),
+        sum(map(len, usable)) - sum(map(len, read)),
         len(a) + len(b) - sum(map(len, usable)),
         times,
     )

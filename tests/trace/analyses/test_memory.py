@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from traces import CPU, STREAM_ALL, FakeGraph, N, make_graph, make_trace
 
 from tftracer.trace.analyses import memory as memory_
-from tftracer.trace.analyses.memory import buffers, curve, lifetimes, memory, thinned
+from tftracer.trace.analyses.memory import MAX_AT_PEAK, buffers, curve, lifetimes, memory, thinned
+from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.decode.resources import MemoryStats
-from tftracer.trace.model import NodeKind
+from tftracer.trace.model import NodeKind, TraceContext
 
 
 @dataclass
@@ -137,6 +140,25 @@ def test_a_step_by_hand() -> None:
     assert answer["persistent_bytes"] == 60
     early = memory(trace, made, held(4), used, [], at_ns=5.0)  # type: ignore[arg-type]
     assert [t["name"] for t in early["at_peak"]] == ["a"]
+
+
+DATA = Path(__file__).parents[2] / "data"
+REAL = ("conv_tf2.12_cpu", "estimator_tf2.15_cpu", "ps_worker0_tf2.21_cpu", "while_loop_tf2.15_cpu")
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_the_tensors_that_are_listed_add_up_to_what_is_alive(name: str) -> None:
+    """Of every allocator, at its peak and at other times: what the page says is alive, and the sum of the rows below it."""
+    answer = Answers((DATA / f"{name}.pb").read_bytes(), TraceContext()).memory()
+    assert answer["curves"] and answer["tensors_total"] == len(answer["tensors"])
+    for shown in answer["curves"]:
+        moments = dict(zip(shown["time_ns"], shown["bytes"]))
+        assert moments[shown["peak_ns"]] == shown["peak_bytes"]
+        own = [t for t in answer["tensors"] if (t["device"], t["allocator"]) == (shown["device"], shown["allocator"])]
+        for at in (shown["peak_ns"], *list(moments)[:: max(len(moments) // 20, 1)]):
+            assert sum(t["bytes"] for t in own if t["alloc_ns"] <= at < t["free_ns"]) == moments[at]
+    highest = answer["curves"][0]
+    assert len(answer["at_peak"]) == MAX_AT_PEAK or sum(t["bytes"] for t in answer["at_peak"]) == highest["peak_bytes"]
 
 
 def test_a_trace_without_outputs_has_no_curves() -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tftracer.contract.trace import ComparedOp, OpRow, OpStatistics, OpStatus
 
 FLOOR_NS = 20_000.0
-FLOOR_SHARE = 0.1
+FLOOR_SHARE = 0.05
 
 
 def compared_ops(a: OpStatistics, b: OpStatistics) -> list[ComparedOp]:
