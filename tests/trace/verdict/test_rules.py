@@ -111,6 +111,11 @@ def test_a_headline_does_not_deny_itself() -> None:
     assert "Nothing stands out" not in text
 
 
+def test_nearly_half_of_a_step_outside_its_ops_stands_out() -> None:
+    text = sentences(matmuls(0, 27 * MS), TraceContext(step_s=0.05, median_s=0.05))[0]["text"]
+    assert text.startswith("The step is 54% compute, 46% outside the recorded ops: before the first and after the last.")
+
+
 def test_an_empty_trace_is_asked_every_rule() -> None:
     context = TraceContext(step_s=0.001, median_s=0.001, between_steps_s=0.050, before_step_s=0.050)
     (only,) = verdict(make_trace([]), context, [])["sentences"]

@@ -45,6 +45,7 @@ SEE_THE_GAPS = (
 )
 BESIDE = 2  # the rank of what says nothing of what the step is bound by
 LEAST_PART = 0.05  # of the step: smaller parts of the budget are not listed
+LARGE_PART = 1 / 3  # of the step: something stands out beside the computing
 
 
 def verdict(
@@ -130,7 +131,8 @@ def balanced(step: Step) -> Sentence:
     computes = largest == PART_TITLES["compute"]
     listed = ", ".join(f"{percent(each)} {title}" for each, title in others if each >= LEAST_PART)
     if computes:
-        text = f"Nothing stands out. The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
+        nothing = "" if others[0][0] >= LARGE_PART else "Nothing stands out. "
+        text = f"{nothing}The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
     else:
         rest = f"; the rest is {listed}" if listed else ""
         text = f"Most of the step, {percent(share)} of {duration(step.whole_ns)}, is {largest}{rest}."
