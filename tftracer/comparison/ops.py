@@ -1,7 +1,7 @@
 """Ops that differ between two groups of sessions, by more than chance and by enough to matter.
 
 An op's value in a session is the median of its time in the traces. It is *separated* if the means of the groups differ by more
-than any op's do in 95% of the other ways to deal the sessions out to two groups (odd_ops.py), and their medians by more than the
+than any op's do in 97% of the other ways to deal the sessions out to two groups (odd_ops.py), and their medians by more than the
 floors of trace/analyses/compare.py: of equal sessions one comparison in twenty separates any op. Sessions of one side that were
 recorded in a row count once, as their mean.
 """
