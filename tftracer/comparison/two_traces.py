@@ -114,9 +114,9 @@ def _of_two_runs(
         if min(first, len(times[0]) - first) < LEAST_SESSIONS:
             return _judged(keys, [Judged(False, "not traced in turns")] * len(times), NOT_IN_TURNS)
     differs = odd_ops.changed(times, first)
-    middle = [np.median(side, axis=1) for side in (times[:, :first], times[:, first:])]
-    columns = (differs.tolist(), differs_by.tolist(), *(each.tolist() for each in middle))
-    return _judged(keys, [_changed(*row, traces) for row in zip(*columns)], "")
+    before, after = (np.median(side, axis=1).tolist() for side in (times[:, :first], times[:, first:]))
+    rows = zip(differs.tolist(), differs_by.tolist(), before, after)
+    return _judged(keys, [_changed(*row, traces) for row in rows], "")
 
 
 def _changed(is_shown: bool, differs_by: float, before: float, after: float, traces: str) -> Judged:
