@@ -150,14 +150,15 @@ def methods(kind: type) -> Iterator[tuple[str, CodeType]]:
 
 def package_modules() -> list[Any]:
     """What runs in a training process, the web server and the job left out."""
-    packages = ("capture", "session", "storage", "importers", "engine")
+    packages = ("capture", "session", "storage", "importers", "engine", "ledger")
     names = ["tftracer.trace.answers", *(module for package in packages for module in modules_of(package))]
     return [importlib.import_module(name) for name in names if not name.endswith("helper_main")]  # another process
 
 
 def modules_of(package: str) -> list[str]:
+    """Those of its folders, too."""
     path = importlib.import_module(f"tftracer.{package}").__path__
-    return [f"tftracer.{package}.{module.name}" for module in pkgutil.iter_modules(path)]
+    return [module.name for module in pkgutil.walk_packages(path, f"tftracer.{package}.")]
 
 
 def page_modules() -> list[Any]:
