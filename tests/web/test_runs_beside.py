@@ -57,7 +57,7 @@ def test_two_runs_are_judged_by_all_their_traces_and_steps(session: str, compare
 @pytest.mark.parametrize("session", ["live", "saved"])
 def test_two_steps_of_a_run_are_judged_by_its_others(session: str, compared: dict[str, list[dict[str, Any]]]) -> None:
     one_run = compared[session][1]
-    assert one_run["traces"] == f"Judged by the run's {TRACED - 2} other traces. 1 trace cannot be read and is left out."
+    assert one_run["traces"] == f"Compared with the run's {TRACED - 2} other traces. 1 trace cannot be read and is left out."
     assert f"That takes {MOST_OF_ONE_RUN} traces of the run beside these two; there are {TRACED - 2}." in one_run["summary"]
     assert {row["statistic"] for row in one_run["rows"]} == {"within the run's own spread"}
     assert one_run["step_times"] == ""
@@ -79,7 +79,7 @@ def test_the_newest_traces_are_looked_at_and_each_is_read_once() -> None:
     with serving(source) as client:
         answer = client.get("/api/compare?a=1&b=2")
         assert answer.json["traces"] == (
-            f"Judged by the run's {MOST_OF_ONE_RUN} other traces. "
+            f"Compared with the run's {MOST_OF_ONE_RUN} other traces. "
             "1 older trace not looked at. 1 trace cannot be read and is left out."
         )
         assert {row["statistic"] for row in answer.json["rows"]} == {"within the run's own spread"}

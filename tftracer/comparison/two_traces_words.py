@@ -75,7 +75,7 @@ def _op_change(row: ComparedOp) -> str:
 def used_traces(others_a: int, others_b: int, same_run: bool, older: int, unreadable: int) -> str:
     """By how many traces the two are judged."""
     if same_run:
-        text = f"Judged by the run's {counted(others_a, 'other trace')}."
+        text = f"Compared with the run's {counted(others_a, 'other trace')}."
     else:
         text = f"Judged by {counted(others_a + 1, 'trace')} of A's run and {counted(others_b + 1, 'trace')} of B's."
     if older:
