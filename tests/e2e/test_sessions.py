@@ -65,7 +65,8 @@ def test_two_traces_beside_each_other(traced: TracePage) -> None:
     longer = "B" if b > a else "A"
     expect(table.get_by_role("row").nth(1)).to_contain_text(f"the longest of {len(IDS)} traces is {longer}'s")
     others = len(IDS) - 2
-    expect(page.get_by_text(re.compile(rf"That takes \d+ traces of the run beside these two; there are {others}\."))).to_be_visible()
+    too_few = rf"That takes \d+ traces of the run beside these two; there are {others}\."
+    expect(page.get_by_text(re.compile(too_few))).to_be_visible()
     expect(page.get_by_text(f"Compared with the run's {others} other traces.")).to_be_visible()
     table.get_by_role("row").nth(1).click()
     expect(page).to_have_url(re.compile(r"node=\d+.*nodeB=\d+|nodeB=\d+.*node=\d+"))
