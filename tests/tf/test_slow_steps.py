@@ -91,4 +91,5 @@ def test_each_97th_step_is_found_explained_and_traced(tmp_path: Path) -> None:
     assert {(steps, kind) for steps, _, kind in report["periods"]} == {(97, "py_function")}, report["periods"]
     traced = {trace[0]: trace[2] for trace in report["traces"] if trace[1] == "slow" and trace[0] % 97 == 0}
     assert traced and all(seconds > 0.35 for seconds in traced.values()), report["traces"]
-    assert [stall["step"] for stall in slow if stall["traced"]] == list(traced)
+    # All were traced ahead until a few were caught; of their traces the slowest are kept.
+    assert set(traced) <= {stall["step"] for stall in slow if stall["traced"]}
