@@ -15,12 +15,13 @@ import sys
 import threading
 from collections import deque
 
-#: Of Python's own state so much is searched, and of a thread's.
-MOST_BYTES, THREAD_BYTES = 1 << 20, 256
+#: Of a thread's state so much is searched.
+THREAD_BYTES = 256
 WORD = struct.calcsize("P")
 #: The holder, and whether the lock is taken.
 HOLDER, TAKEN = struct.Struct("P"), struct.Struct("i")
 NUMBER = struct.Struct("L")
+RTLD_DL_SYMENT = 1
 #: Readings that are kept: two minutes.
 KEPT = 2400
 #: The process may not be read before Linux was told who may: tried so often.
@@ -49,16 +50,36 @@ def _places_of_this_thread() -> set[tuple[int, int]]:
     if sys.platform != "linux":
         return set()
     base = ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, "_PyRuntime"))
-    memory = os.open("/proc/self/mem", os.O_RDONLY)
-    try:
-        size = len(os.pread(memory, MOST_BYTES, base))  # shorter where the mapping ends: reading further would end the process
-    finally:
-        os.close(memory)
+    size = _size_of_symbol(base)  # what lies behind it may be given back at any time: to read there would end the process
     own = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThreadState_Get", ctypes.pythonapi))()
     runtime, thread = ctypes.string_at(base, size), ctypes.string_at(own, THREAD_BYTES)  # without letting the lock go
-    places = [at for at in _positions(runtime[: -TAKEN.size], HOLDER.pack(own)) if TAKEN.unpack_from(runtime, at + WORD)[0] == 1]
+    inside = len(runtime) - WORD - TAKEN.size
+    places = [
+        at for at in _positions(runtime, HOLDER.pack(own)) if at <= inside and TAKEN.unpack_from(runtime, at + WORD)[0] == 1
+    ]
     numbers = _positions(thread, NUMBER.pack(threading.get_ident()))
     return {(base + place, number) for place in places for number in numbers}
+
+
+class _Symbol(ctypes.Structure):
+    """Elf64_Sym."""
+
+    _fields_ = (
+        ("name", ctypes.c_uint32),
+        ("info", ctypes.c_ubyte),
+        ("other", ctypes.c_ubyte),
+        ("section", ctypes.c_uint16),
+        ("value", ctypes.c_uint64),
+        ("size", ctypes.c_uint64),
+    )
+
+
+def _size_of_symbol(address: int) -> int:
+    """Bytes of the variable that begins there; 0 if the linker does not tell. ``AttributeError`` without glibc."""
+    information, symbol = (ctypes.c_void_p * 4)(), ctypes.POINTER(_Symbol)()
+    found = ctypes.CDLL(None).dladdr1(ctypes.c_void_p(address), information, ctypes.byref(symbol), RTLD_DL_SYMENT)
+    is_its_own = found and symbol and information[3] == address  # the address of the symbol that lies nearest
+    return int(symbol.contents.size) if is_its_own else 0
 
 
 def _positions(data: bytes, value: bytes) -> list[int]:
