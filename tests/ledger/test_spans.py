@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tftracer.ledger.spans import gaps, paint, union, within
+from tftracer.ledger.spans import paint
+from tftracer.trace.arrays.intervals import Cover
 
 SPANS = st.lists(
     st.tuples(st.integers(0, 4), st.integers(0, 40), st.integers(0, 40)).map(lambda t: (t[0], t[1], max(t[1], t[2])))
@@ -36,17 +37,17 @@ def test_each_moment_counts_once_for_the_first_rank(spans: list[tuple[int, int, 
         if own:
             sums[rank] = sums.get(rank, 0) + own
     assert sums == by_moments(spans, since, until)
-    assert sum(end - start for start, end in painted.covered.tolist()) == sum(sums.values())
+    assert painted.covered.length == sum(sums.values())
     above = [span for span in spans if span[0] < 3]
-    assert sum(end - start for start, end in painted.above.tolist()) == sum(by_moments(above, since, until).values())
+    assert painted.above.length == sum(by_moments(above, since, until).values())
 
 
 @given(SPANS)
 def test_a_union_is_disjoint_and_in_order_and_its_gaps_are_the_rest(spans: list[tuple[int, int, int]]) -> None:
-    covered = union(array(spans)[:, 1:], np.zeros((0, 2), np.int64))
-    edges = covered.ravel().tolist()
+    covered = Cover.of(array(spans)[:, 1], array(spans)[:, 2])
+    edges = np.stack([covered.start, covered.end], axis=1).ravel().tolist()
     assert edges == sorted(set(edges))
-    rest = gaps(covered, 0, 50)
-    assert sum(end - start for start, end in [*covered.tolist(), *rest.tolist()]) == 50
-    before = within(covered, np.array([0, 17, 50]))
+    rest = Cover.span(0, 50) - covered
+    assert covered.length + rest.length == 50
+    before = covered.within(np.zeros(3, np.int64), np.array([0, 17, 50]))
     assert before.tolist() == [sum(any(s <= m < e for _, s, e in spans) for m in range(until)) for until in (0, 17, 50)]

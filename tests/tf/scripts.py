@@ -62,7 +62,7 @@ def run_eager_script(body: str, tmp_path: Path) -> None:
 
 
 def run_script(body: str, tmp_path: Path, start: str = START) -> None:
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "TFTRACER_SPOOL_DIR": str(tmp_path)}
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "TFTRACER_SPOOL_DIR": str(tmp_path), "PYTHONFAULTHANDLER": "1"}
     command = [sys.executable, "-c", start + body + END]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout.endswith("fine\n"), done.stderr
+    assert done.stdout.endswith("fine\n"), f"exit status {done.returncode}: {done.stderr[-6000:]}"

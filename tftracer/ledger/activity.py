@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from functools import lru_cache
 from typing import Protocol, Union
 
 from tftracer.slow.recorded import WatchedRun
@@ -33,8 +34,13 @@ Activity = tuple[int, Union[Run, str], int, int, int]
 
 def rank_of_step(run: Run) -> int:
     """A compiled function evaluates if its name says so; what a session's run is for, its name does not tell."""
-    name = run.title.partition(" (")[0]
-    return EVALUATION if run.definition and _EVALUATES.search(name) else STEPS
+    return EVALUATION if run.definition and _evaluates(run.title.partition(" (")[0]) else STEPS
+
+
+@lru_cache(1000)
+def _evaluates(name: str) -> bool:
+    """Asked at every step of a compiled function."""
+    return _EVALUATES.search(name) is not None
 
 
 class Activities:

@@ -155,8 +155,8 @@ def _line(line: CodeLine) -> str:
 def _ledger(
     sheet: Sheet, items: dict[LedgerKind, list[LedgerItem]], rest: dict[LedgerKind, float], profile: GapProfile | None, lost: int
 ) -> Ledger:
-    seconds = {kind: rest.get(kind) if kind in rest else sum(each["duration_s"] for each in items[kind]) for kind in NAMES}
-    present = {kind: max(0.0, length or 0.0) for kind, length in seconds.items() if length and length > 0}
+    seconds = {kind: rest[kind] if kind in rest else sum(each["duration_s"] for each in items[kind]) for kind in NAMES}
+    present = {kind: length for kind, length in seconds.items() if length > 0}
     whole = sum(present.values())
     shares = permilles(list(present.values()))
     parts: list[LedgerPart] = [

@@ -14,8 +14,9 @@ from typing import NamedTuple, Union
 import numpy as np
 
 from tftracer.ledger.activity import EVALUATION, LOOP, OTHER_THREAD, STEPS, SUSPENDED, Activity, Run
-from tftracer.ledger.spans import Painted, gaps, paint
+from tftracer.ledger.spans import Painted, paint
 from tftracer.slow.recorded import Stall, WatchedRun
+from tftracer.trace.arrays.intervals import Cover
 
 SECOND_NS = 10**9
 #: A time between two activities of the main thread is its own up to this length; beyond it, what other threads did counts.
@@ -170,8 +171,10 @@ class Book:
         self._pending = [activity for activity in self._pending if activity[3] > horizon]
         of_main = np.array([(rank, start, end) for rank, _, start, end, _ in taken + begun if rank < LOOP], np.int64)
         covered = paint(of_main, since, horizon, STEPS).covered if len(of_main) else painted.covered
-        for kept, spans in ((self._remembered_above, painted.above), (self._remembered_rest, gaps(covered, since, horizon))):
-            kept.extend((start, end) for start, end in spans.tolist() if end - start >= REMEMBERED_NS)
+        rest = Cover.span(since, horizon) - covered
+        for kept, spans in ((self._remembered_above, painted.above), (self._remembered_rest, rest)):
+            pairs = zip(spans.start.tolist(), spans.end.tolist())
+            kept.extend((start, end) for start, end in pairs if end - start >= REMEMBERED_NS)
 
     # ---------------------------------------------------------------------------------------------------- slow steps
 

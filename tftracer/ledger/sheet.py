@@ -10,7 +10,7 @@ from tftracer.ledger.activity import EVALUATION, STEPS
 from tftracer.ledger.book import MAX_NAMES, MAX_SLOW, SlowRow, Sums
 from tftracer.storage.spool import NewRecord
 from tftracer.storage.tftrace import LEDGER
-from tftracer.storage.untrusted import Fields, count, fields_of, flag, items, moment, number, seconds, text
+from tftracer.storage.untrusted import Fields, count, duration, duration_or_none, fields_of, flag, items, moment, text
 
 
 @dataclass(frozen=True)
@@ -76,15 +76,6 @@ def record(sheet: Sheet) -> NewRecord:
     return NewRecord(LEDGER, asdict(sheet))
 
 
-def _long(given: Any) -> float:
-    return max(0.0, seconds(given))
-
-
-def _long_or_none(given: Any) -> float | None:
-    value = number(given)
-    return None if value is None else max(0.0, value)
-
-
 def _rank(given: Any) -> int:
     return min(count(given, STEPS), STEPS)
 
@@ -97,19 +88,19 @@ _ENTRY: Fields = {
     "rank": _rank,
     "run_id": count,
     "name": _name,
-    "own_s": _long,
+    "own_s": duration,
     "times": count,
-    "first_s": _long_or_none,
+    "first_s": duration_or_none,
 }
-_SLOW: Fields = {"run_id": count, "cause": _name, "place": _name, "inside": flag, "own_s": _long, "times": count}
+_SLOW: Fields = {"run_id": count, "cause": _name, "place": _name, "inside": flag, "own_s": duration, "times": count}
 _SHEET: Fields = {
     "started_at": moment,
     "until": moment,
-    "recorded_s": _long_or_none,
-    "start_s": _long,
-    "between_s": _long,
-    "end_s": _long,
-    "asleep_s": _long,
+    "recorded_s": duration_or_none,
+    "start_s": duration,
+    "between_s": duration,
+    "end_s": duration,
+    "asleep_s": duration,
     "entries": lambda given: tuple(Entry(**fields_of(each, _ENTRY)) for each in items(given)[: MAX_NAMES + 8]),
     "slow": lambda given: tuple(SlowEntry(**fields_of(each, _SLOW)) for each in items(given)[: MAX_SLOW + 8]),
 }

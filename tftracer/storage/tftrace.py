@@ -50,7 +50,7 @@ SUFFIX = ".tftrace"
     JOB,
     JOB_TRACE,
     END,
-) = (
+) = _TYPES = (
     "session",
     "run",
     "steps",
@@ -68,26 +68,7 @@ SUFFIX = ".tftrace"
     "job_trace",
     "end",
 )
-RECORD_TYPES = frozenset(
-    {
-        SESSION,
-        RUN,
-        STEPS,
-        HISTORY,
-        TRACE,
-        TRACE_FACTS,
-        TRACE_REMOVED,
-        STALL,
-        PERIOD,
-        KINDS,
-        GAPS,
-        MARKS,
-        LEDGER,
-        JOB,
-        JOB_TRACE,
-        END,
-    }
-)
+RECORD_TYPES = frozenset(_TYPES)
 
 #: Limits on what a file may ask the reader to hold. TensorFlow's own protobufs end at 2 GB.
 MAX_HEADER = 4 << 20

@@ -58,6 +58,16 @@ def seconds(value: Any, default: float = 0.0) -> float:
     return default if given is None else given
 
 
+def duration(value: Any) -> float:
+    """Seconds that are not negative; 0 where they are not known."""
+    return max(0.0, seconds(value))
+
+
+def duration_or_none(value: Any) -> float | None:
+    given = number(value)
+    return None if given is None else max(0.0, given)
+
+
 def moment_or_none(value: Any) -> float | None:
     """Epoch seconds that a calendar holds, up to the year 9999."""
     given = number(value)

@@ -90,15 +90,15 @@ class _Comb:
         is_kind = kind is not None and kind == max(self.kinds, key=lambda each: self.kinds[each], default=None)
         return self.tolerance <= SLACK or has_its_length or is_kind
 
-    def has_kind(self) -> bool:
-        """Whether most of its hits share a kind. Others may be chance's: where many steps are slow, some lie on any comb."""
+    def kind(self) -> Hashable:
+        """That more than half of its hits share. None: it may be chance's; where many steps are slow, some lie on any comb."""
         kind, times = max(self.kinds.items(), key=lambda item: item[1])
-        return kind is not None and 2 * times > sum(self.kinds.values())
+        return kind if 2 * times > sum(self.kinds.values()) else None
 
     def is_chance(self) -> bool:
         """Whether too few of its newest teeth were hits for a comb without a kind."""
         is_full = len(self.recent) == NEWEST_TEETH
-        return is_full and not self.has_kind() and sum(self.recent) < WHOLE_LATER * NEWEST_TEETH
+        return is_full and self.kind() is None and sum(self.recent) < WHOLE_LATER * NEWEST_TEETH
 
     def patience(self) -> int:
         """Misses in a row that end it."""
@@ -124,7 +124,6 @@ class _Comb:
         return self.last + self.length * max(1, math.ceil((steps_done + 1 - self.tolerance - self.last) / self.length))
 
     def proven(self, steps_done: int) -> Proven:
-        kind, times = max(self.kinds.items(), key=lambda item: item[1])
         return Proven(
             self.length,
             self.tolerance,
@@ -132,7 +131,7 @@ class _Comb:
             self.last,
             self.hits,
             median(self.seconds),
-            kind if 2 * times > sum(self.kinds.values()) else None,
+            self.kind(),
             self.stands,
             self.next_step(steps_done) if self.stands else None,
         )
@@ -215,7 +214,7 @@ class Periods:
                     comb.hit(step, turns, seconds, kind)
                 return True
         for comb in self._combs:
-            if not comb.stands and comb.has_kind() and comb.turns_to(step) > 0:
+            if not comb.stands and comb.kind() is not None and comb.turns_to(step) > 0:
                 if comb.again and 0 < step - comb.again <= comb.length + comb.tolerance:
                     comb.hit(step, 1, seconds, kind)
                     comb.stands = True

@@ -17,6 +17,8 @@ from tftracer.storage.untrusted import (
     Fields,
     count,
     count_or_none,
+    duration,
+    duration_or_none,
     fields_of,
     items,
     number,
@@ -32,10 +34,6 @@ MAX_STACKS = 8 << 20
 _KINDS = ("script", "library", "hook", "thread")
 
 
-def _long(given: Any) -> float:
-    return max(0.0, seconds(given))
-
-
 def _share(given: Any) -> float:
     return min(max(seconds(given), 0.0), 1.0)
 
@@ -43,11 +41,6 @@ def _share(given: Any) -> float:
 def _share_or_none(given: Any) -> float | None:
     value = number(given)
     return None if value is None else min(max(value, 0.0), 1.0)
-
-
-def _length_or_none(given: Any) -> float | None:
-    value = number(given)
-    return None if value is None else max(value, 0.0)
 
 
 def _name(given: Any) -> str:
@@ -74,7 +67,12 @@ LINE: Fields = {
 }
 _PLACE = one_of("between", "inside")
 _CAUSE = one_of("unknown", *get_args(StallCause))
-PART: Fields = {"kind": one_of("unknown", *get_args(PartKind)), "duration_s": _long, "usual_s": _length_or_none, "what": _name}
+PART: Fields = {
+    "kind": one_of("unknown", *get_args(PartKind)),
+    "duration_s": duration,
+    "usual_s": duration_or_none,
+    "what": _name,
+}
 MAX_PARTS = 20
 
 
@@ -89,8 +87,8 @@ STALL_FIELDS: Fields = {
     "call": count,
     "where": _PLACE,
     "started_at": seconds,
-    "duration_s": _long,
-    "expected_s": _length_or_none,
+    "duration_s": duration,
+    "expected_s": duration_or_none,
     "cause": _CAUSE,
     "place": _name,
     "text": _name,
@@ -109,9 +107,9 @@ KIND_FIELDS: Fields = {
     "place": _name,
     "where": _PLACE,
     "times": count,
-    "duration_s": _long,
-    "lost_s": _long,
-    "longest_s": _long,
+    "duration_s": duration,
+    "lost_s": duration,
+    "longest_s": duration,
     "first_step": positive_or_none,
     "last_step": positive_or_none,
     "last_at": seconds,
@@ -122,7 +120,7 @@ PERIOD_FIELDS: Fields = {
     "where": _PLACE,
     "tolerance": count,
     "times": count,
-    "duration_s": _long,
+    "duration_s": duration,
     "cause": _CAUSE,
     "place": _name,
     "first_step": count,
@@ -135,7 +133,7 @@ GAP_FIELDS: Fields = {
     "run_id": count,
     "state": one_of("ready"),
     "sampled_at": number,
-    "duration_s": _length_or_none,
+    "duration_s": duration_or_none,
     "steps": count,
     "samples": count,
     "late": count,
@@ -187,7 +185,7 @@ def apply_marks(log: SlowLog, record: Record) -> None:
     for given in items(record.meta.get("marks"))[: 3 * MAX_MARKS]:
         mark = table(given)
         if mark.get("kind") in ("gc", "checkpoint", "host"):
-            length = _length_or_none(mark.get("duration_s"))
+            length = duration_or_none(mark.get("duration_s"))
             log.add_mark(SlowMark(mark["kind"], seconds(mark.get("at")), length, _name(mark.get("text"))))
 
 
@@ -205,7 +203,7 @@ def read_stacks(payload: StoredPayload) -> StallStacks:
     for position, (parent, frame, length, samples) in enumerate(nodes):
         if position >= MAX_NODES or not _refers(parent, -1, position) or not _refers(frame, 0, len(frames)):
             break  # what comes after refers to it
-        for name, value in (("parent", parent), ("frame", frame), ("seconds", _long(length)), ("samples", count(samples))):
+        for name, value in (("parent", parent), ("frame", frame), ("seconds", duration(length)), ("samples", count(samples))):
             stacks[name].append(value)
     stacks["samples_left_out"] = count(given.get("samples_left_out"))
     return cast(StallStacks, stacks)
