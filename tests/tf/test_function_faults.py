@@ -74,14 +74,24 @@ def as_the_writer_does(queue):
                 queue.release(settled[5])
     except Exception:
         pass
-def ends_its_profile(watching):
-    # There is one profiler for all: what still runs refuses the next one. An eager step that is under way holds it for a while.
-    until = time.monotonic() + 1
+def end_its_profile(watching):
     try:
-        while not watching.traces.profiler.wait(0.1) and time.monotonic() < until:
-            pass
+        watching.traces.profiler.wait(0.1)
     except Exception:
         pass
+def assert_the_profiler_is_free(name):
+    # There is one for all: what still runs refuses the next one. An eager step that is under way holds it for a while.
+    until = time.monotonic() + 60
+    while True:
+        session = profiler.bindings().ProfilerSession()
+        try:
+            session.start("ram://unused", {})
+        except tf.errors.AlreadyExistsError:
+            assert time.monotonic() < until, name
+            time.sleep(0.02)
+        else:
+            session.stop()
+            return
 server.close()
 function_traces.COLLECT_S = profiler.ROW_S = profiler.MOST_ROW_S = profiler.LONG_S = 0.2
 eager_steps.LIMIT_S = eager_steps.LIMIT_TIMES = 0.2
@@ -123,14 +133,15 @@ for holder, name, function in targets:
             for _ in range(3):
                 optimizer.apply_gradients([(tf.ones((2,)), weights)])
             as_the_writer_does(queue)
-        ends_its_profile(watching)
+        end_its_profile(watching)
     finally:
         for place in places:
             setattr(place, name, function)
-        ends_its_profile(watching)
+        end_its_profile(watching)
         watching.stop()
     del queue, watching
     gc.collect()  # a profile that was never collected ends with its object
+    assert_the_profiler_is_free(name)
 assert len(kinds) == 2 and type(step).__call__ is original
 model.fit(data, verbose=0)
 missing = {"begin", "end", "claim_sites", "finish", "start", "collect", "abandon", "_site", "identify", "settle"} - called

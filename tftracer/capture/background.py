@@ -6,10 +6,13 @@ before there are steps.
 
 from __future__ import annotations
 
+import logging
 import weakref
 from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Thread
+
+log = logging.getLogger("tftracer")
 
 Job = Callable[[], object]
 #: How long its end is waited for.
@@ -17,7 +20,7 @@ END_S = 1.0
 
 
 class Background:
-    """Does jobs, which never raise, one after another. Its thread ends with it. Methods may be called from any thread."""
+    """Does jobs one after another, also after one that fails. Its thread ends with it. Methods may be called from any thread."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -44,5 +47,8 @@ class Background:
 
 def _work(jobs: SimpleQueue[Job | None]) -> None:
     while (job := jobs.get()) is not None:
-        job()
+        try:
+            job()
+        except Exception:  # the thread's end would lose the jobs that are put meanwhile
+            log.warning("tftracer: what was left to a thread failed.", exc_info=True)
         del job

@@ -1,0 +1,22 @@
+"""The thread that does what training threads leave to it."""
+
+from __future__ import annotations
+
+import threading
+
+from tftracer.capture.background import Background
+
+
+def test_a_job_that_fails_loses_none_of_the_next_and_keeps_the_thread() -> None:
+    background, done, threads = Background("tftracer-test"), threading.Event(), []
+
+    def fails() -> None:
+        threads.append(threading.current_thread())
+        raise OSError("planted")
+
+    background.do(fails)
+    background.do(lambda: threads.append(threading.current_thread()))
+    background.do(done.set)
+    assert done.wait(60)
+    background.stop()
+    assert threads[0] is threads[1]
