@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import tftracer
 from tftracer.slow.cause.cause import Explained, explain
 from tftracer.slow.cause.observed import LockHolder, Observed, Span
-from tftracer.slow.cause.stacks import COMPILED_FUNCTIONS, PYTHON_FUNCTIONS, shared_line
+from tftracer.slow.cause.stacks import COMPILED_FUNCTIONS, PYTHON_FUNCTIONS, is_in_step, shared_line, without_tracer
 from tftracer.slow.recorded import FoldedStack, Frame
 from tftracer.slow.watch.turns import OtherSteps, SlowTurn
 
@@ -50,6 +53,18 @@ def explained(
     found = explain(slow, seen)
     assert sum(part.seconds for part in found.parts) == pytest.approx(slow.length_ns * 1e-9), found.parts
     return found
+
+
+def test_what_the_tracer_does_between_steps_is_nobody_s_line() -> None:
+    ours = str(Path(tftracer.__file__).parent) + "/"
+    wait = Frame(threading.__file__, 300, "wait", "", True)
+    reads = stack(MAIN, Frame(ours + "capture/functions/calls.py", 99, "_call", "", True), wait)
+    collects = stack(MAIN, LOAD, Frame(ours + "slow/watch/gc_pauses.py", 40, "_called", "", True))
+    in_step = stack(MAIN, Frame(ours + "capture/functions/calls.py", 99, "_call", "", True), RUN)
+    of_user = stack(MAIN, LOAD, wait)
+    kept = without_tracer([reads, collects, in_step, of_user])
+    assert [each.frames for each in kept] == [(MAIN, LOAD), in_step.frames, of_user.frames]
+    assert [is_in_step(each) for each in kept] == [False, True, False]
 
 
 def test_the_parts_add_up_to_the_turn_and_the_largest_excess_is_the_cause() -> None:

@@ -40,7 +40,7 @@ class Analysis(NamedTuple):
     packed: bool = False  # columns within: msgpack whatever the client accepts
     of_job: bool = False  # the merged trace of a job has it, too, under /api/job/traces/ID/
     groupings: tuple[str, ...] = GROUPINGS  # the values of ``by``
-    names_lines: bool = False  # of the script: its answer changes when these are sampled after the trace was taken
+    needs_watch: bool = False  # what the watch over slow steps knows, which may come after the trace
     others: OtherTracesNeeded | None = None  # given to the method as its argument ``others``
     standalone_rows: int = 0  # a standalone page has so many rows of it (the method's argument ``most``); 0: all
 
@@ -58,7 +58,7 @@ _BEST_RATES = OtherTracesNeeded("best_rates", {}, 1, 7)
 ANALYSES = (
     Analysis("timeline", "timeline", trace.Timeline, packed=True, of_job=True),
     Analysis("counters", "counters", trace.Counters, packed=True, of_job=True),
-    Analysis("verdict", "verdict", trace.Verdict, of_job=True, names_lines=True, others=_OP_TIMES),
+    Analysis("verdict", "verdict", trace.Verdict, of_job=True, needs_watch=True, others=_OP_TIMES),
     Analysis("layers", "layers", layers.Layers, ("of",), standalone_rows=500),
     Analysis("budget", "breakdown", trace.Budget, of_job=True),
     Analysis("critical_path", "critical-path", trace.CriticalPath, ("with_slack",), of_job=True, standalone_rows=2000),

@@ -9,6 +9,7 @@ Both engines can be used from any thread, and block the caller.
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 from typing import IO, Any, Protocol
 
 from tftracer.comparison.run_ops import RunTraces
@@ -19,6 +20,7 @@ from tftracer.engine.decoded_traces import AnswerFormat, DecodedTraces, EncodedA
 from tftracer.engine.helper_process import Helper
 from tftracer.errors import HelperError
 from tftracer.storage.trace_payload import LoadPayload, TraceKey
+from tftracer.trace.model import Watched
 
 
 class Engine(Protocol):
@@ -50,12 +52,12 @@ class ThreadEngine(DecodedTraces):
         with contextlib.suppress(Exception):
             self.use(trace, lambda answers: answers.trace)
 
-    def contents(self, trace: TraceKey) -> dict[str, Any]:
+    def contents(self, trace: TraceKey, watched: Watched | None = None) -> dict[str, Any]:
         """What a trace's record says of its contents (trace/contents.py)."""
         from tftracer.trace.contents import broken, contents_of, unfinished
 
         try:
-            return self.use(trace, contents_of)
+            return self.use(trace, partial(contents_of, watched=watched))
         except HelperError as error:
             return unfinished(error)
         except Exception as error:
@@ -97,11 +99,11 @@ class HelperEngine:
             return
         self.helper.ask("export", [trace], [trace, file_format, record, others], file.write)
 
-    def contents(self, trace: TraceKey) -> dict[str, Any]:
+    def contents(self, trace: TraceKey, watched: Watched | None = None) -> dict[str, Any]:
         """What a trace's record says of its contents; HelperError if the helper failed."""
         if not self.helper.is_usable():
-            return self.threads.contents(trace)
-        return self.helper.ask("contents", [trace], [trace], ignore)
+            return self.threads.contents(trace, watched)
+        return self.helper.ask("contents", [trace], [trace, watched], ignore)
 
     def start_in_background(self) -> None:
         self.helper.start_in_background()

@@ -21,6 +21,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -155,11 +156,11 @@ class Worker:
             self._library.export(TraceKey(*trace), file_format, record, others, file)
         return {}
 
-    def do_contents(self, trace: list[Any]) -> dict[str, Any]:
+    def do_contents(self, trace: list[Any], watched: Any) -> dict[str, Any]:
         from tftracer.trace.contents import broken, contents_of
 
         try:
-            return self._library.use(TraceKey(*trace), contents_of)
+            return self._library.use(TraceKey(*trace), partial(contents_of, watched=watched))
         except (TraceMissing, HelperError):
             raise
         except Exception as error:

@@ -132,7 +132,7 @@ class SessionModel:
             feeds=len(run.feeds),
             fetches=list(run.fetches),
             between_lines=self.slow.between_lines(run.id),
-            before_lines=self.slow.before_lines(run.id, record["step"]),
+            slow_times=self.slow.slow_times(run.id, record["step"]),
             **self.of_other_traces(run.id, record["step"], record["id"]),
             measured_roof=trace.context.measured_roof or (None if run.origin else self.facts["measured_roof"]),
             title=run.title,

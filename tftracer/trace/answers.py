@@ -49,7 +49,7 @@ from tftracer.trace.arrays.types import Bool, Float64
 from tftracer.trace.decode import formats, labels, resources
 from tftracer.trace.decode.static_graph import StaticGraph
 from tftracer.trace.layout import Layout
-from tftracer.trace.model import UNKNOWN_TIME, Trace, TraceContext
+from tftracer.trace.model import UNKNOWN_TIME, Trace, TraceContext, Watched
 from tftracer.trace.verdict import verdict
 from tftracer.trace.verdict.findings import findings_of
 
@@ -229,14 +229,13 @@ class Answers:
             marks = self.on_critical_path() if "critical" in self._computed else np.zeros(self.trace.n, bool)
             return timeline(self.trace, self.layout, marks, self.context, self.findings(), self.trace_id)
 
-    def verdict(
-        self, between_lines: str | None = None, before_lines: str | None = None, others: Sequence[Mapping[str, Any]] = ()
-    ) -> messages.Verdict:
-        """The lines: those of ``TraceContext``, where they may have come after it; None: as they were. ``others``: of other
-        traces of the run, ``op_totals("name")``: rules about rates speak from several traces on."""
+    def verdict(self, watched: Watched | None = None, others: Sequence[Mapping[str, Any]] = ()) -> messages.Verdict:
+        """``watched``: of ``TraceContext``, which may have come after it; None: as it was. ``others``: of other traces of the
+        run, ``op_totals("name")``: rules about rates speak from several traces on."""
         with self._lock:
-            if between_lines is not None and before_lines is not None:
-                self._set_lines(between_lines, before_lines)
+            if watched is not None and watched != self.context.watched:
+                self.context = replace(self.context, **watched)
+                self._computed.pop("verdict", None)
             if others:
                 return self._verdict(over_traces.of_messages([self.op_totals("name"), *others]))
             return self._once("verdict", self._verdict)
@@ -244,11 +243,6 @@ class Answers:
     def _verdict(self, times: over_traces.OpsOverTraces | None = None) -> messages.Verdict:
         known = self.trace, self.context, self.findings(), self.activities, self.work
         return verdict.verdict(*known, lambda: self.arithmetic, times)
-
-    def _set_lines(self, between: str, before: str) -> None:
-        if (between, before) != (self.context.between_lines, self.context.before_lines):
-            self.context = replace(self.context, between_lines=between, before_lines=before)
-            self._computed.pop("verdict", None)
 
     def ops(self, by: By = "type", most: int = ops.MAX_ROWS) -> messages.OpStatistics:
         ops.check_grouping(by)

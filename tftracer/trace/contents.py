@@ -10,6 +10,7 @@ from tftracer.trace.model import TraceContext
 
 if TYPE_CHECKING:
     from tftracer.trace.answers import Answers
+    from tftracer.trace.model import Watched
 
 #: Codes of findings of traces whose contents are not known.
 UNREADABLE, NOT_ANALYZED = "unreadable", "not_summed_up"
@@ -29,8 +30,8 @@ def read_contents(raw: bytes, context: TraceContext) -> dict[str, Any]:
         return broken(error)
 
 
-def contents_of(answers: Answers) -> dict[str, Any]:
-    """Raises what the engine raises. Reads no graph, no memory, no layout."""
+def contents_of(answers: Answers, watched: Watched | None = None) -> dict[str, Any]:
+    """``watched``: as for ``Answers.verdict``. Raises what the engine raises. Reads no graph, no memory, no layout."""
     from tftracer.trace.analyses.physical_devices import physical_devices
     from tftracer.trace.verdict.verdict import headline
 
@@ -39,7 +40,7 @@ def contents_of(answers: Answers) -> dict[str, Any]:
         "nodes": trace.n,
         "devices": [device.key for device in physical_devices(trace)],
         "findings": answers.findings(),
-        "headline": headline(answers.verdict()),
+        "headline": headline(answers.verdict(watched)),
         "state": "ready",
     }
 

@@ -286,6 +286,24 @@ class FedValue(TypedDict):
     bytes: int | None  # None: not known (strings, lists)
 
 
+class SlowTime(TypedDict):
+    """A time by which a step was slow, as the watch over slow steps explains it."""
+
+    inside: bool  # of the step; else it is the time before it
+    duration_s: float
+    usual_s: float | None  # None: not known
+    cause: str  # a StallCause
+    text: str  # the same in words
+    lines: str  # the lines of Python in it, with their shares; "": not known
+
+
+class Watched(TypedDict):
+    """What the watch over slow steps knows of a step. It may come after the trace."""
+
+    between_lines: str
+    slow_times: list[SlowTime]
+
+
 @dataclass
 class TraceContext:
     """What is known of a trace from outside its bytes; each None means 'not known', and no answer depends on a guess."""
@@ -298,7 +316,7 @@ class TraceContext:
     between_input_s: float | None = None  # of these times: the loop waits for the next element of a tf.data dataset
     before_input_s: float | None = None
     between_lines: str = ""  # the lines of Python in that time, with their shares, as they were sampled; "": not known
-    before_lines: str = ""  # those just before this step, if that was a slow one
+    slow_times: list[SlowTime] = field(default_factory=list)  # of this step, where it was a slow one
     feeds: int | None = None  # tensors that each step of the run is fed
     fetches: list[str] = field(default_factory=list)  # names of what each step of a session's run fetches
     fed: list[FedValue] | None = None  # what this step was fed, the largest first; of a function: arguments that are no tensors
@@ -320,3 +338,7 @@ class TraceContext:
     rank: int | None = None
     title: str = ""  # the run's title, for headings
     findings: list[Finding] = field(default_factory=list)  # what an imported file lacks: part of every answer
+
+    @property
+    def watched(self) -> Watched:
+        return {"between_lines": self.between_lines, "slow_times": self.slow_times}

@@ -122,8 +122,8 @@ class AnalysisHandler(AnalysisArguments, AnswerHandler):
     async def get(self, trace: str, index: str = "") -> None:
         question = Question(self.analysis.name, self.arguments_of_analysis(index))
         key = await self.find_trace(trace)
-        if self.analysis.names_lines:
-            question = await self.quickly(lambda: self.with_lines(question, key))
+        if self.analysis.needs_watch:
+            question = await self.quickly(lambda: self.with_watched(question, key))
         others = await self.others(key, question.name)
         tags = (other.tag for other in others.get(question.name, ()))
         if not self.is_cached(" ".join([key.tag, question.key, *tags])):
@@ -136,11 +136,10 @@ class AnalysisHandler(AnalysisArguments, AnswerHandler):
         asked = Question(question.name, {**question.arguments, "others": said}) if said else question
         return await answers.ask(trace, asked, self.format())
 
-    def with_lines(self, question: Question, trace: TraceKey) -> Question:
-        """The lines may be sampled after the trace was taken: with other lines it is another answer."""
-        context = self.services.source.trace_context(trace.id)
-        lines = {"between_lines": context.between_lines, "before_lines": context.before_lines}
-        return Question(question.name, {**question.arguments, **lines})
+    def with_watched(self, question: Question, trace: TraceKey) -> Question:
+        """What the watch knows may come after the trace: then it is another answer."""
+        watched = self.services.source.trace_context(trace.id).watched
+        return Question(question.name, {**question.arguments, "watched": watched})
 
 
 class CompareHandler(AnswerHandler):

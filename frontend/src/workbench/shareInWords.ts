@@ -3,6 +3,7 @@ const OTHERS: Record<string, string> = {
   balanced: "The part of the step that computes",
   between_steps: "The part of the time from one step to the next that would go away, at best",
   slow_step: "The part of the step by which it took longer than usual",
+  slow_before: "The part of the time from the end of the step before to the end of this one that was more than usual",
   tracing_cost: "The part of the step by which it took longer than usual",
 };
 

@@ -31,7 +31,10 @@ def test_the_summary_lists_slow_steps_periods_and_lines(tmp_path: Path) -> None:
     summary = summarize(open_session(spool))
     said = " ".join(render(summary).split())
     assert " ".join(SAID.split()) in said
-    assert "Between steps: 30% of the time. Of that: load_batch() (train.py:88) 83%, CheckpointSaverHook" in said
+    assert (
+        "Between steps: 30% of the 10 s that were sampled last. Of that: load_batch() (train.py:88) 83%, CheckpointSaverHook"
+        in said
+    )
     slow = json.loads(json.dumps(summary))["runs"][0]["slow_steps"]
     assert slow["count"] == 4 == len(slow["longest"]) and slow["periods"][0]["every"] == 97
     assert slow["between_steps"]["lines"][0]["function"] == "load_batch"
@@ -56,14 +59,20 @@ def test_a_run_without_them_has_no_such_part(tmp_path: Path) -> None:
         assert "Slow steps" not in render(summarize(recorder)) and "Between" not in render(summarize(recorder))
 
 
-def test_a_trace_s_verdict_names_the_lines_before_its_step(tmp_path: Path) -> None:
+def test_what_a_trace_says_first_is_its_step_s_cause_though_that_comes_later(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
         run = run_of(recorder, 20)
         step(recorder, 500, raw=RAW)  # a second after the one before it
+        assert recorder.flush()
+        (trace,) = recorder.run(run.run_id)["traces"]
+        assert trace["headline"] and "load_batch" not in trace["headline"]
         put(recorder, a_stall(run, 21))
         (trace,) = recorder.run(run.run_id)["traces"]
         context = recorder.trace_context(trace["id"])
-        assert context.before_lines.startswith("load_batch() (train.py:88) 83%") and context.between_lines == ""
-        sentences = Answers(recorder.trace_bytes(trace["id"]), context).verdict()["sentences"]
-        (outside,) = (sentence for sentence in sentences if sentence["code"] == "between_steps")
-        assert "Sampled before this step: load_batch() (train.py:88) 83%" in outside["text"]
+        (slow,) = context.slow_times
+        assert slow["lines"].startswith("load_batch() (train.py:88) 83%") and context.between_lines == ""
+        first = Answers(recorder.trace_bytes(trace["id"]), context).verdict()["sentences"][0]
+        assert first["text"].startswith(
+            "Before this step 300 ms passed, usually 2 ms. Python code at load_batch() (train.py:88), in"
+        )
+        assert first["text"] == trace["headline"]

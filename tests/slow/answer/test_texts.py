@@ -11,7 +11,7 @@ from tftracer.contract.stalls import PartKind
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.answer import texts
 from tftracer.slow.answer.messages import host_trouble
-from tftracer.slow.recorded import Cause, Part, Stall
+from tftracer.slow.recorded import Cause, FoldedStack, Frame, Part, Stall
 
 RUN = RunHandle("train", (), (), "")
 LOADED = "load_batch() (train.py:88)"
@@ -34,6 +34,16 @@ LOADED = "load_batch() (train.py:88)"
 )
 def test_a_cause(cause: Cause, text: str) -> None:
     assert texts.cause_text(a_stall(RUN, 5, cause=cause, stacks=())) == text
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(0.9, "; 47% of the time was at save() (train.py:12)"), (0.5, ""), (0.0, "")])
+def test_code_that_took_nearly_as_long_is_named_too(seconds: float, said: str) -> None:
+    main, save = Frame("train.py", 5, "main", "", False), Frame("train.py", 12, "save", "", False)
+    stacks = [
+        FoldedStack("MainThread", frames, 9, took, 0, 0, 0) for frames, took in (((main, LOAD), 1.0), ((main, save), seconds))
+    ]
+    stall = a_stall(RUN, 5, cause=Cause("wait", "", LOAD, 0.9), stacks=tuple(stacks))
+    assert texts.cause_text(stall) == f"Waited at {LOADED}{said}"
 
 
 def test_evidence_says_what_was_measured_and_nothing_of_what_was_not() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import lzma
 from collections import Counter
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ SLOW = {
     "one_thread": "one_core",
     "busy_machine": "busy_machine",
 }
+#: What was recorded with a context of that time.
+KNOWN = {field.name for field in fields(TraceContext)}
 BALANCED = ("mlp", "convnet", "transformer", "lstm")
 
 
@@ -37,7 +40,8 @@ def verdicts(kind: str, which: int = 2) -> list[list[str]]:
     found = []
     for path in sorted(STEPS.glob(f"{kind}_{which}_*.xz")):
         recorded: dict[str, Any] = msgpack.unpackb(lzma.decompress(path.read_bytes()))
-        run = [Answers(trace["raw"], TraceContext(**trace["context"])) for trace in recorded["traces"]]
+        contexts = [{name: value for name, value in trace["context"].items() if name in KNOWN} for trace in recorded["traces"]]
+        run = [Answers(trace["raw"], TraceContext(**context)) for trace, context in zip(recorded["traces"], contexts)]
         totals = [answers.op_totals("name") for answers in run]
         for number, answers in enumerate(run):
             others = [each for position, each in enumerate(totals) if position != number][-3:]

@@ -12,7 +12,7 @@ from traces import CPU, GPU, H2D, PS, STREAM, WORKER, N, make_trace, received
 
 from tftracer.trace.analyses.ops import op_statistics
 from tftracer.trace.decode.host_events import FunctionCall
-from tftracer.trace.model import FedValue, NodeKind, TraceContext
+from tftracer.trace.model import FedValue, NodeKind, SlowTime, TraceContext
 from tftracer.trace.verdict import verdict as verdict_
 from tftracer.trace.verdict.around_ops import around
 from tftracer.trace.verdict.verdict import verdict
@@ -168,6 +168,27 @@ def test_a_pause_before_this_step_alone_comes_after_what_the_step_itself_shows()
         assert [sentence["code"] for sentence in answer["sentences"]][:2] == expected
 
 
+def slow_time(inside: bool, cause: str, text: str, duration_s: float, lines: str = "") -> SlowTime:
+    return {"inside": inside, "duration_s": duration_s, "usual_s": 0.003, "cause": cause, "text": text, "lines": lines}
+
+
+def test_what_the_watch_found_of_a_slow_step_comes_first_and_tracing_is_not_suspected() -> None:
+    hook = "The hook CheckpointSaverHook (basic_session_run_hooks.py:615)"
+    context = TraceContext(step_s=1.23, median_s=0.003, before_step_s=0.4, between_steps_s=0.0001)
+    context.slow_times = [slow_time(True, "hook", hook, 1.23), slow_time(False, "wait", "Waited at load() (x.py:3)", 0.4)]
+    inside, before, *rest = verdict(make_trace(matmuls(0, 2 * MS)), context, [])["sentences"]
+    assert inside["text"] == f"This step took 1.23 s, usually 3 ms. {hook}." and inside["code"] == "slow_step"
+    assert before["text"] == "Before this step 400 ms passed, usually 3 ms. Waited at load() (x.py:3)."
+    assert not {sentence["code"] for sentence in rest} & {"slow_step", "tracing_cost", "between_steps"}
+
+
+@pytest.mark.parametrize("cause", ["unknown", "tensorflow"])
+def test_what_the_watch_does_not_know_is_left_to_the_trace(cause: str) -> None:
+    context = TraceContext(step_s=0.090, median_s=0.003, slow_times=[slow_time(True, cause, "Not known", 0.090)])
+    first, *_, last = verdict(make_trace(matmuls(0, 85 * MS, count=1)), context, [])["sentences"]
+    assert first["code"] == "one_op" and last["code"] == "slow_step" and "Not known" not in last["text"]
+
+
 @pytest.mark.parametrize(
     ("usual_s", "between", "before", "said"),
     [
@@ -178,8 +199,9 @@ def test_a_pause_before_this_step_alone_comes_after_what_the_step_itself_shows()
     ],
 )
 def test_time_outside_names_its_lines_or_says_that_it_has_none(usual_s: float, between: str, before: str, said: str) -> None:
+    slow = slow_time(False, "unknown", "Not known", 0.350, before)
     context = TraceContext(
-        step_s=0.010, median_s=0.010, between_steps_s=usual_s, before_step_s=0.350, between_lines=between, before_lines=before
+        step_s=0.010, median_s=0.010, between_steps_s=usual_s, before_step_s=0.350, between_lines=between, slow_times=[slow]
     )
     (only,) = sentences(matmuls(0, 10 * MS), context)
     assert said in only["text"] and ("does not show" in only["text"]) == (not between)

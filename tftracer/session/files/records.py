@@ -24,7 +24,7 @@ _OF_RUN = (
     "feeds",
     "fetches",
     "between_lines",
-    "before_lines",
+    "slow_times",
     "other_traced",
     "fastest_traced_s",
     "follows_traced",

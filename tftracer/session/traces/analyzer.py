@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from tftracer.storage.trace_payload import TraceKey
+from tftracer.trace.model import Watched
 
 
 class TraceAnalyzer(Protocol):
@@ -13,7 +14,7 @@ class TraceAnalyzer(Protocol):
     def start_in_background(self) -> None:
         """A trace will come soon. Does not wait."""
 
-    def contents(self, trace: TraceKey) -> dict[str, Any]:
+    def contents(self, trace: TraceKey, watched: Watched) -> dict[str, Any]:
         """``nodes``, ``devices``, ``findings``, ``headline`` and ``state`` of its record."""
 
     def interrupt(self) -> None:

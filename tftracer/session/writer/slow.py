@@ -8,19 +8,22 @@ from time import perf_counter
 
 from tftracer.session.store import SessionStore
 from tftracer.session.writer.ledger import LedgerWriter
+from tftracer.session.writer.summaries import TraceSummaries
 from tftracer.slow.answer import messages
 from tftracer.slow.answer.messages import SlowMark
 from tftracer.slow.record import records
 from tftracer.slow.record.log import PeriodKey, key_of
 from tftracer.slow.recorded import GapProfile, GcPause, HostSample, Period, SlowRecord, SlowRecords, Stall, WatchedRun
+from tftracer.storage.trace_payload import TraceKey
 
 #: Records whose run has not been counted yet may wait, so many.
 MAX_WAITING = 200
 
 
 class SlowWriter:
-    def __init__(self, slow: SlowRecords, store: SessionStore, ledger: LedgerWriter) -> None:
+    def __init__(self, slow: SlowRecords, store: SessionStore, ledger: LedgerWriter, summaries: TraceSummaries) -> None:
         self._ledger = ledger
+        self._summaries = summaries
         self._slow = slow
         self._store = store
         self._waiting: deque[SlowRecord] = deque(maxlen=MAX_WAITING)
@@ -65,6 +68,15 @@ class SlowWriter:
         self._mark(messages.checkpoint_mark(message))
         self._more_of.add(stall.run.run_id)
         self._ledger.add_slow(stall)
+        self._sum_up_anew(stall)
+
+    def _sum_up_anew(self, stall: Stall) -> None:
+        """What its step's trace says first may be the cause now."""
+        with self._store.lock:
+            records = [trace.record for trace in self._store.model.traces_of(stall.run.run_id)]
+        for record in records:
+            if record["step"] == stall.step and record["state"] != "pending":
+                self._summaries.announce(TraceKey.of(self._store.facts()["id"], record))
 
     def _keep_period(self, period: Period) -> None:
         message, store = messages.period_message(period), self._store

@@ -102,7 +102,7 @@ class TraceSummaries:
     def _contents(self, trace: TraceKey) -> dict[str, Any] | None:
         """None: it was given up."""
         try:
-            return self._analyzer.contents(trace)
+            return self._analyzer.contents(trace, self._store.trace_context(trace.id).watched)
         except UnknownError:
             raise
         except Exception as error:  # memory or time ran out; the trace is whole

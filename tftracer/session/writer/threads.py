@@ -46,7 +46,7 @@ class Writer:
         self._summaries = TraceSummaries(store, analyzer, Guard(store.problems, steps.failed))
         self._traces = TraceWriter(steps, store, self._summaries, missing, communication_ops)
         ledger = LedgerWriter(steps, store)
-        slow_writer = SlowWriter(slow, store, ledger)
+        slow_writer = SlowWriter(slow, store, ledger, self._summaries)
         self._steps = StepWriter(steps, slow_writer, ledger, store, publish, self._traces, self._summaries, missing)
         self._threads = [self._steps.thread, self._traces.thread]
         if store.spool.path:

@@ -11,7 +11,7 @@ from tftracer.contract.stalls import GapProfile, SlowGroup, Stall, StallList
 from tftracer.slow.answer.texts import lines_text
 from tftracer.slow.record.log import by_cost
 from tftracer.trace.summary import WIDTH, shortened
-from tftracer.trace.units import duration, percent
+from tftracer.trace.units import counted, duration, percent
 
 #: Slow steps in the text, and in the JSON: the longest.
 SHOWN, LISTED = 5, 100
@@ -47,6 +47,9 @@ def render(run: dict[str, Any]) -> str:
 def _lines(slow: dict[str, Any]) -> Iterator[str]:
     for group in slow["groups"][:GROUPS]:
         yield _filled(_group(group))
+    if left := slow["groups"][GROUPS:]:
+        times, lost = sum(group["times"] for group in left), sum(group["lost_s"] for group in left)
+        yield _filled(f"{counted(len(left), 'further group')}: {times:,} times, {duration(lost * 1e9)} more than usual in all.")
     said = {
         number for group in slow["groups"] if group["times"] == 1 or group["cause"] == "machine" for number in group["stalls"]
     }
@@ -54,7 +57,8 @@ def _lines(slow: dict[str, Any]) -> Iterator[str]:
         yield _filled(_stall(stall), "    ")
     gaps = slow["between_steps"]
     if gaps:
-        share = f"{percent(gaps['share'])} of the time. " if gaps["share"] is not None else ""
+        sampled = f"the {duration((gaps['duration_s'] or 0.0) * 1e9)} that were sampled last"
+        share = f"{percent(gaps['share'])} of {sampled}. " if gaps["share"] is not None else ""
         lines = lines_text(gaps["lines"], 5)
         yield _filled(f"Between steps: {share}{f'Of that: {lines}' if lines else gaps['text']}")
 

@@ -19,6 +19,8 @@ OF_IT = 0.75
 HALF = 0.5
 #: The part of slow steps in periods from which on they are said to be regular.
 MOSTLY = 0.8
+#: Other code of a slow step is named from this part of its time on, and from so many seconds: one look at its edge is no proof.
+ELSEWHERE, ELSEWHERE_S = 0.4, 0.5
 #: Causes of code: all that its thread did there counts, whether it ran or waited.
 OWN = ("python", "wait", "disk", "hook", "callback")
 #: The share of late samples from which on it is named.
@@ -62,6 +64,24 @@ def place_of(cause: Cause) -> str:
 
 def cause_text(stall: Stall) -> str:
     """What a stall was, in a sentence without a full stop. Seconds are those of the part that the cause is."""
+    return _cause(stall) + (_elsewhere(stall) if stall.cause.kind in OWN else "")
+
+
+def _elsewhere(stall: Stall) -> str:
+    """What else its thread did for long: "; 40% of the time was at save() (train.py:12)"."""
+    frame = stall.cause.frame
+    if frame is None:
+        return ""
+    whole = sum(stack.seconds for stack in stall.stacks)
+    here = frame.file, frame.function
+    others = [stack for stack in stall.stacks if here not in ((each.file, each.function) for each in stack.frames)]
+    lines = code_lines(others, whole)
+    if not lines or lines[0]["kind"] == "library" or lines[0]["share"] < max(ELSEWHERE, ELSEWHERE_S / whole):
+        return ""
+    return f"; {percent(lines[0]['share'])} of the time was at {line_text(lines[0])}"
+
+
+def _cause(stall: Stall) -> str:
     cause, place = stall.cause, place_of(stall.cause)
     at = f" at {place}" if place else ""
     if cause.kind == "retrace":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import os
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +29,15 @@ CALLBACKS = [
 ]
 #: These only call others.
 NOBODY = frozenset(["CallbackList"])
-OURS = str(Path(__file__).parents[2])
+OURS = str(Path(__file__).parents[2]) + os.sep
+#: In the paths of installed packages.
+INSTALLED = ("/site-packages/", "/dist-packages/")
+
+
+@functools.lru_cache(maxsize=1)
+def _standard_folders() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    return tuple(path for path in (paths.get("stdlib"), paths.get("platstdlib")) if path)
 
 
 @functools.lru_cache(maxsize=1)
@@ -70,7 +79,18 @@ def is_library(file: str) -> bool:
         return not file.startswith(("<stdin>", "<string>", "<ipython", "<python-input"))
     if AUTOGRAPH in file:
         return True
-    return file.startswith(library_folders()) or "/site-packages/" in file or "/dist-packages/" in file
+    return file.startswith(library_folders()) or any(part in file for part in INSTALLED)
+
+
+def is_standard_library(file: str) -> bool:
+    """Whether it is Python's own."""
+    if file.startswith("<"):
+        return is_library(file)
+    return file.startswith(_standard_folders()) and not any(part in file for part in INSTALLED)
+
+
+def is_tracers(file: str) -> bool:
+    return file.startswith(OURS)
 
 
 def owner_of(file: str, line: int, name: str) -> str:

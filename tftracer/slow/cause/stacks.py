@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from tftracer.slow.cause.frame_names import is_callback
+from tftracer.slow.cause.frame_names import is_callback, is_standard_library, is_tracers
 from tftracer.slow.recorded import FoldedStack, Frame
 
 #: A line is named when so much of the time is below it.
@@ -19,6 +19,10 @@ GENERATORS = "tensorflow/python/data/ops/from_generator_op.py"
 #: A loop waits for the next element of a dataset in this file.
 ITERATORS = "tensorflow/python/data/ops/iterator_ops.py"
 TENSORFLOW = ("/tensorflow/", "/keras/", "/tf_keras/", "/tftracer/")
+#: The innermost frames of a step that runs: (file, function).
+STEPS = (("tensorflow/python/client/session.py", "_call_tf_sessionrun"), ("tensorflow/python/eager/execute.py", "quick_execute"))
+#: Python calls the tracer from here in the midst of other code.
+CALLED_BACK = "/tftracer/slow/watch/gc_pauses.py"
 
 
 class Line(NamedTuple):
@@ -111,6 +115,37 @@ def caller_of_function(stack: FoldedStack) -> FoldedStack | None:
         if frame.file.endswith(COMPILED_FUNCTIONS):
             return stack._replace(frames=stack.frames[:position]) if position else None
     return None
+
+
+def without_tracer(stacks: Iterable[FoldedStack]) -> tuple[FoldedStack, ...]:
+    """Those of code between the steps: without what the tracer does there, and without its callback in other code."""
+    kept = []
+    for stack in stacks:
+        at = _tracer_at(stack.frames)
+        if at == len(stack.frames):
+            kept.append(stack)
+        elif at and stack.frames[at].file.endswith(CALLED_BACK):
+            kept.append(stack._replace(frames=stack.frames[:at]))
+    return tuple(kept)
+
+
+def _tracer_at(frames: tuple[Frame, ...]) -> int:
+    """Where the innermost call of the tracer begins; their number if the thread is in none. What it calls is Python's own."""
+    at = len(frames)
+    for position in range(len(frames) - 1, -1, -1):
+        if is_tracers(frames[position].file):
+            at = position
+        elif at < len(frames) or not is_standard_library(frames[position].file):
+            break
+    return at
+
+
+def is_in_step(stack: FoldedStack) -> bool:
+    """Whether TensorFlow runs a step there."""
+    innermost = stack.frames[-1] if stack.frames else None
+    return innermost is not None and any(
+        innermost.file.endswith(file) and innermost.function == function for file, function in STEPS
+    )
 
 
 def is_generator(stack: FoldedStack) -> bool:

@@ -13,6 +13,7 @@ from tftracer.slow.answer.messages import SlowMark
 from tftracer.slow.answer.texts import lines_text
 from tftracer.slow.record.kinds import SlowKinds, lost_s
 from tftracer.storage.tftrace import StoredPayload
+from tftracer.trace.model import SlowTime
 
 #: Kept of each run: the newest, and beside them those that cost most. As many of those that had no CPU, which on a busy machine
 #: would push out all others.
@@ -191,12 +192,20 @@ class SlowLog:
         gaps = self.gaps.get(run_id)
         return lines_text(gaps["lines"]) if gaps else ""
 
-    def before_lines(self, run_id: int, step: int | None) -> str:
-        """Those of the time before one step, where that was a slow one."""
-        for state in self.of_run(run_id):
-            if step is not None and state.message["step"] == step and state.message["where"] == "between":
-                return lines_text(state.message["lines"])
-        return ""
+    def slow_times(self, run_id: int, step: int | None) -> list[SlowTime]:
+        """Of one step."""
+        return [
+            {
+                "inside": stall["where"] == "inside",
+                "duration_s": stall["duration_s"],
+                "usual_s": stall["expected_s"],
+                "cause": stall["cause"],
+                "text": stall["text"],
+                "lines": lines_text(stall["lines"]),
+            }
+            for stall in (state.message for state in self.of_run(run_id))
+            if step is not None and stall["step"] == step
+        ]
 
     def periods_of(self, run_id: int) -> list[contract.Period]:
         """What takes the most time of a step on average first."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from tftracer.slow.cause.frame_names import FrameNames
+from tftracer.slow.cause.stacks import is_in_step, without_tracer
 from tftracer.slow.recorded import FoldedStack, GapProfile, SlowRecords, WatchedRun
 from tftracer.slow.watch.gc_pauses import GcPauses
 from tftracer.slow.watch.stack_source import Answer, StackSource
@@ -59,15 +60,18 @@ class GapProfiles:
         profile = self._asked.pop(answer.number, None)
         if profile is None:
             return
-        given = answer.raw["spans"][0]
-        seconds = sum(length for _, length in given["stacks"])
+        given = answer.raw["spans"][0]["stacks"]
+        sampled = [
+            FoldedStack(profile.thread, names.stack(stack), max(1, round(length * 1e9 / EVERY_NS)), length, 0, 0, 0)
+            for stack, length in given
+        ]
+        # A sample is stamped late: it may show the step after the time between.
+        outside = [stack for stack in without_tracer(sampled) if not is_in_step(stack)]
+        seconds = sum(stack.seconds for stack in outside)
         scale = max(0.0, profile.between_s - profile.gc_s) / seconds if seconds else 0.0
-        stacks = tuple(
-            FoldedStack(profile.thread, names.stack(stack), max(1, round(length * 1e9 / EVERY_NS)), length * scale, 0, 0, 0)
-            for stack, length in given["stacks"]
-        )
+        stacks = tuple(stack._replace(seconds=stack.seconds * scale) for stack in outside)
         self._records.run_profiled = None
-        self._records.add(profile._replace(stacks=stacks, samples=int(given["samples"])))
+        self._records.add(profile._replace(stacks=stacks, samples=sum(stack.samples for stack in outside)))
 
     def _begin(self, now_ns: int, source: StackSource, under_way: Mapping[int, int], gc: GcPauses | None) -> None:
         is_asked_for = self._records.profile_requested.is_set()

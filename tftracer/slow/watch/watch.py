@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from tftracer.slow.cause.cause import explain
 from tftracer.slow.cause.frame_names import FrameNames
 from tftracer.slow.cause.observed import Observed, Span
-from tftracer.slow.cause.stacks import has_users_code
+from tftracer.slow.cause.stacks import has_users_code, without_tracer
 from tftracer.slow.recorded import HostChange, Stall, WatchedRun
 from tftracer.slow.watch.capture import TracesAhead, WatchedQueue
 from tftracer.slow.watch.each_second import GcReports, HostReadings, HostReports
@@ -329,7 +329,8 @@ class SlowWatch:
             # Inside a step TensorFlow's threads may call Python functions, which wait for a collection on any thread.
             gc_s = self._gc.seconds(collecting, start, end) if self._gc else 0.0
             spans.append(span_of(given, end - start, turn.thread, self._names, self._threads.names, self._threads.ours, gc_s))
-        return Observed(spans[0], spans[1], raw["usual"].get("cpu"), raw["usual"].get("process"), doubt)
+        between = replace(spans[0], stacks=without_tracer(spans[0].stacks))
+        return Observed(between, spans[1], raw["usual"].get("cpu"), raw["usual"].get("process"), doubt)
 
     def _host_within(self, turn: SlowTurn) -> HostChange | None:
         """What the machine did from the reading before a turn to the one after it."""

@@ -23,6 +23,7 @@ from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.other_steps import other_steps
 from tftracer.trace.verdict.rules import OF_COMPUTING, RULES, UNEXPLAINED
 from tftracer.trace.verdict.rules.python_time import ONLY_HERE
+from tftracer.trace.verdict.rules.slow_step import MORE_NS, is_explained
 from tftracer.trace.verdict.step import Step, sentence
 
 #: Without scheduling times nobody knows which of the two it is.
@@ -63,7 +64,7 @@ def verdict(
     ranked = sorted(_explained(found), key=lambda s: (_comes_later(s), -_takes_ns(step, s)))
     if not ranked or _comes_later(ranked[0]) == BESIDE:
         ranked = [balanced(step), *ranked]
-    compared = other_steps(step, ranked)
+    compared = None if is_explained(step) else other_steps(step, ranked)
     return {
         "sentences": [*ranked, compared] if compared else ranked,
         "step_ns": float(trace.duration_ns),
@@ -99,6 +100,8 @@ def _comes_later(found: Sentence) -> int:
 def _takes_ns(step: Step, found: Sentence) -> float:
     """The rank: what would go away, of this step or before it."""
     numbers = found["numbers"]
+    if MORE_NS in numbers:
+        return numbers[MORE_NS]
     if found["code"] == "between_steps":
         return numbers.get("before_step_ns", numbers.get("between_steps_ns", 0.0))
     return found["share"] * step.whole_ns

@@ -26,6 +26,7 @@ from tftracer.trace.verdict.rules import (
     ops,
     python_time,
     slow_kernels,
+    slow_step,
     sparse_tables,
     tiny_ops,
 )
@@ -34,6 +35,8 @@ from tftracer.trace.verdict.step import Step
 Rule = Callable[[Step], "Sentence | None"]
 
 RULES: tuple[Rule, ...] = (
+    slow_step.slow_inside,
+    slow_step.slow_before,
     python_time.between_steps,
     around_ops.around_ops,
     functions.retraced,

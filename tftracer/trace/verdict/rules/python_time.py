@@ -9,6 +9,7 @@ import numpy as np
 from tftracer.contract.trace import Sentence
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.units import duration, percent
+from tftracer.trace.verdict.rules.slow_step import slow_before
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
 BETWEEN_SHARE = 0.20  # of the time from step to step that passes outside of steps
@@ -36,7 +37,7 @@ _PYTHON_OP = re.compile(r".*:(PyFunc|PyFuncStateless|EagerPyFunc)$")
 def between_steps(step: Step) -> Sentence | None:
     """What passes between steps. The trace does not show what the script does there; sampled lines may."""
     context = step.context
-    usual, before = context.between_steps_s, None if context.follows_traced else context.before_step_s
+    usual, before = context.between_steps_s, None if context.follows_traced or slow_before(step) else context.before_step_s
     inside = step.whole_ns / 1e9
     is_usual = _share_between(usual, inside if context.median_s is None else context.median_s) > 0
     share = _share_between(usual if before is None else before, inside)
@@ -91,7 +92,8 @@ def _outside(step: Step) -> str:
 
 def _lines(step: Step, usually: bool) -> str:
     """The lines of that time, as the watch over slow steps sampled them; or that there are none."""
-    before, between = step.context.before_lines, step.context.between_lines
+    before = next((slow["lines"] for slow in step.context.slow_times if not slow["inside"]), "")
+    between = step.context.between_lines
     lines = between or before if usually else before or between
     if lines:
         when = "before this step" if lines == before else "between steps"

@@ -1,0 +1,62 @@
+"""What the watch over slow steps found out of this step: the trace does not show what Python, the machine or another step did."""
+
+from __future__ import annotations
+
+from tftracer.contract.trace import Sentence
+from tftracer.trace.model import SlowTime
+from tftracer.trace.units import duration
+from tftracer.trace.verdict.step import Step, sentence
+
+#: The time by which the step was slow, among a sentence's numbers.
+MORE_NS = "more_than_usual_ns"
+#: Causes of which the watch says no more than the trace, or nothing.
+LEFT_TO_THE_TRACE = ("unknown", "tensorflow")
+RARELY = "Do it more rarely, in less time, or in a thread or process beside the training."
+ADVICE = {
+    "gc": "Make fewer objects that refer to each other, or collect at times of your choice: gc.freeze() after the start, "
+    "gc.disable(), and gc.collect() every so many steps.",
+    "machine": "See what else runs on the machine (top), or give the training fewer threads.",
+    "lock": "Move what that thread computes into a process of its own: one thread at a time has Python's lock.",
+    "retrace": "Call the function with the same shapes and types (input_signature, reduce_retracing=True), and pass numbers of "
+    "Python's as tensors.",
+    "stopped": "See who stopped it: a debugger, a scheduler, Ctrl-Z.",
+    "other_run": "Run it more rarely, or on less data.",
+}
+
+
+def slow_inside(step: Step) -> Sentence | None:
+    return _slow(step, True)
+
+
+def slow_before(step: Step) -> Sentence | None:
+    return _slow(step, False)
+
+
+def is_explained(step: Step) -> bool:
+    """Whether the watch knows why the step itself was slow."""
+    return _time(step, True) is not None
+
+
+def _time(step: Step, inside: bool) -> SlowTime | None:
+    for slow in step.context.slow_times:
+        if slow["inside"] == inside and slow["cause"] not in LEFT_TO_THE_TRACE:
+            return slow
+    return None
+
+
+def _slow(step: Step, inside: bool) -> Sentence | None:
+    slow = _time(step, inside)
+    if slow is None:
+        return None
+    took, usual = slow["duration_s"] * 1e9, (slow["usual_s"] or 0.0) * 1e9
+    passed = f"This step took {duration(took)}" if inside else f"Before this step {duration(took)} passed"
+    usually = "" if slow["usual_s"] is None else f", usually {duration(usual)}"
+    more = max(took - usual, 0.0)
+    return sentence(
+        "slow_step" if inside else "slow_before",
+        f"{passed}{usually}. {slow['text']}.",
+        ADVICE.get(slow["cause"], RARELY),
+        more / (took if inside else took + step.whole_ns),
+        {MORE_NS: more},
+        {"nodes": []},
+    )
