@@ -1,9 +1,22 @@
-"""``python -m tftracer`` is the ``tftracer`` command."""
+"""The ``tftracer`` command, and ``python -m tftracer``."""
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 
-from tftracer.cli import main
 
-sys.exit(main())
+def main() -> int:
+    """The command; returns its exit code. Ctrl-C ends the process at once while it imports: there is nothing to clean up."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.default_int_handler:
+        signal.signal(signal.SIGINT, lambda number, frame: os._exit(130))
+    from tftracer import cli
+
+    signal.signal(signal.SIGINT, before)
+    return cli.main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

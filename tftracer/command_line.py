@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from types import FrameType
 from typing import Any, NoReturn
 
 from tftracer.terminal import RED, coloured
@@ -52,13 +53,20 @@ class Parser(argparse.ArgumentParser):
 
 @contextlib.contextmanager
 def ended_by_interrupt() -> Iterator[None]:
-    """Ctrl-C raises KeyboardInterrupt, as always; where nothing comes of that within ``GRACE_S``, the process ends with 130.
+    """Ctrl-C raises KeyboardInterrupt at the end, whatever else libraries make of it: an error of their own, or nothing.
 
-    Python runs its handlers between two instructions of the main thread alone, which may wait in a library for minutes.
+    Where the end does not come within ``GRACE_S``, the process ends with 130: Python runs its handlers between two instructions
+    of the main thread alone, which may wait in a library for minutes.
     """
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         yield
         return
+    interrupted = threading.Event()
+
+    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
+        interrupted.set()
+        raise KeyboardInterrupt
+
     heard, told = socket.socketpair()
     told.setblocking(False)
     done = threading.Event()
@@ -69,12 +77,20 @@ def ended_by_interrupt() -> Iterator[None]:
                 _end()
 
     threading.Thread(target=listen, name="tftracer-interrupt", daemon=True).start()
-    before = signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
+    descriptor = signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
+    handler = signal.signal(signal.SIGINT, interrupt)
     try:
         yield
-        done.set()  # a server that Ctrl-C has ended, for one
+        done.set()
+    except BaseException:
+        if interrupted.is_set():
+            raise KeyboardInterrupt from None
+        raise
     finally:
-        signal.set_wakeup_fd(before)
+        signal.signal(signal.SIGINT, handler)
+        signal.set_wakeup_fd(descriptor)
+    if interrupted.is_set():
+        raise KeyboardInterrupt
 
 
 def _end() -> None:
