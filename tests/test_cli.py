@@ -234,11 +234,17 @@ def test_wrong_usage(arguments: list[str]) -> None:
     assert "usage: tftracer" in done.stderr
 
 
-def test_no_port_at_all() -> None:
-    done = tftracer(TRACE, "--ip", "203.0.113.7")
+@pytest.mark.parametrize("address", ["203.0.113.7", "a..b", "nowhere.invalid"])
+def test_no_port_at_all(address: str) -> None:
+    done = tftracer(TRACE, "--ip", address)
     assert done.returncode == cli.NO_PORT
     assert "server_port" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_token_that_no_header_carries_is_wrong_usage() -> None:
+    done = tftracer(TRACE, "--token", "t\u00f6k\u2026")
+    assert (done.returncode, "token must be" in done.stderr, "Traceback" in done.stderr) == (command_line.USAGE, True, False)
 
 
 def test_a_file_that_was_cut_says_what_is_missing(tmp_path: Path) -> None:

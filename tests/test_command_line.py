@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tftracer.cli import COMMANDS, VIEWERS
+from tftracer.export.tables.schema import TABLES
 
 ROOT = Path(__file__).parents[1]
 
@@ -112,6 +113,11 @@ def test_every_subcommand_says_what_it_does_and_is_listed() -> None:
     for command in COMMANDS:
         assert f"tftracer {command}: " in listed
         assert tftracer(command, "--help").stdout.startswith(f"usage: tftracer {command}")
+
+
+def test_the_help_of_query_names_every_table() -> None:
+    listed = re.sub(r"\s+", " ", tftracer("query", "--help").stdout)
+    assert f"over the tables of sessions: {', '.join(TABLES)}. Needs" in listed
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -6,6 +6,7 @@ import contextlib
 import csv
 import io
 import json
+import logging
 import os
 import pty
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tftracer.run_process import log_to_stderr
 from tftracer.storage import tftrace
 from tftracer.terminal import printable
 from tftracer.trace.decode.descriptors import message_class
@@ -77,6 +79,39 @@ def on_terminal(arguments: Sequence[str], folder: Path) -> str:
                 written += part
         process.wait()
     return written.decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["x.py", f"--{HOSTILE}"], ["run", f"--{HOSTILE}", "x.py"], ["export", f"--{HOSTILE}"]], ids=repr
+)
+def test_a_name_that_a_pattern_of_the_shell_stands_for_does_not_steer_the_terminal(arguments: list[str], tmp_path: Path) -> None:
+    written = on_terminal(arguments, tmp_path)
+    assert "usage: tftracer" in written and "Traceback" not in written and steering(written) == set()
+
+
+def test_the_name_of_the_file_that_is_viewed_does_not_steer_the_terminal(folder: Path, tmp_path: Path) -> None:
+    name = HOSTILE + ".tftrace"
+    (tmp_path / name).write_bytes((folder / "a").read_bytes())
+    command = [sys.executable, "-m", "tftracer", name, "--no-browser", "--port", "0"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        written = process.stdout.readline()
+        while written and b" is open at http" not in written:
+            written += process.stdout.readline()
+        process.kill()
+    assert written and steering(written.decode()) == set()
+
+
+def test_what_a_script_under_tftracer_run_is_told_does_not_steer_the_terminal() -> None:
+    stream = io.StringIO()
+    log = logging.getLogger("tftracer")
+    before = log.handlers[:], log.level, log.propagate
+    try:
+        log_to_stderr("", stream)
+        log.warning("tftracer: deleted the spool %s", HOSTILE)
+    finally:
+        (log.handlers[:], log.level, log.propagate) = before
+    assert "deleted the spool MatMul" in stream.getvalue() and steering(stream.getvalue()) == set()
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)

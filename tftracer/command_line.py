@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Any, NoReturn
 
-from tftracer.terminal import RED, coloured
+from tftracer.terminal import RED, coloured, printable
 
 USAGE = 2
 #: What a shell reports of a program that Ctrl-C ended: 128 + SIGINT.
@@ -48,7 +48,7 @@ class Parser(argparse.ArgumentParser):
         given = [word.partition("=")[0] for word in self._given if word.startswith("--")]
         hint = next((suggestion(word, self.options) for word in given if len(word) > 2 and word not in self.options), "")
         self.print_usage(sys.stderr)
-        self.exit(USAGE, f"{coloured(f'{self.prog}:', RED, sys.stderr)} {message}.{hint}\n")
+        self.exit(USAGE, f"{coloured(f'{self.prog}:', RED, sys.stderr)} {printable(message)}.{hint}\n")
 
 
 @contextlib.contextmanager

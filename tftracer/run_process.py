@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from tftracer import run_sessions
 from tftracer.capture.after_import import after_import
 from tftracer.run_sessions import ProcessSession
+from tftracer.terminal import PrintableFormatter
 
 if TYPE_CHECKING:
     from tftracer.contract.live import LiveMessage
@@ -216,6 +217,7 @@ def log_to_stderr(process: str, stream: TextIO | None) -> None:
 class _Stderr(logging.Handler):
     def __init__(self, process: str, stream: TextIO | None) -> None:
         super().__init__()
+        self.setFormatter(PrintableFormatter())
         self._stream = stream
         self._prefix = f"tftracer{process}: "
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from tftracer.command_line import Parser
 from tftracer.memory_limit import without_limit
+from tftracer.terminal import printable
 
 if TYPE_CHECKING:
     from tftracer.session.files.saved import SavedSession
@@ -47,7 +48,7 @@ def serve(source: SavedSession, path: str, options: argparse.Namespace) -> int:
     try:
         if options.port and server.port != options.port:
             sys.stderr.write(f"Port {options.port} is in use; the page is on port {server.port}.\n")
-        sys.stdout.write(f"{path} is open at {server.url}\nCtrl-C ends.\n")
+        sys.stdout.write(f"{printable(path)} is open at {server.url}\nCtrl-C ends.\n")
         sys.stdout.flush()
         with opened(server.url) if wants_browser(options) else contextlib.nullcontext():
             server.join()

@@ -17,7 +17,7 @@ import pytest
 from recording import LOSS, RAW, TRAIN, Tensor, X, captured, recording
 
 import tftracer
-from tftracer.errors import UnknownError, UnsupportedError
+from tftracer.errors import UnknownError, UsageError
 from tftracer.scripting.compare import measure
 
 ROOT = Path(__file__).parents[2]
@@ -164,11 +164,11 @@ def test_the_same_session_twice_is_refused(files: dict[str, list[Path]], tmp_pat
         (one, "--", copied),
         (step, "--", linked),
     ]:
-        assert run("compare", *arguments).returncode == 1, arguments
+        assert run("compare", *arguments).returncode == 2, arguments
     done = run("compare", one, "--", one)
     assert "is given twice" in done.stderr and "Traceback" not in done.stderr
     assert "hold the same session" in run("compare", one, "--", copied).stderr
-    with tftracer.open(one) as session, tftracer.open(copied) as again, pytest.raises(UnsupportedError, match="same session"):
+    with tftracer.open(one) as session, tftracer.open(copied) as again, pytest.raises(UsageError, match="same session"):
         session.compare(again)
 
 

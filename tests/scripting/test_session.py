@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pickle
+import re
 import shutil
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import get_ident
 from typing import Any
@@ -19,7 +22,7 @@ from recording import RAW, TRAIN, X, recording, steps
 from web_client import certificate, serving
 
 import tftracer
-from tftracer.errors import FormatError, StorageError, UnknownError
+from tftracer.errors import FormatError, StorageError, TracerError, UnknownError
 from tftracer.export.tables.schema import SCRIPT_TABLES, TABLES
 from tftracer.importers.imported import Imported
 from tftracer.importers.open_any import open_bytes
@@ -312,6 +315,32 @@ def test_a_live_session_is_asked_by_its_url(tmp_path: Path, monkeypatch: pytest.
             tftracer.open(address)
     with pytest.raises(StorageError, match="cannot be reached"):
         tftracer.open(address, token="the-token")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://127.0.0.1:1/?token=cut\u2026", "http://[::1/?token=a", "http://a..b/?token=a", "http://127.0.0.1:x/?token=a"],
+)
+def test_a_url_that_was_not_copied_whole_is_an_error_that_names_it(url: str) -> None:
+    with pytest.raises(StorageError, match=re.escape(url[:9])):
+        tftracer.open(url)
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[1]"])
+def test_a_page_of_another_program_is_no_session(body: bytes) -> None:
+    class Other(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None: ...
+
+    with HTTPServer(("127.0.0.1", 0), Other) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(TracerError):
+            tftracer.open(f"http://127.0.0.1:{server.server_port}/?token=a")
+        server.shutdown()
 
 
 def test_a_certificate_of_one_s_own_is_asked_for(tmp_path: Path, certificate: tuple[str, str]) -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tftracer.errors import UsageError
 from tftracer.web.auth import Access, HostNames, Location, choose_token
 
 
@@ -29,8 +30,14 @@ def test_an_empty_token_in_the_environment_is_none(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("token", ["", " a", "a\n", "t\u00e4", "a\x00b"])
 def test_a_token_that_no_header_carries_is_misuse(token: str) -> None:
-    with pytest.raises(ValueError, match="token must be"):
+    with pytest.raises(UsageError, match="token must be"):
         choose_token(token)
+
+
+def test_so_is_one_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TFTRACER_TOKEN", "t\u00e4")
+    with pytest.raises(UsageError, match="token must be"):
+        choose_token(None)
 
 
 def test_a_token_of_another_type_is_misuse() -> None:

@@ -28,7 +28,7 @@ def parser() -> Parser:
         "tftracer query",
         usage="tftracer query [options] FILE... SQL",
         description="Answers SQL over the tables of sessions: session, runs, steps, traces, slices, ops, tensors, "
-        "transfers, findings, sentences, stalls. Needs DuckDB: pip install tftracer[tables].",
+        "transfers, findings, sentences, stalls, ledger. Needs DuckDB: pip install tftracer[tables].",
         epilog='SQL: such as "SELECT op, sum(total_ns) FROM ops GROUP BY op"; several statements are separated by ";", and '
         '"-" reads them from standard input.',
     )

@@ -17,7 +17,7 @@ from tftracer.comparison.measured import WARM_UP, Measured, Steps, block_values,
 from tftracer.contract.ledger import LedgerKind
 from tftracer.contract.session import Run
 from tftracer.contract.session import Session as Facts
-from tftracer.errors import UnknownError, UnsupportedError
+from tftracer.errors import UnknownError, UsageError
 from tftracer.export.tables.table import Table
 from tftracer.session.steps.history import RECENT
 from tftracer.session.steps.sketch import ERROR, SketchedSteps
@@ -54,7 +54,7 @@ def compare_sessions(before: Sequence[Session], after: Sequence[Session], run: s
     """``run``: the title of the run to compare; without it, the one that took the most time of those that all sessions have. If
     that took less than half of the time of each side's longest run, these two are compared, and a warning says so.
 
-    ``UnknownError``: the sessions have no run in common, or not this one. ``UnsupportedError``: one session is there twice.
+    ``UnknownError``: the sessions have no run in common, or not this one. ``UsageError``: one session is there twice.
     """
     _check_distinct([*before, *after])
     titles = _runs_to_compare(before, after, run)
@@ -76,7 +76,7 @@ def _check_distinct(sessions: Sequence[Session]) -> None:
         identity = session.facts["id"] or os.path.realpath(session.facts["file"] or session.name)
         if identity in names:
             one = "is given twice" if names[identity] == session.name else f"and {names[identity]} hold the same session"
-            raise UnsupportedError(f"{session.name} {one}. Compare sessions that were recorded one by one.")
+            raise UsageError(f"{session.name} {one}. Compare sessions that were recorded one by one.")
         names[identity] = session.name
 
 

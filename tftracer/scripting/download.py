@@ -60,7 +60,10 @@ class _Page:
 
     @classmethod
     def of(cls, url: str, token: str | None, certificate: str | None) -> _Page:
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+        except ValueError as error:
+            raise StorageError(f"{url}: is no URL ({error}).") from error
         given = token or parse_qs(parts.query).get("token", [""])[0] or os.environ.get("TFTRACER_TOKEN", "").strip()
         if not given:
             raise StorageError(f"{parts.netloc}: a live session needs its token: open({url!r}, token=...), or TFTRACER_TOKEN.")
@@ -79,7 +82,7 @@ class _Page:
                 job = json.loads(answer.read(1 << 28))
         except _NotFoundError:
             return False
-        return bool(job.get("is_hub"))
+        return isinstance(job, dict) and bool(job.get("is_hub"))
 
     def copy(self, path: str, file: IO[bytes]) -> None:
         with self._ask(path) as answer:
@@ -102,7 +105,7 @@ class _Page:
                 raise self._refused(error) from error
         except urllib.error.URLError as error:
             raise StorageError(self._unreachable(error.reason)) from error
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:  # ValueError: in host, token or JSON
             raise StorageError(self._unreachable(error)) from error
 
     def _refused(self, error: urllib.error.HTTPError) -> StorageError:

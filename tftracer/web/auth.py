@@ -12,6 +12,7 @@ import secrets
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
+from tftracer.errors import UsageError
 from tftracer.web.logins import Logins, derive, same
 from tftracer.web.request_head import cookie_value, fields, query_token
 
@@ -25,14 +26,14 @@ AGENT_SCHEME = "tftracer-agent"
 def choose_token(token: str | None) -> str:
     """The given token, or that of the environment (TFTRACER_TOKEN), or a new one of 256 random bits.
 
-    TypeError, ValueError: a token that no header or URL can carry.
+    TypeError, UsageError: a token that no header or URL can carry.
     """
     if token is None:
-        return os.environ.get("TFTRACER_TOKEN", "").strip() or secrets.token_urlsafe(32)
-    if not isinstance(token, str):
+        token = os.environ.get("TFTRACER_TOKEN", "").strip() or secrets.token_urlsafe(32)
+    elif not isinstance(token, str):
         raise TypeError(f"token must be a string, not {type(token).__name__}")
     if not token or not token.isascii() or not token.isprintable() or token != token.strip():
-        raise ValueError("token must be one or more printable ASCII characters; leave it out to have one made")
+        raise UsageError("token must be one or more printable ASCII characters; leave it out to have one made")
     return token
 
 

@@ -17,13 +17,13 @@ PORTS_TRIED = 100
 def bind(port: int, ip: str) -> list[socket.socket]:
     """Listening sockets at this port or at the next free one; PortError if there is none."""
     last = min(port + PORTS_TRIED, 65536) if port else 1
-    problem: OSError | None = None
+    problem: Exception | None = None
     for candidate in range(port, last):
         try:
             return listen(candidate, ip)
-        except OSError as this:
+        except (OSError, ValueError) as this:
             problem = this
-            if isinstance(this, socket.gaierror):
+            if isinstance(this, (socket.gaierror, ValueError)):  # no address; a text that can be no name, such as "a..b"
                 break
     raise PortError(
         f"No port from {port} to {last - 1} can be bound at {ip or 'any address'}: {problem}. "
