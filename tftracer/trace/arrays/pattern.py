@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tftracer.errors import PatternError
-from tftracer.trace.arrays.pattern_syntax import WORD, Assertion, CharSet, Choice, Node, Parser, Repeat
+from tftracer.trace.arrays.pattern_syntax import WORD, Assertion, CharSet, Choice, Node, Repeat, parsed
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Int64
 
@@ -56,9 +56,7 @@ class Pattern:
     positions: list[_Position] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
-        parser = Parser(self.text)
-        tree = parser.parse()
-        self.ignore_case = parser.ignore_case
+        tree, self.ignore_case = parsed(self.text)
         self.end = self._add(_Position([]))
         self.begin = self._compile(tree, self.end)
         self.has_boundary = any("boundary" in position.assertion for position in self.positions)
