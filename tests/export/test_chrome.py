@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from traces import CPU, GPU, H2D, STREAM, STREAM_ALL, WORKER, N, make_trace
 
 from tftracer.export.chrome import Row, data_edges, tracks_of, write_chrome_trace, write_chrome_traces
-from tftracer.export.text import escaped
 from tftracer.importers.open_any import open_bytes
 from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.strings import StringTable
@@ -270,13 +269,6 @@ def test_more_events_than_are_written_at_once() -> None:
     answers = Answers(None, TraceContext(), trace=make_trace(nodes))
     events = written(answers)["traceEvents"]
     assert [event for event in events if event["ph"] in "Xsf"] == one_by_one(answers)
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.lists(st.text()))
-def test_escaping_is_json_s(texts: list[str]) -> None:
-    encodable = [text.encode("utf-8", "replace").decode() for text in texts]
-    assert [json.loads(f'"{text}"') for text in escaped(StringTable.of(texts))] == encodable
 
 
 def test_kernels_and_copies() -> None:

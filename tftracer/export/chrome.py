@@ -6,32 +6,34 @@ processes and flows are derived from the file's identity, so that the events of 
 Flows follow the data edges of the graph; counters are the allocators' live bytes. docs/exports.rst lists the differences from
 TensorFlow's own Timeline.
 
-NumPy builds the text in bulk, without a Python object for each event (text.py, slices.py).
+Each event is formatted as one string, in batches of about 1 ms.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2s
+from json.encoder import encode_basestring as quoted
 from typing import IO, get_args
 
 import numpy as np
 
 from tftracer.contract.trace import LaneKind
-from tftracer.export.slices import slices
-from tftracer.export.text import Sheet
 from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.intervals import batches, distinct
 from tftracer.trace.arrays.lookup import codes_in
 from tftracer.trace.arrays.types import Int64
-from tftracer.trace.decode.labels import label_inputs
+from tftracer.trace.decode.labels import kernel_name, label_inputs
 from tftracer.trace.layout import Layout
-from tftracer.trace.model import Trace
+from tftracer.trace.model import DeviceKind, Trace
 from tftracer.version import __version__
 
-_BATCH = 1 << 11  # events, in about 1 ms
+_BATCH = 400  # events, in about 1 ms
+_KERNELS = (DeviceKind.STREAM, DeviceKind.MEMCPY, DeviceKind.REPEAT)
+_THOUSANDTHS = [f".{number:03d}" for number in range(1000)]
 _KINDS: tuple[LaneKind, ...] = get_args(LaneKind)
 _ROWS_OF_A_KIND = 100_000
 
@@ -176,11 +178,27 @@ class _Trace:
         return [f'"pid":{process_id(row.device, self._identity)},"tid":{row.tid},"ts":' for row in self._tracks.rows]
 
     def _slices(self) -> Iterator[str]:
+        """The slices, with the same fields as TensorFlow's: ``"name":OP,"args":{"name":...,"op":...,"input0":...}``."""
         trace, tracks = self._answers.trace, self._tracks
-        rows = [f',\n{{"ph":"X","cat":"Op",{place}' for place in self._places()]
-        start = trace.start[tracks.node]
-        duration = trace.end[tracks.node] - start
-        return slices(self._answers, tracks.node, rows, tracks.row, start + self._shift, duration)
+        places = self._places()
+        ops = [quoted(op or "unknown") for op in trace.ops]
+        is_kernel = [device.kind in _KERNELS for device in trace.devices]
+        for part in batches(len(tracks.node), _BATCH):
+            node = tracks.node[part.start : part.stop]
+            label = trace.label[node]
+            starts, durations = _microseconds(trace.start[node] + self._shift), _microseconds(trace.end[node] - trace.start[node])
+            names, labels = map(quoted, trace.names.texts(trace.name[node])), trace.labels.texts(label)
+            fields = [
+                _kernel(name, text) if is_kernel[device] else f'{ops[op]},"args":{{"name":{name},"op":{ops[op]}{_inputs(text)}'
+                for device, op, name, text in zip(trace.device[node].tolist(), trace.op[node].tolist(), names, labels)
+            ]
+            columns = (tracks.row[part.start : part.stop].tolist(), starts, durations, fields)
+            yield "".join(
+                [
+                    f',\n{{"ph":"X","cat":"Op",{places[row]}{start},"dur":{duration},"name":{text}}}}}'
+                    for row, start, duration, text in zip(*columns)
+                ]
+            )
 
     def _flows(self) -> Iterator[str]:
         """An arrow for each data edge between two rows, from inside the producer's slice to the consumer's start.
@@ -194,23 +212,15 @@ class _Trace:
         made, used = data_edges(self._answers)
         drawn = (row[made] >= 0) & (row[used] >= 0) & (row[made] != row[used])
         drawn &= (end[made] > start[made]) & (end[used] > start[used]) & (end[made] - 1 <= start[used])
-        made, used = made[drawn], used[drawn]
-        arrow = '"cat":"DataFlow","name":"tensor","id":"'
-        words = [
-            f',\n{{"ph":"s",{arrow}',
-            f'}},\n{{"ph":"f","bp":"e",{arrow}',
-            "}",
-            *(f'",{place}' for place in self._places()),
-        ]
-        sheet = Sheet([], words, _BATCH * 64)
+        made, used, places = made[drawn], used[drawn], self._places()
         for part in batches(len(made), _BATCH):
-            sheet.begin()
             a, b = made[part.start : part.stop], used[part.start : part.stop]
-            number = sheet.numbers(np.arange(part.start, part.stop) + self.flows)
-            begins, ends, close = (sheet.words(np.full(len(part), word)) for word in range(3))
-            left, entered = sheet.thousandths(end[a] - 1), sheet.thousandths(start[b])
-            places = sheet.words(row[a] + 3), sheet.words(row[b] + 3)
-            yield sheet.lines([begins, number, places[0], left, ends, number, places[1], entered, close])
+            ends = (row[a].tolist(), _microseconds(end[a] - 1), row[b].tolist(), _microseconds(start[b]))
+            yield "".join(
+                f',\n{{"ph":"s","cat":"DataFlow","name":"tensor","id":"{number}",{places[source]}{left}}}'
+                f',\n{{"ph":"f","bp":"e","cat":"DataFlow","name":"tensor","id":"{number}",{places[target]}{entered}}}'
+                for number, source, left, target, entered in zip(range(self.flows + part.start, self.flows + part.stop), *ends)
+            )
         self.flows += len(made)
 
     def _counters(self) -> Iterator[str]:
@@ -224,6 +234,34 @@ class _Trace:
                 f'"ts":{time // 1000}.{time % 1000:03d},"args":{{{name}:{int(size)}}}}}'
                 for time, size in zip(times, curve["bytes"])
             )
+
+
+def _microseconds(nanoseconds: Int64) -> list[str]:
+    """Decimal numbers with three digits behind the point: ``1.000``, ``1.024``."""
+    whole, rest = np.divmod(nanoseconds, 1000)
+    return [f"{number}{_THOUSANDTHS[behind]}" for number, behind in zip(whole.tolist(), rest.tolist())]
+
+
+def _inputs(label: str) -> str:
+    """The label's inputs as fields of a JSON object; the whole label if it has another form. A comma precedes each field."""
+    _, equals, call = label.rpartition(" = ")
+    inside, closed, _ = call.partition("(")[2].rpartition(")")
+    if not equals or not closed:
+        return f',"label":{quoted(label)}' if label else ""
+    inputs = quoted(inside)[1:-1].split(", ")
+    return _fields(len(inputs)) % tuple(inputs) if inside else ""
+
+
+@functools.lru_cache(maxsize=64)
+def _fields(inputs: int) -> str:
+    return "".join(f',"input{i}":"%s"' for i in range(inputs))
+
+
+def _kernel(name: str, label: str) -> str:
+    """The title and the fields of a kernel or copy. ``name``: as JSON."""
+    name, op = kernel_name(label, json.loads(name))
+    title = quoted(op or "unknown")
+    return f'{title},"args":{{"name":{quoted(name)},"op":{title},"label":{quoted(label)}'
 
 
 def data_edges(answers: Answers) -> tuple[Int64, Int64]:
