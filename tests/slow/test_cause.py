@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tftracer
-from tftracer.slow.cause.cause import Explained, explain
+from tftracer.slow.cause.cause import NO_STACK, SHORT, Explained, explain
 from tftracer.slow.cause.observed import LockHolder, Observed, Span
 from tftracer.slow.cause.stacks import COMPILED_FUNCTIONS, PYTHON_FUNCTIONS, is_in_step, shared_line, without_tracer
 from tftracer.slow.recorded import FoldedStack, Frame
@@ -220,10 +220,11 @@ def test_python_within_an_eager_step_has_its_line() -> None:
 
 def test_what_was_not_sampled_is_not_known_and_says_why() -> None:
     found = explained(0.005, 0.2, within=span(0.2))
-    assert found.cause.kind == "unknown" and "No stack was read" in found.doubt
+    assert found.cause.kind == "unknown" and found.doubt == NO_STACK
     nothing = Span(0.2)
     found = explained(0.2, between=nothing)
-    assert (found.cause.kind, found.parts[0].kind) == ("unknown", "unknown") and "No stack was read" in found.doubt
+    assert (found.cause.kind, found.parts[0].kind) == ("unknown", "unknown") and found.doubt == NO_STACK
+    assert explained(0.08, between=Span(0.08)).doubt == SHORT
 
 
 def test_a_hook_that_is_called_within_the_step_is_named_though_it_runs_tensorflow() -> None:

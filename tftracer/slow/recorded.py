@@ -15,6 +15,10 @@ from tftracer.contract.stalls import PartKind, StallCause
 MAX_RECORDS = 4096
 
 
+#: Why a function was traced, where no argument changed.
+FIRST_CALL = "it was called for the first time"
+
+
 class WatchedRun(Protocol):
     """A run, as far as slow steps are concerned. Compared by identity."""
 

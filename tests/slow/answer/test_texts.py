@@ -76,6 +76,10 @@ def with_part(cause: Cause, kind: PartKind, what: str = "", **changes: Any) -> S
             "evaluate was traced anew: x is (9, 64), was (8, 64)",
         ),
         (
+            with_part(Cause("retrace", "evaluate: net: it was called for the first time", LOAD, 0.9), "retrace"),
+            f"evaluate: net was traced: it was called for the first time, called at {LOADED}",
+        ),
+        (
             with_part(Cause("other_run", "evaluate: 100 steps, 2.3 s", LOAD, 0.9), "other_run"),
             f"Steps of another run: evaluate: 100 steps, 2.3 s, called at {LOADED}",
         ),

@@ -77,7 +77,8 @@ def _stall(stall: Stall) -> str:
     usual = f", usually {duration(stall['expected_s'] * 1e9)}" if stall["expected_s"] is not None else ""
     step = f"step {stall['step']:,}" if stall["step"] is not None else "a step"
     place = "inside" if stall["where"] == "inside" else "before it"
-    return f"{step}, {place}: {duration(stall['duration_s'] * 1e9)}{usual}. {stall['text']}"
+    doubt = f". {stall['uncertainty']}" if stall["cause"] == "unknown" and stall["uncertainty"] else ""
+    return f"{step}, {place}: {duration(stall['duration_s'] * 1e9)}{usual}. {stall['text']}{doubt}"
 
 
 def _filled(text: str, indent: str = "  ") -> str:

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from tftracer.contract.stalls import CodeLine, StallCause
 from tftracer.slow.answer.code_lines import code_lines
-from tftracer.slow.recorded import Cause, HostChange, Period, Stall
+from tftracer.slow.recorded import FIRST_CALL, Cause, HostChange, Period, Stall
 from tftracer.trace.units import byte_size, duration, percent
 
 #: Shares of the measured time from which on something is named as evidence.
@@ -54,7 +54,7 @@ def place_of(cause: Cause) -> str:
     """Whose line a stall was, or what of another thread or run; "" where neither is known."""
     frame = cause.frame
     if cause.kind in ("lock", "other_run") and cause.name:
-        return cause.name.partition(":")[0] if cause.kind == "other_run" else cause.name
+        return cause.name.rpartition(": ")[0] if cause.kind == "other_run" else cause.name
     owner = cause.name if cause.kind in ("hook", "callback") else ""
     return code_text(frame.file, frame.line, frame.function, owner or frame.owner) if frame else owner
 
@@ -126,9 +126,11 @@ def _no_cpu_for_tensorflow(stall: Stall) -> str:
 
 def _retraced(stall: Stall, at: str) -> str:
     """The step's own function, or another that was called before it: then its name is in front."""
-    title, colon, change = stall.cause.name.partition(": ")
+    title, colon, change = stall.cause.name.rpartition(": ")  # a title may have a colon
     who, what = (title, change) if colon and not stall.inside else (stall.run.title, stall.cause.name)
-    return f"{who} was traced anew{': ' if what else ''}{what}" + (f", called{at}" if at else "")
+    return f"{who} was traced{'' if what == FIRST_CALL else ' anew'}{': ' if what else ''}{what}" + (
+        f", called{at}" if at else ""
+    )
 
 
 def _tensorflow(stall: Stall) -> str:

@@ -30,6 +30,8 @@ LEAST_CPU_S = 0.02
 #: Kinds of parts between steps that a line of code tells more of.
 WITH_LINE = {"python", "wait", "disk", "unknown", "gc"}
 UNKNOWN = Cause("unknown", "", None, None)
+SHORT_S, SHORT = 0.11, "No stack was read in this time: it was over within a tenth of a second."
+NO_STACK = "No stack was read in this time: the machine had no CPU for the reader, or it could not read them."
 TOO_FEW = "Its stacks were read in too small a part of the time to tell the line."
 
 
@@ -194,7 +196,7 @@ def _doubt(cause: Cause, parts: tuple[Part, ...], seen: Observed, turn: SlowTurn
     if seen.doubt:
         return seen.doubt
     if not span.stacks:
-        return "No stack was read in this time: it was over within a tenth of a second, or the machine had no CPU for the reader."
+        return SHORT if span.length_s <= SHORT_S else NO_STACK
     too_long = (turn.length_ns - turn.usual_ns) * 1e-9
     if turn.is_inside and cause.kind == "unknown" and lock_s(span) >= HALF * too_long:
         by = holder_text(span) or "another thread"

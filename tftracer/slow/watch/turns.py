@@ -16,7 +16,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tftracer.slow.recorded import WatchedRun
+from tftracer.slow.recorded import FIRST_CALL, WatchedRun
 
 #: A median is of so many times, and is taken anew after so many more; before that nothing is slow.
 RECENT, REFRESH, WARM_UP = 201, 16, 20
@@ -352,7 +352,7 @@ def tracing_of(run: WatchedRun, of_loop: LoopRun) -> str:
     """Why the call that has just ended traced its function anew; "" if it did not."""
     if run.tracings <= of_loop.tracings:
         return ""
-    return run.changed or "it was called for the first time"
+    return run.changed or FIRST_CALL
 
 
 def _silence_ns(main: LoopRun) -> int:
