@@ -24,6 +24,7 @@ from made_fleet import SLOW, make_fleet
 from recording import recording, steps
 
 from tftracer.errors import StorageError, UnsupportedError
+from tftracer.export.tables.schema import SCHEMA_VERSION
 from tftracer.fleet.ask import ask
 from tftracer.fleet.text import as_text
 from tftracer.scripting.export import export
@@ -193,6 +194,22 @@ def test_a_query_counts_whole_partitions_alone_and_names_the_others(two_hundred:
     for rank in ("0017", "0099", "0100", "0900"):
         assert f"rank={rank}" in caplog.text
     shutil.rmtree(two_hundred / "session/job=night/rank=0900")
+
+
+def test_a_query_of_a_table_with_a_file_that_is_damaged_within_answers_of_the_others(
+    two_hundred: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    answer = query([str(two_hundred)], "SELECT count(DISTINCT rank) FROM slices")
+    assert answer.rows == [(196,)] and "rank=0150: it cannot be read" in caplog.text
+
+
+@pytest.mark.parametrize("tables", ['["slices"]', "[" * 200_000], ids=["a list", "deep"])
+def test_a_manifest_of_another_shape_is_named(folder: Path, tmp_path: Path, tables: str) -> None:
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    manifest = copy / "manifests/job=night/rank=0000/manifest.json"
+    manifest.write_text(f'{{"schema": {SCHEMA_VERSION}, "job": "night", "rank": 0, "tables": {tables}}}')
+    fleet = ask(str(copy))
+    assert fleet.partitions == sum(JOBS.values()) - 1 and "rank=0000: its manifest cannot be read" in fleet.left_out[0]
 
 
 def test_a_fleet_of_which_nothing_can_be_read_says_why(tmp_path: Path) -> None:

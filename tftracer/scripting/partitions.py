@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tftracer.errors import StorageError, UnsupportedError
 from tftracer.export.parquet import quoted
@@ -43,7 +44,7 @@ def partitions(folder: Path) -> Partitions:
             whole.append(_partition(folder, where, json.loads(read_plain(manifest))))
         except UnsupportedError as error:
             left_out.append(f"{where}: {error}")
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             left_out.append(f"{where}: its manifest cannot be read ({type(error).__name__}).")
     left_out += [f"{where}: it has no manifest, its export did not end." for where in sorted(_unfinished(folder))]
     if not whole:
@@ -57,15 +58,13 @@ def _unfinished(folder: Path) -> set[str]:
     return with_files - {"/".join(path.parts[-2:]) for path in folder.glob(f"{MANIFESTS}/job=*/rank=*") if any(path.iterdir())}
 
 
-def _partition(folder: Path, where: str, manifest: dict[str, object]) -> Partition:
+def _partition(folder: Path, where: str, manifest: dict[str, Any]) -> Partition:
     if manifest["schema"] != SCHEMA_VERSION:
         raise UnsupportedError(f"its tables have version {manifest['schema']!r}, this tftracer reads {SCHEMA_VERSION}.")
     files: dict[str, list[str]] = {}
     rows = 0
     job, rank = str(manifest["job"]), int(str(manifest["rank"]))
-    tables = manifest["tables"]
-    assert isinstance(tables, dict)
-    for table, parts in tables.items():
+    for table, parts in manifest["tables"].items():
         for part in parts:
             if not is_part(str(part["path"]), where):
                 raise UnsupportedError("its manifest names files of others.")

@@ -15,7 +15,7 @@ from tftracer.export.tables.schema import OF_TRACES, TABLES
 from tftracer.export.tables.table import Array, joined
 from tftracer.scripting.export import each_session
 from tftracer.scripting.partition import MANIFESTS
-from tftracer.scripting.partitions import partitions, read_parquet
+from tftracer.scripting.partitions import Partition, partitions, read_parquet
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -107,17 +107,39 @@ def _with_zones_as_text(connection: DuckDBPyConnection, statement: str) -> str:
 
 
 def _view_folder(connection: DuckDBPyConnection, folder: Path, tables: Sequence[str]) -> None:
-    """Of the partitions that are whole. Those that do not count are named in the log."""
+    """Of the partitions that are whole and can be read. Those that do not count are named in the log."""
     exported = partitions(folder)
-    for text in exported.left_out:
+    whole, damaged = _readable(connection, exported.whole, tables)
+    for text in exported.left_out + damaged:
         _log.warning("Left out: %s", text)
     for table in tables:
-        files = [file for each in exported.whole for file in each.files.get(table, ())]
+        files = [file for each in whole for file in each.files.get(table, ())]
         if not files:
             raise UnsupportedError(f"{folder} has no table {table}: it was exported by another version, or not to its end.")
         place = parquet.quoted(f"{folder.absolute()}/{table}/")
         connection.execute(f"SET allowed_directories = list_append(current_setting('allowed_directories'), {place})")
         connection.execute(f"CREATE VIEW {table} AS SELECT * FROM {read_parquet(files)}")
+
+
+def _readable(
+    connection: DuckDBPyConnection, whole: Sequence[Partition], tables: Sequence[str]
+) -> tuple[Sequence[Partition], list[str]]:
+    """The partitions whose files are Parquet as far as DuckDB reads before it answers; of the others, what is wrong with them."""
+    import duckdb
+
+    def check(some: Sequence[Partition]) -> str:
+        try:
+            for table in tables:
+                if files := [file for each in some for file in each.files.get(table, ())]:
+                    connection.execute(f"DESCRIBE SELECT * FROM {read_parquet(files)}")
+        except duckdb.Error as error:
+            return f"{some[0].where}: it cannot be read ({str(error).partition(chr(10))[0]})."
+        return ""
+
+    if not check(whole):
+        return whole, []
+    problems = [check([each]) for each in whole]
+    return [each for each, problem in zip(whole, problems) if not problem], list(filter(None, problems))
 
 
 def _load(connection: DuckDBPyConnection, files: Sequence[str], tables: Sequence[str], job: str | None) -> None:
