@@ -9,7 +9,7 @@ flood another process; the last column is the ratio beyond that. The budget: at 
 
     python benchmarks/bench_flood.py --only hoard --clients 300 --files 256
 
-does so where the training may have 256 files open (``ulimit -n``).
+does so where the training, and the other process, may have 256 files open (``ulimit -n``).
 
 Four floods, each of so many clients on this machine at once, that end by themselves: requests without the token, one
 connection after another; connections that say nothing; requests whose sender does not wait for the answer. Beside the first, a
@@ -199,7 +199,8 @@ def row(kind: str, options: argparse.Namespace) -> None:
         training, url = start([])
     try:
         with contextlib.ExitStack() as stack:
-            _, (elsewhere,) = stack.enter_context(helper("URL", "--other"))
+            with file_limit(options.files):
+                _, (elsewhere,) = stack.enter_context(helper("URL", "--other"))
             ports = {"here": urlsplit(url).port, "elsewhere": urlsplit(elsewhere).port}
             start_flood = [helper("READY", "--flood", kind, port, options.clients) for port in ports.values()]
             floods = dict(zip(ports, (stack.enter_context(one)[0] for one in start_flood)))
@@ -233,7 +234,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=60, help="turns of three windows")
     parser.add_argument("--steps", type=int, default=100, help="of a window")
     parser.add_argument("--clients", type=int, default=64)
-    parser.add_argument("--files", type=int, help="the training's limit on open files")
+    parser.add_argument("--files", type=int, help="the limit on open files of both servers' processes")
     options = parser.parse_args()
     if options.flood:
         flood(options.flood[0], int(options.flood[1]), int(options.flood[2]))
