@@ -28,6 +28,7 @@ from tftracer.errors import FormatError, MissingTensorFlowError, PatternError, S
 from tftracer.export import chrome, html
 from tftracer.importers import legacy_pickles, open_any
 from tftracer.importers.imported import Imported
+from tftracer.session import one_trace
 from tftracer.storage.plain_files import open_plain
 from tftracer.storage.whole_file import replacing
 from tftracer.trace.answers import Answers
@@ -170,7 +171,8 @@ class Timeline:
             device_pattern: a regular expression; devices that it is not found in are hidden (and the page says so).
         """
         answers = self._ask() if not device_pattern else self._fresh(device_pattern)
-        page = "".join(html.page_of(answers, html.describe(answers)))
+        record = one_trace.record_of(answers)
+        page = "".join(html.page_of(answers, record, one_trace.session_of(record)))
         if output_file is None:
             return page
         _write(output_file, page.encode("utf-8"))

@@ -20,6 +20,7 @@ from traces import GPU, H2D, STREAM, N, make_trace
 from tftracer.errors import StorageError
 from tftracer.export import html, page_assets
 from tftracer.export.node_table import node_table
+from tftracer.session.one_trace import record_of, session_of
 from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.columns import array
 from tftracer.trace.model import NodeKind, TraceContext
@@ -34,7 +35,8 @@ def answers_of(path: Path, **context: Any) -> Answers:
 
 def page_of(answers: Answers) -> str:
     file = io.BytesIO()
-    html.write_html(answers, html.describe(answers), file)
+    record = record_of(answers)
+    html.write_html(answers, record, file, session_of(record))
     return file.getvalue().decode("utf-8")
 
 

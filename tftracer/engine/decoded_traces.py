@@ -155,8 +155,9 @@ def _chrome(answers: Answers, record: TraceRecord, others: OtherAnswers, file: I
 
 def _html(answers: Answers, record: TraceRecord, others: OtherAnswers, file: IO[bytes]) -> None:
     from tftracer.export.html import write_html
+    from tftracer.session.one_trace import session_of
 
-    write_html(answers, record, file, others=others)
+    write_html(answers, record, file, session_of(record), others)
 
 
 EXPORTS: dict[str, Callable[[Any, TraceRecord, OtherAnswers, IO[bytes]], None]] = {

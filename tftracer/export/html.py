@@ -9,8 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-import os
-import platform
 import zlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -20,13 +18,11 @@ from urllib.parse import urlencode
 import msgpack
 
 from tftracer.contract.analyses import ANALYSES, NO_OTHERS, OtherAnswers
-from tftracer.contract.session import Run, Session, SessionMessage, TraceRecord
+from tftracer.contract.session import SessionMessage, TraceRecord
 from tftracer.contract.standalone import Embedded
 from tftracer.export import page_assets
 from tftracer.export.node_table import node_table
 from tftracer.trace.answers import Answers
-from tftracer.trace.verdict.verdict import headline
-from tftracer.version import __version__
 
 #: Of zlib. Of 8,009 nodes level 1 makes 5% more in two thirds of the time, level 6 makes 5% less in more than twice the time.
 _LEVEL = 3
@@ -45,20 +41,17 @@ def write_html(
     answers: Answers,
     record: TraceRecord,
     file: IO[bytes],
-    session: SessionMessage | None = None,
+    session: SessionMessage,
     others: OtherAnswers = NO_OTHERS,
 ) -> None:
-    """Write the page. ``record`` is the trace's, ``session`` the session that it belongs to (default: one of its own), ``others``
-    what other traces of its run say."""
+    """Write the page. ``record`` is the trace's, ``session`` the session that it belongs to, ``others`` what other traces of its
+    run say."""
     for part in page_of(answers, record, session, others):
         file.write(part.encode("utf-8"))
 
 
-def page_of(
-    answers: Answers, record: TraceRecord, session: SessionMessage | None = None, others: OtherAnswers = NO_OTHERS
-) -> list[str]:
+def page_of(answers: Answers, record: TraceRecord, session: SessionMessage, others: OtherAnswers = NO_OTHERS) -> list[str]:
     """What ``write_html`` writes, in parts."""
-    message = session or session_of(record)
     step = f" · step {record['step']}" if record["step"] is not None else ""
     title = html.escape(f"{answers.context.title or 'session.run'}{step} · tftracer")
     script, digest = page_assets.script()
@@ -71,7 +64,7 @@ def page_of(
         f"<title>{title}</title>\n<style>{page_assets.style()}</style></head>\n",
         f'<body><div id="app"></div>\n<noscript>{title}: this page needs JavaScript.</noscript>\n',
         '<script type="application/octet-stream" id="tftracer-data">',
-        _data(answers, record, message, others),
+        _data(answers, record, session, others),
         f'</script>\n<script type="application/octet-stream" id="tftracer-script">{script}</script>\n',
         f"<script>{_LOADER}</script>\n</body></html>\n",
     ]
@@ -116,89 +109,3 @@ def _answers(answers: Answers, record: TraceRecord, others: OtherAnswers) -> Ite
 
 def _hash(script: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
-
-
-# ------------------------------------------------------------------------------------- a trace that belongs to no session
-
-
-def describe(answers: Answers) -> TraceRecord:
-    """The record of a trace that no session recorded: a Timeline's, or a single file's."""
-    trace, context = answers.trace, answers.context
-    return {
-        "id": 1,
-        "run_id": 1,
-        "step": context.step,
-        "started_at": trace.origin_ns / 1e9,
-        "duration_s": context.step_s if context.step_s is not None else trace.duration_ns / 1e9,
-        "median_s": context.median_s,
-        "nodes": trace.n,
-        "bytes": trace.content.size,
-        "stored_bytes": trace.content.size,
-        "devices": [device.name for device in trace.devices if not device.repeats],
-        "asked_by": "script",
-        "findings": answers.findings(),
-        "headline": headline(answers.verdict()),
-        "note": "",
-        "bookmarks": [],
-        "state": "ready",
-    }
-
-
-def session_of(record: TraceRecord) -> SessionMessage:
-    """A session that consists of this one trace."""
-    run: Run = {
-        "id": record["run_id"],
-        "title": "session.run",
-        "origin": "",
-        "fetches": [],
-        "feeds": [],
-        "options": "",
-        "definition": "",
-        "steps": 1,
-        "mean_s": record["duration_s"],
-        "p50_s": record["duration_s"],
-        "p95_s": record["duration_s"],
-        "p99_s": record["duration_s"],
-        "min_s": record["duration_s"],
-        "max_s": record["duration_s"],
-        "last_s": record["duration_s"],
-        "first_run_at": record["started_at"],
-        "last_run_at": record["started_at"],
-        "graph_on_request": False,
-        "pending_traces": 0,
-        "slow_steps": {"count": 0, "longest_s": None, "lost_s": 0.0, "last_at": None, "text": "", "gaps_at": None},
-        "between_steps_s": None,
-        "traced_overhead_s": None,
-        "recent_s": [],
-        "traces": [record],
-    }
-    session: Session = {
-        "id": "timeline",
-        "host": platform.node(),
-        "pid": os.getpid(),
-        "rank": None,
-        "place": {"rank": None, "size": None, "local_rank": None, "role": "", "task": None, "launcher": ""},
-        "tensorflow": "",
-        "tftracer": __version__,
-        "python": platform.python_version(),
-        "command": "",
-        "processor": "",
-        "gpus": None,
-        "gpu_devices": [],
-        "measured_roof": None,
-        "started_at": record["started_at"],
-        "ended_at": record["started_at"] + (record["duration_s"] or 0.0),
-        "no_steps": "",
-        "active": False,
-        "trace_all": False,
-        "live": False,
-        "file": "",
-        "steps_lost": 0,
-        "slow_watch": "",
-        "hook_cost_s": None,
-        "call_cost_s": None,
-        "problems": [],
-        "cut": "",
-        "damage": "",
-    }
-    return {"session": session, "runs": [run]}

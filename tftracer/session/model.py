@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from tftracer.contract.ledger import Ledger
 from tftracer.contract.session import Run, RunStatistics, RunWithoutTraces, Session, TraceRecord
@@ -27,21 +27,8 @@ RECENT_STEPS = 60  # of the sparkline
 
 def no_statistics() -> RunStatistics:
     """Of a run whose steps are not known."""
-    return {
-        "steps": 0,
-        "mean_s": None,
-        "p50_s": None,
-        "p95_s": None,
-        "p99_s": None,
-        "min_s": None,
-        "max_s": None,
-        "last_s": None,
-        "first_run_at": None,
-        "last_run_at": None,
-        "between_steps_s": None,
-        "traced_overhead_s": None,
-        "recent_s": [],
-    }
+    unknown: dict[str, Any] = dict.fromkeys(RunStatistics.__annotations__)
+    return cast(RunStatistics, {**unknown, "steps": 0, "recent_s": []})
 
 
 def is_analyzed(record: TraceRecord) -> bool:
