@@ -212,4 +212,4 @@ def test_a_profile_s_page_carries_what_its_allocators_recorded() -> None:
     answers = Answers(raw, TraceContext())
     carried = msgpack.unpackb(Page(page_of(answers)).data()["answers"]["memory"], raw=False)
     assert carried == answers.memory(most=len(carried["tensors"]))
-    assert carried["curves"] and carried["at_peak"] and carried["tensors"]
+    assert carried["curves"] and carried["tensors"]

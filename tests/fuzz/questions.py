@@ -32,7 +32,6 @@ _UNREADABLE = re.compile(r"This trace cannot be read \((\w+):")
 #: What cannot be asked without an argument, with those that are tried; nodes by their place in the trace.
 VALUES: dict[Parameter, list[Any]] = {
     "of": ["time", "memory"],
-    "at_ns": [None, 0.0, 1e9],
     "index": [0, 1, -1],
     "depth": [3],
     "with_slack": [False, True],

@@ -8,9 +8,9 @@ from typing import Any, Literal, NamedTuple
 
 from tftracer.contract import layers, roofline, trace
 
-#: by: what ops are grouped by; of: "time" or "memory"; at_ns: a time in the step; index: of a node; depth: edges from that node;
+#: by: what ops are grouped by; of: "time" or "memory"; index: of a node; depth: edges from that node;
 #: with_slack: a column with the slack of each node, for clients that take msgpack.
-Parameter = Literal["by", "of", "at_ns", "index", "depth", "with_slack"]
+Parameter = Literal["by", "of", "index", "depth", "with_slack"]
 
 #: What ops are grouped by, and what they are in the roofline; the first where the client does not say.
 GROUPINGS = ("type", "name", "scope")
@@ -72,7 +72,7 @@ ANALYSES = (
         others=_BEST_RATES,
         standalone_rows=150,
     ),
-    Analysis("memory", "memory", trace.Memory, ("at_ns",), standalone_rows=500),
+    Analysis("memory", "memory", trace.Memory, standalone_rows=500),
     Analysis("node", "nodes/{index}", trace.NodeDetail, ("index",), of_job=True),
     Analysis("neighbourhood", "nodes/{index}/graph", trace.Neighbourhood, ("index", "depth")),
 )

@@ -187,7 +187,6 @@ class Memory(TypedDict):
     curves: list[MemoryCurve]
     tensors: list[Tensor]  # the largest 5,000, by bytes
     tensors_total: int
-    at_peak: list[Tensor]  # of the allocator with the largest peak, at most 500
     temporary: list[OpRow]  # total_ns holds bytes: ops by temporary memory
     persistent_bytes: float
     findings: list[Finding]

@@ -290,17 +290,16 @@ class Answers:
             slack = column(self.slack.astype(np.float32)) if with_slack else None
             return {**answer, "slack_ns": slack}
 
-    def memory(self, at_ns: float | None = None, most: int = memory.MAX_TENSORS) -> messages.Memory:
-        """``at_ns``: list what was alive then instead of at the peak. ``most``: so many of the largest tensors."""
+    def memory(self, most: int = memory.MAX_TENSORS) -> messages.Memory:
+        """``most``: so many of the largest tensors."""
 
         def compute() -> messages.Memory:
             recorded = self.recorded
             if recorded is not None:
-                return allocations.memory_of_allocations(self.trace, recorded, self.findings(), at_ns, most)
-            return memory.memory(self.trace, self.outputs, self.held, self.used, self.findings(), at_ns, most)
+                return allocations.memory_of_allocations(self.trace, recorded, self.findings(), most)
+            return memory.memory(self.trace, self.outputs, self.held, self.used, self.findings(), most)
 
-        with self._lock:
-            return self._once("memory", compute) if at_ns is None and most == memory.MAX_TENSORS else compute()
+        return self._once(f"memory {most}", compute)
 
     def communication(self) -> messages.Communication:
         return self._once(

@@ -13,7 +13,7 @@ from tftracer.contract.session import TraceRecord
 from tftracer.engine.decoded_traces import AnswerFormat, Question
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.version import __version__
-from tftracer.web.handlers import ApiHandler
+from tftracer.web.handlers import ID_DIGITS, ApiHandler
 from tftracer.web.other_traces import OtherTraceKeys, RunTraceKeys, ask_each, other_answers, other_trace_keys, traces_to_read
 from tftracer.web.refusal import Refusal
 from tftracer.web.runs_beside import RunsBeside, asked, runs_beside
@@ -94,21 +94,14 @@ class AnalysisArguments(ApiHandler):
         if name == "index":
             return self.number(index, "node")
         if name == "depth":
-            return int(min(max(self._number_in_query("depth") or 1, 1), MAX_DEPTH))
-        if name == "with_slack":  # JSON has no word for columns
-            return self.is_packed()
-        return self._number_in_query(name)
+            return self._depth()
+        return self.is_packed()  # with_slack: JSON has no word for columns
 
-    def _number_in_query(self, name: str) -> float | None:
-        """None where it is left out."""
-        text = self.get_query_argument(name, None)
-        try:
-            value = None if text is None else float(text)
-        except ValueError:
-            value = float("nan")
-        if value is not None and not abs(value) < 1e18:
-            raise Refusal(400, "bad_query", f"{name} must be a number, not {str(text)[:50]!r}.")
-        return value
+    def _depth(self) -> int:
+        text = self.get_query_argument("depth", "1")
+        if not (text.isascii() and text.isdigit() and len(text) <= ID_DIGITS):
+            raise Refusal(400, "bad_query", f"depth must be a number, not {text[:50]!r}.")
+        return min(max(int(text), 1), MAX_DEPTH)
 
 
 class AnalysisHandler(AnalysisArguments, AnswerHandler):

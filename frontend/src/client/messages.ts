@@ -656,7 +656,6 @@ export interface Memory {
   curves: MemoryCurve[];
   tensors: Tensor[];
   tensors_total: number;
-  at_peak: Tensor[];
   temporary: OpRow[];
   persistent_bytes: number;
   findings: Finding[];

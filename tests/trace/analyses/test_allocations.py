@@ -40,10 +40,13 @@ def test_a_tensor_belongs_to_the_op_that_allocated_it_and_lives_until_its_addres
     assert all(trace.start[t["node"]] <= t["alloc_ns"] <= trace.end[t["node"]] for t in tensors)
     freed = [t for t in tensors if t["free_ns"] < trace.duration_ns]
     assert freed
-    at = answers.memory()["curves"][0]["peak_ns"]
-    assert all(t["alloc_ns"] <= at < t["free_ns"] for t in answers.memory()["at_peak"])
+    curve, lived = answers.memory()["curves"][0], answers.recorded
+    assert lived is not None
+    alive = lived.alive(curve)
+    assert len(alive)
+    assert (lived.time[lived.alloc[alive]] <= curve["peak_ns"]).all() and (lived.free[alive] > curve["peak_ns"]).all()
 
 
 def test_a_profile_without_allocations_has_no_memory() -> None:
     memory = Answers(plain_protobuf.content("eager_tf2.21.xplane.pb"), TraceContext()).memory()
-    assert memory["tensors"] == [] == memory["at_peak"]
+    assert memory["tensors"] == [] == memory["curves"]

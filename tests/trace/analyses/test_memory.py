@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,36 +12,34 @@ from hypothesis import strategies as st
 from traces import CPU, STREAM_ALL, FakeGraph, N, make_graph, make_trace
 
 from tftracer.trace.analyses import memory as memory_
-from tftracer.trace.analyses.memory import MAX_AT_PEAK, buffers, curve, lifetimes, memory, thinned
+from tftracer.trace.analyses.memory import buffers, curve, lifetimes, memory, thinned
 from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.strings import StringTable
-from tftracer.trace.decode.resources import MemoryStats
+from tftracer.trace.decode.descriptors import message_class
+from tftracer.trace.decode.resources import MemoryStats, Outputs
+from tftracer.trace.decode.tensor_shapes import Shapes
 from tftracer.trace.model import NodeKind, TraceContext
 
 
-@dataclass
-class FakeOutputs:
-    """Outputs as trace/resources.py gives them."""
-
-    node: np.ndarray
-    slot: np.ndarray
-    requested_bytes: np.ndarray
-    allocated_bytes: np.ndarray
-    ptr: np.ndarray
-    allocator: np.ndarray
-    allocators: StringTable = field(default_factory=lambda: StringTable.of(["cpu"]))
-
-    def shape_of(self, output: int) -> str:
-        return f"[{output}]"
-
-    def dtype_of(self, output: int) -> str:
-        return "float32"
-
-
-def outputs(rows: list[tuple[int, int, int, int]]) -> FakeOutputs:
-    """Rows of (node, slot, bytes, ptr)."""
+def outputs(rows: list[tuple[int, int, int, int]]) -> Outputs:
+    """Rows of (node, slot, bytes, ptr); the shape of each is its own number, [0], [1], ..."""
     node, slot, size, ptr = (np.array([r[i] for r in rows], np.int64) for i in range(4))
-    return FakeOutputs(node, slot, size, size, ptr, np.zeros(len(rows), np.int32))
+    shape_class = message_class("TensorShapeProto")
+    shapes = [shape_class(dim=[{"size": i}]).SerializeToString() for i in range(len(rows))]
+    lengths = np.array([len(shape) for shape in shapes], np.int64)
+    numbers = np.arange(len(rows), dtype=np.int32)
+    return Outputs(
+        node=node,
+        slot=slot,
+        requested_bytes=size,
+        allocated_bytes=size,
+        ptr=ptr,
+        allocator=np.zeros_like(numbers),
+        allocators=StringTable.of(["cpu"]),
+        dtype=np.ones_like(numbers),
+        shape=numbers,
+        shapes=Shapes(b"".join(shapes), np.cumsum(lengths) - lengths, lengths),
+    )
 
 
 def held(n: int, temporary: dict[int, int] | None = None) -> MemoryStats:
@@ -128,18 +125,16 @@ def test_a_step_by_hand() -> None:
     )
     made = outputs([(0, 0, 100, 7), (1, 0, 100, 7), (2, 0, 50, 0), (3, 0, 999, 0)])  # b hands a's buffer on
     used = memory_.use(trace, made, with_slots([(0, 1, 0), (1, 2, 0)]))  # type: ignore[arg-type]
-    answer = memory(trace, made, held(4, {1: 30}), used, [])  # type: ignore[arg-type]
+    answer = memory(trace, made, held(4, {1: 30}), used, [])
     (only,) = answer["curves"]
     assert (only["allocator"], only["device"], only["peak_bytes"], only["peak_ns"]) == ("cpu", CPU, 150, 20)
     assert list(zip(only["time_ns"], only["bytes"])) == [(0, 100), (20, 150), (30, 0)]
     first, second = answer["tensors"]
     assert (first["name"], first["bytes"], first["alloc_ns"], first["free_ns"], first["last_consumer"]) == ("a", 100, 0, 30, 2)
     assert (second["name"], second["last_consumer"], second["shape"], second["dtype"]) == ("c", -1, "[2]", "float32")
-    assert [t["name"] for t in answer["at_peak"]] == ["a", "c"]
     assert [(r["key"], r["max_ns"], r["node"]) for r in answer["temporary"]] == [("Relu", 30, 1)]
     assert answer["persistent_bytes"] == 60
-    early = memory(trace, made, held(4), used, [], at_ns=5.0)  # type: ignore[arg-type]
-    assert [t["name"] for t in early["at_peak"]] == ["a"]
+    assert sorted(used.buffers.first[used.alive()].tolist()) == [0, 2]
 
 
 DATA = Path(__file__).parents[2] / "data"
@@ -157,14 +152,12 @@ def test_the_tensors_that_are_listed_add_up_to_what_is_alive(name: str) -> None:
         own = [t for t in answer["tensors"] if (t["device"], t["allocator"]) == (shown["device"], shown["allocator"])]
         for at in (shown["peak_ns"], *list(moments)[:: max(len(moments) // 20, 1)]):
             assert sum(t["bytes"] for t in own if t["alloc_ns"] <= at < t["free_ns"]) == moments[at]
-    highest = answer["curves"][0]
-    assert len(answer["at_peak"]) == MAX_AT_PEAK or sum(t["bytes"] for t in answer["at_peak"]) == highest["peak_bytes"]
 
 
 def test_a_trace_without_outputs_has_no_curves() -> None:
     trace, none = make_trace([]), outputs([])
     answer = memory(trace, none, held(0), memory_.use(trace, none, make_graph([])), [])  # type: ignore[arg-type]
-    assert (answer["curves"], answer["tensors"], answer["at_peak"], answer["temporary"]) == ([], [], [], [])
+    assert (answer["curves"], answer["tensors"], answer["temporary"]) == ([], [], [])
 
 
 @given(st.integers(4_001, 30_000), st.integers(0, 2**32 - 1))

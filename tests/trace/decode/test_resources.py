@@ -58,11 +58,11 @@ def test_shapes_and_types() -> None:
     outputs = decode_outputs(trace)
     node = next(i for i in range(trace.n) if trace.names[trace.name[i]] == "MatMul_17")
     output = int(np.flatnonzero(outputs.node == node)[0])
-    assert (outputs.shape_of(output), outputs.dtype_of(output)) == ("[8, 64]", "float32")
+    assert (outputs.shapes.texts[outputs.shape[output]], outputs.dtype_of(output)) == ("[8, 64]", "float32")
     received = int(np.flatnonzero(trace.op[outputs.node] == list(trace.ops).index("RecvTensor"))[0])
-    assert (outputs.shape_of(received), outputs.dtype_of(received)) == ("", "")
+    assert (outputs.shapes.texts[outputs.shape[received]], outputs.dtype_of(received)) == ("", "")
     want = [shape_text(output.tensor_description) for node in nodes_of(raw) for output in node.output]
-    assert [outputs.shape_of(each) for each in range(len(outputs.node))] == want
+    assert [outputs.shapes.texts[outputs.shape[each]] for each in range(len(outputs.node))] == want
 
 
 def shape_text(tensor: Any) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tftracer.export.tables.table import Columns, Part
+from tftracer.export.tables.table import Part
 from tftracer.trace.analyses.over_traces import OpTotals, over_traces
+from tftracer.trace.arrays.columns import Columns
 
 
 def ops_over_traces_part(run_id: int, traces: Sequence[OpTotals]) -> Part:

@@ -12,7 +12,8 @@ from tftracer.contract.session import Run, Session, TraceRecord
 from tftracer.contract.stalls import Stall
 from tftracer.export.tables.of_trace import trace_columns
 from tftracer.export.tables.schema import TRACES, Field
-from tftracer.export.tables.table import Array, Part, Values, moments, nanoseconds
+from tftracer.export.tables.table import Array, Part, moments, nanoseconds
+from tftracer.trace.arrays.columns import Columns
 
 _STATISTICS = ("mean", "p50", "p95", "p99", "min", "max", "between_steps")
 _UNKNOWN: dict[str, Any] = {"int": None, "text": "", "time": np.datetime64("NaT", "ns")}
@@ -33,14 +34,14 @@ def session_part(session: Session, title: str, clock_offset_ns: int | None, cloc
     }
     names = ("host", "tensorflow", "tftracer", "python", "command", "gpus", "steps_lost", "cut", "damage")
     row.update((name, session[name]) for name in names)  # type: ignore[literal-required]
-    columns: dict[str, Callable[[], Values]] = {name: lambda value=value: [value] for name, value in row.items()}  # type: ignore[misc]
+    columns: Columns = {name: lambda value=value: [value] for name, value in row.items()}  # type: ignore[misc]
     columns["started_at"] = lambda: moments([session["started_at"]])
     columns["ended_at"] = lambda: moments([session["ended_at"]])
     return Part(1, columns)
 
 
 def runs_part(runs: Sequence[Run]) -> Part:
-    columns: dict[str, Callable[[], Values]] = {
+    columns: Columns = {
         "run_id": lambda: [run["id"] for run in runs],
         "title": lambda: [run["title"] for run in runs],
         "origin": lambda: [run["origin"] for run in runs],
@@ -59,7 +60,7 @@ def runs_part(runs: Sequence[Run]) -> Part:
 def steps_part(run_id: int, entries: Array, traced: Sequence[int]) -> Part:
     """``entries``: as session/steps/history.py has them; ``traced``: numbers of steps."""
     step, count, start_at, *times = entries.T
-    columns: dict[str, Callable[[], Values]] = {
+    columns: Columns = {
         "run_id": lambda: np.full(len(entries), run_id),
         "step": lambda: step,
         "count": lambda: count,
@@ -91,13 +92,13 @@ def trace_part(record: TraceRecord, read_facts: Callable[[], dict[str, Any]]) ->
             facts.update(read_facts())
         return facts.get(field.name, _UNKNOWN[field.type])
 
-    columns: dict[str, Callable[[], Values]] = {field.name: lambda field=field: [fact(field)] for field in TRACES}  # type: ignore[misc]
+    columns: Columns = {field.name: lambda field=field: [fact(field)] for field in TRACES}  # type: ignore[misc]
     columns.update((name, lambda value=value: [value]) for name, value in values.items())  # type: ignore[misc]
     return Part(1, columns)
 
 
 def stalls_part(stalls: Sequence[Stall]) -> Part:
-    columns: dict[str, Callable[[], Values]] = {
+    columns: Columns = {
         "stall_id": lambda: [stall["id"] for stall in stalls],
         "inside": lambda: [stall["where"] == "inside" for stall in stalls],
         "start_at": lambda: moments([stall["started_at"] for stall in stalls]),
@@ -112,7 +113,7 @@ def stalls_part(stalls: Sequence[Stall]) -> Part:
 
 def ledger_part(ledger: Ledger) -> Part:
     parts = ledger["parts"]
-    columns: dict[str, Callable[[], Values]] = {
+    columns: Columns = {
         "duration_ns": lambda: np.array(nanoseconds([part["duration_s"] for part in parts]), np.int64),
         "items": lambda: ["; ".join(f"{item['name']} {item['duration_s']:.3f} s" for item in part["items"]) for part in parts],
     }
@@ -123,7 +124,7 @@ def ledger_part(ledger: Ledger) -> Part:
 
 def findings_part(record: TraceRecord) -> Part:
     findings = record["findings"]
-    columns: dict[str, Callable[[], Values]] = trace_columns(record, len(findings))
+    columns: Columns = trace_columns(record, len(findings))
     for name in ("code", "severity", "message", "remedy"):
         columns[name] = lambda name=name: [finding[name] for finding in findings]  # type: ignore[misc,literal-required]
     return Part(len(findings), columns)

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from tftracer.contract.session import TraceRecord
-from tftracer.export.tables.table import Coded, Columns, Part, Values
-from tftracer.export.tables.tensors import tensor_columns
-from tftracer.trace.analyses import ops
+from tftracer.export.tables.table import Part
+from tftracer.trace.analyses import allocations, memory, ops
 from tftracer.trace.analyses.communication import transfers
 from tftracer.trace.analyses.ops import By
 from tftracer.trace.answers import Answers
+from tftracer.trace.arrays.columns import Coded, Columns, Values
 from tftracer.trace.arrays.types import Float64, Int64
 from tftracer.trace.model import UNKNOWN_TIME, NodeKind, Trace
 
@@ -132,7 +132,14 @@ class TracePart:
     # ------------------------------------------------------------------------------------------------------- tensors
 
     def tensors(self) -> Part:
-        return self._part(*tensor_columns(self.answers, self.times.start))
+        """Outputs of ops, or, in a profile, what its allocators recorded. The largest first."""
+        answers, start = self.answers, self.times.start
+        recorded = answers.recorded
+        if recorded is not None:
+            shown = recorded.largest
+            return self._part(len(shown), allocations.tensor_columns(answers.trace, recorded, shown, start))
+        shown = answers.used.largest
+        return self._part(len(shown), memory.tensor_columns(answers.trace, answers.outputs, answers.used, shown, start))
 
     # ----------------------------------------------------------------------------------------------------- transfers
 

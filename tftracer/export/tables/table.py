@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Union, overload
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -15,28 +15,10 @@ from tftracer.errors import UnknownError, UnsupportedError
 from tftracer.export.tables import arrow
 from tftracer.export.tables.masked import masked_column
 from tftracer.export.tables.schema import SCRIPT_TABLES, Field
+from tftracer.trace.arrays.columns import Coded, Columns, Values
 from tftracer.trace.units import counted
 
 Array = npt.NDArray[Any]
-
-
-@dataclass(frozen=True)
-class Coded:
-    """Texts as codes into the distinct ones; a code of -1 is the empty text."""
-
-    codes: Array
-    texts: Sequence[str]
-
-    def decoded(self) -> Array:
-        """[n] objects; equal texts share one."""
-        texts = np.empty(len(self.texts) + 1, object)
-        texts[:-1] = list(self.texts)
-        texts[-1] = ""
-        return np.asarray(texts[self.codes])
-
-
-Values = Union[Array, Coded, Sequence[Any]]
-Columns = dict[str, Callable[[], Values]]
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 from tftracer.contract.basics import Finding
 from tftracer.contract.trace import Memory, MemoryCurve, Tensor
-from tftracer.trace.analyses.memory import MAX_AT_PEAK, MAX_TENSORS, HeldBytes, thinned
+from tftracer.trace.analyses.memory import MAX_TENSORS, HeldBytes, thinned
+from tftracer.trace.arrays.columns import Coded, Columns, rows_of
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.resources import dtype_name
 from tftracer.trace.model import Allocations, Trace
@@ -32,13 +34,10 @@ class Lives:
     free: Int64  # [pieces] ns since the trace's origin
     largest: Int64  # pieces, by size
 
-    def alive(self, curve: MemoryCurve, at_ns: float | None = None, most: int | None = MAX_AT_PEAK) -> Int64:
-        """The ``most`` largest pieces of a curve's allocator, at its peak or at ``at_ns``; None: all of them."""
-        moment = curve["peak_ns"] if at_ns is None else at_ns
+    def alive(self, curve: MemoryCurve) -> Int64:
+        """The pieces of a curve's allocator, at its peak."""
         of_curve = self.recorded.allocator[self.alloc] == self.recorded.allocators.index(curve["allocator"])
-        alive = np.flatnonzero(of_curve & (self.time[self.alloc] <= moment) & (self.free > moment))
-        largest: Int64 = alive[np.argsort(-self.recorded.bytes[self.alloc[alive]], kind="stable")][:most]
-        return largest
+        return np.flatnonzero(of_curve & (self.time[self.alloc] <= curve["peak_ns"]) & (self.free > curve["peak_ns"]))
 
 
 def lives(trace: Trace, recorded: Allocations, origin: int) -> Lives:
@@ -57,16 +56,13 @@ def curves(lived: Lives) -> list[MemoryCurve]:
     return sorted(each, key=lambda curve: -curve["peak_bytes"])
 
 
-def memory_of_allocations(
-    trace: Trace, lived: Lives, findings: list[Finding], at_ns: float | None = None, most: int = MAX_TENSORS
-) -> Memory:
-    """The answer, with the ``most`` largest pieces. ``at_ns``: list what was alive then instead of at the peak."""
-    of_allocators = curves(lived)
+def memory_of_allocations(trace: Trace, lived: Lives, findings: list[Finding], most: int = MAX_TENSORS) -> Memory:
+    """The answer, with the ``most`` largest pieces."""
+    tensors = tensor_columns(trace, lived, lived.largest[:most], trace.start)
     return {
-        "curves": of_allocators,
-        "tensors": _tensors(trace, lived, lived.largest[:most]),
+        "curves": curves(lived),
+        "tensors": cast("list[Tensor]", rows_of(tensors)),
         "tensors_total": len(lived.alloc),
-        "at_peak": _tensors(trace, lived, lived.alive(of_allocators[0], at_ns)),
         "temporary": [],
         "persistent_bytes": 0.0,
         "findings": findings,
@@ -127,24 +123,30 @@ def name_of(trace: Trace, recorded: Allocations, event: int) -> str:
     return recorded.ops[int(recorded.op[event])] or (trace.names[trace.name[node]] if node >= 0 else "")
 
 
-def _tensors(trace: Trace, lived: Lives, pieces: Int64) -> list[Tensor]:
-    return [_tensor(trace, lived, piece) for piece in pieces.tolist()]
-
-
-def _tensor(trace: Trace, lived: Lives, piece: int) -> Tensor:
-    recorded, event = lived.recorded, int(lived.alloc[piece])
-    node, allocator = int(recorded.node[event]), recorded.allocators[int(recorded.allocator[event])]
+def tensor_columns(trace: Trace, lived: Lives, shown: Int64, start: Int64) -> Columns:
+    """Of some pieces, whose slot, shape and consumers are not known. ``start``: [n] of the nodes, on the clock that is shown."""
+    recorded, event = lived.recorded, lived.alloc[shown]
+    node, allocator = recorded.node[event], recorded.allocator[event]
+    shift, unknown = _shift(trace, node, start), np.ma.masked_array(np.zeros(len(event), np.int64), True)
     return {
-        "node": node,
-        "name": name_of(trace, recorded, event),
-        "output": -1,
-        "op": trace.ops[trace.op[node]] if node >= 0 else "",
-        "device": device_of(allocator),
-        "allocator": allocator,
-        "bytes": float(recorded.bytes[event]),
-        "shape": "",
-        "dtype": dtype_name(int(recorded.dtype[event])),
-        "alloc_ns": float(lived.time[event]),
-        "free_ns": float(lived.free[piece]),
-        "last_consumer": -1,
+        "node": lambda: np.ma.masked_less(node, 0),
+        "name": lambda: [name_of(trace, recorded, one) for one in event.tolist()],
+        "output": lambda: unknown,
+        "op": lambda: Coded(np.where(node >= 0, trace.op[node], -1), trace.ops),
+        "device": lambda: Coded(allocator, [device_of(name) for name in recorded.allocators]),
+        "allocator": lambda: Coded(allocator, recorded.allocators),
+        "bytes": lambda: recorded.bytes[event],
+        "shape": lambda: Coded(np.full(len(event), -1), []),
+        "dtype": lambda: [dtype_name(code) for code in recorded.dtype[event].tolist()],
+        "alloc_ns": lambda: lived.time[event] + shift,
+        "free_ns": lambda: lived.free[shown] + shift,
+        "last_consumer": lambda: unknown,
     }
+
+
+def _shift(trace: Trace, node: Int64, start: Int64) -> Int64:
+    """[node] from the trace's clock to the one that is shown; what no op allocated takes that of the trace's earliest node."""
+    if not trace.n:
+        return np.zeros(len(node), np.int64)
+    shift = start - trace.start
+    return np.where(node >= 0, shift[node], shift[int(trace.start.argmin())])

@@ -59,7 +59,7 @@ def alive_of_outputs(trace: Trace, used: memory.Use, node_of_output: Int64) -> A
     """By the outputs that RunMetadata has; None where it has none."""
     if not used.curves:
         return None
-    peak, held = used.curves[0], used.alive(most=None)
+    peak, held = used.curves[0], used.alive()
     device, allocator = used.lives.places[peak.place]
     node = node_of_output[used.lives.output[used.buffers.first[held]]]
     return Alive(node, used.buffers.bytes[held].astype(np.float64), allocator, trace.devices[device].name, float(peak.peak))
@@ -68,7 +68,7 @@ def alive_of_outputs(trace: Trace, used: memory.Use, node_of_output: Int64) -> A
 def alive_of_allocations(lived: allocations.Lives) -> Alive:
     """By what a profile recorded. What the allocator held besides, from before the profile, is one piece of no op."""
     peak = allocations.curves(lived)[0]
-    recorded, event = lived.recorded, lived.alloc[lived.alive(peak, most=None)]
+    recorded, event = lived.recorded, lived.alloc[lived.alive(peak)]
     size = recorded.bytes[event].astype(np.float64)
     before = peak["peak_bytes"] - size.sum()
     node, size = np.append(recorded.node[event], -1), np.append(size, max(before, 0.0))

@@ -8,22 +8,24 @@
 - The *curve* of an allocator is the sum of its buffers' allocated bytes (requested, where that is all there is). Workspaces
   that ops hold only while they run are listed beside, by op type (``temporary``), and so is what they keep.
 
-Lifetimes, curves and peaks are NumPy; one Python turn for each of the listed tensors.
+Lifetimes, curves and peaks are NumPy; a row is made for each of the listed tensors.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
 from tftracer.contract.basics import Finding
 from tftracer.contract.trace import Memory, MemoryCurve, OpRow, Tensor
 from tftracer.trace.analyses import ops as ops_
-from tftracer.trace.arrays.intervals import Numbering, batches, distinct
+from tftracer.trace.arrays.columns import Coded, Columns, rows_of
+from tftracer.trace.arrays.intervals import Numbering, distinct
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Bool, Int32, Int64
+from tftracer.trace.decode.resources import dtype_name
 from tftracer.trace.model import Trace
 
 if TYPE_CHECKING:
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
 
 MAX_POINTS = 4_000
 MAX_TENSORS = 5_000
-MAX_AT_PEAK = 500
 MAX_TEMPORARY = 100
 
 #: Their outputs live in memory that was allocated before the step.
@@ -181,15 +182,11 @@ class Use:
     largest: Int64  # buffers, by size
     last: Int64  # of ``_last_of_buffers``
 
-    def alive(self, at_ns: float | None = None, most: int | None = MAX_AT_PEAK) -> Int64:
-        """The ``most`` largest buffers of the allocator that peaked most, at its peak or at ``at_ns``; None: all of them."""
-        if not self.curves:
-            return np.zeros(0, np.int64)
+    def alive(self) -> Int64:
+        """The buffers of the allocator that peaked most, at its peak."""
         first, allocated = self.curves[0], self.buffers
-        at = first.peak if at_ns is None else at_ns
-        alive = np.flatnonzero((allocated.place == first.place) & (allocated.alloc <= at) & (allocated.free > at))
-        largest: Int64 = alive[np.lexsort((alive, -allocated.bytes[alive]))][:most]
-        return largest
+        at_peak = (allocated.alloc <= first.peak) & (allocated.free > first.peak)
+        return np.flatnonzero(at_peak & (allocated.place == first.place))
 
 
 def use(trace: Trace, outputs: Outputs, graph: Graph) -> Use:
@@ -232,18 +229,13 @@ def memory(
     held: MemoryStats,
     used: Use,
     findings: list[Finding],
-    at_ns: float | None = None,
     most: int = MAX_TENSORS,
 ) -> Memory:
-    """The answer, with the ``most`` largest buffers, and what was alive at the peak of the allocator that peaked most.
-
-    ``at_ns``: list what was alive then instead of at the peak. ``held``: what the nodes kept beside their outputs
-    (resources.decode_memory).
-    """
+    """The answer, with the ``most`` largest buffers. ``held``: what nodes kept beside their outputs (resources.decode_memory)."""
+    tensors = tensor_columns(trace, outputs, used, used.largest[:most], trace.start)
     return {
         "curves": curves(trace, used),
-        "tensors": _tensors(trace, outputs, used, used.largest[:most]),
-        "at_peak": _tensors(trace, outputs, used, used.alive(at_ns)),
+        "tensors": cast("list[Tensor]", rows_of(tensors)),
         "tensors_total": len(used.buffers.bytes),
         "temporary": _temporary(trace, held.temp_bytes),
         "persistent_bytes": float(held.persistent_bytes.sum()),
@@ -287,45 +279,28 @@ def thinned(live: Int64, peak: int) -> Int64:
     return distinct(np.concatenate([order[begin], order[ends], [0, peak, n - 1]]))
 
 
-def _tensors(trace: Trace, outputs: Outputs, used: Use, chosen: Int64) -> list[Tensor]:
-    """The rows of some buffers."""
+def tensor_columns(trace: Trace, outputs: Outputs, used: Use, shown: Int64, start: Int64) -> Columns:
+    """Of some buffers. ``start``: [n] of the trace's nodes, on the clock that is shown."""
     lives, allocated = used.lives, used.buffers
-    places = [(trace.devices[device].name, allocator) for device, allocator in lives.places]
-    result: list[Tensor] = []
-    for batch in batches(len(chosen), 500):
-        buffer = chosen[batch.start : batch.stop]
-        output = lives.output[allocated.first[buffer]]
-        node = outputs.node[output]
-        columns = (
-            node.tolist(),
-            trace.names.texts(trace.name[node]),
-            output.tolist(),
-            outputs.slot[output].tolist(),
-            trace.ops.texts(trace.op[node]),
-            allocated.place[buffer].tolist(),
-            allocated.bytes[buffer].astype(np.float64).tolist(),
-            allocated.alloc[buffer].astype(np.float64).tolist(),
-            allocated.free[buffer].astype(np.float64).tolist(),
-            used.last[buffer].tolist(),
-        )
-        for at, name, number, slot, op, place, size, alloc, free, consumer in zip(*columns):
-            result.append(
-                {
-                    "node": at,
-                    "name": name,
-                    "output": slot,
-                    "op": op,
-                    "device": places[place][0],
-                    "allocator": places[place][1],
-                    "bytes": size,
-                    "shape": outputs.shape_of(number),
-                    "dtype": outputs.dtype_of(number),
-                    "alloc_ns": alloc,
-                    "free_ns": free,
-                    "last_consumer": consumer,
-                }
-            )
-    return result
+    output = lives.output[allocated.first[shown]]
+    node = outputs.node[output]
+    shift = (start - trace.start)[node]
+    place, places = allocated.place[shown], lives.places
+    dtypes, dtype = np.unique(outputs.dtype[output], return_inverse=True)
+    return {
+        "node": lambda: node,
+        "name": lambda: trace.names.texts(trace.name[node]),
+        "output": lambda: outputs.slot[output],
+        "op": lambda: Coded(trace.op[node], trace.ops),
+        "device": lambda: Coded(place, [trace.devices[device].name for device, _ in places]),
+        "allocator": lambda: Coded(place, [allocator for _, allocator in places]),
+        "bytes": lambda: allocated.bytes[shown],
+        "shape": lambda: Coded(outputs.shape[output], outputs.shapes.texts),
+        "dtype": lambda: Coded(dtype.reshape(-1), [dtype_name(code) for code in dtypes.tolist()]),
+        "alloc_ns": lambda: allocated.alloc[shown] + shift,
+        "free_ns": lambda: allocated.free[shown] + shift,
+        "last_consumer": lambda: np.ma.masked_less(used.last[shown], 0),
+    }
 
 
 def _last_of_buffers(trace: Trace, lives: Lives, allocated: Buffers) -> Int64:

@@ -1,14 +1,55 @@
-"""Arrays and string tables as the wire carries them (contract/basics.py: ``Column``, ``Strings``)."""
+"""Columns of tables, and arrays and string tables as the wire carries them (contract/basics.py: ``Column``, ``Strings``)."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Union
 
 import numpy as np
 import numpy.typing as npt
 
 from tftracer.contract.basics import Column, Strings
+from tftracer.trace.arrays.intervals import batches
 from tftracer.trace.arrays.strings import StringTable
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Texts as codes into the distinct ones; a code of -1 is the empty text."""
+
+    codes: npt.NDArray[Any]
+    texts: Sequence[str]
+
+    def decoded(self) -> npt.NDArray[Any]:
+        """[n] objects; equal texts share one."""
+        texts = np.empty(len(self.texts) + 1, object)
+        texts[:-1] = list(self.texts)
+        texts[-1] = ""
+        return np.asarray(texts[self.codes])
+
+
+Values = Union[npt.NDArray[Any], Coded, Sequence[Any]]
+#: Computed when they are called.
+Columns = dict[str, Callable[[], Values]]
+
+
+def rows_of(columns: Mapping[str, Callable[[], Values]]) -> list[dict[str, Any]]:
+    """The rows of a table; an unknown number is -1."""
+    lists = [_listed(column()) for column in columns.values()]
+    rows: list[dict[str, Any]] = []
+    for batch in batches(len(lists[0]), 500):
+        rows += [dict(zip(columns, row)) for row in zip(*(values[batch.start : batch.stop] for values in lists))]
+    return rows
+
+
+def _listed(values: Values) -> Sequence[Any]:
+    if isinstance(values, Coded):
+        values = values.decoded()
+    if isinstance(values, np.ma.MaskedArray):
+        values = values.filled(-1)
+    return list(values.tolist()) if isinstance(values, np.ndarray) else values
+
 
 DType = Literal["u1", "u2", "u4", "i1", "i2", "i4", "f4", "f8"]
 

@@ -47,10 +47,6 @@ class Outputs:
         """`float32`; "" where not said."""
         return dtype_name(int(self.dtype[output]))
 
-    def shape_of(self, output: int) -> str:
-        """`[32, 128]`; "" where not said."""
-        return self.shapes.texts[int(self.shape[output])]
-
 
 class MemoryStats(NamedTuple):
     """[n] bytes that each node holds beside its outputs."""
