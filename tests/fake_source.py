@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tftracer.contract.basics import Column
+from tftracer.contract.input_pipelines import InputPipelines
 from tftracer.contract.ledger import Ledger
 from tftracer.contract.session import Bookmark, Loaded, Run, Session, StepTimes, TraceRecord
 from tftracer.contract.stalls import GapProfile, RunStalls, Stall, StallDetail, StallList
@@ -184,6 +185,9 @@ class FakeSource:
             "p99_s": 0.03,
             "max_s": 0.03,
         }
+
+    def input_pipelines(self) -> InputPipelines:
+        return {"pipelines": [], "text": ""}
 
     def ledger(self) -> Ledger:
         return answer.ledger(None, [], lambda run_id: None)

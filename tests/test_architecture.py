@@ -24,7 +24,7 @@ LAYERS = [
     ["display"],
     ["importers", "export", "comparison"],
     ["slow"],
-    ["ledger"],
+    ["ledger", "input_pipelines"],
     ["session"],
     ["engine", "capture"],
     ["recorder"],

@@ -13,6 +13,7 @@ import type {
   TraceRecord,
 } from "@/client/messages";
 import { fakeLedger } from "./ledger";
+import { fakePipelines } from "./pipelines";
 import { fakeDetail, fakeGaps, fakeRunStalls } from "./slow";
 import { emptyState, type LiveState } from "@/client/reduce";
 
@@ -208,6 +209,7 @@ export class FakeClient implements Client {
   runStalls = fakeRunStalls();
   gaps = fakeGaps();
   ledger = fakeLedger();
+  pipelines = fakePipelines();
   private readonly listeners = new Set<(state: SessionState) => void>();
 
   constructor(public state: SessionState = fakeState()) {}
@@ -228,6 +230,7 @@ export class FakeClient implements Client {
   answers(path: string): unknown {
     if (/^runs\/\d+\/stalls$/.test(path)) return this.runStalls;
     if (path === "ledger") return this.ledger;
+    if (path === "input-pipelines") return this.pipelines;
     if (/^runs\/\d+\/gaps$/.test(path)) return this.gaps;
     const stall = /^stalls\/(\d+)$/.exec(path);
     if (path === "../job/processes/p2/api/stalls") return { ...this.runStalls, count: 3 };

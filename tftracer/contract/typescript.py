@@ -10,6 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from tftracer.contract import (
     basics,
+    input_pipelines,
     job,
     layers,
     ledger,
@@ -26,7 +27,7 @@ from tftracer.contract.analyses import ANALYSES
 
 HEADER = """// Generated from tftracer/contract/ by `make frontend-types`. Do not edit.
 """
-MODULES = (basics, stalls, machine, session, ledger, trace, layers, roofline, over_traces, job, live, standalone)
+MODULES = (basics, stalls, machine, session, ledger, input_pipelines, trace, layers, roofline, over_traces, job, live, standalone)
 PRIMITIVES: dict[Any, str] = {str: "string", int: "number", float: "number", bool: "boolean", bytes: "Uint8Array"}
 
 

@@ -52,3 +52,5 @@ class Activities:
         self.under_way: dict[tuple[int, int], tuple[str, int]] = {}
         #: Thread -> since when it waits for the next element of a dataset; 0: it does not.
         self.waiting: dict[int, int] = {}
+        #: Of the waits that have ended: their nanoseconds, and how many.
+        self.waited_ns = self.waits = 0

@@ -93,6 +93,9 @@ class _Tables(Session):
     def ledger(self) -> Table:
         return self._all("ledger")
 
+    def input_stages(self) -> Table:
+        return self._all("input_stages")
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}: {len(self.runs()):,} runs, {len(self.traces()):,} traces>"
 

@@ -169,6 +169,10 @@ class Session:
         """Where all of the process's wall time went: parts that add up to it."""
         return Table("ledger", lambda: iter([of_session.ledger_part(self.source.ledger())]))
 
+    def input_stages(self) -> Table:
+        """The stages of the ``tf.data`` pipelines, and which of them limits."""
+        return Table("input_stages", lambda: iter([of_session.input_stages_part(self.source.input_pipelines())]))
+
     def findings(self) -> Table:
         """What the traces lack."""
         return self.table("findings")
@@ -201,6 +205,7 @@ class Session:
             "sentences": lambda: self.sentences(trace),
             "stalls": self.stalls,
             "ledger": self.ledger,
+            "input_stages": self.input_stages,
         }
         if name not in tables:
             raise UnknownError(f"There is no table {name!r}. There are {', '.join(tables)}.")

@@ -22,6 +22,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
+from tftracer.contract.input_pipelines import InputPipelines
 from tftracer.contract.ledger import Ledger
 from tftracer.contract.session import Bookmark, Loaded, Run, Session, StepTimes, TraceRecord
 from tftracer.contract.stalls import GapProfile, RunStalls, StallDetail, StallList
@@ -174,6 +175,9 @@ class LiveSession:
 
     def ledger(self) -> Ledger:
         return self.store.ledger()
+
+    def input_pipelines(self) -> InputPipelines:
+        return self.store.input_pipelines()
 
     def run_stalls(self, run_id: int) -> RunStalls:
         return self.store.run_stalls(run_id)

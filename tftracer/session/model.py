@@ -10,10 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from tftracer.contract.input_pipelines import InputPipelines
 from tftracer.contract.ledger import Ledger
 from tftracer.contract.session import Run, RunStatistics, RunWithoutTraces, Session, TraceRecord
 from tftracer.errors import UnknownError
+from tftracer.input_pipelines import answer as pipelines_answer
+from tftracer.input_pipelines import sheet as pipelines_sheet
 from tftracer.ledger import answer
+from tftracer.ledger.activity import INPUT
 from tftracer.ledger.sheet import Sheet
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.session.traces.usual import durations_s, follows_traced, usual
@@ -67,6 +71,7 @@ class SessionModel:
         self.traces: dict[int, TraceState] = {}
         self.slow = SlowLog()
         self.ledger: Sheet | None = None
+        self.input_pipelines: pipelines_sheet.Sheet | None = None
         self._last_run_id = 0
         self._last_trace_id = 0  # also of removed traces: numbers are never used again
 
@@ -138,6 +143,10 @@ class SessionModel:
     def ledger_message(self, statistics_of: Callable[[RunState], RunStatistics]) -> Ledger:
         runs = [self.run_without_traces(run, statistics_of(run), None) for run in self.runs.values()]
         return answer.ledger(self.ledger, runs, self.slow.gaps.get, self.facts["steps_lost"])
+
+    def input_pipelines_message(self) -> InputPipelines:
+        waited = sum(entry.own_s for entry in self.ledger.entries if entry.rank == INPUT) if self.ledger else 0.0
+        return pipelines_answer.input_pipelines(self.input_pipelines, waited)
 
     # ------------------------------------------------------------------------------------------------------ changing
 

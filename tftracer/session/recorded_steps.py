@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Optional, Protocol, Union
 
 from tftracer.contract.session import AskedBy
+from tftracer.input_pipelines.watch import Pipelines
 from tftracer.ledger.activity import Activities
 from tftracer.trace.model import CpuUse, FedValue
 
@@ -103,6 +104,7 @@ class StepSource(Protocol):
 
     settled: deque[Settled]  # filled by ``settle``
     activities: Activities  # what the ledger adds up; filled by ``settle``, too
+    pipelines: Pipelines
     under_way: dict[int, int]  # thread -> when its step began (perf_counter nanoseconds), or, negative, when its last one ended
     lost: int  # steps that found the queue full
     sees_all_sessions: bool  # no hook is needed

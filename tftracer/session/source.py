@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from tftracer.contract.input_pipelines import InputPipelines
 from tftracer.contract.ledger import Ledger
 from tftracer.contract.session import Bookmark, Loaded, Run, Session, StepTimes, TraceRecord
 from tftracer.contract.stalls import GapProfile, RunStalls, StallDetail, StallList
@@ -29,6 +30,9 @@ class SessionSource(Protocol):
 
     def ledger(self) -> Ledger:
         """Where the process's wall time went; of a live session as of the last second."""
+
+    def input_pipelines(self) -> InputPipelines:
+        """What limits the ``tf.data`` pipelines; of a live session as of the last second."""
 
     def run_stalls(self, run_id: int) -> RunStalls: ...
 

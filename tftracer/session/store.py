@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
+from tftracer.contract.input_pipelines import InputPipelines
 from tftracer.contract.ledger import Ledger
 from tftracer.contract.session import Run, RunStatistics, Session, StepTimes, TraceRecord
 from tftracer.contract.stalls import GapProfile, Period, RunStalls, SlowKind, Stall, StallList
@@ -242,6 +243,10 @@ class SessionStore:
     def ledger(self) -> Ledger:
         with self.lock:
             return self.model.ledger_message(self._statistics_of)
+
+    def input_pipelines(self) -> InputPipelines:
+        with self.lock:
+            return self.model.input_pipelines_message()
 
     def run_stalls(self, run_id: int) -> RunStalls:
         with self.lock:

@@ -13,6 +13,7 @@ from tftracer.contract.session import Run, Session, TraceRecord
 from tftracer.contract.stalls import GapProfile, StallList
 from tftracer.display.lines import without_breaks
 from tftracer.errors import TracerError
+from tftracer.input_pipelines import summary as pipelines_summary
 from tftracer.ledger import summary as ledger_summary
 from tftracer.session.source import SessionSource
 from tftracer.session.steps.sketch import ERROR
@@ -33,10 +34,10 @@ MOST_RECOMPUTED = 20
 
 
 def summarize(source: SessionSource) -> dict[str, Any]:
-    """JSON-serializable: ``session``, ``ledger``, ``runs`` with their ``traces``, and all of one trace: ``trace`` is its number.
+    """JSON-serializable: ``session``, ``ledger``, ``input_pipelines``, ``runs`` with their ``traces``, and all of one trace.
 
-    The run that took the most time comes first. ``trace`` is the newest trace of the first run that has one; None, and
-    ``verdict`` empty, where there is none.
+    The run that took the most time comes first. ``trace``: the number of the newest trace of the first run that has one; None,
+    and ``verdict`` empty, where there is none.
     """
     session, slow = source.session(), source.all_stalls()
     runs = sorted(source.runs(), key=lambda run: run["steps"] * (run["mean_s"] or 0.0), reverse=True)
@@ -51,14 +52,15 @@ def summarize(source: SessionSource) -> dict[str, Any]:
         detail = trace_summary.summarize(answers(chosen), others.of(chosen, "verdict"))
         detail["recomputed"] = _recomputed(runs, answers, others)
     summaries = [_run(run, slow, source.gaps(run["id"])) for run in runs]
-    head = {"session": _chosen(session, _SESSION), "ledger": source.ledger()}
+    head = {"session": _chosen(session, _SESSION), "ledger": source.ledger(), "input_pipelines": source.input_pipelines()}
     return {**head, "runs": summaries, "trace": chosen, **detail}
 
 
 def render(summary: dict[str, Any]) -> str:
     """The summary for a terminal, without colours; ends in a line break."""
     summary = without_breaks(summary)
-    parts = [_head(summary["session"]), ledger_summary.render(summary["ledger"]), _runs(summary["runs"])]
+    parts = [_head(summary["session"]), ledger_summary.render(summary["ledger"])]
+    parts += [pipelines_summary.render(summary["input_pipelines"]), _runs(summary["runs"])]
     parts += [*map(slow_summary.render, summary["runs"])]
     parts += [_traces(run, summary.get("recomputed", {})) for run in summary["runs"]]
     if summary["trace"] is None:

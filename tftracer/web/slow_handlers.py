@@ -27,6 +27,11 @@ class LedgerHandler(ApiHandler):
         await self.send_encoded(self.services.source.ledger, self.wants_msgpack())
 
 
+class InputPipelinesHandler(ApiHandler):
+    async def get(self) -> None:
+        await self.send_encoded(self.services.source.input_pipelines, self.wants_msgpack())
+
+
 class GapsHandler(ApiHandler):
     """The lines of the time between steps, and sampling them again."""
 

@@ -472,6 +472,53 @@ export interface Ledger {
   doubts: string[];
 }
 
+/** A stage of a pipeline, under its name in TensorFlow after optimization. Elements are its own: of a batch, batches. */
+export interface PipelineStage {
+  depth: number;
+  name: string;
+  function: string;
+  place: string;
+  elements: number;
+  element_s: number | null;
+  rate: number | null;
+  busy: number | null;
+  parallelism: number | null;
+  parallelism_max: number | null;
+  is_tuned: boolean;
+  buffered: number | null;
+  buffer_size: number | null;
+  capacity: number | null;
+  is_limiting: boolean;
+}
+
+export interface PipelineMoment {
+  at: number;
+  rate: number;
+  wait: number | null;
+  stage: string;
+}
+
+export interface InputPipeline {
+  title: string;
+  at: number | null;
+  is_open: boolean;
+  elements: number;
+  rate: number | null;
+  wait: number | null;
+  side: "input" | "training" | "unknown";
+  text: string;
+  advice: string;
+  predicted_rate: number | null;
+  stages: PipelineStage[];
+  history: PipelineMoment[];
+}
+
+/** GET /api/input-pipelines. The newest first. */
+export interface InputPipelines {
+  pipelines: InputPipeline[];
+  text: string;
+}
+
 export type LaneKind = "compute" | "communication" | "copy" | "kernel" | "launch" | "sync" | "input" | "repeat" | "outside" | "other";
 
 /** One horizontal band: rows first_row : first_row + rows. */

@@ -1,7 +1,8 @@
 """The time in which a loop waits for the next element of a ``tf.data`` dataset between its steps: ``for batch in dataset``.
 
 ``OwnedIterator._next_internal`` of TensorFlow is wrapped, to which loops and ``next(iterator)`` come. What is asked for within a
-step is part of the step, and shows in its trace. Runs on the training threads.
+step is part of the step, and shows in its trace. As iterators are made, what looks into their pipelines is told. Runs on the
+training threads.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from tftracer.capture.steps.queue import INPUT_WAIT, MAX_EVENTS, StepQueue
 from tftracer.capture.tracebacks import as_tensorflows, without_ours
 
 _MODULE, _CLASS, _METHOD = "tensorflow.python.data.ops.iterator_ops", "OwnedIterator", "_next_internal"
+_MAKER, _SESSIONS_CLASS = "_create_iterator", "Iterator"
 
 
 class InputWaits:
@@ -35,6 +37,29 @@ class InputWaits:
         owner = getattr(sys.modules[_MODULE], _CLASS, None)
         if isinstance(owner, type) and hasattr(owner, _METHOD):
             self._calls.wrap(owner, _METHOD, self.watched(getattr(owner, _METHOD)))
+        pipelines = self._queue.pipelines
+        if isinstance(owner, type) and hasattr(owner, _MAKER):
+            self._calls.wrap(owner, _MAKER, self._told(getattr(owner, _MAKER), pipelines.add))
+        sessions = getattr(sys.modules[_MODULE], _SESSIONS_CLASS, None)
+        if isinstance(sessions, type) and "__init__" in vars(sessions):
+            told = self._told(vars(sessions)["__init__"], lambda iterator: pipelines.add_unseen("session"))
+            self._calls.wrap(sessions, "__init__", told)
+
+    def _told(self, original: Callable[..., Any], tell: Callable[[Any], None]) -> Callable[..., Any]:
+        calls = self._calls
+
+        @as_tensorflows
+        def make(iterator: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                made = original(iterator, *args, **kwargs)
+            except BaseException as error:
+                without_ours(error)
+                raise
+            if not calls.is_off():
+                calls.quietly(tell, iterator)
+            return made
+
+        return make
 
     def watched(self, original: Callable[..., Any]) -> Callable[..., Any]:
         threads, events, now, calls = self._calls.threads, self._queue.events, perf_counter_ns, self._calls

@@ -23,6 +23,7 @@ from tftracer.capture.traces.backlog import TraceBacklog
 from tftracer.capture.traces.requests import Claim, TraceRequests
 from tftracer.contract.session import AskedBy
 from tftracer.errors import UnsupportedError
+from tftracer.input_pipelines.watch import Pipelines
 from tftracer.ledger.activity import INPUT, NEXT_ELEMENT, TRACER, Activities, rank_of_step
 from tftracer.session.recorded_steps import Capture, Missed, RunHandle, SessionFacts, Settled, Traced, tracer_ns
 from tftracer.slow.recorded import SlowRecords
@@ -88,6 +89,7 @@ class StepQueue:
         self.request_graph: Callable[[RunHandle], None] = no_graphs
         self.slow = SlowRecords()
         self.activities = Activities()  # what the ledger adds up
+        self.pipelines = Pipelines(lambda: (self.activities.waited_ns * 1e-9, self.activities.waits))
         #: Thread -> when its step began (perf_counter nanoseconds), or, negative, when its last one ended.
         self.under_way: dict[int, int] = {}
         self.last_function_ns = 0  # when the last step of a function ended that was settled
@@ -154,6 +156,8 @@ class StepQueue:
         seen = self.activities.ended
         if event[0] is INPUT_WAIT:
             seen.append((INPUT, NEXT_ELEMENT, start, end, thread))
+            self.activities.waited_ns += end - start
+            self.activities.waits += 1
             if not event[1]:  # else within a step
                 self._times.add_input(thread, start, end)
             return

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tftracer.contract.input_pipelines import InputPipelines
 from tftracer.contract.ledger import Ledger
 from tftracer.contract.session import Run, Session, TraceRecord
 from tftracer.contract.stalls import Stall
@@ -111,6 +112,12 @@ def stalls_part(stalls: Sequence[Stall]) -> Part:
     return Part(len(stalls), columns)
 
 
+_OF_STAGE = [
+    *("depth", "name", "function", "place", "elements", "rate", "busy", "parallelism", "parallelism_max"),
+    *("buffered", "buffer_size", "capacity", "is_limiting"),
+]
+
+
 def ledger_part(ledger: Ledger) -> Part:
     parts = ledger["parts"]
     columns: Columns = {
@@ -120,6 +127,20 @@ def ledger_part(ledger: Ledger) -> Part:
     for name in ("kind", "name", "permille"):
         columns[name] = lambda name=name: [part[name] for part in parts]  # type: ignore[misc,literal-required]
     return Part(len(parts), columns)
+
+
+def input_stages_part(pipelines: InputPipelines) -> Part:
+    rows = [(each, stage) for each in pipelines["pipelines"] for stage in each["stages"]]
+    columns: Columns = {
+        "pipeline": lambda: [each["title"] for each, _ in rows],
+        "pipeline_rate": lambda: [each["rate"] for each, _ in rows],
+        "wait": lambda: [each["wait"] for each, _ in rows],
+        "predicted_rate": lambda: [each["predicted_rate"] for each, _ in rows],
+        "element_ns": lambda: nanoseconds([stage["element_s"] for _, stage in rows]),
+    }
+    for name in _OF_STAGE:
+        columns[name] = lambda name=name: [stage[name] for _, stage in rows]  # type: ignore[misc,literal-required]
+    return Part(len(rows), columns)
 
 
 def findings_part(record: TraceRecord) -> Part:

@@ -250,6 +250,26 @@ LEDGER = (
     Field("permille", "int", "of the wall time; the rows of a session add up to 1000"),
     Field("items", "text", "what it is made of: the longest first, each with its time"),
 )
+INPUT_STAGES = (
+    Field("pipeline", "text", "a tf.data pipeline, from its source to its last stage"),
+    _maybe("pipeline_rate", "float", "elements a second that the training takes from it"),
+    _maybe("wait", "float", "share of the time in which the training waits for it, 0 to 1"),
+    _maybe("predicted_rate", "float", "elements a second, at most, with what is advised about the limiting stage"),
+    Field("depth", "int", "of the stage in the tree, whose root is the last stage"),
+    Field("name", "text", "of the stage, as TensorFlow optimized it"),
+    Field("function", "text", "that the stage calls; empty if not known"),
+    Field("place", "text", "file and line of the function"),
+    Field("elements", "int", "that the stage has produced"),
+    _maybe("element_ns", "int", "its own processing time for one"),
+    _maybe("rate", "float", "its elements a second"),
+    _maybe("busy", "float", "threads that work for it, on average"),
+    _maybe("parallelism", "int", "calls at once"),
+    _maybe("parallelism_max", "int", "calls at once at most"),
+    _maybe("buffered", "float", "elements in its buffer, on average"),
+    _maybe("buffer_size", "int", "the size of its buffer"),
+    _maybe("capacity", "float", "elements a second of the pipeline that this stage alone could do"),
+    Field("is_limiting", "bool", "whether it limits the pipeline; no stage of a pipeline if that is not known"),
+)
 
 #: By name, in the order in which they are written.
 TABLES: dict[str, tuple[Field, ...]] = {
@@ -265,6 +285,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
     "sentences": SENTENCES,
     "stalls": STALLS,
     "ledger": LEDGER,
+    "input_stages": INPUT_STAGES,
 }
 #: With those that scripts alone ask for: their rows are of several traces.
 SCRIPT_TABLES = {**TABLES, "ops_over_traces": OPS_OVER_TRACES}

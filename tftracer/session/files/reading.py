@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from tftracer.contract.session import RunStatistics, Session, TraceRecord
+from tftracer.input_pipelines import sheet as pipelines_sheet
 from tftracer.ledger import sheet
 from tftracer.session.model import RECENT_STEPS, RunState, SessionModel, TraceState
 from tftracer.slow.record import reading as slow_reading
@@ -20,6 +21,7 @@ from tftracer.storage.reader import Reader
 from tftracer.storage.tftrace import (
     GAPS,
     HISTORY,
+    INPUT_PIPELINES,
     KINDS,
     LEDGER,
     MARKS,
@@ -319,6 +321,10 @@ def _apply_ledger(model: SessionModel, record: Record) -> None:
     model.ledger = sheet.read(record.meta)
 
 
+def _apply_input_pipelines(model: SessionModel, record: Record) -> None:
+    model.input_pipelines = pipelines_sheet.read(record.meta)
+
+
 _APPLIERS: dict[str, Applier] = {
     SESSION: _apply_session,
     RUN: _apply_run,
@@ -333,4 +339,5 @@ _APPLIERS: dict[str, Applier] = {
     GAPS: _applied_to_run(slow_reading.apply_gaps),
     MARKS: _apply_marks,
     LEDGER: _apply_ledger,
+    INPUT_PIPELINES: _apply_input_pipelines,
 }

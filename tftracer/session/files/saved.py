@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+from tftracer.contract.input_pipelines import InputPipelines
 from tftracer.contract.ledger import Ledger
 from tftracer.contract.session import Bookmark, Loaded, Run, Session, StepTimes, TraceRecord
 from tftracer.contract.stalls import GapProfile, RunStalls, StallDetail, StallList
@@ -67,6 +68,10 @@ class SavedSession:
     def ledger(self) -> Ledger:
         with self._lock:
             return self._model.ledger_message(lambda run: run.statistics)
+
+    def input_pipelines(self) -> InputPipelines:
+        with self._lock:
+            return self._model.input_pipelines_message()
 
     def run_stalls(self, run_id: int) -> RunStalls:
         with self._lock:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from tftracer.contract.session import RunStatistics, Session
+from tftracer.input_pipelines import sheet as pipelines_sheet
 from tftracer.ledger import sheet
 from tftracer.session.files import records
 from tftracer.session.model import RunState, SessionModel, TraceState
@@ -26,6 +27,7 @@ class Snapshot:
     traces: list[TraceState]
     slow: SlowLog
     ledger: sheet.Sheet | None
+    input_pipelines: pipelines_sheet.Sheet | None
 
     @classmethod
     def of(
@@ -36,7 +38,8 @@ class Snapshot:
     ) -> Snapshot:
         """To be taken under the owner's lock."""
         runs = [(replace(run, statistics=statistics_of(run)), history_of(run)) for run in model.runs.values()]
-        return cls(model.facts.copy(), runs, [replace(trace) for trace in model.traces.values()], model.slow.copy(), model.ledger)
+        traces = [replace(trace) for trace in model.traces.values()]
+        return cls(model.facts.copy(), runs, traces, model.slow.copy(), model.ledger, model.input_pipelines)
 
     def records(self) -> Iterator[NewRecord]:
         yield records.session_record(self.facts)
@@ -48,3 +51,5 @@ class Snapshot:
         yield from all_records(self.slow)
         if self.ledger is not None:
             yield sheet.record(self.ledger)
+        if self.input_pipelines is not None:
+            yield pipelines_sheet.record(self.input_pipelines)

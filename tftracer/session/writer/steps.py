@@ -22,6 +22,7 @@ from tftracer.session.store import SessionStore
 from tftracer.session.traces.missing import MissingTraces
 from tftracer.session.traces.usual import measures_tracing
 from tftracer.session.writer.guard import Guard
+from tftracer.session.writer.input_pipelines import PipelineWriter
 from tftracer.session.writer.ledger import LedgerWriter
 from tftracer.session.writer.no_steps import no_steps
 from tftracer.session.writer.slow import SlowWriter
@@ -50,6 +51,7 @@ class StepWriter:
         steps: StepSource,
         slow: SlowWriter,
         ledger: LedgerWriter,
+        pipelines: PipelineWriter,
         store: SessionStore,
         publish: Publish,
         traces: TraceWriter,
@@ -64,6 +66,7 @@ class StepWriter:
         self._missing = missing
         self._slow = slow
         self._ledger = ledger
+        self._pipelines = pipelines
         self._guard = Guard(store.problems, steps.failed)
         self._unpublished: dict[int, None] = {}  # ids of the runs with steps since the last update, in their order
         self._next_publish = self._next_flush = 0.0
@@ -102,6 +105,7 @@ class StepWriter:
         self._steps.restore_failed_claims()
         self._count()
         self._ledger.take()
+        self._pipelines.take()
         self._slow.take()
         self._look_around()
         now = perf_counter()
@@ -117,6 +121,7 @@ class StepWriter:
         self._store.script_ended()
         self._count()
         self._ledger.take()
+        self._pipelines.end()
         self._slow.take()
         self._report_missing()
         self._publish_steps()
@@ -205,6 +210,7 @@ class StepWriter:
                 self._write_run(run)
         self._slow.write()
         self._ledger.write(at_once)
+        self._pipelines.write(at_once)
         spool = self._store.spool
         if spool.superfluous_bytes > max(SUPERFLUOUS_BYTES, spool.size // 2) or spool.superfluous_records > SUPERFLUOUS_RECORDS:
             self._traces.put(self._store.rewrite)

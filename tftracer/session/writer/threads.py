@@ -16,6 +16,7 @@ from tftracer.session.store import SessionStore
 from tftracer.session.traces.analyzer import TraceAnalyzer
 from tftracer.session.traces.missing import MissingTraces
 from tftracer.session.writer.guard import Guard
+from tftracer.session.writer.input_pipelines import PipelineWriter
 from tftracer.session.writer.ledger import LedgerWriter
 from tftracer.session.writer.slow import SlowWriter
 from tftracer.session.writer.steps import Flush, StepWriter
@@ -47,7 +48,8 @@ class Writer:
         self._traces = TraceWriter(steps, store, self._summaries, missing, communication_ops)
         ledger = LedgerWriter(steps, store)
         slow_writer = SlowWriter(slow, store, ledger, self._summaries)
-        self._steps = StepWriter(steps, slow_writer, ledger, store, publish, self._traces, self._summaries, missing)
+        pipelines = PipelineWriter(steps.pipelines, store)
+        self._steps = StepWriter(steps, slow_writer, ledger, pipelines, store, publish, self._traces, self._summaries, missing)
         self._threads = [self._steps.thread, self._traces.thread]
         if store.spool.path:
             self._traces.put(partial(tidy, store.spool.path.parent))

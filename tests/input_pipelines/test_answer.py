@@ -1,0 +1,137 @@
+"""Which stage limits recorded pipelines, each with one planted bottleneck (tests/data/input_pipelines)."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tftracer.contract.input_pipelines import InputPipeline
+from tftracer.errors import FormatError
+from tftracer.input_pipelines import model
+from tftracer.input_pipelines.answer import input_pipelines
+from tftracer.input_pipelines.sheet import MAX_LOOKS, Sheet, read, record
+from tftracer.input_pipelines.summary import render
+
+DATA = Path(__file__).parents[1] / "data/input_pipelines"
+#: What was planted, the stage that limits, and what the advice names.
+PLANTED = [
+    ("slow_map", "MapAndBatch", "num_parallel_calls"),
+    ("slow_map_serial", "Map", "num_parallel_calls"),
+    ("generator", "Generator", "one Python function"),
+    ("small_reads", "TFRecord", "larger buffer"),
+    ("decode", "ParallelMapV2", "num_parallel_calls=tf.data.AUTOTUNE"),
+    ("large_batch", "BatchV2", "batch(..., num_parallel_calls"),
+    ("no_prefetch", "Map", "prefetch"),
+    ("parallelism_1", "MapAndBatch", "num_parallel_calls"),
+    ("py_func", "MapAndBatch", "Python"),
+    ("cache_miss", "ParallelMapV2", "num_parallel_calls"),
+    ("filter_most", "Filter", "filter batches"),
+    ("flat", "FlatMap", "batch() first"),
+]
+
+
+def sheet_of(name: str) -> Sheet:
+    meta: dict[str, Any] = json.loads((DATA / f"{name}.json").read_text())
+    for pipeline in meta["pipelines"]:
+        pipeline["looks"] = [[*look[:-1], base64.b64decode(look[-1])] for look in pipeline["looks"]]
+    return read(meta)
+
+
+def pipeline(name: str) -> InputPipeline:
+    return input_pipelines(sheet_of(name), 0.0)["pipelines"][0]
+
+
+def limiting(answer: InputPipeline) -> list[str]:
+    return [stage["name"] for stage in answer["stages"] if stage["is_limiting"]]
+
+
+@pytest.mark.parametrize(("planted", "stage", "advice"), PLANTED)
+def test_the_planted_stage_limits(planted: str, stage: str, advice: str) -> None:
+    answer = pipeline(planted)
+    assert answer["side"] == "input" and limiting(answer) == [stage], answer["text"]
+    assert advice in answer["advice"]
+    predicted, rate = answer["predicted_rate"], answer["rate"]
+    assert rate and (predicted is None or predicted > rate)
+
+
+@pytest.mark.parametrize("planted", ["slow_step", "cached_step"])
+def test_no_stage_limits_a_training_that_is_the_slower_side(planted: str) -> None:
+    answer = pipeline(planted)
+    assert answer["side"] == "training" and not limiting(answer) and not answer["advice"]
+    assert "The training is the slower side." in answer["text"]
+
+
+def test_no_stage_is_named_behind_a_distribution_strategy() -> None:
+    for answer in input_pipelines(sheet_of("rebatch"), 0.0)["pipelines"]:
+        assert not limiting(answer) and answer["predicted_rate"] is None
+
+
+def test_a_shuffle_that_fills_its_buffer_says_for_how_long() -> None:
+    answer = pipeline("shuffle_refill")
+    assert "buffer is filling" in answer["text"] and "of 100,000 elements" in answer["text"] and not limiting(answer)
+
+
+def test_stages_have_the_functions_and_lines_of_the_script() -> None:
+    (stage,) = [stage for stage in pipeline("py_func")["stages"] if stage["is_limiting"]]
+    assert stage["function"] == "<lambda>" and stage["place"].startswith("cases.py:")
+    assert stage["parallelism"] == 2 and stage["parallelism_max"] == 2 and not stage["is_tuned"]
+    (prefetch,) = [stage for stage in pipeline("slow_step")["stages"] if stage["name"] == "Prefetch"]
+    assert prefetch["buffered"] == prefetch["buffer_size"] == 2
+
+
+def test_never_more_waiting_than_the_ledger_counted() -> None:
+    known = sheet_of("slow_map")
+    (first,) = known.pipelines
+    looks = [
+        [*look[:4], 3.0 + 0.01 * at, at + 1, look[-1]] for at, look in enumerate(record(known).meta["pipelines"][0]["looks"])
+    ]
+    for look in looks:
+        del look[3]
+    answer = input_pipelines(read({"pipelines": [{"looks": looks}]}), 0.0)["pipelines"][0]
+    assert len(first.looks) == len(looks) and answer["wait"] is not None and answer["wait"] < 0.05
+    assert answer["side"] == "training" and not limiting(answer)
+
+
+def test_a_record_comes_back_as_it_was() -> None:
+    for file in DATA.glob("*.json"):
+        known = sheet_of(file.stem)
+        assert read(record(known).meta) == known
+
+
+def test_a_file_is_believed_as_far_as_types_go() -> None:
+    raw = sheet_of("slow_map").pipelines[0].looks[0].raw
+    looks = [[1.0, 2.0, None, 0.0, 0, each] for each in (raw[:-1], b"", "text", None, *[raw] * 99)]
+    known = read({"pipelines": [{"title": 5, "looks": looks, "steps": [None], "history": [[1]]}, None], "unseen": [1, "old"]})
+    assert len(known.pipelines[0].looks) <= MAX_LOOKS and known.pipelines[0].title == "" and known.unseen == ("old",)
+    assert input_pipelines(known, 0.0)["pipelines"][0]["stages"] == []
+
+
+def test_a_model_that_is_cut_is_refused_and_a_circle_in_it_ends() -> None:
+    raw = sheet_of("slow_map").pipelines[0].looks[0].raw
+    for end in range(0, len(raw), 7):
+        try:
+            model.read(raw[:end])
+        except FormatError:
+            continue
+    circle = bytes([10, 10, 8, 1, 18, 6, 8, 1, 18, 0, 112, 1, 16, 1])
+    assert model.read(circle).nodes[1].inputs == (1,)
+    looks = [[float(at), 0.0, None, 0.0, 0, circle] for at in range(3)]
+    assert len(input_pipelines(read({"pipelines": [{"looks": looks}]}), 0.0)["pipelines"][0]["stages"]) == 1
+
+
+def test_what_cannot_be_looked_into_is_said_with_what_the_ledger_knows() -> None:
+    answer = input_pipelines(read({"unseen": ["old"]}), 12.0)
+    assert "2.17" in answer["text"] and "waited 12 s" in answer["text"] and not answer["pipelines"]
+    assert "Trace a step" in input_pipelines(read({"unseen": ["session"]}), 0.0)["text"]
+    nothing = input_pipelines(None, 12.0)
+    assert not nothing["pipelines"] and not nothing["text"]
+
+
+def test_the_summary_has_a_line_a_pipeline() -> None:
+    text = render(input_pipelines(sheet_of("decode"), 0.0))
+    assert text.startswith("Input Tensor → repeat → map(<lambda>)") and "elements/s then." in text
+    assert render({"pipelines": [], "text": ""}) == ""

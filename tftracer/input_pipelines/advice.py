@@ -1,0 +1,116 @@
+"""What to change about the stage that limits, and the throughput that this predicts. Pure."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from tftracer.input_pipelines.flow import READERS, Flow, Stage, Thread
+from tftracer.input_pipelines.script import Step, kind_of
+
+MAX_CALLS = 32
+#: A function that uses less of the processor than this waits for something: more of its calls at once fit the same cores.
+COMPUTES = 0.5
+#: With fewer idle cores a function may seem to wait that waits for a core.
+MIN_IDLE = 0.25
+#: A prediction below this is none.
+GAIN = 1.05
+
+
+class Advice(NamedTuple):
+    text: str
+    rate: float | None = None  # elements a second that it predicts at most
+
+
+def advice(flow: Flow, stage: Stage, step: Step | None) -> Advice:
+    """``step``: what the script says of the limiting stage."""
+    name, kind, target = stage.node.name, kind_of(stage.node.name), _target(flow, stage)
+    if stage in flow.own.stages:
+        rate = _least(1 / flow.own.busy * flow.rate if flow.own.busy else None, target)
+        return _gains(flow, "Add .prefetch(tf.data.AUTOTUNE) at the end: the pipeline then works during the steps.", rate)
+    if not flow.counted:
+        return _uncounted(kind)
+    if name.startswith("Batch"):
+        return _parallel(flow, stage, target, "batch(..., num_parallel_calls={})", is_python=False)
+    if name == "Generator":
+        return Advice("from_generator runs one Python function in one thread: do less in it, or read with tf.data's own readers.")
+    if name in READERS:
+        text = "Read several files at once: interleave({}Dataset, num_parallel_calls=tf.data.AUTOTUNE); or with a larger buffer."
+        return Advice(text.format(name))
+    if kind == "interleave" or kind == "flat_map":
+        call = "interleave(..., cycle_length={0}, num_parallel_calls={0})"
+        return _parallel(flow, stage, target, call, is_python=bool(step and step.python))
+    if kind == "map":
+        return _parallel(flow, stage, target, "map(..., num_parallel_calls={})", is_python=bool(step and step.python))
+    if kind == "filter":
+        return Advice("Filter before other work, or once when the data is written.")
+    if kind == "shuffle":
+        return Advice("Shuffle file names or indices before decoding, or with a smaller buffer.")
+    return Advice("Keep its result with cache() if it is the same in each epoch.")
+
+
+def _uncounted(kind: str) -> Advice:
+    if kind == "filter":
+        return Advice("Calling the function for each element takes the time: filter batches, or once when the data is written.")
+    if kind == "map":
+        return Advice("Calling the function for each element takes longer than its ops: batch() before map(), on whole batches.")
+    return Advice("Each element makes a new dataset: batch() first and use map(), or make fewer, longer inner datasets.")
+
+
+def _parallel(flow: Flow, stage: Stage, target: float | None, call: str, is_python: bool) -> Advice:
+    """More calls at once, as many as would help."""
+    busy, now = stage.busy or 0.0, stage.parallelism or 1.0
+    if stage.parallelism is not None:
+        busy = next((each.pool.busy for each in flow.workers.values() if each.pool and each.pool.stages[0] is stage), busy)
+    busy = min(busy, now)  # one call may use several threads
+    one = flow.rate / busy if busy else None  # elements a second for one call at a time
+    computes = flow.cpu >= COMPUTES * busy
+    if not computes and (flow.idle is None or flow.idle < MIN_IDLE):
+        instead = " Use TensorFlow ops in place of Python, which runs one thread at a time, or cache()." if is_python else ""
+        text = f"The machine has no idle core: more calls at once, {call.format('N')}, help only if it waits for something."
+        return Advice(text + instead)
+    if is_python and computes:
+        return Advice("It computes in Python, which runs one thread at a time: use TensorFlow ops, or cache() its result.")
+    if not computes and one and target:
+        calls = min(MAX_CALLS, math.ceil(target / one))
+        if calls > now:
+            limit = " AUTOTUNE stops at the number of cores." if calls > flow.cores else ""
+            rate = _least(calls * one, target)
+            return _gains(flow, f"It waits more than it computes. Set {call.format(calls)}.{limit}", rate)
+    given = stage.node.parameters.get("parallelism")
+    if given and given.tunable and now < flow.cores:
+        return Advice(f"AUTOTUNE runs {now:.0f} of at most {given.most:.0f} calls at once so far. It may still raise that.")
+    if now < flow.cores and computes:
+        rate = _least(flow.cores * one if one else None, target, flow.cores / flow.cpu * flow.rate if flow.cpu else None)
+        if rate is not None and rate >= GAIN * flow.rate:
+            return _gains(flow, f"Set {call.format('tf.data.AUTOTUNE')}.", rate)
+    if computes:
+        return Advice("It uses the cores that there are: make it cheaper, cache() its result, or use the tf.data service.")
+    return Advice("More calls at once would not help: see what it waits for.")
+
+
+def _gains(flow: Flow, text: str, rate: float | None) -> Advice:
+    return Advice(text, rate if rate is not None and rate >= GAIN * flow.rate else None)
+
+
+def _target(flow: Flow, stage: Stage) -> float | None:
+    """What everything else could do: the training itself, and every other thread."""
+
+    def of(thread: Thread) -> float | None:
+        if thread.stages[0] is stage and stage.parallelism is not None:
+            return None
+        busy = sum(each.busy or 0.0 for each in thread.stages if each is not stage)
+        most = max((each.node.parameters["parallelism"].most for each in thread.stages[:1] if _is_tuned(each)), default=0.0)
+        return max(thread.threads, min(most, flow.cores)) * flow.rate / busy if busy > 0 else None
+
+    training = 1 / flow.gap_s if flow.gap_s else None
+    return _least(training, *(of(thread) for thread in flow.threads if thread.stages))
+
+
+def _is_tuned(stage: Stage) -> bool:
+    given = stage.node.parameters.get("parallelism")
+    return given is not None and given.tunable
+
+
+def _least(*rates: float | None) -> float | None:
+    return min((rate for rate in rates if rate is not None), default=None)

@@ -1,0 +1,162 @@
+"""The pipelines in words: each stage, the one that limits, and what to change. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tftracer.contract.input_pipelines import InputPipeline, InputPipelines, PipelineStage
+from tftracer.input_pipelines.advice import Advice, advice
+from tftracer.input_pipelines.flow import WAITS, WORKS, Flow, Stage, Thread, flow_of
+from tftracer.input_pipelines.script import Step, kind_of
+from tftracer.input_pipelines.sheet import Pipeline, Sheet
+from tftracer.trace.units import counted, percent
+from tftracer.trace.units import duration as ns_text
+
+#: Why iterators were not looked into.
+UNSEEN = {
+    "old": "TensorFlow tells what a pipeline does from 2.17 on; this one is older.",
+    "autotune": "A pipeline was not looked into: its autotune is off (options.autotune.enabled).",
+    "session": "Iterators of sessions and Estimators cannot be looked into.",
+    "function": "A dataset that is iterated within a tf.function cannot be looked into.",
+    "failed": "TensorFlow could not tell what a pipeline does.",
+    "large": "A pipeline has too many stages to be looked into.",
+}
+_DISTRIBUTED = "PerDeviceGenerator"
+
+
+def input_pipelines(sheet: Sheet | None, waited_s: float) -> InputPipelines:
+    """``waited_s``: how long the training waited for elements between its steps, as the ledger knows it."""
+    if sheet is None:
+        return {"pipelines": [], "text": ""}
+    texts = [UNSEEN[code] for code in sheet.unseen if code in UNSEEN]
+    if texts and waited_s > 0:
+        texts.append(f"The training waited {ns_text(waited_s * 1e9)} for elements between its steps.")
+    elif texts:
+        texts.append("Trace a step to see how long it waits for its input.")
+    return {"pipelines": [_pipeline(each) for each in sheet.pipelines], "text": " ".join(texts)}
+
+
+def limiting_name(pipeline: Pipeline, flow: Flow | None) -> str:
+    """ "map(decode)"; "" if not known."""
+    if flow is None or flow.limiting is None or _is_distributed(pipeline.steps):
+        return ""
+    return _name(flow.limiting, steps_by_node(flow, pipeline.steps))
+
+
+def _pipeline(pipeline: Pipeline) -> InputPipeline:
+    flow = flow_of(pipeline.looks)
+    last = pipeline.looks[-1] if pipeline.looks else None
+    steps = steps_by_node(flow, pipeline.steps) if flow else {}
+    limiting = flow.limiting if flow and not _is_distributed(pipeline.steps) else None
+    change = advice(flow, limiting, steps.get(limiting.node.id)) if flow and limiting else Advice("")
+    wait = flow.wait if flow else None
+    return {
+        "title": pipeline.title,
+        "at": last.at if last else None,
+        "is_open": pipeline.is_open,
+        "elements": last.model.elements if last else 0,
+        "rate": flow.rate if flow else None,
+        "wait": wait,
+        "side": "unknown" if wait is None or WORKS < wait < WAITS else "input" if wait >= WAITS else "training",
+        "text": _text(pipeline, flow, limiting, steps),
+        "advice": change.text,
+        "predicted_rate": change.rate,
+        "stages": [_stage(flow, each, steps.get(each.node.id), each is limiting) for each in flow.stages[:200]] if flow else [],
+        "history": [{"at": each.at, "rate": each.rate, "wait": each.wait, "stage": each.stage} for each in pipeline.history],
+    }
+
+
+def steps_by_node(flow: Flow, steps: Sequence[Step]) -> dict[int, Step]:
+    """Which transformation of the script a stage is, by the stage's node: where there are as many of a kind in both."""
+    known: dict[int, Step] = {}
+    outer = [stage for stage in flow.stages if not stage.inner]
+    stages = [stage for stage in outer if stage.calls_function or kind_of(stage.node.name) == "shuffle"]
+    for kind in {kind_of(stage.node.name) for stage in stages}:
+        of_kind = [stage.node.id for stage in stages if kind_of(stage.node.name) == kind]
+        in_script = [step for step in steps if step.kind == kind and (step.function or kind == "shuffle")]
+        if len(of_kind) == len(in_script):
+            known.update(zip(of_kind, in_script))
+    return known
+
+
+def _is_distributed(steps: Sequence[Step]) -> bool:
+    return any(_DISTRIBUTED in step.name for step in steps)
+
+
+def _name(stage: Stage, steps: dict[int, Step]) -> str:
+    step = steps.get(stage.node.id)
+    if step is None or not step.function:
+        return stage.node.name
+    return f"{step.kind}({step.function})" + (f" at {step.place}" if step.place else "")
+
+
+def rate_text(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 99.5 else f"{rate:.3g}"
+
+
+def _text(pipeline: Pipeline, flow: Flow | None, limiting: Stage | None, steps: dict[int, Step]) -> str:
+    if flow is None:
+        return "It was looked at for less than two seconds." if pipeline.looks else "It was not looked at."
+    if flow.wait is None:
+        return _filling(flow, steps) or "The training took no element in the last seconds."
+    if flow.wait < WAITS:
+        slower = " The training is the slower side." if flow.wait <= WORKS else ""
+        return f"The training waits for input {percent(flow.wait)} of the time.{slower}"
+    waits = f"The training waits for input {percent(flow.wait)} of the time"
+    if _is_distributed(pipeline.steps):
+        return f"{waits}. A distribution strategy hands the elements over: TensorFlow does not tell the stages before that."
+    if limiting is None:
+        return f"{waits}. Which stage limits is not known."
+    name = _name(limiting, steps)
+    if not flow.counted:
+        return f"{waits}: {name} limits it. No stage's own work explains the time: it goes to calling this function."
+    return f"{waits}: {name} limits it to {rate_text(flow.rate)} elements/s."
+
+
+def _filling(flow: Flow, steps: dict[int, Step]) -> str:
+    """Of a shuffle that gives nothing until its buffer is full."""
+    for stage in flow.stages:
+        rate = stage.children[0].rate if stage.children else None
+        step = steps.get(stage.node.id)
+        if stage.node.name.startswith("Shuffle") and not stage.rate and rate and step and step.size:
+            left = step.size - stage.node.buffered
+            if left > 0:
+                filled = f"{stage.node.buffered:,} of {counted(step.size, 'element')}"
+                return f"The shuffle's buffer is filling: {filled}, {ns_text(left / rate * 1e9)} to go. Nothing comes out before."
+    return ""
+
+
+def _stage(flow: Flow, stage: Stage, step: Step | None, is_limiting: bool) -> PipelineStage:
+    node, own = stage.node, stage.node.parameters
+    size = own.get("buffer_size") or own.get("max_buffered_elements")
+    calls = own.get("parallelism")
+    buffers = node.is_async or node.buffered > 0
+    return {
+        "depth": stage.depth,
+        "name": node.name,
+        "function": step.function if step else "",
+        "place": step.place if step else "",
+        "elements": node.elements,
+        "element_s": stage.element_s,
+        "rate": stage.rate,
+        "busy": stage.busy,
+        "parallelism": int(stage.parallelism) if stage.parallelism is not None else None,
+        "parallelism_max": _whole(calls.most) if calls else None,
+        "is_tuned": bool((calls and calls.tunable) or (size and size.tunable)),
+        "buffered": stage.buffered if buffers else None,
+        "buffer_size": _whole(size.value) if size else step.size if step else None,
+        "capacity": _capacity(flow, stage, is_limiting),
+        "is_limiting": is_limiting,
+    }
+
+
+def _capacity(flow: Flow, stage: Stage, is_limiting: bool) -> float | None:
+    if is_limiting and not flow.counted:
+        return None
+    pool = next((each.pool for each in flow.workers.values() if each.pool and each.pool.stages[0] is stage), None)
+    thread = pool or Thread([stage])
+    return max(1.0, thread.threads / thread.busy) * flow.rate if thread.busy > 0 and flow.rate > 0 else None
+
+
+def _whole(value: float) -> int | None:
+    return int(value) if 0 < value < 1 << 40 else None

@@ -1,0 +1,273 @@
+"""How elements go through a pipeline: each stage's work, and the one that limits the others. Pure.
+
+A stage with a buffer of its own (prefetch, parallel map) is worked by threads of its own; those before it, up to the next such
+stage, run in one of them, one after the other. A stage limits where its threads work all the time, or where the buffer before its
+thread is full and the one behind it empty. TensorFlow times what kernels do and not what it takes to call a function for each
+element, nor the work of iterators that have ended inside of flat_map and interleave: that rest of a busy thread's time belongs
+to the one stage in it that calls a function, and is nobody's if there are several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Optional
+
+from tftracer.input_pipelines.model import Node
+from tftracer.input_pipelines.script import kind_of
+from tftracer.input_pipelines.sheet import Look
+
+#: Such a share of their time threads work that hold the others up.
+SATURATED = 0.75
+#: A buffer is full from here on.
+FULL = 0.5
+#: What limits takes this part of its thread's time.
+MOST = 0.5
+#: The training waits for its input from this share of the time on; below the other, it is the slower side.
+WAITS, WORKS = 0.10, 0.05
+#: No more than this takes the call of a function for one element: a rest that is larger is something else.
+CALL_S = 2e-3
+#: Node classes whose inputs, but the first, come and go.
+MANY = (1, 2)
+MAX_DEPTH = 200
+#: More than 100 elements in a longer time than this: what lay between most of them is not known.
+LONG_S = 2.5
+#: Stages that read: the flat_map around them is how TensorFlow builds them.
+READERS = ("Generator", "TFRecord", "TextLine", "FixedLengthRecord")
+
+
+@dataclass(eq=False)
+class Stage:
+    node: Node
+    depth: int
+    inner: bool  # of a dataset that flat_map or interleave makes
+    rate: float | None = None  # elements a second
+    element_s: float | None = None  # own time for an element
+    busy: float | None = None  # threads that work for it, on average
+    buffered: float = 0.0  # elements, on average
+    children: list[Stage] = field(default_factory=list)
+
+    @property
+    def parallelism(self) -> float | None:
+        given = self.node.parameters.get("parallelism")
+        return max(1.0, given.value) if given else None
+
+    @property
+    def fill(self) -> float:
+        """Of its buffer; may exceed 1."""
+        given = self.node.parameters.get("buffer_size") or self.node.parameters.get("max_buffered_elements")
+        room = given.value if given else self.parallelism or 1.0
+        if self.node.name.startswith("MapAndBatch"):
+            room *= 2  # those of a batch that is not complete are counted
+        return self.buffered / max(1.0, room)
+
+    @property
+    def calls_function(self) -> bool:
+        kind = kind_of(self.node.name)
+        reads = any(child.node.name in READERS for child in self.children)
+        return kind not in ("", "shuffle") and not (kind == "flat_map" and reads)
+
+
+@dataclass
+class Thread:
+    """A thread, or the threads of one parallel stage."""
+
+    stages: list[Stage]
+    threads: float = 1.0
+    before: list[Stage] = field(default_factory=list)  # stages with buffers that it takes from
+
+    @property
+    def busy(self) -> float:
+        return sum(stage.busy or 0.0 for stage in self.stages)
+
+
+@dataclass
+class Workers:
+    """Of a stage with a buffer."""
+
+    pool: Thread | None  # that call its function
+    feeder: Thread  # the one that takes from the stages before it
+
+    @property
+    def is_saturated(self) -> bool:
+        return any(thread is not None and thread.busy >= SATURATED * thread.threads for thread in (self.pool, self.feeder))
+
+
+@dataclass
+class Flow:
+    stages: list[Stage]  # as a tree, the last one first
+    own: Thread  # the training's, within ``next``
+    workers: dict[int, Workers]  # by the node of the stage whose they are
+    rate: float  # elements a second that the training takes
+    gap_s: float | None  # between two calls of ``next``
+    wait: float | None  # share of the time that the training waits in ``next``
+    cpu: float  # cores that the process uses
+    idle: float | None  # cores of the machine that have nothing to do
+    cores: int
+    limiting: Stage | None = None
+    counted: bool = True  # whether TensorFlow times what the limiting stage does
+
+    @property
+    def threads(self) -> list[Thread]:
+        """Without the training's own."""
+        return [thread for each in self.workers.values() for thread in (each.pool, each.feeder) if thread is not None]
+
+
+def flow_of(looks: Sequence[Look]) -> Flow | None:
+    """None: nothing can be told of one look."""
+    if len(looks) < 2 or looks[-1].at <= looks[0].at:
+        return None
+    first, last = looks[0], looks[-1]
+    seconds = last.at - first.at
+    root = _tree(looks)
+    rate = max(0, last.model.elements - first.model.elements) / seconds
+    wait = _wait(looks) if rate else None
+    gap = None if wait is None else (1 - wait) / rate
+    own, workers = _threads(root)
+    cpu = max(0.0, last.cpu_s - first.cpu_s) / seconds
+    idle = None if first.idle_s is None or last.idle_s is None else max(0.0, last.idle_s - first.idle_s) / seconds
+    flow = Flow(list(_all(root)), own, workers, rate, gap, wait, cpu, idle, last.model.cores)
+    if wait is not None and wait >= WAITS:
+        flow.limiting, flow.counted = _limit(workers, own, None, wait)
+    return flow
+
+
+def _wait(looks: Sequence[Look]) -> float | None:
+    """The share of time in ``next``: what the times between two calls of it leave. Never more than the ledger counted.
+
+    The median over the looks, for each has the last 100 of these times alone, and something long may have come before them.
+    """
+    shares = []
+    for earlier, later in zip(looks, looks[1:]):
+        passed, seconds = later.model.elements - earlier.model.elements, later.at - earlier.at
+        gaps = later.model.gaps_s[-passed:] if passed > 0 else ()
+        if gaps and seconds > 0 and (passed <= len(gaps) or seconds < LONG_S):
+            shares.append(min(1.0, max(0.0, 1 - passed * sum(gaps) / len(gaps) / seconds)))
+    if not shares:
+        return None
+    counted = looks[-1].waits > looks[0].waits
+    most = (looks[-1].waited_s - looks[0].waited_s) / (looks[-1].at - looks[0].at) if counted else 1.0
+    return min(median(shares), max(0.0, most))
+
+
+def _tree(looks: Sequence[Look]) -> Stage:
+    first, last = looks[0], looks[-1]
+    seconds = last.at - first.at
+    seen: set[int] = set()
+
+    def stage(number: int, depth: int, inner: bool, above: Stage | None) -> Stage | None:
+        node = last.model.nodes.get(number)
+        if node is None or number in seen or depth > MAX_DEPTH:
+            return None
+        seen.add(number)
+        made = Stage(node, depth, inner)
+        was = first.model.nodes.get(number)
+        if was is not None:
+            elements, spent = node.elements - was.elements, node.processing_ns - was.processing_ns
+            made.rate = max(0, elements) / seconds
+            made.busy = max(0, spent) * 1e-9 / seconds
+        if was is None or not elements:
+            elements, spent = node.elements, node.processing_ns
+        made.element_s = spent * 1e-9 / elements if elements > 0 else None
+        if was is None and above is not None and above.rate is not None and above.node.ratio:
+            made.rate = above.rate * above.node.ratio  # made anew for each epoch, say
+            made.busy = None if made.element_s is None else made.element_s * made.rate
+        elif was is None and above is not None and above.rate is not None and len(node.inputs) == 0 and inner:
+            made.rate = above.rate  # the reader inside of one that was made anew
+            made.busy = None if made.element_s is None else made.element_s * made.rate
+        counts = [each.model.nodes[number].buffered for each in looks if number in each.model.nodes]
+        made.buffered = sum(counts) / len(counts)
+        many = node.node_class in MANY
+        for place, child in enumerate(node.inputs):
+            below = stage(child, depth + 1, inner or (many and place > 0), made)
+            if below is not None:
+                made.children.append(below)
+        return made
+
+    root = stage(last.model.root, 0, False, None)
+    assert root is not None
+    return root
+
+
+def _all(stage: Stage) -> Iterator[Stage]:
+    yield stage
+    for child in stage.children:
+        yield from _all(child)
+
+
+def _threads(root: Stage) -> tuple[Thread, dict[int, Workers]]:
+    own = _run(root, Thread([root]))
+    workers: dict[int, Workers] = {}
+    waiting = list(own.before)
+    while waiting:
+        stage = waiting.pop()
+        pool = None
+        if stage.parallelism is not None:
+            inner = [each for child in stage.children if child.inner for each in _all(child)]
+            pool = Thread([stage, *inner], stage.parallelism)
+        feeder = _run(stage, Thread([] if pool else [stage]))
+        workers[stage.node.id] = Workers(pool, feeder)
+        waiting += feeder.before
+    return own, workers
+
+
+def _run(stage: Stage, thread: Thread) -> Thread:
+    """With what runs in the thread that takes from this stage's inputs."""
+    for child in stage.children:
+        if child.inner and stage.parallelism is not None:
+            continue  # its pool runs it
+        if child.node.is_async and not child.inner:
+            thread.before.append(child)
+        else:
+            thread.stages.append(child)
+            _run(child, thread)
+    return thread
+
+
+# ------------------------------------------------------------------------------------------------------------ what limits
+
+
+Limit = tuple[Optional[Stage], bool]  # the stage, and whether TensorFlow times what it does
+
+
+def _limit(workers: Mapping[int, Workers], thread: Thread, pool: Thread | None, available: float) -> Limit:
+    """``available``: the share of time in which this thread could work for the training."""
+    if pool is not None and pool.busy >= SATURATED * pool.threads:
+        return pool.stages[0], True
+    if thread.busy >= SATURATED * available:
+        top = _top(thread)
+        return (_reader_of(top) if (top.busy or 0.0) >= MOST * available else None), True
+    behind = [(stage, workers[stage.node.id]) for stage in thread.before]
+    late = [each for stage, each in behind if stage.fill < FULL or each.is_saturated]
+    if late:
+        found = {_limit(workers, each.feeder, each.pool, 1.0) for each in late}
+        return found.pop() if len(found) == 1 else (None, True)
+    return _rest(thread, available, pool)
+
+
+def _rest(thread: Thread, available: float, pool: Thread | None) -> Limit:
+    """Whose the time is that no kernel took."""
+    if thread.stages and (_top(thread).busy or 0.0) >= MOST * available:
+        return _reader_of(_top(thread)), True
+    callers = [stage for stage in thread.stages if not stage.inner and _may_take(stage, available - thread.busy)]
+    if pool is not None and _may_take(pool.stages[0], pool.threads - pool.busy):
+        callers.append(pool.stages[0])
+    return (callers[0] if len(callers) == 1 else None), False
+
+
+def _may_take(stage: Stage, rest: float) -> bool:
+    """Whether the calls of a stage's function may take so many threads."""
+    if not stage.calls_function:
+        return False
+    calls = max([stage.rate or 0.0, *(child.rate or 0.0 for child in stage.children[:1])])
+    return stage.node.node_class in MANY or rest <= CALL_S * calls
+
+
+def _top(thread: Thread) -> Stage:
+    return max(thread.stages, key=lambda stage: stage.busy or 0.0)
+
+
+def _reader_of(stage: Stage) -> Stage:
+    """The reader that a flat_map of TensorFlow's own stands for."""
+    return next((child for child in stage.children if child.node.name in READERS), stage)

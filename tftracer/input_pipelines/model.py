@@ -1,0 +1,157 @@
+"""TensorFlow's own model of a running ``tf.data`` iterator, out of the bytes of a ``ModelProto``
+(tensorflow/core/framework/model.proto, of TensorFlow 2.17 and newer)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tftracer.errors import FormatError
+
+#: Node classes that hand their elements over from threads of their own.
+ASYNC = frozenset((2, 4, 6))
+MAX_NODES = 2000
+
+
+class Parameter(NamedTuple):
+    value: float  # in use
+    most: float
+    tunable: bool  # AUTOTUNE chooses it
+
+
+@dataclass(frozen=True)
+class Node:
+    """A stage's sums since it was made. Times: its own work in all its threads, without what the call of a function takes."""
+
+    id: int
+    name: str
+    elements: int  # that it has produced
+    processing_ns: int
+    buffered: int  # elements in its buffer now
+    node_class: int
+    ratio: float  # elements of its input for one of its own; 0: not known
+    inputs: tuple[int, ...]
+    parameters: Mapping[str, Parameter]
+
+    @property
+    def is_async(self) -> bool:
+        return self.node_class in ASYNC
+
+
+@dataclass(frozen=True)
+class Model:
+    nodes: Mapping[int, Node]
+    root: int
+    cores: int  # that AUTOTUNE may use
+    gaps_s: tuple[float, ...]  # the last 100 times between two calls of ``next``, the newest last
+
+    @property
+    def elements(self) -> int:
+        return self.nodes[self.root].elements
+
+    def progress(self) -> tuple[int, ...]:
+        """Differs if anything was done."""
+        return tuple(number for node in self.nodes.values() for number in (node.elements, node.buffered))
+
+
+def read(data: bytes) -> Model:
+    """Raises FormatError where this is no model."""
+    try:
+        return _model(data)
+    except (IndexError, struct.error, TypeError, ValueError, AttributeError) as error:
+        raise FormatError("This is not a model of a tf.data pipeline, or it is cut.") from error
+
+
+def _model(data: bytes) -> Model:
+    nodes: dict[int, Node] = {}
+    root = cores = 0
+    gaps: list[int] = []
+    for number, value in _fields(data):
+        if number == 1 and len(nodes) < MAX_NODES:
+            node = _node(dict(_fields(value))[2])
+            nodes[node.id] = node
+        elif number == 2:
+            root = value
+        elif number == 5:
+            cores = dict(_fields(value)).get(2, 0)
+        elif number == 6:
+            gaps += _numbers(value)
+    if root not in nodes:
+        raise FormatError("This model of a tf.data pipeline has no root.")
+    return Model(nodes, root, cores, tuple(gap * 1e-6 for gap in gaps))
+
+
+def _node(data: bytes) -> Node:
+    one: dict[int, Any] = {}
+    inputs: list[int] = []
+    parameters: dict[str, Parameter] = {}
+    for number, value in _fields(data):
+        if number == 14:
+            inputs += _numbers(value)
+        elif number == 11:
+            given = dict(_fields(value))
+            used = _double(given.get(3)) or _double(given.get(2))
+            parameters[given.get(1, b"").decode()] = Parameter(used, _double(given.get(5)), bool(given.get(6, 0)))
+        else:
+            one[number] = value
+    counts = (one.get(number, 0) for number in (8, 9, 5, 15))
+    elements, processing_ns, buffered, node_class = (_signed(value) for value in counts)
+    ratio = max(0.0, _double(one.get(16)))
+    name = one.get(2, b"").decode()[:200]
+    return Node(one.get(1, 0), name, elements, processing_ns, buffered, node_class, ratio, tuple(inputs), parameters)
+
+
+def _signed(value: int) -> int:
+    """A count; a negative one, which TensorFlow's races may leave, is 0."""
+    return 0 if value >> 63 else value + 0
+
+
+def _double(value: Any) -> float:
+    read = float(struct.unpack("<d", value)[0]) if value is not None else 0.0
+    return read if abs(read) < 1e300 else 0.0
+
+
+def _numbers(value: Any) -> list[int]:
+    """Of a repeated field, packed or not."""
+    if isinstance(value, int):
+        return [value]
+    found, at = [], 0
+    while at < len(value):
+        number, at = _varint(value, at)
+        found.append(number)
+    return found
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    """(Number, value) of each field: an int, or the bytes of anything else."""
+    at, end = 0, len(data)
+    while at < end:
+        tag, at = _varint(data, at)
+        kind = tag & 7
+        if kind == 0:
+            value, at = _varint(data, at)
+            yield tag >> 3, value
+            continue
+        if kind == 2:
+            size, at = _varint(data, at)
+        else:
+            size = {1: 8, 5: 4}.get(kind, end + 1)
+        if at + size > end:
+            raise FormatError("This model of a tf.data pipeline is cut.")
+        yield tag >> 3, data[at : at + size]
+        at += size
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+        if shift > 63:
+            raise FormatError("This model of a tf.data pipeline holds a number that is too large.")

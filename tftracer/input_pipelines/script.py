@@ -1,0 +1,92 @@
+"""A dataset as the script made it: its transformations, the functions in them, and their lines. Where TensorFlow runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+#: Kinds of stages that are told apart, by the beginning of their names in TensorFlow's model and in Python.
+KINDS = {
+    "Map": "map",
+    "ParallelMap": "map",
+    "Filter": "filter",
+    "ParallelFilter": "filter",
+    "FlatMap": "flat_map",
+    "Interleave": "interleave",
+    "ParallelInterleave": "interleave",
+    "Shuffle": "shuffle",
+}
+MAX_STEPS = 200
+MAX_OPS = 5000
+
+
+@dataclass(frozen=True)
+class Step:
+    """A transformation."""
+
+    name: str  # "ParallelMap", "TFRecord"
+    function: str = ""  # that it calls
+    place: str = ""  # "train.py:12"
+    python: bool = False  # the function calls Python: py_function, numpy_function
+    size: int | None = None  # of a shuffle's buffer
+
+    @property
+    def kind(self) -> str:
+        return kind_of(self.name)
+
+
+def kind_of(name: str) -> str:
+    """ "" of a stage without a kind."""
+    for start in ("MapAndBatch", "ParallelMap", "ParallelInterleave", "ParallelFilter", "FlatMap", "Interleave", "Filter", "Map"):
+        if name.startswith(start):
+            return KINDS.get(start, "map")
+    return "shuffle" if name.startswith("Shuffle") else ""
+
+
+def steps_of(dataset: Any) -> list[Step]:
+    """From the last transformation to the sources."""
+    return [_step(each) for each in _walk(dataset)]
+
+
+def title_of(steps: list[Step]) -> str:
+    """ "TFRecord → map(decode) → batch"."""
+    names = [f"{step.kind or _spoken(step.name)}({step.function})" if step.function else _spoken(step.name) for step in steps]
+    return " → ".join(name for name in reversed(names) if name not in ("Options", "Model"))[:300]
+
+
+def _spoken(name: str) -> str:
+    known = {"Batch", "Prefetch", "Shuffle", "Repeat", "Cache", "Take", "Skip", "Shard", "Zip", "Concatenate"}
+    return name.lower() if name in known else name
+
+
+def _walk(dataset: Any) -> Iterator[Any]:
+    waiting, seen = [dataset], 0
+    while waiting and seen < MAX_STEPS:
+        each = waiting.pop(0)
+        seen += 1
+        yield each
+        inputs = getattr(each, "_inputs", None)
+        waiting += list(inputs()) if callable(inputs) else []
+
+
+def _step(dataset: Any) -> Step:
+    name = type(dataset).__name__.strip("_").replace("DatasetV2", "").replace("DatasetV1Adapter", "").replace("Dataset", "")
+    wrapper = getattr(dataset, "_map_func", None) or getattr(dataset, "_predicate", None)
+    function = getattr(wrapper, "_func", None)
+    code = getattr(function, "__code__", None)
+    size = getattr(dataset, "_buffer_size", None) if name.startswith("Shuffle") else None
+    if code is None or "/tensorflow/python/" in code.co_filename.replace("\\", "/"):
+        known = "" if function is None or code is not None else type(function).__name__
+        return Step(name, known, size=_number(size))
+    place = f"{code.co_filename.replace(chr(92), '/').rpartition('/')[2]}:{code.co_firstlineno}"
+    return Step(name, getattr(function, "__name__", ""), place, _calls_python(wrapper))
+
+
+def _number(size: Any) -> int | None:
+    return int(size.numpy()) if hasattr(size, "numpy") else None
+
+
+def _calls_python(wrapper: Any) -> bool:
+    operations = wrapper.function.graph.get_operations()
+    return any(op.type in ("EagerPyFunc", "PyFunc", "PyFuncStateless") for op in operations[:MAX_OPS])

@@ -1,0 +1,128 @@
+"""What is known of a process's pipelines: written to the session's file as one record, the newest of which counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tftracer.errors import FormatError
+from tftracer.input_pipelines import model
+from tftracer.input_pipelines.script import Step
+from tftracer.storage.spool import NewRecord
+from tftracer.storage.tftrace import INPUT_PIPELINES
+from tftracer.storage.untrusted import (
+    Fields,
+    count,
+    count_or_none,
+    duration,
+    duration_or_none,
+    fields_of,
+    flag,
+    items,
+    moment,
+    number,
+    text,
+    texts,
+)
+
+MAX_PIPELINES = 8
+MAX_LOOKS = 10
+MAX_HISTORY = 100
+#: Of one look: some hundred stages. What is larger is not looked at again.
+MAX_BYTES = 1 << 18
+
+
+@dataclass(frozen=True)
+class Look:
+    at: float  # epoch seconds
+    cpu_s: float  # that the process has used
+    idle_s: float | None  # in which the machine's cores had nothing to do, all together
+    waited_s: float  # for the elements of all iterators, in calls of ``next`` between steps
+    waits: int  # such calls
+    raw: bytes  # a ModelProto
+    model: model.Model
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What was seen in the ten seconds before."""
+
+    at: float
+    rate: float  # elements a second
+    wait: float | None  # share of the time in which the training waited
+    stage: str  # that limited, "" if not known
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    title: str
+    steps: tuple[Step, ...]  # from the last transformation to the sources
+    looks: tuple[Look, ...]  # of the last ten seconds in which anything was done, oldest first
+    history: tuple[Moment, ...]
+    is_open: bool  # its iterator exists
+
+
+@dataclass(frozen=True)
+class Sheet:
+    pipelines: tuple[Pipeline, ...]  # the newest first
+    unseen: tuple[str, ...]  # keys of ``answer.UNSEEN``: why iterators were not looked into
+    cost_s: float  # processor time of all looks
+
+
+def record(sheet: Sheet) -> NewRecord:
+    pipelines = [
+        {
+            "title": each.title,
+            "steps": [asdict(step) for step in each.steps],
+            "looks": [(look.at, look.cpu_s, look.idle_s, look.waited_s, look.waits, look.raw) for look in each.looks],
+            "history": [(past.at, past.rate, past.wait, past.stage) for past in each.history],
+            "is_open": each.is_open,
+        }
+        for each in sheet.pipelines
+    ]
+    return NewRecord(INPUT_PIPELINES, {"pipelines": pipelines, "unseen": list(sheet.unseen), "cost_s": sheet.cost_s})
+
+
+def _short(given: Any) -> str:
+    return text(given, 300)
+
+
+_STEP: Fields = {"name": _short, "function": _short, "place": _short, "python": flag, "size": count_or_none}
+
+
+def _looks(given: Any) -> tuple[Look, ...]:
+    looks = []
+    for each in items(given)[:MAX_LOOKS]:
+        at, cpu_s, idle_s, waited_s, waits, raw = (*items(each), *[None] * 6)[:6]
+        if isinstance(raw, bytes) and len(raw) <= MAX_BYTES:
+            try:
+                times = moment(at), duration(cpu_s), duration_or_none(idle_s), duration(waited_s)
+                looks.append(Look(*times, count(waits), raw, model.read(raw)))
+            except FormatError:
+                continue
+    return tuple(looks)
+
+
+def _history(given: Any) -> tuple[Moment, ...]:
+    rows = [(*items(each), *[None] * 4)[:4] for each in items(given)[:MAX_HISTORY]]
+    return tuple(Moment(moment(at), duration(rate), number(wait), _short(stage)) for at, rate, wait, stage in rows)
+
+
+_PIPELINE: Fields = {
+    "title": _short,
+    "steps": lambda given: tuple(Step(**fields_of(each, _STEP)) for each in items(given)[:200]),
+    "looks": _looks,
+    "history": _history,
+    "is_open": flag,
+}
+_SHEET: Fields = {
+    "pipelines": lambda given: tuple(Pipeline(**fields_of(each, _PIPELINE)) for each in items(given)[:MAX_PIPELINES]),
+    "unseen": lambda given: tuple(texts(given)[:10]),
+    "cost_s": duration,
+}
+
+
+def read(meta: Mapping[str, Any]) -> Sheet:
+    """Out of a file, believed only so far as types go."""
+    return Sheet(**fields_of(dict(meta), _SHEET))

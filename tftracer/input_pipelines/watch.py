@@ -1,0 +1,215 @@
+"""Looks into the script's dataset iterators once a second, where they run, on a thread of its own: ``tftracer-input``.
+
+An iterator is known by a weak reference, which is taken as it is made. For a look its resource alone is held, for some 25 µs: if
+the script lets go of the iterator meanwhile, it ends on this thread. The training's threads append to a queue and wait for
+nothing: neither for this thread nor for a look, for which TensorFlow takes no lock that ``next`` holds while it waits.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tftracer.errors import FormatError
+from tftracer.input_pipelines import model, script
+from tftracer.input_pipelines.answer import limiting_name
+from tftracer.input_pipelines.flow import flow_of
+from tftracer.input_pipelines.sheet import MAX_BYTES, MAX_HISTORY, MAX_LOOKS, MAX_PIPELINES, Look, Moment, Pipeline, Sheet
+
+LOOK_S = 1.0
+HISTORY_S = 10.0
+#: Looks may take this part of a core; costly ones become rarer.
+MAX_SHARE = 0.001
+FREE_S = 0.05  # the first look of a process alone takes 10 ms
+MAX_NEW = 4  # iterators that are taken up in a round
+JOIN_S = 1.0
+_STAT = Path("/proc/stat")
+
+
+@dataclass
+class Watched:
+    iterator: weakref.ref[Any]
+    title: str
+    steps: tuple[script.Step, ...]
+    earlier: tuple[Look, ...] = ()  # at the iterator of the epoch before
+    looks: deque[Look] = field(default_factory=lambda: deque(maxlen=MAX_LOOKS))
+    history: list[Moment] = field(default_factory=list)
+    unseen: str = ""
+
+    def pipeline(self) -> Pipeline:
+        looks = tuple(self.looks) if len(self.looks) > 1 else self.earlier or tuple(self.looks)
+        return Pipeline(self.title, self.steps, looks, tuple(self.history), self.iterator() is not None)
+
+
+class Pipelines:
+    """The pipelines of this process. ``add`` and ``add_unseen`` run on the training's threads, ``sheet`` on the writer's."""
+
+    def __init__(self, waited: Callable[[], tuple[float, int]]) -> None:
+        """``waited``: seconds in ``next`` between steps, and such calls, as the ledger counts them."""
+        self._waited = waited
+        self._new: deque[weakref.ref[Any]] = deque(maxlen=4 * MAX_NEW)
+        self._watched: OrderedDict[str, Watched] = OrderedDict()  # by title, the newest last
+        self._unseen: dict[str, None] = {}
+        self._datasets: weakref.WeakKeyDictionary[Any, list[script.Step]] = weakref.WeakKeyDictionary()
+        self._lock = threading.Lock()  # of what the writer reads
+        self._arrived = threading.Event()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._pid = os.getpid()
+        self._cost_s = 0.0
+        self._next_history = 0.0
+
+    def add(self, iterator: Any) -> None:
+        """A dataset's iterator was made."""
+        self._new.append(weakref.ref(iterator))
+        self._arrived.set()
+        if self._thread is None and not self._stopping.is_set():
+            self._thread = threading.Thread(target=self._run, name="tftracer-input", daemon=True)
+            self._thread.start()
+
+    def add_unseen(self, code: str) -> None:
+        """An iterator was made that cannot be looked into: a key of ``answer.UNSEEN``."""
+        self._unseen[code] = None
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._arrived.set()
+        thread = self._thread
+        if thread is not None and os.getpid() == self._pid and thread is not threading.current_thread():
+            thread.join(JOIN_S)
+
+    def sheet(self) -> Sheet | None:
+        """None: no iterator was made."""
+        with self._lock:
+            known = [each.pipeline() for each in reversed(self._watched.values())]
+            pipelines = tuple(each for each in known if each.looks)
+            unseen = {**self._unseen, **{each.unseen: None for each in self._watched.values() if each.unseen}}
+        return Sheet(pipelines, tuple(unseen), self._cost_s) if pipelines or unseen else None
+
+    # ------------------------------------------------------------------------------------------------------- its thread
+
+    def _run(self) -> None:
+        pause, start = LOOK_S / 4, time.monotonic()
+        while not self._stopping.wait(pause):
+            try:
+                self._take_new()
+                began = time.thread_time()
+                alive = self._round()
+            except Exception:  # whatever an unknown TensorFlow makes of it: nobody is told anything of pipelines then
+                self.add_unseen("failed")
+                return
+            spent = time.thread_time() - began
+            self._cost_s += spent
+            is_new = any(len(each.looks) < 3 for each in self._watched.values())
+            pause = LOOK_S / 4 if is_new else LOOK_S
+            if self._cost_s > FREE_S + MAX_SHARE * (time.monotonic() - start):
+                pause = max(pause, spent / MAX_SHARE)
+            if not alive:
+                self._arrived.wait()
+            self._arrived.clear()
+
+    def _take_new(self) -> None:
+        """The newest alone where they come by the hundreds."""
+        for reference in [self._new.popleft() for _ in range(len(self._new))][-MAX_NEW:]:
+            self._take(reference)
+
+    def _round(self) -> bool:
+        """Whether there is anything to look at."""
+        look = _looker()
+        if look is None:
+            self.add_unseen("old")
+            return False
+        open_ones = [each for each in list(self._watched.values()) if not each.unseen and each.iterator() is not None]
+        for each in open_ones:
+            self._look(each, look)
+        if time.monotonic() >= self._next_history:
+            self._next_history = time.monotonic() + HISTORY_S
+            for each in open_ones:
+                self._remember(each)
+        return bool(open_ones)
+
+    def _take(self, reference: weakref.ref[Any]) -> None:
+        """An iterator takes the place of an earlier one over the same dataset: the next epoch's."""
+        iterator = reference()
+        if iterator is None:
+            return
+        dataset = getattr(iterator, "_dataset", None)
+        del iterator
+        steps = self._steps_of(dataset)
+        title = script.title_of(steps)
+        key = " ".join([title, *(step.place for step in steps)])
+        with self._lock:
+            earlier = self._watched.pop(key, None)
+            looks, history = (earlier.pipeline().looks, earlier.history) if earlier else ((), [])
+            self._watched[key] = Watched(reference, title, tuple(steps), looks, history=history)
+            while len(self._watched) > MAX_PIPELINES:
+                self._watched.popitem(last=False)
+
+    def _steps_of(self, dataset: Any) -> list[script.Step]:
+        """Of a dataset that is iterated again, as before."""
+        if dataset is None:
+            return []
+        if dataset not in self._datasets:
+            self._datasets[dataset] = script.steps_of(dataset)
+        return self._datasets[dataset]
+
+    def _look(self, watched: Watched, look: Callable[[Any], bytes]) -> None:
+        resource = getattr(watched.iterator(), "_iterator_resource", None)
+        if resource is None:
+            return
+        if not hasattr(resource, "numpy"):
+            watched.unseen = "function"
+            return
+        try:
+            raw = look(resource)
+        except Exception as error:
+            watched.unseen = "autotune" if type(error).__name__ == "NotFoundError" else "failed"
+            return
+        finally:
+            del resource
+        if len(raw) > MAX_BYTES:
+            watched.unseen = "large"
+            return
+        try:
+            seen = Look(time.time(), time.process_time(), _idle_s(), *self._waited(), raw, model.read(raw))
+        except FormatError:
+            watched.unseen = "failed"
+            return
+        with self._lock:
+            if not watched.looks or seen.model.progress() != watched.looks[-1].model.progress():
+                watched.looks.append(seen)
+
+    def _remember(self, watched: Watched) -> None:
+        flow = flow_of(watched.looks)
+        if flow is None or (watched.history and watched.history[-1].at >= watched.looks[-1].at):
+            return
+        name = limiting_name(watched.pipeline(), flow)
+        with self._lock:
+            watched.history.append(Moment(watched.looks[-1].at, flow.rate, flow.wait, name))
+            if len(watched.history) > MAX_HISTORY:
+                del watched.history[1::2]
+
+
+def _idle_s() -> float | None:
+    """Linux's alone."""
+    try:
+        with _STAT.open("rb", buffering=0) as file:
+            _, _, _, _, idle, waiting, *_ = file.read(256).split()
+        return (int(idle) + int(waiting)) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+def _looker() -> Callable[[Any], bytes] | None:
+    """TensorFlow's own op behind ``tf.data.experimental.get_model_proto``; None where it has none."""
+    ops = sys.modules.get("tensorflow.python.ops.gen_experimental_dataset_ops")
+    op = getattr(ops, "iterator_get_model_proto", None)
+    return None if op is None else lambda resource: bytes(op(resource).numpy())
