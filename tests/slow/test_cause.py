@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tftracer
-from tftracer.slow.cause.cause import NO_STACK, SHORT, Explained, explain
+from tftracer.slow.cause.cause import NO_COUNTERS, NO_STACK, SHORT, Explained, explain
 from tftracer.slow.cause.observed import LockHolder, Observed, Span
 from tftracer.slow.cause.stacks import COMPILED_FUNCTIONS, PYTHON_FUNCTIONS, is_in_step, shared_line, without_tracer
 from tftracer.slow.recorded import FoldedStack, Frame
@@ -225,6 +225,8 @@ def test_what_was_not_sampled_is_not_known_and_says_why() -> None:
     found = explained(0.2, between=nothing)
     assert (found.cause.kind, found.parts[0].kind) == ("unknown", "unknown") and found.doubt == NO_STACK
     assert explained(0.08, between=Span(0.08)).doubt == SHORT
+    sampled = explained(0.2, between=Span(0.2, (stack(MAIN, LOAD),)))
+    assert (sampled.cause.kind, sampled.cause.frame, sampled.doubt) == ("unknown", LOAD, NO_COUNTERS)
 
 
 def test_a_hook_that_is_called_within_the_step_is_named_though_it_runs_tensorflow() -> None:

@@ -324,7 +324,7 @@ def runs_a_regular_expression() -> None:
 
 
 def sleeps_in_a_c_library() -> None:
-    ctypes.PyDLL(None).usleep(400_000)  # without letting the lock go, and without a CPU
+    ctypes.PyDLL(None).usleep(1_500_000)  # without letting the lock go, and without a CPU
 
 
 @pytest.mark.parametrize("hold", [runs_a_regular_expression, sleeps_in_a_c_library])

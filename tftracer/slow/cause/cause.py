@@ -32,6 +32,7 @@ WITH_LINE = {"python", "wait", "disk", "unknown", "gc"}
 UNKNOWN = Cause("unknown", "", None, None)
 SHORT_S, SHORT = 0.11, "No stack was read in this time: it was over within a tenth of a second."
 NO_STACK = "No stack was read in this time: the machine had no CPU for the reader, or it could not read them."
+NO_COUNTERS = "Linux's counters of its thread were not read close enough to tell whether it ran there, waited, or had no CPU."
 TOO_FEW = "Its stacks were read in too small a part of the time to tell the line."
 
 
@@ -191,6 +192,8 @@ def _doubt(cause: Cause, parts: tuple[Part, ...], seen: Observed, turn: SlowTurn
         if span.holders:  # they tell: nobody, the training thread itself, or others for a small part of the time
             return "" if cause.frame else TOO_FEW
         return "Python's lock was held meanwhile, by what this line calls or by a thread that was not seen."
+    if cause.kind == "unknown" and cause.frame is not None:
+        return seen.doubt or NO_COUNTERS
     if cause.kind in ("retrace", "other_run", "tensorflow", "machine", "stopped", "lock") or cause.frame is not None:
         return ""
     if seen.doubt:
