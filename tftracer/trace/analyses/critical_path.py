@@ -31,7 +31,7 @@ import numpy as np
 
 from tftracer.contract.basics import Finding
 from tftracer.contract.trace import CriticalPath, OpRow, PathStep
-from tftracer.trace.analyses import physical_devices, threads
+from tftracer.trace.analyses import ops, physical_devices, threads
 from tftracer.trace.arrays.intervals import batches
 from tftracer.trace.arrays.types import Bool, Float64, Int8, Int32, Int64
 from tftracer.trace.model import Trace
@@ -228,35 +228,8 @@ def _some_steps(trace: Trace, node: Int64, wait: Int64, why: Int8) -> Iterator[P
 
 def _by_op(trace: Trace, nodes: Int64, reached: Int64) -> list[OpRow]:
     """The path's time by op type; what two neighbours overlap counts for the earlier one."""
-    if not len(nodes):
-        return []
-    op, duration = trace.op[nodes], trace.end[nodes] - trace.start[nodes]
     own = trace.end[nodes] - np.maximum(trace.start[nodes], np.minimum(reached, trace.end[nodes]))
-    count = np.bincount(op)
-    total = np.bincount(op, duration.astype(np.float64)).astype(np.float64)
-    self_ns = np.bincount(op, own.astype(np.float64)).astype(np.float64)
-    rows = [_op_row(trace, nodes, duration, op == c, int(c), count, total, self_ns) for c in np.flatnonzero(count)]
+    rows = ops.rows_by_type(trace, nodes, trace.end[nodes] - trace.start[nodes], own)
+    for row in rows:
+        row["share"] = row["self_ns"] / trace.duration_ns if trace.duration_ns else 0.0
     return sorted(rows, key=lambda row: (-row["self_ns"], row["key"]))
-
-
-def _op_row(
-    trace: Trace, nodes: Int64, duration: Int64, mine: Bool, code: int, count: Int64, total: Float64, self_ns: Float64
-) -> OpRow:
-    longest = int(np.argmax(np.where(mine, duration, -1)))
-    streams = physical_devices.on_stream_codes(trace)[trace.device[nodes]] & mine
-    on_device = float(duration[streams].sum())
-    return {
-        "key": trace.ops[code] or "(no op type)",
-        "op": trace.ops[code],
-        "device": "",
-        "count": int(count[code]),
-        "total_ns": float(total[code]),
-        "self_ns": float(self_ns[code]),
-        "mean_ns": float(total[code] / count[code]),
-        "max_ns": float(duration[longest]),
-        "share": float(self_ns[code]) / trace.duration_ns if trace.duration_ns else 0.0,
-        "host_ns": float(total[code]) - on_device,
-        "device_ns": on_device,
-        "delay_ns": None,
-        "node": int(nodes[longest]),
-    }

@@ -313,30 +313,6 @@ def _last_of_buffers(trace: Trace, lives: Lives, allocated: Buffers) -> Int64:
 
 
 def _temporary(trace: Trace, temporary: Int64) -> list[OpRow]:
-    """Op types by the largest temporary memory of one execution; total_ns, mean_ns and max_ns hold bytes."""
+    """Op types by their temporary memory; total_ns, mean_ns and max_ns hold bytes."""
     node = np.flatnonzero((temporary > 0) & trace.counted)
-    if not len(node):
-        return []
-    size = temporary[node]
-    code: Int32 = trace.op[node]
-    total = np.bincount(code, size.astype(np.float64)).astype(np.float64)
-    rows = []
-    for c in np.argsort(-total, kind="stable")[:MAX_TEMPORARY].tolist():
-        mine = node[code == c]
-        if len(mine):
-            rows.append(_temporary_row(trace, c, mine, temporary[mine], float(total.sum())))
-    return rows
-
-
-def _temporary_row(trace: Trace, code: int, nodes: Int64, size: Int64, total: float) -> OpRow:
-    share = float(size.sum())
-    return {
-        **ops_.empty_row(trace.ops[code] or "(no op type)", trace.ops[code]),
-        "count": len(nodes),
-        "total_ns": share,
-        "self_ns": share,
-        "mean_ns": share / len(nodes),
-        "max_ns": float(size.max()),
-        "share": share / total,
-        "node": int(nodes[np.argmax(size)]),
-    }
+    return ops_.rows_by_type(trace, node, temporary[node], temporary[node])[:MAX_TEMPORARY]

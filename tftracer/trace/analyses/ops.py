@@ -29,8 +29,9 @@ from tftracer.errors import UnknownError
 from tftracer.trace.analyses import physical_devices
 from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.name_scopes import Scopes, scopes_of
+from tftracer.trace.arrays.columns import Coded, Values, rows_of
 from tftracer.trace.arrays.groups import largest_first, largest_in_groups
-from tftracer.trace.arrays.intervals import batches, fair_shares
+from tftracer.trace.arrays.intervals import fair_shares
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Bool, Float64, Int32, Int64
 from tftracer.trace.decode.profile_host import TF_DATA
@@ -223,35 +224,27 @@ def _table(
     )
 
 
-def rows_of(trace: Trace, table: OpTable, total: float) -> list[OpRow]:
-    """Shares are shares of ``total``."""
-    names = [device.name for device in trace.devices]
-    rows: list[OpRow] = []
-    for batch in batches(len(table.key)):
-        part = slice(batch.start, batch.stop)
-        columns = (table.op, table.device, table.count, table.total_ns, table.self_ns, table.max_ns)
-        more = (table.device_ns, table.delay_ns, table.node)
-        for key, op, device, count, spent, own, longest, on_stream, delay, node in zip(
-            table.keys.texts(table.key[part]), *(column[part].tolist() for column in (*columns, *more))
-        ):
-            rows.append(
-                {
-                    "key": key or table.unnamed,
-                    "op": trace.ops[op] if op >= 0 else "",
-                    "device": names[device] if device >= 0 else "",
-                    "count": count,
-                    "total_ns": spent,
-                    "self_ns": own,
-                    "mean_ns": spent / count,
-                    "max_ns": longest,
-                    "share": spent / total if total else 0.0,
-                    "host_ns": spent - on_stream,
-                    "device_ns": on_stream,
-                    "delay_ns": None if delay == UNKNOWN_TIME else delay,
-                    "node": node,
-                }
-            )
-    return rows
+def _columns(trace: Trace, table: OpTable, total: float) -> dict[str, Values]:
+    """Of OpRow. Shares are shares of ``total``."""
+    return {
+        "key": [key or table.unnamed for key in table.keys.texts(table.key)],
+        "op": Coded(table.op, trace.ops),
+        "device": Coded(table.device, [device.name for device in trace.devices]),
+        "count": table.count,
+        "total_ns": table.total_ns,
+        "self_ns": table.self_ns,
+        "mean_ns": table.total_ns / table.count,
+        "max_ns": table.max_ns,
+        "share": table.total_ns / (total or 1.0),
+        "host_ns": table.total_ns - table.device_ns,
+        "device_ns": table.device_ns,
+        "delay_ns": _or_none(table.delay_ns, table.delay_ns == UNKNOWN_TIME),
+        "node": table.node,
+    }
+
+
+def _or_none(values: Float64, unknown: Bool) -> list[float | None]:
+    return [None if is_unknown else value for value, is_unknown in zip(values.tolist(), unknown.tolist())]
 
 
 def op_statistics(
@@ -268,30 +261,35 @@ def op_statistics(
     table = op_table(trace, by, work, most, computed)
     return {
         "by": by,
-        "rows": _computing(rows_of(trace, table, total), table),
+        "rows": cast("list[ComputingOpRow]", rows_of({**_columns(trace, table, total), **_computed_columns(table.computed)})),
         "left_out": table.left_out,
         "total_ns": total,
         "findings": findings,
     }
 
 
-def _computing(rows: list[OpRow], table: OpTable) -> list[ComputingOpRow]:
-    """The rows, to which is added what their ops compute."""
-    of = table.computed
-    flops = zip(of.no_flops.tolist(), of.flops.tolist(), of.flops_unknown.tolist())
-    sizes = zip(of.no_bytes.tolist(), of.bytes.tolist(), of.bytes_unknown.tolist())
-    computing = cast("list[ComputingOpRow]", rows)
-    for row, (no_flops, known_flops, flops_unknown), (no_bytes, size, bytes_unknown) in zip(computing, flops, sizes):
-        row["flops"] = None if no_flops else known_flops
-        row["flops_unknown"] = int(flops_unknown)
-        row["bytes"] = None if no_bytes else size
-        row["bytes_unknown"] = int(bytes_unknown)
-    return computing
+def _computed_columns(computed: Computed) -> dict[str, Values]:
+    return {
+        "flops": _or_none(computed.flops, computed.no_flops),
+        "flops_unknown": computed.flops_unknown.astype(np.int64),
+        "bytes": _or_none(computed.bytes, computed.no_bytes),
+        "bytes_unknown": computed.bytes_unknown.astype(np.int64),
+    }
 
 
 def rows_by_name(trace: Trace, work: Work, total: float) -> list[OpRow]:
     """The rows of some of the work, by op; shares are shares of ``total``."""
-    return rows_of(trace, op_table(trace, "name", work), total)
+    return cast("list[OpRow]", rows_of(_columns(trace, op_table(trace, "name", work), total)))
+
+
+def rows_by_type(trace: Trace, node: Int64, amount: Int64, own: Int64) -> list[OpRow]:
+    """The rows of some nodes by op type, without their devices: ``amount`` is their time or their bytes, ``own`` their self time."""
+    on_stream, launched = physical_devices.on_stream(trace)[node], np.zeros(len(node), np.bool_)
+    delay = np.full(len(node), UNKNOWN_TIME)
+    work = Work(node, trace.op[node], trace.name[node], amount, own.astype(np.float64), delay, on_stream, launched, amount)
+    table = op_table(trace, "type", work)
+    columns = _columns(trace, table, float(amount.sum()))
+    return cast("list[OpRow]", rows_of({**columns, "device": [""] * len(table.key)}))
 
 
 @dataclass(frozen=True)
@@ -337,25 +335,6 @@ def _computed(work: Work, computed: Arithmetic | None) -> Computed:
     flops, size = computed.flops[work.node], computed.bytes[work.node]
     no_flops, no_size = np.isnan(flops), np.isnan(size)
     return Computed(np.where(no_flops, 0.0, flops), no_flops.astype(float), np.where(no_size, 0.0, size), no_size.astype(float))
-
-
-def empty_row(key: str, op: str) -> OpRow:
-    """A row without executions, for tables that fill in some of its fields."""
-    return {
-        "key": key,
-        "op": op,
-        "device": "",
-        "count": 0,
-        "total_ns": 0.0,
-        "self_ns": 0.0,
-        "mean_ns": 0.0,
-        "max_ns": 0.0,
-        "share": 0.0,
-        "host_ns": 0.0,
-        "device_ns": 0.0,
-        "delay_ns": None,
-        "node": -1,
-    }
 
 
 def _only_device(trace: Trace, work: Work, code: Int32, groups: int) -> Int64:

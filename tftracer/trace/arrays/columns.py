@@ -34,9 +34,9 @@ Values = Union[npt.NDArray[Any], Coded, Sequence[Any]]
 Columns = dict[str, Callable[[], Values]]
 
 
-def rows_of(columns: Mapping[str, Callable[[], Values]]) -> list[dict[str, Any]]:
-    """The rows of a table; an unknown number is -1."""
-    lists = [_listed(column()) for column in columns.values()]
+def rows_of(columns: Mapping[str, Values | Callable[[], Values]]) -> list[dict[str, Any]]:
+    """The rows of a table; a number that is masked is -1."""
+    lists = [_listed(column() if callable(column) else column) for column in columns.values()]
     rows: list[dict[str, Any]] = []
     for batch in batches(len(lists[0]), 500):
         rows += [dict(zip(columns, row)) for row in zip(*(values[batch.start : batch.stop] for values in lists))]
