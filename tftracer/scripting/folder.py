@@ -51,50 +51,9 @@ class _Tables(Session):
     def __init__(self, name: str) -> None:
         super().__init__(SavedSession(SessionModel(new_facts())), name)
 
-    def _parts(self, name: str, trace: int | None, run: int | str | None, by: By) -> Iterator[Part]:
-        raise NotImplementedError
-
-    def _all(self, name: str, trace: int | None = None, run: int | str | None = None, by: By = "name") -> Table:
+    def _table(self, name: str, trace: int | None = None, run: int | str | None = None, by: By = "name") -> Table:
         check_grouping(by)
         return Table(name, lambda: self._parts(name, trace, run, by), (*SCRIPT_TABLES[name], *_WHOSE))
-
-    def table(self, name: str, trace: int | None = None) -> Table:
-        if name not in TABLES:
-            raise UnknownError(f"There is no table {name!r}. There are {', '.join(TABLES)}.")
-        return self._all(name, trace)
-
-    def runs(self) -> Table:
-        return self._all("runs")
-
-    def steps(self, run: int | str | None = None) -> Table:
-        return self._all("steps", run=run)
-
-    def ops(self, by: By = "type", trace: int | None = None) -> Table:
-        return self._all("ops", trace, by=by)
-
-    def ops_over_traces(self, run: int | str | None = None, by: By = "type") -> Table:
-        return self._all("ops_over_traces", run=run, by=by)
-
-    def slices(self, trace: int | None = None) -> Table:
-        return self._all("slices", trace)
-
-    def tensors(self, trace: int | None = None) -> Table:
-        return self._all("tensors", trace)
-
-    def transfers(self, trace: int | None = None) -> Table:
-        return self._all("transfers", trace)
-
-    def sentences(self, trace: int | None = None) -> Table:
-        return self._all("sentences", trace)
-
-    def stalls(self) -> Table:
-        return self._all("stalls")
-
-    def ledger(self) -> Table:
-        return self._all("ledger")
-
-    def input_stages(self) -> Table:
-        return self._all("input_stages")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}: {len(self.runs()):,} runs, {len(self.traces()):,} traces>"
@@ -119,11 +78,7 @@ class SessionFolder(_Tables):
             if run is not None and run not in {value for row in session.runs() for value in (row["title"], row["run_id"])}:
                 continue
             known = True
-            table = {
-                "steps": lambda session=session: session.steps(run),
-                "ops": lambda session=session: session.ops(by, trace),
-                "ops_over_traces": lambda session=session: session.ops_over_traces(run, by),
-            }.get(name, lambda session=session: session.table(name, trace))()
+            table = session._table(name, trace, run, by)
             for columns in table.parts():
                 yield _of(columns, job, session.rank)
             session.forget_traces()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from tftracer.errors import TracerError, UnknownError
 from tftracer.export.tables import of_session
 from tftracer.export.tables.of_run_traces import ops_over_traces_part
 from tftracer.export.tables.of_trace import TracePart
-from tftracer.export.tables.schema import OF_TRACES
+from tftracer.export.tables.schema import OF_TRACES, TABLES
 from tftracer.export.tables.table import Array, Part, Table
 from tftracer.job.saved.processes import saved_job
 from tftracer.scripting import html
@@ -105,7 +105,7 @@ class Session:
 
     def runs(self) -> Table:
         """The runs: title, steps, mean, percentiles."""
-        return Table("runs", lambda: iter([of_session.runs_part(self.source.runs())]))
+        return self._table("runs")
 
     def run(self, run: int | str | None = None) -> dict[str, Any]:
         """One run's row of ``runs()``, by its number or title, by default of the one that took the most time.
@@ -124,58 +124,54 @@ class Session:
         The newest 4,096 steps of a run have a row each. An older row stands for ``count`` steps: weigh means by it, and take
         the longest step from ``max_ns``. ``run()`` has the times of all steps.
         """
-        chosen = [self._run(run)] if run is not None else self.source.runs()
-        return Table("steps", lambda: map(self._steps_part, chosen))
+        return self._table("steps", run=run)
 
     def traces(self) -> Table:
         """The traces, each with its step's budget."""
-        return self.table("traces")
+        return self._table("traces")
 
     def slices(self, trace: int | None = None) -> Table:
         """Every execution of an op or kernel, of one trace or of all."""
-        return self._of_traces("slices", trace, TracePart.slices)
+        return self._table("slices", trace)
 
     def ops(self, by: By = "type", trace: int | None = None) -> Table:
         """Op statistics for each trace, by ``type``, ``name`` (node) or ``scope``."""
-        check_grouping(by)
-        return self._of_traces("ops", trace, lambda part: part.ops(by))
+        return self._table("ops", trace, by=by)
 
     def ops_over_traces(self, run: int | str | None = None, by: By = "type") -> Table:
         """Ops over all traces of a run, by its number or title, or of each run: mean, spread, shortest and longest time, FLOP/s.
 
         Of each trace the 10,000 ops with the largest totals count. Traces are decoded one after the other.
         """
-        check_grouping(by)
-        chosen = [self._run(run)] if run is not None else self.source.runs()
-        return Table("ops_over_traces", lambda: (ops_over_traces_part(each["id"], self._op_totals(each, by)) for each in chosen))
+        return self._table("ops_over_traces", run=run, by=by)
 
     def tensors(self, trace: int | None = None) -> Table:
         """The buffers that tensors were in: size, shape, when they were allocated and freed."""
-        return self._of_traces("tensors", trace, TracePart.tensors)
+        return self._table("tensors", trace)
 
     def transfers(self, trace: int | None = None) -> Table:
         """Tensors that one device sent to another."""
-        return self._of_traces("transfers", trace, TracePart.transfers)
+        return self._table("transfers", trace)
 
     def sentences(self, trace: int | None = None) -> Table:
         """What the verdict says of each trace."""
-        return self._of_traces("sentences", trace, TracePart.sentences)
+        return self._table("sentences", trace)
 
     def stalls(self) -> Table:
         """Steps, and times between steps, that took far longer than usual: the longest and the newest of each run."""
-        return Table("stalls", lambda: iter([of_session.stalls_part(self.source.all_stalls()["stalls"])]))
+        return self._table("stalls")
 
     def ledger(self) -> Table:
         """Where all of the process's wall time went: parts that add up to it."""
-        return Table("ledger", lambda: iter([of_session.ledger_part(self.source.ledger())]))
+        return self._table("ledger")
 
     def input_stages(self) -> Table:
         """The stages of the ``tf.data`` pipelines, and which of them limits."""
-        return Table("input_stages", lambda: iter([of_session.input_stages_part(self.source.input_pipelines())]))
+        return self._table("input_stages")
 
     def findings(self) -> Table:
         """What the traces lack."""
-        return self.table("findings")
+        return self._table("findings")
 
     def run_messages(self) -> list[Run]:
         """The runs as GET /api/session answers them."""
@@ -192,24 +188,18 @@ class Session:
 
     def table(self, name: str, trace: int | None = None) -> Table:
         """A table by its name, as it is exported: ``ops`` by node name. ``trace``: one trace's rows, where a table has such."""
-        tables: dict[str, Callable[[], Table]] = {
-            "session": lambda: Table("session", self._session_parts),
-            "runs": self.runs,
-            "steps": self.steps,
-            "traces": lambda: Table("traces", lambda: self._traces_parts(trace)),
-            "slices": lambda: self.slices(trace),
-            "ops": lambda: self.ops("name", trace),
-            "tensors": lambda: self.tensors(trace),
-            "transfers": lambda: self.transfers(trace),
-            "findings": lambda: Table("findings", lambda: map(of_session.findings_part, self._records(trace))),
-            "sentences": lambda: self.sentences(trace),
-            "stalls": self.stalls,
-            "ledger": self.ledger,
-            "input_stages": self.input_stages,
-        }
-        if name not in tables:
-            raise UnknownError(f"There is no table {name!r}. There are {', '.join(tables)}.")
-        return tables[name]()
+        if name not in TABLES:
+            raise UnknownError(f"There is no table {name!r}. There are {', '.join(TABLES)}.")
+        return self._table(name, trace)
+
+    def _table(self, name: str, trace: int | None = None, run: int | str | None = None, by: By = "name") -> Table:
+        """Rows of a table, of one trace or run where it is given; ``by``: of ops. UnknownError: there is no such one."""
+        check_grouping(by)
+        if trace is not None:
+            self.source.trace_record(trace)
+        if run is not None:
+            self._run(run)
+        return Table(name, lambda: self._parts(name, trace, run, by))
 
     def trace_rows(self, *tables: str, traces: Sequence[int] | None = None) -> Iterator[tuple[str, dict[str, Array]]]:
         """(table, columns) of every trace, for tables that have rows of traces. Each trace is decoded once, and none is kept.
@@ -264,35 +254,48 @@ class Session:
 
     # --------------------------------------------------------------------------------------------------------- parts
 
-    def _session_parts(self) -> Iterator[Part]:
+    def _parts(self, name: str, trace: int | None, run: int | str | None, by: By) -> Iterator[Part]:
+        of_trace: dict[str, Callable[[TracePart], Part]] = {
+            "slices": TracePart.slices,
+            "ops": lambda part: part.ops(by),
+            "tensors": TracePart.tensors,
+            "transfers": TracePart.transfers,
+            "sentences": TracePart.sentences,
+        }
+        if name in of_trace:
+            return map(of_trace[name], self._parts_of(self._records(trace)))
+        runs = [self._run(run)] if run is not None else self.source.runs()
+        others: dict[str, Callable[[], Iterable[Part]]] = {
+            "session": lambda: [self._session_part()],
+            "runs": lambda: [of_session.runs_part(runs)],
+            "steps": lambda: map(self._steps_part, runs),
+            "traces": lambda: (of_session.trace_part(record, partial(self._facts_of, record)) for record in self._records(trace)),
+            "findings": lambda: map(of_session.findings_part, self._records(trace)),
+            "stalls": lambda: [of_session.stalls_part(self.source.all_stalls()["stalls"])],
+            "ledger": lambda: [of_session.ledger_part(self.source.ledger())],
+            "input_stages": lambda: [of_session.input_stages_part(self.source.input_pipelines())],
+            "ops_over_traces": lambda: (ops_over_traces_part(each["id"], self._op_totals(each, by)) for each in runs),
+        }
+        return iter(others[name]())
+
+    def _session_part(self) -> Part:
         self._records()  # the row says what is damaged
         clock = self.place.job.clocks().of(self.place.title) if self.place else None
         offset, error = (round(clock.offset_ns), round(2 * clock.sigma_ns)) if clock else (None, None)
-        yield of_session.session_part(self.facts, self.title, offset, error)
+        return of_session.session_part(self.facts, self.title, offset, error)
 
     def _steps_part(self, run: Run) -> Part:
         history = self.source.history(run["id"])
         return of_session.steps_part(run["id"], history.entries(), history.traced)
 
-    def _traces_parts(self, trace: int | None) -> Iterator[Part]:
-        return (of_session.trace_part(record, partial(self._facts_of, record)) for record in self._records(trace))
-
     def _facts_of(self, record: TraceRecord) -> dict[str, Any]:
         part = None if record["state"] == "broken" else self._part_of(record)
         return part.facts() if part else {"source": ""}
 
-    def _of_traces(self, name: str, trace: int | None, rows: Callable[[TracePart], Part]) -> Table:
-        if trace is not None:
-            self.source.trace_record(trace)  # UnknownError for one that does not exist
-
-        def parts() -> Iterator[Part]:
-            for record in self._records(trace):
-                if record["state"] != "broken":
-                    part = self._part_of(record)
-                    if part is not None:
-                        yield rows(part)
-
-        return Table(name, parts)
+    def _parts_of(self, records: Iterable[TraceRecord]) -> Iterator[TracePart]:
+        """Of the traces that can be read."""
+        parts = (self._part_of(record) for record in records if record["state"] != "broken")
+        return (part for part in parts if part is not None)
 
     def _part_of(self, record: TraceRecord) -> TracePart | None:
         """None for a trace that turns out to be unreadable: it is marked, and its findings say why."""
@@ -305,8 +308,7 @@ class Session:
 
     def _op_totals(self, run: Run, by: By) -> list[OpTotals]:
         records = (record for trace in run["traces"] for record in self._records(trace["id"]))
-        parts = (self._part_of(record) for record in records if record["state"] != "broken")
-        return [OpTotals(**part.answers.op_totals(by, with_flops=True)) for part in parts if part is not None]
+        return [OpTotals(**part.answers.op_totals(by, with_flops=True)) for part in self._parts_of(records)]
 
     def _records(self, trace: int | None = None) -> list[TraceRecord]:
         """Of all traces, or of one; what is in them is found out first where the file does not say."""

@@ -283,7 +283,7 @@ def rows_by_name(trace: Trace, work: Work, total: float) -> list[OpRow]:
 
 
 def rows_by_type(trace: Trace, node: Int64, amount: Int64, own: Int64) -> list[OpRow]:
-    """The rows of some nodes by op type, without their devices: ``amount`` is their time or their bytes, ``own`` their self time."""
+    """The rows of some nodes by op type, without devices. ``amount``: their times or their bytes, ``own``: their self times."""
     on_stream, launched = physical_devices.on_stream(trace)[node], np.zeros(len(node), np.bool_)
     delay = np.full(len(node), UNKNOWN_TIME)
     work = Work(node, trace.op[node], trace.name[node], amount, own.astype(np.float64), delay, on_stream, launched, amount)
