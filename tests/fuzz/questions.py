@@ -16,7 +16,6 @@ import numpy as np
 
 from tftracer import errors
 from tftracer.comparison import text as comparison_text
-from tftracer.comparison.html import as_html
 from tftracer.contract.analyses import ANALYSES, Analysis, Parameter
 from tftracer.contract.encoding import encode, unpacked
 from tftracer.engine.decoded_traces import EXPORTS
@@ -96,7 +95,7 @@ def compared(session: Session) -> None:
     comparison = compare_sessions([session], [session])
     comparison_text.as_text(comparison)
     json.dumps(comparison_text.as_json(comparison))
-    as_html(comparison)
+    comparison._repr_html_()
 
 
 def of_trace(source: SavedSession, record: Any) -> Iterator[Callable[[], object]]:

@@ -36,7 +36,8 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """In a notebook: what differs, the values of both sides, the ops that differ most."""
-        return markup.shown("Comparison", lambda: html.as_html(self))
+        shown = self.run, len(self.a), len(self.b), self.shifts, self.ops, self.new_findings, self.warnings
+        return markup.shown("Comparison", lambda: html.as_html(*shown))
 
 
 def compare(run: str, a: Sequence[Measured], b: Sequence[Measured]) -> Comparison:

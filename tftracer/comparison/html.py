@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
 
 from tftracer.comparison.ops import LEAST_SESSIONS, OpChange, OpChanges
 from tftracer.comparison.shift import Shift
@@ -15,59 +14,41 @@ from tftracer.trace.units import duration
 _SHOWN_OPS = 5
 
 
-class Comparison(Protocol):
-    """What is shown of a comparison (comparison.py)."""
-
-    @property
-    def run(self) -> str: ...
-
-    @property
-    def a(self) -> Sequence[object]: ...
-
-    @property
-    def b(self) -> Sequence[object]: ...
-
-    @property
-    def shifts(self) -> dict[str, Shift]: ...
-
-    @property
-    def ops(self) -> OpChanges: ...
-
-    @property
-    def new_findings(self) -> list[str]: ...
-
-    @property
-    def warnings(self) -> list[str]: ...
-
-
-def as_html(comparison: Comparison) -> str:
-    """The sentences, the values before and after, and the ops that differ most."""
-    ops = comparison.ops
+def as_html(
+    run: str,
+    before: int,
+    after: int,
+    shifts: Mapping[str, Shift],
+    ops: OpChanges,
+    new_findings: Sequence[str],
+    warnings: Sequence[str],
+) -> str:
+    """The sentences, the values before and after, and the ops that differ most. ``before``, ``after``: how many sessions."""
     changes = [change for change in ops.changes if change.separated or not ops.enough_sessions]
     return markup.block(
-        comparison.run,
-        markup.note(f"{sessions(len(comparison.a))} before, {sessions(len(comparison.b))} after"),
-        markup.points(sentences(comparison, changes)),
-        _shift_table([shift for shift in comparison.shifts.values() if shift.a or shift.b]),
+        run,
+        markup.note(f"{sessions(before)} before, {sessions(after)} after"),
+        markup.points(sentences(shifts, ops, changes, new_findings)),
+        _shift_table([shift for shift in shifts.values() if shift.a or shift.b]),
         _op_table(changes[:_SHOWN_OPS]),
         markup.note(f"{len(changes) - _SHOWN_OPS:,} more ops") if len(changes) > _SHOWN_OPS else "",
-        *(markup.note(f"Note: {warning}") for warning in comparison.warnings),
+        *(markup.note(f"Note: {warning}") for warning in warnings),
     )
 
 
-def sentences(comparison: Comparison, changes: Sequence[OpChange]) -> list[str]:
+def sentences(shifts: Mapping[str, Shift], ops: OpChanges, changes: Sequence[OpChange], new_findings: Sequence[str]) -> list[str]:
     """The sentences that say what differs. ``changes``: the ops that differ."""
-    said = [_of_step(comparison.shifts.get("step"))]
-    others = (shift for metric, shift in comparison.shifts.items() if metric != "step" and shift.differs)
-    said += [f"{title(shift.metric)}: {shift.shift:+.1%}, {outcome(shift)}." for shift in others]
-    said.append(_of_ops(comparison.ops, len(changes)))
-    for side, times in (("before", comparison.ops.only_a), ("after", comparison.ops.only_b)):
+    texts = [_of_step(shifts.get("step"))]
+    others = (shift for metric, shift in shifts.items() if metric != "step" and shift.differs)
+    texts += [f"{title(shift.metric)}: {shift.shift:+.1%}, {outcome(shift)}." for shift in others]
+    texts.append(_of_ops(ops, len(changes)))
+    for side, times in (("before", ops.only_a), ("after", ops.only_b)):
         if times:
             shown = ", ".join(f"{key} {duration(ns)}" for key, ns in list(times.items())[:_SHOWN_OPS])
-            said.append(f"{len(times):,} ops only {side}: {shown}{', ...' if len(times) > _SHOWN_OPS else ''}")
-    if comparison.new_findings:
-        said.append(f"New findings: {', '.join(comparison.new_findings)}.")
-    return said
+            texts.append(f"{len(times):,} ops only {side}: {shown}{', ...' if len(times) > _SHOWN_OPS else ''}")
+    if new_findings:
+        texts.append(f"New findings: {', '.join(new_findings)}.")
+    return texts
 
 
 def _of_step(shift: Shift | None) -> str:

@@ -20,14 +20,7 @@ from tftracer.export import parquet
 from tftracer.export.folder import Folder, folder
 from tftracer.export.tables.schema import OF_TRACES, TABLES
 from tftracer.memory_limit import limit_memory
-from tftracer.scripting.partition import (
-    PartWriter,
-    new_manifest,
-    older_parts,
-    partition_name,
-    publish,
-    write_manifest,
-)
+from tftracer.scripting.partition import new_manifest, older_parts, partition_name, publish, write_manifest, write_parts
 from tftracer.scripting.session import Session
 from tftracer.session.files.saved import open_session
 
@@ -71,15 +64,8 @@ class LivePartition:
         traces = [
             number for number in session.trace_ids() if number not in self._exported and self._is_whole(session, number, ended)
         ]
-        writers = {name: PartWriter(self._connection, self._folder, name, self._where, self._first_part(name)) for name in TABLES}
-        for name in TABLES:
-            if name not in OF_TRACES:
-                for columns in session.table(name).parts():
-                    writers[name].add(columns)
-        for name, columns in session.trace_rows(traces=traces):
-            writers[name].add(columns)
+        writers = write_parts(self._connection, session, self._folder, self._where, self._first_part, traces)
         for name, writer in writers.items():
-            writer.flush()
             self._parts[name] = [*self._parts[name][: writer.first_part], *(part for _, part in writer.written)]
         publish(self._folder, writers.values(), older)
         write_manifest(self._folder, self._where, new_manifest(session, self._job, self._rank, self._parts))

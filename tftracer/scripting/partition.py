@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,19 +68,32 @@ class PartWriter:
         self.waiting, self.rows = [], 0
 
 
-def export_session(connection: DuckDBPyConnection, session: Session, folder: Folder, job: str) -> dict[str, Any]:
-    """Write the session's partition in place of an older one, and return its manifest."""
-    where = partition_name(job, session.rank)
-    older = older_parts(folder, session.facts["id"], where)
-    writers = {name: PartWriter(connection, folder, name, where) for name in TABLES}
+def write_parts(
+    connection: DuckDBPyConnection,
+    session: Session,
+    folder: Folder,
+    where: str,
+    first_part: Callable[[str], int],
+    traces: Sequence[int] | None,
+) -> dict[str, PartWriter]:
+    """The session's tables, by name, written aside. ``traces``: the numbers of those whose rows are written, None: all."""
+    writers = {name: PartWriter(connection, folder, name, where, first_part(name)) for name in TABLES}
     for name in TABLES:
         if name not in OF_TRACES:
             for columns in session.table(name).parts():
                 writers[name].add(columns)
-    for name, columns in session.trace_rows():
+    for name, columns in session.trace_rows(traces=traces):
         writers[name].add(columns)
     for writer in writers.values():
         writer.flush()
+    return writers
+
+
+def export_session(connection: DuckDBPyConnection, session: Session, folder: Folder, job: str) -> dict[str, Any]:
+    """Write the session's partition in place of an older one, and return its manifest."""
+    where = partition_name(job, session.rank)
+    older = older_parts(folder, session.facts["id"], where)
+    writers = write_parts(connection, session, folder, where, lambda table: 0, None)
     publish(folder, writers.values(), older)
     made = new_manifest(session, job, session.rank, {name: [part for _, part in each.written] for name, each in writers.items()})
     write_manifest(folder, where, made)
