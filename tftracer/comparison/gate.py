@@ -130,4 +130,5 @@ def _unknown(rule: Rule) -> str:
         return f"A side has no trace with an op of type {rule.op}. {RECORD}"
     if rule.metric in METRICS[:3]:
         return "A side has no steps that count."
-    return f"The traces of one side do not record it. {RECORD}"
+    lacking = " Those of compiled functions on a CPU hold no memory." if rule.metric == "memory" else ""
+    return f"A side has no trace that records it.{lacking} {RECORD}"

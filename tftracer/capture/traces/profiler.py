@@ -108,8 +108,8 @@ class Profile:
             self._session.export_to_tb()
             self._raw = self._read()
             self.size = len(self._raw)
-        except Exception as error:
-            self.problem = self.problem or f"TensorFlow's profiler failed: {error}"
+        except BaseException as error:
+            self.problem = self.problem or f"TensorFlow's profiler failed: {str(error) or type(error).__name__}"
         finally:
             self._session = None
             self._collected.set()
