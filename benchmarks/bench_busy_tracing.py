@@ -7,6 +7,10 @@ then every step is traced; for sessions and for tf.function, with a helper proce
 (SIGSTOP). Told are how many requests were served within ten steps, how many steps were traced where all were to be, how many
 traces the session's file has, what the tracer took of the training's thread around a traced step, and what whole steps took: the
 traced ones, and those between, which the busy processes hold up as well.
+
+On Linux the tracer's time is told in parts, too: on a CPU, waiting for one, and blocked (a lock, the profile before, the disk).
+Waiting for a CPU is what the scheduler does to any thread: a loop that takes as much of a CPU and waits for nothing is the
+control.
 """
 
 from __future__ import annotations
@@ -19,12 +23,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from time import perf_counter_ns
+from pathlib import Path
+from time import perf_counter_ns, thread_time_ns
 from typing import Any
 
 import numpy as np
 
 from tftracer.capture.function_runs import FunctionRuns
+from tftracer.capture.functions.traces import FunctionTraces
+from tftracer.capture.hook import StepRecorder
 from tftracer.recorder import Recorder
 from tftracer.session.files.saved import open_session
 from tftracer.session.recorded_steps import Capture, tracer_ns
@@ -33,6 +40,9 @@ LONGEST_S = 400  # no busy process outlives this
 BUSY = f"import time\nend = time.monotonic() + {LONGEST_S}\nwhile time.monotonic() < end: pass"
 WITHIN = 10  # steps after a request
 BETWEEN = 5  # steps between two requests
+#: What the tracer does on the training's thread before and after a traced step.
+HOLDING = [(StepRecorder, "_trace_args"), (StepRecorder, "after_slow_path"), (FunctionTraces, "begin"), (FunctionTraces, "end")]
+LEAST_NS = 100_000
 
 
 @contextlib.contextmanager
@@ -45,6 +55,47 @@ def busy(count: int) -> Iterator[None]:
         for process in processes:
             process.kill()
             process.wait()
+
+
+def thread_times() -> tuple[int, int, int]:
+    """In ns: the clock, how long this thread was on a CPU, and how long it waited for one."""
+    on_cpu, waited, _ = map(int, Path("/proc/thread-self/schedstat").read_bytes().split())
+    return perf_counter_ns(), on_cpu, waited
+
+
+class Parts:
+    """What calls took of their thread, in parts. ``control`` takes as much of a CPU as they did, and waits for nothing."""
+
+    def __init__(self) -> None:
+        self.calls: list[list[int]] = []  # clock, on a CPU, waited for one
+
+    def of(self, owner: Any, name: str) -> None:
+        method = getattr(owner, name)
+
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            before = thread_times()
+            try:
+                return method(*args, **kwargs)
+            finally:
+                took = [after - begun for after, begun in zip(thread_times(), before)]
+                if took[0] > LEAST_NS:  # else it had nothing to trace
+                    self.calls.append(took)
+
+        setattr(owner, name, timed)
+
+    def control(self) -> Parts:
+        made, cpu_ns = Parts(), np.median([call[1] for call in self.calls])
+        for _ in self.calls:
+            before, end_ns = thread_times(), thread_time_ns() + cpu_ns
+            while thread_time_ns() < end_ns:
+                pass
+            made.calls.append([after - begun for after, begun in zip(thread_times(), before)])
+        return made
+
+    def __str__(self) -> str:
+        clock, on_cpu, waited = np.array(self.calls).T
+        blocked = np.maximum(clock - on_cpu - waited, 0)
+        return f"on a CPU {described(on_cpu)}, waiting for one {described(waited)}, blocked {described(blocked)}"
 
 
 class Training:
@@ -146,6 +197,10 @@ def functions(recorder: Recorder) -> Iterator[Training]:
 
 def measure(training: Any, requests: int, every: int, stopped: bool) -> None:
     recorder = Recorder(spool_dir=tempfile.mkdtemp(), keep_traces=every, slow_factor=3.0).start()
+    parts = Parts()
+    if sys.platform == "linux":
+        for owner, name in HOLDING:
+            parts.of(owner, name)
     with training(recorder) as loop:
         if stopped:
             recorder.engine.helper.is_usable()
@@ -154,17 +209,21 @@ def measure(training: Any, requests: int, every: int, stopped: bool) -> None:
             os.kill(helper, signal.SIGSTOP)
         served = loop.requests(requests)
         traced = loop.every_step(every)
+        control = parts.control()  # while the other processes compute
     problems = [problem["message"] for problem in recorder.session()["problems"]]
     recorder.close()
     kept = sum(len(run["traces"]) for run in open_session(recorder.session()["file"]).runs())
     print(f"    requests {served} of {requests} served, every step {traced} of {every} traced, {kept} traces in the file")
     print(f"    the tracer took {described(loop.held_ns)} of the thread around such a step")
+    if parts.calls:
+        print(f"    of that, in each call: {parts}")
+        print(f"    a loop that waits for nothing: {control}")
     print(f"    traced steps took {described(loop.steps_ns[True])}; those between {described(loop.steps_ns[False])}")
     for problem in problems:
         print(f"    said: {problem}")
 
 
-def described(times_ns: list[int]) -> str:
+def described(times_ns: Any) -> str:
     median, p95, longest = np.percentile(times_ns, [50, 95, 100]) / 1e6
     return f"{median:.1f} ms (p95 {p95:.0f}, longest {longest:.0f})"
 
