@@ -149,21 +149,11 @@ class ProcessApiHandler(HubHandler, Download):
     """An API request to one process, passed on, and its answer."""
 
     async def get(self, process: str, path: str) -> None:
-        await self._forward(process, path)
-
-    async def post(self, process: str, path: str) -> None:
-        await self._forward(process, path)
-
-    async def put(self, process: str, path: str) -> None:
-        await self._forward(process, path)
-
-    async def delete(self, process: str, path: str) -> None:
-        await self._forward(process, path)
-
-    async def _forward(self, process: str, path: str) -> None:
         with contextlib.suppress(StreamClosedError):
             async with self.ask(process, path, body=self.body) as reply:
                 await self.send_answer(reply)
+
+    post = put = delete = get
 
     def ask(self, process: str, path: str, **body: Any) -> contextlib.AbstractAsyncContextManager[Reply]:
         connection = self.job.hub.connection(process)

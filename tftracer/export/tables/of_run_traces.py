@@ -14,22 +14,8 @@ from tftracer.trace.arrays.columns import Columns
 def ops_over_traces_part(run_id: int, traces: Sequence[OpTotals]) -> Part:
     """``traces``: those of the run that can be read."""
     ops = over_traces(traces)
-    rows = len(ops.keys)
-    columns: Columns = {
-        "run_id": lambda: np.full(rows, run_id),
-        "key": lambda: ops.keys,
-        "op": lambda: ops.op,
-        "traces": lambda: ops.traces,
-        "of_traces": lambda: np.full(rows, len(traces)),
-        "count": lambda: ops.mean_count,
-        "mean_ns": lambda: ops.mean_ns,
-        "median_ns": lambda: ops.median_ns,
-        "spread_ns": lambda: np.ma.masked_invalid(ops.spread_ns),
-        "shortest_ns": lambda: ops.shortest_ns,
-        "longest_ns": lambda: ops.longest_ns,
-        "share": lambda: ops.share,
-        "flops": lambda: np.ma.masked_invalid(ops.mean_flops),
-        "best_flops_per_s": lambda: np.ma.masked_invalid(ops.best_flop_rate),
-        "median_flops_per_s": lambda: np.ma.masked_invalid(ops.median_flop_rate),
-    }
-    return Part(rows, columns)
+    rows, columns = len(ops.keys), ops.columns()
+    for name in ("best", "median"):
+        columns[f"{name}_flops_per_s"] = columns.pop(f"{name}_flop_rate")
+    of_run: Columns = {"run_id": lambda: np.full(rows, run_id), "of_traces": lambda: np.full(rows, len(traces))}
+    return Part(rows, {**columns, **of_run})

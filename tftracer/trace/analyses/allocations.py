@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 
 from tftracer.contract.basics import Finding
-from tftracer.contract.trace import Memory, MemoryCurve, Tensor
-from tftracer.trace.analyses.memory import MAX_TENSORS, HeldBytes, thinned
-from tftracer.trace.arrays.columns import Coded, Columns, rows_of
+from tftracer.contract.trace import Memory, MemoryCurve
+from tftracer.trace.analyses.memory import MAX_TENSORS, HeldBytes, tensor_rows, thinned
+from tftracer.trace.arrays.columns import Coded, Columns
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.resources import dtype_name
 from tftracer.trace.model import Allocations, Trace
@@ -61,7 +60,7 @@ def memory_of_allocations(trace: Trace, lived: Lives, findings: list[Finding], m
     tensors = tensor_columns(trace, lived, lived.largest[:most], trace.start)
     return {
         "curves": curves(lived),
-        "tensors": cast("list[Tensor]", rows_of(tensors)),
+        "tensors": tensor_rows(tensors),
         "tensors_total": len(lived.alloc),
         "temporary": [],
         "persistent_bytes": 0.0,

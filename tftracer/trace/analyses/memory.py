@@ -235,7 +235,7 @@ def memory(
     tensors = tensor_columns(trace, outputs, used, used.largest[:most], trace.start)
     return {
         "curves": curves(trace, used),
-        "tensors": cast("list[Tensor]", rows_of(tensors)),
+        "tensors": tensor_rows(tensors),
         "tensors_total": len(used.buffers.bytes),
         "temporary": _temporary(trace, held.temp_bytes),
         "persistent_bytes": float(held.persistent_bytes.sum()),
@@ -301,6 +301,11 @@ def tensor_columns(trace: Trace, outputs: Outputs, used: Use, shown: Int64, star
         "free_ns": lambda: allocated.free[shown] + shift,
         "last_consumer": lambda: np.ma.masked_less(used.last[shown], 0),
     }
+
+
+def tensor_rows(columns: Columns) -> list[Tensor]:
+    """Of a message, where a number that is not known is -1."""
+    return [cast("Tensor", {name: -1 if value is None else value for name, value in row.items()}) for row in rows_of(columns)]
 
 
 def _last_of_buffers(trace: Trace, lives: Lives, allocated: Buffers) -> Int64:

@@ -25,6 +25,7 @@ import numpy as np
 from tftracer.contract.analyses import LEAST_TRACES
 from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.ops import By, Work, op_statistics
+from tftracer.trace.arrays.columns import Columns
 from tftracer.trace.arrays.types import Bool, Float64, Int64
 from tftracer.trace.model import Trace
 
@@ -159,6 +160,25 @@ class OpsOverTraces:
     def mean_count(self) -> Float64:
         """[k] executions, in the traces that it ran in."""
         return _floats(self.count.sum(1) / self.traces)
+
+    def columns(self, most: int | None = None) -> Columns:
+        """Of the ``most`` ops with the largest shares; what is not known is masked."""
+        unknown = np.ma.masked_invalid
+        return {
+            "key": lambda: self.keys[:most],
+            "op": lambda: self.op[:most],
+            "traces": lambda: self.traces[:most],
+            "count": lambda: self.mean_count[:most],
+            "mean_ns": lambda: self.mean_ns[:most],
+            "median_ns": lambda: self.median_ns[:most],
+            "spread_ns": lambda: unknown(self.spread_ns[:most]),
+            "shortest_ns": lambda: self.shortest_ns[:most],
+            "longest_ns": lambda: self.longest_ns[:most],
+            "share": lambda: self.share[:most],
+            "flops": lambda: unknown(self.mean_flops[:most]),
+            "best_flop_rate": lambda: unknown(self.best_flop_rate[:most]),
+            "median_flop_rate": lambda: unknown(self.median_flop_rate[:most]),
+        }
 
 
 def over_traces(traces: Sequence[OpTotals]) -> OpsOverTraces:

@@ -35,7 +35,7 @@ Columns = dict[str, Callable[[], Values]]
 
 
 def rows_of(columns: Mapping[str, Values | Callable[[], Values]]) -> list[dict[str, Any]]:
-    """The rows of a table; a number that is masked is -1."""
+    """The rows of a table; what is masked is None."""
     lists = [_listed(column() if callable(column) else column) for column in columns.values()]
     rows: list[dict[str, Any]] = []
     for batch in batches(len(lists[0]), 500):
@@ -46,8 +46,6 @@ def rows_of(columns: Mapping[str, Values | Callable[[], Values]]) -> list[dict[s
 def _listed(values: Values) -> Sequence[Any]:
     if isinstance(values, Coded):
         values = values.decoded()
-    if isinstance(values, np.ma.MaskedArray):
-        values = values.filled(-1)
     return list(values.tolist()) if isinstance(values, np.ndarray) else values
 
 
