@@ -263,15 +263,18 @@ class SessionStore:
         with self.lock:
             return self.model.slow.next_id()
 
-    def add_stall(self, message: Stall, number: int, new: NewRecord) -> None:
-        """``number``: of the stalls of its run. One that cannot be written now has no stacks until the session is reopened."""
+    def add_stall(self, message: Stall, number: int, is_traced: bool, new: NewRecord) -> None:
+        """``number``: of the stalls of its run. ``is_traced``: there is a trace of its step.
+
+        One that cannot be written now has no stacks until the session is reopened.
+        """
         with self.spool.lock:  # so that a rewrite sees both or none
             try:
                 written = self._append(new)
-                state = StallState(message, number, written.payload, written.size)
+                state = StallState(message, number, is_traced, written.payload, written.size)
             except StorageError:
                 self.spool.write_later(new)
-                state = StallState(message, number, NOWHERE)
+                state = StallState(message, number, is_traced, NOWHERE)
             with self.lock:
                 dropped = self.model.slow.add(state)
         for old in dropped:

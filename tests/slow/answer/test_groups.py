@@ -20,7 +20,7 @@ UNKNOWN, MACHINE = Cause("unknown", "", None, None), Cause("machine", "", None, 
 def log_of(*stalls: Any, periods: Any = ()) -> SlowLog:
     log = SlowLog()
     for number, stall in enumerate(stalls, 1):
-        log.add(StallState(stall_message(number, stall, 0.0), number, NOWHERE))
+        log.add(StallState(stall_message(number, stall, 0.0), number, False, NOWHERE))
     for period in periods:
         log.put_period(period_message(period))
     return log

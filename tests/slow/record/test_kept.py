@@ -144,6 +144,22 @@ def test_steps_without_a_cpu_push_out_no_others(tmp_path: Path) -> None:
     assert open_session(spool).run_stalls(1) == live
 
 
+def test_a_trace_keeps_what_made_its_step_slow_while_dearer_slow_steps_come(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        run = run_of(recorder, 20)
+        step(recorder, 500, raw=RAW)
+        assert recorder.flush()
+        put(recorder, a_stall(run, 21, is_traced=True))
+        put(recorder, *(a_stall(run, 1000 + number, end_ns=9 * 10**9) for number in range(NEWEST + COSTLIEST + 50)))
+        (trace,) = recorder.run(run.run_id)["traces"]
+        (slow,) = recorder.trace_context(trace["id"]).slow_times
+        live, spool = recorder.run_stalls(run.run_id), recorder.session()["file"]
+        recorder.store.rewrite()
+        assert len(live["stalls"]) == NEWEST + COSTLIEST + 1 and recorder.run_stalls(run.run_id) == live
+    reopened = open_session(spool)
+    assert reopened.run_stalls(1) == live and reopened.trace_context(trace["id"]).slow_times == [slow]
+
+
 def test_ten_thousand_take_bounded_memory_and_disk_and_are_all_counted(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
         run = run_of(recorder, 5)

@@ -64,7 +64,8 @@ class SlowWriter:
             number = store.model.slow.count(stall.run.run_id) + 1
             message = messages.stall_message(store.model.slow.next_id(), stall, offset)
         store.write_definition(store.live_runs[stall.run.run_id])
-        store.add_stall(message, number, records.stall_record(message, number, messages.stall_stacks(stall)))
+        new = records.stall_record(message, number, stall.is_traced, messages.stall_stacks(stall))
+        store.add_stall(message, number, stall.is_traced, new)
         self._mark(messages.checkpoint_mark(message))
         self._more_of.add(stall.run.run_id)
         self._ledger.add_slow(stall)

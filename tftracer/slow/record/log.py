@@ -16,8 +16,8 @@ from tftracer.storage.tftrace import StoredPayload
 from tftracer.trace.model import SlowTime
 
 #: Kept of each run: the newest, and beside them those that cost most. As many of those that had no CPU, which on a busy machine
-#: would push out all others.
-NEWEST, COSTLIEST = 40, 260
+#: would push out all others. And the newest whose step was traced: a trace says what made its step slow.
+NEWEST, COSTLIEST, TRACED = 40, 260, 40
 #: Kept of all runs together.
 MOST = 3000
 MOST_PERIODS = 200
@@ -46,6 +46,7 @@ class StallState:
 
     message: contract.Stall
     number: int  # of the stalls of its run, from 1; earlier ones may have made way
+    is_traced: bool  # there is, or was, a trace of its step
     stacks: StoredPayload
     record_bytes: int = 0  # what its record takes in the file
 
@@ -55,6 +56,7 @@ class _Kept:
     """Stalls of one run that are kept."""
 
     newest: deque[int] = field(default_factory=deque)  # ids
+    traced: deque[int] = field(default_factory=deque)  # older ones
     costliest: list[tuple[float, int]] = field(default_factory=list)  # a heap of older ones: seconds beyond the usual, id
 
 
@@ -95,7 +97,7 @@ class SlowLog:
         ids = sorted(
             number
             for kept in (of_run.no_cpu, of_run.others)
-            for number in (*kept.newest, *(older for _, older in kept.costliest))
+            for number in (*kept.newest, *kept.traced, *(older for _, older in kept.costliest))
         )
         return [self.stalls[number] for number in ids if number in self.stalls]
 
@@ -152,6 +154,11 @@ class SlowLog:
         if len(kept.newest) <= NEWEST:
             return None
         number = kept.newest.popleft()
+        if number in self.stalls and self.stalls[number].is_traced:
+            kept.traced.append(number)
+            if len(kept.traced) <= TRACED:
+                return None
+            number = kept.traced.popleft()
         cost = lost_s(self.stalls[number].message) if number in self.stalls else 0.0
         heapq.heappush(kept.costliest, (cost, number))
         return heapq.heappop(kept.costliest)[1] if len(kept.costliest) > COSTLIEST else None

@@ -160,7 +160,8 @@ def apply_stall(log: SlowLog, record: Record, run_id: int) -> None:
     """``run_id``, here and below: of a run that exists."""
     message = cast(Stall, {**fields_of(record.meta, STALL_FIELDS), "run_id": run_id})
     if message["id"] and message["id"] not in log.stalls:
-        log.add(StallState(message, count(record.meta.get("number")), record.payload, record.size))
+        number, is_traced = count(record.meta.get("number")), record.meta.get("is_traced") is True
+        log.add(StallState(message, number, is_traced, record.payload, record.size))
 
 
 def apply_kinds(log: SlowLog, record: Record, run_id: int) -> None:

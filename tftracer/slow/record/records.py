@@ -17,20 +17,21 @@ from tftracer.storage.tftrace import GAPS, KINDS, MARKS, PERIOD, STALL, compress
 _FOUND_LATER = ("trace_id", "every")
 
 
-def stall_record(message: Stall, number: int, stacks: StallStacks) -> NewRecord:
+def stall_record(message: Stall, number: int, is_traced: bool, stacks: StallStacks) -> NewRecord:
     """``number``: of the stalls of its run."""
     raw = bytes(msgpack.packb(stacks, unicode_errors="replace"))
-    return NewRecord(STALL, _meta(message, number), compress(raw), len(raw))
+    return NewRecord(STALL, _meta(message, number, is_traced), compress(raw), len(raw))
 
 
 def copied_stall_record(state: StallState) -> NewRecord:
     """One that is in a file already; its stacks are copied with their checksum, damaged or not."""
-    meta = {**_meta(state.message, state.number), "payload_crc": state.stacks.crc}
+    meta = {**_meta(state.message, state.number, state.is_traced), "payload_crc": state.stacks.crc}
     return NewRecord(STALL, meta, state.stacks.copied(), state.stacks.raw_size)
 
 
-def _meta(message: Stall, number: int) -> dict[str, object]:
-    return {**{name: value for name, value in message.items() if name not in _FOUND_LATER}, "number": number}
+def _meta(message: Stall, number: int, is_traced: bool) -> dict[str, object]:
+    known = {name: value for name, value in message.items() if name not in _FOUND_LATER}
+    return {**known, "number": number, "is_traced": is_traced}
 
 
 def period_record(period: Period) -> NewRecord:
