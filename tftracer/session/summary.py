@@ -23,6 +23,7 @@ from tftracer.trace import summary as trace_summary
 from tftracer.trace.answers import Answers
 from tftracer.trace.summary import WIDTH, shortened, table
 from tftracer.trace.units import duration
+from tftracer.trace.verdict.rules.python_time import SAMPLED
 from tftracer.trace.verdict.verdict import headline
 
 _SESSION = ("host", "pid", "rank", "command", "tensorflow", "tftracer", "started_at", "ended_at", "steps_lost", "cut", "damage")
@@ -79,14 +80,14 @@ def _recomputed(runs: list[Run], answers: Callable[[int], Answers], others: Othe
         for trace in newest[len(newest) - how_many_fit([trace["bytes"] for trace in newest], MOST_BYTES_AT_ONCE) :]:
             with contextlib.suppress(TracerError):
                 now = headline(answers(trace["id"]).verdict(others=others.of(trace["id"], "verdict")))
-                if not _without_numbers(now).startswith(_without_numbers(trace["headline"])):
+                if not _core(now).startswith(_core(trace["headline"])):
                     result[trace["id"]] = now
     return result
 
 
-def _without_numbers(text: str) -> str:
-    """A few percent more or less, by other traces that came later, is nothing else."""
-    return re.sub(r"[\d.,]+", "", text)
+def _core(text: str) -> str:
+    """A few percent more or less, by other traces that came later, or lines that were sampled anew, are nothing else."""
+    return re.sub(r"[\d.,]+", "", text.partition(SAMPLED)[0])
 
 
 def _most_telling(runs: list[Run]) -> int | None:

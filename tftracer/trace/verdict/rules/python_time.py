@@ -15,6 +15,7 @@ from tftracer.trace.verdict.step import Step, evidence_of, sentence
 BETWEEN_SHARE = 0.20  # of the time from step to step that passes outside of steps
 BETWEEN_S = 0.001  # and at least as long: a shorter time is Python's own cost of a call
 LONGER = 3.0  # times the usual, for a time before this step alone
+SAMPLED = "Sampled"  # how what was sampled begins
 ONLY_HERE = "only_here"  # among a sentence's numbers: it is of this step alone
 INPUT_NAMED, INPUT_MOST, INPUT_ALL = 0.10, 0.50, 0.90  # of that time, in which the loop waits for tf.data
 LOCK_SHARE = 0.30  # of the call that passes in Python while a Python function of another thread runs
@@ -97,7 +98,7 @@ def _lines(step: Step, usually: bool) -> str:
     lines = between or before if usually else before or between
     if lines:
         when = "before this step" if lines == before else "between steps"
-        return f"Sampled {when}: {lines}."
+        return f"{SAMPLED} {when}: {lines}."
     return f"Which lines run then was not sampled. The trace does not show what the script does: maybe {_activities(step)}."
 
 
