@@ -42,7 +42,7 @@ VIEWERS = ("demo",)
 
 def parser() -> Parser:
     summaries = [f"tftracer {name}: {importlib.import_module(f'tftracer.commands.{name}').SUMMARY}" for name in COMMANDS]
-    made = Parser(
+    syntax = Parser(
         "tftracer",
         "Opens a saved tracing session in the browser: a .tftrace file, the spool of a killed job, a session of "
         "tensorflow-tracer 1.x, RunMetadata or StepStats (.pb, .pbtxt, .json), a profile (.xplane.pb, or the log folder that "
@@ -50,13 +50,13 @@ def parser() -> Parser:
         epilog=f"commands (each has --help): {'; '.join(summaries)}. exit codes: 0 all went well, 1 the file cannot be opened, "
         "2 wrong usage, 3 no port could be bound, 130 ended by Ctrl-C",
     )
-    made.add_argument("session_file", nargs="?", help="the file to open")
-    viewer.add_page_options(made)
-    made.add_argument("--summary", action="store_true", help="print the runs, the traces and what holds the step back, and exit")
-    made.add_argument("--json", action="store_true", help="with --summary: as JSON")
-    made.add_argument("--recover", action="store_true", help="list the sessions of ended jobs")
-    made.add_argument("--version", action="version", version=f"tftracer {__version__}")
-    return made
+    syntax.add_argument("session_file", nargs="?", help="the file to open")
+    viewer.add_page_options(syntax)
+    syntax.add_argument("--summary", action="store_true", help="print the runs, traces and what holds the step back, and exit")
+    syntax.add_argument("--json", action="store_true", help="with --summary: as JSON")
+    syntax.add_argument("--recover", action="store_true", help="list the sessions of ended jobs")
+    syntax.add_argument("--version", action="version", version=f"tftracer {__version__}")
+    return syntax
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

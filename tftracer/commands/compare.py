@@ -23,7 +23,7 @@ SUMMARY = "sessions before and after a change, and a gate for CI"
 def parser() -> Parser:
     from tftracer.comparison.gate import HELP
 
-    made = Parser(
+    syntax = Parser(
         "tftracer compare",
         usage="tftracer compare [options] BEFORE... -- AFTER...",
         description="Compares sessions before and after a change: step times with a 95% interval, and the ops that differ in "
@@ -31,20 +31,20 @@ def parser() -> Parser:
         epilog="exit codes: 0 all rules pass, 4 one fails, 5 none fails and one is inconclusive, 1 a file cannot be opened, "
         "2 wrong usage: an option, a rule, an op that no trace has, or the -- is missing; 130 ended by Ctrl-C",
     )
-    made.add_argument("files", nargs="+", metavar="FILE", help="any file that tftracer opens, or the URL of a live page")
-    made.add_argument("--run", help="title of the run to compare (the one that took the most time)")
-    made.add_argument("--by", choices=["name", "type", "scope"], default="name", help="how ops are grouped (name)")
-    made.add_argument(
+    syntax.add_argument("files", nargs="+", metavar="FILE", help="any file that tftracer opens, or the URL of a live page")
+    syntax.add_argument("--run", help="title of the run to compare (the one that took the most time)")
+    syntax.add_argument("--by", choices=["name", "type", "scope"], default="name", help="how ops are grouped (name)")
+    syntax.add_argument(
         "--fail-if", action="append", default=[], metavar="RULE", help=f"{HELP.replace('%', '%%')}; may be given several times"
     )
-    made.add_argument(
+    syntax.add_argument(
         "--allow-undecided",
         action="store_true",
         help="exit with 0 where chance alone leaves rules open; one that lacks data (traces, steps) still ends with 5",
     )
-    made.add_argument("--json", action="store_true", help="print JSON")
-    made.add_argument("--junit", metavar="FILE", help="write the rules' outcomes as JUnit XML")
-    return made
+    syntax.add_argument("--json", action="store_true", help="print JSON")
+    syntax.add_argument("--junit", metavar="FILE", help="write the rules' outcomes as JUnit XML")
+    return syntax
 
 
 def main(arguments: Sequence[str], say: Say) -> int:

@@ -30,13 +30,13 @@ complete -c tftracer -n __fish_use_subcommand -a "{names}"
 
 
 def parser() -> Parser:
-    made = Parser(
+    syntax = Parser(
         "tftracer completion",
         'Prints a script for your shell. bash: eval "$(tftracer completion bash)" in ~/.bashrc; zsh: the same in ~/.zshrc; '
         "fish: tftracer completion fish > ~/.config/fish/completions/tftracer.fish.",
     )
-    made.add_argument("shell", choices=["bash", "zsh", "fish"])
-    return made
+    syntax.add_argument("shell", choices=["bash", "zsh", "fish"])
+    return syntax
 
 
 def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:

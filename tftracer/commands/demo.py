@@ -15,14 +15,14 @@ SAMPLE = Path(__file__).parents[1] / "samples" / "training.tftrace"
 
 
 def parser() -> Parser:
-    made = Parser(
+    syntax = Parser(
         "tftracer demo",
         description="Opens a session of a small convolutional network in the browser: 900 steps, four of them traced. On every "
         "60th step it saves a checkpoint, and takes long for it (examples/slow_checkpoints.py). TensorFlow is not needed.",
     )
-    viewer.add_page_options(made)
-    made.add_argument("--save", metavar="FILE", help="write the session to this file instead, to try other commands on it")
-    return made
+    viewer.add_page_options(syntax)
+    syntax.add_argument("--save", metavar="FILE", help="write the session to this file instead, to try other commands on it")
+    return syntax
 
 
 def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:

@@ -11,19 +11,19 @@ SUMMARY = "sessions as Parquet files"
 
 
 def parser() -> Parser:
-    made = Parser(
+    syntax = Parser(
         "tftracer export",
         description="Writes sessions as tables, DIR/TABLE/job=J/rank=RRRR/part-N.parquet. Needs DuckDB: pip install "
         "tftracer[tables].",
     )
-    made.add_argument("files", nargs="+", metavar="FILE", help="any file that tftracer opens, or the URL of a live page")
-    made.add_argument(
+    syntax.add_argument("files", nargs="+", metavar="FILE", help="any file that tftracer opens, or the URL of a live page")
+    syntax.add_argument(
         "--parquet", required=True, metavar="DIR", help="a folder, or a URL such as s3://bucket/folder (needs fsspec)"
     )
-    made.add_argument(
+    syntax.add_argument(
         "--job", help="the files are of the processes of one job: align their clocks, and name it so (the file's name)"
     )
-    return made
+    return syntax
 
 
 def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:

@@ -13,17 +13,17 @@ SUMMARY = "questions over exported sessions of many ranks and jobs"
 
 
 def parser() -> Parser:
-    made = Parser(
+    syntax = Parser(
         "tftracer fleet",
         description="Answers over all jobs of a folder that tftracer export --parquet wrote: the slowest ranks, op statistics, "
         "collectives by their last arrival, layers that grew. Needs DuckDB: pip install tftracer[tables]; for --scheduler: "
         "tftracer[fleet].",
     )
-    made.add_argument("folder", metavar="DIR", help="what tftracer export --parquet wrote")
-    made.add_argument("--scheduler", default="", metavar="tcp://HOST:PORT", help="a Dask scheduler whose workers see DIR, too")
-    made.add_argument("--top", type=int, default=10, metavar="N", help="rows of each answer (10)")
-    made.add_argument("--json", action="store_true", help="print JSON, times in ns")
-    return made
+    syntax.add_argument("folder", metavar="DIR", help="what tftracer export --parquet wrote")
+    syntax.add_argument("--scheduler", default="", metavar="tcp://HOST:PORT", help="a Dask scheduler whose workers see DIR, too")
+    syntax.add_argument("--top", type=int, default=10, metavar="N", help="rows of each answer (10)")
+    syntax.add_argument("--json", action="store_true", help="print JSON, times in ns")
+    return syntax
 
 
 def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:

@@ -24,28 +24,29 @@ SUMMARY = "SQL over sessions"
 
 
 def parser() -> Parser:
-    made = Parser(
+    from tftracer.export.tables.schema import TABLES
+
+    syntax = Parser(
         "tftracer query",
         usage="tftracer query [options] FILE... SQL",
-        description="Answers SQL over the tables of sessions: session, runs, steps, traces, slices, ops, tensors, "
-        "transfers, findings, sentences, stalls, ledger. Needs DuckDB: pip install tftracer[tables].",
+        description=f"Answers SQL over the tables of sessions: {', '.join(TABLES)}. Needs DuckDB: pip install tftracer[tables].",
         epilog='SQL: such as "SELECT op, sum(total_ns) FROM ops GROUP BY op"; several statements are separated by ";", and '
         '"-" reads them from standard input.',
     )
-    made.add_argument(
+    syntax.add_argument(
         "files", nargs="+", metavar="FILE", help="any file that tftracer opens, a live page's URL, or an exported folder"
     )
-    made.add_argument("-f", "--file", metavar="SQL_FILE", help="a file with the SQL, which is then not an argument")
-    made.add_argument(
+    syntax.add_argument("-f", "--file", metavar="SQL_FILE", help="a file with the SQL, which is then not an argument")
+    syntax.add_argument(
         "--external",
         action="store_true",
         help="the SQL may use other files, the network and DuckDB's extensions, and write files",
     )
-    made.add_argument("--job", help="the files are of the processes of one job: align their clocks, and name it so")
-    shown = made.add_mutually_exclusive_group()
+    syntax.add_argument("--job", help="the files are of the processes of one job: align their clocks, and name it so")
+    shown = syntax.add_mutually_exclusive_group()
     shown.add_argument("--json", action="store_true", help="a JSON list of rows; of several answers, a list of such lists")
     shown.add_argument("--csv", action="store_true", help="CSV with a line of names")
-    return made
+    return syntax
 
 
 def main(arguments: Sequence[str], say: Say) -> int:

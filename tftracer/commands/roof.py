@@ -25,17 +25,17 @@ SUMMARY = "measures this machine for the roofline"
 
 
 def parser() -> Parser:
-    made = Parser(
+    syntax = Parser(
         "tftracer roof",
         description="Measures this machine: matrix products by type of number, with NumPy and with TensorFlow where it is "
         "installed, and the bandwidth of memory. Takes some seconds of full load; refuses while a training is recorded here.",
     )
-    made.add_argument(
+    syntax.add_argument(
         "--save", action="store_true", help="keep the figures: the Roofline tab of this machine's traces shows them"
     )
-    made.add_argument("--seconds", type=_seconds, default=1.0, metavar="S", help="for each figure (1)")
-    made.add_argument("--json", action="store_true", help="print JSON, in FLOPs and bytes a second")
-    return made
+    syntax.add_argument("--seconds", type=_seconds, default=1.0, metavar="S", help="for each figure (1)")
+    syntax.add_argument("--json", action="store_true", help="print JSON, in FLOPs and bytes a second")
+    return syntax
 
 
 def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:

@@ -32,36 +32,36 @@ SUMMARY = "any script under tracing, unchanged"
 
 
 def parser() -> Parser:
-    made = Parser(
+    syntax = Parser(
         "tftracer run",
         usage="tftracer run [options] [options of Python] (script.py | folder | -m module | -c code | -) [args...]",
         description="Runs a script under tracing, without a change to it: sessions, compiled functions and Keras, in every "
         "process that it starts. The page's URL is printed as soon as the script has imported TensorFlow.",
         epilog="What follows these options goes to Python as it is.",
     )
-    made.add_argument("--port", type=int, default=9999, help="port of the page; the next free one if it is in use (9999)")
-    made.add_argument("--ip", default="127.0.0.1", help="address to listen on (127.0.0.1: this machine alone)")
-    made.add_argument("--keep-traces", type=int, default=5, help="traces that are kept for each run (5)")
-    made.add_argument(
+    syntax.add_argument("--port", type=int, default=9999, help="port of the page; the next free one if it is in use (9999)")
+    syntax.add_argument("--ip", default="127.0.0.1", help="address to listen on (127.0.0.1: this machine alone)")
+    syntax.add_argument("--keep-traces", type=int, default=5, help="traces that are kept for each run (5)")
+    syntax.add_argument(
         "--trace-slow",
         type=_slow,
         default=True,
         metavar="FACTOR",
         help="a step is slow if it takes more than FACTOR medians and more than the median plus 20 ms (3); 'off' does not watch",
     )
-    made.add_argument("--trace", type=int, metavar="N", help="trace N steps of the run that takes the most time, unattended")
+    syntax.add_argument("--trace", type=int, metavar="N", help="trace N steps of the run that takes the most time, unattended")
     first_step = f"with --trace: from this step on ({FIRST_STEP})"
-    made.add_argument("--from", dest="first_step", type=int, default=FIRST_STEP, metavar="STEP", help=first_step)
-    made.add_argument("--export-dir", help="write the session's tables to this folder (or URL, with fsspec) meanwhile")
-    made.add_argument("--output", help="save the session to this file when the script ends")
-    made.add_argument(
+    syntax.add_argument("--from", dest="first_step", type=int, default=FIRST_STEP, metavar="STEP", help=first_step)
+    syntax.add_argument("--export-dir", help="write the session's tables to this folder (or URL, with fsspec) meanwhile")
+    syntax.add_argument("--output", help="save the session to this file when the script ends")
+    syntax.add_argument(
         "--repeat",
         type=int,
         metavar="N",
         help="run two scripts, '-- a.py args... -- b.py args...', N times each in turns; --output: the folder of their sessions",
     )
-    made.add_argument("--stay", action="store_true", help="keep the page when the script has ended, until Ctrl-C")
-    return made
+    syntax.add_argument("--stay", action="store_true", help="keep the page when the script has ended, until Ctrl-C")
+    return syntax
 
 
 def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:

@@ -80,7 +80,7 @@ def shift_of(
     if a and b and len({*a, *b}) == 1 and not rounding:
         return Shift(metric, a[0], b[0], 0.0, 0.0, 0.0, 0.0, len(a), len(b), "sessions")
     if not a or not b or min(*a, *b) <= 0:
-        return None  # of nothing no ratio can be told
+        return None  # the ratio to zero is undefined
     log_a, log_b = np.log(a), np.log(b)
     difference = float(log_b.mean() - log_a.mean())
     error, freedom, spread, basis = _error(log_a, log_b, blocks)

@@ -65,8 +65,8 @@ def compare_sessions(before: Sequence[Session], after: Sequence[Session], run: s
         f"The runs differ: {titles[0][:80]!r} before, {titles[1][:80]!r} after. Each took the most time of its side; of the runs "
         "that all sessions have, none took half as much. --run compares one of those."
     )
-    made = compare(f"{titles[0]} before, {titles[1]} after", *sides)
-    return replace(made, warnings=[warning, *made.warnings])
+    comparison = compare(f"{titles[0]} before, {titles[1]} after", *sides)
+    return replace(comparison, warnings=[warning, *comparison.warnings])
 
 
 def _check_distinct(sessions: Sequence[Session]) -> None:

@@ -97,11 +97,11 @@ def main(spool: str, place: str, job: str, rank: str, parent: str, round_s: str)
     """Problems are printed, a line each."""
     with contextlib.suppress(OSError):
         os.nice(_NICE)
-    said, last_rounds, target, connection = "", 0, folder(place), parquet.connect()
+    reported, last_rounds, target, connection = "", 0, folder(place), parquet.connect()
     partition = LivePartition(connection, target, Path(spool), job, int(rank))
     connection.execute("SET threads = 1")
     try:
-        while not last_rounds or (said and last_rounds < _LAST_ROUNDS):
+        while not last_rounds or (reported and last_rounds < _LAST_ROUNDS):
             if last_rounds:
                 sleep(float(round_s))
             if last_rounds or _wait(int(parent), float(round_s)):
@@ -111,10 +111,10 @@ def main(spool: str, place: str, job: str, rank: str, parent: str, round_s: str)
                 partition.write(ended=last_rounds > 0)
             except TracerError as error:  # a full disk, say: tried again in the next round
                 problem = " ".join(str(error).split())
-            if problem != said or (problem and last_rounds == 1):
-                said = problem
+            if problem != reported or (problem and last_rounds == 1):
+                reported = problem
                 with contextlib.suppress(OSError):  # the training was killed
-                    print(said, flush=True)  # noqa: T201 (export_process.py listens)
+                    print(reported, flush=True)  # noqa: T201 (export_process.py listens)
     finally:
         target.close()
         connection.close()

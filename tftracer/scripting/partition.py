@@ -95,9 +95,10 @@ def export_session(connection: DuckDBPyConnection, session: Session, folder: Fol
     older = older_parts(folder, session.facts["id"], where)
     writers = write_parts(connection, session, folder, where, lambda table: 0, None)
     publish(folder, writers.values(), older)
-    made = new_manifest(session, job, session.rank, {name: [part for _, part in each.written] for name, each in writers.items()})
-    write_manifest(folder, where, made)
-    return made
+    parts = {name: [part for _, part in writer.written] for name, writer in writers.items()}
+    manifest = new_manifest(session, job, session.rank, parts)
+    write_manifest(folder, where, manifest)
+    return manifest
 
 
 def manifest_path(where: str) -> str:

@@ -93,12 +93,12 @@ def read_parquet(files: Sequence[str]) -> str:
 
 def chunks(whole: Sequence[Partition], rows: int) -> list[list[Partition]]:
     """Partitions in groups of neighbours, each of about so many rows at most."""
-    made: list[list[Partition]] = []
+    groups: list[list[Partition]] = []
     filled = rows
     for each in whole:
         if filled >= rows:
-            made.append([])
+            groups.append([])
             filled = 0
-        made[-1].append(each)
+        groups[-1].append(each)
         filled += each.rows
-    return made
+    return groups

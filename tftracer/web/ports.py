@@ -33,21 +33,21 @@ def bind(port: int, ip: str) -> list[socket.socket]:
 
 def listen(port: int, ip: str) -> list[socket.socket]:
     """A listening socket for each address of ``ip``, all at one port; OSError if that port is in use at any of them."""
-    made: list[socket.socket] = []
+    sockets: list[socket.socket] = []
     problem: OSError | None = None
     for family, kind, protocol, _, address in dict.fromkeys(
         socket.getaddrinfo(ip or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     ):
-        at = made[0].getsockname()[1] if made else port
+        at = sockets[0].getsockname()[1] if sockets else port
         try:
-            made.append(listening(family, kind, protocol, (address[0], at, *address[2:])))
+            sockets.append(listening(family, kind, protocol, (address[0], at, *address[2:])))
         except OSError as this:  # no IPv6 here, for one
             problem = this
             if this.errno == errno.EADDRINUSE:
                 break
-    if made and (problem is None or problem.errno != errno.EADDRINUSE):
-        return made
-    for one in made:
+    if sockets and (problem is None or problem.errno != errno.EADDRINUSE):
+        return sockets
+    for one in sockets:
         one.close()
     raise problem or OSError(f"{ip} is no address")
 

@@ -195,7 +195,7 @@ class FunctionCalls:
 
 
 class Step:
-    """A context manager: what is done in it is one step, and nothing that is called in it is one by itself."""
+    """A context manager: everything inside the block counts as one step; calls inside it are not steps of their own."""
 
     __slots__ = ("_arguments", "_begun", "_calls", "_function", "_here")
 

@@ -83,7 +83,7 @@ class TraceRequests:
             self._update()
 
     def cancel_expected(self, handle: RunHandle, steps: range) -> None:
-        """They did not come: steps of all runs cost more while some are expected."""
+        """Drop expectations that were not met: open ones make every step dearer."""
         with self._lock:
             if self._expected.get(handle) == steps:
                 del self._expected[handle]

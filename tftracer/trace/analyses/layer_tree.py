@@ -17,7 +17,7 @@ _MOST_UNDERSCORED = 16  # levels
 
 
 class LayerTree:
-    """Layers have numbers; 0 is what is in no layer, and the number of a layer is above that of what it lies in."""
+    """Layers have numbers. 0 stands for what is in no layer; a child layer has a higher number than its parent."""
 
     def __init__(self) -> None:
         self.parent = [0]
