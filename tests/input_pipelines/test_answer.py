@@ -23,6 +23,8 @@ PLANTED = [
     ("slow_map_serial", "Map", "num_parallel_calls"),
     ("generator", "Generator", "one Python function"),
     ("small_reads", "TFRecord", "larger buffer"),
+    ("small_reads_without_a_core", "TFRecord", "larger buffer"),
+    ("slow_files", "ParallelInterleaveV4", "cycle_length"),
     ("decode", "ParallelMapV2", "num_parallel_calls=tf.data.AUTOTUNE"),
     ("large_batch", "BatchV2", "batch(..., num_parallel_calls"),
     ("no_prefetch", "Map", "prefetch"),
@@ -96,6 +98,27 @@ def test_never_more_waiting_than_the_ledger_counted() -> None:
     assert answer["side"] == "training" and not limiting(answer)
 
 
+def test_a_training_that_pauses_is_not_said_to_wait() -> None:
+    """Times between calls of ``next`` are known of the last 100 alone: a pause before them looks as if the training waited."""
+    looks = [[*look[:3], 0.0, 0, look[-1]] for look in record(sheet_of("slow_step")).meta["pipelines"][0]["looks"]]
+    paused = [[2.5 * look[0], *look[1:]] for look in looks]  # the same elements in a longer time
+    answer = input_pipelines(read({"pipelines": [{"looks": paused}]}), 0.0)["pipelines"][0]
+    assert answer["side"] == "unknown" and answer["wait"] is None and not limiting(answer)
+    assert "not known whether the training waits" in answer["text"]
+    assert input_pipelines(read({"pipelines": [{"looks": looks}]}), 0.0)["pipelines"][0]["side"] == "training"
+
+
+def test_more_calls_than_cores_need_threads_too() -> None:
+    """As measured on two cores: num_parallel_calls alone doubles the throughput; with threads for them it is as predicted."""
+    (known,) = sheet_of("parallelism_1").pipelines
+    looks = [[look.at, 0.0, look.at, look.waited_s, look.waits, look.raw] for look in known.looks]  # a core is idle
+    answer = input_pipelines(read({"pipelines": [{"looks": looks}]}), 0.0)["pipelines"][0]
+    assert answer["advice"].startswith("It waits more than it computes.")
+    assert "private_threadpool_size" in answer["advice"]
+    rate, predicted = answer["rate"], answer["predicted_rate"]
+    assert rate and predicted and predicted > 4 * rate
+
+
 def test_a_record_comes_back_as_it_was() -> None:
     for file in DATA.glob("*.json"):
         known = sheet_of(file.stem)
@@ -132,6 +155,6 @@ def test_what_cannot_be_looked_into_is_said_with_what_the_ledger_knows() -> None
 
 
 def test_the_summary_has_a_line_a_pipeline() -> None:
-    text = render(input_pipelines(sheet_of("decode"), 0.0))
-    assert text.startswith("Input Tensor → repeat → map(<lambda>)") and "elements/s then." in text
+    text = render(input_pipelines(sheet_of("no_prefetch"), 0.0))
+    assert text.startswith("Input Range → batch → map(f)") and "elements/s then." in text
     assert render({"pipelines": [], "text": ""}) == ""

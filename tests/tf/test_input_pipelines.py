@@ -48,6 +48,7 @@ if looked:
     (pipeline,) = until(known)["pipelines"]
     (stage,) = [stage for stage in pipeline["stages"] if stage["is_limiting"]]
     assert stage["function"] == "slow_map" and stage["parallelism"] == 1 and not stage["is_tuned"], stage
+    assert pipeline["history"], pipeline
     assert pipeline["side"] == "input" and "num_parallel_calls" in pipeline["advice"], pipeline
 else:
     answer = until(lambda answer: answer["text"])

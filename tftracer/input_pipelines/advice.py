@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from tftracer.input_pipelines.flow import READERS, Flow, Stage, Thread
+from tftracer.input_pipelines.flow import READERS, SATURATED, Flow, Stage, Thread
 from tftracer.input_pipelines.script import Step, kind_of
 
 MAX_CALLS = 32
@@ -38,7 +38,7 @@ def advice(flow: Flow, stage: Stage, step: Step | None) -> Advice:
         text = "Read several files at once: interleave({}Dataset, num_parallel_calls=tf.data.AUTOTUNE); or with a larger buffer."
         return Advice(text.format(name))
     if kind == "interleave" or kind == "flat_map":
-        call = "interleave(..., cycle_length={0}, num_parallel_calls={0})"
+        call = "interleave(..., cycle_length={1}, num_parallel_calls={0})"
         return _parallel(flow, stage, target, call, is_python=bool(step and step.python))
     if kind == "map":
         return _parallel(flow, stage, target, "map(..., num_parallel_calls={})", is_python=bool(step and step.python))
@@ -67,23 +67,28 @@ def _parallel(flow: Flow, stage: Stage, target: float | None, call: str, is_pyth
     computes = flow.cpu >= COMPUTES * busy
     if not computes and (flow.idle is None or flow.idle < MIN_IDLE):
         instead = " Use TensorFlow ops in place of Python, which runs one thread at a time, or cache()." if is_python else ""
-        text = f"The machine has no idle core: more calls at once, {call.format('N')}, help only if it waits for something."
+        text = f"The machine has no idle core: more calls at once, {call.format('N', 'N')}, help only if it waits for something."
         return Advice(text + instead)
     if is_python and computes:
         return Advice("It computes in Python, which runs one thread at a time: use TensorFlow ops, or cache() its result.")
     if not computes and one and target:
         calls = min(MAX_CALLS, math.ceil(target / one))
-        if calls > now:
-            limit = " AUTOTUNE stops at the number of cores." if calls > flow.cores else ""
-            rate = _least(calls * one, target)
-            return _gains(flow, f"It waits more than it computes. Set {call.format(calls)}.{limit}", rate)
+        if calls > now or now > flow.cores > busy * SATURATED:
+            threads = "" if calls <= flow.cores else f" and options.threading.private_threadpool_size = {calls}"
+            why = ": TensorFlow and AUTOTUNE stop at a thread a core" if threads else ""
+            text = f"It waits more than it computes. Set {call.format(calls, calls)}{threads}{why}."
+            return _gains(flow, text, _least(calls * one, target))
     given = stage.node.parameters.get("parallelism")
     if given and given.tunable and now < flow.cores:
         return Advice(f"AUTOTUNE runs {now:.0f} of at most {given.most:.0f} calls at once so far. It may still raise that.")
     if now < flow.cores and computes:
-        rate = _least(flow.cores * one if one else None, target, flow.cores / flow.cpu * flow.rate if flow.cpu else None)
+        free = flow.cores if flow.idle is None else min(float(flow.cores), flow.cpu + flow.idle)
+        rate = _least(flow.cores * one if one else None, target, free / flow.cpu * flow.rate if flow.cpu else None)
+        auto = call.format("tf.data.AUTOTUNE", flow.cores)
         if rate is not None and rate >= GAIN * flow.rate:
-            return _gains(flow, f"Set {call.format('tf.data.AUTOTUNE')}.", rate)
+            return _gains(flow, f"Set {auto}.", rate)
+        if free < flow.cores:
+            return Advice(f"The machine has no idle core: {auto} helps only if it has. Make it cheaper, or cache() its result.")
     if computes:
         return Advice("It uses the cores that there are: make it cheaper, cache() its result, or use the tf.data service.")
     return Advice("More calls at once would not help: see what it waits for.")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tftracer.contract.input_pipelines import InputPipeline, InputPipelines, PipelineStage
 from tftracer.input_pipelines.advice import Advice, advice
-from tftracer.input_pipelines.flow import WAITS, WORKS, Flow, Stage, Thread, flow_of
+from tftracer.input_pipelines.flow import ENOUGH, WAITS, WORKS, Flow, Stage, Thread, flow_of
 from tftracer.input_pipelines.script import Step, kind_of
 from tftracer.input_pipelines.sheet import Pipeline, Sheet
 from tftracer.trace.units import counted, percent
@@ -28,7 +28,8 @@ def input_pipelines(sheet: Sheet | None, waited_s: float) -> InputPipelines:
     """``waited_s``: how long the training waited for elements between its steps, as the ledger knows it."""
     if sheet is None:
         return {"pipelines": [], "text": ""}
-    texts = [UNSEEN[code] for code in sheet.unseen if code in UNSEEN]
+    codes = [code.partition(": ") for code in sheet.unseen]
+    texts = [UNSEEN[code] + (f" {detail}." if detail else "") for code, _, detail in codes if code in UNSEEN]
     if texts and waited_s > 0:
         texts.append(f"The training waited {ns_text(waited_s * 1e9)} for elements between its steps.")
     elif texts:
@@ -97,6 +98,9 @@ def rate_text(rate: float) -> str:
 def _text(pipeline: Pipeline, flow: Flow | None, limiting: Stage | None, steps: dict[int, Step]) -> str:
     if flow is None:
         return "It was looked at for less than two seconds." if pipeline.looks else "It was not looked at."
+    if flow.wait is None and flow.rate > 0:
+        ready = "it pauses now and then, and most looks found an element ready for it"
+        return f"It is not known whether the training waits: {ready if len(pipeline.looks) >= ENOUGH else 'too few looks yet'}."
     if flow.wait is None:
         return _filling(flow, steps) or "The training took no element in the last seconds."
     if flow.wait < WAITS:

@@ -24,6 +24,8 @@ SATURATED = 0.75
 FULL = 0.5
 #: What limits takes this part of its thread's time.
 MOST = 0.5
+#: A thread whose stages are all timed may seem this idle and limit: others have its core.
+LEAST_BUSY = 0.25
 #: The training waits for its input from this share of the time on; below the other, it is the slower side.
 WAITS, WORKS = 0.10, 0.05
 #: No more than this takes the call of a function for one element: a rest that is larger is something else.
@@ -33,6 +35,10 @@ MANY = (1, 2)
 MAX_DEPTH = 200
 #: More than 100 elements in a longer time than this: what lay between most of them is not known.
 LONG_S = 2.5
+#: Elements that inner datasets have given: of fewer their work is not estimated.
+LEAST_INNER = 20
+#: Looks that prove that the training waits, where the ledger does not count it.
+ENOUGH = 5
 #: Stages that read: the flat_map around them is how TensorFlow builds them.
 READERS = ("Generator", "TFRecord", "TextLine", "FixedLengthRecord")
 
@@ -55,12 +61,17 @@ class Stage:
 
     @property
     def fill(self) -> float:
+        return self.fill_of(self.buffered)
+
+    def fill_of(self, buffered: float) -> float:
         """Of its buffer; may exceed 1."""
         given = self.node.parameters.get("buffer_size") or self.node.parameters.get("max_buffered_elements")
         room = given.value if given else self.parallelism or 1.0
         if self.node.name.startswith("MapAndBatch"):
             room *= 2  # those of a batch that is not complete are counted
-        return self.buffered / max(1.0, room)
+        if "Interleave" in self.node.name:  # two thirds are of the datasets that come next
+            return max(0.0, 3 * buffered / max(1.0, room) - 2)
+        return buffered / max(1.0, room)
 
     @property
     def calls_function(self) -> bool:
@@ -122,21 +133,22 @@ def flow_of(looks: Sequence[Look]) -> Flow | None:
     seconds = last.at - first.at
     root = _tree(looks)
     rate = max(0, last.model.elements - first.model.elements) / seconds
-    wait = _wait(looks) if rate else None
-    gap = None if wait is None else (1 - wait) / rate
     own, workers = _threads(root)
+    wait = _wait(looks, own) if rate else None
+    gap = None if wait is None else (1 - wait) / rate
     cpu = max(0.0, last.cpu_s - first.cpu_s) / seconds
     idle = None if first.idle_s is None or last.idle_s is None else max(0.0, last.idle_s - first.idle_s) / seconds
     flow = Flow(list(_all(root)), own, workers, rate, gap, wait, cpu, idle, last.model.cores)
     if wait is not None and wait >= WAITS:
-        flow.limiting, flow.counted = _limit(workers, own, None, wait)
+        flow.limiting, flow.counted = _limit(workers, own, None, wait, last.model.cores)
     return flow
 
 
-def _wait(looks: Sequence[Look]) -> float | None:
+def _wait(looks: Sequence[Look], own: Thread) -> float | None:
     """The share of time in ``next``: what the times between two calls of it leave. Never more than the ledger counted.
 
-    The median over the looks, for each has the last 100 of these times alone, and something long may have come before them.
+    The median over the looks, for each has the last 100 of these times alone, and something long may have come before them. So
+    it is not known, either, where the training is said to wait and most looks found an element ready for it.
     """
     shares = []
     for earlier, later in zip(looks, looks[1:]):
@@ -146,9 +158,18 @@ def _wait(looks: Sequence[Look]) -> float | None:
             shares.append(min(1.0, max(0.0, 1 - passed * sum(gaps) / len(gaps) / seconds)))
     if not shares:
         return None
-    counted = looks[-1].waits > looks[0].waits
-    most = (looks[-1].waited_s - looks[0].waited_s) / (looks[-1].at - looks[0].at) if counted else 1.0
-    return min(median(shares), max(0.0, most))
+    seconds = looks[-1].at - looks[0].at
+    wait = median(shares)
+    if looks[-1].waits > looks[0].waits:
+        return min(wait, max(0.0, looks[-1].waited_s - looks[0].waited_s) / seconds)
+    empty = [sum(not _is_ready(stage, look) for look in looks) / len(looks) for stage in own.before]
+    is_proven = len(looks) >= ENOUGH and max(empty, default=own.busy) >= wait / 2
+    return wait if wait < WAITS or is_proven else None
+
+
+def _is_ready(stage: Stage, look: Look) -> bool:
+    node = look.model.nodes.get(stage.node.id)
+    return node is not None and (node.buffered > 0 if "buffer_size" in node.parameters else stage.fill_of(node.buffered) >= FULL)
 
 
 def _tree(looks: Sequence[Look]) -> Stage:
@@ -173,9 +194,6 @@ def _tree(looks: Sequence[Look]) -> Stage:
         if was is None and above is not None and above.rate is not None and above.node.ratio:
             made.rate = above.rate * above.node.ratio  # made anew for each epoch, say
             made.busy = None if made.element_s is None else made.element_s * made.rate
-        elif was is None and above is not None and above.rate is not None and len(node.inputs) == 0 and inner:
-            made.rate = above.rate  # the reader inside of one that was made anew
-            made.busy = None if made.element_s is None else made.element_s * made.rate
         counts = [each.model.nodes[number].buffered for each in looks if number in each.model.nodes]
         made.buffered = sum(counts) / len(counts)
         many = node.node_class in MANY
@@ -183,11 +201,24 @@ def _tree(looks: Sequence[Look]) -> Stage:
             below = stage(child, depth + 1, inner or (many and place > 0), made)
             if below is not None:
                 made.children.append(below)
+        if many and made.rate:
+            _estimate_inner(made, first)
         return made
 
     root = stage(last.model.root, 0, False, None)
     assert root is not None
     return root
+
+
+def _estimate_inner(stage: Stage, first: Look) -> None:
+    """Of datasets that come and go, from what those do that are there now: what the others did is not kept."""
+    inner = [child for child in stage.children[1:] if child.inner]
+    elements = sum(child.node.elements for child in inner)
+    if elements < LEAST_INNER or all(child.node.id in first.model.nodes for child in inner):
+        return
+    for each in (each for child in inner for each in _all(child)):
+        share = (stage.rate or 0.0) / elements
+        each.rate, each.busy = each.node.elements * share, each.node.processing_ns * 1e-9 * share
 
 
 def _all(stage: Stage) -> Iterator[Stage]:
@@ -231,7 +262,7 @@ def _run(stage: Stage, thread: Thread) -> Thread:
 Limit = tuple[Optional[Stage], bool]  # the stage, and whether TensorFlow times what it does
 
 
-def _limit(workers: Mapping[int, Workers], thread: Thread, pool: Thread | None, available: float) -> Limit:
+def _limit(workers: Mapping[int, Workers], thread: Thread, pool: Thread | None, available: float, cores: int) -> Limit:
     """``available``: the share of time in which this thread could work for the training."""
     if pool is not None and pool.busy >= SATURATED * pool.threads:
         return pool.stages[0], True
@@ -241,18 +272,23 @@ def _limit(workers: Mapping[int, Workers], thread: Thread, pool: Thread | None, 
     behind = [(stage, workers[stage.node.id]) for stage in thread.before]
     late = [each for stage, each in behind if stage.fill < FULL or each.is_saturated]
     if late:
-        found = {_limit(workers, each.feeder, each.pool, 1.0) for each in late}
+        found = {_limit(workers, each.feeder, each.pool, 1.0, cores) for each in late}
         return found.pop() if len(found) == 1 else (None, True)
-    return _rest(thread, available, pool)
+    return _rest(thread, available, pool, cores)
 
 
-def _rest(thread: Thread, available: float, pool: Thread | None) -> Limit:
+def _rest(thread: Thread, available: float, pool: Thread | None, cores: int) -> Limit:
     """Whose the time is that no kernel took."""
     if thread.stages and (_top(thread).busy or 0.0) >= MOST * available:
         return _reader_of(_top(thread)), True
+    if pool is not None and pool.busy >= SATURATED * min(pool.threads, cores):
+        return pool.stages[0], True  # as many calls as TensorFlow has threads for functions
     callers = [stage for stage in thread.stages if not stage.inner and _may_take(stage, available - thread.busy)]
     if pool is not None and _may_take(pool.stages[0], pool.threads - pool.busy):
         callers.append(pool.stages[0])
+    if not callers and not thread.before and pool is None and thread.busy >= LEAST_BUSY * available:
+        top = _reader_of(_top(thread))  # all of the thread's stages are timed, on a machine that has no core for it
+        return (top if (top.busy or 0.0) >= MOST * thread.busy else None), True
     return (callers[0] if len(callers) == 1 else None), False
 
 

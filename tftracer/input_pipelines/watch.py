@@ -65,7 +65,6 @@ class Pipelines:
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
         self._cost_s = 0.0
-        self._next_history = 0.0
 
     def add(self, iterator: Any) -> None:
         """A dataset's iterator was made."""
@@ -73,7 +72,10 @@ class Pipelines:
         self._arrived.set()
         if self._thread is None and not self._stopping.is_set():
             self._thread = threading.Thread(target=self._run, name="tftracer-input", daemon=True)
-            self._thread.start()
+            try:
+                self._thread.start()
+            except RuntimeError:  # there are too many
+                self.add_unseen("failed")
 
     def add_unseen(self, code: str) -> None:
         """An iterator was made that cannot be looked into: a key of ``answer.UNSEEN``."""
@@ -103,8 +105,8 @@ class Pipelines:
                 self._take_new()
                 began = time.thread_time()
                 alive = self._round()
-            except Exception:  # whatever an unknown TensorFlow makes of it: nobody is told anything of pipelines then
-                self.add_unseen("failed")
+            except Exception as error:  # whatever an unknown TensorFlow makes of it
+                self.add_unseen(f"failed: {type(error).__name__}: {error}"[:300])
                 return
             spent = time.thread_time() - began
             self._cost_s += spent
@@ -130,10 +132,8 @@ class Pipelines:
         open_ones = [each for each in list(self._watched.values()) if not each.unseen and each.iterator() is not None]
         for each in open_ones:
             self._look(each, look)
-        if time.monotonic() >= self._next_history:
-            self._next_history = time.monotonic() + HISTORY_S
-            for each in open_ones:
-                self._remember(each)
+        for each in open_ones:
+            self._remember(each)
         return bool(open_ones)
 
     def _take(self, reference: weakref.ref[Any]) -> None:
@@ -171,7 +171,8 @@ class Pipelines:
         try:
             raw = look(resource)
         except Exception as error:
-            watched.unseen = "autotune" if type(error).__name__ == "NotFoundError" else "failed"
+            is_off = type(error).__name__ == "NotFoundError"
+            watched.unseen = "autotune" if is_off else f"failed: {type(error).__name__}: {error}"[:300]
             return
         finally:
             del resource
@@ -188,12 +189,14 @@ class Pipelines:
                 watched.looks.append(seen)
 
     def _remember(self, watched: Watched) -> None:
-        flow = flow_of(watched.looks)
-        if flow is None or (watched.history and watched.history[-1].at >= watched.looks[-1].at):
+        seen = watched.pipeline()
+        if not seen.looks or (watched.history and seen.looks[-1].at < watched.history[-1].at + HISTORY_S):
             return
-        name = limiting_name(watched.pipeline(), flow)
+        flow = flow_of(seen.looks)
+        if flow is None:
+            return
         with self._lock:
-            watched.history.append(Moment(watched.looks[-1].at, flow.rate, flow.wait, name))
+            watched.history.append(Moment(seen.looks[-1].at, flow.rate, flow.wait, limiting_name(seen, flow)))
             if len(watched.history) > MAX_HISTORY:
                 del watched.history[1::2]
 
