@@ -158,7 +158,7 @@ fuzz: .envs/view/.made  ## a million hostile inputs for every reader, and every 
 
 pictures: test-e2e  ## what the README shows, from the browser tests' screenshots
 	mkdir -p docs/pictures
-	for name in overview trace memory compare run slow-steps notebook-cell; do cp tests/out/$$name.png docs/pictures/; done
+	for name in overview ledger trace memory compare run slow-steps notebook-cell; do cp tests/out/$$name.png docs/pictures/; done
 	cp tests/out/trace-dark.png docs/pictures/dark.png
 	cp tests/out/job-trace.png docs/pictures/job.png
 	cp tests/out/keras.png docs/pictures/keras.png

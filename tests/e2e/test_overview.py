@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from e2e.rig import RETRIES, Process, bearer, picture, start_viewer
+from e2e.rig import PICTURES, RETRIES, Process, bearer, picture, start_viewer
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 #: Generous: two cores are shared with training, server and browser.
@@ -73,6 +73,10 @@ def test_a_step_is_traced_opened_saved_and_reopened_without_tensorflow(
         assert [run["title"] for run in reopened["runs"]] == [run["title"] for run in live["runs"]]
         traces = [[(t["step"], t["nodes"], t["bytes"], bool(t["headline"])) for t in r["traces"]] for r in reopened["runs"]]
         assert traces == [[(t["step"], t["nodes"], t["bytes"], bool(t["headline"])) for t in r["traces"]] for r in live["runs"]]
+        ledger = again.get_by_test_id("ledger")
+        shares = [float(text.rstrip("%")) for text in ledger.locator("summary .number").all_inner_texts() if text.endswith("%")]
+        assert len(shares) > 2 and round(sum(shares), 1) == 100.0, shares
+        ledger.screenshot(path=PICTURES / "ledger.png", animations="disabled")
         again.get_by_role("link", name=re.compile("^Open the trace")).first.click()
         expect(again.locator("canvas").first).to_be_visible(timeout=LONG)
     finally:
