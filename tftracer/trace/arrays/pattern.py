@@ -22,7 +22,7 @@ Mask = npt.NDArray[np.bool_]
 
 MAX_POSITIONS = 1000
 MAX_STATES = 1000
-MAX_VISITS = 1 << 20
+MAX_VISITS = 1 << 19
 
 #: What stands before or behind a position in the text.
 _EDGE, _WORD, _OTHER = range(3)
