@@ -21,7 +21,7 @@ from typing import Any
 from tftracer.errors import FormatError
 from tftracer.input_pipelines import model, script
 from tftracer.input_pipelines.answer import limiting_name
-from tftracer.input_pipelines.flow import flow_of
+from tftracer.input_pipelines.flow import ENOUGH, flow_of
 from tftracer.input_pipelines.sheet import MAX_BYTES, MAX_HISTORY, MAX_LOOKS, MAX_PIPELINES, Look, Moment, Pipeline, Sheet
 
 LOOK_S = 1.0
@@ -45,7 +45,8 @@ class Watched:
     unseen: str = ""
 
     def pipeline(self) -> Pipeline:
-        looks = tuple(self.looks) if len(self.looks) > 1 else self.earlier or tuple(self.looks)
+        is_enough = len(self.looks) >= ENOUGH or len(self.looks) > len(self.earlier)
+        looks = tuple(self.looks) if is_enough else self.earlier
         return Pipeline(self.title, self.steps, looks, tuple(self.history), self.iterator() is not None)
 
 
@@ -104,17 +105,18 @@ class Pipelines:
             try:
                 self._take_new()
                 began = time.thread_time()
-                alive = self._round()
+                open_ones = self._round()
             except Exception as error:  # whatever an unknown TensorFlow makes of it
                 self.add_unseen(f"failed: {type(error).__name__}: {error}"[:300])
                 return
             spent = time.thread_time() - began
             self._cost_s += spent
-            is_new = any(len(each.looks) < 3 for each in self._watched.values())
+            # Epochs may be short.
+            is_new = any(len(each.looks) <= ENOUGH for each in open_ones)
             pause = LOOK_S / 4 if is_new else LOOK_S
             if self._cost_s > FREE_S + MAX_SHARE * (time.monotonic() - start):
                 pause = max(pause, spent / MAX_SHARE)
-            if not alive:
+            if not open_ones:
                 self._arrived.wait()
             self._arrived.clear()
 
@@ -123,18 +125,18 @@ class Pipelines:
         for reference in [self._new.popleft() for _ in range(len(self._new))][-MAX_NEW:]:
             self._take(reference)
 
-    def _round(self) -> bool:
-        """Whether there is anything to look at."""
+    def _round(self) -> list[Watched]:
+        """Those that can be looked into."""
         look = _looker()
         if look is None:
             self.add_unseen("old")
-            return False
+            return []
         open_ones = [each for each in list(self._watched.values()) if not each.unseen and each.iterator() is not None]
         for each in open_ones:
             self._look(each, look)
         for each in open_ones:
             self._remember(each)
-        return bool(open_ones)
+        return open_ones
 
     def _take(self, reference: weakref.ref[Any]) -> None:
         """An iterator takes the place of an earlier one over the same dataset: the next epoch's."""
