@@ -76,7 +76,7 @@ class SlowWriter:
         with self._store.lock:
             records = [trace.record for trace in self._store.model.traces_of(stall.run.run_id)]
         for record in records:
-            if record["step"] == stall.step and record["state"] != "pending":
+            if record["step"] == stall.step:  # though it may be analyzed just now
                 self._summaries.announce(TraceKey.of(self._store.facts()["id"], record))
 
     def _keep_period(self, period: Period) -> None:
