@@ -47,8 +47,8 @@ QUESTIONS = [
     *(Question(name) for name in ("timeline", "verdict", "budget", "communication", "scheduling", "cost")),
     Question("critical_path", {"with_slack": True}),
     *(Question("ops", {"by": by}) for by in ("type", "name", "scope")),
-    Question("memory", {"at_ns": None}),
-    Question("memory", {"at_ns": 1000.0}),
+    Question("memory", {}),
+    Question("memory", {"most": 3}),
     Question("node", {"index": 3}),
     Question("neighbourhood", {"index": 3, "depth": 2}),
 ]

@@ -109,6 +109,27 @@ def test_an_origin_that_no_clock_has_is_left_out(origin: str) -> None:
     assert len(imported.runs[0].traces) == 1
 
 
+def within(message: Any, *numbers: int) -> list[Any]:
+    """The messages that lie below these fields, one field in another."""
+    for number in numbers:
+        message = [inner for holder in message for field, _, inner in holder if field == number and isinstance(inner, list)]
+    return list(message)
+
+
+@pytest.mark.parametrize("number", [LARGEST, 1 << 31, (1 << 64) - 1])
+def test_the_type_of_an_allocated_tensor_may_be_any_number(number: int) -> None:
+    profile = changes.parsed(targets.read(PROFILES / "convnet_tf2.21.xplane.pb"))
+    stats_changed = 0
+    for plane in within([profile], 1):
+        types = {kind[0][2] for kind in within([plane], 5, 2) if (2, 2, b"data_type") in kind}
+        for stat in within([plane], 3, 4, 4):
+            if stat[0][2] in types:
+                stat[1:] = [(3, 0, number)]
+                stats_changed += 1
+    assert stats_changed
+    questions.ask_all(targets.trace(changes.written(profile or [])))
+
+
 @pytest.mark.parametrize("text", ["a:٣", "a:" + "9" * 5000, "a:-1", "a:"])
 def test_the_number_of_a_functions_output_may_be_any_text(text: str) -> None:
     lib = library(root={"nodes": [("a", "Const", [], {}), ("b", "Exp", [text], {})]})

@@ -270,6 +270,35 @@ assert len(problems) == 1, problems
     )
 
 
+def test_the_graph_of_a_first_call_beside_eager_ops_of_another_thread_is_kept(tmp_path: Path) -> None:
+    run_eager_script(
+        """
+import threading
+stopping = threading.Event()
+def other_thread():
+    while not stopping.is_set():
+        tf.constant(1.0) + 1.0
+threading.Thread(target=other_thread).start()
+kept = []
+try:
+    for size in range(1, 21):
+        @tf.function
+        def step(x):
+            for _ in range(200):
+                x = tf.sin(x) * 2.0
+            return x
+        kept.append(step)
+        step(tf.ones((size,)))
+finally:
+    stopping.set()
+assert recorder.flush()
+assert server.functions.table_sizes()["partition graphs"] == 20, server.functions.table_sizes()
+problems = [problem["code"] for problem in recorder.session()["problems"]]  # one line defines many functions
+""",
+        tmp_path,
+    )
+
+
 def test_graphs_of_functions_that_are_gone_are_not_kept(tmp_path: Path) -> None:
     run_eager_script(
         """

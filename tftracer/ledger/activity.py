@@ -54,3 +54,7 @@ class Activities:
         self.waiting: dict[int, int] = {}
         #: Of the waits that have ended: their nanoseconds, and how many.
         self.waited_ns = self.waits = 0
+
+    def input_waits(self) -> tuple[float, int]:
+        """Seconds of the waits for elements that have ended, and how many there were."""
+        return self.waited_ns * 1e-9, self.waits

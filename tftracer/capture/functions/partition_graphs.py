@@ -241,12 +241,20 @@ class PartitionGraphs:
 
 
 def _graphs_of(concrete: Any, metadata: Any) -> list[Any]:
-    """The partition graphs of a function among those of all functions that were instantiated meanwhile."""
+    """The partition graphs of a function among those of all functions that were instantiated meanwhile.
+
+    An eager op that ends on another thread divides what TensorFlow has collected of a function until then from the rest: an
+    entry with the graph as it was instantiated, and a later one with partition graphs alone.
+    """
     names = {op.name for op in concrete.graph.get_operations() if op.type != "Placeholder"}
+    is_found = False
     for function in metadata.function_graphs:
-        instantiated = {node.name for node in function.pre_optimization_graph.node}
-        if len(names & instantiated) >= SHARE * len(names):
-            return list(function.partition_graphs)
+        if function.pre_optimization_graph.node:
+            instantiated = {node.name for node in function.pre_optimization_graph.node}
+            is_found = len(names & instantiated) >= SHARE * len(names)
+        graphs = list(function.partition_graphs)
+        if is_found and graphs and any(node.name in names for graph in graphs for node in graph.node):
+            return graphs
     return []
 
 

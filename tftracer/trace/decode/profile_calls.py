@@ -78,7 +78,9 @@ def _add_outputs(calls: Calls, host: Plane, nodes: Int64, rows: Int64) -> None:
     kept = np.flatnonzero(is_output & (within >= 0))
     group, shapes = texts(stats["shape"].only(kept))
     dims = [tensor.shape for text in shapes for tensor in (parsed(text) or [Tensor(0, None)])[:1]]
-    for at, node, dtype in zip(group.tolist(), nodes[within[kept]].tolist(), stats["data_type"].number[kept].tolist()):
+    types = stats["data_type"].number[kept]
+    types = np.where(types == types.astype(np.int32), types, 0)  # 0, "no type", for what is none
+    for at, node, dtype in zip(group.tolist(), nodes[within[kept]].tolist(), types.tolist()):
         calls.outputs.setdefault(node, []).append(Tensor(dtype, dims[at]))
 
 
