@@ -50,6 +50,38 @@ class ThreadCounters:
                 os.close(file)
 
 
+class ThreadState:
+    """Of one thread at a time, as Linux tells it just now; 0 and "" where it does not."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._native = 0
+        self._files: dict[str, int] = {}
+
+    def queued_ns(self, native: int) -> int:
+        """How long the thread has waited for a CPU since its start. What it waits just now is not in it."""
+        try:
+            return int(self._read(native, "schedstat").split()[1])
+        except (OSError, ValueError, IndexError):
+            return 0
+
+    def letter(self, native: int) -> str:
+        """ "R": it runs, or waits for a CPU; "S": it waits for something else."""
+        try:
+            return self._read(native, "stat").rpartition(b")")[2].split(None, 1)[0].decode()
+        except (OSError, ValueError, IndexError):
+            return ""
+
+    def _read(self, native: int, name: str) -> bytes:
+        if native != self._native:
+            for file in self._files.values():
+                os.close(file)
+            self._native, self._files = native, {}
+        if name not in self._files:
+            self._files[name] = os.open(f"/proc/{self._pid}/task/{native}/{name}", os.O_RDONLY)
+        return os.pread(self._files[name], READ_BYTES, 0)
+
+
 class Queues:
     """How long all threads of a process have waited for a CPU: read five times a second."""
 
@@ -117,13 +149,6 @@ class Counters:
                 thread.read(now_ns, process_ns, self._queues.sum_ns)
             except (OSError, ValueError, IndexError):  # it has ended, or this kernel has no such counters
                 self._threads.pop(native).close()
-
-    def queued_ns(self, native: int) -> int:
-        """How long a thread has waited for a CPU since its start, now; 0 where not known."""
-        try:
-            return int(Path(f"/proc/{self._pid}/task/{native}/schedstat").read_bytes().split()[1])
-        except (OSError, ValueError, IndexError):
-            return 0
 
     def within(self, native: int, start_ns: int, end_ns: int) -> dict[str, Any]:
         """Seconds of a thread within a span. None where the readings lie too far beside its ends, as on a machine without CPU."""

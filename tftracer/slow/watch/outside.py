@@ -27,7 +27,7 @@ import time
 from collections import deque
 from typing import Any
 
-from tftracer.slow.watch.counters import Counters
+from tftracer.slow.watch.counters import Counters, ThreadState
 from tftracer.slow.watch.lock_holder import LockReader
 from tftracer.slow.watch.looks import Look, Stack, shares
 from tftracer.slow.watch.sample_clock import PULSE_BYTES, SampleClock, read_beats
@@ -49,20 +49,20 @@ PATIENCE_NS = 25_000_000_000
 class Pulse:
     """Notes when the training's pulse was late: its thread waited for Python's lock, or for a CPU."""
 
-    def __init__(self, memory: mmap.mmap, counters: Counters, clock: SampleClock) -> None:
+    def __init__(self, memory: mmap.mmap, state: ThreadState, clock: SampleClock) -> None:
         self._clock = clock
         self.late: deque[tuple[int, int, bool]] = deque(maxlen=2000)  # from, until, whether it surely waited for the lock
         self._memory = memory
-        self._counters = counters
+        self._state = state
         self._beats = 0  # that were read
         self._last = 0  # when the last of them was
         self._queued_ns = 0
 
     def look(self, now_ns: int) -> bool:
-        """Whether it is late now."""
+        """Whether it is late now, and not for want of a CPU."""
         thread, beats = read_beats(self._memory, self._beats)
         if beats:
-            queued = self._counters.queued_ns(thread)
+            queued = self._state.queued_ns(thread)
             for number, beat in beats:
                 self._clock.add(number, beat)
                 if self._last and number == self._beats and beat - self._last > LATE_NS:
@@ -70,7 +70,7 @@ class Pulse:
                     self.late.append((late_from, beat, queued - self._queued_ns < (beat - late_from) // 2))
                 self._beats, self._last = number + 1, beat
             self._queued_ns = queued
-        return bool(self._last and now_ns - self._last > LATE_NS)
+        return bool(self._last and now_ns - self._last > LATE_NS) and self._state.letter(thread) != "R"
 
     def late_within(self, start_ns: int, end_ns: int) -> list[tuple[int, int, bool]]:
         return [(max(start_ns, a), min(end_ns, b), sure) for a, b, sure in self.late if a < end_ns and b > start_ns]
@@ -83,7 +83,7 @@ class Outside:
         self._counters = Counters(pid)
         self._clock = SampleClock()
         self._windows = Windows(pid, py_spy, self._clock)
-        self._pulse = Pulse(mmap.mmap(pulse_fd, PULSE_BYTES, access=mmap.ACCESS_READ), self._counters, self._clock)
+        self._pulse = Pulse(mmap.mmap(pulse_fd, PULSE_BYTES, access=mmap.ACCESS_READ), ThreadState(pid), self._clock)
         self._waiting: list[dict[str, Any]] = []
         self._input = b""
         self._dumps: deque[Look] = deque(maxlen=MAX_DUMPS)
