@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from tftracer.contract.input_pipelines import InputPipeline
 from tftracer.errors import FormatError
 from tftracer.input_pipelines import model
-from tftracer.input_pipelines.answer import input_pipelines
+from tftracer.input_pipelines.answer import RECENT_S, input_pipelines, what_limits
 from tftracer.input_pipelines.sheet import MAX_LOOKS, Sheet, read, record
 from tftracer.input_pipelines.summary import render
 
@@ -117,6 +118,18 @@ def test_more_calls_than_cores_need_threads_too() -> None:
     assert "private_threadpool_size" in answer["advice"]
     rate, predicted = answer["rate"], answer["predicted_rate"]
     assert rate and predicted and predicted > 4 * rate
+
+
+def test_what_limits_is_told_of_the_one_pipeline_that_holds_the_training_up_just_now() -> None:
+    sheet = sheet_of("slow_map_serial")
+    (only,) = sheet.pipelines
+    now, told = only.looks[-1].at + 1, pipeline("slow_map_serial")
+    assert what_limits(sheet, now) == (told["text"], told["advice"]) and "limits it to" in told["text"]
+    closed, twice = replace(only, is_open=False), replace(only, title="another one")
+    for pipelines in [(), (closed,), (only, twice)]:
+        assert what_limits(replace(sheet, pipelines=pipelines), now) == ("", "")
+    assert what_limits(replace(sheet, pipelines=(only, closed)), now)[0] == told["text"]
+    assert what_limits(sheet, now + RECENT_S) == what_limits(None, now) == ("", "")
 
 
 def test_a_record_comes_back_as_it_was() -> None:

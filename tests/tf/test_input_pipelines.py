@@ -60,6 +60,36 @@ training.join()
     )
 
 
+def test_the_verdict_of_a_trace_names_the_stage_that_holds_the_training_up(tmp_path: Path) -> None:
+    run_eager_script(
+        WAIT
+        + """
+from tftracer.trace.answers import Answers
+step = tf.function(lambda x: tf.reduce_sum(x + 1))
+def train_steps(iterator):
+    for x in iterator:
+        step(x)
+        if stop.is_set():
+            break
+training = start(train_steps, iter(endless.map(slow_map, num_parallel_calls=1).batch(4).prefetch(2)))
+while not (known := [run for run in recorder.runs() if run["steps"] > 10]):
+    recorder.flush()
+run = known[0]["id"]
+if looked:
+    until(lambda answer: answer["pipelines"] and any(stage["is_limiting"] for stage in answer["pipelines"][0]["stages"]))
+recorder.request_traces(run, 1)
+while not (traces := [trace for each in recorder.runs() if each["id"] == run for trace in each["traces"]]):
+    recorder.flush()
+stop.set()
+training.join()
+verdict = Answers(recorder.trace_bytes(traces[0]["id"]), recorder.trace_context(traces[0]["id"])).verdict()
+waits = [sentence for sentence in verdict["sentences"] if sentence["code"] == "between_steps"]
+assert waits and ("slow_map" in waits[0]["text"] and "num_parallel_calls" in waits[0]["advice"]) == looked, verdict
+""",
+        tmp_path,
+    )
+
+
 def test_looks_go_on_while_the_training_is_blocked_in_next(tmp_path: Path) -> None:
     """And nothing that the training waits for is held by a look: the blocked call ends when its element comes."""
     run_eager_script(

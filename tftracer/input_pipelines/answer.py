@@ -22,6 +22,8 @@ UNSEEN = {
     "large": "A pipeline has too many stages to be looked into.",
 }
 _DISTRIBUTED = "PerDeviceGenerator"
+#: A look so long ago tells what the training waits for now.
+RECENT_S = 15.0
 
 
 def input_pipelines(sheet: Sheet | None, waited_s: float) -> InputPipelines:
@@ -35,6 +37,14 @@ def input_pipelines(sheet: Sheet | None, waited_s: float) -> InputPipelines:
     elif texts:
         texts.append("Trace a step to see how long it waits for its input.")
     return {"pipelines": [_pipeline(each) for each in sheet.pipelines], "text": " ".join(texts)}
+
+
+def what_limits(sheet: Sheet | None, now: float) -> tuple[str, str]:
+    """(what limits the training's input, what to change) where exactly one pipeline holds it up; else ("", "")."""
+    open_ones = [each for each in sheet.pipelines if each.is_open] if sheet else []
+    recent = [_pipeline(each) for each in open_ones if each.looks and now - each.looks[-1].at < RECENT_S]
+    limited = [each for each in recent if each["side"] == "input" and any(stage["is_limiting"] for stage in each["stages"])]
+    return (limited[0]["text"], limited[0]["advice"]) if len(limited) == 1 else ("", "")
 
 
 def limiting_name(pipeline: Pipeline, flow: Flow | None) -> str:

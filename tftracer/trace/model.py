@@ -316,6 +316,8 @@ class TraceContext:
     between_input_s: float | None = None  # of these times: the loop waits for the next element of a tf.data dataset
     before_input_s: float | None = None
     between_lines: str = ""  # the lines of Python in that time, with their shares, as they were sampled; "": not known
+    input_text: str = ""  # what limited the input pipeline just before the trace, in words; "": nothing, or not known
+    input_advice: str = ""  # what to change about that
     slow_times: list[SlowTime] = field(default_factory=list)  # of this step, where it was a slow one
     feeds: int | None = None  # tensors that each step of the run is fed
     fetches: list[str] = field(default_factory=list)  # names of what each step of a session's run fetches

@@ -221,6 +221,15 @@ def test_time_between_steps_says_how_long_the_loop_waits_for_its_dataset(
     assert ("prefetch(tf.data.AUTOTUNE)" in only["advice"]) == waits
 
 
+def test_time_between_steps_says_which_stage_of_the_pipeline_holds_it_up() -> None:
+    seen = "The training waits for input 90% of the time: map(decode) at train.py:12 limits it to 31 elements/s."
+    context = TraceContext(
+        step_s=0.001, median_s=0.001, between_steps_s=0.009, between_input_s=0.009, input_text=seen, input_advice="Decode once."
+    )
+    (only,) = sentences(matmuls(0, MS), context)
+    assert only["text"].endswith(f" In the seconds before, without a trace, t{seen[1:]}") and only["advice"] == "Decode once."
+
+
 def test_a_step_just_after_a_traced_one_is_told_the_usual_time_between_steps() -> None:
     """While a trace is collected, the input pipeline works ahead: nothing passed before this step, and 9 ms before others."""
     context = TraceContext(

@@ -153,6 +153,8 @@ CONTEXT_FIELDS: Fields = {
     "before_step_s": number,
     "between_input_s": number,
     "before_input_s": number,
+    "input_text": text,
+    "input_advice": text,
     "gpus": count_or_none,
     "trace_level": _short,
     "gpu_facts": untrusted.gpu_facts,

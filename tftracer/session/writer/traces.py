@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable
 from typing import NamedTuple
 
 from tftracer.contract.machine import GpuDevice
 from tftracer.contract.session import TraceRecord
+from tftracer.input_pipelines.answer import what_limits
 from tftracer.session.files import records
 from tftracer.session.process.gpu_devices import gpu_devices
 from tftracer.session.process.gpu_profiling import gpu_facts
@@ -116,6 +118,7 @@ class TraceWriter:
         capture, handle = trace.capture, trace.run.handle
         with self._store.lock:
             other_traces = self._store.model.of_other_traces(handle.run_id, trace.step)
+            input_text, input_advice = what_limits(self._store.model.input_pipelines, time.time())
         return TraceContext(
             step=trace.step,
             step_s=trace.duration_s,
@@ -124,6 +127,8 @@ class TraceWriter:
             between_input_s=trace.between_steps.input_s,
             before_step_s=trace.before_step.outside_s,
             before_input_s=trace.before_step.input_s,
+            input_text=input_text,
+            input_advice=input_advice,
             feeds=len(handle.feeds),
             fetches=list(handle.fetches),
             fed=capture.fed,

@@ -10,6 +10,7 @@ from tftracer.contract.trace import Sentence
 from tftracer.trace.analyses.tf_data import PASSES_ON, Holding, Path, path_of
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.decode.profiler_names import STAGE
+from tftracer.trace.model import TraceContext
 from tftracer.trace.units import counted, duration, percent
 from tftracer.trace.verdict.rules.around_ops import FEED_BYTES
 from tftracer.trace.verdict.step import Step, evidence_of, mask, sentence
@@ -82,12 +83,18 @@ def input_pipeline(step: Step) -> Sentence | None:
     return sentence(
         "input_bound",
         f"Input ops run for {duration(alone.length)} ({percent(share)}) in which nothing else does; the longest is "
-        f"{step.describe(nodes[0])}.",
-        WORK_AHEAD,
+        f"{step.describe(nodes[0])}.{seen_before(step.context)}",
+        step.context.input_advice or WORK_AHEAD,
         share,
         numbers,
         evidence_of(step, nodes, "budget"),
     )
+
+
+def seen_before(context: TraceContext) -> str:
+    """What looks into the running pipeline told, without any trace."""
+    text = context.input_text
+    return f" In the seconds before, without a trace, {text[0].lower()}{text[1:]}" if text else ""
 
 
 def _worked_ahead(step: Step) -> Sentence | None:
@@ -105,8 +112,8 @@ def _worked_ahead(step: Step) -> Sentence | None:
         "input_bound",
         f"The ops of this step take {duration(ns)}, a usual step of the run {duration(usual_ns)}. The step asks for its input "
         f"({step.describe(nodes[0])}): while TensorFlow starts and collects traces, the input pipeline works ahead. So "
-        "usual steps probably wait for input, and this trace does not show for how long.",
-        WORK_AHEAD,
+        f"usual steps probably wait for input, and this trace does not show for how long.{seen_before(step.context)}",
+        step.context.input_advice or WORK_AHEAD,
         1 - ns / usual_ns,
         {"usual_step_ns": usual_ns, "ops_ns": float(ns)},
         evidence_of(step, nodes, "budget"),
@@ -144,12 +151,13 @@ def _stage(step: Step, holding: Holding, alone: Cover, numbers: dict[str, float]
         text += f" A Python function of tf.data runs for {duration(python.length)} of that time."
     if holding.path[1:2] and not any(name == "Prefetch" for name in holding.path):
         text += " Nothing is prefetched."
+    text += seen_before(step.context)
     nodes = step.longest(mask(step.trace, step.stages.nodes[holding.path])) or step.longest(step.waits_for_input)
     numbers |= {"stage_ns": float(ran)} if not holding.began_before else {}
     return sentence(
         "input_bound",
         text,
-        PYTHON if in_python and holding.path[-1] != "Generator" else _advice(holding.path),
+        step.context.input_advice or (PYTHON if in_python and holding.path[-1] != "Generator" else _advice(holding.path)),
         share,
         {**numbers, **({"python_ns": float(python.length)} if in_python else {})},
         evidence_of(step, nodes, "budget"),

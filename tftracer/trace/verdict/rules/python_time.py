@@ -9,6 +9,7 @@ import numpy as np
 from tftracer.contract.trace import Sentence
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.units import duration, percent
+from tftracer.trace.verdict.rules.input_pipeline import seen_before
 from tftracer.trace.verdict.rules.slow_step import slow_before
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
@@ -52,11 +53,12 @@ def between_steps(step: Step) -> Sentence | None:
     of_input = (waited or 0.0) / whole if whole else 0.0
     if of_input >= INPUT_NAMED:
         passed += f" For {duration((waited or 0.0) * 1e9)} of that the loop waits for the next element of a tf.data dataset."
+        passed += seen_before(context)
         numbers["input_ns"] = (waited or 0.0) * 1e9
     return sentence(
         "between_steps",
         passed if of_input >= INPUT_ALL else f"{passed} {_lines(step, is_usual)}",
-        INPUT if of_input >= INPUT_MOST else LOOP,
+        (context.input_advice or INPUT) if of_input >= INPUT_MOST else LOOP,
         share,
         {**numbers, **({} if is_usual else {ONLY_HERE: 1.0})},
         {"nodes": []},
