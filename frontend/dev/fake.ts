@@ -178,6 +178,7 @@ export const fakeJob: Job = {
     traces: 2,
     slow_steps: i === 2 ? 3 : 0,
     slow_text: i === 2 ? "Every 97th step: 310 ms before the step, CheckpointSaverHook" : "",
+    time_s: (i === 3 ? {} : { start: 60, input: i === 1 ? 300 : 20, steps: 500 - 10 * i }) as Record<string, number>,
     problem: i === 3 ? "Nothing was heard of it for two minutes; is its host up?" : "",
   })),
   traces: [

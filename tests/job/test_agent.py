@@ -117,6 +117,7 @@ def test_beats_are_sums_and_a_silent_hub_is_left(jobs: Jobs, hub: RunningHub, mo
         "traces",
         "slow_steps",
         "slow_text",
+        "time_s",
         "problem",
     }
     wait_for(lambda: hub.next("beat")["steps"] == 1, "the step")

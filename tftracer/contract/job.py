@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypedDict
 
 from tftracer.contract.basics import Finding
+from tftracer.contract.ledger import LedgerKind
 from tftracer.contract.session import LauncherInfo
 from tftracer.contract.trace import Link, Sentence, Transfer
 
@@ -26,6 +27,7 @@ class Process(TypedDict):
     traces: int
     slow_steps: int | None  # that were caught; None: it does not tell
     slow_text: str  # the first thing to know of them; "" where there are none
+    time_s: dict[LedgerKind, float]  # where its wall time went, in parts that add up to it; empty: it does not tell
     problem: str
 
 

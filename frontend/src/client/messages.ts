@@ -1029,6 +1029,7 @@ export interface Process {
   traces: number;
   slow_steps: number | null;
   slow_text: string;
+  time_s: Record<string, number>;
   problem: string;
 }
 

@@ -1,4 +1,4 @@
-/** The parts of the ledger: the colour of each, which stands out on light and on dark. */
+/** The parts of the ledger: the colour of each, which stands out on light and on dark, and its name. */
 import type { LedgerKind } from "@/client/messages";
 
 export const COLOURS: Record<LedgerKind, string> = {
@@ -14,6 +14,22 @@ export const COLOURS: Record<LedgerKind, string> = {
   tracer: "#3f9bc4",
   end: "#7d8797",
   unknown: "#a9b0bd",
+};
+
+/** What each part is called, in their order (tftracer/ledger/answer.py). */
+export const KINDS: Record<LedgerKind, string> = {
+  start: "Start, until the first step",
+  building: "Building and tracing functions",
+  input: "Waiting for input",
+  steps: "Steps",
+  slow: "Slow steps, beyond the usual",
+  python: "Between steps",
+  evaluation: "Evaluation and prediction",
+  checkpoints: "Checkpoints and summaries",
+  suspended: "Stopped or asleep",
+  tracer: "tftracer",
+  end: "After the last step",
+  unknown: "Not known",
 };
 
 /** Tenths of a percent, which add up to all of it: `30.0%`. */

@@ -51,6 +51,21 @@ async function jobPage(client: FakeClient): Promise<{ page: VueWrapper; router: 
 }
 
 describe("the job's page", () => {
+  it("adds up where the time of its processes went, of those that tell it", async () => {
+    const { page } = await jobPage(new FakeClient(fakeState({ job: fakeJob })));
+    const card = page.find('[data-testid="job-ledger"]');
+    expect(card.findAll(".rows li").map((line) => line.find(".title").text())).toEqual([
+      "All 3",
+      "rank 0",
+      "rank 1",
+      "rank 2",
+    ]);
+    const [all, , slow] = card.findAll('[role="img"]').map((bar) => bar.attributes("aria-label"));
+    expect(slow).toBe("rank 1: Start, until the first step 7.1%, Waiting for input 35.3%, Steps 57.6%");
+    expect(all).toContain("Waiting for input 17.1%");
+    page.unmount();
+  });
+
   it("is headed by the script, and tells a rank that waits from one that is slow between its steps", async () => {
     const { page } = await jobPage(new FakeClient(fakeState({ job: fakeJob })));
     expect(page.find("h1").text()).toBe(fakeSession().command);

@@ -12,7 +12,7 @@ from typing import Any
 from tornado.websocket import WebSocketClientConnection
 
 from tftracer.errors import TracerError
-from tftracer.job.agent.heartbeat import StepRate, identity, totals
+from tftracer.job.agent.heartbeat import StepRate, TimeSpent, identity, totals
 from tftracer.job.agent.own_page import OwnPage
 from tftracer.job.agent.proxy import Proxy
 from tftracer.job.agent.source import JobSource
@@ -47,6 +47,7 @@ class HubConnection:
         self._watch = StepWatch(source, self._post)
         self._proxy = Proxy(source, own_page, self._send)
         self._rate = StepRate()
+        self._time = TimeSpent()
         self._sent_identity: Message | None = None
         self._heard_at = time.monotonic()
         self._refused = ""
@@ -86,6 +87,7 @@ class HubConnection:
         while (silent_s := time.monotonic() - self._heard_at) < SILENCE_S:
             runs, session = self._source.runs(), self._source.session()
             fields, who = totals(session, runs, self._rate.update(runs)), identity(session)
+            fields["time_s"] = self._time.update(self._source)
             if self._sent_identity != who:
                 fields["process"], self._sent_identity = {**who, **fields}, who
             if silent_s > SILENCE_S / 2:

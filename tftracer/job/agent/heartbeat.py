@@ -8,8 +8,11 @@ import time
 from pathlib import Path
 
 from tftracer.contract.session import Run, Session
+from tftracer.job.agent.source import JobSource
 from tftracer.job.wire.protocol import Message
 from tftracer.session.process.launcher import process_title
+
+LEDGER_S = 5.0
 
 
 def identity(session: Session) -> Message:
@@ -59,6 +62,21 @@ def _slow(runs: list[Run]) -> Message:
         "slow_steps": sum(run["slow_steps"]["count"] for run in runs),
         "slow_text": largest["text"][:300] if largest else "",
     }
+
+
+class TimeSpent:
+    """Where the process's wall time went, added up again every few seconds."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, float] = {}
+        self._next = 0.0
+
+    def update(self, source: JobSource) -> dict[str, float]:
+        """Seconds of each part of the ledger; empty where nothing is known."""
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + LEDGER_S
+            self._parts = {part["kind"]: part["duration_s"] for part in source.ledger()["parts"]}
+        return self._parts
 
 
 class StepRate:

@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, get_args
 
 from tftracer.contract.job import Job, JobTrace, Process
+from tftracer.contract.ledger import LedgerKind
 from tftracer.contract.live import JobChangesUpdate, JobUpdate
 from tftracer.contract.session import TraceRecord
 from tftracer.errors import UnknownError
@@ -277,8 +278,14 @@ def _totals(fields: Message) -> dict[str, Any]:
         "traces": number(fields, "traces"),
         "slow_steps": number(fields, "slow_steps") if "slow_steps" in fields else None,
         "slow_text": text(fields, "slow_text", 300),
+        "time_s": _times(fields.get("time_s")),
         "problem": text(fields, "problem"),
     }
+
+
+def _times(given: Any) -> dict[str, float]:
+    times = given if isinstance(given, dict) else {}
+    return {kind: spent for kind in get_args(LedgerKind) if (spent := seconds(times, kind)) is not None}
 
 
 def _order(process: Process) -> tuple[Any, ...]:

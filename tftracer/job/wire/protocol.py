@@ -6,7 +6,8 @@ connects to the hub learns nothing from it. Every message after ``welcome`` is s
     hub    hello     {version, job, id, nonce}
     agent  join      {job, nonce, dialled, peer, certificate, proof}
     hub    welcome   {proof}                   or  refused {code}
-    agent  beat      {steps, steps_per_s, mean_s, between_steps_s, traces, slow_steps, slow_text, problem}   every interval_s;
+    agent  beat      {steps, steps_per_s, mean_s, between_steps_s, traces, slow_steps, slow_text, time_s,
+                     problem}   every interval_s;
                      with ``process`` in the first one and where that has changed, with ``answer`` where nothing was heard of the
                      hub for a while: it answers with its pace
     hub    pace      {interval_s}              or  refused {code}
