@@ -27,6 +27,7 @@ LOADED = "load_batch() (train.py:88)"
         (Cause("callback", "ModelCheckpoint", None, 0.9), "The Keras callback ModelCheckpoint"),
         (Cause("py_function", "", LOAD, 0.9), f"A Python function that TensorFlow calls: {LOADED}"),
         (Cause("wait", "", LOAD, 0.9), f"Waited at {LOADED}"),
+        (Cause("wait", "", None, 0.9), "Waited; where is not known"),
         (Cause("python", "", LOAD, 0.9), f"Python code at {LOADED}"),
         (Cause("unknown", "", LOAD, 0.2), f"Not known; most samples were at {LOADED}"),
         (Cause("unknown", "", None, None), "Not known: no measurement shows the cause"),

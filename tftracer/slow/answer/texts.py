@@ -23,6 +23,7 @@ MOSTLY = 0.8
 ELSEWHERE, ELSEWHERE_S = 0.4, 0.5
 #: Causes of code: all that its thread did there counts, whether it ran or waited.
 OWN = ("python", "wait", "disk", "hook", "callback")
+NOWHERE = "; where is not known"
 #: The share of late samples from which on it is named.
 DOUBTFUL_SHARE = 0.1
 
@@ -89,9 +90,9 @@ def _cause(stall: Stall) -> str:
     if cause.kind == "other_run":
         return f"Steps of another run: {cause.name}" + (f", called at {_line_of(cause)}" if cause.frame else "")
     if cause.kind == "wait":
-        return f"Waited{at}{_below(stall)}"
+        return f"Waited{at or NOWHERE}{_below(stall)}"
     if cause.kind == "python":
-        return f"Python code{at}{_below(stall)}"
+        return f"Python code{at or NOWHERE}{_below(stall)}"
     if cause.kind == "tensorflow":
         return _tensorflow(stall)
     if cause.kind == "unknown":
@@ -174,7 +175,9 @@ def group_text(causes: Sequence[StallCause], place: str, every: list[int], times
         "stopped": "the process was stopped",
         "unknown": "the cause is not known",
     }
-    text = " and ".join(words[cause] for cause in causes) + (at if causes[0] in ("disk", "wait", "python") else "")
+    text = " and ".join(words[cause] for cause in causes)
+    if causes[0] in ("disk", "wait", "python"):
+        text += at or ("" if causes[0] == "disk" else NOWHERE)
     if not every:
         return text[0].upper() + text[1:]
     periods = f"every {' and every '.join(ordinal(length) for length in every)} step"
