@@ -135,6 +135,12 @@ def test_no_file_and_no_function_is_too_long() -> None:
     assert not long, "\n".join(long)
 
 
+def test_no_thread_lists_all_python_objects() -> None:
+    """CPython fails to build a tuple that another thread holds unfinished, as a list of all objects does: a training crashed."""
+    lists = re.compile(r"\bget_(objects|referrers)\b")
+    assert not [str(path) for path in PACKAGE.rglob("*.py") if lists.search(path.read_text())]
+
+
 #: Names of others that a test cannot avoid: of named tuples, of os, a method of TensorFlow that is recorded, what Jupyter calls.
 OTHERS_PRIVATES = {"_replace", "_exit", "_make_callable_from_options", "_repr_html_"}
 #: Runs with the original tensorflow-tracer, which has no public way to its traces.
