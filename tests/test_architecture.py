@@ -41,7 +41,6 @@ LAYERS = [
         "command_line",
         "terminal",
         "run_process",
-        "run_repeat",
         "run_sessions",
         "unattended_traces",
         "viewer",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from recording import recording, steps
 
-from tftracer.roof.other_work import Clock, doubt_about, others_share
+from tftracer.roof.measure import Clock, doubt_about, others_share
 from tftracer.session.files.saved import open_session
 
 

@@ -143,7 +143,7 @@ class Timeline:
 
     def _times(self, device: str | None, exclude: str | None, communication: bool = False) -> tuple[Int64, Int64]:
         """Starts and ends in whole microseconds, as the original counted: TensorFlow cuts its nanoseconds off."""
-        trace = self._trace()
+        trace = self._ask().trace
         chosen = trace.start != UNKNOWN_TIME
         if device is not None:
             chosen &= _found(StringTable.of([d.name for d in trace.devices]), device)[trace.device]
@@ -299,9 +299,6 @@ class Timeline:
         except PatternError as error:
             raise UnsupportedError(f"device_pattern must be a regular expression that tftracer can use: {error}") from error
         return Answers(self._raw(), dataclasses.replace(self._context, device_pattern=device_pattern))
-
-    def _trace(self) -> Trace:
-        return self._ask().trace
 
 
 #: The fields of a RunMetadata that it has in every TensorFlow: step_stats, cost_graph, partition_graphs.

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from tftracer.comparison.measured import BLOCK, Measured, Steps, block_values, step_values, usual_steps
-from tftracer.comparison.shift import ASSUMED_SPREAD, Shift, shift_of
-from tftracer.comparison.student import distribution, quantile
+from tftracer.comparison.shift import ASSUMED_SPREAD, Shift, distribution, quantile, shift_of
 from tftracer.comparison.words import outcome
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from tftracer.contract.live import JobChangesUpdate, JobUpdate
 from tftracer.job.hub.hub import Hub, Member
-from tftracer.job.hub.page_updates import PageUpdates
 from tftracer.job.hub.replies import Reply
+from tftracer.job.hub.services import PageUpdates
 from tftracer.job.wire.protocol import Message
 
 PLACE = {"rank": 0, "size": 3, "local_rank": 0, "role": "worker", "task": None, "launcher": "horovod"}

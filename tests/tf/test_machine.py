@@ -11,7 +11,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from tftracer.roof.with_tensorflow import DTYPES
-from tftracer.session.process.gpu_devices import gpu_devices
+from tftracer.session.process.gpu_profiling import gpu_devices
 
 
 def test_devices_are_described_as_tensorflow_describes_them() -> None:

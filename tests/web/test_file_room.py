@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tftracer.web.file_room import FileRoom
+from tftracer.web.admission import FileRoom
 
 SCRIPT = """
 import contextlib, os, resource, socket, sys, threading, time

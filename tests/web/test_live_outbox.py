@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tftracer.contract.live import LiveMessage
-from tftracer.web.live_outbox import MAX_TRACES, MESSAGES_PER_S, PRIORITIES, MessageRate, Outbox, Priority
+from tftracer.web.live_feed import MAX_TRACES, MESSAGES_PER_S, PRIORITIES, MessageRate, Outbox, Priority
 
 
 def run_update(number: int, count: int) -> LiveMessage:

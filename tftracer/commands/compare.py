@@ -89,7 +89,7 @@ def _sides(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _write_junit(path: str, outcomes: Sequence[object]) -> None:
-    from tftracer.comparison.junit import as_junit
+    from tftracer.comparison.text import as_junit
 
     try:
         Path(path).write_text(as_junit(outcomes), encoding="utf-8")  # type: ignore[arg-type]

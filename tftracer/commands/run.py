@@ -15,7 +15,6 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tftracer import run_repeat as repeat
 from tftracer import run_sessions
 from tftracer.command_line import Parser
 from tftracer.run_process import VARIABLE
@@ -69,8 +68,8 @@ def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
     ours, script = split(list(arguments))
     options = checked(parser(), ours, script)
     if options.repeat is not None:
-        folder = Path(options.output or repeat.FOLDER)
-        return repeat.recorded_in_turns(repeat.scripts_of(script), options.repeat, folder, _of_each(ours), say)
+        folder = Path(options.output or FOLDER)
+        return recorded_in_turns(scripts_of(script), options.repeat, folder, _of_each(ours), say)
     command = [sys.executable, *script]
     environment = environment_of(options, os.environ.get("PYTHONPATH", ""))
     if hasattr(os, "execve") and os.name == "posix":
@@ -105,7 +104,7 @@ def checked(options: Parser, ours: list[str], script: list[str]) -> argparse.Nam
         options.error("--keep-traces is a number from 1")
     if asked.repeat is not None and (asked.repeat < 1 or asked.stay or asked.export_dir):
         options.error("--repeat takes a number from 1, and neither --stay nor --export-dir")
-    if asked.repeat is not None and not (len(scripts := repeat.scripts_of(script)) == 2 and all(scripts)):
+    if asked.repeat is not None and not (len(scripts := scripts_of(script)) == 2 and all(scripts)):
         options.error("--repeat takes two scripts: tftracer run --repeat 8 -- a.py -- b.py")
     return asked
 
@@ -160,3 +159,36 @@ def _slow(text: str) -> float | bool:
         return slow_factor("--trace-slow", text) or False
     except (TypeError, ValueError):
         raise argparse.ArgumentTypeError("must be 'off' or a number from 1.5 to 1000") from None
+
+
+#: Of ``--repeat``: where the sessions of two scripts go, and the letters that tell the scripts apart.
+FOLDER, SIDES = "sessions", "ab"
+
+
+def scripts_of(arguments: Sequence[str]) -> list[list[str]]:
+    """The scripts with their arguments, which ``--`` separates."""
+    scripts: list[list[str]] = [[]]
+    for argument in arguments:
+        if argument == "--":
+            scripts.append([])
+        else:
+            scripts[-1].append(argument)
+    return scripts
+
+
+def recorded_in_turns(
+    scripts: Sequence[Sequence[str]], times: int, folder: Path, options: Sequence[str], say: Callable[[str], None]
+) -> int:
+    """a, b, a, b, ...: the exit code of the first script that fails, else 0. ``options``: of ``tftracer run``, for each."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(1, times + 1):
+        for side, script in zip(SIDES, scripts):
+            session = folder / f"{side}-{number}.tftrace"
+            command = [sys.executable, "-m", "tftracer", "run", *options, "--output", str(session), *script]
+            code = subprocess.call(command)
+            if code:
+                say(f"{' '.join(script)[:200]} ended with {code} in its turn {number}; the others were not recorded.")
+                return code
+    say(f"{times} sessions of each are in {folder}. To compare them:")
+    say("  tftracer compare " + " -- ".join(f"{folder}/{side}-*.tftrace" for side in SIDES[: len(scripts)]))
+    return 0

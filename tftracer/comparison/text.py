@@ -1,4 +1,4 @@
-"""A comparison for a terminal, and as JSON."""
+"""A comparison for a terminal, as JSON, and its outcomes as JUnit XML."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
+from xml.etree import ElementTree
 
 from tftracer.comparison.comparison import Comparison
 from tftracer.comparison.gate import Outcome
@@ -96,3 +97,23 @@ def _op_lines(comparison: Comparison) -> Iterator[str]:
 def _op_line(change: OpChange) -> str:
     ratio = f"{change.delta_ns / change.a_ns:+.0%}" if change.a_ns else ""
     return f"  {change.key[:_WIDTH]:{_WIDTH}} {duration(change.a_ns):>9} -> {duration(change.b_ns):>9}  {ratio}"
+
+
+def as_junit(outcomes: Sequence[Outcome]) -> str:
+    """JUnit XML, which CI systems show as tests: a rule that fails is a failure, one that is inconclusive an error."""
+    counts = {state: str(sum(each.state == state for each in outcomes)) for state in ("FAIL", "INCONCLUSIVE")}
+    attributes = {"name": "tftracer compare", "tests": str(len(outcomes))}
+    suite = ElementTree.Element("testsuite", {**attributes, "failures": counts["FAIL"], "errors": counts["INCONCLUSIVE"]})
+    for each in outcomes:
+        case = ElementTree.SubElement(suite, "testcase", {"classname": "tftracer.compare", "name": _clean(each.rule)})
+        if each.state == "PASS":
+            ElementTree.SubElement(case, "system-out").text = _clean(each.why)
+        else:
+            kind = "failure" if each.state == "FAIL" else "error"
+            ElementTree.SubElement(case, kind, {"type": each.state, "message": _clean(each.why)})
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"
+
+
+def _clean(text: str) -> str:
+    """XML has no control characters."""
+    return "".join(character if character.isprintable() else "�" for character in text)

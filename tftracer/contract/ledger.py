@@ -9,18 +9,7 @@ from typing import Literal, TypedDict
 #: steps. suspended: the process was stopped or the machine asleep. tracer: tftracer itself. end: after the last step.
 #: A moment in which several things happen counts as one of them by the order in docs/ledger.rst.
 LedgerKind = Literal[
-    "start",
-    "building",
-    "input",
-    "steps",
-    "slow",
-    "python",
-    "evaluation",
-    "checkpoints",
-    "suspended",
-    "tracer",
-    "end",
-    "unknown",
+    "start", "building", "input", "steps", "slow", "python", "evaluation", "checkpoints", "suspended", "tracer", "end", "unknown"
 ]
 
 

@@ -59,13 +59,4 @@ class Closing(TypedDict):
     payload: ErrorBody
 
 
-LiveMessage = Union[
-    SnapshotMessage,
-    SessionUpdate,
-    RunUpdate,
-    TraceUpdate,
-    TraceRemoved,
-    JobUpdate,
-    JobChangesUpdate,
-    Closing,
-]
+LiveMessage = Union[SnapshotMessage, SessionUpdate, RunUpdate, TraceUpdate, TraceRemoved, JobUpdate, JobChangesUpdate, Closing]

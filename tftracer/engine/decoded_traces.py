@@ -107,8 +107,6 @@ class DecodedTraces:
         with self._lock:
             self._decoded.clear()
 
-    # ---------------------------------------------------------------------------------------------------------- questions
-
     def ask(self, trace: TraceKey, question: Question, answer_format: AnswerFormat) -> EncodedAnswer:
         """Raises what ``Answers`` raises; UnknownError for an unknown question."""
         from tftracer.trace.verdict.verdict import headline
@@ -160,7 +158,4 @@ def _html(answers: Answers, record: TraceRecord, others: OtherAnswers, file: IO[
     write_html(answers, record, file, session_of(record), others)
 
 
-EXPORTS: dict[str, Callable[[Any, TraceRecord, OtherAnswers, IO[bytes]], None]] = {
-    "chrome": _chrome,
-    "html": _html,
-}
+EXPORTS: dict[str, Callable[[Any, TraceRecord, OtherAnswers, IO[bytes]], None]] = {"chrome": _chrome, "html": _html}

@@ -73,12 +73,7 @@ def tracks_of(trace: Trace, layout: Layout) -> Tracks:
     ]
     offsets = layout.row_offsets.astype(np.int64)
     counts: Int64 = offsets[1:] - offsets[:-1]
-    return Tracks(
-        list(dict.fromkeys(row.device for row in rows)),
-        rows,
-        layout.order,
-        np.repeat(np.arange(len(rows)), counts),
-    )
+    return Tracks(list(dict.fromkeys(row.device for row in rows)), rows, layout.order, np.repeat(np.arange(len(rows)), counts))
 
 
 @dataclass(frozen=True)

@@ -38,11 +38,7 @@ const e=document.createElement("script");e.textContent=await new Response(s).tex
 
 
 def write_html(
-    answers: Answers,
-    record: TraceRecord,
-    file: IO[bytes],
-    session: SessionMessage,
-    others: OtherAnswers = NO_OTHERS,
+    answers: Answers, record: TraceRecord, file: IO[bytes], session: SessionMessage, others: OtherAnswers = NO_OTHERS
 ) -> None:
     """Write the page. ``record`` is the trace's, ``session`` the session that it belongs to, ``others`` what other traces of its
     run say."""

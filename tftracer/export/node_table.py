@@ -149,9 +149,6 @@ def _outputs(outputs: Outputs) -> Records:
     }
 
 
-# ---------------------------------------------------------------------------------------------------------------- links
-
-
 def _links(answers: Answers) -> tuple[dict[str, Links], list[str]]:
     """(the links of each field, the names of those that did not run)."""
     trace, graph = answers.trace, answers.graph

@@ -40,7 +40,7 @@ def select(table: str, source: str, *more: str) -> str:
 
 
 def _cast(field: Field) -> str:
-    """Releases of DuckDB before 2.0 see no masks: what lies under them (export/tables/masked.py) is NULL."""
+    """Releases of DuckDB before 2.0 see no masks: what lies under them (export/tables/table.py) is NULL."""
     column = f'"{field.name}"::{_SQL_TYPES[field.type]}'
     if field.unknown and field.type == "int":
         column = f"nullif({column}, (-9223372036854775807 - 1)::BIGINT)"

@@ -124,9 +124,6 @@ def _cut(rest: int) -> Finding:
     }
 
 
-# ------------------------------------------------------------------------------------------------------------- checksums
-
-
 def masked_crc(data: bytes) -> int:
     """TFRecord's checksum: CRC-32C, rotated and offset so that a checksum of checksums is no trap."""
     crc = crc32c(data)

@@ -55,7 +55,16 @@ def ledger(
 ) -> Ledger:
     """``gaps_of``: the lines between the steps of a run, None where there are none."""
     if sheet is None or sheet.wall_s <= 0:
-        return _no_ledger()
+        return {
+            "started_at": None,
+            "until": None,
+            "duration_s": 0.0,
+            "parts": [],
+            "largest": None,
+            "text": NOTHING,
+            "advice": "",
+            "doubts": [],
+        }
     known = {run["id"]: run for run in runs if not run["origin"]}
     items: dict[LedgerKind, list[LedgerItem]] = {kind: [] for kind in NAMES}
     for entry in sheet.entries:
@@ -111,10 +120,7 @@ def _family(run: RunWithoutTraces) -> object:
 
 
 def _take_slow(
-    sheet: Sheet,
-    runs: Mapping[int, RunWithoutTraces],
-    items: dict[LedgerKind, list[LedgerItem]],
-    rest: dict[LedgerKind, float],
+    sheet: Sheet, runs: Mapping[int, RunWithoutTraces], items: dict[LedgerKind, list[LedgerItem]], rest: dict[LedgerKind, float]
 ) -> None:
     for slow in sheet.slow:
         seconds = slow.own_s
@@ -147,9 +153,6 @@ def _lines(profile: GapProfile | None, seconds: float) -> list[LedgerItem]:
 def _line(line: CodeLine) -> str:
     where = f"{line['file'].rpartition('/')[2]}:{line['line']}"
     return f"{line['owner'] or line['function']} ({where})"
-
-
-# ----------------------------------------------------------------------------------------------------------------- the answer
 
 
 def _ledger(
@@ -240,16 +243,3 @@ def long_duration(seconds: float) -> str:
     if hours:
         return f"{hours:,} h {round(seconds / 60) % 60} min"
     return f"{minutes} min {round(seconds) % 60} s" if minutes else duration(seconds * 1e9)
-
-
-def _no_ledger() -> Ledger:
-    return {
-        "started_at": None,
-        "until": None,
-        "duration_s": 0.0,
-        "parts": [],
-        "largest": None,
-        "text": NOTHING,
-        "advice": "",
-        "doubts": [],
-    }

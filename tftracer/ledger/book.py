@@ -14,9 +14,34 @@ from typing import NamedTuple, Union
 import numpy as np
 
 from tftracer.ledger.activity import EVALUATION, LOOP, OTHER_THREAD, STEPS, SUSPENDED, Activity, Run
-from tftracer.ledger.spans import Painted, paint
 from tftracer.slow.recorded import Stall, WatchedRun
 from tftracer.trace.arrays.intervals import Cover
+from tftracer.trace.arrays.types import Int64
+
+
+class Painted(NamedTuple):
+    own_ns: Int64  # [spans] the time that counts as this span's
+    covered: Cover  # the moments that any span covers
+    above: Cover  # the same of the spans whose rank is below ``rank``
+
+
+def paint(spans: Int64, since_ns: int, until_ns: int, rank: int) -> Painted:
+    """``spans``: [n, 3] rank, start, end. A moment counts for the lowest rank; among equals for the span that began first."""
+    starts, ends = (np.clip(spans[:, column], since_ns, until_ns) for column in (1, 2))
+    own = np.zeros(len(spans), np.int64)
+    covered = above = Cover.empty()
+    for level in np.unique(spans[:, 0]).tolist():
+        rows = np.nonzero(spans[:, 0] == level)[0]
+        rows = rows[np.argsort(starts[rows], kind="stable")]
+        reach = np.maximum.accumulate(ends[rows])
+        begin = np.maximum(starts[rows], np.concatenate([[since_ns], reach[:-1]]))
+        end = np.maximum(ends[rows], begin)
+        own[rows] = end - begin - covered.within(begin, end)
+        covered |= Cover.of(starts[rows], ends[rows])
+        if level < rank:
+            above = covered
+    return Painted(own, covered, above)
+
 
 SECOND_NS = 10**9
 #: A time between two activities of the main thread is its own up to this length; beyond it, what other threads did counts.
@@ -175,8 +200,6 @@ class Book:
         for kept, spans in ((self._remembered_above, painted.above), (self._remembered_rest, rest)):
             pairs = zip(spans.start.tolist(), spans.end.tolist())
             kept.extend((start, end) for start, end in pairs if end - start >= REMEMBERED_NS)
-
-    # ---------------------------------------------------------------------------------------------------- slow steps
 
     def add_slow(self, stall: Stall, place: str) -> None:
         """What a slow step took beyond the usual, as far as that is not counted as something else."""

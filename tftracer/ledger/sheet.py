@@ -84,14 +84,7 @@ def _name(given: Any) -> str:
     return text(given, 1000)
 
 
-_ENTRY: Fields = {
-    "rank": _rank,
-    "run_id": count,
-    "name": _name,
-    "own_s": duration,
-    "times": count,
-    "first_s": duration_or_none,
-}
+_ENTRY: Fields = {"rank": _rank, "run_id": count, "name": _name, "own_s": duration, "times": count, "first_s": duration_or_none}
 _SLOW: Fields = {"run_id": count, "cause": _name, "place": _name, "inside": flag, "own_s": duration, "times": count}
 _SHEET: Fields = {
     "started_at": moment,

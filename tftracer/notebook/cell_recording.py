@@ -123,8 +123,6 @@ class CellRecording:
             recorder.request_traces(None, 1)
             pause = max((monotonic() - began) * LATER_SHARE, LATER_S)
 
-    # ------------------------------------------------------------------------------------------------------ afterwards
-
     def _recorded(self) -> Recorded:
         recorder = self.recorder
         if recorder is None:

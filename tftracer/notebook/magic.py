@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tftracer.display import markup
 from tftracer.display.frame import HEIGHT
-from tftracer.notebook.cell_code import run_cell_code
 from tftracer.notebook.cell_recording import CellRecording, CellRun, Recorded
 
 if TYPE_CHECKING:
     from tftracer.scripting.trace import SessionTrace
+
 
 NO_STEP = (
     "No TensorFlow step ran in this cell: no session.run, no call of a tf.function, no batch of a Keras model. Eager code has no "
@@ -105,3 +106,20 @@ def _runs(runs: Sequence[CellRun]) -> str:
     rows = [(run.run["title"], f"{run.steps:,}", f"{len(run.traces):,}") for run in runs[:_SHOWN_RUNS]]
     more = markup.note(f"{len(runs) - _SHOWN_RUNS:,} more runs") if len(runs) > _SHOWN_RUNS else ""
     return markup.table(("run", " steps in this cell", " kept traces"), rows) + more
+
+
+def run_cell_code(shell: Any, cell: str) -> None:
+    """``shell``: IPython's. Raises what the code raises.
+
+    Not ``shell.run_cell``, which prints an error and goes on: the cell, and *Run all*, must stop. The code gets a file name that
+    ``inspect`` knows, for AutoGraph reads the source of the functions that are defined in the cell.
+    """
+    __tracebackhide__ = True  # from the tracebacks that IPython prints
+    code = "\n" + shell.transform_cell(cell)  # below the line of the magic: lines are numbered as in the cell
+    name = shell.compile.cache(code, len(shell.user_ns.get("In", ())) - 1)  # the number of the cell that runs
+    body = shell.transform_ast(shell.compile.ast_parse(code, filename=name)).body
+    shows_value = bool(body) and isinstance(body[-1], ast.Expr)
+    before, last = (body[:-1], body[-1:]) if shows_value else (body, [])
+    exec(shell.compile(ast.Module(before, []), name, "exec"), shell.user_ns)
+    if last:
+        exec(shell.compile(ast.Interactive(last), name, "single"), shell.user_ns)

@@ -70,8 +70,6 @@ class Reader:
             parts.append(f"{are} damaged: {sum(self._parts):,} bytes could not be read.")
         return " ".join([*parts, *self._notes])
 
-    # -------------------------------------------------------------------------------------------------------- header
-
     def _read_header(self) -> tuple[dict[str, Any], int, int]:
         """(header, version, where the records begin)."""
         head = self.source.read_at(0, MAX_HEADER)
@@ -98,8 +96,6 @@ class Reader:
             raise TruncatedError(f"{self.source.name}: ends within its header, so that there is nothing to read. Copy it again.")
         self._notes.append("The file's header is damaged.")
         return fields, VERSION, first
-
-    # ------------------------------------------------------------------------------------------------------- records
 
     def __iter__(self) -> Iterator[Record]:
         position, counts, closed = self.first, Counter[str](), False

@@ -303,8 +303,7 @@ class Answers:
 
     def communication(self) -> messages.Communication:
         return self._once(
-            "communication",
-            lambda: communication.communication(self.trace, self.findings(), self.activities, self.work),
+            "communication", lambda: communication.communication(self.trace, self.findings(), self.activities, self.work)
         )
 
     def counters(self) -> messages.Counters:

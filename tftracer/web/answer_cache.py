@@ -60,13 +60,7 @@ class TraceLock:
 class AnswerCache:
     """``engine``: by default the worker threads compute. ``instance``: identifies a session that has no id."""
 
-    def __init__(
-        self,
-        source: SessionSource,
-        workers: WorkerThreads,
-        engine: Engine | None = None,
-        instance: str = "",
-    ) -> None:
+    def __init__(self, source: SessionSource, workers: WorkerThreads, engine: Engine | None = None, instance: str = "") -> None:
         self._source = source
         self._workers = workers
         self._threads = ThreadEngine(self._load)

@@ -130,13 +130,7 @@ async def end_tasks() -> None:
 class WebServer:
     """Serves one session. It can be stopped and started again; the token stays the same."""
 
-    def __init__(
-        self,
-        source: SessionSource,
-        options: Options,
-        job: JobPages = JobPages(),
-        engine: Engine | None = None,
-    ) -> None:
+    def __init__(self, source: SessionSource, options: Options, job: JobPages = JobPages(), engine: Engine | None = None) -> None:
         self.source = source
         self.engine = engine  # None: the worker threads compute
         self.options = options

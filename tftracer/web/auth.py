@@ -128,13 +128,7 @@ class Access:
     """The token, and what browsers that have shown it hold."""
 
     def __init__(
-        self,
-        token: str,
-        names: HostNames,
-        port: int,
-        path: str = "",
-        secure: bool = False,
-        logins: Logins | None = None,
+        self, token: str, names: HostNames, port: int, path: str = "", secure: bool = False, logins: Logins | None = None
     ) -> None:
         """port, path, secure: of this server, so that its cookie has a name of its own among the servers of a host."""
         self.token = token

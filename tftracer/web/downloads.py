@@ -40,10 +40,7 @@ class Export(NamedTuple):
 
 
 #: The formats that engine/decoded_traces.py writes.
-EXPORTS = {
-    "chrome": Export(".json", "application/json"),
-    "html": Export(".html", "text/html; charset=utf-8"),
-}
+EXPORTS = {"chrome": Export(".json", "application/json"), "html": Export(".html", "text/html; charset=utf-8")}
 
 
 def file_name(*parts: object) -> str:

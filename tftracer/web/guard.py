@@ -50,8 +50,6 @@ class Guarded(AccessCheck):
         self.set_header("X-Content-Type-Options", "nosniff")
         self.set_header("X-Frame-Options", "DENY")
 
-    # ------------------------------------------------------------------------------------------------------- the checks
-
     def prepare(self) -> None:
         self.check_access()
         self.check_method()
@@ -78,8 +76,6 @@ class Guarded(AccessCheck):
         kind = headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if kind != self.body_type:
             raise Refusal(415, "wrong_content_type", f"The body must be {self.body_type}, not {kind[:100] or 'unnamed'}.")
-
-    # ------------------------------------------------------------------------------------------------- bodies and errors
 
     def data_received(self, chunk: bytes) -> Awaitable[None] | None:
         if len(self.body) <= self.body_limit:
@@ -124,18 +120,11 @@ class Guarded(AccessCheck):
         body: ErrorMessage = {"error": {"code": code, "message": message}}
         self.send_json(body)
 
-    def log_exception(
-        self,
-        typ: type[BaseException] | None,
-        value: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
+    def log_exception(self, typ: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
         """Logs errors of the server, not those of clients. The URL's query is left out: it may hold the token."""
         if not isinstance(value, (web.HTTPError, errors.TracerError, StreamClosedError, asyncio.CancelledError)):
             exc_info = (typ, value, tb) if typ and value else None
             log.error("tftracer: %s %s failed", self.request.method, self.request.path, exc_info=exc_info)
-
-    # ---------------------------------------------------------------------------------------------------------- waiting
 
     async def quickly(self, function: Callable[..., T], *arguments: Any) -> T:
         """The result of a call that may wait for a lock or for the disk, and so has to run on a worker thread."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tftracer.trace.arrays.window import Window
 from tftracer.trace.decode import wire
-from tftracer.trace.decode.leading_fields import leading_fields
+from tftracer.trace.decode.graphdef import leading_fields
 
 
 def texts(sizes: list[tuple[int, int]]) -> bytes:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import threading
 from collections.abc import Callable
 from time import perf_counter_ns
 from types import TracebackType
@@ -18,7 +19,6 @@ from typing import Any, Protocol
 from tftracer.capture.functions import modules as function_modules
 from tftracer.capture.functions.partition_graphs import PartitionGraphs
 from tftracer.capture.steps.queue import MAX_EVENTS, StepQueue
-from tftracer.capture.steps.thread_steps import ThreadStep, ThreadSteps
 from tftracer.capture.tracebacks import as_tensorflows, without_ours
 from tftracer.session.recorded_steps import Traced
 
@@ -59,8 +59,6 @@ class FunctionCalls:
         self.is_eager: Callable[[], bool] = lambda: False  # whether the calling thread runs eagerly, or builds a graph
         self._undo: list[Callable[[], None]] = []
 
-    # --------------------------------------------------------------------------------------------- watching and not
-
     def watch(self) -> None:
         """Wrap TensorFlow's two methods. Raises AttributeError or ImportError on a TensorFlow that has others."""
         is_eager = self.is_eager = eager_test(importlib.import_module("tensorflow.python.eager.context"))
@@ -87,8 +85,6 @@ class FunctionCalls:
         for undo in self._undo:
             undo()
         self._undo.clear()
-
-    # --------------------------------------------------------------------------------------------------- the wrappers
 
     def _call(self, original: Callable[..., Any], is_eager: Callable[[], bool]) -> Callable[..., Any]:
         threads, events, requests = self.threads, self._queue.events, self._requests
@@ -238,3 +234,22 @@ def eager_test(context: Any) -> Callable[[], bool]:
             return bool(context.executing_eagerly())
 
     return is_eager
+
+
+class ThreadStep:
+    """The step under way on one thread. It has slots: an untraced step touches little else."""
+
+    __slots__ = ("concrete", "method", "start_ns", "thread")
+
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+        self.start_ns = 0  # perf_counter; 0: none is under way
+        self.concrete: Any = None  # the ConcreteFunction that the call has come to
+        self.method = ""  # of Keras, that the steps are titled by: "train_on_batch"; "": by their function
+
+
+class ThreadSteps(threading.local):
+    """``here``: the calling thread's."""
+
+    def __init__(self) -> None:
+        self.here = ThreadStep()

@@ -175,8 +175,6 @@ class EagerSteps:
         here.began_ns, here.turn = end_ns, ()
         return start_ns
 
-    # ------------------------------------------------------------------------------------------------------- traces
-
     def _trace_next(self, here: _ThreadLoop, loop: EagerLoop, last_s: float) -> None:
         """Trace the step that has just begun, if that is asked for. ``last_s``: how long the one before took."""
         _, begun = self._calls.begin_step(loop)
@@ -203,8 +201,6 @@ class EagerSteps:
             here.tracing = None
             self._traced.discard(here)
         self._calls.end_step(begun, None, False, perf_counter_ns())
-
-    # -------------------------------------------------------------------------------------------------------- places
 
     def _place(self, frame: FrameType, optimizer: Any) -> Place:
         """The line of the script that applies gradients; the optimizer's caller, where that is none of the script's."""

@@ -70,8 +70,6 @@ class KerasSteps:
         for cancel in self._waiting:
             cancel()
 
-    # --------------------------------------------------------------------------------------------------- the wrappers
-
     def _run(self, original: Callable[..., Any]) -> Callable[..., Any]:
         calls = self._calls
 
@@ -113,8 +111,6 @@ class KerasSteps:
                 here.method = before
 
         return on_batch
-
-    # ------------------------------------------------------------------------------------------------------ the steps
 
     def _step(self, fn: Any) -> KerasStep | None:
         """The step that ``fn`` is of, of a model that runs eagerly; None if it is no Keras model's."""

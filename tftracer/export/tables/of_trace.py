@@ -61,8 +61,6 @@ class TracePart:
     def _part(self, rows: int, columns: Columns) -> Part:
         return Part(rows, {**trace_columns(self.record, rows), **columns})
 
-    # -------------------------------------------------------------------------------------------------------- slices
-
     def slices(self) -> Part:
         trace = self.answers.trace
         columns: Columns = {
@@ -93,8 +91,6 @@ class TracePart:
         trace = self.answers.trace
         unknown = (trace.scheduled == UNKNOWN_TIME) | ~trace.drawn
         return np.ma.masked_array(np.maximum(trace.start - trace.scheduled, 0), unknown)
-
-    # ----------------------------------------------------------------------------------------------------------- ops
 
     def ops(self, by: By) -> Part:
         trace = self.answers.trace
@@ -129,8 +125,6 @@ class TracePart:
             "traffic_unknown": lambda: _whole(table().computed.bytes_unknown),
         }
 
-    # ------------------------------------------------------------------------------------------------------- tensors
-
     def tensors(self) -> Part:
         """Outputs of ops, or, in a profile, what its allocators recorded. The largest first."""
         answers, start = self.answers, self.times.start
@@ -140,8 +134,6 @@ class TracePart:
             return self._part(len(shown), allocations.tensor_columns(answers.trace, recorded, shown, start))
         shown = answers.used.largest
         return self._part(len(shown), memory.tensor_columns(answers.trace, answers.outputs, answers.used, shown, start))
-
-    # ----------------------------------------------------------------------------------------------------- transfers
 
     def transfers(self) -> Part:
         trace, times = self.answers.trace, self.times
@@ -167,8 +159,6 @@ class TracePart:
         for name in ("code", "text", "advice", "share"):
             columns[name] = lambda name=name: [sentence[name] for sentence in verdict]  # type: ignore[misc,literal-required]
         return self._part(len(verdict), columns)
-
-    # -------------------------------------------------------------------------------------------------------- traces
 
     def facts(self) -> dict[str, Any]:
         """The fields of the table of traces that come out of the trace itself."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -13,7 +13,6 @@ import numpy.typing as npt
 from tftracer.display import markup
 from tftracer.errors import UnknownError, UnsupportedError
 from tftracer.export.tables import arrow
-from tftracer.export.tables.masked import masked_column
 from tftracer.export.tables.schema import SCRIPT_TABLES, Field
 from tftracer.trace.arrays.columns import Coded, Columns, Values
 from tftracer.trace.units import counted
@@ -217,3 +216,32 @@ def moments(seconds: Sequence[float | None] | Array) -> Array:
     is_valid = (given > 0) & (given < 9e9)
     micro = np.where(is_valid, np.rint(np.where(is_valid, given, 0) * 1e6), 0).astype(np.int64)
     return np.where(is_valid, (micro * 1000).astype("datetime64[ns]"), np.datetime64("NaT", "ns"))
+
+
+#: Functions of NumPy that count what lies under a mask. They get the known values of a column.
+_MASK_BLIND = frozenset({"histogram", "histogram_bin_edges", "median", "nanmedian", "nanpercentile", "nanquantile", "percentile",
+                         "quantile", "unique"})  # fmt: skip
+#: Functions that lose the mask. numpy.ma has one of each that keeps it.
+_MASK_LOSING = frozenset({"append", "average", "concatenate", "corrcoef", "cov", "hstack", "vstack", "where"})
+
+
+class MaskedColumn(np.ma.MaskedArray):
+    """A masked array. Under a mask lies NaN, or the lowest integer: no number that could pass for a value."""
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Iterable[type], arguments: Iterable[Any], options: Mapping[str, Any]
+    ) -> Any:
+        if function.__name__ in _MASK_BLIND:
+            arguments = [value.compressed() if isinstance(value, MaskedColumn) else value for value in arguments]
+            options = {name: value.compressed() if isinstance(value, MaskedColumn) else value for name, value in options.items()}
+            return function(*arguments, **options)
+        if function.__name__ in _MASK_LOSING:
+            return getattr(np.ma, function.__name__)(*arguments, **options)
+        return super().__array_function__(function, types, arguments, options)
+
+
+def masked_column(values: npt.NDArray[Any], unknown: Any = None) -> MaskedColumn:
+    """``values``: masked or not, of integers or floats. ``unknown``: [n] bool; by default what is masked already."""
+    mask = np.ma.getmaskarray(values) if unknown is None else np.asarray(unknown, bool)
+    under = np.nan if values.dtype.kind == "f" else np.iinfo(values.dtype).min
+    return MaskedColumn(np.where(mask, under, np.ma.getdata(values)).astype(values.dtype), mask)

@@ -17,7 +17,9 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 from tornado.httpclient import HTTPError, HTTPRequest
@@ -26,7 +28,6 @@ from tornado.websocket import WebSocketClientConnection, WebSocketError, websock
 from tftracer.contract.job import Job
 from tftracer.errors import FormatError, StorageError, TracerError
 from tftracer.job.agent.connection import BYE_S, HubConnection, RefusedError, close
-from tftracer.job.agent.daemon_executor import DaemonExecutor
 from tftracer.job.agent.discovery import Plan, Target, publish_hub, withdraw_hub
 from tftracer.job.agent.own_page import OwnPage, unverified
 from tftracer.job.agent.source import JobSource
@@ -35,6 +36,26 @@ from tftracer.job.wire.handshake import VERSION, AlteredError, Channel, Endpoint
 from tftracer.job.wire.hub_addresses import address, digest_of, other_end
 from tftracer.job.wire.protocol import MEMBER_BYTES
 from tftracer.web.auth import AGENT_SCHEME, agent_credential
+from tftracer.web.worker_threads import WorkerThreads
+
+
+class DaemonExecutor(ThreadPoolExecutor):
+    """For ``loop.set_default_executor``, which takes nothing but a ``ThreadPoolExecutor``. Its threads end with the script.
+
+    Python waits at its end for the threads of other executors: a name server that does not answer would hold up the end.
+    """
+
+    def __init__(self, name: str, threads: int) -> None:
+        super().__init__(1)
+        self._daemons = WorkerThreads(name, threads)
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        return self._daemons.submit(partial(function, *arguments, **named))
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Waits for nothing."""
+        self._daemons.stop()
+
 
 log = logging.getLogger("tftracer")
 

@@ -89,9 +89,6 @@ def parse_target(text: str) -> Target:
     return Target(host, int(match[3] or PORT), match[5] or "", match[1] == "https", path, "given", any_job=True)
 
 
-# -------------------------------------------------------------------------------------------------------------- the job
-
-
 #: Variables whose values are the same in all processes of a job and differ between two jobs of one host.
 JOB_VARIABLES = (
     ("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT"),
@@ -158,9 +155,6 @@ def node_list(text: str, limit: int = 100_000) -> list[str]:
             last = min(int(high or low), int(low) + limit - len(nodes))
             nodes += [f"{match[1]}{n:0{len(low)}d}{match[3]}" for n in range(int(low), last + 1)]
     return nodes[:limit]
-
-
-# ------------------------------------------------------------------------------------------------- one host, one file
 
 
 def hub_file(job: str, folder: Path | None = None) -> Path:

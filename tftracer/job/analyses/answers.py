@@ -101,8 +101,6 @@ class JobAnswers:
             return 0.0  # then steps are compared by their lengths, which need no common clock
         return 2 * max((e for e in errors if np.isfinite(e)), default=0.0)
 
-    # ------------------------------------------------------------------------------------------------------ answers
-
     def answer(self, analysis: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """An analysis of ``contract/analyses.py``: the job's own method where there is one, else that of the merged trace."""
         answer: Mapping[str, Any] = getattr(self if hasattr(self, analysis) else self.answers, analysis)(**arguments)
@@ -159,8 +157,6 @@ class JobAnswers:
                 source = self.sources[number]
                 self._answers_of[number] = Answers(source.trace.raw, TraceContext(title=source.title), trace=source.trace)
             return self._answers_of[number]
-
-    # ----------------------------------------------------------------------------------------------------- the tables
 
     def _clock_table(self) -> list[ClockOffset]:
         names = [*self._ids, *self.owners.titles[len(self.sources) :]]

@@ -72,8 +72,6 @@ class AgentConnection(HubHandler, WebSocketHandler):
     def get_compression_options(self) -> None:
         """None: what is large is compressed already."""
 
-    # ------------------------------------------------------------------------------------------------------- greeting
-
     def prepare(self) -> None:
         super().prepare()
         self._own_end = own_end(getattr(self.request.connection, "stream", None))
@@ -142,8 +140,6 @@ class AgentConnection(HubHandler, WebSocketHandler):
             self._deadline.cancel()
         self.job.strangers.discard(self)
 
-    # -------------------------------------------------------------------------------------------------------- messages
-
     def _handle(self, member: Member, message: Message) -> None:
         kind = message["t"]
         if kind == "beat":
@@ -185,8 +181,6 @@ class AgentConnection(HubHandler, WebSocketHandler):
             self.job.requests.gone(self.member)
         for number, reply in list(self._replies.items()):
             reply.put(failure(number, "The process disconnected before it had answered."))
-
-    # -------------------------------------------------------------------------------------------------------- requests
 
     @contextlib.asynccontextmanager
     async def ask(self, kind: str, **fields: Any) -> AsyncIterator[Reply]:

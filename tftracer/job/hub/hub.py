@@ -87,8 +87,6 @@ class Hub:
         self._connected = 0
         self._lock = threading.RLock()
 
-    # ------------------------------------------------------------------------------------------------------ processes
-
     @property
     def interval_s(self) -> float:
         """How often each process should send a heartbeat."""
@@ -181,8 +179,6 @@ class Hub:
         }
         return cast("Process", {**identity, **_totals(fields)})
 
-    # --------------------------------------------------------------------------------------------------------- traces
-
     def new_trace(self, processes: list[str], run_title: str) -> TracedStep:
         order = {process: _order(self.members[process].info) for process in processes if process in self.members}
         processes = sorted(processes, key=lambda process: (process not in order, order.get(process, ())))
@@ -244,8 +240,6 @@ class Hub:
         new = {process: why for process, why in reasons.items() if process in requested and process not in traced.records}
         if new:
             self.update_trace(traced, missing={**traced.message["missing"], **new})
-
-    # ------------------------------------------------------------------------------------------------------ for the pages
 
     def take_update(self) -> JobUpdate | JobChangesUpdate:
         """What changed since the last call, for the pages."""

@@ -2,18 +2,63 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from tftracer.contract.job import Job
 from tftracer.contract.live import JobChangesUpdate, JobUpdate
 from tftracer.job.hub.hub import Hub
-from tftracer.job.hub.page_updates import PageUpdates
 from tftracer.job.hub.step_request import StepRequests
 from tftracer.job.hub.strangers import Strangers
 from tftracer.job.hub.traces import JobTraces
 from tftracer.job.wire.hub_addresses import HubAddresses
 from tftracer.web.guard import Guarded
 from tftracer.web.services import Services
+
+#: Changes are collected for so long; for longer in large jobs, of which all processes may be sent at once.
+COLLECT_S, PROCESSES_PER_S = 0.2, 2000
+SILENCE_CHECK_S = 2.0
+
+
+class PageUpdates:
+    """``publish`` sends a message to all pages; ``has_viewers`` says whether there are any."""
+
+    def __init__(
+        self, hub: Hub, publish: Callable[[JobUpdate | JobChangesUpdate], None], has_viewers: Callable[[], bool]
+    ) -> None:
+        self._hub = hub
+        self._publish = publish
+        self._has_viewers = has_viewers
+        # The web server may be stopped and started again: then its loop is another one, on which nothing is scheduled.
+        self._scheduled_on: asyncio.AbstractEventLoop | None = None
+        self._checking_on: asyncio.AbstractEventLoop | None = None
+        hub.changed = self.schedule
+
+    @property
+    def is_scheduled(self) -> bool:
+        return self._scheduled_on is not None
+
+    def schedule(self) -> None:
+        """Something changed. Without viewers nothing happens: a new page gets all of the job."""
+        loop = asyncio.get_running_loop()
+        if self._scheduled_on is not loop and self._has_viewers():
+            self._scheduled_on = loop
+            loop.call_later(max(COLLECT_S, len(self._hub.members) / PROCESSES_PER_S), self._send)
+
+    def _send(self) -> None:
+        self._scheduled_on = None
+        self._publish(self._hub.take_update())
+
+    def check_silence(self) -> None:
+        """From now on, notice processes that send nothing any more."""
+        loop = asyncio.get_running_loop()
+        if self._checking_on is not loop:
+            self._checking_on = loop
+            loop.call_later(SILENCE_CHECK_S, self._check)
+
+    def _check(self) -> None:
+        self._hub.drop_silent()
+        asyncio.get_running_loop().call_later(SILENCE_CHECK_S, self._check)
 
 
 class JobServices:

@@ -107,8 +107,6 @@ class StepRequests:
             if finished is not None:
                 finished.set()
 
-    # ------------------------------------------------------------------------------------------------- messages of processes
-
     def handle(self, member: Member, message: Message) -> None:
         traced = self._hub.traces.get(number(message, "job_trace"))
         if traced is None:
@@ -141,8 +139,6 @@ class StepRequests:
         for traced in self._hub.traces.values():
             if traced.message["state"] == "pending" and member.id in self._pending(traced):
                 self._missing(traced, {member.id: why})
-
-    # -------------------------------------------------------------------------------------------------------- asking
 
     async def _run(self, traced: TracedStep, before: list[asyncio.Event]) -> None:
         with contextlib.suppress(asyncio.TimeoutError):

@@ -27,11 +27,7 @@ def load(store: SessionStore, other: SavedSession, origin: str, analyze_later: C
 
 
 def _load_run(
-    store: SessionStore,
-    other: SavedSession,
-    run: Run,
-    origin: str,
-    analyze_later: Callable[[TraceRecord], None] | None,
+    store: SessionStore, other: SavedSession, run: Run, origin: str, analyze_later: Callable[[TraceRecord], None] | None
 ) -> None:
     state = replace(other.run_state(run["id"]), origin=origin, traces={}, history=[])
     run_id = store.add_loaded_run(state, other.history(run["id"]))

@@ -54,7 +54,7 @@ def history_record(run: RunState, history: History) -> NewRecord:
 
 def trace_record(record: Any, context: TraceContext, stored: bytes, raw_size: int) -> NewRecord:
     """``record``: a TraceRecord; ``stored``: the trace's zstd frame."""
-    return NewRecord(TRACE, {**record, "context": _written(context)}, stored, raw_size)
+    return NewRecord(TRACE, {**record, "context": {name: getattr(context, name) for name in CONTEXT_FIELDS}}, stored, raw_size)
 
 
 def copied_trace_record(trace: TraceState) -> NewRecord:
@@ -73,10 +73,6 @@ def trace_facts_record(trace_id: int, facts: Any) -> NewRecord:
 
 def trace_removed_record(trace_id: int) -> NewRecord:
     return NewRecord(TRACE_REMOVED, {"id": trace_id})
-
-
-def _written(context: TraceContext) -> dict[str, Any]:
-    return {name: getattr(context, name) for name in CONTEXT_FIELDS}
 
 
 def _compressed(kind: str, meta: dict[str, Any], raw: bytes) -> NewRecord:

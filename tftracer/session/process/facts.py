@@ -1,4 +1,4 @@
-"""The facts of this process when its session starts."""
+"""The facts of this process when its session starts, the model of its processor among them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,29 @@ import shlex
 import socket
 import sys
 import time
+from pathlib import Path
 
 from tftracer.contract.session import Session
 from tftracer.session.files.reading import new_facts
 from tftracer.session.process.launcher import detect_launcher
-from tftracer.session.process.processor import processor
 from tftracer.storage import untrusted
 from tftracer.storage.roof_file import saved_roof
 from tftracer.version import __version__
+
+_CPUINFO = Path("/proc/cpuinfo")
+
+
+def processor() -> str:
+    """Such as "AMD EPYC 7B13"; where the system does not tell, the architecture: "aarch64"."""
+    try:
+        with _CPUINFO.open(encoding="utf-8", errors="replace") as file:
+            for line in file:
+                name, _, value = line.partition(":")
+                if name.strip() == "model name" and value.strip():
+                    return value.strip()[:100]
+    except OSError:
+        pass
+    return (platform.processor() or platform.machine())[:100]
 
 
 def process_facts() -> Session:

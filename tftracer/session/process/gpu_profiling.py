@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tftracer.contract.machine import GpuDevice
 from tftracer.trace.model import GpuFacts
 
 #: Where CUDA's own installers put libcupti.
@@ -93,3 +94,27 @@ def _restricted(proc: Path) -> bool | None:
         return False
     effective = next((line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")), "0")
     return not int(effective, 16) & (1 << CAP_SYS_ADMIN | 1 << CAP_PERFMON)
+
+
+def gpu_devices(kind: str = "GPU", modules: Mapping[str, Any] = sys.modules) -> list[GpuDevice]:
+    """The names and compute capabilities of the GPUs, by number; empty where there are none, and where TensorFlow does not tell.
+
+    Call it only once TensorFlow uses its GPUs, so that the question initializes nothing. It takes a few milliseconds.
+
+    kind: TensorFlow's type of device. modules: where TensorFlow is found, which is not imported.
+    """
+    if "tensorflow" not in modules:
+        return []
+    try:
+        config = modules["tensorflow"].config
+        return [_device(config.experimental.get_device_details(device)) for device in config.list_physical_devices(kind)]
+    except Exception:  # whatever TensorFlow raises where it cannot tell: a trace is worth as much without
+        return []
+
+
+def _device(details: Mapping[str, Any]) -> GpuDevice:
+    capability = details.get("compute_capability") or ()
+    return {
+        "name": str(details.get("device_name", "")),
+        "compute_capability": ".".join(map(str, capability)) if isinstance(capability, tuple) else str(capability),
+    }

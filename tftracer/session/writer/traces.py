@@ -12,8 +12,7 @@ from tftracer.contract.machine import GpuDevice
 from tftracer.contract.session import TraceRecord
 from tftracer.input_pipelines.answer import what_limits
 from tftracer.session.files import records
-from tftracer.session.process.gpu_devices import gpu_devices
-from tftracer.session.process.gpu_profiling import gpu_facts
+from tftracer.session.process.gpu_profiling import gpu_devices, gpu_facts
 from tftracer.session.recorded_steps import Capture, StepSource
 from tftracer.session.steps.statistics import BetweenSteps, LiveRun
 from tftracer.session.store import SessionStore

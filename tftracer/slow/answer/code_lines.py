@@ -89,14 +89,7 @@ def stack_tree(stacks: Sequence[FoldedStack], left_out: int) -> StallStacks:
 
 class _Tree:
     def __init__(self) -> None:
-        self.stacks: StallStacks = {
-            "frames": [],
-            "parent": [],
-            "frame": [],
-            "seconds": [],
-            "samples": [],
-            "samples_left_out": 0,
-        }
+        self.stacks: StallStacks = {"frames": [], "parent": [], "frame": [], "seconds": [], "samples": [], "samples_left_out": 0}
         self._frames: dict[Frame | str, int] = {}
         self._nodes: dict[tuple[int, int], int] = {}
 

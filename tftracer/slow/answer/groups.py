@@ -122,7 +122,12 @@ def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
             if period["next_step"] is None:
                 continue  # of what is not known, chance makes periods, too: they end
             part = _of_period(kind, period)
-            kind = _without(kind, part)
+            kind = {
+                **kind,
+                "times": max(0, kind["times"] - part["times"]),
+                "duration_s": max(0.0, kind["duration_s"] - part["duration_s"]),
+                "lost_s": max(0.0, kind["lost_s"] - part["lost_s"]),
+            }
             yield _Ranked(part, causes, [period], _is_over(part, [period], steps))
         if kind["times"]:
             yield _Ranked(kind, causes, [], _is_over(kind, [], steps))
@@ -165,15 +170,6 @@ def _of_period(kind: SlowKind, period: Period) -> SlowKind:
         "lost_s": min(max(0.0, period["duration_s"] - usual) * times, kind["lost_s"]),
         "first_step": period["first_step"] or None,
         "last_step": period["last_step"],
-    }
-
-
-def _without(kind: SlowKind, part: SlowKind) -> SlowKind:
-    return {
-        **kind,
-        "times": max(0, kind["times"] - part["times"]),
-        "duration_s": max(0.0, kind["duration_s"] - part["duration_s"]),
-        "lost_s": max(0.0, kind["lost_s"] - part["lost_s"]),
     }
 
 

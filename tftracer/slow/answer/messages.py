@@ -127,9 +127,6 @@ def no_gaps(run_id: int, state: contract.GapState, why: str) -> contract.GapProf
     }
 
 
-# ------------------------------------------------------------------------------------------------------------------- marks
-
-
 def gc_mark(pause: GcPause, offset: float) -> SlowMark | None:
     seconds = (pause.end_ns - pause.start_ns) / 1e9
     if seconds < MARKED_GC_S:

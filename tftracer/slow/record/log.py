@@ -116,8 +116,6 @@ class SlowLog:
         other.marks = {kind: marks.copy() for kind, marks in self.marks.items()}
         return other
 
-    # ------------------------------------------------------------------------------------------------------ changing
-
     def next_id(self) -> int:
         self._last_id += 1
         return self._last_id
@@ -186,8 +184,6 @@ class SlowLog:
     def all_marks(self) -> list[SlowMark]:
         """In order of time."""
         return sorted((mark for marks in self.marks.values() for mark in marks), key=lambda mark: mark.at)
-
-    # ------------------------------------------------------------------------------------------------------- reading
 
     def last_at(self, run_id: int) -> float | None:
         """When the newest began."""

@@ -153,9 +153,6 @@ FRAME: Fields = {
 }
 
 
-# ----------------------------------------------------------------------------------------------------------------- records
-
-
 def apply_stall(log: SlowLog, record: Record, run_id: int) -> None:
     """``run_id``, here and below: of a run that exists."""
     message = cast(Stall, {**fields_of(record.meta, STALL_FIELDS), "run_id": run_id})
@@ -188,9 +185,6 @@ def apply_marks(log: SlowLog, record: Record) -> None:
         if mark.get("kind") in ("gc", "checkpoint", "host"):
             length = duration_or_none(mark.get("duration_s"))
             log.add_mark(SlowMark(mark["kind"], seconds(mark.get("at")), length, _name(mark.get("text"))))
-
-
-# ------------------------------------------------------------------------------------------------------------------ stacks
 
 
 def read_stacks(payload: StoredPayload) -> StallStacks:

@@ -73,9 +73,6 @@ def known_ops(trace: Trace) -> Bool:
     return result
 
 
-# -------------------------------------------------------------------------------------------------------------- tensors
-
-
 @dataclass(frozen=True)
 class _Tensors:
     """What the outputs of all nodes are, found by node and slot. What a RecvTensor received is what was sent."""
@@ -137,9 +134,6 @@ def _searched(outputs: Outputs, node: Int64 | Int32, slot: Int64 | Int32) -> Int
     return np.where(key[order[place]] == wanted, order[place], -1)
 
 
-# ---------------------------------------------------------------------------------------------------------------- flops
-
-
 def _flops(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors, rows: Int64) -> Float64:
     """[rows] of matrix ops; a Python turn for each distinct call."""
     if not len(rows):
@@ -186,9 +180,6 @@ def _alike(key: Int64) -> tuple[Int32, Int64]:
     return distinct(Hasher.random().spans(Window(raw, 0, len(raw)), np.arange(len(key)) * size, size))
 
 
-# -------------------------------------------------------------------------------------------------------------- traffic
-
-
 def _traffic(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors) -> Float64:
     """[n] bytes."""
     n, sizes = trace.n, np.append(tensors.bytes, np.nan)
@@ -209,9 +200,6 @@ def _traffic(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors) ->
     received = np.flatnonzero(tensors.received >= 0)
     made[received] = tensors.bytes[tensors.received[received]]
     return rules.traffic(trace.op, inputs, made, largest)
-
-
-# -------------------------------------------------------------------------------------------------------------- kernels
 
 
 def on_kernels(trace: Trace, found: Arithmetic, moved: Bool) -> Arithmetic:

@@ -33,11 +33,7 @@ def cost_graph(trace: Trace, findings: list[Finding]) -> CostGraph:
     except DecodeError as error:
         raise FormatError(f"The cost graph of this trace is damaged ({error}). All else of the trace can be read.") from error
     count = np.bincount(trace.name[trace.counted], minlength=len(trace.names))
-    spent = np.bincount(
-        trace.name[trace.counted],
-        (trace.end - trace.start)[trace.counted].astype(np.float64),
-        len(trace.names),
-    )
+    spent = np.bincount(trace.name[trace.counted], (trace.end - trace.start)[trace.counted].astype(np.float64), len(trace.names))
     first = _first_executions(trace)
     codes = {name: code for code, name in enumerate(trace.names)}
     rows: list[CostRow] = []

@@ -37,19 +37,10 @@ MAX_TENSORS = 5_000
 MAX_TEMPORARY = 100
 
 #: Their outputs live in memory that was allocated before the step.
-PERSISTENT = frozenset(
-    [
-        "Const",
-        "HostConst",
-        "Variable",
-        "VariableV2",
-        "ReadVariableOp",
-        "VarHandleOp",
-        "_VarHandlesOp",
-        "AutoReloadVariable",
-        "ImmutableConst",
-    ]
-)
+PERSISTENT = frozenset([
+    "Const", "HostConst", "Variable", "VariableV2", "ReadVariableOp", "VarHandleOp", "_VarHandlesOp", "AutoReloadVariable",
+    "ImmutableConst",
+])  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -224,12 +215,7 @@ def curves(trace: Trace, used: Use) -> list[MemoryCurve]:
 
 
 def memory(
-    trace: Trace,
-    outputs: Outputs,
-    held: MemoryStats,
-    used: Use,
-    findings: list[Finding],
-    most: int = MAX_TENSORS,
+    trace: Trace, outputs: Outputs, held: MemoryStats, used: Use, findings: list[Finding], most: int = MAX_TENSORS
 ) -> Memory:
     """The answer, with the ``most`` largest buffers. ``held``: what nodes kept beside their outputs (resources.decode_memory)."""
     tensors = tensor_columns(trace, outputs, used, used.largest[:most], trace.start)

@@ -76,7 +76,7 @@ def node_detail(
         "critical": critical,
         "slack_ns": slack_ns,
         "inputs": inputs,
-        "consumers": _consumers(trace, index, graph),
+        "consumers": _refs(trace, graph.consumers_of(index)) if graph is not None else [],
         "control_inputs": control_inputs,
         "outputs": outputs(stats),
         "temporary_bytes": float(stats.memory_stats.temp_memory_size),
@@ -143,9 +143,6 @@ def _share_of_type(trace: Trace, index: int) -> float:
     return float(trace.end[index] - trace.start[index]) / total if total else 0.0
 
 
-# ---------------------------------------------------------------------------------------------------------------- links
-
-
 def _inputs(trace: Trace, index: int, graph: Graph | None, label: str) -> tuple[list[NodeRef], list[NodeRef]]:
     """(data inputs, control inputs); what the label names but did not run has node -1."""
     named = [parse_input(text) for text in parse_label(label).inputs]
@@ -162,10 +159,6 @@ def _inputs(trace: Trace, index: int, graph: Graph | None, label: str) -> tuple[
 
 def _not_run(name: str) -> NodeRef:
     return {"node": -1, "name": name, "op": "", "device": ""}
-
-
-def _consumers(trace: Trace, index: int, graph: Graph | None) -> list[NodeRef]:
-    return _refs(trace, graph.consumers_of(index)) if graph is not None else []
 
 
 def _refs(trace: Trace, nodes: Any) -> list[NodeRef]:
@@ -185,21 +178,13 @@ def neighbourhood(trace: Trace, graph: Graph, index: int, depth: int = 2, limit:
         node, distance = queue.popleft()
         if distance >= depth:
             continue
-        for other in _neighbours(graph, node):
+        for other in [*graph.inputs_of(node).tolist(), *graph.consumers_of(node).tolist()]:
             if other not in place and len(place) < limit:
                 place[other] = len(place)
                 queue.append((other, distance + 1))
             elif other not in place:
                 left_out.add(other)
-    return {
-        "nodes": [node_ref(trace, node) for node in place],
-        "edges": _edges_among(graph, place),
-        "left_out": len(left_out),
-    }
-
-
-def _neighbours(graph: Graph, node: int) -> list[int]:
-    return [*graph.inputs_of(node).tolist(), *graph.consumers_of(node).tolist()]
+    return {"nodes": [node_ref(trace, node) for node in place], "edges": _edges_among(graph, place), "left_out": len(left_out)}
 
 
 def _edges_among(graph: Graph, place: dict[int, int]) -> list[list[int]]:

@@ -14,27 +14,11 @@ _BATCH_NORM = re.compile(r"_?(?:Mkl|Native)*_?FusedBatchNorm")
 
 #: What the names of matrix ops begin with: behind it come versions, and what is fused behind the product (`WithBias`).
 _KINDS = [
-    "MatMul",
-    "BatchMatMul",
-    "Conv2D",
-    "Conv2DBackpropInput",
-    "Conv2DBackpropFilter",
-    "Conv3D",
-    "Conv3DBackpropInput",
-    "Conv3DBackpropFilter",
-    "DepthwiseConv2dNative",
-    "DepthwiseConv2dNativeBackpropInput",
-    "DepthwiseConv2dNativeBackpropFilter",
-    "Einsum",
-    "XlaEinsum",
-    "SparseMatMul",
-    "SparseTensorDenseMatMul",
-    "LSTMBlockCell",
-    "BlockLSTM",
-    "BlockLSTMGrad",
-    "GRUBlockCell",
-    "GRUBlockCellGrad",
-]
+    "MatMul", "BatchMatMul", "Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter", "Conv3D", "Conv3DBackpropInput",
+    "Conv3DBackpropFilter", "DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter",
+    "Einsum", "XlaEinsum", "SparseMatMul", "SparseTensorDenseMatMul", "LSTMBlockCell", "BlockLSTM", "BlockLSTMGrad",
+    "GRUBlockCell", "GRUBlockCellGrad",
+]  # fmt: skip
 _SUFFIX = re.compile(r"(?:V\d+|With\w+|And\w+|BiasActivation)?")
 _OTHER_NAMES = {
     "MatMulGrad": "MatMul",

@@ -52,24 +52,10 @@ def check_grouping(by: str) -> None:
 
 
 #: Ops that only wait for the other ops of the trace that they run.
-CALLS = frozenset(
-    [
-        "PartitionedCall",
-        "StatefulPartitionedCall",
-        "RemoteCall",
-        "SymbolicGradient",
-        "While",
-        "StatelessWhile",
-        "If",
-        "StatelessIf",
-        "Case",
-        "StatelessCase",
-        "For",
-        "MapDefun",
-        "BatchFunction",
-        "TPUPartitionedCall",
-    ]
-)
+CALLS = frozenset([
+    "PartitionedCall", "StatefulPartitionedCall", "RemoteCall", "SymbolicGradient", "While", "StatelessWhile", "If",
+    "StatelessIf", "Case", "StatelessCase", "For", "MapDefun", "BatchFunction", "TPUPartitionedCall",
+])  # fmt: skip
 
 
 @dataclass(frozen=True)

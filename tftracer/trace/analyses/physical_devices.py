@@ -104,11 +104,6 @@ def kernels(trace: Trace) -> Bool:
     return result
 
 
-def on_stream_codes(trace: Trace) -> Bool:
-    """[devices] which of them are streams of a GPU."""
-    return _of_kinds(trace, ON_DEVICE)
-
-
 def _of_kinds(trace: Trace, kinds: tuple[DeviceKind, ...]) -> Bool:
     """[devices] which of them are of these kinds."""
     return np.array([device.kind in kinds for device in trace.devices] or [False])

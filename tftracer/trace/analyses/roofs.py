@@ -88,9 +88,6 @@ def roofs_of(
     return found
 
 
-# ------------------------------------------------------------------------------------------------------------- measured
-
-
 def _add_measured(found: Roofs, kind: str, groups: list[Group], context: TraceContext) -> None:
     roof = context.measured_roof
     if roof is None:
@@ -114,9 +111,6 @@ def _add_device(found: Roofs, kind: str, roof: MeasuredRoof, gpus: list[GpuDevic
     return f"Measured by tftracer roof on {day}: {device['title']}. {roof['doubt']}".strip()
 
 
-# ---------------------------------------------------------------------------------------------------------------- peaks
-
-
 def _peaks(trace: Trace, groups: list[Group], gpus: list[GpuDevice]) -> Peaks:
     """Of the first GPU of which something is known."""
     every = []
@@ -133,9 +127,6 @@ def _add_peaks(found: Roofs, known: Peaks) -> None:
         found.roofs.append(_roof("peak", "GPU", "", known.bytes_per_s))
     text = f"Peak rates of {known.words}." if known.peaks else known.words
     found.words.append({"source": "peak", "device": "GPU", "text": text})
-
-
-# ----------------------------------------------------------------------------------------------------- the run's traces
 
 
 def best_rates(groups: list[Group], executions: Executions, names: dict[int, str]) -> list[Roof]:

@@ -37,25 +37,10 @@ _ONLY_WRITTEN = re.compile(
 )
 #: Variables that an optimizer's op updates.
 _UPDATED = {
-    "GradientDescent": 1,
-    "ProximalGradientDescent": 1,
-    "Momentum": 2,
-    "KerasMomentum": 2,
-    "Adagrad": 2,
-    "AdagradV2": 2,
-    "ProximalAdagrad": 2,
-    "AddSign": 2,
-    "PowerSign": 2,
-    "AdagradDA": 3,
-    "Adam": 3,
-    "AdaMax": 3,
-    "Adadelta": 3,
-    "RMSProp": 3,
-    "Ftrl": 3,
-    "FtrlV2": 3,
-    "AdamWithAmsgrad": 4,
-    "CenteredRMSProp": 4,
-}
+    "GradientDescent": 1, "ProximalGradientDescent": 1, "Momentum": 2, "KerasMomentum": 2, "Adagrad": 2, "AdagradV2": 2,
+    "ProximalAdagrad": 2, "AddSign": 2, "PowerSign": 2, "AdagradDA": 3, "Adam": 3, "AdaMax": 3, "Adadelta": 3, "RMSProp": 3,
+    "Ftrl": 3, "FtrlV2": 3, "AdamWithAmsgrad": 4, "CenteredRMSProp": 4,
+}  # fmt: skip
 _APPLIES = re.compile(r"(Resource)?(?:Sparse)?Apply(\w+)")
 _CHANGES = re.compile(r"(Resource)?Scatter(?:Nd)?(?:Add|Sub|Mul|Div|Min|Max)|Assign(?:Add|Sub)(VariableOp)?")
 

@@ -190,8 +190,4 @@ def _contains(chars: CharSet, char: str) -> bool:
     return among != chars.negated
 
 
-_CATEGORIES = {
-    "d": str.isdecimal,
-    "w": lambda char: char.isalnum() or char == "_",
-    "s": str.isspace,
-}
+_CATEGORIES = {"d": str.isdecimal, "w": lambda char: char.isalnum() or char == "_", "s": str.isspace}

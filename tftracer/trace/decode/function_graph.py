@@ -159,9 +159,6 @@ def _replaced(name: str) -> tuple[str, bool]:
     return name.removesuffix(_COMPOSED), False
 
 
-# --------------------------------------------------------------------------------------------------------------- inlining
-
-
 def _graph(root: _Call, functions: dict[str, _Function], expansion: Expansion) -> _Graph:
     graph, calls = _Graph(), _expanded(root, functions, expansion)
     for argument in root.arguments:

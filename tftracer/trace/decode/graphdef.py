@@ -5,19 +5,19 @@ Nothing is decoded for a node: what is compared with the names of a trace is its
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from tftracer.trace.arrays.intervals import concatenated
 from tftracer.trace.arrays.strings import Hasher, StringTable, distinct, equal_to, table
 from tftracer.trace.arrays.types import Int32, Int64, UInt64
 from tftracer.trace.arrays.window import Window
 from tftracer.trace.decode.labels import input_spans
-from tftracer.trace.decode.leading_fields import leading_fields
 from tftracer.trace.decode.message_spans import GRAPH_NODE, node_spans
-from tftracer.trace.decode.wire import LEN, of_kinds
+from tftracer.trace.decode.wire import LEN, Fields, next_field, next_fields, of_kinds
 from tftracer.trace.model import Span
 
 _NAME, _OP, _INPUT, _DEVICE = 1, 2, 3, 4  # numbers of NodeDef's fields; 5 is its attributes
@@ -75,3 +75,75 @@ def read_graph(raw: bytes, span: Span, hasher: Hasher) -> GraphNodes:
 def _coded(window: Window, raw: bytes, hasher: Hasher, offset: Int64, size: Int64) -> tuple[Int32, StringTable]:
     codes, first = distinct(hasher.spans(window, offset, size))
     return codes, table(raw, offset[first] + window.low, size[first])
+
+
+_FEW = 8
+
+
+def leading_fields(window: Window, start: Int64, end: Int64, last: int) -> Iterator[Fields]:
+    """The fields up to number ``last`` of the messages at start[i] : end[i], as ``walk``, but some rounds of one row together.
+
+    A message is read to its first field of a higher number: protobuf writes fields in the order of their numbers. The last
+    few messages are read one by one: the one op that has a thousand inputs would make a thousand rounds.
+    """
+    row = np.flatnonzero(start < end)
+    at, stop = start[row], end[row]
+    while len(row) > _FEW:
+        tag = window.bytes[at]
+        wanted = (tag < (last + 1) << 3) | (tag >= 0x80)
+        if not wanted.all():
+            row, at, stop, tag = row[wanted], at[wanted], stop[wanted], tag[wanted]
+        fields, at = _short_texts(window, row, at, stop, tag) or next_fields(window, row, at, stop)
+        wanted = fields.number <= last
+        yield fields if wanted.all() else Fields(*(column[wanted] for column in fields))
+        more = wanted & (at < stop)
+        if not more.all():
+            row, at, stop = row[more], at[more], stop[more]
+    for one in zip(row.tolist(), at.tolist(), stop.tolist()):
+        yield from _up_to(window, *one, last)
+
+
+def _short_texts(window: Window, row: Int64, at: Int64, stop: Int64, tag: npt.NDArray[np.uint8]) -> tuple[Fields, Int64] | None:
+    """One field of each row, if all are of the length-delimited kind and shorter than 128 bytes, as names are; else None."""
+    length = window.bytes[at + 1]
+    if (length >= 0x80).any() or ((tag & 0x87) != LEN).any() or (tag < 8).any():
+        return None
+    fields = _texts(row, at, tag, length)
+    following = fields.offset + fields.size
+    return None if (following > stop).any() else (fields, following)
+
+
+def _texts(row: Int64, at: Int64, tag: npt.NDArray[np.uint8], length: npt.NDArray[np.uint8]) -> Fields:
+    """Short texts, by where their tags stand."""
+    size = length.astype(np.int64)
+    return Fields(row, (tag >> 3).astype(np.int64), np.full(len(at), LEN), size, at + 2, size)
+
+
+def _up_to(window: Window, row: int, at: int, stop: int, last: int) -> Iterator[Fields]:
+    """The fields of one message up to number ``last``."""
+    data = window.bytes[at : stop + 1].tobytes()  # a byte of it takes half as long as one of an array
+    base, end, at = at, stop - at, 0
+    while at < end:
+        texts, at = _run(data, at, end) if data[at] < (last + 1) << 3 else ([], at)
+        if texts:
+            place = np.array(texts) + base
+            yield _texts(np.full(len(texts), row), place, window.bytes[place], window.bytes[place + 1])
+            continue
+        field, at = next_field(data, at, end, window.low + base)
+        if field.number > last:
+            return
+        one = (row, field.number, field.wire, field.value & 0x7FFFFFFFFFFFFFFF, base + field.offset, field.size)
+        yield Fields(*np.array([one], np.int64).T)
+
+
+def _run(data: bytes, at: int, end: int) -> tuple[list[int], int]:
+    """(where each of the short texts begins that follow one another from ``at`` on with one tag, where the last one ends)."""
+    tag, texts = data[at], []
+    while at < end and data[at] == tag:
+        size = data[at + 1]
+        following = at + 2 + size
+        if size >= 0x80 or following > end:
+            break
+        texts.append(at)
+        at = following
+    return (texts, at) if tag & 0x87 == LEN and tag >= 8 else ([], at)

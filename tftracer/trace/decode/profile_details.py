@@ -12,11 +12,12 @@ import numpy as np
 
 from tftracer.trace.arrays.types import Int32, Int64
 from tftracer.trace.decode.hlo import Modules
-from tftracer.trace.decode.profile_allocations import allocations_of
 from tftracer.trace.decode.profile_calls import calls_of
 from tftracer.trace.decode.profile_graph import partition_graphs
+from tftracer.trace.decode.profile_nodes import innermost, kind_table
 from tftracer.trace.decode.wire import LEN, fields
 from tftracer.trace.decode.xplane import EVENT_STATS, HOST, PARTITIONS_PLANE, Plane, Space, plane_messages, read_space, value_of
+from tftracer.trace.decode.xplane_stats import stats_of, texts
 from tftracer.trace.model import Allocations, Calls
 
 #: How the profiler writes what belongs together: ``regs:32 static_shared:0 grid:16,1,1 block:512,1,1 occ_pct:100``.
@@ -108,3 +109,32 @@ def _told(name: str, text: str) -> Iterator[tuple[str, str]]:
             yield _WORDS.get(key, key.replace("_", " ")), value
     elif name and name not in _HIDDEN:
         yield name.replace("_", " "), text
+
+
+_ALLOCATED, _FREED = "MemoryAllocation", "MemoryDeallocation"
+_STATS = ("allocator_name", "bytes_allocated", "allocation_bytes", "addr", "tf_op", "data_type")
+
+
+def allocations_of(host: Plane, op_rows: Int64, op_nodes: Int64) -> Allocations:
+    """``op_rows``: the host's events that are nodes (ascending), and their nodes."""
+    which = kind_table(host, [*host.kinds(_ALLOCATED), *host.kinds(_FREED)])
+    rows = np.flatnonzero(which)
+    stats = stats_of(host, rows, _STATS)
+    allocator, allocators = texts(stats["allocator_name"])
+    op, ops = texts(stats["tf_op"])
+    within = innermost(host, op_rows, rows)
+    node = np.where(within >= 0, np.append(op_nodes, -1)[within], -1)
+    order = np.argsort(host.events.start[rows], kind="stable")
+    return Allocations(
+        time=host.events.start[rows][order],
+        is_freed=(which[rows] > len(host.kinds(_ALLOCATED)))[order],
+        allocator=allocator[order],
+        in_use=stats["bytes_allocated"].number[order],
+        bytes=stats["allocation_bytes"].number[order],
+        address=stats["addr"].number[order],
+        op=op[order],
+        dtype=stats["data_type"].number[order],
+        node=node[order],
+        allocators=allocators,
+        ops=ops,
+    )

@@ -88,9 +88,6 @@ def add_host(
     return host_nodes
 
 
-# ------------------------------------------------------------------------------------------------------ asynchronous ops
-
-
 @dataclass
 class _Started:
     """Ops that were started by one thread and ended by another, [ops] each, but for those that are recorded otherwise."""
@@ -183,9 +180,6 @@ def _matching(keys: Int64, rows: Int64, wanted: Int64, has: Bool) -> Int64:
     order = np.argsort(keys, kind="stable")
     at = np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)
     return np.where(has & (keys[order[at]] == wanted), rows[order[at]], -1)
-
-
-# --------------------------------------------------------------------------------------------------- stages of tf.data
 
 
 def _stage_waits(plane: Plane, rows: Int64, nodes: Int64) -> list[tuple[Int64, Int64]]:

@@ -55,7 +55,7 @@ def steps_of(space: Space) -> list[Step]:
 
 
 def _outermost(host: Plane) -> list[Step]:
-    jit = _jit_calls(host)
+    jit = of_kinds(host, *(name for name, _ in host.kind_names.values() if name.startswith(_JIT)))
     numbered, number = having(host, "step_num")
     own = of_kinds(host, STEP_MARKER)
     if len(own):
@@ -81,10 +81,6 @@ def _of_busiest_thread(host: Plane, marks: Int64) -> Int64:
     line = host.events.line[marks]
     busiest: Int64 = marks[line == np.bincount(line).argmax()]
     return busiest
-
-
-def _jit_calls(host: Plane) -> Int64:
-    return of_kinds(host, *(name for name, _ in host.kind_names.values() if name.startswith(_JIT)))
 
 
 def _not_nested(host: Plane, marks: Int64, numbers: dict[int, int], lasting: bool) -> Iterator[Step]:

@@ -322,14 +322,10 @@ def _name_specially(trace: Trace) -> None:
         names, ops = _Interned(trace.names), _Interned(trace.ops)
         pair = trace.name[kernels].astype(np.int64) << 32 | trace.label[kernels]
         pairs, inverse = np.unique(pair, return_inverse=True)
-        parsed = [_kernel(trace, int(p) >> 32, int(p) & 0xFFFFFFFF) for p in pairs]
+        parsed = [labels_.kernel_name(trace.labels[int(p) & 0xFFFFFFFF], trace.names[int(p) >> 32]) for p in pairs]
         trace.name[kernels] = np.array([names.code(name) for name, _ in parsed], np.int32)[inverse]
         trace.op[kernels] = np.array([ops.code(op) for _, op in parsed], np.int32)[inverse]
         trace.names, trace.ops = names.table(), ops.table()
-
-
-def _kernel(trace: Trace, name: int, label: int) -> tuple[str, str]:
-    return labels_.kernel_name(trace.labels[label], trace.names[name])
 
 
 def is_gpu_trace(device: Device) -> bool:

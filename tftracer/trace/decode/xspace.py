@@ -19,13 +19,13 @@ from tftracer.trace.decode.node_kinds import node_kinds
 from tftracer.trace.decode.profile_details import ProfileDetails
 from tftracer.trace.decode.profile_devices import DeviceNodes, add_device
 from tftracer.trace.decode.profile_graph import graph_of_definitions, graph_of_partitions
-from tftracer.trace.decode.profile_hardware import hardware_of
 from tftracer.trace.decode.profile_host import TF_DATA, HostNodes, add_host
 from tftracer.trace.decode.profile_launches import Launches
 from tftracer.trace.decode.profile_nodes import Nodes
 from tftracer.trace.decode.profile_steps import Step, steps_of
 from tftracer.trace.decode.times import LATEST_NS, together
-from tftracer.trace.decode.xplane import DEFINITIONS_PLANE, HOST, PARTITIONS_PLANE, Space, read_space
+from tftracer.trace.decode.xplane import DEFINITIONS_PLANE, HOST, PARTITIONS_PLANE, Plane, Space, read_space
+from tftracer.trace.hardware import Hardware
 from tftracer.trace.model import OPS_LEFT_OUT, UNKNOWN_TIME, Content, NodeKind, Trace
 
 #: What waits for a tensor of another device of the process: whatever makes it, that is no communication.
@@ -160,3 +160,28 @@ def epoch_of(space: Space) -> int:
     environment = space.plane("Task Environment")
     begun = environment.stats.get("profile_start_time", 0) if environment else 0
     return begun if isinstance(begun, int) and 0 <= begun <= LATEST_NS else 0
+
+
+def hardware_of(space: Space) -> dict[str, Hardware]:
+    """By the names of their planes, which are the ``parent`` of their streams; those that say nothing are left out."""
+    known = {plane.name: _hardware(plane) for plane in space.planes if plane.is_device}
+    return {name: hardware for name, hardware in known.items() if hardware != Hardware()}
+
+
+def _hardware(plane: Plane) -> Hardware:
+    major, minor = (plane.stats.get(f"compute_cap_{part}") for part in ("major", "minor"))
+    capability = f"{major}.{minor or 0}" if isinstance(major, int) and 0 < major < 100 else ""
+    return Hardware(
+        vendor=str(plane.stats.get("device_vendor", ""))[:50],
+        compute_capability=capability,
+        multiprocessors=int(_within(plane, "core_count", 1, 1e5) or 0) or None,
+        clock_hz=_within(plane, "clock_rate", 1e5, 1e7, 1e3),
+        memory_bytes=_within(plane, "memory_size", 1e6, 1e15),
+        bytes_per_s=_within(plane, "memory_bandwidth", 1e8, 1e15),
+    )
+
+
+def _within(plane: Plane, name: str, least: float, most: float, unit: float = 1.0) -> float | None:
+    """A stat of a plane; None for one that no device can have."""
+    value = plane.stats.get(name)
+    return value * unit if isinstance(value, (int, float)) and least <= value <= most else None

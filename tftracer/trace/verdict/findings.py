@@ -17,7 +17,6 @@ from tftracer.trace.units import duration
 from tftracer.trace.verdict.clock_skew import clocks_apart
 from tftracer.trace.verdict.finding import GRAVITY, NOTES, TRACE_CUT, finding
 from tftracer.trace.verdict.gpu_findings import gpu_findings
-from tftracer.trace.verdict.profile_findings import profile_findings
 
 #: Fewer kernels than this share without a launch of their name are no finding: TensorFlow's own copies have none.
 UNMATCHED_SHARE = 0.1
@@ -174,3 +173,30 @@ def _noted(trace: Trace) -> Iterator[Finding]:
             yield finding(code, severity, f"{message} ({details.strip()})" if details.strip() else message, remedy)
         else:
             yield finding(code, "info", note, "The rest of the trace was read.")
+
+
+def profile_findings(trace: Trace) -> Iterator[Finding]:
+    if not trace.n:
+        return
+    if trace.load_graph is None:
+        yield finding(
+            "no_function_graph",
+            "info",
+            "The profile holds no graph: which op reads which is unknown, and the critical path follows times and threads alone.",
+            "Eager code and JAX have none. Compiled functions (tf.function, Keras) that are traced on tftracer's live page do.",
+        )
+    elif trace.has_definitions:
+        yield finding(
+            "function_graph",
+            "info",
+            "Dependencies are read from the function's definition. Ops that TensorFlow added while it optimized the function "
+            "have none, and of ops that it fused the inputs are shown together.",
+            "Trace with its graph, on the run's page, collects the graph that ran. tftracer run keeps it from the first call on.",
+        )
+    yield finding(
+        "profile_limits",
+        "info",
+        "A profile has no scheduling times, no outputs of ops, and of a CPU no memory: delays, tensors and most of memory are "
+        "unknown.",
+        "Traces of session.run alone have them.",
+    )

@@ -47,12 +47,4 @@ def gaps_of(trace: Trace, group: Group, is_step: bool) -> Gaps | None:
     is_launched: Bool = (launched != UNKNOWN_TIME) & (start > free)
     free, start, launched, work_there = free[is_launched], start[is_launched], launched[is_launched], work[is_launched]
     ready = np.clip(launched, free, start)
-    return Gaps(
-        group,
-        kernels,
-        span,
-        work_there,
-        ready - free,
-        start - ready,
-        free,
-    )
+    return Gaps(group, kernels, span, work_there, ready - free, start - ready, free)

@@ -268,14 +268,7 @@ def spoken(title: str) -> str:
     return "the CPU" + (f" of {cpu['process']}" if cpu["process"] else "") + (" (XLA)" if cpu["xla"] else "")
 
 
-def sentence(
-    code: str,
-    text: str,
-    advice: str,
-    share: float,
-    numbers: dict[str, float],
-    evidence: Evidence,
-) -> Sentence:
+def sentence(code: str, text: str, advice: str, share: float, numbers: dict[str, float], evidence: Evidence) -> Sentence:
     return {
         "code": code,
         "text": text,

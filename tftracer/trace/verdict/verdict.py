@@ -65,11 +65,7 @@ def verdict(
     if not ranked or _comes_later(ranked[0]) == BESIDE:
         ranked = [balanced(step), *ranked]
     compared = None if is_explained(step) else other_steps(step, ranked)
-    return {
-        "sentences": [*ranked, compared] if compared else ranked,
-        "step_ns": float(trace.duration_ns),
-        "findings": findings,
-    }
+    return {"sentences": [*ranked, compared] if compared else ranked, "step_ns": float(trace.duration_ns), "findings": findings}
 
 
 def headline(verdict: Verdict) -> str:

@@ -38,7 +38,16 @@ def one_op(step: Step) -> Sentence | None:
         return None
     nodes, count = step.longest(chosen), int(chosen.sum())
     if step.whole_functions[nodes[0]]:
-        return _opaque_function(step, nodes, runs, share)
+        return sentence(
+            "one_op",
+            f"A function that XLA compiled, {step.name(nodes[0])}, runs for {duration(runs)}: {percent(share)} of the step. The "
+            "trace shows nothing of what runs in it.",
+            "TensorFlow 2.21 records what XLA runs on a CPU, 2.15 does not. Or trace a step without jit_compile to see which ops "
+            "take the time.",
+            share,
+            {"op_ns": float(runs), "executions": float(len(nodes))},
+            evidence_of(step, nodes, "ops"),
+        )
     each = "kernels" if physical_devices.on_stream(step.trace)[nodes[0]] else "executions"
     turns = f" in {count:,} {each}" if count > 1 else ""
     where, on_gpu = _where(step, chosen, nodes[0])
@@ -61,24 +70,8 @@ def _where(step: Step, chosen: Bool, longest: int) -> tuple[str, bool]:
     groups = [group for group in step.activities.groups if codes & set(group.codes)]
     on_gpu = all(group.kind is DeviceKind.GPU for group in groups)
     if len(groups) > 1:
-        return (
-            f"{len(groups)} devices ({groups[0].title} to {groups[-1].title}; counted once where they run at once)",
-            on_gpu,
-        )
+        return (f"{len(groups)} devices ({groups[0].title} to {groups[-1].title}; counted once where they run at once)", on_gpu)
     return spoken(step.trace.devices[step.trace.device[longest]].title), on_gpu
-
-
-def _opaque_function(step: Step, nodes: list[int], runs: int, share: float) -> Sentence:
-    return sentence(
-        "one_op",
-        f"A function that XLA compiled, {step.name(nodes[0])}, runs for {duration(runs)}: {percent(share)} of the step. The "
-        "trace shows nothing of what runs in it.",
-        "TensorFlow 2.21 records what XLA runs on a CPU, 2.15 does not. Or trace a step without jit_compile to see which ops "
-        "take the time.",
-        share,
-        {"op_ns": float(runs), "executions": float(len(nodes))},
-        evidence_of(step, nodes, "ops"),
-    )
 
 
 def memory_saving(step: Step) -> Sentence | None:
