@@ -91,7 +91,7 @@ def lay_out(trace: Trace, device_pattern: str = "") -> Layout:
     orders: list[Int64] = []
     counts: list[Int64] = []
     first_row = 0
-    for device, kind, nodes in _bands(trace, _chosen(trace.devices, device_pattern)):
+    for device, kind, nodes in _bands(trace, _selected(trace.devices, device_pattern)):
         order, per_row, busy = _pack(nodes, trace.start[nodes], trace.end[nodes])
         lanes.append(
             Lane(
@@ -117,7 +117,7 @@ def lay_out(trace: Trace, device_pattern: str = "") -> Layout:
     return Layout(lanes, np.concatenate(orders), offsets)
 
 
-def _chosen(devices: list[Device], pattern: str) -> list[int]:
+def _selected(devices: list[Device], pattern: str) -> list[int]:
     """Indices of the devices to show, in the order in which they are shown."""
     shown = Pattern(pattern).search_all(StringTable.of([device.name for device in devices]))
     return sorted(np.flatnonzero(shown).tolist(), key=lambda i: sort_key(devices[i]))

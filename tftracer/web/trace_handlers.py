@@ -154,7 +154,7 @@ class CompareHandler(AnswerHandler):
 
     async def compare(self, first: TraceKey, second: TraceKey, by: str, runs: RunsBeside) -> Body:
         answers = self.services.answers
-        return await answers.compare(first, second, by, await asked(runs, (first, second), by, answers), self.format())
+        return await answers.compare(first, second, by, await ask_beside(runs, (first, second), by, answers), self.format())
 
 
 class RunOpsHandler(AnswerHandler):
@@ -223,7 +223,7 @@ def runs_beside(source: SessionSource, name: Callable[[TraceRecord], TraceKey], 
     )
 
 
-async def asked(runs: RunsBeside, compared: tuple[TraceKey, TraceKey], by: str, answers: AnswerCache) -> Beside:
+async def ask_beside(runs: RunsBeside, compared: tuple[TraceKey, TraceKey], by: str, answers: AnswerCache) -> Beside:
     """Their totals, and when they and the ``compared`` traces were recorded. Traces that cannot be read, or that were removed in
     the meantime, are counted."""
     question = Question("op_totals", {"by": by})

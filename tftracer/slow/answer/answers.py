@@ -1,4 +1,4 @@
-"""What is asked about slow steps of what a log holds. Under its owner's lock."""
+"""Answers questions about slow steps from a log. Call these under the lock of the log's owner."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Traces = Mapping[int, int]
 
 
 def run_stalls(log: SlowLog, run_id: int, traces: Traces, steps: int) -> contract.RunStalls:
-    """Without marks, changes and drift, which the step history tells. ``steps``: that the run has had."""
+    """A run's slow steps; the step history adds marks, changes and drift. ``steps``: how many the run has had."""
     return {
         "run_id": run_id,
         "stalls": stalls_of(log, run_id, traces),
@@ -33,7 +33,7 @@ def run_stalls(log: SlowLog, run_id: int, traces: Traces, steps: int) -> contrac
 
 
 def all_stalls(log: SlowLog, traces: Mapping[int, Traces], steps_of: Callable[[int], int]) -> contract.StallList:
-    """``traces``: of each run, in order of these."""
+    """The slow steps of all runs. ``traces``: run -> its traces."""
     stalls = [stall for run_id, of_run in traces.items() for stall in stalls_of(log, run_id, of_run)]
     return {
         "stalls": sorted(stalls, key=lambda stall: stall["started_at"]),
@@ -51,7 +51,7 @@ def gaps(log: SlowLog, run_id: int, sampling: bool) -> contract.GapProfile:
 
 
 def slow_steps(log: SlowLog, run_id: int, steps: int) -> contract.SlowSteps:
-    """What a run's record says."""
+    """What a run's record says of its slow steps."""
     profile = log.gaps.get(run_id)
     return {
         "count": log.count(run_id),

@@ -17,7 +17,7 @@ _ROOTS = ("/site-packages/", "/dist-packages/")
 def code_lines(stacks: Sequence[FoldedStack], whole_s: float | None = None) -> list[CodeLine]:
     """The script's nearest line of each stack, a hook's or callback's lines together, by their share of ``whole_s`` seconds.
 
-    ``whole_s``: the sum of the stacks where it is left out.
+    ``whole_s``: by default the sum of the stacks.
     """
     whole = whole_s or sum(stack.seconds for stack in stacks)
     groups: dict[tuple[str, str, int], list[tuple[FoldedStack, int]]] = {}
@@ -36,7 +36,7 @@ def _nearest(frames: tuple[Frame, ...]) -> int:
 
 
 def _key(frame: Frame) -> tuple[str, str, int]:
-    """What is one line of the list: a class that owns frames stands for all of its lines."""
+    """The key of a line in the list: all lines of a hook's or callback's class are one."""
     return (frame.owner, "", 0) if frame.owner else ("", frame.file, frame.line)
 
 

@@ -13,16 +13,16 @@ from tftracer.slow.record.log import SlowLog
 
 #: Causes that tell nothing of what slow steps have in common: they are listed apart.
 APART = ("unknown", "machine")
-#: A further cause of one piece of code is named from this part of the cost on.
+#: A further cause of the same code is named if it has at least this share of the cost.
 NAMED = 0.2
-#: What comes at no period has ended when it has not come for so many times its mean distance, and for this part of the run.
+#: Slow steps without a period have ended when none came for so many mean distances, and for this share of the run.
 DISTANCES, LONG = 10, 0.5
 
 
 class _Ranked(NamedTuple):
     kind: SlowKind
-    causes: list[StallCause]  # those that cost most first
-    periods: list[Period]  # the kind's; of one whose cause tells nothing, one period has a group of its own
+    causes: list[StallCause]  # the costliest first
+    periods: list[Period]  # the kind's; a period of unknown cause has a group of its own
     ended: bool
 
     @property
@@ -38,7 +38,7 @@ class _Ranked(NamedTuple):
         )
 
     def group(self, stalls: Sequence[Stall]) -> SlowGroup:
-        kind, is_part = self.kind, bool(self.periods) and self.kind["cause"] in APART  # of all that is not known
+        kind, is_part = self.kind, bool(self.periods) and self.kind["cause"] in APART  # a part of all that is not known
         costliest = sorted(stalls, key=lambda stall: (-lost_s(stall), stall["id"]))
         return {
             "run_id": kind["run_id"],
@@ -57,15 +57,15 @@ class _Ranked(NamedTuple):
 
 
 def groups(log: SlowLog, run_id: int, steps: int) -> list[SlowGroup]:
-    """What costs most first; then what has ended, what is not known, and what the machine did.
+    """The costliest groups first; then those that have ended, those of unknown cause, and those of the machine.
 
-    ``steps``: that the run has had.
+    ``steps``: how many the run has had.
     """
     left: dict[KindKey, list[Stall]] = {}
     for state in log.of_run(run_id):
         left.setdefault(group_key(state.message), []).append(state.message)
     listed = []
-    # Those of a period are taken out before those of no period, which come after it.
+    # Groups with a period take their slow steps first; the group without one gets the rest.
     for ranked in sorted(_ranked(log, run_id, steps), key=lambda each: (not each.periods, each.rank)):
         key = group_key(ranked.kind)
         own = left.get(key, [])
@@ -77,7 +77,7 @@ def groups(log: SlowLog, run_id: int, steps: int) -> list[SlowGroup]:
 
 
 def all_groups(log: SlowLog, run_ids: Sequence[int], steps_of: Callable[[int], int]) -> list[SlowGroup]:
-    """Of all runs, each run's in their order, the run that lost most first."""
+    """The groups of all runs, run by run; the run that lost the most time comes first."""
     of_runs = [groups(log, run_id, steps_of(run_id)) for run_id in run_ids]
     return [group for of_run in sorted(of_runs, key=lambda each: -_lost(each)) for group in of_run]
 
@@ -120,7 +120,7 @@ def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
             continue
         for period in periods:
             if period["next_step"] is None:
-                continue  # of what is not known, chance makes periods, too: they end
+                continue  # chance makes periods of unknown cause, too; those end
             part = _of_period(kind, period)
             kind = {
                 **kind,
@@ -141,7 +141,7 @@ def _costs(alike: Sequence[SlowKind], cause: StallCause) -> bool:
 
 
 def _together(one: SlowKind, other: SlowKind) -> SlowKind:
-    """``one``: which costs more."""
+    """``one``: the costlier of the two."""
     first = [kind["first_step"] for kind in (one, other) if kind["first_step"] is not None]
     last = [kind["last_step"] for kind in (one, other) if kind["last_step"] is not None]
     return {
@@ -158,9 +158,9 @@ def _together(one: SlowKind, other: SlowKind) -> SlowKind:
 
 
 def _of_period(kind: SlowKind, period: Period) -> SlowKind:
-    """The sums of a period whose cause tells nothing: of its median, and of what is usual for its kind."""
+    """The sums of a period of unknown cause, estimated from its median and the usual time of its kind."""
     usual = (kind["duration_s"] - kind["lost_s"]) / max(kind["times"], 1)
-    times = min(period["times"], kind["times"])  # others of its slow steps are of kinds that are known
+    times = min(period["times"], kind["times"])  # its other slow steps belong to known kinds
     return {
         **kind,
         "where": period["where"],

@@ -1,4 +1,4 @@
-"""What the watch recorded, as the page's messages. Pure; clocks come in as the difference that makes epoch seconds."""
+"""Turns the watch's records into the page's messages. Pure: ``offset`` converts perf_counter seconds to epoch seconds."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ MARKED_GC_S = 0.005
 #: Shares of a second from which on the host's trouble is a mark.
 STARVED_SHARE, PRESSURE_SHARE, STEAL_SHARE = 0.2, 0.3, 0.1
 FAULTS_PER_S = 200
-#: How a mark of a second begins in which the training's thread waited for a CPU.
+#: The first words of the mark for a second in which the training's thread waited for a CPU.
 STARVED = "The training's thread had no CPU"
-#: What hooks and callbacks that write checkpoints are called.
+#: A part of the names of hooks and callbacks that write checkpoints.
 CHECKPOINT = "Checkpoint"
 
 
 class SlowMark(NamedTuple):
-    """A mark before anybody asks for which run's history: without its step."""
+    """A mark without its step, which depends on the run whose history is shown."""
 
     kind: contract.MarkKind
     at: float
@@ -39,7 +39,7 @@ def where(inside: bool) -> contract.Place:
 
 
 def stall_message(number: int, stall: Stall, offset: float) -> contract.Stall:
-    """``offset``: of epoch seconds to perf_counter. Which trace is its step's, and which period, is found out when asked for."""
+    """The page's message. Its trace and its period are filled in when the page asks for it."""
     return {
         "id": number,
         "run_id": stall.run.run_id,
@@ -144,7 +144,7 @@ def checkpoint_mark(stall: contract.Stall) -> SlowMark | None:
 
 
 def host_mark(sample: HostSample, offset: float) -> SlowMark | None:
-    """Of a second in which the machine held the training up."""
+    """The mark of a second in which the machine held up the training; None for any other."""
     trouble = host_trouble(sample.change)
     if not trouble:
         return None
@@ -152,7 +152,7 @@ def host_mark(sample: HostSample, offset: float) -> SlowMark | None:
 
 
 def host_trouble(change: HostChange) -> str:
-    """In words; "" if there is none. What concerns the training's own thread comes before what concerns the machine."""
+    """The machine's trouble in words, "" if there is none. The training thread's own trouble comes first."""
     whole = max(change.seconds, 1e-9)
     for seconds, least, words in (
         (change.run_queue_s, STARVED_SHARE, STARVED),

@@ -13,9 +13,9 @@ from tftracer.slow.record.log import by_cost
 from tftracer.trace.summary import WIDTH, shortened
 from tftracer.trace.units import counted, duration, percent
 
-#: Slow steps in the text, and in the JSON: the longest.
+#: How many of the longest slow steps the text shows, and the JSON lists.
 SHOWN, LISTED = 5, 100
-#: Groups in the text.
+#: How many groups the text shows.
 GROUPS = 8
 
 
@@ -50,10 +50,10 @@ def _lines(slow: dict[str, Any]) -> Iterator[str]:
     if left := slow["groups"][GROUPS:]:
         times, lost = sum(group["times"] for group in left), sum(group["lost_s"] for group in left)
         yield _filled(f"{counted(len(left), 'further group')}: {times:,} times, {duration(lost * 1e9)} more than usual in all.")
-    said = {
+    listed = {
         number for group in slow["groups"] if group["times"] == 1 or group["cause"] == "machine" for number in group["stalls"]
     }
-    for stall in [stall for stall in slow["longest"] if stall["id"] not in said][:SHOWN]:
+    for stall in [stall for stall in slow["longest"] if stall["id"] not in listed][:SHOWN]:
         yield _filled(_stall(stall), "    ")
     gaps = slow["between_steps"]
     if gaps:

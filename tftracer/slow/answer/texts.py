@@ -10,16 +10,16 @@ from tftracer.slow.answer.code_lines import code_lines
 from tftracer.slow.recorded import FIRST_CALL, Cause, HostChange, Period, Stall
 from tftracer.trace.units import byte_size, duration, percent
 
-#: Shares of the measured time from which on something is named as evidence.
+#: Evidence is named from this share of the measured time, and from so many bytes on.
 NAMED_SHARE = 0.05
 NAMED_BYTES = 1 << 20
-#: Bytes were counted once a second: they are a slow step's that took so much of the time.
+#: Bytes are counted once a second. They count as a slow step's if it took this share of that second.
 OF_IT = 0.75
 #: A part is the cause from this share of the excess on.
 HALF = 0.5
-#: The part of slow steps in periods from which on they are said to be regular.
+#: Slow steps are called regular if this share of them is in periods.
 MOSTLY = 0.8
-#: Other code of a slow step is named from this part of its time on, and from so many seconds: one look at its edge is no proof.
+#: Other code is named if it took this share of a slow step, and so many seconds: a single sample proves nothing.
 ELSEWHERE, ELSEWHERE_S = 0.4, 0.5
 #: Causes of code: all that its thread did there counts, whether it ran or waited.
 OWN = ("python", "wait", "disk", "hook", "callback")
@@ -52,7 +52,7 @@ def lines_text(lines: list[CodeLine], most: int = 3) -> str:
 
 
 def place_of(cause: Cause) -> str:
-    """Whose line a stall was, or what of another thread or run; "" where neither is known."""
+    """The code that made a step slow: a line, another thread or another run; "" if it is not known."""
     frame = cause.frame
     if cause.kind in ("lock", "other_run") and cause.name:
         return cause.name.rpartition(": ")[0] if cause.kind == "other_run" else cause.name
@@ -114,7 +114,7 @@ def _cause(stall: Stall) -> str:
 
 
 def _seconds(stall: Stall) -> float | None:
-    """Of the part that the cause is; None: not measured, or less than half of the excess."""
+    """The seconds of the part that is the cause; None if not measured, or less than half of the excess."""
     kind = "no_cpu" if stall.cause.kind == "machine" else stall.cause.kind
     seconds = sum(part.seconds for part in stall.parts if part.kind == kind)
     return seconds if seconds >= HALF * ((stall.end_ns - stall.start_ns) * 1e-9 - stall.expected_s) else None
@@ -223,7 +223,7 @@ def _host_evidence(host: HostChange, has_parts: bool) -> Iterator[str]:
 
 
 def _is_of(stall: Stall, host: HostChange) -> bool:
-    """Whether what was counted once a second is of the slow step, not of what came before or after it."""
+    """Whether the counts of one second belong to the slow step, not to the time before or after it."""
     return (stall.end_ns - stall.start_ns) * 1e-9 >= OF_IT * host.seconds
 
 

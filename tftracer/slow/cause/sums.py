@@ -18,7 +18,7 @@ HALF = 0.5
 
 
 def parts_of(turn: SlowTurn, seen: Observed) -> tuple[Part, ...]:
-    """The longest excess first."""
+    """The parts of a slow turn, the longest excess first."""
     length, inside = turn.length_ns * 1e-9, turn.inside_ns * 1e-9
     inside = min(inside, length)
     parts = _inside(turn, seen, inside)
@@ -31,7 +31,7 @@ def parts_of(turn: SlowTurn, seen: Observed) -> tuple[Part, ...]:
 
 
 def _merged(parts: list[Part]) -> list[Part]:
-    """One of each kind, but for those that name what they are."""
+    """Adds up the parts of one kind, unless they have different names."""
     merged: dict[tuple[str, str], Part] = {}
     for part in parts:
         key = part.kind, part.what
@@ -107,7 +107,10 @@ def _between(seen: Observed, length: float, usual: float) -> list[Part]:
         ("stopped", span.stopped_s or 0.0),
         ("gc", span.gc_s),
         ("python", max(0.0, span.cpu_s - span.gc_s) * scale),
-        ("lock", lock_s(span)),  # who waits for it is waked again and again, and has no CPU at times: that is the lock's, too
+        (
+            "lock",
+            lock_s(span),
+        ),  # a thread that waits for the lock wakes again and again, at times without a CPU: that counts as the lock, too
         ("no_cpu", span.queue_s * scale + starved_s(span)),
         ("disk", (span.disk_s or 0.0) * scale),
     ]

@@ -39,7 +39,7 @@ def group_key(one: SlowKind | Stall | Period) -> KindKey:
 
 
 def lost_s(stall: Stall) -> float:
-    """What was more than usual."""
+    """Seconds beyond the usual."""
     return max(0.0, stall["duration_s"] - (stall["expected_s"] or 0.0))
 
 
@@ -69,7 +69,7 @@ class SlowKinds:
         )
 
     def put(self, kind: SlowKind) -> None:
-        """In the place of what was known of this kind."""
+        """Replaces what was known of this kind."""
         self._put(kind_key(kind["run_id"], kind["cause"], kind["place"]), kind)
 
     def _put(self, key: KindKey, kind: SlowKind) -> None:

@@ -36,7 +36,7 @@ def key_of(period: contract.Period) -> PeriodKey:
 
 
 def by_cost(periods: Iterable[contract.Period]) -> list[contract.Period]:
-    """What takes the most time of a step on average first."""
+    """Sorts periods by the time that they take of an average step, the costliest first."""
     return sorted(periods, key=lambda period: -period["duration_s"] / period["every"])
 
 
@@ -121,7 +121,7 @@ class SlowLog:
         return self._last_id
 
     def add(self, state: StallState) -> list[StallState]:
-        """Returns those that make way for it."""
+        """Returns the slow steps that make way for it."""
         message = state.message
         of_run = self._of_run.setdefault(message["run_id"], _OfRun())
         of_run.count = max(of_run.count + 1, state.number)
@@ -148,7 +148,7 @@ class SlowLog:
             self.gaps[new_id] = {**other.gaps[run_id], "run_id": new_id}
 
     def _over(self, kept: _Kept) -> int | None:
-        """Of a run's stalls that are not among the newest the one that cost least, where there are too many."""
+        """The id of the cheapest older slow step of a run, if too many are kept; else None."""
         if len(kept.newest) <= NEWEST:
             return None
         number = kept.newest.popleft()
@@ -211,5 +211,5 @@ class SlowLog:
         ]
 
     def periods_of(self, run_id: int) -> list[contract.Period]:
-        """What takes the most time of a step on average first."""
+        """Those of a run, the costliest first."""
         return by_cost(period for (owner, *_), period in self.periods.items() if owner == run_id)

@@ -50,7 +50,7 @@ def lives(trace: Trace, recorded: Allocations, origin: int) -> Lives:
 
 
 def curves(lived: Lives) -> list[MemoryCurve]:
-    """The highest peak first."""
+    """The curve of each allocator, the highest peak first."""
     each = [_curve(lived.recorded, lived.time, code) for code in range(len(lived.recorded.allocators))]
     return sorted(each, key=lambda curve: -curve["peak_bytes"])
 
@@ -81,7 +81,7 @@ def _freed(allocations: Allocations, time: Int64, alloc: Int64, end: int) -> Int
 
 
 def held_bytes(lived: Lives) -> list[HeldBytes]:
-    """Of each allocator, the highest peak first."""
+    """What each allocator held, the highest peak first."""
     names = lived.recorded.allocators
     each = [HeldBytes(name, device_of(name), *_in_use(lived.recorded, lived.time, code)) for code, name in enumerate(names)]
     return sorted(each, key=lambda held: -int(held.bytes.max()))

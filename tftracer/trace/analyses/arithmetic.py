@@ -62,8 +62,8 @@ def arithmetic(trace: Trace, outputs: Outputs, graph: Graph) -> Arithmetic:
     flops = np.where(known_ops(trace), 0.0, np.nan)
     rows = np.flatnonzero(is_matrix)
     flops[rows] = _flops(trace, outputs, graph, tensors, rows)
-    found = Arithmetic(flops, _traffic(trace, outputs, graph, tensors), is_matrix, tensors.dtype, trace.ops)
-    return on_kernels(trace, found, np.ones(trace.n, np.bool_))
+    result = Arithmetic(flops, _traffic(trace, outputs, graph, tensors), is_matrix, tensors.dtype, trace.ops)
+    return on_kernels(trace, result, np.ones(trace.n, np.bool_))
 
 
 def known_ops(trace: Trace) -> Bool:
@@ -142,8 +142,8 @@ def _flops(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors, rows
     place[rows] = np.arange(len(rows))
     key = np.full((len(rows), MOST_INPUTS + 3), -2, np.int64)
     key[:, -1] = trace.op[rows]
-    made = tensors.find(outputs, rows, np.zeros(len(rows), np.int64))
-    key[:, -2] = _codes(outputs, made)
+    first_output = tensors.find(outputs, rows, np.zeros(len(rows), np.int64))
+    key[:, -2] = _codes(outputs, first_output)
     equations = _equations(graph, place, key)
     arguments = graph.arguments
     known = arguments.position < MOST_INPUTS
@@ -162,8 +162,8 @@ def _flops(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors, rows
     return np.array([np.nan if value is None else value for value in values])[which]
 
 
-def _codes(outputs: Outputs, found: Int64) -> Int64:
-    return np.where(found >= 0, outputs.shape[np.maximum(found, 0)], _MISSING) if len(outputs.node) else found
+def _codes(outputs: Outputs, output: Int64) -> Int64:
+    return np.where(output >= 0, outputs.shape[np.maximum(output, 0)], _MISSING) if len(outputs.node) else output
 
 
 def _equations(graph: Graph, place: Int64, key: Int64) -> list[str]:
@@ -188,35 +188,38 @@ def _traffic(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors) ->
     read = sizes[tensors.find(outputs, graph.producer[data], graph.slot[data])]
     inputs = np.bincount(consumer, read, n).astype(np.float64)
     rules, largest = Rules(trace.ops), np.zeros(n)
-    asked = np.flatnonzero(rules.largest[trace.op[consumer]] != 0)
-    by_size = asked[np.argsort(read[asked], kind="stable")]
+    by_largest = np.flatnonzero(rules.largest[trace.op[consumer]] != 0)
+    by_size = by_largest[np.argsort(read[by_largest], kind="stable")]
     largest[consumer[by_size]] = read[by_size]
     if len(graph.complete):
         inputs[~graph.complete] = np.nan
     else:
         inputs[:] = np.nan
-    made = np.bincount(outputs.node, tensors.bytes, n).astype(np.float64)
-    made[tensors.first < 0] = np.nan
+    written = np.bincount(outputs.node, tensors.bytes, n).astype(np.float64)
+    written[tensors.first < 0] = np.nan
     received = np.flatnonzero(tensors.received >= 0)
-    made[received] = tensors.bytes[tensors.received[received]]
-    return rules.traffic(trace.op, inputs, made, largest)
+    written[received] = tensors.bytes[tensors.received[received]]
+    return rules.traffic(trace.op, inputs, written, largest)
 
 
-def on_kernels(trace: Trace, found: Arithmetic, moved: Bool) -> Arithmetic:
-    """What launches are said to do moves to the kernels that they launched. ``moved``: [n] not to those of which it is known."""
-    for column in (found.flops, found.bytes):
+def on_kernels(trace: Trace, result: Arithmetic, moved: Bool) -> Arithmetic:
+    """Moves the arithmetic of launches to the kernels that they launched.
+
+    ``moved``: [n] False for kernels whose own arithmetic is known.
+    """
+    for column in (result.flops, result.bytes):
         column[~(column <= MOST)] = np.nan  # of shapes that no tensor has: files are not to be trusted
     kernel = np.flatnonzero(physical_devices.kernels(trace))
     if not len(kernel):
-        return found
+        return result
     launch = physical_devices.launch_of(trace)[kernel]
     kernel, launch = kernel[launch >= 0], launch[launch >= 0]
     duration = (trace.end[kernel] - trace.start[kernel]).astype(np.float64) + 1  # none is without a share
     share = duration / np.bincount(launch, duration, trace.n)[launch]
     to, of, part = kernel[moved[kernel]], launch[moved[kernel]], share[moved[kernel]]
-    for column in (found.flops, found.bytes):
+    for column in (result.flops, result.bytes):
         column[to] = column[of] * part
         column[launch] = 0.0
-    found.is_matrix[to], found.dtype[to] = found.is_matrix[of], found.dtype[of]
-    found.is_matrix[launch] = False
-    return found
+    result.is_matrix[to], result.dtype[to] = result.is_matrix[of], result.dtype[of]
+    result.is_matrix[launch] = False
+    return result

@@ -80,8 +80,8 @@ def activity(trace: Trace, group: Group) -> Activity:
     launch = _launches(trace, group)[device] & (kind != NodeKind.COMMUNICATION) if len(there) else np.zeros(0, bool)
     waited = (scheduled != UNKNOWN_TIME) & (scheduled < start)
 
-    def cover(chosen: Bool) -> Cover:
-        return Cover.of(start[chosen], end[chosen])
+    def cover(selected: Bool) -> Cover:
+        return Cover.of(start[selected], end[selected])
 
     return Activity(
         compute=cover(((kind == NodeKind.COMPUTE) | (kind == NodeKind.CONTROL) | (kind == NodeKind.LAUNCH)) & ~launch),

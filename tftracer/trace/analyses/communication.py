@@ -153,7 +153,7 @@ def _transfer(trace: Trace, all_transfers: Transfers, at: int) -> Transfer:
 def _collectives(trace: Trace, all_transfers: Transfers, work: ops.Work | None) -> list[OpRow]:
     if not len(all_transfers.others):
         return []
-    chosen = np.zeros(trace.n, bool)
-    chosen[all_transfers.others] = True
+    selected = np.zeros(trace.n, bool)
+    selected[all_transfers.others] = True
     work = work or ops.work_of(trace)
-    return ops.rows_by_name(trace, work.only(chosen[work.node]), float(work.duration.sum()))[:MAX_COLLECTIVES]
+    return ops.rows_by_name(trace, work.only(selected[work.node]), float(work.duration.sum()))[:MAX_COLLECTIVES]

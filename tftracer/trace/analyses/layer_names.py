@@ -103,8 +103,8 @@ def reduced_gradient(name: str) -> str:
 
     ``dense_MatMul_grad_tuple_control_dependency_1_0`` of ``.../HorovodAllreduce_gradients_dense_MatMul_grad_tuple_...``.
     """
-    found = _REDUCED.fullmatch(name.rpartition("/")[2])
-    return found["path"] if found else ""
+    match = _REDUCED.fullmatch(name.rpartition("/")[2])
+    return match["path"] if match else ""
 
 
 def _without_inserted(parts: list[str]) -> tuple[list[str], bool]:

@@ -49,9 +49,9 @@ class LayerTree:
         for first in range(len(path)):
             if len(path) - first <= self.depth[best]:
                 break
-            found = self._deepest(path, first)
-            if self.depth[found] > self.depth[best]:
-                best = found
+            deepest = self._deepest(path, first)
+            if self.depth[deepest] > self.depth[best]:
+                best = deepest
         return best
 
     def _deepest(self, path: tuple[str, ...], first: int) -> int:

@@ -99,8 +99,8 @@ class Measured:
     amount: Float64  # ns or bytes
     phase: Int64
 
-    def only(self, chosen: Bool) -> Measured:
-        return Measured(self.work[chosen], self.amount[chosen], self.phase[chosen])
+    def only(self, selected: Bool) -> Measured:
+        return Measured(self.work[selected], self.amount[selected], self.phase[selected])
 
 
 def _answer(trace: Trace, work: Work, placed: PlacedOps, measured: Measured, most: int) -> Layers:

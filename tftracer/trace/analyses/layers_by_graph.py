@@ -39,7 +39,7 @@ def may_be_found(trace: Trace, work: Work, placed: PlacedOps) -> Bool:
 
 
 def with_graph(trace: Trace, work: Work, placed: PlacedOps, graph: StaticGraph) -> PlacedOps:
-    """The same with more ops in a layer."""
+    """Places more ops in layers, by the graph."""
     bare = may_be_found(trace, work, placed)
     variables = bare & _of_types(trace, work, VARIABLES)
     entity, entities = graph.entity[work.node], len(graph.complete)
@@ -64,9 +64,9 @@ def _of_types(trace: Trace, work: Work, types: frozenset[str]) -> Bool:
     return np.array([op in types for op in trace.ops] or [False])[work.op]
 
 
-def _marked(entity: Int64, chosen: Bool, entities: int) -> Bool:
+def _marked(entity: Int64, selected: Bool, entities: int) -> Bool:
     marks = np.zeros(entities, np.bool_)
-    marks[entity[chosen]] = True
+    marks[entity[selected]] = True
     return marks
 
 
@@ -83,11 +83,11 @@ def _spread(layer: Int64, source: Int64, target: Int64, turn: Int64) -> None:
     layer[:] = layers
 
 
-def _placed(trace: Trace, work: Work, placed: PlacedOps, bare: Bool, found: Int64) -> PlacedOps:
-    """With the layers that were found: of an op's kernels, too, which have its name and no edges."""
+def _placed(trace: Trace, work: Work, placed: PlacedOps, bare: Bool, new_layer: Int64) -> PlacedOps:
+    """Applies the new layers. An op's kernels have its name and no edges: they get its layer, too."""
     of_name = np.zeros(max(len(trace.names), 1), np.int64)
-    of_name[work.name[bare]] = np.where(found[bare] > 0, found[bare], of_name[work.name[bare]])
+    of_name[work.name[bare]] = np.where(new_layer[bare] > 0, new_layer[bare], of_name[work.name[bare]])
     layer, phase = placed.layer.copy(), placed.phase.copy()
     layer[bare] = of_name[work.name[bare]]
-    phase[bare & (found != 0) & _of_types(trace, work, frozenset(["AddN"]))] = _BACKWARD
+    phase[bare & (new_layer != 0) & _of_types(trace, work, frozenset(["AddN"]))] = _BACKWARD
     return replace(placed, layer=layer, phase=phase)

@@ -165,7 +165,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Use:
-    """What the answer is made of."""
+    """The buffers and curves that the answer is made from."""
 
     lives: Lives
     buffers: Buffers
@@ -201,7 +201,7 @@ class HeldBytes(NamedTuple):
 
 
 def held_bytes(trace: Trace, used: Use) -> list[HeldBytes]:
-    """Of each allocator, the highest peak first."""
+    """What each allocator held, the highest peak first."""
     held = []
     for each in used.curves:
         device, allocator = used.lives.places[each.place]
@@ -210,7 +210,7 @@ def held_bytes(trace: Trace, used: Use) -> list[HeldBytes]:
 
 
 def curves(trace: Trace, used: Use) -> list[MemoryCurve]:
-    """The highest peak first."""
+    """The curve of each allocator, the highest peak first."""
     return [_curve_message(trace, used.lives.places[curve.place], curve) for curve in used.curves]
 
 
@@ -290,7 +290,7 @@ def tensor_columns(trace: Trace, outputs: Outputs, used: Use, shown: Int64, star
 
 
 def tensor_rows(columns: Columns) -> list[Tensor]:
-    """Of a message, where a number that is not known is -1."""
+    """The rows of a message; numbers that are not known are -1."""
     return [cast("Tensor", {name: -1 if value is None else value for name, value in row.items()}) for row in rows_of(columns)]
 
 

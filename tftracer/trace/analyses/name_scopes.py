@@ -29,8 +29,8 @@ class Scopes:
     def __len__(self) -> int:
         return len(self.offset)
 
-    def texts(self, chosen: Int64) -> StringTable:
-        return table(self.text, self.offset[chosen], self.size[chosen])
+    def texts(self, selected: Int64) -> StringTable:
+        return table(self.text, self.offset[selected], self.size[selected])
 
     def longest_first(self, total: Float64, most: int) -> Int64:
         """At most ``most`` of the scopes, of two with the same total the first by name."""

@@ -72,9 +72,9 @@ class Work:
     launched: Bool  # counted under the op that launched it
     execution_ns: Int64  # of a launch: its own time and that of all it launched; 0 for what was launched
 
-    def only(self, chosen: Bool) -> Work:
-        """The work of some of the nodes; ``chosen`` has an entry for each node of this one."""
-        return Work(*(getattr(self, f.name)[chosen] for f in fields(self)))
+    def only(self, selected: Bool) -> Work:
+        """The work of some of the nodes; ``selected`` has an entry for each node of this one."""
+        return Work(*(getattr(self, f.name)[selected] for f in fields(self)))
 
 
 def work_of(trace: Trace) -> Work:
@@ -211,7 +211,7 @@ def _table(
 
 
 def _columns(trace: Trace, table: OpTable, total: float) -> dict[str, Values]:
-    """Of OpRow. Shares are shares of ``total``."""
+    """The columns of OpRow. Shares are shares of ``total``."""
     return {
         "key": [key or table.unnamed for key in table.keys.texts(table.key)],
         "op": Coded(table.op, trace.ops),

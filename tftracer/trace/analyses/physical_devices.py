@@ -82,9 +82,9 @@ def processes(trace: Trace) -> list[Group]:
 
 def members(trace: Trace, group: Group) -> Bool:
     """[n] the counted nodes of a group."""
-    chosen = np.zeros(max(len(trace.devices), 1), bool)
-    chosen[group.codes] = True
-    return chosen[trace.device] & trace.counted
+    selected = np.zeros(max(len(trace.devices), 1), bool)
+    selected[group.codes] = True
+    return selected[trace.device] & trace.counted
 
 
 def runs_on(trace: Trace, *kinds: DeviceKind) -> Bool:

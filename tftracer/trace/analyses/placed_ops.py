@@ -63,8 +63,8 @@ def placed_ops(trace: Trace, work: Work, most: int = MAX_LOOKED_AT) -> PlacedOps
     updating = updating_scopes(text for reading, text in zip(groups.reading, groups.texts) if reading == _UPDATES)
     places = [_place(reading, text, updating) for reading, text in zip(groups.reading, groups.texts)]
     tree = LayerTree()
-    found = _layers(tree, groups, places)
-    layer = _spread(found, groups)
+    layer_of_group = _layers(tree, groups, places)
+    layer = _spread(layer_of_group, groups)
     _take_namesakes(trace, work, tree, layer)
     optimizers = sorted({place.optimizer for place in places if place.optimizer})
     number = {name: at for at, name in enumerate(optimizers)}
@@ -99,8 +99,8 @@ def _groups(trace: Trace, work: Work, most: int) -> _Groups:
     spent = np.bincount(group, work.self_ns, len(numbers))
     looked_at = np.sort(largest_first(spent, most))
     keys = numbers.values[looked_at]
-    chosen = keys % _READINGS
-    return _Groups(group, len(numbers), looked_at, chosen.tolist(), _texts(trace, scopes, chosen, keys // _READINGS))
+    selected = keys % _READINGS
+    return _Groups(group, len(numbers), looked_at, selected.tolist(), _texts(trace, scopes, selected, keys // _READINGS))
 
 
 def _readings(trace: Trace, work: Work) -> Int8:
@@ -119,12 +119,12 @@ def _texts(trace: Trace, scopes: StringTable, readings: Int64, codes: Int64) -> 
     """The scope, name or label that is read."""
     texts = np.empty(len(codes), object)
     is_received = readings == _RECEIVED
-    for table, chosen in (
+    for table, selected in (
         (scopes, readings <= _INPUT),
         (trace.labels, is_received),
         (trace.names, (readings > _INPUT) & ~is_received),
     ):
-        texts[chosen] = table.texts(codes[chosen])
+        texts[selected] = table.texts(codes[selected])
     return list(texts)
 
 
@@ -145,18 +145,18 @@ def _place(reading: int, text: str, updating: frozenset[str]) -> Place:
 
 def _layers(tree: LayerTree, groups: _Groups, places: list[Place]) -> list[int]:
     """The layer of each group. Groups that create layers come before groups that only look for one."""
-    found, ranks = [0] * len(places), list(map(_rank, groups.reading, places))
+    layer_of_group, ranks = [0] * len(places), list(map(_rank, groups.reading, places))
     order = sorted(range(len(places)), key=ranks.__getitem__)
     reduced = _ReducedGradients(tree)
     for batch in batches(len(order), 500):
         for at in order[batch.start : batch.stop]:
             if ranks[at] == _MAKES:
-                found[at] = tree.add(places[at].path)
+                layer_of_group[at] = tree.add(places[at].path)
             elif groups.reading[at] == _TRANSFER and (gradient := reduced_gradient(groups.texts[at])):
-                found[at] = reduced.layer(gradient)
+                layer_of_group[at] = reduced.layer(gradient)
             else:
-                found[at] = tree.find(places[at].path) or tree.add(_new_layer(ranks[at], places[at].path))
-    return found
+                layer_of_group[at] = tree.find(places[at].path) or tree.add(_new_layer(ranks[at], places[at].path))
+    return layer_of_group
 
 
 _MAKES, _OF_VARIABLE, _DIFFERENTIATES, _FINDS = range(4)
@@ -171,7 +171,7 @@ def _rank(reading: int, place: Place) -> int:
 
 
 def _new_layer(rank: int, path: tuple[str, ...]) -> tuple[str, ...]:
-    """Where no layer is found: the scope of a variable; the op, or the scope of it, whose gradient this is."""
+    """The path of a new layer where none is found: a variable's scope, or the outermost scope of a differentiated op."""
     return path[:-1] if rank == _OF_VARIABLE else path[:1] if rank == _DIFFERENTIATES else ()
 
 

@@ -35,9 +35,9 @@ def arithmetic_of_profile(trace: Trace, calls: Calls, graphs: Sequence[Any] = ()
     flops[is_matrix] = np.nan
     called = np.flatnonzero(is_matrix & ~physical_devices.on_stream(trace) & ((input_of >= 0) | _has_outputs(trace, calls)))
     flops[called] = _flops(trace, calls, input_of, tensors, called)
-    found = Arithmetic(flops, _traffic(trace, calls, input_of), is_matrix, _types(trace, calls, input_of), trace.ops)
-    _add_hlo(calls, found)
-    return on_kernels(trace, found, calls.hlo_of < 0)
+    result = Arithmetic(flops, _traffic(trace, calls, input_of), is_matrix, _types(trace, calls, input_of), trace.ops)
+    _add_hlo(calls, result)
+    return on_kernels(trace, result, calls.hlo_of < 0)
 
 
 def _of_launches(trace: Trace, input_of: Int64) -> Int64:
@@ -61,15 +61,15 @@ def _add_inferred(trace: Trace, calls: Calls, input_of: Int64, tensors: dict[str
     silent = rows[input_of[rows] < 0]
     input_of[silent] = place[trace.name[silent]]
     for node in rows.tolist():
-        made = tensors[trace.names[trace.name[node]]].outputs
-        if made:
-            calls.outputs.setdefault(node, made)
+        outputs = tensors[trace.names[trace.name[node]]].outputs
+        if outputs:
+            calls.outputs.setdefault(node, outputs)
 
 
 def _has_outputs(trace: Trace, calls: Calls) -> np.ndarray:
-    made = np.zeros(trace.n, np.bool_)
-    made[list(calls.outputs)] = True
-    return made
+    has_outputs = np.zeros(trace.n, np.bool_)
+    has_outputs[list(calls.outputs)] = True
+    return has_outputs
 
 
 def _flops(trace: Trace, calls: Calls, input_of: Int64, tensors: dict[str, Inferred], rows: Int64) -> Float64:
@@ -97,10 +97,10 @@ def _traffic(trace: Trace, calls: Calls, input_of: Int64) -> Float64:
     unknown = [np.nan]  # of nodes whose number is -1
     total = np.array([float(size.sum()) for size in sizes] + unknown)[input_of]
     largest = np.array([float(size.max(initial=0)) for size in sizes] + unknown)[input_of]
-    made = np.full(trace.n, np.nan)
+    written = np.full(trace.n, np.nan)
     for node, outputs in calls.outputs.items():
-        made[node] = _sizes(outputs).sum()
-    return Rules(trace.ops).traffic(trace.op, total, made, largest)
+        written[node] = _sizes(outputs).sum()
+    return Rules(trace.ops).traffic(trace.op, total, written, largest)
 
 
 def _sizes(tensors: list[Tensor]) -> Float64:
@@ -120,13 +120,13 @@ def _types(trace: Trace, calls: Calls, input_of: Int64) -> Int32:
     return dtype
 
 
-def _add_hlo(calls: Calls, found: Arithmetic) -> None:
+def _add_hlo(calls: Calls, result: Arithmetic) -> None:
     """What XLA compiled."""
     compiled = np.flatnonzero(calls.hlo_of >= 0)
     if not len(compiled):
         return
     which = calls.hlo_of[compiled]
-    found.flops[compiled] = np.array([one.flops for one in calls.hlo], np.float64)[which]
-    found.bytes[compiled] = np.array([one.bytes for one in calls.hlo], np.float64)[which]
-    found.dtype[compiled] = np.array([one.dtype for one in calls.hlo], np.int32)[which]
-    found.is_matrix[compiled] = found.flops[compiled] != 0
+    result.flops[compiled] = np.array([one.flops for one in calls.hlo], np.float64)[which]
+    result.bytes[compiled] = np.array([one.bytes for one in calls.hlo], np.float64)[which]
+    result.dtype[compiled] = np.array([one.dtype for one in calls.hlo], np.int32)[which]
+    result.is_matrix[compiled] = result.flops[compiled] != 0

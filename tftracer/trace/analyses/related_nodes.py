@@ -16,9 +16,9 @@ def related_nodes(trace: Trace, graph: Graph | None, of: Int64) -> tuple[Int64, 
     wanted[of] = True
     pairs = _launched(trace, wanted) if trace.launch is not None else _of_one_name(trace, wanted)
     if graph is not None:
-        made, used = graph.producer[graph.transfer].astype(np.int64), graph.consumer[graph.transfer].astype(np.int64)
+        producer, used = graph.producer[graph.transfer].astype(np.int64), graph.consumer[graph.transfer].astype(np.int64)
         ends = wanted & (trace.kind == NodeKind.COMMUNICATION)
-        pairs += [(used[ends[used]], made[ends[used]]), (made[ends[made]], used[ends[made]])]
+        pairs += [(used[ends[used]], producer[ends[used]]), (producer[ends[producer]], used[ends[producer]])]
     node = np.concatenate([pair[0] for pair in pairs])
     other = np.concatenate([pair[1] for pair in pairs])
     order = np.argsort(node, kind="stable")

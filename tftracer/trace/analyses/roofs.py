@@ -56,12 +56,12 @@ class Roofs:
     def limits(self, kind: str, dtype: str) -> list[Limit]:
         """Of each source that has one, in the order in which they judge."""
         of_kind = [roof for roof in self.roofs if roof["device"] == kind]
-        found = []
+        result = []
         for source in ORDER:
             of_source = [(roof["dtype"], roof["rate"]) for roof in of_kind if roof["source"] == source]
             compute = max((rate for name, rate in of_source if name == dtype != ""), default=None)  # whatever unit computes
-            found.append(Limit(source, compute, max((rate for name, rate in of_source if not name), default=None)))
-        return [limit for limit in found if limit.compute or limit.memory]
+            result.append(Limit(source, compute, max((rate for name, rate in of_source if not name), default=None)))
+        return [limit for limit in result if limit.compute or limit.memory]
 
 
 def kind_of(group: Group) -> str:
@@ -77,36 +77,36 @@ def roofs_of(
     others: Sequence[Sequence[Roof]],
 ) -> Roofs:
     """``names``: of the types of numbers. ``others``: the best rates of other traces of the run."""
-    found, own = Roofs([], []), best_rates(groups, executions, names)
+    result, own = Roofs([], []), best_rates(groups, executions, names)
     present = [groups[code] for code in np.unique(executions.group).tolist()]
     for kind in sorted({kind_of(group) for group in present}):
         of_kind = [group for group in present if kind_of(group) == kind]
-        _add_measured(found, kind, of_kind, context)
+        _add_measured(result, kind, of_kind, context)
         if kind == "GPU":
-            _add_peaks(found, _peaks(trace, of_kind, context.gpu_devices))
-        _add_best(found, kind, own, others)
-    return found
+            _add_peaks(result, _peaks(trace, of_kind, context.gpu_devices))
+        _add_best(result, kind, own, others)
+    return result
 
 
-def _add_measured(found: Roofs, kind: str, groups: list[Group], context: TraceContext) -> None:
+def _add_measured(result: Roofs, kind: str, groups: list[Group], context: TraceContext) -> None:
     roof = context.measured_roof
     if roof is None:
         text = "Not measured. Run tftracer roof --save on the machine that trains, and open the session there."
     elif len({(group.job, group.task) for group in groups}) > 1:
         text = "The trace has several processes: what was measured is of one machine, and they may run on others."
     else:
-        text = _add_device(found, kind, roof, context.gpu_devices)
-    found.words.append({"source": "measured", "device": kind, "text": text})
+        text = _add_device(result, kind, roof, context.gpu_devices)
+    result.words.append({"source": "measured", "device": kind, "text": text})
 
 
-def _add_device(found: Roofs, kind: str, roof: MeasuredRoof, gpus: list[GpuDevice]) -> str:
+def _add_device(result: Roofs, kind: str, roof: MeasuredRoof, gpus: list[GpuDevice]) -> str:
     device = next((device for device in roof["devices"] if device["kind"] == kind), None)
     known = {gpu["name"] for gpu in gpus} - {""}
     if device is None or (kind == "GPU" and known and device["title"] not in known):
         return f"tftracer roof did not measure this {kind}. Run it again where TensorFlow sees the {kind}."
-    found.roofs += [_roof("measured", kind, rate["dtype"], rate["flops_per_s"]) for rate in device["rates"]]
+    result.roofs += [_roof("measured", kind, rate["dtype"], rate["flops_per_s"]) for rate in device["rates"]]
     if device["bytes_per_s"] is not None:
-        found.roofs.append(_roof("measured", kind, "", device["bytes_per_s"]))
+        result.roofs.append(_roof("measured", kind, "", device["bytes_per_s"]))
     day = time.strftime("%Y-%m-%d", time.gmtime(min(max(roof["measured_at"], 0.0), 4e9)))
     return f"Measured by tftracer roof on {day}: {device['title']}. {roof['doubt']}".strip()
 
@@ -121,12 +121,12 @@ def _peaks(trace: Trace, groups: list[Group], gpus: list[GpuDevice]) -> Peaks:
     return next((one for one in every if one.peaks), every[0])
 
 
-def _add_peaks(found: Roofs, known: Peaks) -> None:
-    found.roofs += [_roof("peak", "GPU", peak.dtype, peak.flops_per_s, peak.unit) for peak in known.peaks]
+def _add_peaks(result: Roofs, known: Peaks) -> None:
+    result.roofs += [_roof("peak", "GPU", peak.dtype, peak.flops_per_s, peak.unit) for peak in known.peaks]
     if known.bytes_per_s is not None:
-        found.roofs.append(_roof("peak", "GPU", "", known.bytes_per_s))
+        result.roofs.append(_roof("peak", "GPU", "", known.bytes_per_s))
     text = f"Peak rates of {known.words}." if known.peaks else known.words
-    found.words.append({"source": "peak", "device": "GPU", "text": text})
+    result.words.append({"source": "peak", "device": "GPU", "text": text})
 
 
 def best_rates(groups: list[Group], executions: Executions, names: dict[int, str]) -> list[Roof]:
@@ -147,19 +147,19 @@ def best_rates(groups: list[Group], executions: Executions, names: dict[int, str
     return best
 
 
-def _add_best(found: Roofs, kind: str, own: Sequence[Roof], others: Sequence[Sequence[Roof]]) -> None:
+def _add_best(result: Roofs, kind: str, own: Sequence[Roof], others: Sequence[Sequence[Roof]]) -> None:
     """The best of the trace's own rates and those of others."""
     best: dict[str, Roof] = {}
     elsewhere: list[Roof] = [{**roof, "node": -1} for rates in others for roof in rates]
     for roof in [*own, *elsewhere]:
         if roof["device"] == kind and (roof["dtype"] not in best or roof["rate"] > best[roof["dtype"]]["rate"]):
             best[roof["dtype"]] = roof
-    found.roofs += best.values()
+    result.roofs += best.values()
     traces = sum(any(roof["device"] == kind for roof in rates) for rates in (own, *others))
     text = f"The best that {f'{traces} traces of this run' if traces > 1 else 'this trace'} reached, not the machine's peak."
     if not traces:
         text = f"No op of this trace took {LEAST_NS / 1000:.0f} µs or more, so that none sets a mark."
-    found.words.append({"source": "best", "device": kind, "text": text})
+    result.words.append({"source": "best", "device": kind, "text": text})
 
 
 def _roof(source: RoofSource, kind: str, dtype: str, rate: float, unit: str = "", node: int = -1) -> Roof:

@@ -32,5 +32,5 @@ def largest_first(amount: Int64 | Float64, most: int) -> Int64:
     if len(amount) > most > 0:
         rows = np.flatnonzero(amount >= np.partition(amount, len(amount) - most)[len(amount) - most])
     order = np.argsort(-amount[rows].astype(np.float64), kind="stable")
-    chosen: Int64 = rows[order][:most]
-    return chosen
+    selected: Int64 = rows[order][:most]
+    return selected

@@ -67,8 +67,8 @@ class Pattern:
     def search_all(self, strings: Sequence[str]) -> Mask:
         """[strings] whether the pattern matches anywhere in each. PatternError: that would take too long."""
         search, texts = _Search(self), iter(strings)
-        found = [search.matches(next(texts)) for batch in batches(len(strings), 500) for _ in batch]
-        return np.array(found, np.bool_)
+        matching = [search.matches(next(texts)) for batch in batches(len(strings), 500) for _ in batch]
+        return np.array(matching, np.bool_)
 
     def _add(self, position: _Position) -> int:
         if len(self.positions) >= MAX_POSITIONS:

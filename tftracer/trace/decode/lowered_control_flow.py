@@ -85,9 +85,9 @@ class _Places:
             return _one_each([variable[one] for variable in self._numbered(place, self._variable)], count)
         if part == "LoopCond":
             return [self._read_by.get(f"{place}{self._result}cond", [])] * count
-        for made, of in (("merge", "enter"), ("exit", "merge")):
+        for target, of in (("merge", "enter"), ("exit", "merge")):
             before = self._names(place, of)
-            if part == made and len(before) == count:
+            if part == target and len(before) == count:
                 return [[one] for one in before]
         return [self._names(place, "LoopCond") if part not in ("merge", "exit") else []] * count
 

@@ -122,13 +122,13 @@ class Owners:
 
 def _called_within(ids: Int64, within: Int64, first: Bool) -> Int64:
     """The ids of some calls, and of the calls that their turns make."""
-    chosen = first
+    selected = first
     for _ in range(_ROUNDS):
-        more = chosen | np.isin(within, ids[chosen])
-        if (more == chosen).all():
+        more = selected | np.isin(within, ids[selected])
+        if (more == selected).all():
             break
-        chosen = more
-    return np.unique(ids[chosen])
+        selected = more
+    return np.unique(ids[selected])
 
 
 def _ids(host: Plane, rows: Int64) -> Int64:

@@ -330,10 +330,10 @@ def receives(trace: Trace) -> set[tuple[str, str, str]]:
 
 def _nodes(graph: GraphNodes, ops: tuple[bytes, ...]) -> dict[int, Any]:
     """The NodeDefs of some ops, by their numbers in the graph."""
-    chosen = np.sort(np.concatenate([graph.of_op(op) for op in ops])).tolist()
+    selected = np.sort(np.concatenate([graph.of_op(op) for op in ops])).tolist()
     chosen_nodes: dict[int, Any] = {}
-    for batch in batches(len(chosen), 500):
-        chosen_nodes.update((i, message("NodeDef", graph.span(i))) for i in chosen[batch.start : batch.stop])
+    for batch in batches(len(selected), 500):
+        chosen_nodes.update((i, message("NodeDef", graph.span(i))) for i in selected[batch.start : batch.stop])
     return chosen_nodes
 
 

@@ -186,20 +186,20 @@ def _taken_apart(raw: bytes, low: int, high: int, number: int, last: int = 1 << 
     """(the messages of this number in the one at raw[low:high], all its other fields). Nothing is looked for behind the first
     field of a number above ``last``.
     """
-    found: list[Field] = []
+    fields: list[Field] = []
     rest: list[bytes] = []
     at = low
     while at < high:
         one, behind = next_field(raw, at, high)
         if one.number == number and one.wire == LEN:
-            found.append(one)
+            fields.append(one)
         else:
             behind = behind if one.number <= last else high
             rest.append(raw[at:behind])
-        if len(found) + len(rest) > _MOST:
+        if len(fields) + len(rest) > _MOST:
             raise FormatError(f"Byte {at}: more than {_MOST} planes or lines. Profile the step again.")
         at = behind
-    return found, b"".join(rest)
+    return fields, b"".join(rest)
 
 
 def _parsed(kind: str, raw: bytes) -> Any:

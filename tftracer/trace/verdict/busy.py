@@ -25,7 +25,7 @@ _ONLY_MOVES = re.compile(
 
 
 def lacked_cpu_s(step: Step) -> float:
-    """CPU time that the step's threads were ready to use and other programs had; 0 where that is little, or not known."""
+    """CPU time that the step's threads could have used and other programs took; 0 if it is little or not known."""
     use = step.context.cpu_use
     wall, cpu, queued, cpus = use.get("wall_s", 0.0), use.get("cpu_s"), use.get("run_queue_s"), use.get("cpus")
     job = use.get("job_cpu_s")

@@ -66,11 +66,11 @@ def _computed(trace: Trace, producer: Int64) -> Int64:
     timed = np.flatnonzero(trace.start >= 0)
     key = trace.device[timed].astype(np.int64) * width + trace.name[timed]
     at = np.minimum(np.searchsorted(wanted, key), len(wanted) - 1)
-    met = wanted[at] == key
+    is_match = wanted[at] == key
     ready = np.where(trace.op_end >= 0, trace.op_end, trace.start)[timed]
     never = np.iinfo(np.int64).max
     first = np.full(len(wanted), never)
-    np.minimum.at(first, at[met], ready[met])
+    np.minimum.at(first, at[is_match], ready[is_match])
     first[first == never] = 0
     in_trace = (producer >= 0).all(axis=1)
     return np.where(in_trace, first[position.reshape(-1)], 0)
@@ -81,8 +81,8 @@ def _arrived(trace: Trace, nodes: Int64, labels: Int64) -> Int64:
     nodes = nodes[trace.start[nodes] >= 0]
     order = np.argsort(labels)
     at = np.minimum(np.searchsorted(labels[order], trace.label[nodes]), len(labels) - 1)
-    met = labels[order][at] == trace.label[nodes]
+    is_match = labels[order][at] == trace.label[nodes]
     last = np.full(len(labels), np.iinfo(np.int64).max // 2)
-    last[order[np.unique(at[met])]] = 0
-    np.maximum.at(last, order[at[met]], trace.end[nodes][met])
+    last[order[np.unique(at[is_match])]] = 0
+    np.maximum.at(last, order[at[is_match]], trace.end[nodes][is_match])
     return last

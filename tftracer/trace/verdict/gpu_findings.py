@@ -39,7 +39,7 @@ def gpu_findings(trace: Trace, context: TraceContext) -> Iterator[Finding]:
 
 
 def _no_kernels(context: TraceContext, errors: str) -> Finding:
-    """The first cause that is known, in the order in which they matter. ``errors``: the profiler's own, of a profile."""
+    """Names the most important cause that is known. ``errors``: what the profiler itself reported, in a profile."""
     facts = context.gpu_facts
     if context.trace_level and context.trace_level not in GPU_LEVELS:
         return finding(
@@ -112,7 +112,7 @@ def _restricted(refused: bool) -> Finding:
 
 
 def _no_gpu(context: TraceContext) -> Iterator[Finding]:
-    """Only where the process could be expected to see one."""
+    """Why a process that should see a GPU sees none."""
     facts = context.gpu_facts
     build, driver = facts.get("build"), facts.get("driver")
     if facts.get("visible_devices") in NO_DEVICES:

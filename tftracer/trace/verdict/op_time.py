@@ -23,7 +23,7 @@ LISTED = 0.01  # of the op time, for a type to be listed
 
 @dataclass(frozen=True)
 class OpTime:
-    """``work``: an entry for each execution that computes. Arrays called ``chosen`` have as many."""
+    """``work``: an entry for each execution that computes. Arrays called ``selected`` have as many."""
 
     trace: Trace
     work: Work
@@ -48,56 +48,56 @@ class OpTime:
         return unhindered_ns(self.step, self.work, self.kinds)
 
     def of_kinds(self, is_meant: Callable[[str], object]) -> Bool:
-        """Those whose kind is one of these."""
+        """[work] the executions of kinds that ``is_meant`` accepts."""
         meant = np.array([bool(is_meant(kind)) for kind in self.kinds] or [False])
-        chosen: Bool = meant[self.work.op]
-        return chosen
+        selected: Bool = meant[self.work.op]
+        return selected
 
-    def share(self, chosen: Bool) -> float:
-        """Of the op time."""
-        return float(self.work.self_ns[chosen].sum()) / self.total_ns if self.total_ns else 0.0
+    def share(self, selected: Bool) -> float:
+        """Their share of the op time."""
+        return float(self.work.self_ns[selected].sum()) / self.total_ns if self.total_ns else 0.0
 
-    def lasting_share(self, chosen: Bool) -> float:
-        """Of the op time, without the longest of them: on a busy machine a single execution may have been interrupted."""
-        times = self.work.self_ns[chosen]
+    def lasting_share(self, selected: Bool) -> float:
+        """Their share of the op time without the longest execution: on a busy machine a single one may have been interrupted."""
+        times = self.work.self_ns[selected]
         longest = float(times.max(initial=0.0))
         return (float(times.sum()) - longest) / max(self.total_ns - longest, 1.0)
 
-    def typical_share(self, chosen: Bool) -> float:
+    def typical_share(self, selected: Bool) -> float:
         """``lasting_share``, but no more than by the times that ops need where nothing holds them up, and by the median and the
         shortest time of each op in several traces of the run, where those are known: several may be interrupted."""
         unhindered = self.unhindered_ns
-        share = min(self.lasting_share(chosen), float(unhindered[chosen].sum()) / max(float(unhindered.sum()), 1.0))
+        share = min(self.lasting_share(selected), float(unhindered[selected].sum()) / max(float(unhindered.sum()), 1.0))
         for times in (self.step.usual_ns, self.step.shortest_ns):
             total = _sum_of(times, self.work.name) if times is not None else 0.0
             if times is not None and total:
-                share = min(share, _sum_of(times, self.work.name[chosen]) / total)
+                share = min(share, _sum_of(times, self.work.name[selected]) / total)
         return share
 
-    def share_of_step(self, chosen: Bool) -> float:
+    def share_of_step(self, selected: Bool) -> float:
         """What the step would lose without them: the same share of the time in which ops run."""
-        return self.share(chosen) * self.step.activity.compute.length / self.step.whole_ns
+        return self.share(selected) * self.step.activity.compute.length / self.step.whole_ns
 
-    def types(self, chosen: Bool) -> str:
+    def types(self, selected: Bool) -> str:
         """ "Transpose 43%, Cast 3%": the kinds that take most, with their shares of the op time."""
         total: dict[str, float] = {}
-        by_type = np.bincount(self.work.op[chosen], self.work.self_ns[chosen])
+        by_type = np.bincount(self.work.op[selected], self.work.self_ns[selected])
         for code in np.flatnonzero(by_type).tolist():
             total[self.kinds[code]] = total.get(self.kinds[code], 0.0) + float(by_type[code])
         ranked = sorted(total.items(), key=lambda item: -item[1])[:MAX_TYPES]
         listed = [item for item in ranked if item[1] >= LISTED * self.total_ns] or ranked[:1]
         return ", ".join(f"{kind} {percent(ns / self.total_ns)}" for kind, ns in listed)
 
-    def longest(self, chosen: Bool) -> list[int]:
+    def longest(self, selected: Bool) -> list[int]:
         """The nodes that took longest, for evidence."""
-        rows = np.flatnonzero(chosen)
+        rows = np.flatnonzero(selected)
         return [int(node) for node in self.work.node[rows[largest_first(self.work.duration[rows], MAX_EVIDENCE)]]]
 
     def op(self, row: Bool) -> str:
-        """The op type that takes most of them, as the trace names it."""
+        """The op type, as the trace names it, that takes most of their time."""
         return str(self.trace.ops[int(np.argmax(np.bincount(self.work.op[row], self.work.self_ns[row])))])
 
 
 def _sum_of(usual: Float64, names: Int32) -> float:
-    """Of ops, each once however often it ran."""
+    """Adds up the times of ops. Each op counts once, however often it ran."""
     return float(usual[np.bincount(names, minlength=len(usual)) > 0].sum())

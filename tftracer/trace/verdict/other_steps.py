@@ -25,7 +25,7 @@ COMPARE = "Compare it with another traced step of the run to see which ops took 
 
 
 def other_steps(step: Step, sentences: Sequence[Sentence]) -> Sentence | None:
-    """Nothing for a step that took about as long as the untraced ones. ``sentences``: those of the rules, ranked."""
+    """None for a step that took about as long as untraced ones. ``sentences``: the rules' sentences, ranked."""
     took, usual, fastest = step.context.step_s, step.context.median_s, step.context.fastest_traced_s
     if not took or not usual or took < SLOW_FACTOR * usual:
         return None
@@ -91,7 +91,7 @@ def _is_explained(step: Step, sentences: Sequence[Sentence], took: float, usual:
 
 
 def _either(step: Step, took: float, usual: float) -> str:
-    """Both reasons are possible; what speaks for one of them."""
+    """Says that both reasons are possible, and what supports one of them."""
     fastest = step.context.fastest_traced_s
     text = "Tracing may be the reason, or the step was slow by itself"
     text += (

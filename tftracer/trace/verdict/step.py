@@ -121,8 +121,8 @@ class Step:
     @cached_property
     def python_functions(self) -> Bool:
         """[n] those in the process, but for the functions of tf.data."""
-        chosen: Bool = self.of_process & self.python_ops & ~self.stages.ops
-        return chosen
+        selected: Bool = self.of_process & self.python_ops & ~self.stages.ops
+        return selected
 
     @cached_property
     def stages(self) -> Stages:
@@ -133,8 +133,8 @@ class Step:
     def waits_for_input(self) -> Bool:
         """[n] the input ops of the process, and the outermost stages of tf.data that they wait for."""
         ops = self.of_process & (self.trace.kind == NodeKind.INPUT) & ~self.python_functions & ~self.stages.members
-        chosen: Bool = ops | mask(self.trace, self.stages.waited_for)
-        return chosen
+        selected: Bool = ops | mask(self.trace, self.stages.waited_for)
+        return selected
 
     @cached_property
     def calls(self) -> list[FunctionCall]:
@@ -196,8 +196,8 @@ class Step:
     def function_calls(self) -> Bool:
         """[n] executions of functions, some compiled by XLA: what runs in them may be recorded, too."""
         whole = np.array([_FUNCTION_OPS.fullmatch(op) is not None for op in self.trace.ops] or [False])
-        chosen: Bool = self.of_process & whole[self.trace.op]
-        return chosen
+        selected: Bool = self.of_process & whole[self.trace.op]
+        return selected
 
     @cached_property
     def shows_xla(self) -> bool:
@@ -233,14 +233,14 @@ class Step:
     def transfers(self) -> Transfers:
         return transfers(self.trace)
 
-    def longest(self, chosen: Bool) -> list[int]:
+    def longest(self, selected: Bool) -> list[int]:
         """The nodes that took longest, for evidence."""
-        nodes = np.flatnonzero(chosen)
+        nodes = np.flatnonzero(selected)
         duration = self.trace.end[nodes] - self.trace.start[nodes]
         return [int(n) for n in nodes[largest_first(duration, MAX_EVIDENCE)]]
 
-    def cover(self, chosen: Bool) -> Cover:
-        return Cover.of(self.trace.start[chosen], self.trace.end[chosen])
+    def cover(self, selected: Bool) -> Cover:
+        return Cover.of(self.trace.start[selected], self.trace.end[selected])
 
     def op(self, node: int) -> str:
         return str(self.trace.ops[self.trace.op[node]])
@@ -281,9 +281,9 @@ def sentence(code: str, text: str, advice: str, share: float, numbers: dict[str,
 
 def mask(trace: Trace, nodes: Int64) -> Bool:
     """[n] true for these nodes."""
-    chosen = np.zeros(trace.n, bool)
-    chosen[nodes] = True
-    return chosen
+    selected = np.zeros(trace.n, bool)
+    selected[nodes] = True
+    return selected
 
 
 def evidence_of(step: Step, nodes: list[int], tab: str) -> Evidence:

@@ -60,8 +60,8 @@ def verdict(
 ) -> Verdict:
     """At least one sentence; ``balanced`` if nothing stands out. The comparison with other steps of the run comes last."""
     step = step_of(trace, context, known_activities or activities(trace), work or work_of(trace), load_arithmetic, times)
-    found = [s for s in (rule(step) for rule in RULES) if s]
-    ranked = sorted(_explained(found), key=lambda s: (_comes_later(s), -_takes_ns(step, s)))
+    sentences = [s for s in (rule(step) for rule in RULES) if s]
+    ranked = sorted(_explained(sentences), key=lambda s: (_comes_later(s), -_takes_ns(step, s)))
     if not ranked or _comes_later(ranked[0]) == BESIDE:
         ranked = [balanced(step), *ranked]
     compared = None if is_explained(step) else other_steps(step, ranked)
@@ -77,30 +77,30 @@ def headline(verdict: Verdict) -> str:
     return recorded + sentences[0]["text"] + busy
 
 
-def _explained(found: list[Sentence]) -> list[Sentence]:
+def _explained(sentences: list[Sentence]) -> list[Sentence]:
     """Without those that say that nothing runs, where a sentence says why."""
-    reasons = {s["code"] for s in found} - {*OF_COMPUTING, *UNEXPLAINED}
+    reasons = {s["code"] for s in sentences} - {*OF_COMPUTING, *UNEXPLAINED}
     if reasons & {"tiny_ops", "busy_machine"}:
-        return [s for s in found if s["code"] not in UNEXPLAINED]
-    return [s for s in found if s["code"] != "idle_device"] if reasons else found
+        return [s for s in sentences if s["code"] not in UNEXPLAINED]
+    return [s for s in sentences if s["code"] != "idle_device"] if reasons else sentences
 
 
-def _comes_later(found: Sentence) -> int:
+def _comes_later(candidate: Sentence) -> int:
     """What each step shows comes first. Then what held up this one: an op that is usually short, a time that passed before it.
     A busy machine makes all of it slow, and says nothing of what the step is bound by."""
-    if found["code"] == "busy_machine":
+    if candidate["code"] == "busy_machine":
         return BESIDE
-    return 1 if "usual_ns" in found["numbers"] or ONLY_HERE in found["numbers"] else 0
+    return 1 if "usual_ns" in candidate["numbers"] or ONLY_HERE in candidate["numbers"] else 0
 
 
-def _takes_ns(step: Step, found: Sentence) -> float:
+def _takes_ns(step: Step, candidate: Sentence) -> float:
     """The rank: what would go away, of this step or before it."""
-    numbers = found["numbers"]
+    numbers = candidate["numbers"]
     if MORE_NS in numbers:
         return numbers[MORE_NS]
-    if found["code"] == "between_steps":
+    if candidate["code"] == "between_steps":
         return numbers.get("before_step_ns", numbers.get("between_steps_ns", 0.0))
-    return found["share"] * step.whole_ns
+    return candidate["share"] * step.whole_ns
 
 
 def step_of(

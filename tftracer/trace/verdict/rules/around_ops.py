@@ -92,7 +92,7 @@ def _fed(values: list[FedValue]) -> Amount:
 
 
 def _fetched(step: Step) -> Amount:
-    """By the outputs of the ops that it fetches, in a session's trace."""
+    """How much the step fetches: the outputs of the fetched ops. Only the trace of a session tells."""
     trace = step.trace
     if not step.is_session or not trace.content.size or trace.n > MOST_NODES:
         return Amount(0, 0, 0)

@@ -37,9 +37,9 @@ def communication_bound(step: Step) -> Sentence | None:
     collectives = step.cover(mask(step.trace, step.transfers.others) & step.of_process) - step.activity.compute
     if links and links[0]["waited_ns"] >= collectives.length:
         return _link(step, links[0], share, numbers)
-    chosen = mask(step.trace, step.transfers.others) & step.of_process
+    selected = mask(step.trace, step.transfers.others) & step.of_process
     more = f" Another {duration(hidden)} of communication run while ops compute." if hidden else ""
-    nodes = step.longest(chosen if chosen.any() else step.of_process & (step.trace.kind == NodeKind.COMMUNICATION))
+    nodes = step.longest(selected if selected.any() else step.of_process & (step.trace.kind == NodeKind.COMMUNICATION))
     return sentence(
         "communication_bound",
         f"Communication runs for {duration(exposed.length)} ({percent(share)}) in which nothing computes; the longest is "
@@ -54,8 +54,8 @@ def communication_bound(step: Step) -> Sentence | None:
 def _link(step: Step, link: Link, share: float, numbers: dict[str, float]) -> Sentence:
     trace, transfers = step.trace, step.transfers
     number = transfers.links.index((link["source"], link["destination"]))
-    chosen = mask(trace, transfers.node[transfers.link == number])
-    waited = step.cover(chosen) - step.activity.compute
+    selected = mask(trace, transfers.node[transfers.link == number])
+    waited = step.cover(selected) - step.activity.compute
     source = [code for code, d in enumerate(trace.devices) if d.name == link["source"]]
     sender_ops = np.isin(trace.device, source) & trace.counted & (trace.kind != NodeKind.COMMUNICATION)
     computing = (waited & step.cover(sender_ops)).length
@@ -77,7 +77,9 @@ def _link(step: Step, link: Link, share: float, numbers: dict[str, float]) -> Se
             "Spread the variables over more parameter servers, send less (16 bit, sparse updates, fewer and larger variables), "
             "or use a faster network. Check whether the sender's machine is busy with something else."
         )
-    return sentence("communication_bound", text, advice, share, numbers, evidence_of(step, step.longest(chosen), "communication"))
+    return sentence(
+        "communication_bound", text, advice, share, numbers, evidence_of(step, step.longest(selected), "communication")
+    )
 
 
 def other_process(step: Step) -> Sentence | None:

@@ -31,18 +31,17 @@ ADVICE_TO_HOST = (
 
 
 def copies(step: Step) -> Sentence | None:
-    """Copies between host and device, or on the device, while nothing computes."""
     exposed = (step.activity.copies - step.activity.compute - step.activity.communication) & step.judged
     share = exposed.length / step.judged.length
     if share < COPIES_SHARE:
         return None
-    chosen = step.of_process & (step.trace.kind == NodeKind.COPY)
-    nodes, count = step.longest(chosen), int(chosen.sum())
-    moved = float(step.trace.bytes_moved[chosen].sum(dtype=np.float64))  # 0: the source has no sizes
+    selected = step.of_process & (step.trace.kind == NodeKind.COPY)
+    nodes, count = step.longest(selected), int(selected.sum())
+    moved = float(step.trace.bytes_moved[selected].sum(dtype=np.float64))  # 0: the source has no sizes
     size = f", {byte_size(moved)}" if moved else ""
     hidden = (step.activity.copies & step.activity.compute & step.judged).length
     beside = f" Another {duration(hidden)} of copies run at the same time as kernels." if hidden else ""
-    lengths = {way: step.cover(chosen & _goes(step, pattern)).length for way, pattern in WAYS.items()}
+    lengths = {way: step.cover(selected & _goes(step, pattern)).length for way, pattern in WAYS.items()}
     way, longest = max(lengths.items(), key=lambda pair: pair[1])
     goes = f", most of their time {way}" if longest >= WAY_SHARE * sum(lengths.values()) > 0 else ""
     return sentence(
@@ -59,5 +58,5 @@ def copies(step: Step) -> Sentence | None:
 def _goes(step: Step, pattern: re.Pattern[str]) -> Bool:
     """[n] the copies of one direction."""
     which = np.array([pattern.search(op) is not None for op in step.trace.ops] or [False])
-    chosen: Bool = which[step.trace.op]
-    return chosen
+    selected: Bool = which[step.trace.op]
+    return selected

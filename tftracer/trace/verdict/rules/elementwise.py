@@ -25,38 +25,38 @@ _BESIDE = re.compile(
 )
 
 
-def _called(time: OpTime, chosen: Bool) -> str:
-    """By which of them takes most."""
-    reduces = chosen & time.of_kinds(_REDUCES.fullmatch)
-    share = float(time.work.self_ns[reduces].sum()) / max(float(time.work.self_ns[chosen].sum()), 1.0)
+def _called(time: OpTime, selected: Bool) -> str:
+    """What to call them, by the kind that takes most of their time."""
+    reduces = selected & time.of_kinds(_REDUCES.fullmatch)
+    share = float(time.work.self_ns[reduces].sum()) / max(float(time.work.self_ns[selected].sum()), 1.0)
     return "Reductions" if share >= MOST else "Elementwise ops" if share < 1 - MOST else "Elementwise ops and reductions"
 
 
 def elementwise(step: Step) -> Sentence | None:
     """Long elementwise ops: each reads its whole inputs from memory and writes a whole output."""
     time = OpTime.of(step)
-    chosen = time.of_kinds(lambda kind: ELEMENTWISE.fullmatch(kind) or _BESIDE.fullmatch(kind))
-    chosen &= time.work.duration >= TINY_NS  # the cost of shorter ones is that of running an op
-    if time.typical_share(chosen) < ELEMENTWISE_SHARE:
+    selected = time.of_kinds(lambda kind: ELEMENTWISE.fullmatch(kind) or _BESIDE.fullmatch(kind))
+    selected &= time.work.duration >= TINY_NS  # the cost of shorter ones is that of running an op
+    if time.typical_share(selected) < ELEMENTWISE_SHARE:
         return None
-    chosen &= ~(dense_ops(step, time)[0] | time.of_kinds(LAYOUT_OPS.__contains__))  # which have another remedy
-    if time.typical_share(chosen) < ELEMENTWISE_SHARE:
+    selected &= ~(dense_ops(step, time)[0] | time.of_kinds(LAYOUT_OPS.__contains__))  # which have another remedy
+    if time.typical_share(selected) < ELEMENTWISE_SHARE:
         return None
-    nodes, spent, share = time.longest(chosen), float(time.work.self_ns[chosen].sum()), time.share(chosen)
-    numbers = {"elementwise_ns": spent, "executions": float(chosen.sum())}
+    nodes, spent, share = time.longest(selected), float(time.work.self_ns[selected].sum()), time.share(selected)
+    numbers = {"elementwise_ns": spent, "executions": float(selected.sum())}
     # NaN where the size of a tensor is not known
-    moved = float(step.arithmetic.bytes[time.work.node[chosen]].sum()) if step.arithmetic else np.nan
+    moved = float(step.arithmetic.bytes[time.work.node[selected]].sum()) if step.arithmetic else np.nan
     if moved > 0 and moved / spent * 1e9 < LEAST_RATE:
         return None  # memory is never that slow: something held these ops up
     size = f" {byte_size(moved)} pass through memory for them, {byte_size(moved / spent * 1e9)}/s." if moved > 0 else ""
     return sentence(
         "elementwise",
-        f"{_called(time, chosen)} take {percent(share)} of the op time ({time.types(chosen)}; {duration(spent)}): each reads and "
-        f"writes whole tensors and computes little.{size} The longest is {step.describe(nodes[0])}.",
+        f"{_called(time, selected)} take {percent(share)} of the op time ({time.types(selected)}; {duration(spent)}): each reads "
+        f"and writes whole tensors and computes little.{size} The longest is {step.describe(nodes[0])}.",
         "Let XLA fuse them, so that memory is read and written once for several: "
         + ("jit_compile=True" if step.calls else "tf.config.optimizer.set_jit, or jit_compile=True of a tf.function")
         + " in which the gradients are computed, too.",
-        time.share_of_step(chosen),
+        time.share_of_step(selected),
         {**numbers, "bytes": moved} if moved > 0 else numbers,
-        {**evidence_of(step, nodes, "ops"), "op": time.op(chosen)},
+        {**evidence_of(step, nodes, "ops"), "op": time.op(selected)},
     )

@@ -64,14 +64,14 @@ ADVICE: tuple[tuple[re.Pattern[str], str], ...] = (
 
 def input_pipeline(step: Step) -> Sentence | None:
     """Input ops run and nothing else does. What tf.data does ahead of the step, in threads of its own, is no wait."""
-    chosen = step.waits_for_input
-    alone = step.cover(chosen) - step.activity.compute - step.activity.communication - step.activity.copies
+    selected = step.waits_for_input
+    alone = step.cover(selected) - step.activity.compute - step.activity.communication - step.activity.copies
     share = alone.length / step.whole_ns
     if share < INPUT_SHARE or alone.length < AHEAD_WAIT * (step.context.median_s or 0.0) * 1e9:
         ahead = _worked_ahead(step)
         if ahead or share < INPUT_SHARE:
             return ahead
-    numbers = {"waited_ns": float(alone.length), "ops": float(chosen.sum())}
+    numbers = {"waited_ns": float(alone.length), "ops": float(selected.sum())}
     if len(step.stages.waited_for):
         at_work = step.cover(mask(step.trace, step.stages.waited_for)) & alone
         if at_work.length < AT_WORK_SHARE * alone.length:
@@ -79,7 +79,7 @@ def input_pipeline(step: Step) -> Sentence | None:
         holding = step.stages.holding(at_work)
         if holding is not None:
             return _stage(step, holding, alone, numbers)
-    nodes = step.longest(chosen)
+    nodes = step.longest(selected)
     return sentence(
         "input_bound",
         f"Input ops run for {duration(alone.length)} ({percent(share)}) in which nothing else does; the longest is "

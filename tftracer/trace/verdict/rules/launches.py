@@ -112,8 +112,8 @@ def _meanwhile(step: Step, gaps: Gaps) -> str:
 def _on_cpu(step: Step) -> Bool:
     """[n] what computes on the host."""
     on_cpu = physical_devices.runs_on(step.trace, DeviceKind.CPU)
-    chosen: Bool = step.of_process & on_cpu & (step.trace.kind == NodeKind.COMPUTE)
-    return chosen
+    selected: Bool = step.of_process & on_cpu & (step.trace.kind == NodeKind.COMPUTE)
+    return selected
 
 
 def small_kernels(step: Step) -> Sentence | None:
@@ -145,8 +145,8 @@ def small_kernels(step: Step) -> Sentence | None:
 def _launches(step: Step, group: Group) -> Bool:
     """[n] what the host runs for a GPU: a launch in the budget, whatever the op."""
     of_group = physical_devices.members(step.trace, group) & physical_devices.runs_on(step.trace, DeviceKind.GPU)
-    chosen: Bool = of_group & (step.trace.kind != NodeKind.COMMUNICATION)
-    return chosen
+    selected: Bool = of_group & (step.trace.kind != NodeKind.COMMUNICATION)
+    return selected
 
 
 def _one_launch(step: Step, group: Group, nodes: list[int], gap: int, longest: int) -> Sentence:

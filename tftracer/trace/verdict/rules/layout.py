@@ -16,17 +16,17 @@ LAYOUT_OPS = frozenset(
 def layout(step: Step) -> Sentence | None:
     """Transposes, casts and pads; oneDNN's conversions between its layouts and TensorFlow's."""
     time = OpTime.of(step)
-    chosen = time.of_kinds(LAYOUT_OPS.__contains__)
-    if time.typical_share(chosen) < LAYOUT_SHARE:
+    selected = time.of_kinds(LAYOUT_OPS.__contains__)
+    if time.typical_share(selected) < LAYOUT_SHARE:
         return None
-    nodes, spent, share = time.longest(chosen), float(time.work.self_ns[chosen].sum()), time.share(chosen)
+    nodes, spent, share = time.longest(selected), float(time.work.self_ns[selected].sum()), time.share(selected)
     return sentence(
         "layout",
-        f"Ops that only change the layout, type or size of tensors take {percent(share)} of the op time ({time.types(chosen)}; "
+        f"Ops that only change the layout, type or size of tensors take {percent(share)} of the op time ({time.types(selected)}; "
         f"{duration(spent)}); the longest is {step.describe(nodes[0])}.",
         "Keep one layout (data_format) and one type through the model, and transpose, cast or pad its input once, before the "
         "first layer or in tf.data.",
-        time.share_of_step(chosen),
-        {"layout_ns": spent, "executions": float(chosen.sum())},
-        {**evidence_of(step, nodes, "ops"), "op": time.op(chosen)},
+        time.share_of_step(selected),
+        {"layout_ns": spent, "executions": float(selected.sum())},
+        {**evidence_of(step, nodes, "ops"), "op": time.op(selected)},
     )

@@ -17,21 +17,21 @@ _DOUBLE = 2  # tensorflow.DT_DOUBLE
 def float64(step: Step) -> Sentence | None:
     """Matrix ops that compute in float64."""
     time = OpTime.of(step)
-    chosen = time.of_kinds(is_matrix_op)
-    if time.share(chosen) < FLOAT64_SHARE or not step.trace.may_be_double or step.arithmetic is None:
+    selected = time.of_kinds(is_matrix_op)
+    if time.share(selected) < FLOAT64_SHARE or not step.trace.may_be_double or step.arithmetic is None:
         return None
-    chosen &= step.arithmetic.dtype[time.work.node] == _DOUBLE
-    share = time.share(chosen)
+    selected &= step.arithmetic.dtype[time.work.node] == _DOUBLE
+    share = time.share(selected)
     if share < FLOAT64_SHARE:
         return None
-    nodes, spent = time.longest(chosen), float(time.work.self_ns[chosen].sum())
+    nodes, spent = time.longest(selected), float(time.work.self_ns[selected].sum())
     return sentence(
         "float64",
-        f"Matrix ops in float64 take {percent(share)} of the op time ({time.types(chosen)}; {duration(spent)}); the longest is "
+        f"Matrix ops in float64 take {percent(share)} of the op time ({time.types(selected)}; {duration(spent)}); the longest is "
         f"{step.describe(nodes[0])}. float32 takes half of the time or less.",
         "See whether float32 will do, as it does for most training: NumPy makes float64 by itself, so cast what is fed "
         "(x.astype(numpy.float32)), and look for tf.float64 and keras.backend.set_floatx.",
-        GAIN * time.share_of_step(chosen),
-        {"float64_ns": spent, "executions": float(chosen.sum())},
-        {**evidence_of(step, nodes, "ops"), "op": time.op(chosen)},
+        GAIN * time.share_of_step(selected),
+        {"float64_ns": spent, "executions": float(selected.sum())},
+        {**evidence_of(step, nodes, "ops"), "op": time.op(selected)},
     )

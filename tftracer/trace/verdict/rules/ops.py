@@ -31,12 +31,12 @@ ONLY_HERE = (
 
 def one_op(step: Step) -> Sentence | None:
     """One op (all its executions in the step) that runs for most of it."""
-    chosen = step.longest_op
-    runs = step.cover(chosen).length
+    selected = step.longest_op
+    runs = step.cover(selected).length
     share = runs / step.whole_ns
     if share < ONE_OP_SHARE:
         return None
-    nodes, count = step.longest(chosen), int(chosen.sum())
+    nodes, count = step.longest(selected), int(selected.sum())
     if step.whole_functions[nodes[0]]:
         return sentence(
             "one_op",
@@ -50,9 +50,9 @@ def one_op(step: Step) -> Sentence | None:
         )
     each = "kernels" if physical_devices.on_stream(step.trace)[nodes[0]] else "executions"
     turns = f" in {count:,} {each}" if count > 1 else ""
-    where, on_gpu = _where(step, chosen, nodes[0])
+    where, on_gpu = _where(step, selected, nodes[0])
     usual = float(step.usual_ns[step.trace.name[nodes[0]]]) if step.usual_ns is not None else 0.0
-    is_held_up = 0 < HELD_UP * usual < float((step.trace.end - step.trace.start)[chosen].sum())
+    is_held_up = 0 < HELD_UP * usual < float((step.trace.end - step.trace.start)[selected].sum())
     usually = f" In most traced steps of the run it takes about {duration(usual)}." if is_held_up else ""
     return sentence(
         "one_op",
@@ -64,9 +64,9 @@ def one_op(step: Step) -> Sentence | None:
     )
 
 
-def _where(step: Step, chosen: Bool, longest: int) -> tuple[str, bool]:
+def _where(step: Step, selected: Bool, longest: int) -> tuple[str, bool]:
     """On which device the op runs, and whether that is a GPU: all executions of a name, which may be on several."""
-    codes = set(np.unique(step.trace.device[chosen]).tolist())
+    codes = set(np.unique(step.trace.device[selected]).tolist())
     groups = [group for group in step.activities.groups if codes & set(group.codes)]
     on_gpu = all(group.kind is DeviceKind.GPU for group in groups)
     if len(groups) > 1:
@@ -80,19 +80,19 @@ def memory_saving(step: Step) -> Sentence | None:
     if not any(part in text for part in (b"swap_", b"Recomputed/")):
         return None  # as in most steps: a million names are not looked at one by one
     marks = np.array([_saves_memory(name) for name in step.trace.names] or [False])
-    chosen = step.of_process & marks[step.trace.name]
-    spent = step.cover(chosen).length
+    selected = step.of_process & marks[step.trace.name]
+    spent = step.cover(selected).length
     share = spent / step.whole_ns
     if share < SWAP_SHARE:
         return None
-    nodes = step.longest(chosen)
+    nodes = step.longest(selected)
     return sentence(
         "memory",
         "Ops that TensorFlow's memory optimizer added, which swap tensors to the host or compute them again, run for "
         f"{duration(spent)} ({percent(share)}); the longest is {step.describe(nodes[0])}.",
         "Smaller batches, 16-bit activations, or a device with more memory; the memory tab shows what is alive at the peak.",
         share,
-        {"spent_ns": float(spent), "ops": float(chosen.sum())},
+        {"spent_ns": float(spent), "ops": float(selected.sum())},
         evidence_of(step, nodes, "memory"),
     )
 

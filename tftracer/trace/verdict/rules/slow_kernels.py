@@ -34,9 +34,9 @@ def slow_kernel(step: Step) -> Sentence | None:
     slow = (rate < FAR_BELOW_SHARE * rate[best]) & (share >= BEST_SHARE)
     if float(share[slow].sum()) < SLOW_KERNEL_SHARE:
         return None
-    chosen: Bool = matrix & slow[time.work.name]
+    selected: Bool = matrix & slow[time.work.name]
     worst = int(np.argmax(np.where(slow, share, 0.0)))
-    nodes = time.longest(chosen & (time.work.name == worst))
+    nodes = time.longest(selected & (time.work.name == worst))
     several = f" {int(slow.sum()):,} such ops take {percent(float(share[slow].sum()))}." if slow.sum() > 1 else ""
     return sentence(
         "slow_kernel",
@@ -44,7 +44,7 @@ def slow_kernel(step: Step) -> Sentence | None:
         f"its fastest in {len(times.work_ns):,} traces: {step.trace.names[best]} reaches {_rate(rate[best])}.{several}",
         "Its shape, type or layout may suit the kernel badly (few channels, a depthwise convolution, large filters): try another "
         "layout (data_format), another shape, or ops that do the same, such as separable or smaller filters.",
-        float(time.share_of_step(chosen)) * (1 - rate[worst] / rate[best]),
+        float(time.share_of_step(selected)) * (1 - rate[worst] / rate[best]),
         {"rate_flops": float(rate[worst]), "best_flops": float(rate[best]), "traces": float(len(times.work_ns))},
         {**evidence_of(step, nodes, "ops"), "op": step.op(nodes[0])},
     )

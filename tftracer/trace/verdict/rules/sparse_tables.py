@@ -33,21 +33,21 @@ _SPARSE = re.compile(rf"{_SCATTER.pattern}|{_GATHER.pattern}|GatherV2|Unique\w*|
 def dense_update(step: Step) -> Sentence | None:
     """Ops of an optimizer that scatters some rows into a table and computes with all; or applies a dense gradient to it."""
     time = OpTime.of(step)
-    chosen, where = dense_ops(step, time)
-    share = time.share(chosen)
+    selected, where = dense_ops(step, time)
+    share = time.share(selected)
     if share < DENSE_SHARE:
         return None
-    nodes, spent = time.longest(chosen), float(time.work.self_ns[chosen].sum())
+    nodes, spent = time.longest(selected), float(time.work.self_ns[selected].sum())
     return sentence(
         "dense_update",
-        f"{_what(where)} That takes {percent(share)} of the op time ({time.types(chosen)}; {duration(spent)}); the longest is "
+        f"{_what(where)} That takes {percent(share)} of the op time ({time.types(selected)}; {duration(spent)}); the longest is "
         f"{step.describe(nodes[0])}.",
         "Use an optimizer that leaves the other rows alone: SGD, Adagrad, or a lazy Adam (Adam decays the moments of all rows in "
         "each step). See that the table's gradient stays sparse (tf.IndexedSlices): tf.convert_to_tensor, clipping it by value, "
         "or a regularizer of the whole table makes it dense.",
-        time.share_of_step(chosen),
-        {"dense_ns": spent, "executions": float(chosen.sum())},
-        {**evidence_of(step, nodes, "ops"), "op": time.op(chosen)},
+        time.share_of_step(selected),
+        {"dense_ns": spent, "executions": float(selected.sum())},
+        {**evidence_of(step, nodes, "ops"), "op": time.op(selected)},
     )
 
 
@@ -73,7 +73,7 @@ def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
     tables = {table for table, kind in zip(first, kinds) if table and _GATHER.fullmatch(kind)}
     tables -= {table for table, kind, scope in zip(first, kinds, scopes) if kind == "ReadVariableOp" and scope not in updates}
     spent: dict[str, float] = {}
-    chosen = np.zeros(len(time.work.node), bool)
+    selected = np.zeros(len(time.work.node), bool)
     for row, scope, kind, table in zip(rows.tolist(), scopes, kinds, first):
         if time.work.duration[row] < TINY_NS:
             continue
@@ -83,17 +83,17 @@ def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
             where = table
         else:
             continue
-        chosen[row] = True
+        selected[row] = True
         spent[where] = spent.get(where, 0.0) + float(time.work.self_ns[row])
     knows_tables = any(first)  # labels of a session say what an op reads, names of a profile do not
     if not looks_up:  # what was gathered from may be no table: then the sum must be in an optimizer
         optimizers = {scope for row, scope, kind in zip(rows.tolist(), scopes, kinds) if scope and _ASSIGN.fullmatch(kind)}
         kinds = [kind if scope in optimizers else "" for scope, kind in zip(scopes, kinds)]
     for row in _made_dense(time, rows, scopes, kinds) if tables or not knows_tables else []:
-        chosen[row] = True
+        selected[row] = True
         where = DENSE_GRADIENT if not spent else max(spent, key=spent.__getitem__)
         spent[where] = spent.get(where, 0.0) + float(time.work.self_ns[row])
-    return chosen, max(spent, key=spent.__getitem__, default="")
+    return selected, max(spent, key=spent.__getitem__, default="")
 
 
 def _made_dense(time: OpTime, rows: Int64, scopes: list[str], kinds: list[str]) -> list[int]:
@@ -107,19 +107,19 @@ def _made_dense(time: OpTime, rows: Int64, scopes: list[str], kinds: list[str]) 
     if any(kind == "AddN" and is_long for kind, is_long in zip(kinds, long)):
         return []
     each = list(zip(rows.tolist(), scopes, kinds, long))
-    made = [row for row, scope, kind, is_long in each if is_long and kind == "UnsortedSegmentSum" and scope not in sparse]
+    dense_sums = [row for row, scope, kind, is_long in each if is_long and kind == "UnsortedSegmentSum" and scope not in sparse]
     applied = [row for row, _, kind, is_long in each if is_long and _APPLY.fullmatch(kind)][:1]  # the longest
-    return sorted({*made, *applied, *_reading(time, made)}) if made else []
+    return sorted({*dense_sums, *applied, *_reading(time, dense_sums)}) if dense_sums else []
 
 
-def _reading(time: OpTime, made: list[int]) -> list[int]:
+def _reading(time: OpTime, dense_sums: list[int]) -> list[int]:
     """What reads these, directly or through other ops as large: the steps of an update that has no op of its own."""
     graph = dependencies(time.trace)
     row_of = {node: row for row, node in enumerate(time.work.node.tolist()) if time.work.duration[row] >= TINY_NS}
-    found, waiting = set(made), list(made)
+    reached, waiting = set(dense_sums), list(dense_sums)
     while waiting:
         node = int(time.work.node[waiting.pop()])
-        rows = {row_of[reader] for reader in graph.consumers_of(node).tolist() if reader in row_of} - found
-        found |= rows
+        rows = {row_of[reader] for reader in graph.consumers_of(node).tolist() if reader in row_of} - reached
+        reached |= rows
         waiting += rows
-    return sorted(found)
+    return sorted(reached)
