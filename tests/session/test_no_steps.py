@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from job_page import wait_for
+from recording import recording
 
 from tftracer.session.writer.no_steps import EAGER, JAX, SERVER, no_steps
 
@@ -33,3 +37,9 @@ def test_another_backend_of_keras_is_named() -> None:
         text = no_steps({"keras": keras(backend), "tensorflow": None}, "", True)
         assert f"Keras computes with {backend}" in text and "KERAS_BACKEND=tensorflow" in text
         assert ("jax.profiler" in text) == (backend == "jax")
+
+
+def test_a_session_without_a_hook_names_its_tensorflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace(__version__="2.21.0"))
+    with recording(tmp_path) as recorder:
+        wait_for(lambda: recorder.session()["tensorflow"] == "2.21.0", "the release of TensorFlow")

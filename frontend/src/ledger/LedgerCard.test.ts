@@ -37,6 +37,12 @@ describe("where the time goes", () => {
     expect(links).toEqual(["train_op /runs/1", "load_batch (train.py:88) /runs/1"]);
   });
 
+  it("says of a little time that it is little, not that it is nothing", async () => {
+    const parts = fakeLedger().parts.map((part) => ({ ...part, duration_s: 0.004, permille: 0 }));
+    const numbers = (await show(fakeLedger({ parts }))).findAll(".number").map((number) => number.text());
+    expect(numbers.filter((text) => text === "<0.1%")).toHaveLength(parts.length);
+  });
+
   it("is not there where nothing is known", async () => {
     expect((await show(fakeLedger({ parts: [] }))).find("section").exists()).toBe(false);
   });

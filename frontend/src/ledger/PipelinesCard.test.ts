@@ -36,6 +36,7 @@ describe("the input pipelines", () => {
     const card = await show(unknown);
     expect(card.find(".limiting").exists()).toBe(false);
     expect(card.text()).not.toContain("At most");
+    expect(card.text()).not.toContain("waited for");
     expect(card.text()).toContain("This TensorFlow is older.");
   });
 

@@ -32,7 +32,8 @@ export const KINDS: Record<LedgerKind, string> = {
   unknown: "Not known",
 };
 
-/** Tenths of a percent, which add up to all of it: `30.0%`. */
-export function formatPermille(permille: number): string {
+/** Tenths of a percent, which add up to all of it: `30.0%`; `<0.1%` for a little that rounds to none of them. */
+export function formatPermille(permille: number, seconds: number): string {
+  if (permille === 0 && seconds > 0) return "<0.1%";
   return `${(permille / 10).toFixed(1)}%`;
 }

@@ -15,6 +15,11 @@ export function runName(run: Run): string {
   return first !== undefined && run.title.startsWith(first.slice(0, 12)) ? names.join(", ") : run.title;
 }
 
+/** What was started, without the script's folders: at the end of a long path they would hide its name and arguments. */
+export function scriptName(command: string): string {
+  return command.replace(/^\S*\//, "");
+}
+
 /** The first few of many names, and how many more there are. */
 export function firstOf(names: readonly string[], most: number): { shown: readonly string[]; more: number } {
   const shown = names.slice(0, most);

@@ -57,6 +57,8 @@ describe("the overview", () => {
     const session = fakeSession({ no_steps: "Keras computes with torch in this script." });
     const { page, client } = await show("/", fakeState({ runs: [], session }));
     expect(page.find('[data-testid="no-steps"]').text()).toBe(session.no_steps);
+    const every = page.find('[role="switch"]'); // it would trace nothing
+    expect([every.attributes("disabled"), every.attributes("title")]).toEqual(["", session.no_steps]);
     expect(page.text()).not.toContain("hook");
     client.change({ session: fakeSession() });
     await flushPromises();
@@ -159,6 +161,14 @@ describe("the overview", () => {
       /^1\.00 µs a call: What the tracer adds to a call of a compiled function that/,
     );
     expect(await cost([ofFunction, ofSession])).toContain("2.00 µs a step, 1.00 µs a call");
+  });
+
+  it("is titled by the script's name, which no long path hides", async () => {
+    const command = "/home/someone/projects/vision/train.py --data /data/images";
+    const { page } = await show("/", fakeState({ session: fakeSession({ command }) }));
+    expect(page.find("h1").text()).toBe("train.py --data /data/images");
+    expect(page.find("h1").attributes("title")).toBe(command);
+    page.unmount();
   });
 
   it("shows names that try to be HTML as text", async () => {

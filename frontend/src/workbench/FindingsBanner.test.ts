@@ -32,6 +32,14 @@ describe("the findings of a trace", () => {
     expect(shown(1, [profile]).text()).toContain("no scheduling times");
   });
 
+  it("have their remedies behind How to fix, which opens with the rest", async () => {
+    const banner = shown(4, [cut, { ...limit, message: "The profiler left out copies." }]);
+    expect(banner.find("details").text()).toContain("Trace less.");
+    expect(banner.find("details").attributes("open")).toBeUndefined();
+    await banner.find('[data-testid="findings-more"]').trigger("click");
+    expect(banner.findAll("details").map((each) => each.attributes("open"))).toEqual(["", ""]);
+  });
+
   it("say each time that a trace is wrong, before what was said", () => {
     shown(1, [limit, cut]);
     const again = shown(3, [limit, cut]);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from traces import GPU, H2D, STREAM, N, make_trace, received
 
 from tftracer.contract.trace import Counter, Counters
+from tftracer.trace.analyses.counters import counters
 from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.columns import array
 from tftracer.trace.decode.node_kinds import NO_COLLECTIVE
@@ -142,6 +144,16 @@ def test_what_is_left_out_is_noted() -> None:
     counters = counters_of(make_trace(nodes))
     assert one(counters, "ready")["note"].startswith("Of 1 of 2 ops")
     assert one(counters, "in-flight")["note"].startswith("Without 1 of 2 transfers")
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_collective_with_an_impossible_size_is_one_of_unknown_size() -> None:
+    answers = recorded("horovod_rank0_tf2.15_cpu.pb")
+    for size in (2**63 - 1, -(2**63)):
+        everywhere = np.full(len(answers.outputs.node), size)
+        outputs = replace(answers.outputs, requested_bytes=everywhere, allocated_bytes=everywhere)
+        missing = counters(answers.trace, outputs, [])["missing"]
+        assert any("does not tell how many bytes" in each["reason"] for each in missing)
 
 
 def test_times_and_values_of_any_size_travel() -> None:

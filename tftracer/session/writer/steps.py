@@ -178,6 +178,8 @@ class StepWriter:
             launcher = detect_launcher() if active else facts["place"]
             gpus = steps.facts.gpus if active else facts["gpus"]
             self._store.set_facts(active=active, steps_lost=lost, place=launcher, rank=launcher["rank"], gpus=gpus)
+        if not facts["tensorflow"] and (version := getattr(sys.modules.get("tensorflow"), "__version__", "")):
+            self._store.set_facts(tensorflow=str(version))
         why = "" if self._store.live_runs else no_steps(sys.modules, facts["place"]["role"], steps.sees_all_sessions)
         if why != facts["no_steps"]:
             self._store.set_facts(no_steps=why)

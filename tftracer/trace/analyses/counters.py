@@ -30,6 +30,7 @@ from tftracer.trace.decode.node_kinds import NO_COLLECTIVE
 from tftracer.trace.decode.resources import Outputs
 from tftracer.trace.model import DeviceKind, NodeKind, Trace
 
+MOST_BYTES = 1 << 53
 RUNNING, READY, IN_FLIGHT, MEMORY = "Ops running", "Ops ready", "Bytes in flight", "Memory"
 
 
@@ -113,10 +114,11 @@ def _collective(trace: Trace, node: Int64) -> Bool:
 
 
 def _result_bytes(outputs: Outputs, node: Int64) -> Int64:
-    """For each node, the bytes of its outputs; 0 where they are not known."""
+    """For each node, the bytes of its outputs; 0 where they are not known, or more than anything can be."""
     size = np.where(outputs.requested_bytes > 0, outputs.requested_bytes, outputs.allocated_bytes)
     reach = int(max(outputs.node.max(initial=-1), node.max(initial=-1))) + 1
-    return np.bincount(outputs.node, size, reach).astype(np.int64)[node]
+    sums = np.bincount(outputs.node, size, reach)
+    return np.where(np.abs(sums) < MOST_BYTES, sums, 0).astype(np.int64)[node]
 
 
 def _gpus(trace: Trace) -> Iterator[Part]:
@@ -137,8 +139,8 @@ def _memory(trace: Trace, held: Sequence[HeldBytes]) -> Iterator[Part]:
         yield Missing(MEMORY, "The trace has no records of allocators.")
     titles = {device.name: device.title for device in trace.devices}
     for number, each in enumerate(held):
-        allocator = f", {each.allocator}," if each.allocator else ""
-        title = f"{MEMORY}{allocator} of {titles.get(each.device, each.device)}"
+        allocator = f" ({each.allocator})" if each.allocator else ""
+        title = f"{MEMORY} of {titles.get(each.device, each.device)}{allocator}"
         yield _counter(f"memory-{number}", title, "bytes", (each.time, each.bytes))
 
 
