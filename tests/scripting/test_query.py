@@ -7,6 +7,7 @@ import importlib.util
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -128,6 +129,35 @@ def test_the_commands(tmp_path: Path) -> None:
     rows = json.loads(as_json)
     assert [row["op"] for row in rows] == [line.split()[0] for line in text.splitlines()[1:]]
     assert [int(row["ns"]) for row in csv.DictReader(io.StringIO(as_csv))] == [row["ns"] for row in rows]
+
+
+def test_a_trace_that_is_damaged_is_left_out_and_said_with_the_remedy(tmp_path: Path) -> None:
+    data = bytearray(SESSION.read_bytes())
+    with tftracer.open(SESSION) as session:
+        data[data.index(session.source.trace_state(3).payload.copied()) + 20] ^= 255
+    path = tmp_path / "damaged.tftrace"
+    path.write_bytes(data)
+    done = run("query", path, "SELECT count(DISTINCT trace_id) AS traces FROM ops", "--json")
+    with tftracer.open(SESSION) as session:
+        readable = len(set(session.ops()["trace_id"].tolist()) - {3})
+    assert done.returncode == 0 and json.loads(done.stdout) == [{"traces": readable}]
+    assert done.stderr == "Left out: 1 trace of damaged, which cannot be read. Copy the file again, or trace again.\n"
+
+
+def test_a_partition_whose_pages_are_damaged_is_left_out_and_said_with_the_remedy(tmp_path: Path) -> None:
+    """Its footer is whole: only an answer that needs the page fails."""
+    files = [str(DATA / f"horovod_rank{rank}_tf2.15_cpu.pb") for rank in (0, 1)]
+    export(files, str(tmp_path))
+    expected = query(files[:1], "SELECT job, sum(dur_ns), max(name) FROM slices GROUP BY job").rows
+    (damaged,) = tmp_path.glob("slices/job=horovod_rank1*/*/*.parquet")
+    data = bytearray(damaged.read_bytes())
+    for place in range(len(data) // 8, len(data) // 2, 64):
+        data[place] ^= 0x5A
+    damaged.write_bytes(data)
+    done = run("query", tmp_path, "SELECT job, sum(dur_ns) AS ns, max(name) AS name FROM slices GROUP BY job", "--json")
+    assert done.returncode == 0, done.stderr
+    assert [(row["job"], row["ns"], row["name"]) for row in json.loads(done.stdout)] == expected
+    assert re.fullmatch(r"Left out: job=horovod_rank1\S*: it cannot be read \(.*\)\. Export its session again\.\n", done.stderr)
 
 
 def test_errors_are_one_line_and_an_exit_code(tmp_path: Path) -> None:

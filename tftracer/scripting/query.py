@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,14 @@ from tftracer.scripting.partitions import Partition, partitions, read_parquet
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+    from tftracer.scripting.session import Session
+
 
 _log = logging.getLogger(__name__)
+
+#: What finds a damaged Parquet file: the first reads what DuckDB reads before it answers, the second all of it.
+_AT_FIRST = "DESCRIBE SELECT * FROM {}"
+_ALL = "SELECT max(hash(COLUMNS(*))) FROM {}"
 
 
 @dataclass(frozen=True)
@@ -42,19 +49,18 @@ def answers(files: Sequence[str], sql: str, job: str | None = None, external: bo
     ``external``: the statements may read and write other files, go to the network and load DuckDB's extensions.
     FormatError: a statement is wrong, or not allowed; it says what DuckDB says. Then no later one has run.
     """
-    connection = parquet.connect()
+    wanted = [table for table in TABLES if re.search(rf"\b{table}\b", sql, re.IGNORECASE)]
+    if len(files) != 1 or not (Path(files[0]) / MANIFESTS).is_dir():
+        return _answers(partial(_load, files=files, tables=wanted, job=job), sql, external)
+    view = partial(_view_folder, folder=Path(files[0]), tables=wanted)
     try:
-        wanted = [table for table in TABLES if re.search(rf"\b{table}\b", sql, re.IGNORECASE)]
-        if len(files) == 1 and (Path(files[0]) / MANIFESTS).is_dir():
-            _view_folder(connection, Path(files[0]), wanted)
-        else:
-            _load(connection, files, wanted, job)
-        connection.execute("SET TimeZone = 'UTC'")
-        if not external:
-            _lock(connection)
-        return _answers(connection, sql, external)
-    finally:
-        connection.close()
+        return _answers(partial(view, reading=_AT_FIRST), sql, external)
+    except _UnansweredError:  # a file may be damaged further on, too
+        return _answers(partial(view, reading=_ALL), sql, external)
+
+
+class _UnansweredError(FormatError):
+    """DuckDB understands a statement and cannot answer it."""
 
 
 def _lock(connection: DuckDBPyConnection) -> None:
@@ -64,8 +70,22 @@ def _lock(connection: DuckDBPyConnection) -> None:
     connection.execute("SET lock_configuration = true")
 
 
-def _answers(connection: DuckDBPyConnection, sql: str, external: bool) -> list[Result]:
+def _answers(make_tables: Callable[[DuckDBPyConnection], None], sql: str, external: bool) -> list[Result]:
+    connection = parquet.connect()
+    try:
+        make_tables(connection)
+        connection.execute("SET TimeZone = 'UTC'")
+        if not external:
+            _lock(connection)
+        return _answers_of(connection, sql, external)
+    finally:
+        connection.close()
+
+
+def _answers_of(connection: DuckDBPyConnection, sql: str, external: bool) -> list[Result]:
     import duckdb
+
+    misread = (duckdb.ParserException, duckdb.SyntaxException, duckdb.BinderException, duckdb.CatalogException)
 
     writing = () if external else (duckdb.StatementType.COPY, duckdb.StatementType.EXPORT)  # where an exported folder is, too
     try:
@@ -78,7 +98,8 @@ def _answers(connection: DuckDBPyConnection, sql: str, external: bool) -> list[R
     except duckdb.PermissionException as error:
         raise FormatError(f"{error}\nA query reaches its own tables alone. Allow more: --external.") from error
     except duckdb.Error as error:
-        raise FormatError(f"{error}\nThe tables: {', '.join(TABLES)}. docs/tables lists their columns.") from error
+        kind_of_error = FormatError if isinstance(error, misread) else _UnansweredError
+        raise kind_of_error(f"{error}\nThe tables: {', '.join(TABLES)}. docs/tables lists their columns.") from error
     return [result for result in results if result is not None]
 
 
@@ -106,10 +127,10 @@ def _with_zones_as_text(connection: DuckDBPyConnection, statement: str) -> str:
     return f"SELECT {', '.join(shown)} FROM (\n{statement}\n) AS answer({', '.join(names)})"
 
 
-def _view_folder(connection: DuckDBPyConnection, folder: Path, tables: Sequence[str]) -> None:
+def _view_folder(connection: DuckDBPyConnection, folder: Path, tables: Sequence[str], reading: str) -> None:
     """Of the partitions that are whole and can be read. Those that do not count are named in the log."""
     exported = partitions(folder)
-    whole, damaged = _readable(connection, exported.whole, tables)
+    whole, damaged = _readable(connection, exported.whole, tables, reading)
     for text in exported.left_out + damaged:
         _log.warning("Left out: %s", text)
     for table in tables:
@@ -122,18 +143,18 @@ def _view_folder(connection: DuckDBPyConnection, folder: Path, tables: Sequence[
 
 
 def _readable(
-    connection: DuckDBPyConnection, whole: Sequence[Partition], tables: Sequence[str]
+    connection: DuckDBPyConnection, whole: Sequence[Partition], tables: Sequence[str], reading: str
 ) -> tuple[Sequence[Partition], list[str]]:
-    """The partitions whose files are Parquet as far as DuckDB reads before it answers; of the others, what is wrong with them."""
+    """The partitions whose files are Parquet as far as ``reading`` reads them; of the others, what is wrong with them."""
     import duckdb
 
     def check(some: Sequence[Partition]) -> str:
         try:
             for table in tables:
                 if files := [file for each in some for file in each.files.get(table, ())]:
-                    connection.execute(f"DESCRIBE SELECT * FROM {read_parquet(files)}")
+                    connection.execute(reading.format(read_parquet(files)))
         except duckdb.Error as error:
-            return f"{some[0].where}: it cannot be read ({str(error).partition(chr(10))[0]})."
+            return f"{some[0].where}: it cannot be read ({str(error).partition(chr(10))[0]}). Export its session again."
         return ""
 
     if not check(whole):
@@ -154,6 +175,16 @@ def _load(connection: DuckDBPyConnection, files: Sequence[str], tables: Sequence
                 _insert(connection, table, columns, f"INSERT INTO {table}", name, session.rank)
         for table, columns in session.trace_rows(*of_traces) if of_traces else ():
             _insert(connection, table, columns, f"INSERT INTO {table}", name, session.rank)
+        _tell_of_damage(name, session, of_traces)
+
+
+def _tell_of_damage(name: str, session: Session, of_traces: Sequence[str]) -> None:
+    """Traces that turned out to be damaged when their rows were read have none."""
+    traces = (trace for run in session.source.runs() for trace in run["traces"])
+    broken = sum(trace["state"] == "broken" for trace in traces)
+    if broken and of_traces:
+        number = "1 trace" if broken == 1 else f"{broken:,} traces"
+        _log.warning("Left out: %s of %s, which cannot be read. Copy the file again, or trace again.", number, name)
 
 
 def _insert(connection: DuckDBPyConnection, table: str, columns: dict[str, Array], into: str, job: str, rank: int) -> None:
