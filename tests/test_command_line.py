@@ -83,6 +83,13 @@ sys.exit(command())
     assert (done.returncode, done.stderr) == (130, "")
 
 
+def test_the_package_itself_imports_nothing_before_ctrl_c_is_handled() -> None:
+    """``python -m tftracer`` imports it before ``__main__``: an interrupt meanwhile ends in a traceback of its imports."""
+    code = "import sys; before = set(sys.modules); import tftracer; print(sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, timeout=120, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "['__future__', 'tftracer', 'tftracer.errors']"
+
+
 def test_the_end_of_a_pipe_does_not_change_what_a_gate_says() -> None:
     """``tftracer compare --fail-if ... | head -1``: its own exit code, though nobody reads on."""
     files = [str(ROOT / f"tests/data/slow_to_fast_{name}.tftrace") for name in ("adam", "adagrad")]

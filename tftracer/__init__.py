@@ -1,12 +1,10 @@
 """tftracer: watch a TensorFlow graph-mode training live, and trace the next step op by op.
 
-Importing it imports neither TensorFlow nor the server: each name but the errors is loaded when it is used first.
+Importing it imports neither TensorFlow nor the server: each name but the errors is loaded when it is used first. Of
+Python's own modules it imports none: the command handles Ctrl-C only once this one is there.
 """
 
 from __future__ import annotations
-
-import importlib
-from typing import TYPE_CHECKING, Any
 
 from tftracer.errors import (
     FormatError,
@@ -23,7 +21,10 @@ from tftracer.errors import (
     UsageError,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from tftracer.export.tables.table import Table
     from tftracer.inject import hook_inject
     from tftracer.scripting.folder import open
@@ -70,6 +71,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
     value = getattr(importlib.import_module(_HOMES[name]), name)
     globals()[name] = value
     return value

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
+try:
+    import os
+    import signal
+    import sys
+except KeyboardInterrupt:
+    raise SystemExit(130) from None
 
 
 def main() -> int:

@@ -42,7 +42,7 @@ def watch_for_tensorflow() -> None:
         ScriptProcess(json.loads(text)).watch()
 
 
-NO_STEPS = "tftracer: no session.run, no call of a compiled function and no optimizer in eager code was seen"
+NO_STEPS = "tftracer: no session.run, no call of a compiled function and no optimizer's step in eager code has ended"
 
 
 class ScriptProcess:

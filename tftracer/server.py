@@ -256,7 +256,7 @@ class TracingServer:
 
     @property
     def url(self) -> str:
-        """The page's URL with its token; ``""`` while no web server runs."""
+        """The page's URL with its token; ``""`` while no web server runs. Its repr, which notebooks save, hides the token."""
         return self.web.url
 
     def one_time_url(self) -> str:

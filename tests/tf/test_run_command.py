@@ -166,7 +166,7 @@ print(tf.constant(1).numpy())
     done = run(tmp_path, script(tmp_path, text))
     assert (done.code, done.output) == (0, "1\n")
     assert done.url
-    assert "no optimizer in eager code was seen: nothing was recorded" in done.errors
+    assert "no optimizer's step in eager code has ended: nothing was recorded" in done.errors
 
 
 def test_the_page_stays_until_ctrl_c_and_the_exit_code_is_the_scripts(tmp_path: Path) -> None:

@@ -138,4 +138,4 @@ def test_the_cookies_attributes() -> None:
 
 
 def test_a_token_in_the_url_is_quoted() -> None:
-    assert Access("a&b=c#%", LOOPBACK, 1).query() == "?token=a%26b%3Dc%23%25"
+    assert Access("a&b=c#%", LOOPBACK, 1).url("/") == "/?token=a%26b%3Dc%23%25"

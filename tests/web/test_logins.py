@@ -187,6 +187,12 @@ def test_a_code_in_place_of_the_token_signs_one_browser_in_once(client: Client) 
     assert client.get("/api/session", Authorization=f"Bearer {path.partition('=')[2]}").status == 401
 
 
+def test_a_notebook_that_shows_the_url_of_the_page_does_not_save_the_token(client: Client) -> None:
+    url, token = client.server.url, client.server.token
+    assert token in url and token in f"{url}" and token in str(url)
+    assert token not in repr(url) and token not in repr([url]) and "print()" in repr(url)
+
+
 def test_a_code_ends_within_an_hour_and_when_all_are_signed_out() -> None:
     now = [0.0]
     logins = Logins("token", clock=lambda: now[0])

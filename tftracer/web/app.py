@@ -208,7 +208,7 @@ class WebServer:
     def url(self) -> str:
         """The page's URL with the token; "" while the server is stopped."""
         address = self.address
-        return address and address + self.access().query()
+        return address and self.access().url(address)
 
     def one_time_url(self) -> str:
         """The page's URL with a code in place of the token, which signs one browser in; "" while the server is stopped."""

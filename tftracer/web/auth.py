@@ -166,5 +166,15 @@ class Access:
         secure = "; Secure" if self.secure else ""
         return f"{self.cookie_name}={self.logins.cookie}; Path={self.path or '/'}; HttpOnly; SameSite=Strict{secure}"
 
-    def query(self) -> str:
-        return f"?token={quote(self.token, safe='')}"
+    def url(self, address: str) -> TokenUrl:
+        return TokenUrl(f"{address}?token={quote(self.token, safe='')}")
+
+
+class TokenUrl(str):
+    """A URL with the token. What a notebook shows of it, and saves with its cell, is the repr, which has no token."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        address, token, _ = self.partition("?token=")
+        return f"<{address}{token}... (print() shows the token)>"
