@@ -82,9 +82,11 @@ while not (traces := [trace for each in recorder.runs() if each["id"] == run for
     recorder.flush()
 stop.set()
 training.join()
-verdict = Answers(recorder.trace_bytes(traces[0]["id"]), recorder.trace_context(traces[0]["id"])).verdict()
+context = recorder.trace_context(traces[0]["id"])
+verdict = Answers(recorder.trace_bytes(traces[0]["id"]), context).verdict()
 waits = [sentence for sentence in verdict["sentences"] if sentence["code"] == "between_steps"]
-assert waits and ("slow_map" in waits[0]["text"] and "num_parallel_calls" in waits[0]["advice"]) == looked, verdict
+assert waits and ("slow_map" in waits[0]["text"]) == looked == bool(context.input_advice), verdict
+assert not looked or waits[0]["advice"] == context.input_advice, verdict
 """,
         tmp_path,
     )
