@@ -30,7 +30,7 @@ def around(trace: Trace, context: TraceContext, calls: Sequence[FunctionCall]) -
     if calls:
         before, after = -min(0, *(call.start for call in calls)), max(duration_ns, *(call.end for call in calls)) - duration_ns
         python = sum(call.end - call.start - call.ran_ns for call in calls if call.ran_ns)
-        return _untraced(Around(before, after, python), duration_ns, context, any(call.was_traced for call in calls))
+        return _untraced(Around(before, after, python), duration_ns, context, calls)
     if context.trace_level == "profile" or context.step_s is None:
         return Around(0, 0)
     took = int(context.step_s * 1e9)
@@ -43,11 +43,12 @@ def around(trace: Trace, context: TraceContext, calls: Sequence[FunctionCall]) -
     return Around(before, passed - before if tells_after else 0)
 
 
-def _untraced(traced: Around, duration_ns: int, context: TraceContext, was_made: bool) -> Around:
-    """No more than in the median untraced step, where being traced may be why it is more. ``was_made``: a call traced
-    its function, and untraced steps do not."""
+def _untraced(traced: Around, duration_ns: int, context: TraceContext, calls: Sequence[FunctionCall]) -> Around:
+    """No more than in the median untraced step, where being traced may be why it is more: but where a call traced its function,
+    which untraced steps do not. Ops that run while the call is in Python, which make a tensor of what it is given, are part of
+    both."""
     took, usual, fastest = context.step_s, context.median_s, context.fastest_traced_s
-    if was_made or took is None or usual is None:
+    if any(call.was_traced for call in calls) or took is None or usual is None:
         return traced
     alone_slow = fastest is not None and fastest < SLOW_FACTOR * usual
     if alone_slow or (fastest is None and (took - usual) * 1e9 > START_NS):
@@ -55,4 +56,5 @@ def _untraced(traced: Around, duration_ns: int, context: TraceContext, was_made:
     passed, most = traced.before_ns + traced.after_ns, max(int(usual * 1e9) - duration_ns, 0)
     if passed <= most:
         return traced
-    return Around(traced.before_ns * most // passed, traced.after_ns * most // passed, min(traced.python_ns, most))
+    python_ns = min(traced.python_ns, max(int(usual * 1e9) - sum(call.ran_ns for call in calls), 0))
+    return Around(traced.before_ns * most // passed, traced.after_ns * most // passed, python_ns)
