@@ -75,6 +75,9 @@ def input_pipeline(step: Step) -> Sentence | None:
     if len(step.stages.waited_for):
         at_work = step.cover(mask(step.trace, step.stages.waited_for)) & alone
         if at_work.length < AT_WORK_SHARE * alone.length:
+            functions = step.cover(step.stages.ops) & alone
+            if (at_work | functions).length >= AT_WORK_SHARE * alone.length:
+                return _functions(step, alone, at_work, functions, numbers)
             return _no_thread(step, alone, at_work, numbers)
         holding = step.stages.holding(at_work)
         if holding is not None:
@@ -117,6 +120,23 @@ def _worked_ahead(step: Step) -> Sentence | None:
         1 - ns / usual_ns,
         {"usual_step_ns": usual_ns, "ops_ns": float(ns)},
         evidence_of(step, nodes, "budget"),
+    )
+
+
+def _functions(step: Step, alone: Cover, at_work: Cover, functions: Cover, numbers: dict[str, float]) -> Sentence:
+    """Functions of tf.data run in other threads, while the thread that asks for the batch hardly does: they may have its CPU."""
+    share = alone.length / step.whole_ns
+    nodes, ops = step.longest(step.waits_for_input), step.longest(step.stages.ops)
+    return sentence(
+        "input_bound",
+        f"The step waits {duration(alone.length)} ({percent(share)}) for {step.describe(nodes[0])}. For "
+        f"{duration(functions.length)} of that functions of tf.data run in other threads (the longest op is "
+        f"{step.describe(ops[0])}); the thread that asks for the batch runs for {duration(at_work.length)}."
+        f"{seen_before(step.context)}",
+        step.context.input_advice or f"Make these functions cheaper; {ONCE}.",
+        share,
+        {**numbers, "at_work_ns": float(at_work.length), "functions_ns": float(functions.length)},
+        evidence_of(step, ops, "budget"),
     )
 
 
