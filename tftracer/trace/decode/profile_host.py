@@ -105,13 +105,14 @@ class _Started:
 def _started(nodes: Nodes, plane: Plane, ops: Kinds) -> tuple[_Started, Int64]:
     """The asynchronous ops, and the events that are ops.
 
+    An op ends where its second part begins: that hands its outputs on, may run what reads them, and may wait for a CPU.
     Collectives and ops of a GPU have a second event, of their work: then that is the op, and the one that started it is none.
     """
     rows, row, until = ops.rows(), of_kinds(plane, _STARTED), plane.events.until
     stats = stats_of(plane, row, ["name", "kernel_type", "step_id", "_p"])
     name, op = _coded(nodes.names, stats["name"]), _coded(nodes.ops, stats["kernel_type"])
     done = _done(plane, stats["_p"])
-    end = np.where(done >= 0, until[np.maximum(done, 0)], until[row]) if len(until) else row
+    end = np.where(done >= 0, plane.events.start[np.maximum(done, 0)], until[row]) if len(until) else row
     within = innermost(plane, rows, row)
     event = np.append(rows, -1)[within]
     event[(within >= 0) & (np.append(ops.name(rows), -1)[within] != name)] = -1
