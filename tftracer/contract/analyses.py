@@ -52,7 +52,7 @@ class Analysis(NamedTuple):
             yield dict(zip(names, combination))
 
 
-_OP_TIMES = OtherTracesNeeded("op_totals", {"by": "name"}, LEAST_TRACES - 1, LEAST_TRACES - 1)
+_OP_TIMES = OtherTracesNeeded("op_totals", {"by": "name"}, 1, LEAST_TRACES - 1)
 _BEST_RATES = OtherTracesNeeded("best_rates", {}, 1, 7)
 
 ANALYSES = (

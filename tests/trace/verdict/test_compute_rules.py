@@ -145,6 +145,48 @@ def test_one_op_that_was_held_up_says_how_long_it_usually_takes() -> None:
     assert "most traced steps" not in always["text"] and "has to be that large" in always["advice"]
 
 
+MANY = [*matmuls(40, 0.1), *[(f"a{i}", "AddV2", 0.02) for i in range(40)]]
+
+
+def held_up(name: str, ms: float) -> list[tuple[str, str, float]]:
+    return [(each, op, ms if each == name else usual) for each, op, usual in MANY]
+
+
+@pytest.mark.parametrize("others", [1, 3])
+def test_beside_other_traces_an_op_that_was_held_up_is_not_what_a_step_is_bound_by(others: int) -> None:
+    """A busy machine interrupted one product of forty for 38 ms: 90% of the step, in this trace alone."""
+    flops = {name: 1e6 for name, _, _ in MANY}
+    found = codes_over([held_up("m7", 38.0), *[MANY] * others], flops)
+    assert next(iter(found)) == "balanced" and found["balanced"]["text"].startswith(
+        "Most op time goes into 40 ops of type MatMul"
+    )
+    usually = "In most traced steps of the run it takes about" if others == 3 else "In other traced steps it takes at most"
+    assert f"{usually} 100 µs." in found["one_op"]["text"] and "held it up in this step" in found["one_op"]["advice"]
+    another = codes_over([held_up("a7", 38.0), *[MANY] * others], flops)["balanced"]["text"]
+    assert another.startswith("Without what held up single ops, most op time goes into 40 ops of type MatMul.")
+
+
+def test_the_op_that_takes_most_where_nothing_is_held_up_is_named_beside_one_that_was() -> None:
+    """A decomposition of 2.4 ms, 41% of a step in which a product of 1 µs was interrupted for 2.7."""
+    usual = [("svd", "Svd", 2.4), ("mul", "Mul", 0.1)]
+    found = codes_over([[usual[0], ("mul", "Mul", 2.7)], usual, usual], {"svd": 1e6, "mul": 1e6})["one_op"]
+    assert found["text"].startswith("One op, svd (Svd) on the CPU, runs for 2.4 ms: 47% of the step.")
+    assert "usual_ns" not in found["numbers"]
+
+
+@pytest.mark.parametrize(("is_busy", "flops", "first"), [(True, 1e6, "balanced"), (False, 1e6, "one_op"), (True, 4e8, "one_op")])
+def test_of_many_equal_ops_one_that_was_interrupted_on_a_busy_machine_is_no_bound(
+    is_busy: bool, flops: float, first: str
+) -> None:
+    """Without any other trace. An op that has far more to do than the others of its type keeps its time."""
+    trace = make_trace(in_a_row(*held_up("m7", 38.0)))
+    work = np.full(80, 1e6)
+    work[7] = flops
+    known = Arithmetic(work, np.full(80, 1e4), np.ones(80, bool), np.full(80, FLOAT), trace.ops)
+    context = used(wall_s=0.060, cpu_s=0.030, run_queue_s=0.150, cpus=2.0) if is_busy else used()
+    assert verdict(trace, context, [], load_arithmetic=lambda: known)["sentences"][0]["code"] == first
+
+
 # ---------------------------------------------------------------------------------------------------------- elementwise
 
 
@@ -273,6 +315,13 @@ def test_a_gradient_that_becomes_dense_is_named_where_no_label_tells_the_table()
         ("m", "MatMul", 6.0),
     )
     assert "dense_update" not in sentences(again)
+
+
+def test_a_regularizer_of_a_whole_table_makes_its_gradient_dense() -> None:
+    """The sum of both gradients is dense, since one of them is of the whole table: of the norm, or of a product with it."""
+    nodes = [("rows", "ResourceGather", 0.4), ("sum", "UnsortedSegmentSum", 32.0), ("add", "AddN", 20.0)]
+    assert "dense_update" in sentences(in_a_row(*nodes, ("norm", "L2Loss", 20.0)))
+    assert "dense_update" not in sentences(in_a_row(*nodes, ("logits", "MatMul", 20.0)))
 
 
 def test_of_a_table_that_is_read_whole_the_optimizer_tells_that_its_gradient_became_dense() -> None:

@@ -129,3 +129,26 @@ def test_a_cause_that_every_step_has_explains_nothing() -> None:
     nodes = [N("read", "IteratorGetNext", 0, 10 * MS, kind=NodeKind.INPUT), N("m", "MatMul", 10 * MS, 12 * MS)]
     sentence = compared(TraceContext(step_s=0.040, median_s=0.012), nodes)
     assert "Tracing may be the reason" in sentence["text"]
+
+
+def test_on_a_busy_machine_a_step_was_not_slow_by_itself() -> None:
+    nodes = [N(f"m{i}", "MatMul", i * MS, (i + 1) * MS) for i in range(10)]
+    for use, words in (
+        (CpuUse(), "this step was slow by itself."),
+        (BUSY, "on the busy machine this step probably waited longer"),
+    ):
+        sentence = compared(
+            TraceContext(step_s=0.100, median_s=0.009, other_traced=2, fastest_traced_s=0.010, cpu_use=use), nodes
+        )
+        assert sentence["code"] == "slow_step" and words in sentence["text"]
+
+
+@pytest.mark.parametrize(("count", "is_known"), [(500, True), (12_000, False)])
+def test_a_step_that_recorded_far_more_than_others_is_not_said_to_be_slow_by_itself(count: int, is_known: bool) -> None:
+    """Of an input pipeline with small elements one trace has ten times the events of the next: recording them takes the time."""
+    nodes = [N(f"m{i}", "MatMul", i * 1_000, (i + 1) * 1_000) for i in range(count)]
+    context = TraceContext(step_s=0.067, median_s=0.010, other_traced=2, fastest_traced_s=0.012, trace_level="profile")
+    trace = make_trace(nodes)
+    trace.source = "xspace"
+    sentence = verdict(trace, context, [])["sentences"][-1]
+    assert ("slow by itself" in sentence["text"] and "so tracing does not explain it" in sentence["text"]) == is_known

@@ -70,6 +70,24 @@ def test_functions_of_tf_data_that_run_all_the_time_are_what_a_step_waits_for() 
     assert found["text"].endswith("the thread that asks for the batch runs for 100 µs.") and "cheaper" in found["advice"]
 
 
+@pytest.mark.parametrize(("count", "is_named"), [(2_000, True), (20, False)])
+def test_very_many_small_elements_hold_up_the_stage_that_gets_them(count: int, is_named: bool) -> None:
+    """Repeat hands 2,000 elements on, each in a microsecond: not it holds the step up, and a cache behind it would never end."""
+    each = 4 * MS // count
+    batch = "Iterator::Root::BatchV2"
+    repeats = [
+        N(f"{batch}::ForeverRepeat", "ForeverRepeat", i * each, (i + 1) * each - 1, TF_DATA, NodeKind.INPUT) for i in range(count)
+    ]
+    stages = [N(name, name.split("::")[-1], 0, 4 * MS, TF_DATA, NodeKind.INPUT) for name in ("Iterator::Root", batch)]
+    waits = N("next", "IteratorGetNext", 0, 4 * MS, kind=NodeKind.INPUT)
+    trace = make_trace([waits, *stages, *repeats, N("a", "Add", 4 * MS, 5 * MS)])
+    trace.known_edges = (np.array([1], np.int32), np.array([0], np.int32))
+    found = verdict(trace, TraceContext(), [])["sentences"][0]
+    assert found["code"] == "input_bound"
+    assert ("is BatchV2 (Root > BatchV2)" in found["text"] and "It gets 2,000 elements one by one" in found["text"]) == is_named
+    assert ("batch right behind the source" in found["advice"]) == is_named
+
+
 @pytest.mark.parametrize("name", ["convnet_tf2.15.xplane.pb", "convnet_tf2.21.xplane.pb"])
 def test_nothing_stands_out_in_a_small_network(name: str) -> None:
     assert [s["code"] for s in sentences(name)] == ["balanced"]

@@ -143,6 +143,18 @@ def test_a_session_that_is_fed_strings() -> None:
     assert "converted one by one" in only["advice"]
 
 
+def test_a_session_that_is_fed_very_many_tensors() -> None:
+    trace = make_trace(matmuls(0, 8 * MS))
+    trace.origin_ns = 16 * MS + 10**18
+    values = [fed(f"x{i}:0", "float32", [], 4) for i in range(300)]
+    context = TraceContext(step_s=0.042, median_s=0.024, feeds=300, fed=values, began_at=1e9)
+    found = verdict(trace, context, [])["sentences"][0]
+    assert found["code"] == "around_ops" and "It is fed 1.2 kB in 300 values" in found["text"]
+    assert "stack them into few" in found["advice"]
+    few = verdict(trace, TraceContext(step_s=0.042, median_s=0.024, feeds=2, fed=values[:2], began_at=1e9), [])["sentences"][0]
+    assert few["code"] != "around_ops"
+
+
 def test_the_cost_of_a_call_that_is_fed_nothing() -> None:
     (only,) = sentences(matmuls(0, MS // 5), TraceContext(step_s=0.002, median_s=0.002, feeds=0, fed=[]))
     assert "Nothing is fed." in only["text"] and "make_callable" in only["advice"]

@@ -134,6 +134,11 @@ class OpsOverTraces:
         """[k]"""
         return _floats(np.fmax.reduce(self.total_ns, axis=1, initial=np.nan))
 
+    @cached_property
+    def longest_of_others_ns(self) -> Float64:
+        """[k] without the first trace; NaN where it ran in none of them."""
+        return _floats(np.fmax.reduce(self.total_ns[:, 1:], axis=1, initial=np.nan))
+
     @property
     def mean_flops(self) -> Float64:
         """[k] of the traces in which they are known; NaN where they are in none."""

@@ -14,7 +14,7 @@ from tftracer.trace.arrays.groups import largest_first
 from tftracer.trace.arrays.types import Bool, Float64, Int32
 from tftracer.trace.model import Trace
 from tftracer.trace.units import percent
-from tftracer.trace.verdict.busy import unhindered_ns
+from tftracer.trace.verdict.busy import not_held_up_ns, unhindered_ns
 from tftracer.trace.verdict.step import MAX_EVIDENCE, Step
 
 MAX_TYPES = 3  # that a sentence lists
@@ -46,6 +46,11 @@ class OpTime:
     def unhindered_ns(self) -> Float64:
         """[work] the self times, on a busy machine no longer than the ops need there (busy.py)."""
         return unhindered_ns(self.step, self.work, self.kinds)
+
+    @cached_property
+    def not_held_up_ns(self) -> Float64:
+        """[work] the self times without what held single ops up (busy.py)."""
+        return not_held_up_ns(self.step, self.work)
 
     def of_kinds(self, is_meant: Callable[[str], object]) -> Bool:
         """[work] the executions of kinds that ``is_meant`` accepts."""

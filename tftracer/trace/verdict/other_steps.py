@@ -16,6 +16,7 @@ from tftracer.trace.verdict.step import Step, sentence
 
 EXPLAINED_SHARE = 0.5  # of what the step took more than usual
 OP_NS = 20_000  # recording an op costs less, in RunMetadata and on a GPU, and
+MANY_OPS = 10_000  # whose number may differ from step to step: an input pipeline works ahead in one and not in the next
 HOST_OP_NS = 5_000  # in a profile of the host: 1.4 microseconds on TensorFlow 2.21, 2.5 on 2.15
 
 #: Rules that name what ran for long. (The time of many tiny ops grows by being traced.)
@@ -35,14 +36,15 @@ def other_steps(step: Step, sentences: Sequence[Sentence]) -> Sentence | None:
         code, advice = "slow_step", "Trace a step at another time: what it shows may not hold for usual steps."
         text = f"{slower} {_other_traced(step, fastest)}, but recording {counted(step.trace.n, 'op')} takes less than the "
         text += f"difference: {_for_another_reason(sentences)}."
-    elif fastest is not None and took >= SLOW_FACTOR * fastest:
+    elif fastest is not None and took >= SLOW_FACTOR * fastest and not _costs_to_record(step, took, usual):
         code, advice = "slow_step", COMPARE
-        text = f"{slower} {_other_traced(step, fastest)}, so tracing does not explain it: this step was slow by itself."
+        text = f"{slower} {_other_traced(step, fastest)}, so tracing does not explain it: {_by_itself(sentences)}."
     elif fastest is not None and fastest >= SLOW_FACTOR * usual and _may_be_tracing(step, took, usual):
         code, advice = "tracing_cost", "Compare shares, not times."
-        text = f"{slower} {_other_traced(step, fastest)}: tracing probably costs the difference, and makes "
+        both = "and the busy machine probably cost" if _is_busy(sentences) else "probably costs"
+        text = f"{slower} {_other_traced(step, fastest)}: tracing {both} the difference, and makes "
         text += "short ops look longer than they are."
-    elif _is_explained(step, sentences, took, usual):
+    elif _is_explained(step, sentences, took, usual) and not _costs_to_record(step, took, usual):
         code, advice = "slow_step", COMPARE
         text = f"{slower} Most of the difference is in what the first sentence names, not in being traced."
     else:
@@ -58,15 +60,35 @@ def _may_be_tracing(step: Step, took: float, usual: float) -> bool:
     began_at = step.context.began_at
     before = max(step.trace.origin_ns - began_at * 1e9, 0.0) if began_at and step.trace.origin_ns > 0 else 0.0
     collecting = took * 1e9 - before - step.trace.duration_ns if step.is_session else 0.0
+    return (took - usual) * 1e9 <= _recording_ns(step) + START_NS + max(collecting, 0.0)
+
+
+def _recording_ns(step: Step) -> int:
+    """What it takes to record the trace's ops, at most."""
     on_host = not step.is_session and not any(group.kind is DeviceKind.GPU for group in step.activities.groups)
-    return (took - usual) * 1e9 <= (HOST_OP_NS if on_host else OP_NS) * step.trace.n + START_NS + max(collecting, 0.0)
+    return (HOST_OP_NS if on_host else OP_NS) * step.trace.n
+
+
+def _costs_to_record(step: Step, took: float, usual: float) -> bool:
+    """Whether it may be so many ops of this step, of tf.data above all, that other traced steps were faster."""
+    return step.trace.n >= MANY_OPS and (took - usual) * 1e9 <= _recording_ns(step)
 
 
 def _for_another_reason(sentences: Sequence[Sentence]) -> str:
     """A thread that has just begun a trace has used its turn on the CPU: where others want it, the step waits for its next."""
-    if any(each["code"] == "busy_machine" for each in sentences):
+    if _is_busy(sentences):
         return "on the busy machine they probably waited longer for a CPU than steps that are not traced"
     return "all of them were slow for another reason"
+
+
+def _by_itself(sentences: Sequence[Sentence]) -> str:
+    if _is_busy(sentences):
+        return "on the busy machine this step probably waited longer for a CPU"
+    return "this step was slow by itself"
+
+
+def _is_busy(sentences: Sequence[Sentence]) -> bool:
+    return any(each["code"] == "busy_machine" for each in sentences)
 
 
 def _seconds(seconds: float) -> str:

@@ -78,18 +78,23 @@ class Step:
 
     @cached_property
     def usual_ns(self) -> Float64 | None:
-        """[names] the median time of each op in this trace and others of the run, 0 for one that is not among their longest.
-        None: there are too few others."""
+        """[names] the median time of each op in this trace and others of the run; beside few others its longest in them. 0 for
+        one that is not among their longest. None: there are no others."""
         times = self.times
-        if times is None or len(times.work_ns) < LEAST_TRACES:
+        if times is None or len(times.work_ns) < 2:
             return None
-        return self._by_name(times.keys, times.median_ns)
+        return self._by_name(times.keys, times.median_ns if self.has_many_others else times.longest_of_others_ns)
+
+    @property
+    def has_many_others(self) -> bool:
+        """Whether so many traces of the run are known that they show what an op usually takes."""
+        return self.times is not None and len(self.times.work_ns) >= LEAST_TRACES
 
     @cached_property
     def shortest_ns(self) -> Float64 | None:
         """[names] the same of the shortest times, which other work disturbed least."""
         times = self.times
-        if times is None or len(times.work_ns) < LEAST_TRACES:
+        if times is None or not self.has_many_others:
             return None
         return self._by_name(times.keys, times.shortest_ns)
 
@@ -216,13 +221,13 @@ class Step:
         computes &= ~(self.function_calls if self.shows_xla else self.calls_of_ops)
         return self.work.only(computes[self.work.node])
 
-    @cached_property
-    def longest_op(self) -> Bool:
-        """[n] the executions of the op (one name) that has the most self time in the process; none where nothing computes."""
+    def longest_op(self, times_ns: Float64 | None = None) -> Bool:
+        """[n] the executions of the op (one name) that has the most self time in the process; none where nothing computes.
+        ``times_ns``: [computing] what counts as its time."""
         work = self.computing
         if not len(work.node):
             return np.zeros(self.trace.n, bool)
-        total = np.bincount(work.name, work.self_ns)
+        total = np.bincount(work.name, work.self_ns if times_ns is None else times_ns)
         return mask(self.trace, work.node[work.name == int(np.argmax(total))])
 
     @cached_property

@@ -7,6 +7,7 @@ parameter server does shows as the reason for which its workers wait.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,8 @@ from tftracer.trace.analyses.ops import NO_OP, Work, work_of
 from tftracer.trace.analyses.over_traces import OpsOverTraces
 from tftracer.trace.analyses.physical_devices import Group
 from tftracer.trace.model import OPS_LEFT_OUT, UNKNOWN_TIME, DeviceKind, Trace, TraceContext
-from tftracer.trace.units import duration, percent
+from tftracer.trace.units import counted, duration, percent
+from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.other_steps import other_steps
 from tftracer.trace.verdict.rules import OF_COMPUTING, RULES, UNEXPLAINED
 from tftracer.trace.verdict.rules.python_time import ONLY_HERE
@@ -46,6 +48,7 @@ SEE_THE_GAPS = (
 )
 BESIDE = 2  # the rank of what says nothing of what the step is bound by
 LEAST_PART = 0.05  # of the step: smaller parts of the budget are not listed
+MOST_SHARE = 0.5  # of the op time that goes into one op type
 LARGE_PART = 1 / 3  # of the step: something stands out beside the computing
 
 
@@ -64,6 +67,9 @@ def verdict(
     ranked = sorted(_explained(sentences), key=lambda s: (_comes_later(s), -_takes_ns(step, s)))
     if not ranked or _comes_later(ranked[0]) == BESIDE:
         ranked = [balanced(step), *ranked]
+    elif ranked[0]["code"] == "one_op" and "usual_ns" in ranked[0]["numbers"]:  # which says nothing of what a step is bound by
+        types = _op_types(step)
+        ranked = [balanced(step), *ranked] if types is not None and types.leads else ranked
     compared = None if is_explained(step) else other_steps(step, ranked)
     return {"sentences": [*ranked, compared] if compared else ranked, "step_ns": float(trace.duration_ns), "findings": findings}
 
@@ -129,7 +135,10 @@ def balanced(step: Step) -> Sentence:
     (share, largest), *others = _parts(step)
     computes = largest == PART_TITLES["compute"]
     listed = ", ".join(f"{percent(each)} {title}" for each, title in others if each >= LEAST_PART)
-    if computes:
+    op_types = _op_types(step) if computes else None
+    if op_types is not None and op_types.leads and others[0][0] < LARGE_PART:
+        text = f"{op_types.words()} The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
+    elif computes:
         nothing = "" if others[0][0] >= LARGE_PART else "Nothing stands out. "
         text = f"{nothing}The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
     else:
@@ -137,7 +146,9 @@ def balanced(step: Step) -> Sentence:
         text = f"Most of the step, {percent(share)} of {duration(step.whole_ns)}, is {largest}{rest}."
     return sentence(
         "balanced",
-        text + _largest(step) if computes else f"{text} {NOT_SHOWN.get(largest, '')}".rstrip() + _ops(step, largest),
+        text + _largest(step, op_types, text)
+        if computes
+        else f"{text} {NOT_SHOWN.get(largest, '')}".rstrip() + _ops(step, largest),
         FASTER_OPS if computes else CALL_LESS if largest == AROUND else SEE_THE_GAPS,
         share,
         {"compute_ns": step.parts["compute"]},
@@ -156,24 +167,61 @@ def _parts(step: Step) -> list[tuple[float, str]]:
 
 def _ops(step: Step, largest: str) -> str:
     """What its ops are, of a step that mostly passes before and after them."""
-    nodes = step.longest(step.longest_op)
+    nodes = step.longest(step.longest_op())
     if largest != AROUND or not nodes:
         return ""
-    runs = step.cover(step.longest_op).length
+    runs = step.cover(step.longest_op()).length
     return f" The ops take {duration(step.trace.duration_ns)} of it, the longest, {step.describe(nodes[0])}, {duration(runs)}."
 
 
-def _largest(step: Step) -> str:
-    """The longest op as a share of the step, as in ``one_op``; the largest op type as a share of all op time, as in the table."""
-    nodes, total = step.longest(step.longest_op), float(step.work.duration.sum())
-    if not nodes or not total:
-        return ""
+class _OpTypes(NamedTuple):
+    """The op type with the most op time."""
+
+    name: str
+    share: float  # of the total op time, as in the table
+    executions: int
+    is_most: bool  # of the op time, without what held ops up, too
+    another: str  # the type that has most of the op time without what held ops up, if that makes it another; else ""
+
+    @property
+    def leads(self) -> bool:
+        return self.is_most or bool(self.another)
+
+    def words(self) -> str:
+        if self.another:
+            return f"Without what held up single ops, most op time goes into {self.another}."
+        if self.is_most:
+            ops = f"{counted(self.executions, 'op')} of type {self.name}"
+            return f"Most op time goes into {ops}, with {percent(self.share)} of the total op time."
+        return f"The largest op type is {self.name}, with {percent(self.share)} of the total op time."
+
+
+def _op_types(step: Step) -> _OpTypes | None:
+    work, total = step.work, float(step.work.duration.sum())
+    if not total:
+        return None
     # They lie within each other, and mostly wait: stages of tf.data, and calls whose ops are recorded.
     outer = step.stages.members | (step.function_calls if step.shows_xla else step.calls_of_ops)
-    by_type = np.bincount(step.work.op, np.where(outer[step.work.node], 0, step.work.duration))
+    counts = ~outer[work.node]
+    by_type = np.bincount(work.op, np.where(counts, work.duration, 0))
     most = int(np.argmax(by_type))
-    runs = step.cover(step.longest_op).length
-    return (
-        f" The longest op, {step.describe(nodes[0])}, runs for {percent(runs / step.whole_ns)} of the step. The largest op type "
-        f"is {step.trace.ops[most] or NO_OP}, with {percent(by_type[most] / total)} of the total op time."
-    )
+    executions, share = int((counts & (work.op == most)).sum()), float(by_type[most]) / total
+    time = OpTime.of(step)
+    spent = np.bincount(time.work.op, time.not_held_up_ns, minlength=1)
+    usually = int(np.argmax(spent))
+    is_most = spent[usually] >= MOST_SHARE * float(spent.sum()) > 0
+    another = ""
+    if is_most and (usually != most or share < MOST_SHARE):
+        another = f"{counted(int((time.work.op == usually).sum()), 'op')} of type {step.trace.ops[usually] or NO_OP}"
+    is_most = is_most and not another and executions > 1
+    return _OpTypes(step.trace.ops[most] or NO_OP, share, executions, is_most, another)
+
+
+def _largest(step: Step, op_types: _OpTypes | None, text: str) -> str:
+    """The longest op as a share of the step, as in ``one_op``; the largest op type as a share of all op time, as in the table."""
+    nodes = step.longest(step.longest_op())
+    if not nodes or op_types is None:
+        return ""
+    runs = step.cover(step.longest_op()).length
+    longest = f" The longest op, {step.describe(nodes[0])}, runs for {percent(runs / step.whole_ns)} of the step."
+    return longest if text.startswith(op_types.words()) else f"{longest} {op_types.words()}"

@@ -17,7 +17,8 @@ AROUND_SHARE = 0.30  # of what the loop waits
 AROUND_NS = 500_000  # and at least as long: less is the usual cost of a call
 CALL_NS = 5_000_000  # of a longer step the call's own cost is not the reason
 FEED_BYTES = 1_000_000  # from so many on, or
-FEED_STRINGS = 1_000  # so many strings or values of Python's lists, what is fed or fetched is named as what takes the time
+FEED_STRINGS = 1_000  # so many strings or values of Python's lists, or
+MANY_TENSORS = 200  # so many tensors, what is fed or fetched is named as what takes the time
 MOST_NODES = 100_000  # of a trace in which what is fetched is looked for
 _RETVAL = "_retval_"
 
@@ -28,10 +29,11 @@ class Amount(NamedTuple):
     bytes: int
     strings: int
     values: int  # in lists of Python's
+    tensors: int  # together
 
     @property
     def is_much(self) -> bool:
-        return self.bytes >= FEED_BYTES or self.strings >= FEED_STRINGS or self.values >= FEED_STRINGS
+        return self.bytes >= FEED_BYTES or max(self.strings, self.values) >= FEED_STRINGS or self.tensors >= MANY_TENSORS
 
     def words(self) -> str:
         parts = [byte_size(self.bytes)] if self.bytes else []
@@ -88,18 +90,18 @@ def _lengths(step: Step, passed: int, share: float) -> str:
 def _fed(values: list[FedValue]) -> Amount:
     elements = [int(np.prod(value["shape"], dtype=np.float64)) for value in values]
     of = {kind: sum(n for n, value in zip(elements, values) if value["dtype"] == kind) for kind in ("string", "list")}
-    return Amount(sum(value["bytes"] or 0 for value in values), of["string"], of["list"])
+    return Amount(sum(value["bytes"] or 0 for value in values), of["string"], of["list"], len(values))
 
 
 def _fetched(step: Step) -> Amount:
     """How much the step fetches: the outputs of the fetched ops. Only the trace of a session tells."""
     trace = step.trace
     if not step.is_session or not trace.content.size or trace.n > MOST_NODES:
-        return Amount(0, 0, 0)
+        return Amount(0, 0, 0, 0)
     returned = [parse_label(label) for label in trace.labels if _RETVAL in label]
     producers = {parse_input(label.inputs[0])[:2] for label in returned if label.inputs}
     if not producers:
-        return Amount(0, 0, 0)
+        return Amount(0, 0, 0, 0)
     outputs, size, strings = decode_resources(trace)[0], 0, 0
     for output, (node, slot) in enumerate(zip(outputs.node.tolist(), outputs.slot.tolist())):
         if (step.name(node), slot) not in producers:
@@ -108,7 +110,7 @@ def _fetched(step: Step) -> Amount:
             strings += int(np.nan_to_num(outputs.shapes.elements[outputs.shape[output]]))
         else:
             size += int(outputs.requested_bytes[output])
-    return Amount(size, strings, 0)
+    return Amount(size, strings, 0, len(producers))
 
 
 def _fed_words(step: Step, fed: Amount) -> str:
@@ -130,7 +132,10 @@ def _fed_words(step: Step, fed: Amount) -> str:
 
 
 def _fetched_words(fetched: Amount) -> str:
-    return f" It fetches {fetched.words()}." if fetched.is_much else ""
+    if not fetched.is_much:
+        return ""
+    number = f"{counted(fetched.tensors, 'tensor')}" if fetched.tensors >= MANY_TENSORS else ""
+    return f" It fetches {f'{number}: ' * bool(number and fetched.words()) or number}{fetched.words()}."
 
 
 def _advice(step: Step, fed: Amount, fetched: Amount) -> str:
@@ -147,6 +152,8 @@ def _advice(step: Step, fed: Amount, fetched: Amount) -> str:
             else "Pass tensors that tf.data makes (prefetch prepares the next batch while this one is computed), not NumPy "
             "arrays; what stays the same, keep in a variable or convert it once (tf.constant)."
         )
+    if max(fed.tensors, fetched.tensors) >= MANY_TENSORS:
+        advice.append("Each tensor costs some microseconds by itself: stack them into few.")
     if fetched.is_much:
         advice.append("Fetch less and more rarely: what is fetched is copied, or converted, for Python.")
     if not advice and step.is_session:

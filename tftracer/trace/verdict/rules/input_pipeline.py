@@ -9,6 +9,7 @@ import numpy as np
 from tftracer.contract.trace import Sentence
 from tftracer.trace.analyses.tf_data import PASSES_ON, Holding, Path, path_of
 from tftracer.trace.arrays.intervals import Cover
+from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.profiler_names import STAGE
 from tftracer.trace.model import TraceContext
 from tftracer.trace.units import counted, duration, percent
@@ -20,6 +21,7 @@ AHEAD, AHEAD_NS = 2.0, 1_000_000  # so many times as long as this one, and by so
 AHEAD_STEPS = 10  # before that the median is of the first steps, which are long for other reasons
 AHEAD_WAIT = 0.25  # of a usual step: so long a wait shows what it is for
 AT_WORK_SHARE = 0.50  # of the wait in which tf.data must be at work
+MANY_ELEMENTS = 1_000  # that a stage gets during the wait: each costs it, and the stages beneath it, some microseconds
 STAGE_PYTHON_SHARE = 0.50  # of the wait in which a Python function of tf.data runs
 
 _GETS = re.compile(r"(Multi)?(Device)?Iterator\w*GetNext|QueueDequeue|ReaderRead")
@@ -35,6 +37,10 @@ PYTHON = (
     "keep what it returns: dataset.cache(), or write the data in that form."
 )
 ONCE = "cache() behind it if the data fits, or do its work once, when the data is written"
+BATCH_FIRST = (
+    "Every element costs each stage some microseconds: batch right behind the source, before map and repeat, and let map work on "
+    "whole batches; or keep the data in larger elements."
+)
 #: What to do about a stage: pattern of its name -> advice. The first that matches.
 ADVICE: tuple[tuple[re.Pattern[str], str], ...] = (
     (
@@ -160,6 +166,7 @@ def _no_thread(step: Step, alone: Cover, at_work: Cover, numbers: dict[str, floa
 def _stage(step: Step, holding: Holding, alone: Cover, numbers: dict[str, float]) -> Sentence:
     share = alone.length / step.whole_ns
     settings = _settings(step)
+    holding, elements = _that_gets_many(step, holding, alone)
     ran = (holding.cover & alone).length
     python = step.cover(step.stages.ops & step.python_ops) & alone
     in_python = python.length >= STAGE_PYTHON_SHARE * alone.length
@@ -167,6 +174,8 @@ def _stage(step: Step, holding: Holding, alone: Cover, numbers: dict[str, float]
         _began_before(holding, settings) if holding.began_before else _recorded(holding, settings.get(holding.path, {}), ran)
     )
     text = f"The step waits {duration(alone.length)} ({percent(share)}) for tf.data. {explanation}"
+    if elements >= MANY_ELEMENTS:
+        text += f" It gets {elements:,} elements one by one in that time."
     if in_python:
         text += f" A Python function of tf.data runs for {duration(python.length)} of that time."
     if holding.path[1:2] and not any(name == "Prefetch" for name in holding.path):
@@ -177,11 +186,37 @@ def _stage(step: Step, holding: Holding, alone: Cover, numbers: dict[str, float]
     return sentence(
         "input_bound",
         text,
-        step.context.input_advice or (PYTHON if in_python and holding.path[-1] != "Generator" else _advice(holding.path)),
+        BATCH_FIRST
+        if elements >= MANY_ELEMENTS and not in_python
+        else step.context.input_advice or (PYTHON if in_python and holding.path[-1] != "Generator" else _advice(holding.path)),
         share,
         {**numbers, **({"python_ns": float(python.length)} if in_python else {})},
         evidence_of(step, nodes, "budget"),
     )
+
+
+def _that_gets_many(step: Step, holding: Holding, alone: Cover) -> tuple[Holding, int]:
+    """(The stage, how many elements it gets during the wait). Many elements hold no stage up that only passes them on, but the
+    one that asks for them."""
+    stages = step.stages
+
+    def gets(path: Path) -> int:
+        inputs = [stages.nodes[below] for below in stages.inputs(path)]
+        return max((int(_within(step.trace.start[rows], alone).sum()) for rows in inputs), default=0)
+
+    path = holding.path
+    while PASSES_ON.fullmatch(path[-1]) and len(path) > 1 and gets(path[:-1]) >= MANY_ELEMENTS:
+        path = path[:-1]
+    if path != holding.path and len(stages.nodes[path]):
+        holding = Holding(path, False, stages.cover(path), None)
+    return holding, gets(holding.path)
+
+
+def _within(at: Int64, cover: Cover) -> Bool:
+    """Whether each lies in the cover."""
+    place = np.searchsorted(cover.start, at, "right") - 1
+    result: Bool = (place >= 0) & (at < np.append(cover.end, 0)[place])
+    return result
 
 
 def _settings(step: Step) -> dict[Path, dict[str, str]]:

@@ -9,10 +9,11 @@ from tftracer.trace.analyses import physical_devices
 from tftracer.trace.arrays.types import Bool
 from tftracer.trace.model import DeviceKind
 from tftracer.trace.units import duration, percent
+from tftracer.trace.verdict.busy import HELD_UP
+from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.step import Step, evidence_of, sentence, spoken
 
 ONE_OP_SHARE = 0.40  # of the step in which one op runs
-HELD_UP = 3.0  # times its usual time in the run: something held the op up, or it had more to do
 SWAP_SHARE = 0.10  # of the step that goes into swapping tensors or computing them again
 
 EACH_STEP = (
@@ -30,14 +31,18 @@ ONLY_HERE = (
 
 
 def one_op(step: Step) -> Sentence | None:
-    """One op (all its executions in the step) that runs for most of it."""
-    selected = step.longest_op
+    """One op (all its executions in the step) that runs for most of it: what would, had nothing held it up; else what did."""
+    usually_longest = step.longest_op(OpTime.of(step).not_held_up_ns)
+    return _one_op(step, usually_longest) or _one_op(step, step.longest_op(), only_held_up=True)
+
+
+def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence | None:
     runs = step.cover(selected).length
     share = runs / step.whole_ns
     if share < ONE_OP_SHARE:
         return None
     nodes, count = step.longest(selected), int(selected.sum())
-    if step.whole_functions[nodes[0]]:
+    if step.whole_functions[nodes[0]] and not only_held_up:
         return sentence(
             "one_op",
             f"A function that XLA compiled, {step.name(nodes[0])}, runs for {duration(runs)}: {percent(share)} of the step. The "
@@ -53,7 +58,12 @@ def one_op(step: Step) -> Sentence | None:
     where, on_gpu = _where(step, selected, nodes[0])
     usual = float(step.usual_ns[step.trace.name[nodes[0]]]) if step.usual_ns is not None else 0.0
     is_held_up = 0 < HELD_UP * usual < float((step.trace.end - step.trace.start)[selected].sum())
-    usually = f" In most traced steps of the run it takes about {duration(usual)}." if is_held_up else ""
+    if only_held_up and not is_held_up:
+        return None
+    where_else = (
+        "In most traced steps of the run it takes about" if step.has_many_others else "In other traced steps it takes at most"
+    )
+    usually = f" {where_else} {duration(usual)}." if is_held_up else ""
     return sentence(
         "one_op",
         f"One op, {step.describe(nodes[0])} on {where}, runs for {duration(runs)}{turns}: {percent(share)} of the step.{usually}",

@@ -100,11 +100,12 @@ def _made_dense(time: OpTime, rows: Int64, scopes: list[str], kinds: list[str]) 
     """What turns the gradient of the rows that were looked up into one of all rows, and the op that applies it.
 
     Optimizers also add up the rows that were looked up twice: they ask which these are (Unique), or scatter the sums. A sum with
-    another gradient of the table is dense anyway.
+    another gradient of the table is dense anyway, unless a regularizer makes that one.
     """
     long = [time.work.duration[row] >= TINY_NS for row in rows.tolist()]
     sparse = {scope for scope, kind in zip(scopes, kinds) if kind.startswith("Unique") or _SCATTER.fullmatch(kind)}
-    if any(kind == "AddN" and is_long for kind, is_long in zip(kinds, long)):
+    long_kinds = {kind for kind, is_long in zip(kinds, long) if is_long}
+    if "AddN" in long_kinds and "L2Loss" not in long_kinds:
         return []
     each = list(zip(rows.tolist(), scopes, kinds, long))
     dense_sums = [row for row, scope, kind, is_long in each if is_long and kind == "UnsortedSegmentSum" and scope not in sparse]
