@@ -151,6 +151,8 @@ def test_a_session_that_is_fed_very_many_tensors() -> None:
     found = verdict(trace, context, [])["sentences"][0]
     assert found["code"] == "around_ops" and "It is fed 1.2 kB in 300 values" in found["text"]
     assert "stack them into few" in found["advice"]
+    kept = TraceContext(step_s=0.042, median_s=0.024, feeds=2_000, fed=values[:200], began_at=1e9)  # the largest alone
+    assert "It is fed at least 800 B in 2,000 values" in verdict(trace, kept, [])["sentences"][0]["text"]
     few = verdict(trace, TraceContext(step_s=0.042, median_s=0.024, feeds=2, fed=values[:2], began_at=1e9), [])["sentences"][0]
     assert few["code"] != "around_ops"
 

@@ -45,7 +45,7 @@ class Amount(NamedTuple):
 def around_ops(step: Step) -> Sentence | None:
     """Feeds, fetches, and the cost of the call itself. Nothing where the call traced or compiled its function: that is named."""
     before, after, python = step.around
-    fed = _fed(step.context.fed or [])
+    fed = _fed(step)
     passed = before + after if step.is_session else python if fed.is_much else min(python, _untraced(step))
     share = passed / step.whole_ns
     if not step.trace.n or share < AROUND_SHARE or passed < AROUND_NS or any(call.was_traced for call in step.calls):
@@ -87,10 +87,16 @@ def _lengths(step: Step, passed: int, share: float) -> str:
     )
 
 
-def _fed(values: list[FedValue]) -> Amount:
+def _fed(step: Step) -> Amount:
+    values = step.context.fed or []
     elements = [int(np.prod(value["shape"], dtype=np.float64)) for value in values]
     of = {kind: sum(n for n, value in zip(elements, values) if value["dtype"] == kind) for kind in ("string", "list")}
-    return Amount(sum(value["bytes"] or 0 for value in values), of["string"], of["list"], len(values))
+    return Amount(sum(value["bytes"] or 0 for value in values), of["string"], of["list"], _count(step, values))
+
+
+def _count(step: Step, values: list[FedValue]) -> int:
+    """Of so many the largest are kept; a session's step knows how many it feeds."""
+    return max(len(values), (step.context.feeds or 0) if step.is_session else 0)
 
 
 def _fetched(step: Step) -> Amount:
@@ -126,9 +132,10 @@ def _fed_words(step: Step, fed: Amount) -> str:
     largest = values[0]
     shape = f"[{', '.join(str(size) for size in largest['shape'])}]"
     number = (
-        counted(len(values), "value") if step.is_session else counted(len(values), "array") + " that TensorFlow makes tensors of"
+        counted(fed.tensors, "value") if step.is_session else counted(len(values), "array") + " that TensorFlow makes tensors of"
     )
-    return f" It is fed {fed.words() or 'little'} in {number}; the largest is {largest['name']}: {largest['dtype']} {shape}."
+    amount = f"{'at least ' * (fed.tensors > len(values))}{fed.words()}" if fed.words() else "little"
+    return f" It is fed {amount} in {number}; the largest is {largest['name']}: {largest['dtype']} {shape}."
 
 
 def _fetched_words(fetched: Amount) -> str:

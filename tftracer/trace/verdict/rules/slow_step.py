@@ -50,7 +50,7 @@ def _slow(step: Step, inside: bool) -> Sentence | None:
         return None
     took, usual = slow["duration_s"] * 1e9, (slow["usual_s"] or 0.0) * 1e9
     passed = f"This step took {duration(took)}" if inside else f"Before this step {duration(took)} passed"
-    usually = "" if slow["usual_s"] is None else f", usually {duration(usual)}"
+    usually = f", usually {duration(usual)}" if usual else ""
     more = max(took - usual, 0.0)
     return sentence(
         "slow_step" if inside else "slow_before",
