@@ -106,6 +106,6 @@ def chosen(sizes: list[int], asked: Any) -> list[int]:
 def test_the_newest_that_are_small_enough_together_are_read() -> None:
     small, large = 1000, MOST_BYTES_AT_ONCE // 2
     assert chosen([small] * 10, VERDICT) == [9, 10, 11] and chosen([small] * 10, ROOFLINE) == [5, 6, 7, 8, 9, 10, 11]
-    assert chosen([small] * 2, VERDICT) == [] and chosen([small] * 2, ROOFLINE) == [2, 3] and chosen([], ROOFLINE) == []
-    assert chosen([large] * 5, VERDICT) == [] and chosen([large] * 5, ROOFLINE) == [5, 6]
+    assert chosen([small] * 2, VERDICT) == [2, 3] == chosen([small] * 2, ROOFLINE) and chosen([], ROOFLINE) == []
+    assert chosen([large] * 5, VERDICT) == [5, 6] == chosen([large] * 5, ROOFLINE)
     assert chosen([small, 3 * large], ROOFLINE) == []
