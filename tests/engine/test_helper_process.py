@@ -363,6 +363,14 @@ def test_closed_while_it_starts_it_does_not_stay(monkeypatch: pytest.MonkeyPatch
 # ----------------------------------------------------------------------------------------------------------- how it is started
 
 
+def test_its_imports_have_a_low_priority_too() -> None:
+    started = helper_process.HelperProcess()  # says when it has imported everything: wait_until_ready()
+    try:
+        assert psutil.Process(started.process.pid).nice() == min(19, os.nice(0) + 10)
+    finally:
+        started.end()
+
+
 def test_it_has_nothing_of_the_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "3")
     monkeypatch.setenv("LD_PRELOAD", "")

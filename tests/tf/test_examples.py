@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from tf.traced_scripts import RUN, outcome, sessions, start
 from tf.traced_scripts import run as run_traced
-from tf.traced_scripts import sessions
 
 import tftracer
 
@@ -42,6 +42,26 @@ def test_scripts_that_know_nothing_of_tftracer(tmp_path: Path, name: str, amount
     assert traced.code == 0, traced.errors
     (recorded,) = sessions(tmp_path)
     assert sum(count for title, count in recorded.items() if title.startswith(run)) == steps, recorded
+
+
+@pytest.mark.parametrize(
+    ("name", "amount", "answer"),
+    [
+        ("first.py", ["--epochs", "2"], "the Keras callback Journal"),
+        ("second.py", ["--steps", "120"], "waits for the next element of a tf.data dataset"),
+        ("third.py", ["--steps", "120"], "Matrix ops in float64 take"),
+    ],
+)
+def test_the_cause_of_each_exercise_is_named(tmp_path: Path, name: str, amount: list[str], answer: str) -> None:
+    saved = tmp_path / "exercise.tftrace"
+    script = str(EXAMPLES / "exercises" / name)
+    command = [*RUN, "--trace", "2", "--from", "60", "--output", str(saved), script, *amount]
+    ended = outcome(start(tmp_path, command))
+    assert ended.code == 0, ended.errors
+    summary = subprocess.run(
+        [sys.executable, "-m", "tftracer", str(saved), "--summary"], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert answer in " ".join(summary.stdout.split()), summary.stdout
 
 
 def url_of(done: subprocess.CompletedProcess[str]) -> list[str]:

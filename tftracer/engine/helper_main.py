@@ -35,7 +35,6 @@ from tftracer.memory_limit import limit_memory, memory_errors
 from tftracer.storage.trace_payload import Payload, TraceKey
 from tftracer.trace.model import TraceContext
 
-NICE = 10
 IDLE_S = 120.0  # without a question: decoded traces are freed
 END_S = 600.0  # without a question: the process exits; the next question starts a new one
 POLL_S = 2.0  # between checks of the parent process
@@ -189,12 +188,6 @@ def isolate() -> None:
             attempt()
 
 
-def lower_priority() -> None:
-    """Lower the priority of this thread and of those it starts (Linux), or of the process (other systems)."""
-    with contextlib.suppress(OSError):
-        os.nice(NICE)
-
-
 def exit_with_parent(parent: int) -> None:
     """Exit when the training process does, whatever this process is doing.
 
@@ -232,8 +225,6 @@ def main(parent: int) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     worker = Worker(line)
     worker.listen()
-    lower_priority()
-
     worker.run()
 
 
