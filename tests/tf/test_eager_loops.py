@@ -95,6 +95,32 @@ assert sum(counts().values()) == 21 + 10, runs()  # what came once in a turn of 
     )
 
 
+def test_loops_that_take_turns_are_each_traced(tmp_path: Path) -> None:
+    """A critic that learns several times a turn, and the generator's update with the critic's next one."""
+    run_eager_script(
+        LOOP
+        + """
+generator, critic, slow, fast = dense(), dense(), SGD(), Adam()
+server.functions.traces.wait_s = 300.0
+def turn(times):
+    for _ in range(times):
+        update(fast, critic)
+    update(slow, generator)
+for times in (2, 5):
+    for _ in range(3):
+        turn(times)
+    for title in ("(Adam)", "(SGD, Adam)"):
+        run = next(run for run in recorder.runs() if recorder.flush() and run["title"].endswith(title))
+        before = len(run["traces"])
+        recorder.request_traces(run["id"], 2)
+        for _ in range(4):
+            turn(times)
+        assert len(runs()[run["title"]][1]) == before + 2, (times, title, runs())
+""",
+        tmp_path,
+    )
+
+
 def test_optimizers_of_compat_v1_and_those_within_others_end_a_step_once(tmp_path: Path) -> None:
     run_eager_script(
         LOOP

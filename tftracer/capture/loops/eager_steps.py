@@ -68,6 +68,8 @@ class _ThreadLoop:
         self.began_ns = began_ns  # when the step under way began
         self.turn: Turn = ()  # the calls in it that have ended,
         self.ended_ns = 0  # and when the last of them did
+        self.steps = 0
+        self.pace: dict[EagerLoop, tuple[int, int]] = {}  # (number of its last step, how many steps after its last but one)
         self.tracing: tuple[EagerLoop, Any] | None = None  # the step under way is traced, as one of this loop
         self.traced = threading.Event()  # set when that step has ended
 
@@ -152,7 +154,7 @@ class EagerSteps:
             # Where every step is to be traced, those of compiled functions are; a process has one profiler.
             calls_functions = began_ns != before_ns
             if self._calls.may_be_traced and not (calls_functions and self._calls.traces_all):
-                self._trace_next(here, loop, (end_ns - began_ns) * 1e-9)
+                self._trace_next(here, (end_ns - began_ns) * 1e-9)
 
     def _new_loop(self, turn: Turn) -> EagerLoop:
         """A loop that has done its first turn. One that goes by the same places, with other optimizers, is the same run."""
@@ -172,13 +174,21 @@ class EagerSteps:
         traced = self._end_trace(here, loop, end_ns)
         self._calls.under_way[thread] = -end_ns
         self._calls.record(loop, None, start_ns, end_ns, thread, traced)
-        here.began_ns, here.turn = end_ns, ()
+        here.began_ns, here.turn, here.steps = end_ns, (), here.steps + 1
+        if len(here.pace) >= MAX_LOOPS:
+            here.pace.clear()
+        here.pace[loop] = here.steps, here.steps - here.pace.get(loop, (here.steps - 1, 1))[0]
         return start_ns
 
-    def _trace_next(self, here: _ThreadLoop, loop: EagerLoop, last_s: float) -> None:
-        """Trace the step that has just begun, if that is asked for. ``last_s``: how long the one before took."""
-        _, begun = self._calls.begin_step(loop)
-        if begun is None:
+    def _trace_next(self, here: _ThreadLoop, last_s: float) -> None:
+        """Trace the step that has just begun, if that is asked for. ``last_s``: how long the one before took.
+
+        Loops may take turns on a thread, as a critic that learns twice does with its generator. Each comes at its own pace.
+        """
+        due = [loop for loop, (number, pace) in here.pace.items() if number + pace == here.steps + 1]
+        begun_of = ((loop, self._calls.begin_step(loop)[1]) for loop in due)
+        loop, begun = next((each for each in begun_of if each[1] is not None), (None, None))
+        if loop is None:
             return
         here.tracing, here.traced = (loop, begun), threading.Event()
         self._traced.add(here)
