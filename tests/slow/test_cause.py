@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 import tftracer
-from tftracer.slow.cause.cause import NO_COUNTERS, NO_STACK, SHORT, Explained, explain
+from tftracer.slow.cause.cause import NO_COUNTERS, NO_QUEUES, NO_STACK, SHORT, Explained, explain
 from tftracer.slow.cause.observed import LockHolder, Observed, Span
-from tftracer.slow.cause.stacks import COMPILED_FUNCTIONS, PYTHON_FUNCTIONS, is_in_step, shared_line, without_tracer
+from tftracer.slow.cause.stacks import COMPILED_FUNCTIONS, is_in_step, shared_line, without_tracer
 from tftracer.slow.recorded import FoldedStack, Frame
+from tftracer.slow.watch.looks import PYTHON_FUNCTIONS
 from tftracer.slow.watch.turns import OtherSteps, SlowTurn
 
 MS = 1_000_000
@@ -36,11 +37,19 @@ def stack(*frames: Frame, seconds: float = 0.2, thread: str = "MainThread") -> F
 
 def span(length: float, *stacks: FoldedStack, cpu: float = 0.0, queue: float = 0.0, process: float = 0.0, **more: Any) -> Span:
     given = {"stopped_s": 0.0, "disk_s": 0.0, "process_queue_s": 0.0, "samples": len(stacks) * 2, "unseen_s": 0.05} | more
+    given.setdefault("process_least_s", process)
     return Span(length, stacks, cpu_s=cpu, queue_s=queue, process_s=process, **given)
 
 
 def explained(
-    before: float = 0.0, inside: float = 0.005, *, between: Span | None = None, within: Span | None = None, **turn: Any
+    before: float = 0.0,
+    inside: float = 0.005,
+    *,
+    between: Span | None = None,
+    within: Span | None = None,
+    usual_process_queue: float | None = None,
+    may_call_python: bool = True,
+    **turn: Any,
 ) -> Explained:
     """Of a turn that usually takes 10 ms, 5 of them inside of its step, and 1 ms of CPU time."""
     given: dict[str, Any] = {"others": (), "retraced": "", "tracer_ns": 0} | turn
@@ -49,7 +58,8 @@ def explained(
     end = step + int(inside * 1e9)
     given |= {"usual_ns": 10 * MS, "usual_inside_ns": 5 * MS, "limit_ns": 30 * MS}
     slow = SlowTurn(run, 50, 50, 7, start, step, end, is_traced=False, **given)
-    seen = Observed(between or span(before), within or span(inside), usual_cpu=0.1, usual_process=0.1)
+    usual: dict[str, Any] = {"usual_cpu": 0.1, "usual_process": 0.1, "usual_process_queue": usual_process_queue}
+    seen = Observed(between or span(before), within or span(inside), **usual, may_call_python=may_call_python)
     found = explain(slow, seen)
     assert sum(part.seconds for part in found.parts) == pytest.approx(slow.length_ns * 1e-9), found.parts
     return found
@@ -196,6 +206,43 @@ def test_a_step_whose_threads_had_no_cpu_is_the_machines_and_one_that_slept_is_n
     assert explained(0.005, 0.5, within=slept).cause[:2] == ("tensorflow", "waited")
 
 
+def test_a_step_whose_own_thread_had_no_cpu_is_the_machines_whatever_stacks_were_read() -> None:
+    starved = span(0.6, process=0.01, queue=0.47, unseen_s=0.6)
+    found = explained(0.005, 0.6, within=starved)
+    assert (found.cause.kind, found.doubt) == ("machine", "") and found.parts[0].kind == "no_cpu"
+    others = span(0.6, process=0.01, process_queue_s=2.2, unseen_s=0.6)  # TensorFlow's threads
+    assert explained(0.005, 0.6, within=others).cause.kind == "machine"
+
+
+def test_a_step_that_may_have_waited_for_a_cpu_is_not_said_to_wait_in_tensorflow() -> None:
+    unknown = span(0.5, stack(MAIN, RUN, seconds=0.5), process=0.0, process_queue_s=None)
+    found = explained(0.005, 0.5, within=unknown)
+    assert (found.cause.kind, found.doubt) == ("unknown", NO_QUEUES)
+    partly = dataclasses.replace(unknown, process_queue_s=0.15)
+    assert explained(0.005, 0.5, within=partly).cause.kind == "unknown"
+
+
+def test_cpu_time_that_may_be_of_the_steps_before_and_after_is_no_work_of_a_slow_step() -> None:
+    busy = span(0.184, stack(MAIN, RUN, seconds=0.18), process=0.025, process_least_s=0.008, process_queue_s=0.45)
+    assert explained(0.005, 0.184, within=busy).cause.kind == "machine"
+
+
+def test_little_more_work_is_not_the_cause_where_it_usually_waits_less_for_a_cpu() -> None:
+    starved = span(0.6, stack(MAIN, RUN, seconds=0.6), process=0.07, process_queue_s=2.0)
+    quiet = explained(0.005, 0.6, within=starved, usual_process_queue=0.05)
+    assert quiet.cause.kind == "machine"
+    busy = explained(0.005, 0.6, within=starved, usual_process_queue=0.8)  # eight times as long as it ran
+    assert busy.cause[:2] == ("tensorflow", "computed")
+
+
+def test_code_without_a_cpu_does_not_wait_at_a_line() -> None:
+    others = (OtherSteps("evaluate: net", 20, 760 * MS, ""),)
+    code = span(2.1, stack(MAIN, LOAD, seconds=2.1), cpu=0.16, queue=1.28)
+    found = explained(2.1, between=code, others=others)
+    assert [part.kind for part in found.parts][:3] == ["no_cpu", "other_run", "wait"]
+    assert found.cause[:3] == ("python", "", LOAD)
+
+
 def test_tensorflow_is_not_blamed_where_a_python_function_could_have_been_missed() -> None:
     busy = span(0.5, stack(MAIN, RUN, seconds=0.5), process=0.4, unseen_s=0.3)
     found = explained(0.005, 0.5, within=busy)
@@ -225,6 +272,7 @@ def test_what_was_not_sampled_is_not_known_and_says_why() -> None:
     found = explained(0.2, between=nothing)
     assert (found.cause.kind, found.parts[0].kind) == ("unknown", "unknown") and found.doubt == NO_STACK
     assert explained(0.08, between=Span(0.08)).doubt == SHORT
+    assert explained(0.107, between=Span(0.107)).doubt == NO_STACK
     sampled = explained(0.2, between=Span(0.2, (stack(MAIN, LOAD),)))
     assert (sampled.cause.kind, sampled.cause.frame, sampled.doubt) == ("unknown", LOAD, NO_COUNTERS)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tftracer.slow.watch.looks import Look, Stack, shares
+from tftracer.slow.watch.looks import PYTHON_FUNCTIONS, Look, Stack, shares
 
 MS = 1_000_000
 THREAD, OTHER = 7, 8
@@ -36,7 +36,10 @@ def test_a_thread_that_a_record_tells_no_change_of_counts_only_if_a_look_at_all_
     assert [other[:2] for other in there["others"]] == [[OTHER, B]]
 
 
-def test_it_is_told_how_long_no_look_at_all_threads_came() -> None:
-    looks = [Look(100 * MS, {THREAD: A}), spied(200, {THREAD: A})]
-    assert shares(looks, THREAD, 0, 400 * MS)["unseen_s"] == 0.3
+def test_it_is_told_how_long_a_python_function_could_have_run_unseen() -> None:
+    function: Stack = (("/usr/lib/" + PYTHON_FUNCTIONS, 150, "__call__"), ("data.py", 3, "load"))
+    looks = [Look(100 * MS, {THREAD: A}), spied(200, {THREAD: A, OTHER: B}, OTHER)]
+    assert shares(looks, THREAD, 0, 400 * MS)["unseen_s"] == 0.2
+    stale = [looks[0], spied(200, {THREAD: A, OTHER: function}, OTHER)]  # the function has ended, or is called again
+    assert shares(stale, THREAD, 0, 400 * MS)["unseen_s"] == 0.3
     assert shares([], THREAD, 0, 400 * MS)["unseen_s"] == 0.4

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from tftracer.session.recorded_steps import RunHandle
+from tftracer.slow.recorded import FIRST_CALL
 from tftracer.slow.watch.turns import SlowSteps, SlowTurn, sides
 
 MS = 1_000_000
@@ -78,10 +79,22 @@ def test_a_lasting_change_is_told_a_few_times_and_then_usual() -> None:
     assert {(turn.usual_ns, turn.limit_ns) for turn in slow.found} == {(6 * MS, 26 * MS)}  # of the last, too
 
 
-def test_after_five_slow_turns_in_a_row_their_median_is_usual_not_the_longest() -> None:
-    slow = run_of([5.0] * 100 + [60.0, 500.0, 60.0, 60.0, 60.0, 60.0, 1600.0])
-    assert [step for step, _ in found(slow)] == [101, 102, 103, 104, 105, 107]
-    assert slow.found[-1].usual_ns == 61 * MS and slow.found[-1].limit_ns == 3 * 501 * MS
+def test_five_slow_turns_in_a_row_hide_no_later_one_and_change_what_is_usual_when_they_last() -> None:
+    noise = run_of([5.0] * 100 + [6000.0, 360.0, 80.0, 330.0, 80.0] + [5.0] * 10 + [300.0] + [5.0] * 90)
+    assert [step for step, _ in found(noise)] == [101, 102, 103, 104, 105, 116]
+    last = noise.found[-1]
+    assert (last.usual_ns, last.usual_inside_ns, last.limit_ns) == (6 * MS, 5 * MS, 3 * 81 * MS)
+    lasting = run_of([5.0] * 100 + [60.0] * 30 + [200.0])
+    assert [step for step, _ in found(lasting)] == [101, 102, 103, 104, 105, 131]
+    assert lasting.found[-1].usual_ns == 61 * MS and lasting.found[-1].usual_inside_ns == 60 * MS
+
+
+def test_what_is_usual_before_a_step_is_not_the_difference_of_two_medians() -> None:
+    random = np.random.default_rng(5)
+    inside, gaps = random.normal(6, 1, 300).clip(3, 9), random.normal(0.07, 0.01, 300).clip(0.04, 0.1)
+    gaps[250] = 300.0
+    (before,) = sides(run_of(inside, gaps).found[0])
+    assert not before.is_inside and 0.05 * MS < before.usual_ns - before.usual_inside_ns < 0.09 * MS
 
 
 def test_what_the_tracer_took_of_a_turn_does_not_count() -> None:
@@ -147,6 +160,37 @@ def test_an_evaluation_with_more_steps_than_the_training_lies_within_its_turns()
             loop.step(evaluate, 2)
     loop.step(train, 5)
     assert loop.told() == [("train", 50 * turn + 1, [("own_eval", 200, 400, "")], "") for turn in (1, 2, 3, 4)]
+
+
+def test_the_first_call_of_another_function_is_apart_from_its_other_calls() -> None:
+    loop, train, score = Loop(), run_named("train"), run_named("score", tracings=1)
+    for _ in range(50):
+        loop.step(train, 5)
+    for call in range(20):
+        loop.step(score, 5 if call else 300)
+    loop.step(train, 5)
+    assert loop.told()[0][2] == [("score", 1, 300, FIRST_CALL), ("score", 19, 95, "")]
+
+
+def test_what_a_hook_reads_before_each_step_is_not_the_loop() -> None:
+    loop, read, train, save = Loop(), run_named("global_step/add"), run_named("Momentum"), run_named("save")
+    loop.step(read, 0.3)
+    for number in range(1, 101):
+        loop.step(train, 300 if number == 60 else 5)
+        loop.step(read, 0.3)
+        if number == 80:
+            loop.step(save, 400)
+    train_step, saved = loop.told()
+    assert train_step[:2] == ("Momentum", 60) and saved[:2] == ("Momentum", 81)
+    assert ("save", 1, 400, "") in saved[2]
+
+
+def test_of_two_runs_that_take_about_as_long_the_first_stays_the_loop() -> None:
+    loop, first, second = Loop(), run_named("discriminator"), run_named("generator")
+    for number in range(1, 101):
+        loop.step(first, 300 if number == 60 else 5)
+        loop.step(second, 6)
+    assert [told[:2] for told in loop.told()] == [("discriminator", 60)]
 
 
 def test_a_call_that_is_traced_anew_is_a_slow_turn_of_its_function() -> None:

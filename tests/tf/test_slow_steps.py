@@ -93,3 +93,19 @@ def test_each_97th_step_is_found_explained_and_traced(tmp_path: Path) -> None:
     assert traced and all(seconds > 0.35 for seconds in traced.values()), report["traces"]
     # All were traced ahead until a few were caught; of their traces the slowest are kept.
     assert set(traced) <= {stall["step"] for stall in slow if stall["traced"]}
+
+
+MAY_CALL = """
+import tensorflow as tf
+from tftracer.slow.cause.frame_names import may_call_python
+step = tf.function(lambda x: tf.reduce_sum(x * x))
+step(tf.ones([3]))
+before = may_call_python()
+tf.function(lambda x: tf.numpy_function(lambda y: y, [x], tf.float32))(tf.ones([3]))
+print(before, may_call_python())
+"""
+
+
+def test_it_is_known_that_a_training_has_given_tensorflow_no_python_function() -> None:
+    done = subprocess.run([sys.executable, "-c", MAY_CALL], capture_output=True, text=True, timeout=500)
+    assert done.stdout == "False True\n", done.stderr[-4000:]

@@ -88,7 +88,7 @@ def with_part(cause: Cause, kind: PartKind, what: str = "", **changes: Any) -> S
             with_part(Cause("tensorflow", "computed", None, 0.9), "tensorflow", "the process used 1.9 CPUs"),
             "TensorFlow computed longer: the process used 1.9 CPUs",
         ),
-        (with_part(Cause("stopped", "", None, 0.9), "stopped"), "The process was stopped for 250 ms"),
+        (with_part(Cause("stopped", "", None, 0.9), "stopped"), "The process was stopped for at least 250 ms"),
         (
             with_part(Cause("machine", "", None, 0.9), "no_cpu"),
             "Its thread had no CPU for 250 ms: other processes or threads had them",

@@ -109,7 +109,7 @@ def _cause(stall: Stall) -> str:
         "callback": f"The Keras callback {place}",
         "py_function": f"A Python function that TensorFlow calls{': ' if place else ''}{place}",
         "lock": f"Python's lock was held{took}{' by ' if place else ''}{place}",
-        "stopped": f"The process was stopped{took}",
+        "stopped": f"The process was stopped{f' for at least {duration(seconds * 1e9)}' if seconds else ''}",
     }[cause.kind]
 
 

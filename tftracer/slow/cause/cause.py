@@ -24,15 +24,16 @@ HALF = 0.5
 #: A step that used so many times its usual CPU time computed more.
 COMPUTED_MORE = 3.0
 #: A step that used so little of a CPU waited.
-LITTLE = 0.1
+LITTLE, SOME = 0.1, 0.25
 #: CPU seconds of the process that are too few to tell.
 LEAST_CPU_S = 0.02
 #: Kinds of parts between steps that a line of code tells more of.
 WITH_LINE = {"python", "wait", "disk", "unknown", "gc"}
 UNKNOWN = Cause("unknown", "", None, None)
-SHORT_S, SHORT = 0.11, "No stack was read in this time: it was over within a tenth of a second."
-NO_STACK = "No stack was read in this time: the machine had no CPU for the reader, or it could not read them."
+SHORT_S, SHORT = 0.1, "No stack was read in this time: it was over within a tenth of a second."
+NO_STACK = "No stack was read in this time: it passed between two readings, or they could not be read."
 NO_COUNTERS = "Linux's counters of its thread were not read close enough to tell whether it ran there, waited, or had no CPU."
+NO_QUEUES = "Linux's counters of TensorFlow's threads do not tell whether they waited for something, or had no CPU."
 TOO_FEW = "Its stacks were read in too small a part of the time to tell the line."
 
 
@@ -45,11 +46,11 @@ class Explained(NamedTuple):
 def explain(turn: SlowTurn, seen: Observed) -> Explained:
     parts = parts_of(turn, seen)
     too_long = max(1e-9, (turn.length_ns - turn.usual_ns) * 1e-9)
-    cause = _cause(parts, seen, too_long)
+    cause = _cause(parts, seen, too_long, turn.is_inside)
     return Explained(parts, cause, _doubt(cause, parts, seen, turn))
 
 
-def _cause(parts: tuple[Part, ...], seen: Observed, too_long: float) -> Cause:
+def _cause(parts: tuple[Part, ...], seen: Observed, too_long: float, is_inside: bool) -> Cause:
     top = parts[0] if parts else None
     if top is None:
         return UNKNOWN
@@ -60,6 +61,8 @@ def _cause(parts: tuple[Part, ...], seen: Observed, too_long: float) -> Cause:
         span = seen.inside if top.kind == "retrace" and seen.inside.sampled_s > seen.between.sampled_s else seen.between
         return _of_clock(top, _with_line(span, too_long), share)
     if top.kind == "no_cpu" and not _worked_more(parts):
+        if is_inside:
+            return _inside(parts, seen, too_long)
         return Cause("machine", "", None, share) if share >= HALF else UNKNOWN
     if top.kind in ("tensorflow", "py_function"):
         return _inside(parts, seen, too_long)
@@ -114,7 +117,7 @@ def _by_line(parts: list[Part], span: Span, too_long: float) -> Cause:
     if not parts or sums < HALF * too_long:
         return UNKNOWN
     kind = next((part.kind for part in parts if part.kind not in ("no_cpu", "gc")), "python")
-    if kind == "wait" and _ran_without_cpu(parts):
+    if kind == "wait" and not _waited(parts, too_long):
         kind = "python"
     share = min(1.0, sums / too_long)
     owned = owner_line(span.stacks, span.sampled_s)
@@ -130,11 +133,14 @@ def _by_line(parts: list[Part], span: Span, too_long: float) -> Cause:
     return Cause(kind, "", line.frame, share)  # type: ignore[arg-type]
 
 
-def _ran_without_cpu(parts: list[Part]) -> bool:
-    """Whether the code ran wherever it was let run: without a CPU most of the time, threads wait for each other, too."""
+def _waited(parts: list[Part], too_long: float) -> bool:
+    """Whether the code waited for most of the time that it would have taken with a CPU.
+
+    Without one most of the time, threads wait for each other, too: what ran wherever it was let run did not wait.
+    """
     seconds = {part.kind: excess(part) for part in parts}
-    ran = seconds.get("python", 0.0)
-    return ran >= HALF * seconds.get("wait", 0.0) and seconds.get("no_cpu", 0.0) >= ran
+    waited, ran, no_cpu = (seconds.get(kind, 0.0) for kind in ("wait", "python", "no_cpu"))
+    return waited >= HALF * (too_long - no_cpu) and not (no_cpu >= ran >= HALF * waited)
 
 
 def _inside(parts: tuple[Part, ...], seen: Observed, too_long: float) -> Cause:
@@ -144,27 +150,60 @@ def _inside(parts: tuple[Part, ...], seen: Observed, too_long: float) -> Cause:
     functions = sum(part.seconds for part in parts if part.kind == "py_function")
     if functions >= HALF * too_long:
         return Cause("py_function", "", shared_line(called).frame, min(1.0, functions / too_long))
-    own = sum(excess(part) for part in parts if part.kind == "tensorflow")
+    no_cpu = sum(part.seconds for part in parts if part.kind == "no_cpu")
+    own = no_cpu + sum(excess(part) for part in parts if part.kind == "tensorflow")
     if own < HALF * too_long:
-        return UNKNOWN
-    if not _rules_out_functions(span, too_long):
         return UNKNOWN
     if lock_s(span) >= HALF * own:
         return UNKNOWN  # it may have come back from TensorFlow, and waited for Python's lock
-    share = min(1.0, own / too_long)
-    usual = None if seen.usual_process is None else seen.usual_process * max(0.0, span.length_s - own)
-    if span.process_s is None or usual is None:
-        return Cause("tensorflow", "", None, share)
-    more = span.process_s - usual
-    if span.process_s >= COMPUTED_MORE * usual and more >= max(LEAST_CPU_S, LITTLE * own):
-        return Cause("tensorflow", "computed", None, share)
-    if span.process_queue_s is not None and span.process_queue_s >= HALF * own:
-        return Cause("machine", "", None, min(share, span.process_queue_s / too_long))
-    return Cause("tensorflow", "waited" if more < LITTLE * own else "", None, share)
+    share, work = min(1.0, own / too_long), _work(seen, own)
+    if work is None or not work.computed_more:
+        if no_cpu >= HALF * too_long:
+            return Cause("machine", "", None, no_cpu / too_long)
+        if work is not None and work.queued_s is not None and work.queued_s >= HALF * own:
+            return Cause("machine", "", None, min(share, work.queued_s / too_long))
+    if not _rules_out_functions(seen, too_long):
+        return UNKNOWN
+    if work is None or work.computed_more:
+        return Cause("tensorflow", "" if work is None else "computed", None, share)
+    if work.queued_s is None or no_cpu + work.queued_s >= SOME * own:
+        return UNKNOWN  # it may have waited for a CPU
+    return Cause("tensorflow", "waited" if work.more_s < LITTLE * own else "", None, share)
 
 
-def _rules_out_functions(span: Span, too_long: float) -> bool:
+class _Work(NamedTuple):
+    """What all threads of the process did within a step, beyond the usual."""
+
+    computed_more: bool
+    more_s: float  # CPU time
+    queued_s: float | None  # that they could have run and had no CPU; None: not known
+
+
+def _work(seen: Observed, own: float) -> _Work | None:
+    """``own``: how much longer the step itself took. None where Linux does not tell.
+
+    On a busy machine all work waits for a CPU most of the time. So a step computed more if its CPU time beyond the usual
+    would have taken half of ``own`` with the usual wait for each second.
+    """
+    span = seen.inside
+    if span.process_s is None or span.process_least_s is None or seen.usual_process is None:
+        return None
+    usual = seen.usual_process * max(0.0, span.length_s - own)
+    more, surely = span.process_s - usual, span.process_least_s - usual
+    computed = span.process_least_s >= COMPUTED_MORE * usual and surely >= max(LEAST_CPU_S, LITTLE * own)
+    if span.process_queue_s is None:
+        return _Work(computed, more, None)
+    queued = span.process_queue_s - (seen.usual_process_queue or 0.0) * span.length_s
+    if computed and queued >= HALF * own and seen.usual_process_queue is not None:
+        computed = surely * (1 + seen.usual_process_queue / max(seen.usual_process, 1e-9)) >= HALF * own
+    return _Work(computed, more, queued)
+
+
+def _rules_out_functions(seen: Observed, too_long: float) -> bool:
     """Whether a Python function that TensorFlow calls would have been seen, had it taken half of the excess."""
+    span = seen.inside
+    if not seen.may_call_python:
+        return True
     return span.samples > 0 and _tells_line(span, too_long) and span.unseen_s is not None and span.unseen_s <= HALF * too_long
 
 
@@ -204,10 +243,12 @@ def _doubt(cause: Cause, parts: tuple[Part, ...], seen: Observed, turn: SlowTurn
     if turn.is_inside and cause.kind == "unknown" and lock_s(span) >= HALF * too_long:
         by = holder_text(span) or "another thread"
         return f"Python's lock was held meanwhile by {by}: the step may have waited for it."
-    if turn.is_inside and cause.kind == "unknown" and not _rules_out_functions(span, too_long):
+    if turn.is_inside and cause.kind == "unknown" and not _rules_out_functions(seen, too_long):
         return "Its threads were looked at too seldom to tell whether TensorFlow waited for a Python function."
     if not _tells_line(span, too_long):
         return TOO_FEW
+    if turn.is_inside and span.process_s is not None and span.process_queue_s is None:
+        return NO_QUEUES
     if parts and cause.kind == "unknown":
         return "No single part of its time makes up half of the excess."
     return "No line of code was running for half of the time."

@@ -27,6 +27,8 @@ CALLBACKS = [
     ("keras.callbacks", "Callback"),  # before
     ("tf_keras.src.callbacks", "Callback"),
 ]
+#: Where TensorFlow keeps the Python functions of graphs and datasets: py_function, numpy_function, from_generator.
+FUNCTIONS = ("tensorflow.python.ops.script_ops", "_py_funcs", "_unique_id")
 #: These only call others.
 NOBODY = frozenset(["CallbackList"])
 OURS = str(Path(__file__).parents[2]) + os.sep
@@ -46,6 +48,12 @@ def library_folders() -> tuple[str, ...]:
     paths = sysconfig.get_paths()
     folders = {paths.get(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")} | {OURS}
     return tuple(sorted(path for path in folders if path))
+
+
+def may_call_python() -> bool:
+    """Whether TensorFlow may call a Python function while it runs a step: False where this process has never given it one."""
+    module, registry, given = FUNCTIONS
+    return getattr(getattr(sys.modules.get(module), registry, None), given, None) != 0
 
 
 class FrameNames:

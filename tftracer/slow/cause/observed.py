@@ -27,9 +27,10 @@ class Span:
     cpu_s: float | None = None  # the training thread ran
     queue_s: float | None = None  # it could have run and had no CPU
     disk_s: float | None = None  # it waited for a disk
-    stopped_s: float | None = None  # the process was stopped
+    stopped_s: float | None = None  # the process was stopped, at least so long
     process_s: float | None = None  # CPU time of all threads of the process
-    process_queue_s: float | None = None  # all threads of the process could have run and had no CPU, summed
+    process_least_s: float | None = None  # so much of it is surely of this span
+    process_queue_s: float | None = None  # threads of the process, not the tracer's, could have run and had no CPU: summed
     late_s: float = 0.0  # the watch's thread waited for Python's lock, or for a CPU
     holders: tuple[LockHolder | None, ...] = ()  # of the lock meanwhile, one of each reading; None: nobody
     gc_s: float = 0.0  # garbage collections
@@ -50,4 +51,6 @@ class Observed:
     inside: Span
     usual_cpu: float | None = None  # CPU seconds of the training thread per second, as usual lately
     usual_process: float | None = None  # of the whole process
+    usual_process_queue: float | None = None  # what its threads waited for a CPU, summed
+    may_call_python: bool = True  # TensorFlow may call Python functions
     doubt: str = ""  # why something is missing

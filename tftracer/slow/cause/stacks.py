@@ -8,11 +8,10 @@ from typing import Literal, NamedTuple
 
 from tftracer.slow.cause.frame_names import is_callback, is_standard_library, is_tracers
 from tftracer.slow.recorded import FoldedStack, Frame
+from tftracer.slow.watch.looks import PYTHON_FUNCTIONS
 
 #: A line is named when so much of the time is below it.
 HALF = 0.5
-#: TensorFlow calls Python functions (py_function, numpy_function, generators of tf.data) from this file.
-PYTHON_FUNCTIONS = "tensorflow/python/ops/script_ops.py"
 #: What a call of a compiled function (tf.function) comes to first, but for library frames of TensorFlow's.
 COMPILED_FUNCTIONS = "tensorflow/python/eager/polymorphic_function/polymorphic_function.py"
 GENERATORS = "tensorflow/python/data/ops/from_generator_op.py"

@@ -67,6 +67,10 @@ def _inside(turn: SlowTurn, seen: Observed, length: float) -> list[Part]:
         rest: PartKind = "unknown" if span.cpu_s is None else "wait"
         taken += [Part("python", ran, None, ""), Part("no_cpu", no_cpu, 0.0, ""), Part(rest, own - ran - no_cpu, None, "")]
         left -= own
+    no_cpu = max(0.0, min(left, (span.queue_s or 0.0) - sum(part.seconds for part in taken if part.kind == "no_cpu")))
+    if no_cpu:
+        taken.append(Part("no_cpu", no_cpu, 0.0, ""))
+        left -= no_cpu
     return [Part("tensorflow", left, usual, cpus_text(span)), *taken]
 
 

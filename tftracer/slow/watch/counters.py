@@ -12,16 +12,18 @@ import time
 from bisect import bisect_left, bisect_right
 from collections import deque
 from pathlib import Path
-from typing import Any, NamedTuple
+from statistics import median
+from typing import NamedTuple
 
 #: Readings of one thread: two minutes.
 KEPT = 2400
 MAX_THREADS = 8
 READ_BYTES = 1024
-#: Readings may lie so far beside a span, both together; or this part of its length.
+#: Readings may lie so far beside a span, both together; or this part of its length; or what the thread did beside it may be so
+#: small a part of it.
 BESIDE_NS, BESIDE = 150_000_000, 0.3
-#: Of all threads: between two readings, between two looks at which there are, and how many.
-QUEUES_NS, LIST_NS, MAX_LISTED = 200_000_000, 5_000_000_000, 200
+#: Of all threads: between two readings, between two looks at which there are, and how many; and the waits that are kept.
+QUEUES_NS, LIST_NS, MAX_LISTED, MAX_WAITS = 200_000_000, 5_000_000_000, 200, 20_000
 NS = 1e-9
 
 
@@ -32,6 +34,20 @@ class Reading(NamedTuple):
     state: str  # Linux's letter
     process_ns: int  # CPU time of the whole process
     process_queue_ns: int  # how long all of its threads together have waited for a CPU
+
+
+class Wait(NamedTuple):
+    """What a thread waited for a CPU, as one reading tells it."""
+
+    since_ns: int  # the reading before
+    at_ns: int
+    waited_ns: int
+
+    def within(self, start_ns: int, end_ns: int) -> float:
+        """Nanoseconds within a span. Linux counts a wait when it is over: a wait longer than the time between the two
+        readings began before them."""
+        since_ns = min(self.since_ns, self.at_ns - self.waited_ns)
+        return max(0, min(self.at_ns, end_ns) - max(since_ns, start_ns)) * self.waited_ns / max(1, self.at_ns - since_ns)
 
 
 class ThreadCounters:
@@ -83,17 +99,22 @@ class ThreadState:
 
 
 class Queues:
-    """How long all threads of a process have waited for a CPU: read five times a second."""
+    """How long the threads of a process have waited for a CPU, but for ``ours``, the tracer's: read five times a second.
 
-    def __init__(self, pid: int) -> None:
+    ``folder``: /proc/PID/task.
+    """
+
+    def __init__(self, folder: Path) -> None:
         self.sum_ns = 0
-        self._pid = pid
+        self.ours: frozenset[str] = frozenset()
+        self._folder = folder
         self._files: dict[str, int] = {}
         self._last: dict[str, int] = {}
-        self._next_ns = self._next_list_ns = 0
+        self._waits: deque[Wait] = deque(maxlen=MAX_WAITS)
+        self._first_ns = self._read_ns = self._next_ns = self._next_list_ns = 0
 
-    def read(self, now_ns: int) -> None:
-        if now_ns < self._next_ns:
+    def read(self, now_ns: int, at_once: bool) -> None:
+        if now_ns < self._next_ns and not at_once:
             return
         self._next_ns = now_ns + QUEUES_NS
         if now_ns >= self._next_list_ns:
@@ -105,12 +126,24 @@ class Queues:
             except (OSError, ValueError, IndexError):
                 self._close(native)
                 continue
-            self.sum_ns += queued - self._last.get(native, queued)
+            waited = queued - self._last.get(native, queued)
             self._last[native] = queued
+            if waited and native not in self.ours:
+                self.sum_ns += waited
+                self._waits.append(Wait(self._read_ns, now_ns, waited))
+        self._first_ns = self._first_ns or now_ns
+        self._read_ns = now_ns
+
+    def within(self, start_ns: int, end_ns: int) -> float | None:
+        """Seconds of all threads within a span; None if they were not read before and after it."""
+        first_ns = self._waits[0].since_ns if len(self._waits) == MAX_WAITS else self._first_ns
+        if not first_ns or start_ns < first_ns or end_ns > self._read_ns:
+            return None
+        return sum(wait.within(start_ns, end_ns) for wait in self._waits) * NS
 
     def _list(self) -> None:
         with contextlib.suppress(OSError):
-            for folder in Path(f"/proc/{self._pid}/task").iterdir():
+            for folder in self._folder.iterdir():
                 if folder.name not in self._files and len(self._files) < MAX_LISTED:
                     with contextlib.suppress(OSError):
                         self._files[folder.name] = os.open(folder / "schedstat", os.O_RDONLY)
@@ -127,9 +160,11 @@ class Counters:
         self._pid = pid
         self._process_clock = (~pid << 3) | 2  # the clock of another process's CPU time, as clock_getcpuclockid(3) makes it
         self._threads: dict[int, ThreadCounters] = {}
-        self._queues = Queues(pid)
+        self._queues = Queues(Path(f"/proc/{pid}/task"))
 
-    def watch(self, natives: list[int]) -> None:
+    def watch(self, natives: list[int], ours: list[int]) -> None:
+        """``ours``: threads of the tracer."""
+        self._queues.ours = frozenset(map(str, ours))
         for native in set(self._threads) - set(natives):
             self._threads.pop(native).close()
         for native in natives[:MAX_THREADS]:
@@ -137,66 +172,105 @@ class Counters:
                 with contextlib.suppress(OSError):
                     self._threads[native] = ThreadCounters(self._pid, native)
 
-    def read(self, now_ns: int) -> None:
+    def read(self, now_ns: int, at_once: bool = False) -> None:
+        """``at_once``: all threads, too, because something of just now is asked."""
         try:
             process_ns = time.clock_gettime_ns(self._process_clock)
         except OSError:
             process_ns = 0
         if self._threads:
-            self._queues.read(now_ns)
+            self._queues.read(now_ns, at_once)
         for native, thread in list(self._threads.items()):
             try:
                 thread.read(now_ns, process_ns, self._queues.sum_ns)
             except (OSError, ValueError, IndexError):  # it has ended, or this kernel has no such counters
                 self._threads.pop(native).close()
 
-    def within(self, native: int, start_ns: int, end_ns: int) -> dict[str, Any]:
-        """Seconds of a thread within a span. None where the readings lie too far beside its ends, as on a machine without CPU."""
+    def within(self, native: int, start_ns: int, end_ns: int) -> dict[str, float | None]:
+        """Seconds of a thread within a span, and of the whole process."""
         readings = list(self._threads[native].readings) if native in self._threads else []
-        at = [reading.at_ns for reading in readings]
-        first, last = bisect_right(at, start_ns) - 1, bisect_left(at, end_ns)
-        beside = start_ns - at[first] + at[last] - end_ns if 0 <= first < last < len(readings) else 0
-        if not 0 <= first < last < len(readings) or beside > max(BESIDE_NS, BESIDE * (end_ns - start_ns)):
-            return dict.fromkeys(("cpu_s", "queue_s", "process_s", "process_queue_s", "disk_s", "stopped_s"))
-        inner = readings[first : last + 1]
-        return {
-            "cpu_s": _within(inner, "cpu_ns", start_ns, end_ns),
-            "queue_s": _within(inner, "queue_ns", start_ns, end_ns),
-            "process_s": _within(inner, "process_ns", start_ns, end_ns),
-            "process_queue_s": _within(inner, "process_queue_ns", start_ns, end_ns),
-            "disk_s": _in_state(inner, "D", start_ns, end_ns),
-            "stopped_s": _in_state(inner, "T", start_ns, end_ns),
-        }
+        return {**within(readings, start_ns, end_ns), "process_queue_s": self._queues.within(start_ns, end_ns)}
 
     def usual(self, native: int, now_ns: int) -> dict[str, float | None]:
-        """Of the last minute: CPU seconds per second of a thread and of the process, medians over spans of a second."""
+        """Of the last minute, per second: CPU seconds of a thread and of the process, and what its threads waited for a CPU.
+
+        Medians over spans of a second.
+        """
         readings = list(self._threads[native].readings)[-1200:] if native in self._threads else []
         chosen = readings[::20]
-        rates = [
-            ((b.cpu_ns - a.cpu_ns) / (b.at_ns - a.at_ns), (b.process_ns - a.process_ns) / (b.at_ns - a.at_ns))
-            for a, b in zip(chosen, chosen[1:])
-        ]
-        if not rates:
-            return {"cpu": None, "process": None}
-        middle = len(rates) // 2
-        return {"cpu": sorted(rate[0] for rate in rates)[middle], "process": sorted(rate[1] for rate in rates)[middle]}
+        if len(chosen) < 2:
+            return dict.fromkeys(("cpu", "process", "process_queue"))
+        return {
+            name: median(
+                (getattr(b, f"{name}_ns") - getattr(a, f"{name}_ns")) / (b.at_ns - a.at_ns) for a, b in zip(chosen, chosen[1:])
+            )
+            for name in ("cpu", "process", "process_queue")
+        }
 
 
-def _within(readings: list[Reading], name: str, start_ns: int, end_ns: int) -> float:
-    """How much a counter grew within a span. What it grew between two readings is spread evenly over the time between them,
-    but for the ends of a span, where the rate of the reading beside it tells what belongs to the time before or after it."""
-    grown = 0.0
+OF_READINGS = ("cpu_s", "queue_s", "process_s", "process_least_s", "disk_s", "stopped_s")
+#: What ``Counters.within`` tells.
+NAMES = (*OF_READINGS, "process_queue_s")
+
+
+def within(readings: list[Reading], start_ns: int, end_ns: int) -> dict[str, float | None]:
+    """Seconds within a span. None where the readings do not tell what was within, and what before or after."""
+    at = [reading.at_ns for reading in readings]
+    first, last = bisect_right(at, start_ns) - 1, bisect_left(at, end_ns)
+    if not 0 <= first < last < len(readings):
+        return dict.fromkeys(OF_READINGS)
+    inner = readings[first : last + 1]
+    cpu, process = (_grown(inner, name, start_ns, end_ns) for name in ("cpu_ns", "process_ns"))
+    length_ns, beside_ns = end_ns - start_ns, start_ns - at[first] + at[last] - end_ns
+    if beside_ns > max(BESIDE_NS, BESIDE * length_ns) and cpu.doubtful_s + _queue_beside(inner) > BESIDE * length_ns * NS:
+        return dict.fromkeys(OF_READINGS)
+    return {
+        "cpu_s": cpu.seconds,
+        "queue_s": max(0.0, min(_queued(inner, start_ns, end_ns), length_ns * NS - cpu.seconds)),
+        "process_s": process.seconds,
+        "process_least_s": process.least_s,
+        "disk_s": _in_state(inner, "D", start_ns, end_ns),
+        "stopped_s": _stopped(inner, start_ns, end_ns),
+    }
+
+
+class _Grown(NamedTuple):
+    seconds: float
+    least_s: float  # that is surely of the span
+    doubtful_s: float  # of one thread: may be of the time before or after it, too
+
+
+def _grown(readings: list[Reading], name: str, start_ns: int, end_ns: int) -> _Grown:
+    """How much a counter of CPU time grew within a span: between two readings evenly."""
+    seconds = least = doubtful = 0.0
     for one, other in zip(readings, readings[1:]):
-        length = other.at_ns - one.at_ns
+        grown, length = getattr(other, name) - getattr(one, name), other.at_ns - one.at_ns
         inside = min(other.at_ns, end_ns) - max(one.at_ns, start_ns)
         if length > 0 and inside > 0:
-            grown += (getattr(other, name) - getattr(one, name)) * inside / length
-    return max(0.0, grown) * NS
+            seconds += grown * inside / length
+            least += grown if inside == length else 0
+            doubtful += min(grown, inside) - max(0, grown - (length - inside)) if inside < length else 0
+    return _Grown(seconds * NS, least * NS, doubtful * NS)
+
+
+def _queued(readings: list[Reading], start_ns: int, end_ns: int) -> float:
+    waits = (Wait(one.at_ns, other.at_ns, other.queue_ns - one.queue_ns) for one, other in zip(readings, readings[1:]))
+    return sum(wait.within(start_ns, end_ns) for wait in waits) * NS
+
+
+def _queue_beside(readings: list[Reading]) -> float:
+    """What the thread waited for a CPU while a span began, and while it ended, at most."""
+    ends = [(readings[0], readings[1])] + ([(readings[-2], readings[-1])] if len(readings) > 2 else [])
+    return sum(min(other.queue_ns - one.queue_ns, other.at_ns - one.at_ns) for one, other in ends) * NS
 
 
 def _in_state(readings: list[Reading], state: str, start_ns: int, end_ns: int) -> float:
-    seconds = 0.0
-    for one, other in zip(readings, readings[1:]):
-        if one.state == state or (other.state == state and other is readings[-1]):
-            seconds += max(0, min(other.at_ns, end_ns) - max(one.at_ns, start_ns))
-    return seconds * NS
+    """A reading stands for the time until the next one."""
+    pairs = (pair for pair in zip(readings, readings[1:]) if pair[0].state == state)
+    return sum(max(0, min(other.at_ns, end_ns) - max(one.at_ns, start_ns)) for one, other in pairs) * NS
+
+
+def _stopped(readings: list[Reading], start_ns: int, end_ns: int) -> float:
+    """At least so long: only between two readings that both say so."""
+    pairs = (pair for pair in zip(readings, readings[1:]) if pair[0].state == pair[1].state == "T")
+    return sum(max(0, min(other.at_ns, end_ns) - max(one.at_ns, start_ns)) for one, other in pairs) * NS

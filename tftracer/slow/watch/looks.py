@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 Stack = tuple[tuple[str, int, str], ...]
 
 MAX_STACKS, MAX_FRAMES = 60, 160
+#: TensorFlow calls Python functions (py_function, numpy_function, generators of tf.data) from this file.
+PYTHON_FUNCTIONS = "tensorflow/python/ops/script_ops.py"
 #: A look stands for at most this part of a span before it, and after it: the one at its middle tells what took half of it.
 REACH = 0.25
 
@@ -33,7 +35,9 @@ class Look(NamedTuple):
 def shares(looks: Iterable[Look], thread: int, start_ns: int, end_ns: int) -> dict[str, Any]:
     """The stacks of a thread and of the others within a span, with their seconds: the most first."""
     within = sorted((look for look in looks if start_ns <= look.at_ns <= end_ns), key=lambda look: look.at_ns)
-    seen = [(look.at_ns, stacks) for look, stacks in zip(within, _without_stale(within)) if thread in stacks]
+    kept = _without_stale(within)
+    seen = [(look.at_ns, stacks) for look, stacks in zip(within, kept) if thread in stacks]
+    complete = [look.at_ns for look, stacks in zip(within, kept) if look.is_of_all or _has_all_functions(look, stacks)]
     seconds: Counter[Stack] = Counter()
     others: Counter[tuple[int, Stack]] = Counter()
     for (_, stacks), length in zip(seen, _lengths([at for at, _ in seen], start_ns, end_ns)):
@@ -47,8 +51,14 @@ def shares(looks: Iterable[Look], thread: int, start_ns: int, end_ns: int) -> di
         "others": [[owner, stack, length / 1e9] for (owner, stack), length in others.most_common(MAX_STACKS)],
         "left_out": max(0, len(seconds) - MAX_STACKS),
         "samples": len(seen),
-        "unseen_s": _longest([start_ns, *(look.at_ns for look in within if look.is_of_all), end_ns]) / 1e9,
+        "unseen_s": _longest([start_ns, *complete, end_ns]) / 1e9,
     }
+
+
+def _has_all_functions(look: Look, kept: dict[int, Stack]) -> bool:
+    """Whether a record told all Python functions that TensorFlow had called: no stack of one is left out as stale."""
+    stale = (stack for owner, stack in look.stacks.items() if owner not in kept)
+    return not any(file.endswith(PYTHON_FUNCTIONS) for stack in stale for file, *_ in stack)
 
 
 def _longest(at: list[int]) -> int:

@@ -129,7 +129,7 @@ class Outside:
         for line in lines:
             question = json.loads(line)
             if "threads" in question:
-                self._counters.watch(question["threads"])
+                self._counters.watch(question["threads"], question["ours"])
             elif "lock" in question:
                 self._lock.begin(*question["lock"])
             elif "overdue" in question:

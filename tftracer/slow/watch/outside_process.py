@@ -67,6 +67,7 @@ class OutsideProcess:
                 cwd=os.sep,
                 env=_environment(),
                 pass_fds=[pulse],
+                start_new_session=True,  # it goes on while Ctrl-Z stops the training
                 bufsize=0,
             )
         finally:
@@ -83,9 +84,9 @@ class OutsideProcess:
         """The watch's thread runs: it holds Python's lock just now. ``native``: the kernel's number of that thread."""
         write_beat(self._memory, native, number, perf_counter_ns())
 
-    def watch(self, natives: list[int]) -> None:
-        """Threads whose counters are of interest."""
-        self._send({"threads": natives})
+    def watch(self, natives: list[int], ours: list[int]) -> None:
+        """Threads whose counters are of interest, and those of the tracer."""
+        self._send({"threads": natives, "ours": ours})
 
     def read_lock(self, place: tuple[int, int]) -> None:
         """``place``: where this process notes who holds Python's lock (``LockPlace.found``)."""

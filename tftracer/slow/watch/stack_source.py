@@ -14,15 +14,13 @@ from typing import Any, NamedTuple
 from tftracer.slow.cause.frame_names import FrameNames
 from tftracer.slow.cause.observed import LockHolder, Span
 from tftracer.slow.recorded import FoldedStack
-from tftracer.slow.watch.counters import Counters
+from tftracer.slow.watch.counters import NAMES, Counters
 from tftracer.slow.watch.inside import InsideStacks
 from tftracer.slow.watch.looks import shares
 from tftracer.slow.watch.outside_process import CannotWatch, OutsideProcess
 from tftracer.slow.watch.windows import EVERY_NS
 
 LESS = "Stacks are read inside of the training, less often, and not while Python's lock is held, because {}."
-#: A span's counters that are known.
-COUNTERS = ("cpu_s", "queue_s", "disk_s", "stopped_s", "process_s", "process_queue_s")
 USED_UP = "Its stacks were not read: reading stacks had used its share of a CPU."
 
 
@@ -44,7 +42,7 @@ class StackSource:
         self._inside = InsideStacks()
         self._counters: Counters | None = None
         self._answers: list[Answer] = []
-        self._natives: list[int] = []
+        self._threads: tuple[list[int], list[int]] = ([], [])
         self._asked: dict[int, tuple[int, int, list[tuple[int, int]], bool]] = {}
         try:
             self._outside = OutsideProcess()
@@ -57,14 +55,15 @@ class StackSource:
     def is_outside(self) -> bool:
         return self._outside is not None
 
-    def watch(self, natives: list[int]) -> None:
-        if natives == self._natives:
+    def watch(self, natives: list[int], ours: list[int]) -> None:
+        """``ours``: threads of the tracer."""
+        if (natives, ours) == self._threads:
             return
-        self._natives = natives
+        self._threads = natives, ours
         if self._outside:
-            self._outside.watch(natives)
+            self._outside.watch(natives, ours)
         elif self._counters:
-            self._counters.watch(natives)
+            self._counters.watch(natives, ours)
 
     def beat(self, native: int, number: int) -> None:
         """The watch's thread begins its sleep ``number`` (sample_clock.py)."""
@@ -124,7 +123,7 @@ class StackSource:
         outside, self._outside = self._outside, None
         self.problem = LESS.format(why)
         self._counters = Counters(os.getpid())
-        self._counters.watch(self._natives)
+        self._counters.watch(*self._threads)
         if outside:
             with contextlib.suppress(Exception):
                 outside.stop()
@@ -135,7 +134,7 @@ class StackSource:
     def _answer_inside(self, number: int, thread: int, native: int, spans: list[tuple[int, int]], profile: bool) -> Answer:
         inside, counters = self._inside, self._counters
         assert counters is not None
-        counters.read(perf_counter_ns())
+        counters.read(perf_counter_ns(), at_once=True)
         if profile:
             return Answer(number, {"spans": [inside.profile(thread, spans)]}, "")
         raw = {
@@ -180,7 +179,7 @@ def span_of(
         unseen_s=raw.get("unseen_s"),
         gc_s=gc_s,
         stacks_left_out=int(raw.get("left_out", 0)),
-        **{name: raw.get(name) for name in COUNTERS},
+        **{name: raw.get(name) for name in NAMES},
     )
 
 

@@ -24,9 +24,9 @@ RECENT, REFRESH, WARM_UP = 201, 16, 20
 BOTH = 0.25
 #: A time is only slow if it is so much longer than the median.
 LEAST_NS = 20_000_000
-#: So many slow ones in a row are a change: the median is begun anew. Until it is known, it is theirs, and the longest of them
-#: tells what is slow.
-CHANGE = 5
+#: So many slow ones in a row are a change: the median is begun anew. Until it is known, the second shortest of them tells what
+#: is slow.
+CHANGE, SHORTER = 5, 1
 #: Slow turns that wait for the watch.
 MAX_FOUND = 1000
 MAX_THREADS = 1000
@@ -37,12 +37,15 @@ SILENT_TURNS, SILENT_LONGEST, SILENT_NS = 20, 3, 5_000_000_000
 #: Times of steps that a thread remembers, for the profile of the time between them.
 SPANS = 20_000
 NEVER = 1 << 62
+#: A run that comes in so many of the main one's turns, about once in each, and takes so many times as long in all, becomes the
+#: main one: hooks read the global step before each step of a session. So many turns are needed to tell.
+EACH_TURN, ABOUT_ONCE, LONGER, LEAST_TURNS = 0.8, 1.2, 1.5, 10
 #: How runs are titled that measure or use a model: no training loop.
 NO_LOOPS = ("evaluate", "predict", "test_")
 
 
 class OtherSteps(NamedTuple):
-    """Steps of another run within a turn."""
+    """Steps of another run within a turn. Calls that traced its function anew are apart from the others."""
 
     title: str
     steps: int
@@ -105,24 +108,37 @@ class Typical:
         self._until_refresh = WARM_UP
         self._in_a_row: list[int] = []  # slow ones
 
+    @property
+    def is_anew(self) -> bool:
+        """Its median is about to be that of other times."""
+        return not self._recent
+
     def add(self, ns: int) -> None:
         self._recent.append(ns)
         self._until_refresh -= 1
         if self._until_refresh <= 0:
             self._until_refresh = REFRESH
             self.median_ns = sorted(self._recent)[len(self._recent) // 2]
-            self.limit_ns = max(int(self._factor * self.median_ns), self.median_ns + LEAST_NS)
+            self.limit_ns = self._limit_of(self.median_ns)
+
+    def begin_anew(self) -> None:
+        """The median stays until that of the times that come now is known."""
+        self._recent.clear()
+        self._until_refresh = WARM_UP
+
+    def _limit_of(self, usual_ns: int) -> int:
+        return max(int(self._factor * usual_ns), usual_ns + LEAST_NS)
 
     def is_slow(self, ns: int, allowed_ns: int = 0) -> bool:
-        """Whether a time is slow, which may take ``allowed_ns`` longer than others."""
+        """Whether a time is slow, which may take ``allowed_ns`` longer than others. After several in a row the median is begun
+        anew, and until it is known the shorter ones of them tell what is slow: others may be slow by themselves."""
         if ns <= self.limit_ns + allowed_ns:
             self._in_a_row.clear()
             return False
         self._in_a_row.append(ns)
         if len(self._in_a_row) >= CHANGE:
-            self._recent.clear()
-            self.median_ns, self.limit_ns = sorted(self._in_a_row)[CHANGE // 2], int(self._factor * max(self._in_a_row))
-            self._until_refresh = WARM_UP
+            self.begin_anew()
+            self.limit_ns = self._limit_of(sorted(self._in_a_row)[SHORTER])
             self._in_a_row.clear()
         return True
 
@@ -143,6 +159,7 @@ class RunState:
     """What is usual in one run: sums, and what tracing expected steps has cost."""
 
     inside: Typical
+    before: Typical  # the rest of a turn
     turns: Typical
     sums: Sums = NONE_YET
     thread: int = 0  # of its last step
@@ -162,6 +179,24 @@ class LoopRun:
     last_end_ns: int = 0
     longest_ns: int = 0  # turn
     tracings: int = 0  # of its functions
+    #: Since the loop has its main run: the turns of that in which it came, the last of them, its steps, and what they took.
+    turns: int = 0
+    last_turn: int = -1
+    turn_steps: int = 0
+    turn_ns: int = 0
+
+    def begin_turns(self) -> None:
+        self.turns, self.last_turn, self.turn_steps, self.turn_ns = 0, -1, 0, 0
+
+    def count(self, turn: int, ns: int) -> None:
+        self.turns += turn != self.last_turn
+        self.last_turn = turn
+        self.turn_steps += 1
+        self.turn_ns += ns
+
+    def takes_the_turns_of(self, main: LoopRun) -> bool:
+        comes_in_each = self.turns >= max(LEAST_TURNS, EACH_TURN * main.turns) and self.turn_steps <= ABOUT_ONCE * self.turns
+        return comes_in_each and self.turn_ns > LONGER * main.turn_ns and is_no_loop(self.run) <= is_no_loop(main.run)
 
 
 @dataclass(eq=False)
@@ -170,10 +205,11 @@ class ThreadLoop:
 
     runs: dict[tuple[str, ...], LoopRun] = field(default_factory=dict)
     main: LoopRun | None = None
+    turn: int = 0  # the number of the main run's current turn
     last_end_ns: int = 0
     after_ns: int = 0  # what the tracer took after the last step
     sums: Sums = NONE_YET
-    others: dict[str, OtherSteps] = field(default_factory=dict)  # since the main run's last step
+    others: dict[tuple[str, bool], OtherSteps] = field(default_factory=dict)  # since the main run's last step
     tracer_ns: int = 0  # since then
     spans: array[int] = field(default_factory=lambda: array("q"))  # begin and end of recent steps
 
@@ -206,6 +242,7 @@ class SlowSteps:
             self._count(loop, state, start_ns, end_ns, tracer)
             state.thread = thread
             of_loop = self._of_loop(loop, run, state)
+            of_loop.count(loop.turn, end_ns - start_ns)
             if self._choose_main(loop, of_loop, end_ns) is of_loop:
                 self._end_turn(loop, of_loop, run, thread, (start_ns, end_ns), asked_by)
             else:
@@ -268,7 +305,8 @@ class SlowSteps:
         return of_loop
 
     def _choose_main(self, loop: ThreadLoop, come: LoopRun, now_ns: int) -> LoopRun | None:
-        """The run that the thread's loop consists of: the first one that comes again and again, for as long as it comes.
+        """The run that the thread's loop consists of: the first one that comes again and again, for as long as it comes. Of those
+        that come equally often, the one that takes the time.
 
         What begins later lies within its turns: an evaluation may have more steps than the training.
         """
@@ -280,9 +318,12 @@ class SlowSteps:
             or (main.steps < WARM_UP and come.steps > main.steps and not is_no_loop(come.run))
             or is_no_loop(main.run) > is_no_loop(come.run)
             or now_ns - main.last_end_ns > _silence_ns(main)
+            or come.takes_the_turns_of(main)
         ):
             loop.main = come
         if loop.main is come:
+            for each in loop.runs.values():
+                each.begin_turns()
             loop.others.clear()
             loop.tracer_ns = 0
             come.last_end_ns = 0  # its turns begin now
@@ -290,11 +331,12 @@ class SlowSteps:
 
     def _add_other(self, loop: ThreadLoop, of_loop: LoopRun, run: WatchedRun, ns: int) -> None:
         retraced = tracing_of(run, of_loop)
-        before = loop.others.get(run.title)
+        key = run.title, bool(retraced)
+        before = loop.others.get(key)
         if before is not None:
-            loop.others[run.title] = OtherSteps(run.title, before.steps + 1, before.ns + ns, before.retraced or retraced)
+            loop.others[key] = before._replace(steps=before.steps + 1, ns=before.ns + ns)
         elif len(loop.others) < MAX_OTHERS:
-            loop.others[run.title] = OtherSteps(run.title, 1, ns, retraced)
+            loop.others[key] = OtherSteps(run.title, 1, ns, retraced)
 
     # -------------------------------------------------------------------------------------------------------- judging it
 
@@ -305,16 +347,18 @@ class SlowSteps:
         state = self._state(main.run)
         others, tracer_ns = tuple(loop.others.values()), loop.tracer_ns
         loop.others, loop.tracer_ns = {}, 0
+        loop.turn += 1
         if not main.last_end_ns:
             return
         took, turns = end_ns - main.last_end_ns - tracer_ns, state.turns
         # A trace may double the time of a step.
         allowed = (min(state.inside.median_ns, NEVER // 4) + LEAST_NS) if asked_by is not None else 0
-        usual, limit = turns.median_ns, turns.limit_ns
+        limit = turns.limit_ns
         is_slow = turns.is_slow(took, allowed)
         if is_slow:
             step = run.steps if run is main.run else main.run.steps + 1
-            inside = min(state.inside.median_ns, usual)
+            inside = min(state.inside.median_ns, turns.median_ns)
+            usual = inside + min(state.before.median_ns, turns.median_ns)
             self.found.append(
                 SlowTurn(
                     main.run, step, self._calls[run.fetches], thread, main.last_end_ns, start_ns, end_ns, tracer_ns, usual,
@@ -325,14 +369,18 @@ class SlowSteps:
             extra = max(0, end_ns - start_ns - state.inside.median_ns)
             state.traced_extra_ns.append(extra)
             state.traced_extra_sum_ns += extra
+        if is_slow and turns.is_anew:
+            state.inside.begin_anew()
+            state.before.begin_anew()
         if asked_by is None:
             turns.add(took)
+            state.before.add(took - (end_ns - start_ns))
             main.longest_ns = max(main.longest_ns, took)
 
     def _state(self, run: WatchedRun) -> RunState:
         state = self.runs.get(run)
         if state is None:
-            state = self.runs[run] = RunState(Typical(self._factor), Typical(self._factor))
+            state = self.runs[run] = RunState(*(Typical(self._factor) for _ in range(3)))
         return state
 
     def _loop(self, thread: int) -> ThreadLoop:

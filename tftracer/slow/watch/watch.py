@@ -24,7 +24,7 @@ from time import perf_counter_ns
 from typing import Any, NamedTuple
 
 from tftracer.slow.cause.cause import explain
-from tftracer.slow.cause.frame_names import FrameNames
+from tftracer.slow.cause.frame_names import FrameNames, may_call_python
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.stacks import has_users_code, without_tracer
 from tftracer.slow.recorded import HostChange, Stall, WatchedRun
@@ -180,7 +180,7 @@ class SlowWatch:
     def _start_source(self) -> None:
         self._lock_place.narrow()
         self._source = StackSource(self._lock_place.found)
-        self._source.watch(self._natives())
+        self._source.watch(self._natives(), self._natives_of_ours())
 
     def _tick(self, now_ns: int) -> None:
         if self._source:
@@ -248,7 +248,7 @@ class SlowWatch:
             waiting = [asked.turn.step - 1 for asked in self._asked.values() if asked.turn.run is run]
             of_run.passed(min([run.steps, *waiting]), self._records)
         if self._source:
-            self._source.watch(self._natives())
+            self._source.watch(self._natives(), self._natives_of_ours())
             self._say_problem()
             self._part("stacks", self._gaps.each_second, now_ns, self._source, self._queue.under_way, self._threads, self._gc)
             if not self._asked:
@@ -258,6 +258,10 @@ class SlowWatch:
         """The main thread's, too: a training most likely runs on it."""
         found = {self._threads.native_ids.get(thread) for thread in list(self._queue.under_way)}
         return sorted(native for native in found | {threading.main_thread().native_id} if native is not None)
+
+    def _natives_of_ours(self) -> list[int]:
+        found = {self._threads.native_ids.get(thread) for thread in self._threads.ours}
+        return sorted(native for native in found if native is not None)
 
     def _read_host(self) -> None:
         if self._host:
@@ -330,7 +334,10 @@ class SlowWatch:
             gc_s = self._gc.seconds(collecting, start, end) if self._gc else 0.0
             spans.append(span_of(given, end - start, turn.thread, self._names, self._threads.names, self._threads.ours, gc_s))
         between = replace(spans[0], stacks=without_tracer(spans[0].stacks))
-        return Observed(between, spans[1], raw["usual"].get("cpu"), raw["usual"].get("process"), doubt)
+        usual = raw["usual"]
+        return Observed(
+            between, spans[1], usual.get("cpu"), usual.get("process"), usual.get("process_queue"), may_call_python(), doubt
+        )
 
     def _host_within(self, turn: SlowTurn) -> HostChange | None:
         """What the machine did from the reading before a turn to the one after it."""

@@ -1,0 +1,58 @@
+"""Linux's counters of threads, laid to spans of time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tftracer.slow.watch.counters import Queues, Reading, Wait, within
+
+MS = 1_000_000
+
+
+def found(readings: list[tuple[int, int, int, str]], start: int, end: int) -> dict[str, float | None]:
+    """``readings``: when, CPU time and time without a CPU in milliseconds, and the state."""
+    given = [Reading(at * MS, cpu * MS, queue * MS, state, cpu * MS, 0) for at, cpu, queue, state in readings]
+    return within(given, start * MS, end * MS)
+
+
+def test_a_wait_for_a_cpu_that_is_counted_at_its_end_is_laid_to_where_it_was() -> None:
+    wait = Wait(400 * MS, 450 * MS, 300 * MS)
+    assert wait.within(100 * MS, 400 * MS) == 250 * MS
+    assert wait.within(150 * MS, 450 * MS) == 300 * MS
+    assert Wait(400 * MS, 500 * MS, 50 * MS).within(400 * MS, 450 * MS) == 25 * MS
+    starved = [(0, 0, 0, "R"), (100, 10, 0, "R"), (200, 10, 0, "R"), (300, 10, 0, "R"), (400, 30, 280, "R")]
+    seconds = found(starved, 100, 380)
+    assert seconds["queue_s"] == pytest.approx(0.26) and seconds["cpu_s"] == pytest.approx(0.016)
+    assert seconds["process_least_s"] == 0
+
+
+def test_a_span_between_readings_far_apart_is_known_where_the_thread_did_little_then() -> None:
+    apart = [(0, 0, 0, "S"), (200, 1, 1, "S"), (700, 2, 1, "S"), (900, 4, 3, "S")]
+    assert found(apart, 100, 600)["cpu_s"] is not None
+    assert found([(at, at // 2, 0, "R") for at, *_ in apart], 100, 600)["cpu_s"] is None
+
+
+def test_a_process_is_stopped_only_between_two_readings_that_say_so() -> None:
+    once = [(0, 0, 0, "S"), (50, 0, 0, "S"), (100, 0, 0, "T"), (150, 0, 0, "S")]
+    assert found(once, 10, 90)["stopped_s"] == 0
+    assert found(once, 10, 140)["stopped_s"] == 0
+    twice = [(0, 0, 0, "S"), (50, 0, 0, "T"), (100, 0, 0, "T"), (150, 0, 0, "S")]
+    assert found(twice, 10, 140)["stopped_s"] == 0.05
+
+
+def test_threads_of_the_tracer_do_not_count_among_those_without_a_cpu(tmp_path: Path) -> None:
+    def waited(milliseconds: int) -> None:
+        for native in ("11", "12", "13"):
+            (tmp_path / native).mkdir(exist_ok=True)
+            (tmp_path / native / "schedstat").write_text(f"5 {milliseconds * MS} 1\n")
+
+    queues = Queues(tmp_path)
+    queues.ours = frozenset(["12"])
+    waited(0)
+    queues.read(1000 * MS, at_once=False)
+    waited(150)
+    queues.read(1300 * MS, at_once=False)
+    assert queues.within(1000 * MS, 1300 * MS) == pytest.approx(0.3)
+    assert queues.within(900 * MS, 1300 * MS) is None and queues.within(1000 * MS, 1400 * MS) is None
