@@ -53,6 +53,7 @@ def readings(*given: Reading) -> Standstills:
         (Reading(S // 2, S // 2, 0, 3), None),  # so long a thread may be late
         (Reading(5 * S, 5 * S, 4 * S, 3), None),  # it computed with Python's lock held
         (Reading(5 * S, 5 * S, 0, 1000), None),  # its threads woke to ask for the lock
+        (Reading(5 * S, 5 * S, 0, 3, 2 * S), None),  # it had no CPU
         (Reading(5 * S, 5 * S, 0, None), None),  # not known
     ],
 )

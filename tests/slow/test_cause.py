@@ -235,6 +235,36 @@ def test_little_more_work_is_not_the_cause_where_it_usually_waits_less_for_a_cpu
     assert busy.cause[:2] == ("tensorflow", "computed")
 
 
+def test_threads_that_wait_for_a_cpu_on_a_busy_machine_are_not_said_to_wait_in_tensorflow() -> None:
+    starved = span(0.5, stack(MAIN, RUN, seconds=0.5), process=0.01, process_queue_s=0.55)
+    assert explained(0.005, 0.5, within=starved, usual_process_queue=1.0).cause.kind == "machine"
+    less = dataclasses.replace(starved, process_queue_s=0.2)
+    assert explained(0.005, 0.5, within=less, usual_process_queue=1.0).cause.kind == "unknown"
+
+
+def test_a_step_of_which_nothing_was_counted_is_not_tensorflows() -> None:
+    nothing = dataclasses.replace(span(0.5, stack(MAIN, RUN, seconds=0.5)), process_s=None, process_least_s=None, cpu_s=None)
+    found = explained(0.005, 0.5, within=nothing)
+    assert (found.cause.kind, found.doubt) == ("unknown", NO_QUEUES)
+
+
+def test_parts_of_one_kind_are_the_cause_together() -> None:
+    others = (
+        OtherSteps("predict: net", 1, 800 * MS, "first call"),
+        OtherSteps("evaluate: net", 1, 230 * MS, "first call"),
+        OtherSteps("predict: net", 9, 90 * MS, ""),
+    )
+    found = explained(1.83, between=span(1.83, stack(MAIN, LOAD, seconds=1.83), queue=0.6), others=others)
+    assert (found.cause.kind, found.cause.frame) == ("retrace", None)  # no line called it, as far as was seen
+
+
+def test_what_an_evaluation_does_between_its_steps_is_the_evaluations() -> None:
+    evaluation = OtherSteps("evaluate: net", 100, 690 * MS, "", 1_010 * MS, 2_300 * MS)
+    spent = span(1.43, stack(MAIN, LOAD, seconds=1.43), cpu=0.1, queue=0.3)
+    found = explained(1.43, between=spent, others=(evaluation,))
+    assert found.cause.kind == "other_run" and found.parts[0].seconds == pytest.approx(1.29)
+
+
 def test_code_without_a_cpu_does_not_wait_at_a_line() -> None:
     others = (OtherSteps("evaluate: net", 20, 760 * MS, ""),)
     code = span(2.1, stack(MAIN, LOAD, seconds=2.1), cpu=0.16, queue=1.28)

@@ -7,7 +7,7 @@ from pathlib import Path
 from made_stalls import a_save, run_of
 from recording import recording
 
-from tftracer.slow.recorded import SlowRecords
+from tftracer.slow.recorded import Cause, SlowRecords
 from tftracer.slow.watch.run_periods import RunPeriods
 
 
@@ -19,3 +19,13 @@ def test_a_slow_step_is_expected_after_those_that_ended_where_newer_slow_ones_ar
         for number in (97, 194, 291, 388):
             periods.add(a_save(run, number, inside=True), records)
         assert periods.expected() == [(run, 679, 679)]
+
+
+def test_only_what_is_slow_inside_of_its_step_is_expected_to_be_traced(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        run, records = run_of(recorder, 650), SlowRecords()
+        periods = RunPeriods(run)
+        for number in (97, 194, 291, 388):
+            periods.add(a_save(run, number), records)
+        periods.add(a_save(run, 400, inside=True)._replace(cause=Cause("tensorflow", "", None, 0.9)), records)
+        assert periods.expected() == []

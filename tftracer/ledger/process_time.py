@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,9 +15,9 @@ from tftracer.slow.watch.host_signals import after_name
 
 #: A standstill: the writer's thread, which looks ten times a second, did not for so long,
 LEAST_NS = 600_000_000
-#: and meanwhile the process used hardly any CPU, and its threads hardly ever woke. A thread that waits for Python's lock wakes
-#: 200 times a second, so that a call which holds the lock is told from a process that was stopped.
-CPU_SHARE, WAKES, WAKES_PER_S = 0.05, 20, 5
+#: and meanwhile the process used hardly any CPU, did not wait for one, and its threads hardly ever woke. A thread that waits for
+#: Python's lock wakes 200 times a second, so that a call which holds the lock is told from a process that was stopped.
+CPU_SHARE, QUEUED_SHARE, WAKES, WAKES_PER_S = 0.05, 0.2, 20, 5
 #: A sleep of the machine that is shorter is not one: the two clocks are not read at the same moment.
 LEAST_SLEEP_NS = 100_000_000
 
@@ -46,10 +47,18 @@ class Reading(NamedTuple):
     booted_ns: int | None
     cpu_ns: int  # of all threads
     wakes: int | None  # times that a thread gave up its CPU to wait; None: not known
+    queued_ns: int = 0  # that this thread and the main one could have run and had no CPU
 
 
 def read() -> Reading:
-    return Reading(perf_counter_ns(), since_boot_ns(), time.process_time_ns(), _wakes())
+    queued_ns = sum(map(_queued_ns, {os.getpid(), threading.get_native_id()}))
+    return Reading(perf_counter_ns(), since_boot_ns(), time.process_time_ns(), _wakes(), queued_ns)
+
+
+def _queued_ns(native: int) -> int:
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return int(Path(f"/proc/self/task/{native}/schedstat").read_bytes().split()[1])
+    return 0
 
 
 def _wakes() -> int | None:
@@ -79,4 +88,5 @@ class Standstills:
         if passed < LEAST_NS or now.wakes is None or before.wakes is None:
             return None
         woke = now.wakes - before.wakes > WAKES + WAKES_PER_S * passed / 1e9
-        return None if woke or now.cpu_ns - before.cpu_ns > CPU_SHARE * passed else (before.at_ns, now.at_ns)
+        had_no_cpu = now.queued_ns - before.queued_ns > QUEUED_SHARE * passed
+        return None if woke or had_no_cpu or now.cpu_ns - before.cpu_ns > CPU_SHARE * passed else (before.at_ns, now.at_ns)

@@ -85,3 +85,30 @@ def test_a_period_of_some_of_a_kind_is_not_told_of_all() -> None:
     period = a_period(run, cause=saves[0].cause, steps=250, occurrences=4, last_step=1000, last_call=1000, first_step=250)
     (group,) = groups(log_of(*saves, periods=[period]), run.run_id, 1200)
     assert group["text"].startswith("The hook ") and group["text"].endswith(", 4 of 8 times every 250th step")
+
+
+def test_a_cause_of_the_whole_process_is_one_group_whether_its_line_was_seen_or_not() -> None:
+    run = RunHandle("train", (), (), "")
+    seen = [a_stall(run, step, cause=Cause("gc", "", LOAD, 0.9)) for step in (90, 180)]
+    unseen = [a_stall(run, step, cause=Cause("gc", "", None, 0.9)) for step in (270, 360)]
+    period = a_period(run, cause=unseen[-1].cause, steps=90, occurrences=4, last_step=360, last_call=360, first_step=90)
+    (group,) = groups(log_of(*seen, *unseen, periods=[period]), run.run_id, 400)
+    assert (group["times"], group["text"]) == (4, "Every 90th step: Python's garbage collection")
+
+
+def test_a_period_that_ended_is_not_told_beside_one_that_stands_and_one_length_is_told_once() -> None:
+    run = RunHandle("train", (), (), "")
+    saves = [a_save(run, step) for step in (60, 120, 180, 240, 300, 400, 500, 600, 700)]
+    early = a_period(run, cause=saves[0].cause, steps=60, occurrences=0, last_step=300, last_call=300, first_step=60)
+    late = a_period(run, cause=saves[0].cause, steps=100, occurrences=5, last_step=700, last_call=700, first_step=300)
+    again = late._replace(first_step=400, occurrences=4)
+    (group,) = groups(log_of(*saves, periods=[early._replace(next_step=None), late, again]), run.run_id, 750)
+    assert group["text"].startswith("Every 100th step: the hook ")
+
+
+def test_the_longest_of_a_period_is_no_shorter_than_its_median_where_its_steps_have_made_way() -> None:
+    run = RunHandle("train", (), (), "")
+    noise = [a_stall(run, step, cause=UNKNOWN, end_ns=step * 2_000_000 + 40_000_000) for step in (5, 120, 333)]
+    period = a_period(run, cause=UNKNOWN, occurrences=3, last_step=485, next_step=582, first_step=97)
+    first, *_ = groups(log_of(*noise, periods=[period]), run.run_id, 500)
+    assert first["longest_s"] == period.median_s

@@ -13,7 +13,8 @@ from recording import RAW, recording, step
 
 from tftracer.errors import FormatError, UnknownError, UnsupportedError
 from tftracer.session.files.saved import SavedSession, open_session
-from tftracer.slow.record.log import COSTLIEST, NEWEST
+from tftracer.slow.answer.messages import STARVED, SlowMark
+from tftracer.slow.record.log import COSTLIEST, NEWEST, SlowLog
 from tftracer.slow.recorded import Cause
 from tftracer.storage.tftrace import RECORD_TYPES, header, record
 
@@ -289,3 +290,12 @@ def test_an_older_reader_skips_them_and_says_so(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("tftracer.session.files.reading.RECORD_TYPES", older)
     damage = open_session(spool).session()["damage"]
     assert "types that this version does not know (gaps, marks, period, slow_kinds, stall)" in damage and "Upgrade" in damage
+
+
+def test_a_mark_of_several_seconds_tells_no_share_of_one() -> None:
+    log = SlowLog()
+    log.add_mark(SlowMark("host", 10.0, 1.0, f"{STARVED} for 94% of the time"))
+    log.add_mark(SlowMark("host", 11.0, 1.0, f"{STARVED} for 32% of the time"))
+    log.add_mark(SlowMark("host", 12.0, 1.0, f"{STARVED} for 21% of the time"))
+    (mark,) = log.all_marks()
+    assert (mark.duration_s, mark.text) == (3.0, f"{STARVED} for a part of the time")

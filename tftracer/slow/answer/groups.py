@@ -32,10 +32,12 @@ class _Ranked(NamedTuple):
 
     @property
     def text(self) -> str:
-        regular = sum(period["times"] for period in self.periods) if all(period["times"] for period in self.periods) else None
-        return texts.group_text(
-            self.causes, self.kind["place"], [period["every"] for period in self.periods], self.kind["times"], regular
-        )
+        told = [period for period in self.periods if period["next_step"] is not None] or self.periods
+        times: dict[int, int] = {}  # by length: slow steps may come twice in one
+        for period in told:
+            times[period["every"]] = max(times.get(period["every"], 0), period["times"])
+        regular = sum(times.values()) if all(times.values()) and len(told) == len(self.periods) else None
+        return texts.group_text(self.causes, self.kind["place"], list(times), self.kind["times"], regular)
 
     def group(self, stalls: Sequence[Stall]) -> SlowGroup:
         kind, is_part = self.kind, bool(self.periods) and self.kind["cause"] in APART  # a part of all that is not known
@@ -47,7 +49,9 @@ class _Ranked(NamedTuple):
             "where": kind["where"],
             "times": kind["times"],
             "lost_s": kind["lost_s"],
-            "longest_s": max((stall["duration_s"] for stall in stalls), default=0.0) if is_part else kind["longest_s"],
+            "longest_s": max((stall["duration_s"] for stall in stalls), default=self.periods[0]["duration_s"])
+            if is_part
+            else kind["longest_s"],
             "last_step": kind["last_step"],
             "periods": self.periods,
             "ended": self.ended,
@@ -146,7 +150,7 @@ def _together(one: SlowKind, other: SlowKind) -> SlowKind:
     last = [kind["last_step"] for kind in (one, other) if kind["last_step"] is not None]
     return {
         **one,
-        "place": one["place"] if one["place"] == other["place"] else without_line(one["place"]),
+        "place": _common_place(one["place"], other["place"]),
         "times": one["times"] + other["times"],
         "duration_s": one["duration_s"] + other["duration_s"],
         "lost_s": one["lost_s"] + other["lost_s"],
@@ -155,6 +159,13 @@ def _together(one: SlowKind, other: SlowKind) -> SlowKind:
         "last_step": max(last, default=None),
         "last_at": max(one["last_at"], other["last_at"]),
     }
+
+
+def _common_place(one: str, other: str) -> str:
+    """A line that was not seen may be the same. "" where the two differ in more than the line."""
+    if one == other or not (one and other):
+        return one or other
+    return without_line(one) if without_line(one) == without_line(other) else ""
 
 
 def _of_period(kind: SlowKind, period: Period) -> SlowKind:

@@ -24,7 +24,7 @@ HALF = 0.5
 #: A step that used so many times its usual CPU time computed more.
 COMPUTED_MORE = 3.0
 #: A step that used so little of a CPU waited.
-LITTLE, SOME = 0.1, 0.25
+LITTLE, SOME, NEARLY = 0.1, 0.25, 0.9
 #: CPU seconds of the process that are too few to tell.
 LEAST_CPU_S = 0.02
 #: Kinds of parts between steps that a line of code tells more of.
@@ -33,7 +33,7 @@ UNKNOWN = Cause("unknown", "", None, None)
 SHORT_S, SHORT = 0.1, "No stack was read in this time: it was over within a tenth of a second."
 NO_STACK = "No stack was read in this time: it passed between two readings, or they could not be read."
 NO_COUNTERS = "Linux's counters of its thread were not read close enough to tell whether it ran there, waited, or had no CPU."
-NO_QUEUES = "Linux's counters of TensorFlow's threads do not tell whether they waited for something, or had no CPU."
+NO_QUEUES = "No counters of TensorFlow's threads were read close enough to tell whether they computed, waited, or had no CPU."
 TOO_FEW = "Its stacks were read in too small a part of the time to tell the line."
 
 
@@ -51,12 +51,15 @@ def explain(turn: SlowTurn, seen: Observed) -> Explained:
 
 
 def _cause(parts: tuple[Part, ...], seen: Observed, too_long: float, is_inside: bool) -> Cause:
-    top = parts[0] if parts else None
-    if top is None:
+    if not parts:
         return UNKNOWN
+    of_kind = {kind: [part for part in parts if part.kind == kind] for kind in dict.fromkeys(part.kind for part in parts)}
+    sums = {kind: sum(map(excess, alike)) for kind, alike in of_kind.items()}
+    kind = max(sums, key=lambda each: sums[each])
+    top = of_kind[kind][0]
     with_line = WITH_LINE | {"no_cpu"} if _worked_more(parts) else WITH_LINE
     between = [part for part in parts if part.kind in with_line]
-    share = min(1.0, excess(top) / too_long)
+    share = min(1.0, sums[kind] / too_long)
     if top.kind in ("retrace", "other_run", "lock", "stopped") and share >= HALF:
         span = seen.inside if top.kind == "retrace" and seen.inside.sampled_s > seen.between.sampled_s else seen.between
         return _of_clock(top, _with_line(span, too_long), share)
@@ -140,7 +143,7 @@ def _waited(parts: list[Part], too_long: float) -> bool:
     """
     seconds = {part.kind: excess(part) for part in parts}
     waited, ran, no_cpu = (seconds.get(kind, 0.0) for kind in ("wait", "python", "no_cpu"))
-    return waited >= HALF * (too_long - no_cpu) and not (no_cpu >= ran >= HALF * waited)
+    return waited >= max(HALF * (too_long - no_cpu), SOME * too_long) and not (no_cpu >= ran >= HALF * waited)
 
 
 def _inside(parts: tuple[Part, ...], seen: Observed, too_long: float) -> Cause:
@@ -162,11 +165,13 @@ def _inside(parts: tuple[Part, ...], seen: Observed, too_long: float) -> Cause:
             return Cause("machine", "", None, no_cpu / too_long)
         if work is not None and work.queued_s is not None and work.queued_s >= HALF * own:
             return Cause("machine", "", None, min(share, work.queued_s / too_long))
-    if not _rules_out_functions(seen, too_long):
+    if not _rules_out_functions(seen, too_long) or work is None:
         return UNKNOWN
-    if work is None or work.computed_more:
-        return Cause("tensorflow", "" if work is None else "computed", None, share)
-    if work.queued_s is None or no_cpu + work.queued_s >= SOME * own:
+    if work.computed_more:
+        return Cause("tensorflow", "computed", None, share)
+    if span.process_queue_s is not None and span.process_queue_s >= NEARLY * own and work.used_s <= LITTLE * own:
+        return Cause("machine", "", None, share)
+    if span.process_queue_s is None or span.process_queue_s >= SOME * own or no_cpu >= LITTLE * own:
         return UNKNOWN  # it may have waited for a CPU
     return Cause("tensorflow", "waited" if work.more_s < LITTLE * own else "", None, share)
 
@@ -175,7 +180,8 @@ class _Work(NamedTuple):
     """What all threads of the process did within a step, beyond the usual."""
 
     computed_more: bool
-    more_s: float  # CPU time
+    used_s: float  # CPU time in all
+    more_s: float  # than usual
     queued_s: float | None  # that they could have run and had no CPU; None: not known
 
 
@@ -192,11 +198,11 @@ def _work(seen: Observed, own: float) -> _Work | None:
     more, surely = span.process_s - usual, span.process_least_s - usual
     computed = span.process_least_s >= COMPUTED_MORE * usual and surely >= max(LEAST_CPU_S, LITTLE * own)
     if span.process_queue_s is None:
-        return _Work(computed, more, None)
+        return _Work(computed, span.process_s, more, None)
     queued = span.process_queue_s - (seen.usual_process_queue or 0.0) * span.length_s
     if computed and queued >= HALF * own and seen.usual_process_queue is not None:
         computed = surely * (1 + seen.usual_process_queue / max(seen.usual_process, 1e-9)) >= HALF * own
-    return _Work(computed, more, queued)
+    return _Work(computed, span.process_s, more, queued)
 
 
 def _rules_out_functions(seen: Observed, too_long: float) -> bool:
@@ -247,7 +253,7 @@ def _doubt(cause: Cause, parts: tuple[Part, ...], seen: Observed, turn: SlowTurn
         return "Its threads were looked at too seldom to tell whether TensorFlow waited for a Python function."
     if not _tells_line(span, too_long):
         return TOO_FEW
-    if turn.is_inside and span.process_s is not None and span.process_queue_s is None:
+    if turn.is_inside and (span.process_s is None or span.process_queue_s is None):
         return NO_QUEUES
     if parts and cause.kind == "unknown":
         return "No single part of its time makes up half of the excess."

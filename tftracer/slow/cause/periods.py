@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections import Counter, deque
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import NamedTuple
@@ -194,13 +194,13 @@ class Periods:
         """Those that stand and the newest that ended, in the order in which they were proven."""
         return [comb.proven(self._steps_done) for comb in self._combs]
 
-    def expected(self, steps: int = 0) -> list[tuple[int, int]]:
-        """The first and the last step of each range in which a slow one is expected next.
+    def expected(self, steps: int = 0, wanted: Callable[[Hashable], bool] = lambda kind: True) -> list[tuple[int, int]]:
+        """The first and the last step of each range in which a slow one of a kind that is wanted is expected next.
 
         ``steps``: that have ended, those included whose slow ones have not been added yet.
         """
         done = max(steps, self._steps_done)
-        upcoming = ((comb, comb.next_step(done)) for comb in self._combs if comb.stands)
+        upcoming = ((comb, comb.next_step(done)) for comb in self._combs if comb.stands and wanted(comb.kind()))
         return sorted((step - comb.tolerance, step + comb.tolerance) for comb, step in upcoming)
 
     # -------------------------------------------------------------------------------------------------- known periods

@@ -10,7 +10,7 @@ from tftracer.contract.stalls import PartKind
 from tftracer.slow.cause.observed import LockHolder, Observed, Span
 from tftracer.slow.cause.stacks import called_by_tensorflow, own_python, shared_line
 from tftracer.slow.recorded import FoldedStack, Part
-from tftracer.slow.watch.turns import OtherSteps, SlowTurn
+from tftracer.slow.watch.turns import OtherSteps, SlowTurn, is_no_loop
 from tftracer.trace.units import duration
 
 #: Of the readings of who holds Python's lock, so many must name another thread.
@@ -93,7 +93,9 @@ def _in_python_functions(span: Span) -> float:
 
 
 def _other(other: OtherSteps, length: float) -> Part:
-    seconds = min(other.ns * 1e-9, length)
+    # What an evaluation of Keras's does between its own steps is the evaluation's, too.
+    whole_ns = other.end_ns - other.start_ns if is_no_loop(other) else other.ns
+    seconds = min(max(whole_ns, other.ns) * 1e-9, length)
     if other.retraced:
         return Part("retrace", seconds, None, f"{other.title}: {other.retraced}")
     return Part(

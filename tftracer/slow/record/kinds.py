@@ -12,6 +12,9 @@ MOST_KINDS = 400
 #: Causes that one piece of code has in turn: it runs, waits, and reads from a disk.
 OF_CODE: tuple[StallCause, ...] = ("python", "wait", "disk")
 
+#: Causes that are one for a whole run, whatever line they come at.
+OF_PROCESS: tuple[StallCause, ...] = ("gc", "retrace")
+
 #: Run, cause, and place without the line where a line tells nothing: a save may be seen in many.
 KindKey = tuple[int, StallCause, str]
 
@@ -33,6 +36,8 @@ def key_of_stall(stall: Stall) -> KindKey:
 
 def group_key(one: SlowKind | Stall | Period) -> KindKey:
     """What the slow steps of one group have in common: the causes that one function's code has in turn belong together."""
+    if one["cause"] in OF_PROCESS:  # whether or where its line was seen
+        return one["run_id"], one["cause"], ""
     if one["cause"] in OF_CODE and one["place"]:
         return one["run_id"], OF_CODE[0], without_line(one["place"])
     return kind_key(one["run_id"], one["cause"], one["place"])

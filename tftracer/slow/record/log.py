@@ -177,7 +177,9 @@ class SlowLog:
         marks = self.marks.setdefault(mark.kind, deque(maxlen=MARKS))
         last = marks[-1] if marks else None
         if mark.kind == "host" and last and 0 <= mark.at - last.end < JOINED_S and mark.text.split(" for ")[0] in last.text:
-            marks[-1] = last._replace(duration_s=mark.end - last.at)
+            trouble, has_share, _ = mark.text.partition(" for ")  # the share is of one second
+            text = f"{trouble} for a part of the time" if has_share else last.text
+            marks[-1] = last._replace(duration_s=mark.end - last.at, text=text)
         else:
             marks.append(mark)
 

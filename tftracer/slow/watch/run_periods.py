@@ -46,10 +46,11 @@ class RunPeriods:
 
     def expected(self) -> list[tuple[WatchedRun, int, int]]:
         """(run, first, last) of each range of steps in which a slow one is expected inside of its step."""
-        if not any(inside for _, inside in self._causes.values()):
-            return []
-        expected = self._periods.expected(self._run.steps + self._ahead)
+        expected = self._periods.expected(self._run.steps + self._ahead, self._is_inside)
         return [(self._run, first - self._ahead, last - self._ahead) for first, last in expected]
+
+    def _is_inside(self, kind: Hashable) -> bool:
+        return self._causes.get(kind, (UNKNOWN, False))[1]
 
     def _tell(self, records: SlowRecords) -> None:
         proven = {(period.first, period.length): period for period in self._periods.periods()}

@@ -51,6 +51,8 @@ class OtherSteps(NamedTuple):
     steps: int
     ns: int
     retraced: str  # why its function was traced anew, "" if it was not
+    start_ns: int = 0  # of the first
+    end_ns: int = 0  # of the last
 
 
 class SlowTurn(NamedTuple):
@@ -246,7 +248,7 @@ class SlowSteps:
             if self._choose_main(loop, of_loop, end_ns) is of_loop:
                 self._end_turn(loop, of_loop, run, thread, (start_ns, end_ns), asked_by)
             else:
-                self._add_other(loop, of_loop, run, end_ns - start_ns)
+                self._add_other(loop, of_loop, run, start_ns, end_ns)
             if asked_by is None:
                 state.inside.add(end_ns - start_ns)
             of_loop.last_end_ns, of_loop.tracings = end_ns, max(of_loop.tracings, run.tracings)
@@ -329,14 +331,14 @@ class SlowSteps:
             come.last_end_ns = 0  # its turns begin now
         return loop.main
 
-    def _add_other(self, loop: ThreadLoop, of_loop: LoopRun, run: WatchedRun, ns: int) -> None:
+    def _add_other(self, loop: ThreadLoop, of_loop: LoopRun, run: WatchedRun, start_ns: int, end_ns: int) -> None:
         retraced = tracing_of(run, of_loop)
         key = run.title, bool(retraced)
         before = loop.others.get(key)
         if before is not None:
-            loop.others[key] = before._replace(steps=before.steps + 1, ns=before.ns + ns)
+            loop.others[key] = before._replace(steps=before.steps + 1, ns=before.ns + end_ns - start_ns, end_ns=end_ns)
         elif len(loop.others) < MAX_OTHERS:
-            loop.others[key] = OtherSteps(run.title, 1, ns, retraced)
+            loop.others[key] = OtherSteps(run.title, 1, end_ns - start_ns, retraced, start_ns, end_ns)
 
     # -------------------------------------------------------------------------------------------------------- judging it
 
@@ -380,7 +382,7 @@ class SlowSteps:
     def _state(self, run: WatchedRun) -> RunState:
         state = self.runs.get(run)
         if state is None:
-            state = self.runs[run] = RunState(*(Typical(self._factor) for _ in range(3)))
+            state = self.runs[run] = RunState(Typical(self._factor), Typical(self._factor), Typical(self._factor))
         return state
 
     def _loop(self, thread: int) -> ThreadLoop:
@@ -392,7 +394,7 @@ class SlowSteps:
         return loop
 
 
-def is_no_loop(run: WatchedRun) -> bool:
+def is_no_loop(run: WatchedRun | OtherSteps) -> bool:
     return run.title.startswith(NO_LOOPS)
 
 
