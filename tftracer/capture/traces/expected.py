@@ -15,7 +15,8 @@ from typing import NamedTuple, cast
 from tftracer.capture.traces.requests import TraceRequests
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.recorded import WatchedRun
-from tftracer.slow.watch.turns import NEVER, RunState, SlowSteps
+from tftracer.slow.watch.turns import RunState, SlowSteps
+from tftracer.slow.watch.typical import NEVER
 
 #: Of the training's time.
 EXTRA = 0.01

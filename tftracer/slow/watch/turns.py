@@ -17,16 +17,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tftracer.slow.recorded import FIRST_CALL, WatchedRun
+from tftracer.slow.watch.typical import LEAST_NS, NEVER, RECENT, WARM_UP, Typical
 
-#: A median is of so many times, and is taken anew after so many more; before that nothing is slow.
-RECENT, REFRESH, WARM_UP = 201, 16, 20
 #: The part of a turn's excess from which on each of its sides is slow by itself.
 BOTH = 0.25
-#: A time is only slow if it is so much longer than the median.
-LEAST_NS = 20_000_000
-#: So many slow ones in a row are a change: the median is begun anew. Until it is known, the second shortest of them tells what
-#: is slow.
-CHANGE, SHORTER = 5, 1
 #: Slow turns that wait for the watch.
 MAX_FOUND = 1000
 MAX_THREADS = 1000
@@ -36,7 +30,6 @@ MAX_RUNS, MAX_OTHERS = 1000, 50
 SILENT_TURNS, SILENT_LONGEST, SILENT_NS = 20, 3, 5_000_000_000
 #: Times of steps that a thread remembers, for the profile of the time between them.
 SPANS = 20_000
-NEVER = 1 << 62
 #: A run that comes in so many of the main one's turns, about once in each, and takes so many times as long in all, becomes the
 #: main one: hooks read the global step before each step of a session. So many turns are needed to tell.
 EACH_TURN, ABOUT_ONCE, LONGER, LEAST_TURNS = 0.8, 1.2, 1.5, 10
@@ -97,52 +90,6 @@ def sides(turn: SlowTurn) -> list[SlowTurn]:
         turn._replace(end_ns=turn.step_ns, usual_ns=usual_before_ns, usual_inside_ns=0, retraced=""),
         turn._replace(start_ns=turn.step_ns, usual_ns=turn.usual_inside_ns, tracer_ns=0, others=()),
     ]
-
-
-class Typical:
-    """The median of recent times, in nanoseconds."""
-
-    def __init__(self, factor: float) -> None:
-        self.median_ns = NEVER
-        self.limit_ns = NEVER
-        self._factor = factor
-        self._recent: deque[int] = deque(maxlen=RECENT)
-        self._until_refresh = WARM_UP
-        self._in_a_row: list[int] = []  # slow ones
-
-    @property
-    def is_anew(self) -> bool:
-        """Its median is about to be that of other times."""
-        return not self._recent
-
-    def add(self, ns: int) -> None:
-        self._recent.append(ns)
-        self._until_refresh -= 1
-        if self._until_refresh <= 0:
-            self._until_refresh = REFRESH
-            self.median_ns = sorted(self._recent)[len(self._recent) // 2]
-            self.limit_ns = self._limit_of(self.median_ns)
-
-    def begin_anew(self) -> None:
-        """The median stays until that of the times that come now is known."""
-        self._recent.clear()
-        self._until_refresh = WARM_UP
-
-    def _limit_of(self, usual_ns: int) -> int:
-        return max(int(self._factor * usual_ns), usual_ns + LEAST_NS)
-
-    def is_slow(self, ns: int, allowed_ns: int = 0) -> bool:
-        """Whether a time is slow, which may take ``allowed_ns`` longer than others. After several in a row the median is begun
-        anew, and until it is known the shorter ones of them tell what is slow: others may be slow by themselves."""
-        if ns <= self.limit_ns + allowed_ns:
-            self._in_a_row.clear()
-            return False
-        self._in_a_row.append(ns)
-        if len(self._in_a_row) >= CHANGE:
-            self.begin_anew()
-            self.limit_ns = self._limit_of(sorted(self._in_a_row)[SHORTER])
-            self._in_a_row.clear()
-        return True
 
 
 class Sums(NamedTuple):

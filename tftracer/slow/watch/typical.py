@@ -1,0 +1,60 @@
+"""What is usual of a row of times, and from where on one is slow: 3 medians, and 20 ms more than one."""
+
+from __future__ import annotations
+
+from collections import deque
+
+#: A median is of so many times, and is taken anew after so many more; before that nothing is slow.
+RECENT, REFRESH, WARM_UP = 201, 16, 20
+#: A time is only slow if it is so much longer than the median.
+LEAST_NS = 20_000_000
+#: So many slow ones in a row are a change: the median is begun anew. Until it is known, the second shortest of them tells what
+#: is slow.
+CHANGE, SHORTER = 5, 1
+NEVER = 1 << 62
+
+
+class Typical:
+    """The median of recent times, in nanoseconds."""
+
+    def __init__(self, factor: float) -> None:
+        self.median_ns = NEVER
+        self.limit_ns = NEVER
+        self._factor = factor
+        self._recent: deque[int] = deque(maxlen=RECENT)
+        self._until_refresh = WARM_UP
+        self._in_a_row: list[int] = []  # slow ones
+
+    @property
+    def is_anew(self) -> bool:
+        """Its median is about to be that of other times."""
+        return not self._recent
+
+    def add(self, ns: int) -> None:
+        self._recent.append(ns)
+        self._until_refresh -= 1
+        if self._until_refresh <= 0:
+            self._until_refresh = REFRESH
+            self.median_ns = sorted(self._recent)[len(self._recent) // 2]
+            self.limit_ns = self._limit_of(self.median_ns)
+
+    def begin_anew(self) -> None:
+        """The median stays until that of the times that come now is known."""
+        self._recent.clear()
+        self._until_refresh = WARM_UP
+
+    def _limit_of(self, usual_ns: int) -> int:
+        return max(int(self._factor * usual_ns), usual_ns + LEAST_NS)
+
+    def is_slow(self, ns: int, allowed_ns: int = 0) -> bool:
+        """Whether a time is slow, which may take ``allowed_ns`` longer than others. After several in a row the median is begun
+        anew, and until it is known the shorter ones of them tell what is slow: others may be slow by themselves."""
+        if ns <= self.limit_ns + allowed_ns:
+            self._in_a_row.clear()
+            return False
+        self._in_a_row.append(ns)
+        if len(self._in_a_row) >= CHANGE:
+            self.begin_anew()
+            self.limit_ns = self._limit_of(sorted(self._in_a_row)[SHORTER])
+            self._in_a_row.clear()
+        return True
