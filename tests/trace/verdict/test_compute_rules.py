@@ -54,6 +54,14 @@ def test_matrix_ops_in_float64(dtype: int, others_ms: float, expected: bool) -> 
         assert found["share"] == pytest.approx(0.25) and found["evidence"]["nodes"] == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize(
+    ("op", "dtype", "expected"), [("MatMul", DOUBLE, True), ("MatMul", FLOAT, False), ("Sort", DOUBLE, False)]
+)
+def test_one_long_matrix_op_says_that_it_computes_in_float64(op: str, dtype: int, expected: bool) -> None:
+    found = sentences(in_a_row(("m", op, 8), ("t", "TopKV2", 2)), dtype=dtype)["one_op"]
+    assert ("It computes in float64." in found["text"]) == ("float32" in found["advice"]) == expected
+
+
 def test_nothing_is_said_of_number_types_that_are_not_known() -> None:
     trace = make_trace(in_a_row(*matmuls(8, 1)))
     assert [s["code"] for s in verdict(trace, TraceContext(), [])["sentences"]] == ["balanced"]

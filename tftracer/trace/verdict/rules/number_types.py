@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tftracer.contract.trace import Sentence
-from tftracer.trace.analyses.op_kinds import is_matrix_op
+from tftracer.trace.analyses.op_kinds import canonical, is_matrix_op
 from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
@@ -12,6 +12,10 @@ FLOAT64_SHARE = 0.10  # of the op time
 GAIN = 0.5  # of their time, that float32 saves: half of the bytes, twice as many numbers in a register
 
 _DOUBLE = 2  # tensorflow.DT_DOUBLE
+TRY_FLOAT32 = (
+    "See whether float32 will do, as it does for most training: NumPy makes float64 by itself, so cast what is fed "
+    "(x.astype(numpy.float32)), and look for tf.float64 and keras.backend.set_floatx."
+)
 
 
 def float64(step: Step) -> Sentence | None:
@@ -29,9 +33,15 @@ def float64(step: Step) -> Sentence | None:
         "float64",
         f"Matrix ops in float64 take {percent(share)} of the op time ({time.types(selected)}; {duration(spent)}); the longest is "
         f"{step.describe(nodes[0])}. float32 takes half of the time or less.",
-        "See whether float32 will do, as it does for most training: NumPy makes float64 by itself, so cast what is fed "
-        "(x.astype(numpy.float32)), and look for tf.float64 and keras.backend.set_floatx.",
+        TRY_FLOAT32,
         GAIN * time.share_of_step(selected),
         {"float64_ns": spent, "executions": float(selected.sum())},
         {**evidence_of(step, nodes, "ops"), "op": time.op(selected)},
     )
+
+
+def is_in_float64(step: Step, node: int) -> bool:
+    """Whether it is a matrix op that computes in float64."""
+    if not step.trace.may_be_double or step.arithmetic is None or not is_matrix_op(canonical(step.op(node))):
+        return False
+    return bool(step.arithmetic.dtype[node] == _DOUBLE)

@@ -11,6 +11,7 @@ from tftracer.trace.model import DeviceKind
 from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.busy import HELD_UP
 from tftracer.trace.verdict.op_time import OpTime
+from tftracer.trace.verdict.rules.number_types import TRY_FLOAT32, is_in_float64
 from tftracer.trace.verdict.step import Step, evidence_of, sentence, spoken
 
 ONE_OP_SHARE = 0.40  # of the step in which one op runs
@@ -55,6 +56,7 @@ def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence 
         )
     each = "kernels" if physical_devices.on_stream(step.trace)[nodes[0]] else "executions"
     turns = f" in {count:,} {each}" if count > 1 else ""
+    in_float64 = is_in_float64(step, nodes[0])
     where, on_gpu = _where(step, selected, nodes[0])
     usual = float(step.usual_ns[step.trace.name[nodes[0]]]) if step.usual_ns is not None else 0.0
     is_held_up = 0 < HELD_UP * usual < float((step.trace.end - step.trace.start)[selected].sum())
@@ -66,8 +68,9 @@ def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence 
     usually = f" {where_else} {duration(usual)}." if is_held_up else ""
     return sentence(
         "one_op",
-        f"One op, {step.describe(nodes[0])} on {where}, runs for {duration(runs)}{turns}: {percent(share)} of the step.{usually}",
-        ONLY_HERE if is_held_up else ON_GPU if on_gpu else EACH_STEP,
+        f"One op, {step.describe(nodes[0])} on {where}, runs for {duration(runs)}{turns}: {percent(share)} of the step."
+        f"{usually}{' It computes in float64.' * in_float64}",
+        ONLY_HERE if is_held_up else f"{TRY_FLOAT32} " * in_float64 + (ON_GPU if on_gpu else EACH_STEP),
         share,
         {"op_ns": float(runs), "executions": float(count), **({"usual_ns": usual} if is_held_up else {})},
         {**evidence_of(step, nodes, "ops"), "op": step.op(nodes[0])},
