@@ -23,7 +23,7 @@ READ_BYTES = 1024
 #: small a part of it.
 BESIDE_NS, BESIDE = 150_000_000, 0.3
 #: Of all threads: between two readings, between two looks at which there are, and how many; and the waits that are kept.
-QUEUES_NS, LIST_NS, MAX_LISTED, MAX_WAITS = 200_000_000, 5_000_000_000, 200, 20_000
+QUEUES_NS, LIST_NS, MAX_LISTED, MAX_WAITS = 200_000_000, 5_000_000_000, 200, 600
 NS = 1e-9
 
 
@@ -110,7 +110,8 @@ class Queues:
         self._folder = folder
         self._files: dict[str, int] = {}
         self._last: dict[str, int] = {}
-        self._waits: deque[Wait] = deque(maxlen=MAX_WAITS)
+        self._short: deque[tuple[int, int, int]] = deque(maxlen=MAX_WAITS)  # from, until, how long all threads waited in it
+        self._long: deque[Wait] = deque(maxlen=MAX_WAITS)  # that began before
         self._first_ns = self._read_ns = self._next_ns = self._next_list_ns = 0
 
     def read(self, now_ns: int, at_once: bool) -> None:
@@ -120,6 +121,7 @@ class Queues:
         if now_ns >= self._next_list_ns:
             self._next_list_ns = now_ns + LIST_NS
             self._list()
+        short_ns = 0
         for native, file in list(self._files.items()):
             try:
                 queued = int(os.pread(file, READ_BYTES, 0).split()[1])
@@ -130,16 +132,29 @@ class Queues:
             self._last[native] = queued
             if waited and native not in self.ours:
                 self.sum_ns += waited
-                self._waits.append(Wait(self._read_ns, now_ns, waited))
+                if waited > now_ns - self._read_ns:
+                    self._long.append(Wait(self._read_ns, now_ns, waited))
+                else:
+                    short_ns += waited
+        self._short.append((self._read_ns, now_ns, short_ns))
         self._first_ns = self._first_ns or now_ns
         self._read_ns = now_ns
 
     def within(self, start_ns: int, end_ns: int) -> float | None:
         """Seconds of all threads within a span; None if they were not read before and after it."""
-        first_ns = self._waits[0].since_ns if len(self._waits) == MAX_WAITS else self._first_ns
+        first_ns = self._short[0][0] if len(self._short) == MAX_WAITS else self._first_ns
         if not first_ns or start_ns < first_ns or end_ns > self._read_ns:
             return None
-        return sum(wait.within(start_ns, end_ns) for wait in self._waits) * NS
+        waited = 0.0
+        for since, until, short_ns in reversed(self._short):
+            if until <= start_ns:
+                break
+            waited += short_ns * max(0, min(until, end_ns) - max(since, start_ns)) / max(1, until - since)
+        for wait in reversed(self._long):
+            if wait.at_ns <= start_ns:
+                break
+            waited += wait.within(start_ns, end_ns)
+        return waited * NS
 
     def _list(self) -> None:
         with contextlib.suppress(OSError):
