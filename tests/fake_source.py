@@ -11,6 +11,7 @@ import numpy as np
 from tftracer.contract.basics import Column
 from tftracer.contract.input_pipelines import InputPipelines
 from tftracer.contract.ledger import Ledger
+from tftracer.contract.memory_growth import ProcessMemory
 from tftracer.contract.session import Bookmark, Loaded, Run, Session, StepTimes, TraceRecord
 from tftracer.contract.stalls import GapProfile, RunStalls, Stall, StallDetail, StallList
 from tftracer.errors import StorageError, UnknownError, UnsupportedError
@@ -188,6 +189,9 @@ class FakeSource:
 
     def input_pipelines(self) -> InputPipelines:
         return {"pipelines": [], "text": ""}
+
+    def memory_growth(self) -> ProcessMemory:
+        return {"at": [], "low": [], "high": [], "growths": [], "growth_rate": None, "text": ""}
 
     def ledger(self) -> Ledger:
         return answer.ledger(None, [], lambda run_id: None)

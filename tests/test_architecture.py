@@ -24,7 +24,7 @@ LAYERS = [
     ["display"],
     ["importers", "export", "comparison"],
     ["slow"],
-    ["ledger", "input_pipelines"],
+    ["ledger", "input_pipelines", "memory_growth"],
     ["session"],
     ["engine", "capture"],
     ["recorder"],

@@ -16,6 +16,7 @@ from tftracer.contract import (
     ledger,
     live,
     machine,
+    memory_growth,
     over_traces,
     roofline,
     session,
@@ -27,7 +28,10 @@ from tftracer.contract.analyses import ANALYSES
 
 HEADER = """// Generated from tftracer/contract/ by `make frontend-types`. Do not edit.
 """
-MODULES = (basics, stalls, machine, session, ledger, input_pipelines, trace, layers, roofline, over_traces, job, live, standalone)
+MODULES = (
+    *(basics, stalls, machine, session, ledger, input_pipelines, memory_growth, trace, layers, roofline, over_traces, job),
+    *(live, standalone),
+)
 PRIMITIVES: dict[Any, str] = {str: "string", int: "number", float: "number", bool: "boolean", bytes: "Uint8Array"}
 
 

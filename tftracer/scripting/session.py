@@ -169,6 +169,10 @@ class Session:
         """The stages of the ``tf.data`` pipelines, and which of them limits."""
         return self._table("input_stages")
 
+    def memory_growth(self) -> Table:
+        """Growths of the process's memory that are proven, the newest first, and what grew."""
+        return self._table("memory_growth")
+
     def findings(self) -> Table:
         """What the traces lack."""
         return self._table("findings")
@@ -274,6 +278,7 @@ class Session:
             "stalls": lambda: [of_session.stalls_part(self.source.all_stalls()["stalls"])],
             "ledger": lambda: [of_session.ledger_part(self.source.ledger())],
             "input_stages": lambda: [of_session.input_stages_part(self.source.input_pipelines())],
+            "memory_growth": lambda: [of_session.memory_growth_part(self.source.memory_growth())],
             "ops_over_traces": lambda: (ops_over_traces_part(each["id"], self._op_totals(each, by)) for each in runs),
         }
         return iter(others[name]())

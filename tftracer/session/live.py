@@ -24,6 +24,7 @@ from typing import Any, Protocol
 
 from tftracer.contract.input_pipelines import InputPipelines
 from tftracer.contract.ledger import Ledger
+from tftracer.contract.memory_growth import ProcessMemory
 from tftracer.contract.session import Bookmark, Loaded, Run, Session, StepTimes, TraceRecord
 from tftracer.contract.stalls import GapProfile, RunStalls, StallDetail, StallList
 from tftracer.errors import UnsupportedError
@@ -178,6 +179,9 @@ class LiveSession:
 
     def input_pipelines(self) -> InputPipelines:
         return self.store.input_pipelines()
+
+    def memory_growth(self) -> ProcessMemory:
+        return self.store.memory_growth()
 
     def run_stalls(self, run_id: int) -> RunStalls:
         return self.store.run_stalls(run_id)

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from tftracer.contract.input_pipelines import InputPipelines
 from tftracer.contract.ledger import Ledger
+from tftracer.contract.memory_growth import ProcessMemory
 from tftracer.contract.session import Run, RunStatistics, RunWithoutTraces, Session, TraceRecord
 from tftracer.errors import UnknownError
 from tftracer.input_pipelines import answer as pipelines_answer
@@ -19,6 +20,8 @@ from tftracer.input_pipelines import sheet as pipelines_sheet
 from tftracer.ledger import answer
 from tftracer.ledger.activity import INPUT
 from tftracer.ledger.sheet import Sheet
+from tftracer.memory_growth import answer as memory_answer
+from tftracer.memory_growth import sheet as memory_sheet
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.session.traces.usual import durations_s, follows_traced, usual
 from tftracer.slow.answer.answers import slow_steps
@@ -72,6 +75,7 @@ class SessionModel:
         self.slow = SlowLog()
         self.ledger: Sheet | None = None
         self.input_pipelines: pipelines_sheet.Sheet | None = None
+        self.memory: memory_sheet.Sheet | None = None
         self._last_run_id = 0
         self._last_trace_id = 0  # also of removed traces: numbers are never used again
 
@@ -147,6 +151,9 @@ class SessionModel:
     def input_pipelines_message(self) -> InputPipelines:
         waited = sum(entry.own_s for entry in self.ledger.entries if entry.rank == INPUT) if self.ledger else 0.0
         return pipelines_answer.input_pipelines(self.input_pipelines, waited)
+
+    def memory_message(self) -> ProcessMemory:
+        return memory_answer.memory_growth(self.memory)
 
     # ------------------------------------------------------------------------------------------------------ changing
 

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from tftracer.contract.input_pipelines import InputPipelines
 from tftracer.contract.ledger import Ledger
+from tftracer.contract.memory_growth import ProcessMemory
 from tftracer.contract.session import Bookmark, Loaded, Run, Session, StepTimes, TraceRecord
 from tftracer.contract.stalls import GapProfile, RunStalls, StallDetail, StallList
 from tftracer.session.publisher import Listener
@@ -33,6 +34,9 @@ class SessionSource(Protocol):
 
     def input_pipelines(self) -> InputPipelines:
         """What limits the ``tf.data`` pipelines; of a live session as of the last second."""
+
+    def memory_growth(self) -> ProcessMemory:
+        """What the process holds over time, and what grows; of a live session as of the last second."""
 
     def run_stalls(self, run_id: int) -> RunStalls: ...
 

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from tftracer.contract.input_pipelines import InputPipelines
 from tftracer.contract.ledger import Ledger
+from tftracer.contract.memory_growth import ProcessMemory
 from tftracer.contract.session import Run, RunStatistics, Session, StepTimes, TraceRecord
 from tftracer.contract.stalls import GapProfile, Period, RunStalls, SlowKind, Stall, StallList
 from tftracer.errors import StorageError, TracerError
@@ -247,6 +248,10 @@ class SessionStore:
     def input_pipelines(self) -> InputPipelines:
         with self.lock:
             return self.model.input_pipelines_message()
+
+    def memory_growth(self) -> ProcessMemory:
+        with self.lock:
+            return self.model.memory_message()
 
     def run_stalls(self, run_id: int) -> RunStalls:
         with self.lock:

@@ -15,6 +15,7 @@ from tftracer.display.lines import without_breaks
 from tftracer.errors import TracerError
 from tftracer.input_pipelines import summary as pipelines_summary
 from tftracer.ledger import summary as ledger_summary
+from tftracer.memory_growth import summary as memory_summary
 from tftracer.session.source import SessionSource
 from tftracer.session.steps.sketch import ERROR
 from tftracer.session.traces.run_traces import MOST_BYTES_AT_ONCE, OtherTraces, how_many_fit, newest_readable
@@ -35,7 +36,7 @@ MOST_RECOMPUTED = 20
 
 
 def summarize(source: SessionSource) -> dict[str, Any]:
-    """JSON-serializable: ``session``, ``ledger``, ``input_pipelines``, ``runs`` with their ``traces``, and all of one trace.
+    """JSON-serializable: ``session``, ``ledger``, ``input_pipelines``, ``memory_growth``, ``runs`` with ``traces``, one trace.
 
     The run that took the most time comes first. ``trace``: the number of the newest trace of the first run that has one; None,
     and ``verdict`` empty, where there is none.
@@ -54,6 +55,7 @@ def summarize(source: SessionSource) -> dict[str, Any]:
         detail["recomputed"] = _recomputed(runs, answers, others)
     summaries = [_run(run, slow, source.gaps(run["id"])) for run in runs]
     head = {"session": _chosen(session, _SESSION), "ledger": source.ledger(), "input_pipelines": source.input_pipelines()}
+    head["memory_growth"] = source.memory_growth()
     return {**head, "runs": summaries, "trace": chosen, **detail}
 
 
@@ -61,7 +63,8 @@ def render(summary: dict[str, Any]) -> str:
     """The summary for a terminal, without colours; ends in a line break."""
     summary = without_breaks(summary)
     parts = [_head(summary["session"]), ledger_summary.render(summary["ledger"])]
-    parts += [pipelines_summary.render(summary["input_pipelines"]), _runs(summary["runs"])]
+    parts += [pipelines_summary.render(summary["input_pipelines"]), memory_summary.render(summary["memory_growth"])]
+    parts += [_runs(summary["runs"])]
     parts += [*map(slow_summary.render, summary["runs"])]
     parts += [_traces(run, summary.get("recomputed", {})) for run in summary["runs"]]
     if summary["trace"] is None:

@@ -28,6 +28,7 @@ API: list[Route] = [
     (r"/api/runs/(?P<run>[^/]+)/gaps", slow_handlers.GapsHandler, {}),
     (r"/api/ledger", slow_handlers.LedgerHandler, {}),
     (r"/api/input-pipelines", slow_handlers.InputPipelinesHandler, {}),
+    (r"/api/memory-growth", slow_handlers.MemoryGrowthHandler, {}),
     (r"/api/stalls", slow_handlers.StallsHandler, {}),
     (r"/api/stalls/(?P<stall>[^/]+)", slow_handlers.StallHandler, {}),
     (r"/api/tracing", handlers.TracingHandler, {}),

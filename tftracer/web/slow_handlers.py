@@ -32,6 +32,11 @@ class InputPipelinesHandler(ApiHandler):
         await self.send_encoded(self.services.source.input_pipelines, self.wants_msgpack())
 
 
+class MemoryGrowthHandler(ApiHandler):
+    async def get(self) -> None:
+        await self.send_encoded(self.services.source.memory_growth, self.wants_msgpack())
+
+
 class GapsHandler(ApiHandler):
     """The lines of the time between steps, and sampling them again."""
 

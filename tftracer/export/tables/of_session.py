@@ -9,6 +9,7 @@ import numpy as np
 
 from tftracer.contract.input_pipelines import InputPipelines
 from tftracer.contract.ledger import Ledger
+from tftracer.contract.memory_growth import ProcessMemory
 from tftracer.contract.session import Run, Session, TraceRecord
 from tftracer.contract.stalls import Stall
 from tftracer.export.tables.of_trace import trace_columns
@@ -140,6 +141,22 @@ def input_stages_part(pipelines: InputPipelines) -> Part:
     }
     for name in _OF_STAGE:
         columns[name] = lambda name=name: [stage[name] for _, stage in rows]  # type: ignore[misc,literal-required]
+    return Part(len(rows), columns)
+
+
+def memory_growth_part(memory: ProcessMemory) -> Part:
+    rows = [(each, each["things"][0] if each["things"] else None) for each in memory["growths"]]
+    columns: Columns = {
+        "since": lambda: moments([each["since"] for each, _ in rows]),
+        "until": lambda: moments([each["until"] for each, _ in rows]),
+        "growing": lambda: [each["is_growing"] for each, _ in rows],
+        "bytes_per_s": lambda: [each["bytes_rate"] for each, _ in rows],
+        "name": lambda: [thing["name"] if thing else "" for _, thing in rows],
+        "place": lambda: [thing["place"] if thing else "" for _, thing in rows],
+        "grown": lambda: [thing["grown"] if thing else None for _, thing in rows],
+    }
+    for name in ("start_bytes", "end_bytes", "kind", "text", "advice"):
+        columns[name] = lambda name=name: [each[name] for each, _ in rows]  # type: ignore[misc,literal-required]
     return Part(len(rows), columns)
 
 

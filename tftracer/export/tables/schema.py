@@ -270,6 +270,24 @@ INPUT_STAGES = (
     _maybe("capacity", "float", "elements a second of the pipeline that this stage alone could do"),
     Field("is_limiting", "bool", "whether it limits the pipeline; no stage of a pipeline if that is not known"),
 )
+MEMORY_GROWTH = (
+    Field("since", "time", "when the growth began"),
+    Field("until", "time", "until when it is known"),
+    Field("growing", "bool", "whether it went on then"),
+    Field("start_bytes", "int", "what the process held at first"),
+    Field("end_bytes", "int", "and at last"),
+    Field("bytes_per_s", "float", "bytes that it grew a second"),
+    Field(
+        "kind",
+        "text",
+        "functions, sessions, ops, iterators, variables, tensors, objects, garbage, arrays, python, native, searching or unknown",
+    ),
+    Field("name", "text", "of the type of which there were ever more, or of the functions; empty if not known"),
+    Field("place", "text", "file and line that made them; empty if not known"),
+    _maybe("grown", "int", "how many more there were than when the growth was suspected"),
+    Field("text", "text", "the same for people"),
+    Field("advice", "text", "what to try"),
+)
 
 #: By name, in the order in which they are written.
 TABLES: dict[str, tuple[Field, ...]] = {
@@ -286,6 +304,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
     "stalls": STALLS,
     "ledger": LEDGER,
     "input_stages": INPUT_STAGES,
+    "memory_growth": MEMORY_GROWTH,
 }
 #: With those that scripts alone ask for: their rows are of several traces.
 SCRIPT_TABLES = {**TABLES, "ops_over_traces": OPS_OVER_TRACES}

@@ -13,6 +13,7 @@ from typing import Any, cast
 from tftracer.contract.session import RunStatistics, Session, TraceRecord
 from tftracer.input_pipelines import sheet as pipelines_sheet
 from tftracer.ledger import sheet
+from tftracer.memory_growth import sheet as memory_sheet
 from tftracer.session.model import RECENT_STEPS, RunState, SessionModel, TraceState
 from tftracer.slow.record import reading as slow_reading
 from tftracer.slow.record.log import SlowLog
@@ -25,6 +26,7 @@ from tftracer.storage.tftrace import (
     KINDS,
     LEDGER,
     MARKS,
+    MEMORY,
     PERIOD,
     RECORD_TYPES,
     RUN,
@@ -327,6 +329,10 @@ def _apply_input_pipelines(model: SessionModel, record: Record) -> None:
     model.input_pipelines = pipelines_sheet.read(record.meta)
 
 
+def _apply_memory(model: SessionModel, record: Record) -> None:
+    model.memory = memory_sheet.read(record.meta)
+
+
 _APPLIERS: dict[str, Applier] = {
     SESSION: _apply_session,
     RUN: _apply_run,
@@ -342,4 +348,5 @@ _APPLIERS: dict[str, Applier] = {
     MARKS: _apply_marks,
     LEDGER: _apply_ledger,
     INPUT_PIPELINES: _apply_input_pipelines,
+    MEMORY: _apply_memory,
 }

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from tftracer.contract.input_pipelines import InputPipelines
 from tftracer.contract.ledger import Ledger
+from tftracer.contract.memory_growth import ProcessMemory
 from tftracer.contract.session import Bookmark, Loaded, Run, Session, StepTimes, TraceRecord
 from tftracer.contract.stalls import GapProfile, RunStalls, StallDetail, StallList
 from tftracer.errors import FormatError, TracerError, UnsupportedError
@@ -72,6 +73,10 @@ class SavedSession:
     def input_pipelines(self) -> InputPipelines:
         with self._lock:
             return self._model.input_pipelines_message()
+
+    def memory_growth(self) -> ProcessMemory:
+        with self._lock:
+            return self._model.memory_message()
 
     def run_stalls(self, run_id: int) -> RunStalls:
         with self._lock:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from tftracer.contract.session import RunStatistics, Session
 from tftracer.input_pipelines import sheet as pipelines_sheet
 from tftracer.ledger import sheet
+from tftracer.memory_growth import sheet as memory_sheet
 from tftracer.session.files import records
 from tftracer.session.model import RunState, SessionModel, TraceState
 from tftracer.session.steps.history import History
@@ -28,6 +29,7 @@ class Snapshot:
     slow: SlowLog
     ledger: sheet.Sheet | None
     input_pipelines: pipelines_sheet.Sheet | None
+    memory: memory_sheet.Sheet | None
 
     @classmethod
     def of(
@@ -39,7 +41,7 @@ class Snapshot:
         """To be taken under the owner's lock."""
         runs = [(replace(run, statistics=statistics_of(run)), history_of(run)) for run in model.runs.values()]
         traces = [replace(trace) for trace in model.traces.values()]
-        return cls(model.facts.copy(), runs, traces, model.slow.copy(), model.ledger, model.input_pipelines)
+        return cls(model.facts.copy(), runs, traces, model.slow.copy(), model.ledger, model.input_pipelines, model.memory)
 
     def records(self) -> Iterator[NewRecord]:
         yield records.session_record(self.facts)
@@ -53,3 +55,5 @@ class Snapshot:
             yield sheet.record(self.ledger)
         if self.input_pipelines is not None:
             yield pipelines_sheet.record(self.input_pipelines)
+        if self.memory is not None:
+            yield memory_sheet.record(self.memory)

@@ -24,6 +24,7 @@ from tftracer.session.traces.usual import measures_tracing
 from tftracer.session.writer.guard import Guard
 from tftracer.session.writer.input_pipelines import PipelineWriter
 from tftracer.session.writer.ledger import LedgerWriter
+from tftracer.session.writer.memory_growth import MemoryWriter
 from tftracer.session.writer.no_steps import no_steps
 from tftracer.session.writer.slow import SlowWriter
 from tftracer.session.writer.summaries import TraceSummaries
@@ -52,6 +53,7 @@ class StepWriter:
         slow: SlowWriter,
         ledger: LedgerWriter,
         pipelines: PipelineWriter,
+        memory: MemoryWriter,
         store: SessionStore,
         publish: Publish,
         traces: TraceWriter,
@@ -67,6 +69,7 @@ class StepWriter:
         self._slow = slow
         self._ledger = ledger
         self._pipelines = pipelines
+        self._memory = memory
         self._guard = Guard(store.problems, steps.failed)
         self._unpublished: dict[int, None] = {}  # ids of the runs with steps since the last update, in their order
         self._next_publish = self._next_flush = 0.0
@@ -106,6 +109,7 @@ class StepWriter:
         self._count()
         self._ledger.take()
         self._pipelines.take()
+        self._memory.take()
         self._slow.take()
         self._look_around()
         now = perf_counter()
@@ -122,6 +126,7 @@ class StepWriter:
         self._count()
         self._ledger.take()
         self._pipelines.end()
+        self._memory.end()
         self._slow.take()
         self._report_missing()
         self._publish_steps()
@@ -213,6 +218,7 @@ class StepWriter:
         self._slow.write()
         self._ledger.write(at_once)
         self._pipelines.write(at_once)
+        self._memory.write(at_once)
         spool = self._store.spool
         if spool.superfluous_bytes > max(SUPERFLUOUS_BYTES, spool.size // 2) or spool.superfluous_records > SUPERFLUOUS_RECORDS:
             self._traces.put(self._store.rewrite)

@@ -18,6 +18,7 @@ from tftracer.session.traces.missing import MissingTraces
 from tftracer.session.writer.guard import Guard
 from tftracer.session.writer.input_pipelines import PipelineWriter
 from tftracer.session.writer.ledger import LedgerWriter
+from tftracer.session.writer.memory_growth import MemoryWriter
 from tftracer.session.writer.slow import SlowWriter
 from tftracer.session.writer.steps import Flush, StepWriter
 from tftracer.session.writer.summaries import TraceSummaries
@@ -49,7 +50,10 @@ class Writer:
         ledger = LedgerWriter(steps, store)
         slow_writer = SlowWriter(slow, store, ledger, self._summaries)
         pipelines = PipelineWriter(steps.pipelines, store)
-        self._steps = StepWriter(steps, slow_writer, ledger, pipelines, store, publish, self._traces, self._summaries, missing)
+        self._memory = MemoryWriter(store)
+        self._steps = StepWriter(
+            steps, slow_writer, ledger, pipelines, self._memory, store, publish, self._traces, self._summaries, missing
+        )
         self._threads = [self._steps.thread, self._traces.thread]
         if store.spool.path:
             self._traces.put(partial(tidy, store.spool.path.parent))
@@ -57,6 +61,7 @@ class Writer:
     def start(self) -> None:
         for thread in [*self._threads, self._summaries.thread]:
             thread.start()
+        self._memory.start()
 
     def stop(self) -> None:
         """Write everything and end the threads. What is not analyzed soon is analyzed by whoever opens the file."""

@@ -1,0 +1,60 @@
+"""The memory of a process over time, whether it grows, and what grows beside it."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+#: What a growth is put down to. garbage: objects, with Python's garbage collection off. objects, arrays, python: Python's memory,
+#: as tracemalloc saw it grow; python: of other values than arrays and objects of classes. native: none of these explains it.
+#: searching: that is being found out. unknown: it could not be.
+MemoryKind = Literal[
+    "functions",
+    "sessions",
+    "ops",
+    "iterators",
+    "variables",
+    "tensors",
+    "objects",
+    "garbage",
+    "arrays",
+    "python",
+    "native",
+    "searching",
+    "unknown",
+]
+
+
+class MemoryThing(TypedDict):
+    """What grows beside the memory."""
+
+    kind: MemoryKind
+    name: str  # of the type, of functions, or in words
+    grown: int | None  # more than when the growth was suspected; None: not counted
+    rate: float | None  # more a second
+    bytes_rate: float | None  # bytes a second; None: not measured
+    place: str  # "train.py:12"; "" if not known
+
+
+class MemoryGrowth(TypedDict):
+    since: float
+    until: float
+    start_bytes: int
+    end_bytes: int
+    bytes_rate: float  # a second
+    is_growing: bool  # at the end of what is known
+    kind: MemoryKind
+    text: str
+    advice: str
+    doubts: list[str]  # and what the search cost
+    things: list[MemoryThing]  # the one that the growth is put down to comes first
+
+
+class ProcessMemory(TypedDict):
+    """GET /api/memory-growth. What the process holds of its own: without files that are mapped into it."""
+
+    at: list[float]  # epoch seconds
+    low: list[int]  # bytes, from each of these moments to the next one
+    high: list[int]
+    growths: list[MemoryGrowth]  # the newest first
+    growth_rate: float | None  # bytes a second at the end; 0: none is proven; None: too little is known
+    text: str  # what the whole does not know; "" if nothing

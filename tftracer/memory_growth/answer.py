@@ -1,0 +1,144 @@
+"""What a process's memory did, in words. Pure: for the page, the summary, tables and the gate."""
+
+from __future__ import annotations
+
+from typing import cast, get_args
+
+from tftracer.contract.memory_growth import MemoryGrowth, MemoryKind, MemoryThing, ProcessMemory
+from tftracer.memory_growth.sheet import Growth, Sheet
+from tftracer.memory_growth.things import Thing
+from tftracer.trace.units import byte_size, counted
+
+_KINDS = get_args(MemoryKind)
+NAMES: dict[str, str] = {
+    "functions": "traced functions",
+    "sessions": "sessions",
+    "ops": "ops of graphs",
+    "iterators": "iterators of datasets",
+    "variables": "variables",
+    "tensors": "tensors",
+    "objects": "Python objects",
+    "garbage": "Python objects",
+    "arrays": "NumPy arrays",
+    "python": "Python's memory",
+}
+ADVICE: dict[str, str] = {
+    "functions": "A function is traced again for each new Python value or shape: pass tensors, or set reduce_retracing=True.",
+    "sessions": "Sessions are kept though they are not needed any more, or are never closed: make one, before the loop.",
+    "ops": "The loop adds ops to the graph: build the graph before it. After tf.get_default_graph().finalize() that is an error.",
+    "iterators": "Make an iterator once, or let go of those that are done.",
+    "variables": "Variables or models are kept though they are not needed; tf.keras.backend.clear_session() frees Keras's.",
+    "tensors": "Tensors are kept: keep their values, float(loss), or let go of them.",
+    "objects": "These objects are kept though they are not needed any more.",
+    "garbage": "Python's garbage collection is off: what refers to each other is never freed. gc.enable(), or gc.collect().",
+    "arrays": "Arrays are kept: let go of them, or write them to a file.",
+    "python": "Values are kept, in a list or a dict that grows, for example.",
+    "native": (
+        "No Python objects and none of TensorFlow's that can be counted grow with it. It may be a library in C or C++, "
+        "a dataset that is being cached in memory, or memory that the allocator does not give back."
+    ),
+}
+
+
+def rate_text(rate: float) -> str:
+    """Bytes a second as ``12.3 MB/min``."""
+    return f"{byte_size(abs(rate) * 60)}/min"
+
+
+def memory_growth(sheet: Sheet | None) -> ProcessMemory:
+    if sheet is None:
+        return {"at": [], "low": [], "high": [], "growths": [], "growth_rate": None, "text": ""}
+    at, low, high = ([each[i] for each in sheet.bins] for i in range(3))
+    growths = [_growth(each) for each in reversed(sheet.growths)]
+    is_known = not sheet.unknown and (growths or sheet.judged_s >= sheet.proof_s)
+    rate = sum(each["bytes_rate"] for each in growths if each["is_growing"]) if is_known else None
+    return {
+        "at": cast("list[float]", at),
+        "low": cast("list[int]", low),
+        "high": cast("list[int]", high),
+        "growths": growths,
+        "growth_rate": rate,
+        "text": _unknown(sheet.unknown),
+    }
+
+
+def _unknown(why: str) -> str:
+    if why == "system":
+        return "What the process holds cannot be read on this system: Linux alone tells."
+    return f"The memory is not watched any more: {why.removeprefix('failed: ')}." if why else ""
+
+
+def _growth(growth: Growth) -> MemoryGrowth:
+    kind = _kind(growth.kind or "searching")
+    things = [_thing(each) for each in growth.things]
+    return {
+        "since": growth.since,
+        "until": growth.until,
+        "start_bytes": growth.start_bytes,
+        "end_bytes": growth.end_bytes,
+        "bytes_rate": growth.rate,
+        "is_growing": growth.is_growing,
+        "kind": kind,
+        "text": " ".join(filter(None, [_what(growth), _why(growth, kind, things)])),
+        "advice": ADVICE.get(kind, ""),
+        "doubts": _doubts(growth, kind),
+        "things": things,
+    }
+
+
+def _kind(given: str) -> MemoryKind:
+    return cast(MemoryKind, given if given in _KINDS else "unknown")
+
+
+def _thing(thing: Thing) -> MemoryThing:
+    return {
+        "kind": _kind(thing.kind),
+        "name": thing.name,
+        "grown": thing.grown,
+        "rate": thing.rate,
+        "bytes_rate": thing.bytes_rate,
+        "place": thing.place,
+    }
+
+
+def _what(growth: Growth) -> str:
+    size = byte_size(max(0, growth.end_bytes - growth.start_bytes))
+    if growth.is_growing:
+        return f"Memory grows by {rate_text(growth.rate)}: {size} in {_minutes(growth.until - growth.since)}."
+    return f"Memory grew by {size} in {_minutes(growth.until - growth.since)}, and then no more."
+
+
+def _why(growth: Growth, kind: MemoryKind, things: list[MemoryThing]) -> str:
+    if kind == "searching":
+        return "What grows is being looked for." if growth.is_growing else ""
+    if kind == "native":
+        return "What grows is not known: it is native memory."
+    if kind == "unknown" or not things:
+        return "What grows is not known."
+    thing = things[0]
+    place = f", made at {thing['place']}" if thing["place"] else ""
+    if thing["grown"] is not None:
+        name = f" ({thing['name']})" if thing["name"] else ""
+        size = f", {rate_text(thing['bytes_rate'])}" if thing["bytes_rate"] is not None else ""
+        return f"With it grow {NAMES[kind]}{name}: {thing['grown']:,} more{size}{place}."
+    return f"Of that, {NAMES[kind]} takes {rate_text(thing['bytes_rate'] or 0)}{place}."
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:,.0f} min" if seconds >= 120 else f"{seconds:.0f} s"
+
+
+def _doubts(growth: Growth, kind: MemoryKind) -> list[str]:
+    doubts = []
+    if kind in ("objects", "python", "arrays", "tensors") and not growth.is_collected:
+        doubts.append("No full garbage collection ran meanwhile: gc.collect() shows whether it is garbage that one would free.")
+    if kind == "unknown":
+        doubts.append("Python's memory was not measured (TFTRACER_MEMORY_LINES=0).")
+    if growth.lists:
+        lists = f"To find it, all Python objects were listed {counted(growth.lists, 'time')}"
+        doubts.append(f"{lists}: for {growth.held_s:.2g} s in all no other thread could run Python.")
+    if growth.traced_s:
+        slow = growth.slowdown if growth.slowdown and growth.slowdown > 1.1 else None
+        steps = f": steps took {slow:.2g} times as long." if slow else "."
+        doubts.append(f"tracemalloc was on for {growth.traced_s:.0f} s{steps}")
+    return doubts

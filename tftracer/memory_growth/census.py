@@ -1,0 +1,71 @@
+"""Python's objects counted by type, and those of some types. Where TensorFlow runs, and only while growth is suspected.
+
+A list of all objects is dangerous in the hands of Python code: it holds tuples that other threads are still building, and CPython
+fails to build a tuple that somebody else holds. So the list lives within one call of C code, during which no other thread runs
+Python, no collection starts and nothing of the objects is looked at but their types. What comes out is types, or the objects
+of types that are never unfinished. The other threads wait for Python's lock meanwhile, as they do in a full garbage collection;
+the time that takes is measured.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections import Counter
+from collections.abc import Iterable
+from itertools import chain, compress, islice, tee
+from typing import Any, NamedTuple
+
+#: Types that are counted between two chances for other threads.
+AT_ONCE = 20_000
+GENERATIONS = (0, 1, 2)  # the youngest objects first
+
+
+class Census(NamedTuple):
+    at: float  # monotonic
+    counts: dict[type, int]
+    held_s: float  # for so long no other thread could run Python
+    full_collections: int  # of Python's garbage collector, so far
+
+
+def take() -> Census:
+    types, held_s = _types()
+    counts: Counter[int] = Counter()
+    by_id: dict[int, type] = {}
+    for start in range(0, len(types), AT_ONCE):
+        some = types[start : start + AT_ONCE]
+        counts.update(map(id, some))
+        by_id.update(zip(map(id, some), some))
+        time.sleep(0)
+    full = gc.get_stats()[-1]["collections"]
+    return Census(time.monotonic(), {by_id[key]: count for key, count in counts.items()}, held_s, full)
+
+
+def _types() -> tuple[list[type], float]:
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        start = time.perf_counter()
+        types: list[type] = list(map(type, chain.from_iterable(map(gc.get_objects, GENERATIONS))))
+        return types, time.perf_counter() - start
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def objects_of(wanted: Iterable[type], limit: int) -> list[Any]:
+    """So many objects of these types, the youngest first. Not of ``tuple``."""
+    is_wanted = frozenset(id(each) for each in wanted if each is not tuple).__contains__
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        objects, same = tee(chain.from_iterable(map(gc.get_objects, GENERATIONS)))
+        return list(islice(compress(objects, map(is_wanted, map(id, map(type, same)))), limit))
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def collects_nothing() -> bool:
+    """Python's garbage collection is off, and objects that it would have looked at pile up."""
+    return not gc.isenabled() and gc.get_count()[0] > 10 * max(gc.get_threshold()[0], 100)

@@ -1,0 +1,55 @@
+"""What a process holds over time: every reading of the last minutes, and its whole life in a bounded number of bins. Pure."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+import numpy as np
+
+from tftracer.trace.arrays.types import Float64
+
+#: Readings that are kept one by one, and bins of all time: when there are more, two neighbours become one.
+KEPT, MAX_BINS = 960, 240
+
+
+class Reading(NamedTuple):
+    at: float  # epoch seconds
+    own: int  # resident bytes that belong to no file
+    steps: int  # that had ended by then
+
+
+class Bin(NamedTuple):
+    at: float  # of its first reading
+    low: int  # bytes
+    high: int
+
+
+class Curve:
+    """``period``: seconds between two readings."""
+
+    def __init__(self, period: float) -> None:
+        self.recent: deque[Reading] = deque(maxlen=KEPT)
+        self.bins: list[Bin] = []
+        self._width = period
+
+    def add(self, reading: Reading) -> None:
+        self.recent.append(reading)
+        at, own, _ = reading
+        if self.bins and at < self.bins[-1].at + 0.999 * self._width:
+            last = self.bins[-1]
+            self.bins[-1] = Bin(last.at, min(last.low, own), max(last.high, own))
+            return
+        if len(self.bins) >= MAX_BINS:
+            pairs = zip(self.bins[::2], self.bins[1::2])
+            self.bins = [Bin(one.at, min(one.low, two.low), max(one.high, two.high)) for one, two in pairs]
+            self._width *= 2
+        self.bins.append(Bin(at, own, own))
+
+    def lows(self, since: float) -> tuple[Float64, Float64]:
+        """[n] times and bytes from ``since`` on, as finely as they are known."""
+        recent = [(each.at, each.own) for each in self.recent if each.at >= since]
+        begin = recent[0][0] if recent else since
+        rows = [(each.at, each.low) for each in self.bins if since <= each.at < begin - self._width] + recent
+        at, low = np.array(rows, float).reshape(-1, 2).T
+        return at, low

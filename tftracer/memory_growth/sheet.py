@@ -1,0 +1,101 @@
+"""What is known of a process's memory: written to the session's file as one record, the newest of which counts, and read back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from tftracer.memory_growth.curve import MAX_BINS, Bin
+from tftracer.memory_growth.finding import Finding
+from tftracer.memory_growth.proof import Slope
+from tftracer.memory_growth.things import MAX_THINGS, Thing
+from tftracer.storage.spool import NewRecord
+from tftracer.storage.tftrace import MEMORY
+from tftracer.storage.untrusted import Fields, count, count_or_none, duration, fields_of, flag, items, moment, number, text
+
+MAX_GROWTHS = 20
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A growth that was proven. Bytes; times are epoch seconds."""
+
+    since: float
+    until: float
+    start_bytes: int
+    end_bytes: int
+    rate: float  # bytes a second
+    is_growing: bool
+    kind: str = ""  # "": what grows is being looked for
+    things: tuple[Thing, ...] = field(default=())
+    lists: int = 0
+    held_s: float = 0.0
+    traced_s: float = 0.0
+    slowdown: float | None = None
+    is_collected: bool = False
+
+    @classmethod
+    def of(cls, slope: Slope) -> Growth:
+        return cls(slope.since, slope.until, int(slope.start_bytes), int(slope.end_bytes), slope.rate, True)
+
+    def grown(self, slope: Slope) -> Growth:
+        return replace(self, until=slope.until, end_bytes=int(slope.end_bytes), rate=slope.rate)
+
+    def explained(self, finding: Finding) -> Growth:
+        return replace(self, **finding._asdict())
+
+
+@dataclass(frozen=True)
+class Sheet:
+    bins: tuple[Bin, ...]
+    growths: tuple[Growth, ...]  # the newest last
+    judged_s: float  # of the training after its first steps
+    proof_s: float  # of growth that prove it
+    unknown: str  # why nothing is known, "" if it is
+
+
+def record(sheet: Sheet) -> NewRecord:
+    growths = [{**asdict(each), "things": [asdict(thing) for thing in each.things]} for each in sheet.growths]
+    return NewRecord(MEMORY, {**asdict(sheet), "bins": [list(each) for each in sheet.bins], "growths": growths})
+
+
+def _short(given: Any) -> str:
+    return text(given, 300)
+
+
+_THING: Fields = {"kind": _short, "name": _short, "grown": count_or_none, "rate": number, "bytes_rate": number, "place": _short}
+_GROWTH: Fields = {
+    "since": moment,
+    "until": moment,
+    "start_bytes": count,
+    "end_bytes": count,
+    "rate": lambda given: number(given) or 0.0,
+    "is_growing": flag,
+    "kind": _short,
+    "things": lambda given: tuple(Thing(**fields_of(each, _THING)) for each in items(given)[: MAX_THINGS + 2]),
+    "lists": count,
+    "held_s": duration,
+    "traced_s": duration,
+    "slowdown": number,
+    "is_collected": flag,
+}
+
+
+def _bins(given: Any) -> tuple[Bin, ...]:
+    rows = [(*items(each), None, None, None)[:3] for each in items(given)[:MAX_BINS]]
+    return tuple(Bin(moment(at), count(low), count(high)) for at, low, high in rows)
+
+
+_SHEET: Fields = {
+    "bins": _bins,
+    "growths": lambda given: tuple(Growth(**fields_of(each, _GROWTH)) for each in items(given)[:MAX_GROWTHS]),
+    "judged_s": duration,
+    "proof_s": duration,
+    "unknown": _short,
+}
+
+
+def read(meta: Mapping[str, Any]) -> Sheet:
+    """Out of a file, believed only so far as types go."""
+    return Sheet(**fields_of(dict(meta), _SHEET))

@@ -1,0 +1,140 @@
+"""Reads what the process holds once a second, proves growth, and then finds what grows. On its thread, ``tftracer-memory``.
+
+While nothing is suspected it reads one small file of Linux's. Only when memory grows are Python's objects counted, three times;
+only when the growth is proven does tracemalloc run, for some seconds (``TFTRACER_MEMORY_LINES=0`` leaves it out).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from tftracer.memory_growth import census, proof
+from tftracer.memory_growth.curve import Curve, Reading
+from tftracer.memory_growth.finding import look_for
+from tftracer.memory_growth.sheet import MAX_GROWTHS, Growth, Sheet
+from tftracer.trace.arrays.types import Float64
+
+#: Seconds of growth that prove it, at least; readings are a second apart then. ``TFTRACER_MEMORY_PROOF_S`` is another time.
+PROOF_S, READINGS = 60.0, 60
+#: In readings: the first steps' growth is left out; between two judgements; half a proof is suspicious.
+WARM_UP, JUDGE, SUSPECT = 15, 5, 30
+LEAST_STEPS = 5
+#: Between two counts on a suspicion that came to nothing: twice as long each time.
+PAUSE_S, MOST_PAUSE_S = 120.0, 3600.0
+JOIN_S = 5.0
+
+
+def _seconds() -> float:
+    with contextlib.suppress(ValueError):
+        return max(1.0, float(os.environ.get("TFTRACER_MEMORY_PROOF_S", PROOF_S)))
+    return PROOF_S
+
+
+class MemoryWatch:
+    """``steps``: how many of the training have ended. ``sheet`` may be called from any thread."""
+
+    def __init__(self, steps: Callable[[], int], proof_s: float | None = None, with_lines: bool | None = None) -> None:
+        self._steps = steps
+        self._proof_s = _seconds() if proof_s is None else proof_s
+        self._period = self._proof_s / READINGS
+        self._with_lines = os.environ.get("TFTRACER_MEMORY_LINES", "1") != "0" if with_lines is None else with_lines
+        self._curve = Curve(self._period)
+        self._growths: list[Growth] = []
+        self._slope: proof.Slope | None = None  # of the growth that goes on, when it was found
+        self._training_since: float | None = None  # the first steps are behind
+        self._first: census.Census | None = None
+        self._next_suspicion, self._pause = 0.0, PAUSE_S
+        self._unknown = ""
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._pid = os.getpid()
+        self._file = -1
+        self._thread = threading.Thread(target=self._run, name="tftracer-memory", daemon=True)
+
+    def start(self) -> None:
+        try:
+            self._file = os.open("/proc/self/statm", os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+            self._thread.start()
+        except (OSError, RuntimeError):  # it is not Linux, or there are too many threads
+            self._unknown = "system"
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._thread.is_alive() and os.getpid() == self._pid:
+            self._thread.join(JOIN_S)
+
+    def sheet(self) -> Sheet:
+        with self._lock:
+            return Sheet(tuple(self._curve.bins), tuple(self._growths), self._judged_s(), self._proof_s, self._unknown)
+
+    # ------------------------------------------------------------------------------------------------------- its thread
+
+    def _run(self) -> None:
+        number = 0
+        try:
+            while not self._stopping.wait(self._period):
+                self._read()
+                number += 1
+                if number % JUDGE == 0 and self._training_since is not None:
+                    self._judge()
+        except Exception as error:  # whatever an unknown Python or TensorFlow makes of it
+            self._unknown = f"failed: {type(error).__name__}: {error}"[:300]
+        finally:
+            os.close(self._file)
+
+    def _read(self) -> None:
+        _, resident, shared, *_ = os.pread(self._file, 256, 0).split()
+        now, steps = time.time(), self._steps()
+        with self._lock:
+            self._curve.add(Reading(now, (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE"), steps))
+        if self._training_since is None and steps >= LEAST_STEPS:
+            self._training_since = now + WARM_UP * self._period
+
+    def _judged_s(self) -> float:
+        """Of the time that growth is looked for in."""
+        since = self._training_since
+        return max(0.0, self._curve.recent[-1].at - since) if since is not None and self._curve.recent else 0.0
+
+    def _judge(self) -> None:
+        at, low = self._curve.lows(self._training_since or 0.0)
+        if not len(at):
+            return
+        if self._slope is not None:
+            self._follow(at, low)
+            return
+        slope = proof.growth(at, low, self._proof_s)
+        if slope is not None:
+            self._found(slope)
+        elif self._first is None and time.monotonic() >= self._next_suspicion:
+            if proof.suspected(at, low, SUSPECT * self._period):
+                self._first = census.take()
+        elif self._first is not None and time.monotonic() > self._first.at + 2 * self._proof_s:
+            self._first = None
+            self._next_suspicion, self._pause = time.monotonic() + self._pause, min(2 * self._pause, MOST_PAUSE_S)
+
+    def _follow(self, at: Float64, low: Float64) -> None:
+        assert self._slope is not None
+        has_stopped = proof.has_stopped(at, low, self._slope, self._proof_s)
+        now = proof.slope_of(at, low, self._slope.since, float(at[-1]))
+        with self._lock:
+            last = self._growths[-1]
+            if has_stopped:
+                self._growths[-1] = replace(last, is_growing=False)
+                self._slope = None
+            elif now is not None:
+                self._growths[-1] = last.grown(now)
+
+    def _found(self, slope: proof.Slope) -> None:
+        """For some seconds nothing is read: what is on meanwhile takes memory itself."""
+        with self._lock:
+            self._growths = [*self._growths[-MAX_GROWTHS + 1 :], Growth.of(slope)]
+        self._slope = slope
+        first, self._first = self._first, None
+        finding = look_for(slope.rate, first, self._steps, self._stopping.wait, self._period, self._with_lines)
+        with self._lock:
+            self._growths[-1] = self._growths[-1].explained(finding)
