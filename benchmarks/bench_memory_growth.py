@@ -38,9 +38,8 @@ def main() -> None:
             if name in KINDS:
                 kinds += kind == KINDS[name]
                 lines += bool(place) and place == planted_line(name)
-                print(
-                    f"{name}: {kind or 'nothing'} (planted {KINDS[name]}), {place or 'no line'} (planted {planted_line(name) or 'none'})"
-                )
+                planted = f"planted {KINDS[name]}, {planted_line(name) or 'no line'}"
+                print(f"{name}: {kind or 'nothing'}, {place or 'no line'} ({planted})")
             else:
                 quiet += not growths
                 print(f"{name}: {'nothing' if not growths else kind}")

@@ -20,11 +20,11 @@ KINDS = {
     "graph_ops": "ops",
     "iterators": "iterators",
     "callbacks": "objects",
-    "arrays": "arrays",
+    "arrays": "unknown",
     "sessions": "sessions",
     "cycle": "garbage",
-    "metrics": "python",
-    "native": "native",
+    "metrics": "unknown",
+    "native": "unknown",
 }
 
 

@@ -13,6 +13,7 @@ import type {
   TraceRecord,
 } from "@/client/messages";
 import { fakeLedger } from "./ledger";
+import { fakeMemory } from "./memory";
 import { fakePipelines } from "./pipelines";
 import { fakeDetail, fakeGaps, fakeRunStalls } from "./slow";
 import { emptyState, type LiveState } from "@/client/reduce";
@@ -211,6 +212,7 @@ export class FakeClient implements Client {
   gaps = fakeGaps();
   ledger = fakeLedger();
   pipelines = fakePipelines();
+  memory = fakeMemory();
   private readonly listeners = new Set<(state: SessionState) => void>();
 
   constructor(public state: SessionState = fakeState()) {}
@@ -232,6 +234,7 @@ export class FakeClient implements Client {
     if (/^runs\/\d+\/stalls$/.test(path)) return this.runStalls;
     if (path === "ledger") return this.ledger;
     if (path === "input-pipelines") return this.pipelines;
+    if (path === "memory-growth") return this.memory;
     if (/^runs\/\d+\/gaps$/.test(path)) return this.gaps;
     const stall = /^stalls\/(\d+)$/.exec(path);
     if (path === "../job/processes/p2/api/stalls") return { ...this.runStalls, count: 3 };

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -40,6 +41,17 @@ def sessions(step: float, ops: Mapping[str, float] | None = None, count: int = 8
 def outcome(comparison: Comparison, rule: str) -> Outcome:
     (judged,) = judge(comparison, [parse_rule(rule)])
     return judged
+
+
+@pytest.mark.parametrize(
+    ("rates", "state"),
+    [((0.0, 0.0), "PASS"), ((50_000.0, 60_000.0), "FAIL"), ((0.0, 60_000.0), "INCONCLUSIVE"), ((0.0, None), "INCONCLUSIVE")],
+)
+def test_memory_growth_is_that_of_the_sessions_after_the_change(rates: tuple[float | None, ...], state: str) -> None:
+    after = [replace(each, growth_rate=rate) for each, rate in zip(sessions(1e6, count=2), rates)]
+    judged = outcome(compare("step", sessions(1e6, count=2), after), "memory growth > 1 MB/min")
+    assert judged.state == state
+    assert judged.lacks_data == (None in rates)
 
 
 def test_pass_fail_and_inconclusive() -> None:

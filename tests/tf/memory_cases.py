@@ -118,7 +118,7 @@ def iterators(tf: Any) -> None:
 def callbacks(tf: Any) -> None:
     import numpy as np
 
-    class LossHistory(tf.keras.callbacks.Callback):  # type: ignore[misc,name-defined]
+    class LossHistory(tf.keras.callbacks.Callback):
         def __init__(self) -> None:
             super().__init__()
             self.losses = np.ones(BYTES, np.uint8)
@@ -278,7 +278,8 @@ def fills_and_stops(tf: Any) -> None:
     """A replay buffer: 80 MB within half a minute, then old entries make way."""
     import numpy as np
 
-    step, buffer = a_step(tf), collections.deque(maxlen=300)
+    buffer: collections.deque[Any] = collections.deque(maxlen=300)
+    step = a_step(tf)
     for _ in steps():
         step(tf.ones([64, 64]))
         buffer.append(np.ones(270_000, np.uint8))
@@ -347,7 +348,8 @@ def some_retracing(tf: Any) -> None:
 
 @balanced
 def bounded_metrics(tf: Any) -> None:
-    step, history = a_step(tf), collections.deque(maxlen=500)
+    history: collections.deque[Any] = collections.deque(maxlen=500)
+    step = a_step(tf)
     for number in steps():
         history.append({"step": number, "loss": float(step(tf.ones([64, 64])))})
 

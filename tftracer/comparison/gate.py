@@ -17,11 +17,15 @@ State = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 
 #: Parts of the ledger whose share of the wall time a rule may limit: that of the sessions after the change alone.
 _SHARES = ("start", "building", "input", "slow", "python", "evaluation", "checkpoints")
+#: Of the sessions after the change alone, in MB a minute.
+_GROWTH = "memory growth"
 _RULE = re.compile(
+    rf"(?P<growth>{_GROWTH}\s*)>\s*(?P<rate>\d+(\.\d+)?)\s*MB/min|"
     rf"(?:(?P<metric>step|p99|gap|memory|bytes|findings|{'|'.join(_SHARES)})\s*|op\s(?P<op>[^>]+))>\s*(?P<number>\d+(\.\d+)?)\s*(?P<percent>%?)"
 )
 HELP = (
-    "METRIC > NUMBER%, with METRIC step, p99, gap, memory, bytes or op TYPE; findings > NUMBER; or PART > NUMBER% of the wall "
+    "METRIC > NUMBER%, with METRIC step, p99, gap, memory, bytes or op TYPE; findings > NUMBER; memory growth > NUMBER MB/min; "
+    "or PART > NUMBER% of the wall "
     f"time after the change, with PART {', '.join(_SHARES[:-1])} or {_SHARES[-1]}"
 )
 
@@ -31,7 +35,7 @@ RECORD = "Record traces of each session: tftracer run --trace 5 --from 100 ..."
 
 @dataclass(frozen=True)
 class Rule:
-    """``threshold``: a share, 0.05 for 5%; of findings their number."""
+    """``threshold``: a share, 0.05 for 5%; of findings their number; of memory growth bytes a second."""
 
     text: str
     metric: str
@@ -50,6 +54,8 @@ class Outcome:
 def parse_rule(text: str) -> Rule:
     """``UsageError`` says how rules are written."""
     rule = _RULE.fullmatch(text.strip())
+    if rule is not None and rule["growth"]:
+        return Rule(text.strip(), _GROWTH, "", float(rule["rate"]) * 1e6 / 60)
     counts = rule is not None and rule["metric"] == "findings"
     op = (rule["op"] or "").strip() if rule else ""
     if rule is None or not (op or rule["metric"]) or bool(rule["percent"]) == counts:
@@ -84,6 +90,8 @@ def _outcome(comparison: Comparison, rule: Rule) -> Outcome:
         return _of_findings(comparison, rule)
     if rule.metric in _SHARES:
         return _of_share(comparison, rule)
+    if rule.metric == _GROWTH:
+        return _of_growth(comparison, rule)
     shift = comparison.op_type(rule.op) if rule.op else comparison.shifts.get(rule.metric)
     if shift is None:
         return Outcome(rule.text, "INCONCLUSIVE", _unknown(rule), lacks_data=True)
@@ -104,13 +112,26 @@ def _of_findings(comparison: Comparison, rule: Rule) -> Outcome:
 
 
 def _of_share(comparison: Comparison, rule: Rule) -> Outcome:
-    """Of each session after the change: all below the limit, all above it, or some of them."""
     shares = [each.shares[rule.metric] for each in comparison.b if rule.metric in each.shares]
     if len(shares) < len(comparison.b):
         return Outcome(rule.text, "INCONCLUSIVE", "A session after the change has no ledger.", lacks_data=True)
     why = f"{min(shares):.1%} to {max(shares):.1%} of the wall time" if len(shares) > 1 else f"{shares[0]:.1%} of the wall time"
-    above = sum(share > rule.threshold for share in shares)
-    state: State = "PASS" if not above else "FAIL" if above == len(shares) else "INCONCLUSIVE"
+    return _of_all(rule, shares, why)
+
+
+def _of_growth(comparison: Comparison, rule: Rule) -> Outcome:
+    rates = [each.growth_rate for each in comparison.b if each.growth_rate is not None]
+    if len(rates) < len(comparison.b):
+        why = "A session after the change does not know whether its memory grows: it is shorter than a minute and a half, or old."
+        return Outcome(rule.text, "INCONCLUSIVE", why, lacks_data=True)
+    least, most = (f"{rate * 60 / 1e6:.3g}" for rate in (min(rates), max(rates)))
+    return _of_all(rule, rates, f"{least} MB/min" if least == most else f"{least} to {most} MB/min")
+
+
+def _of_all(rule: Rule, values: Sequence[float], why: str) -> Outcome:
+    """All below the limit, all above it, or some of them."""
+    above = sum(value > rule.threshold for value in values)
+    state: State = "PASS" if not above else "FAIL" if above == len(values) else "INCONCLUSIVE"
     return Outcome(rule.text, state, why)
 
 

@@ -56,6 +56,7 @@ class Measured:
     rounding: Mapping[str, float] = field(default_factory=dict)  # how far a value may be off, as a share
     started_at: float | None = None  # epoch seconds
     shares: Mapping[str, float] = field(default_factory=dict)  # kind of a ledger's part -> of the wall time; {}: not known
+    growth_rate: float | None = None  # bytes a second that the memory grows by; None: not known
     facts: Mapping[str, str] = field(default_factory=dict)  # what may explain a difference: host, TensorFlow, GPUs
 
     def times_of(self, op: str) -> list[float]:

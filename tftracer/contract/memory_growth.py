@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-#: What a growth is put down to. garbage: objects, with Python's garbage collection off. objects, arrays, python: Python's memory,
-#: as tracemalloc saw it grow; python: of other values than arrays and objects of classes. native: none of these explains it.
-#: searching: that is being found out. unknown: it could not be.
+#: What a growth is put down to, because there are ever more of them. garbage: objects, with Python's garbage collection off.
+#: searching: that is being found out. unknown: none of these explains it.
 MemoryKind = Literal[
     "functions",
     "sessions",
@@ -16,9 +15,6 @@ MemoryKind = Literal[
     "tensors",
     "objects",
     "garbage",
-    "arrays",
-    "python",
-    "native",
     "searching",
     "unknown",
 ]
@@ -29,7 +25,7 @@ class MemoryThing(TypedDict):
 
     kind: MemoryKind
     name: str  # of the type, of functions, or in words
-    grown: int | None  # more than when the growth was suspected; None: not counted
+    grown: int | None  # more within the seconds in which they were counted
     rate: float | None  # more a second
     bytes_rate: float | None  # bytes a second; None: not measured
     place: str  # "train.py:12"; "" if not known

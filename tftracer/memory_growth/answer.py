@@ -19,8 +19,6 @@ NAMES: dict[str, str] = {
     "tensors": "tensors",
     "objects": "Python objects",
     "garbage": "Python objects",
-    "arrays": "NumPy arrays",
-    "python": "Python's memory",
 }
 ADVICE: dict[str, str] = {
     "functions": "A function is traced again for each new Python value or shape: pass tensors, or set reduce_retracing=True.",
@@ -31,11 +29,9 @@ ADVICE: dict[str, str] = {
     "tensors": "Tensors are kept: keep their values, float(loss), or let go of them.",
     "objects": "These objects are kept though they are not needed any more.",
     "garbage": "Python's garbage collection is off: what refers to each other is never freed. gc.enable(), or gc.collect().",
-    "arrays": "Arrays are kept: let go of them, or write them to a file.",
-    "python": "Values are kept, in a list or a dict that grows, for example.",
-    "native": (
-        "No Python objects and none of TensorFlow's that can be counted grow with it. It may be a library in C or C++, "
-        "a dataset that is being cached in memory, or memory that the allocator does not give back."
+    "unknown": (
+        "Arrays, numbers or texts in a list or a dict that grows, a dataset that is cached in memory, a library in C or C++, "
+        "or memory that the allocator does not give back are left. Python's tracemalloc tells more, in a short run."
     ),
 }
 
@@ -111,17 +107,15 @@ def _what(growth: Growth) -> str:
 def _why(growth: Growth, kind: MemoryKind, things: list[MemoryThing]) -> str:
     if kind == "searching":
         return "What grows is being looked for." if growth.is_growing else ""
-    if kind == "native":
-        return "What grows is not known: it is native memory."
     if kind == "unknown" or not things:
-        return "What grows is not known."
+        return (
+            "What grows is not known: no objects of classes do, nor functions, ops, iterators, variables or tensors of that size."
+        )
     thing = things[0]
     place = f", made at {thing['place']}" if thing["place"] else ""
-    if thing["grown"] is not None:
-        name = f" ({thing['name']})" if thing["name"] else ""
-        size = f", {rate_text(thing['bytes_rate'])}" if thing["bytes_rate"] is not None else ""
-        return f"With it grow {NAMES[kind]}{name}: {thing['grown']:,} more{size}{place}."
-    return f"Of that, {NAMES[kind]} takes {rate_text(thing['bytes_rate'] or 0)}{place}."
+    name = f" ({thing['name']})" if thing["name"] else ""
+    size = f", {rate_text(thing['bytes_rate'])}" if thing["bytes_rate"] is not None else ""
+    return f"With it grow {NAMES[kind]}{name}: {thing['grown'] or 0:,} more{size}{place}."
 
 
 def _minutes(seconds: float) -> str:
@@ -130,15 +124,9 @@ def _minutes(seconds: float) -> str:
 
 def _doubts(growth: Growth, kind: MemoryKind) -> list[str]:
     doubts = []
-    if kind in ("objects", "python", "arrays", "tensors") and not growth.is_collected:
+    if kind in ("objects", "tensors") and not growth.is_collected:
         doubts.append("No full garbage collection ran meanwhile: gc.collect() shows whether it is garbage that one would free.")
-    if kind == "unknown":
-        doubts.append("Python's memory was not measured (TFTRACER_MEMORY_LINES=0).")
     if growth.lists:
         lists = f"To find it, all Python objects were listed {counted(growth.lists, 'time')}"
         doubts.append(f"{lists}: for {growth.held_s:.2g} s in all no other thread could run Python.")
-    if growth.traced_s:
-        slow = growth.slowdown if growth.slowdown and growth.slowdown > 1.1 else None
-        steps = f": steps took {slow:.2g} times as long." if slow else "."
-        doubts.append(f"tracemalloc was on for {growth.traced_s:.0f} s{steps}")
     return doubts

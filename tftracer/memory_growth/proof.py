@@ -16,8 +16,8 @@ PARTS = 12
 #: Of the 66 pairs of parts, the later one is the higher in so many more than it is the lower. With three jumps it is in 54.
 RISES = 56
 LEAST_BYTES = 3 << 20
-#: The last quarter rises at least so much of what the whole does, in the same time.
-STILL = 0.5
+#: In the same time: the last quarter rises at least so much of the whole, and what came before so many times as fast at most.
+STILL, SLOWER = 0.75, 1.5
 #: So much of the growth lies above all that was reached before.
 NEW = 0.25
 #: Times in which growth is looked for, in shortest proofs (60 s); and all that is known.
@@ -89,7 +89,8 @@ def growth(at: Float64, low: Float64, shortest: float) -> Slope | None:
     for span in [*spans, *(shortest * each for each in reversed(SPANS))]:
         if span <= known:
             slope = proven(at, low, until - span, until)
-            if slope is not None:
+            before = slope_of(at, low, until - 2 * span, until - span)  # None: nothing is known of it
+            if slope is not None and (before is None or before.rate <= SLOWER * slope.rate):
                 return slope
     return None
 
@@ -100,13 +101,3 @@ def has_stopped(at: Float64, low: Float64, found: Slope, shortest: float) -> boo
     span = min(max(found.until - found.since, shortest), SPANS[-1] * shortest)
     now = slope_of(at, low, max(until - span, float(at[0])), until)
     return now is not None and now.rate < found.rate / 4
-
-
-def suspected(at: Float64, low: Float64, seconds: float) -> bool:
-    """Whether the last seconds look like the beginning of a growth."""
-    since = float(at[-1]) - seconds
-    lowest = floors(at, low, since, float(at[-1])) if at[0] <= since else None
-    if lowest is None:
-        return False
-    i, j = np.triu_indices(PARTS, 1)
-    return bool(lowest[-1] - lowest[0] >= LEAST_BYTES / 3 and np.sign(lowest[j] - lowest[i]).sum() >= RISES * 2 / 3)

@@ -31,8 +31,6 @@ class Growth:
     things: tuple[Thing, ...] = field(default=())
     lists: int = 0
     held_s: float = 0.0
-    traced_s: float = 0.0
-    slowdown: float | None = None
     is_collected: bool = False
 
     @classmethod
@@ -76,8 +74,6 @@ _GROWTH: Fields = {
     "things": lambda given: tuple(Thing(**fields_of(each, _THING)) for each in items(given)[: MAX_THINGS + 2]),
     "lists": count,
     "held_s": duration,
-    "traced_s": duration,
-    "slowdown": number,
     "is_collected": flag,
 }
 

@@ -1,7 +1,7 @@
 """Reads what the process holds once a second, proves growth, and then finds what grows. On its thread, ``tftracer-memory``.
 
-While nothing is suspected it reads one small file of Linux's. Only when memory grows are Python's objects counted, three times;
-only when the growth is proven does tracemalloc run, for some seconds (``TFTRACER_MEMORY_LINES=0`` leaves it out).
+It reads one small file of Linux's. Only when growth is proven are Python's objects counted, three times. Python's tracemalloc
+would tell lines, but is not used: it made steps 2 to 27 times as long, and its end can crash a process before Python 3.12.9.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from tftracer.memory_growth import census, proof
+from tftracer.memory_growth import proof
 from tftracer.memory_growth.curve import Curve, Reading
 from tftracer.memory_growth.finding import look_for
 from tftracer.memory_growth.sheet import MAX_GROWTHS, Growth, Sheet
@@ -21,11 +21,9 @@ from tftracer.trace.arrays.types import Float64
 
 #: Seconds of growth that prove it, at least; readings are a second apart then. ``TFTRACER_MEMORY_PROOF_S`` is another time.
 PROOF_S, READINGS = 60.0, 60
-#: In readings: the first steps' growth is left out; between two judgements; half a proof is suspicious.
-WARM_UP, JUDGE, SUSPECT = 15, 5, 30
+#: In readings: the first steps' growth is left out; between two judgements.
+WARM_UP, JUDGE = 15, 5
 LEAST_STEPS = 5
-#: Between two counts on a suspicion that came to nothing: twice as long each time.
-PAUSE_S, MOST_PAUSE_S = 120.0, 3600.0
 JOIN_S = 5.0
 
 
@@ -38,17 +36,14 @@ def _seconds() -> float:
 class MemoryWatch:
     """``steps``: how many of the training have ended. ``sheet`` may be called from any thread."""
 
-    def __init__(self, steps: Callable[[], int], proof_s: float | None = None, with_lines: bool | None = None) -> None:
+    def __init__(self, steps: Callable[[], int], proof_s: float | None = None) -> None:
         self._steps = steps
         self._proof_s = _seconds() if proof_s is None else proof_s
         self._period = self._proof_s / READINGS
-        self._with_lines = os.environ.get("TFTRACER_MEMORY_LINES", "1") != "0" if with_lines is None else with_lines
         self._curve = Curve(self._period)
         self._growths: list[Growth] = []
         self._slope: proof.Slope | None = None  # of the growth that goes on, when it was found
         self._training_since: float | None = None  # the first steps are behind
-        self._first: census.Census | None = None
-        self._next_suspicion, self._pause = 0.0, PAUSE_S
         self._unknown = ""
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -110,12 +105,6 @@ class MemoryWatch:
         slope = proof.growth(at, low, self._proof_s)
         if slope is not None:
             self._found(slope)
-        elif self._first is None and time.monotonic() >= self._next_suspicion:
-            if proof.suspected(at, low, SUSPECT * self._period):
-                self._first = census.take()
-        elif self._first is not None and time.monotonic() > self._first.at + 2 * self._proof_s:
-            self._first = None
-            self._next_suspicion, self._pause = time.monotonic() + self._pause, min(2 * self._pause, MOST_PAUSE_S)
 
     def _follow(self, at: Float64, low: Float64) -> None:
         assert self._slope is not None
@@ -130,11 +119,10 @@ class MemoryWatch:
                 self._growths[-1] = last.grown(now)
 
     def _found(self, slope: proof.Slope) -> None:
-        """For some seconds nothing is read: what is on meanwhile takes memory itself."""
+        """Nothing is read meanwhile: the counts take memory themselves."""
         with self._lock:
             self._growths = [*self._growths[-MAX_GROWTHS + 1 :], Growth.of(slope)]
         self._slope = slope
-        first, self._first = self._first, None
-        finding = look_for(slope.rate, first, self._steps, self._stopping.wait, self._period, self._with_lines)
+        finding = look_for(slope.rate, self._stopping.wait, self._period)
         with self._lock:
             self._growths[-1] = self._growths[-1].explained(finding)

@@ -35,6 +35,9 @@ class Session(Protocol):
     @property
     def facts(self) -> Facts: ...
 
+    @property
+    def growth_rate(self) -> float | None: ...
+
     def run_messages(self) -> list[Run]: ...
 
     def steps(self, run: int | str | None = None) -> Table: ...
@@ -147,6 +150,7 @@ def measure(session: Session, run: str, by: By = "name") -> Measured:
         traces=len(traces),
         started_at=facts["started_at"] or None,
         shares=_shares(session),
+        growth_rate=session.growth_rate,
         facts={"host": facts["host"], "TensorFlow": facts["tensorflow"], "GPUs": _text(facts["gpus"])},
     )
 

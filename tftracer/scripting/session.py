@@ -169,6 +169,11 @@ class Session:
         """The stages of the ``tf.data`` pipelines, and which of them limits."""
         return self._table("input_stages")
 
+    @property
+    def growth_rate(self) -> float | None:
+        """Bytes a second that the process's memory grows by at the end; 0: no growth is proven, None: too little is known."""
+        return self.source.memory_growth()["growth_rate"]
+
     def memory_growth(self) -> Table:
         """Growths of the process's memory that are proven, the newest first, and what grew."""
         return self._table("memory_growth")

@@ -519,6 +519,42 @@ export interface InputPipelines {
   text: string;
 }
 
+export type MemoryKind = "functions" | "sessions" | "ops" | "iterators" | "variables" | "tensors" | "objects" | "garbage" | "searching" | "unknown";
+
+/** What grows beside the memory. */
+export interface MemoryThing {
+  kind: "functions" | "sessions" | "ops" | "iterators" | "variables" | "tensors" | "objects" | "garbage" | "searching" | "unknown";
+  name: string;
+  grown: number | null;
+  rate: number | null;
+  bytes_rate: number | null;
+  place: string;
+}
+
+export interface MemoryGrowth {
+  since: number;
+  until: number;
+  start_bytes: number;
+  end_bytes: number;
+  bytes_rate: number;
+  is_growing: boolean;
+  kind: "functions" | "sessions" | "ops" | "iterators" | "variables" | "tensors" | "objects" | "garbage" | "searching" | "unknown";
+  text: string;
+  advice: string;
+  doubts: string[];
+  things: MemoryThing[];
+}
+
+/** GET /api/memory-growth. What the process holds of its own: without files that are mapped into it. */
+export interface ProcessMemory {
+  at: number[];
+  low: number[];
+  high: number[];
+  growths: MemoryGrowth[];
+  growth_rate: number | null;
+  text: string;
+}
+
 export type LaneKind = "compute" | "communication" | "copy" | "kernel" | "launch" | "sync" | "input" | "repeat" | "outside" | "other";
 
 /** One horizontal band: rows first_row : first_row + rows. */

@@ -280,11 +280,11 @@ MEMORY_GROWTH = (
     Field(
         "kind",
         "text",
-        "functions, sessions, ops, iterators, variables, tensors, objects, garbage, arrays, python, native, searching or unknown",
+        "functions, sessions, ops, iterators, variables, tensors, objects, garbage, searching or unknown",
     ),
     Field("name", "text", "of the type of which there were ever more, or of the functions; empty if not known"),
     Field("place", "text", "file and line that made them; empty if not known"),
-    _maybe("grown", "int", "how many more there were than when the growth was suspected"),
+    _maybe("grown", "int", "how many more there were when they were counted, within some 20 s"),
     Field("text", "text", "the same for people"),
     Field("advice", "text", "what to try"),
 )

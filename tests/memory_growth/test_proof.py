@@ -1,0 +1,47 @@
+"""When growth is proven, on made curves of one reading a second."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tftracer.memory_growth.proof import growth, has_stopped
+
+MB = 1 << 20
+AT = np.arange(180.0)
+NOISE = np.random.default_rng(1).uniform(0, MB, len(AT))
+
+
+def test_steady_growth_is_proven_with_its_rate() -> None:
+    slope = growth(AT, 500 * MB + 0.5 * MB * AT + NOISE, 60.0)
+    assert slope is not None
+    assert slope.rate == pytest.approx(0.5 * MB, rel=0.1)
+    assert slope.grown == pytest.approx(0.5 * MB * 165, rel=0.1)
+
+
+def test_growth_in_jumps_of_many_is_proven() -> None:
+    assert growth(AT, 500 * MB + 8 * MB * (AT // 6) + NOISE, 60.0) is not None
+
+
+@pytest.mark.parametrize(
+    "low",
+    [
+        500 * MB + NOISE,
+        500 * MB + 60 * MB * (AT > 90) + NOISE,  # once
+        500 * MB + 90 * MB * np.minimum(AT / 60, 1) + NOISE,  # a cache that fills and stops
+        500 * MB + 90 * MB * (1 - np.exp(-AT / 30)) + NOISE,  # ever more slowly
+        500 * MB + 4 * MB * (AT % 45) + NOISE,  # a sawtooth
+        500 * MB + 0.01 * MB * AT,  # too little
+    ],
+)
+def test_what_stops_or_comes_back_is_no_growth(low: np.ndarray) -> None:
+    assert not any(growth(AT[:end], low[:end], 60.0) for end in range(125, len(AT) + 1, 5))
+
+
+def test_growth_ends() -> None:
+    at = np.arange(400.0)
+    low = 500 * MB + 0.5 * MB * np.minimum(at, 150)
+    found = growth(at[:150], low[:150], 60.0)
+    assert found is not None
+    assert not has_stopped(at[:160], low[:160], found, 60.0)
+    assert has_stopped(at, low, found, 60.0)

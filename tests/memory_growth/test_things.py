@@ -1,0 +1,42 @@
+"""Objects counted by type, and which of them grow."""
+
+from __future__ import annotations
+
+from tftracer.memory_growth import census
+from tftracer.memory_growth.census import Census
+from tftracer.memory_growth.things import Thing, growing, main_kind
+
+
+class Kept:
+    """Instances are looked at by Python's garbage collection."""
+
+    def __init__(self) -> None:
+        self.values = [1]
+
+
+def counted(at: float, count: int) -> Census:
+    return Census(at, {Kept: count, int: 50}, 0.0, 0)
+
+
+def test_objects_are_counted_by_type() -> None:
+    before = census.take().counts.get(Kept, 0)
+    kept = [Kept() for _ in range(30)]
+    assert census.take().counts[Kept] == before + 30
+    assert len(census.objects_of([Kept], 10)) == 10
+    assert all(type(each) is Kept for each in census.objects_of([Kept], 100))
+    del kept
+
+
+def test_only_what_becomes_more_in_both_spans_grows() -> None:
+    assert growing(counted(0, 10), counted(10, 20), counted(20, 30)) == {Kept: 1.0}
+    assert not growing(counted(0, 10), counted(10, 30), counted(20, 30))
+    assert not growing(counted(0, 10), counted(10, 11), counted(20, 31))
+
+
+def test_small_tensors_are_not_what_large_memory_is_put_down_to() -> None:
+    tensors = Thing("tensors", "EagerTensor", 100, 5.0, 1_000.0)
+    objects = Thing("objects", "train.Batch", 100, 5.0, None)
+    assert main_kind([tensors, objects], 1e6, False) == ("objects", [objects, tensors])
+    assert main_kind([tensors], 1e6, False) == ("unknown", [tensors])
+    assert main_kind([tensors], 2_000.0, False)[0] == "tensors"
+    assert main_kind([objects], 1e6, True)[0] == "garbage"

@@ -1,0 +1,27 @@
+"""Memory that grows in a training is told with what grows. A proof takes 10 s here, not 60."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from memory_trial import planted_line, run
+
+
+@pytest.mark.parametrize(("leak", "kind", "name"), [("retracing", "functions", "train_step"), ("graph_ops", "ops", "Operation")])
+def test_what_grows_with_the_memory_is_named(tmp_path: Path, leak: str, kind: str, name: str) -> None:
+    trial = run(leak, tmp_path, 30.0, 2.0, proof_s=10.0)
+    assert trial.exit == 0, trial.stderr
+    growth = trial.memory["growths"][0]
+    assert (growth["kind"], growth["things"][0]["name"]) == (kind, name), growth
+    assert growth["bytes_rate"] > 0
+    assert "With it grow" in trial.text
+    if kind == "ops":
+        assert growth["things"][0]["place"] == planted_line(leak)
+
+
+def test_an_even_training_does_not_grow(tmp_path: Path) -> None:
+    trial = run("plain_function", tmp_path, 25.0, 2.0, proof_s=10.0)
+    assert trial.exit == 0, trial.stderr
+    assert not trial.memory["growths"], trial.memory["growths"]
+    assert trial.memory["growth_rate"] == 0
