@@ -68,8 +68,9 @@ def decoding(monkeypatch: pytest.MonkeyPatch) -> Decoding:
 
 def test_an_export_keeps_no_trace_of_an_earlier_file(files: list[str], decoding: Decoding, tmp_path: Path) -> None:
     export(files, str(tmp_path))
-    assert set(decoding.decoded.values()) == {1} and len(decoding.decoded) == 4 * TRACES
-    assert decoding.most == 1
+    # Once for its rows, and once more at most for the verdicts of the other traces of its run.
+    assert max(decoding.decoded.values()) <= 2 and len(decoding.decoded) == 4 * TRACES
+    assert decoding.most <= 2
 
 
 def test_a_query_decodes_each_trace_once_for_all_tables(files: list[str], decoding: Decoding) -> None:
