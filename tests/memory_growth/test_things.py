@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tftracer.memory_growth import census
 from tftracer.memory_growth.census import Census
-from tftracer.memory_growth.things import Thing, growing, main_kind
+from tftracer.memory_growth.things import Thing, growing, kind_of, main_kind
 
 
 class Kept:
@@ -40,3 +40,9 @@ def test_small_tensors_are_not_what_large_memory_is_put_down_to() -> None:
     assert main_kind([tensors], 1e6, False) == ("unknown", [tensors])
     assert main_kind([tensors], 2_000.0, False)[0] == "tensors"
     assert main_kind([objects], 1e6, True)[0] == "garbage"
+
+
+def test_classes_of_the_script_itself_count() -> None:
+    of_script = type("Batch", (), {"__module__": "__main__"})
+    of_python = type("_Event", (), {"__module__": "_thread"})
+    assert (kind_of(of_script), kind_of(of_python), kind_of(Kept)) == ("objects", "", "objects")

@@ -108,9 +108,7 @@ def _why(growth: Growth, kind: MemoryKind, things: list[MemoryThing]) -> str:
     if kind == "searching":
         return "What grows is being looked for." if growth.is_growing else ""
     if kind == "unknown" or not things:
-        return (
-            "What grows is not known: no objects of classes do, nor functions, ops, iterators, variables or tensors of that size."
-        )
+        return "What grows is not known: counted three times within 20 s, no kind of Python object became steadily more."
     thing = things[0]
     place = f", made at {thing['place']}" if thing["place"] else ""
     name = f" ({thing['name']})" if thing["name"] else ""

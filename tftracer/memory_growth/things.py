@@ -78,7 +78,7 @@ def kind_of(each: type) -> str:
         return TENSORFLOWS.get(each.__name__, "")
     if module.startswith("keras.") and any(part in _KERAS for part in module.split(".")):
         return "objects"
-    return "" if module.startswith(_INNER) else "objects"
+    return "objects" if module == "__main__" or not module.startswith(_INNER) else ""
 
 
 def things(rates: dict[type, float], grown: dict[type, int]) -> list[Thing]:

@@ -19,7 +19,7 @@ describe("the memory of the process", () => {
   it("shows a proven growth with what grows, the advice, and what else grows", async () => {
     const card = await show(fakeMemory());
     expect(card.find("strong").text()).toContain("With it grow tensors (EagerTensor): 469 more");
-    expect(card.find("article").text()).toContain("Tensors are kept");
+    expect(card.find(".told").text()).toContain("Tensors are kept");
     expect(card.find("li").text()).toContain("Batch: 12 more");
     expect(card.find(".head").text().replace(/\s/g, " ")).toContain("554 MB now, at most 554 MB.");
     expect(card.findAll("rect.growth")).toHaveLength(1);
