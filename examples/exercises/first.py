@@ -6,7 +6,6 @@ tftracer run examples/exercises/first.py
 import argparse
 import random
 import re
-from collections import Counter
 
 import numpy as np
 import tensorflow as tf
@@ -21,7 +20,7 @@ class Journal(tf.keras.callbacks.Callback):
         super().__init__()
         self.lines = []
         self.chance = random.Random(0)
-        self.counts = Counter()
+        self.counts = {}
 
     def on_train_batch_end(self, batch, logs=None):
         for _ in range(50):
@@ -33,8 +32,11 @@ class Journal(tf.keras.callbacks.Callback):
 
 def count_large(text):
     """How often each word has a value of 0.9 and more."""
-    values = re.findall(r"(\w+)=(0\.\d+)", text)
-    return Counter(word for word, value in sorted(values) if float(value) >= 0.9)
+    return {word: len([value for name, value in sorted(pairs(text)) if name == word and value >= 0.9]) for word in WORDS}
+
+
+def pairs(text):
+    return [(name, float(value)) for name, value in re.findall(r"(\w+)=(0\.\d+)", text)]
 
 
 def main():
