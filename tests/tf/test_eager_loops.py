@@ -110,7 +110,8 @@ for times in (2, 5):
     for _ in range(3):
         turn(times)
     for title in ("(Adam)", "(SGD, Adam)"):
-        run = next(run for run in recorder.runs() if recorder.flush() and run["title"].endswith(title))
+        assert recorder.flush()
+        run = next(run for run in recorder.runs() if run["title"].endswith(title))
         before = len(run["traces"])
         recorder.request_traces(run["id"], 2)
         for _ in range(4):
