@@ -30,7 +30,10 @@ def test_what_grows_is_named_with_its_line() -> None:
 
 def test_what_is_not_known_is_said() -> None:
     unknown = memory_growth(replace(KNOWN, growths=(replace(OPS, kind="unknown", things=()),)))
-    assert "What grows is not known" in unknown["growths"][0]["text"]
+    assert "Lists, dicts, arrays, numbers and texts are not told apart." in unknown["growths"][0]["text"]
+    tensors = Thing("tensors", "EagerTensor", 300, 15.0, 60.0)
+    small = memory_growth(replace(KNOWN, growths=(replace(OPS, kind="unknown", things=(tensors,)),)))
+    assert "tensors became more, but are too small" in small["growths"][0]["text"]
     assert memory_growth(replace(KNOWN, growths=(), judged_s=30.0))["growth_rate"] is None
     assert memory_growth(replace(KNOWN, growths=()))["growth_rate"] == 0
     assert "Linux alone" in memory_growth(replace(KNOWN, growths=(), unknown="system"))["text"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 from tftracer.memory_growth import census
 from tftracer.memory_growth.census import Census
-from tftracer.memory_growth.things import Thing, growing, kind_of, main_kind
+from tftracer.memory_growth.things import Thing, growing, kind_of, main_kind, typical_bytes
 
 
 class Kept:
@@ -40,6 +42,16 @@ def test_small_tensors_are_not_what_large_memory_is_put_down_to() -> None:
     assert main_kind([tensors], 1e6, False) == ("unknown", [tensors])
     assert main_kind([tensors], 2_000.0, False)[0] == "tensors"
     assert main_kind([objects], 1e6, True)[0] == "garbage"
+
+
+def test_few_large_tensors_that_a_step_uses_do_not_make_many_small_ones_large() -> None:
+    kept = [tensor_of(1) for _ in range(30)]
+    assert typical_bytes([*(tensor_of(1_000_000) for _ in range(4)), *kept]) == 4
+    assert typical_bytes([object()]) is None
+
+
+def tensor_of(elements: int) -> SimpleNamespace:
+    return SimpleNamespace(shape=SimpleNamespace(num_elements=lambda: elements), dtype=SimpleNamespace(size=4))
 
 
 def test_classes_of_the_script_itself_count() -> None:

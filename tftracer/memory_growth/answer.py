@@ -35,6 +35,12 @@ ADVICE: dict[str, str] = {
     ),
 }
 
+UNKNOWN = (
+    "What grows is not known: counted three times, neither objects of the script's classes became steadily more, "
+    "nor functions, sessions, ops, iterators, variables or tensors. Lists, dicts, arrays, numbers and texts are not told apart."
+)
+UNKNOWN_BUT_SMALL = "What grows is not known: tensors became more, but are too small to explain it."
+
 
 def rate_text(rate: float) -> str:
     """Bytes a second as ``12.3 MB/min``."""
@@ -108,7 +114,7 @@ def _why(growth: Growth, kind: MemoryKind, things: list[MemoryThing]) -> str:
     if kind == "searching":
         return "What grows is being looked for." if growth.is_growing else ""
     if kind == "unknown" or not things:
-        return "What grows is not known: counted three times within 20 s, no kind of Python object became steadily more."
+        return UNKNOWN_BUT_SMALL if things else UNKNOWN
     thing = things[0]
     place = f", made at {thing['place']}" if thing["place"] else ""
     name = f" ({thing['name']})" if thing["name"] else ""

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
+from statistics import median
 from typing import Any
 
 from tftracer.memory_growth import census
@@ -102,8 +103,8 @@ def _thing(kind: str, of: type, samples: list[Any], grown: int, rate: float) -> 
     if kind == "functions":
         name = _names(samples)
     place = _place_of_op(samples) if kind == "ops" else ""
-    sizes = [size for sample in samples if (size := _bytes_of(sample)) is not None] if kind == "tensors" else []
-    return Thing(kind, name, grown, rate, rate * sum(sizes) / len(sizes) if sizes else None, place)
+    size = typical_bytes(samples) if kind == "tensors" else None
+    return Thing(kind, name, grown, rate, None if size is None else rate * size, place)
 
 
 def main_kind(found: Sequence[Thing], rate: float, is_uncollected: bool) -> tuple[str, list[Thing]]:
@@ -122,6 +123,12 @@ def main_kind(found: Sequence[Thing], rate: float, is_uncollected: bool) -> tupl
 def _names(functions: Iterable[Any]) -> str:
     names = Counter(str(getattr(getattr(each, "graph", None), "name", "")) for each in functions)
     return ", ".join(name for name, _ in names.most_common(3) if name)
+
+
+def typical_bytes(tensors: Iterable[Any]) -> float | None:
+    """The median: among many small ones that are kept are a few large ones, which the step just uses."""
+    sizes = [size for tensor in tensors if (size := _bytes_of(tensor)) is not None]
+    return median(sizes) if sizes else None
 
 
 def _bytes_of(tensor: Any) -> float | None:
