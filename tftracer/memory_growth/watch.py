@@ -1,7 +1,7 @@
 """Reads what the process holds once a second, proves growth, and then finds what grows. On its thread, ``tftracer-memory``.
 
 It reads one small file of Linux's. Only when growth is proven are Python's objects counted, three times. Python's tracemalloc
-would tell lines, but is not used: it made steps 2 to 27 times as long, and its end can crash a process before Python 3.12.9.
+would tell lines, but is not used: it made steps 2 to 27 times as long, and its end crashed trainings on Python 3.11.
 """
 
 from __future__ import annotations

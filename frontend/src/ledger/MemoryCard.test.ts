@@ -21,7 +21,7 @@ describe("the memory of the process", () => {
     expect(card.find("strong").text()).toContain("With it grow tensors (EagerTensor): 469 more");
     expect(card.find(".told").text()).toContain("Tensors are kept");
     expect(card.find("li").text()).toContain("Batch: 12 more");
-    expect(card.find(".head").text().replace(/\s/g, " ")).toContain("554 MB now, at most 554 MB.");
+    expect(card.find(".head").text().replace(/\s/g, " ")).toContain("554 MB at last, at most 554 MB.");
     expect(card.findAll("rect.growth")).toHaveLength(1);
   });
 
