@@ -26,8 +26,8 @@ TENSORFLOWS = {
     "EagerTensor": "tensors",
 }
 ORDER = ("functions", "sessions", "ops", "iterators", "variables", "tensors")
-#: So many more objects of a type, in the longer of two spans.
-LEAST = 3
+#: So many more objects of a type, from the first count to the last.
+LEAST = 4
 #: Tensors are held responsible from this part of the growth on.
 SHARE = 0.3
 MAX_THINGS, MAX_OBJECTS = 6, 400
@@ -65,7 +65,7 @@ def growing(first: census.Census, middle: census.Census, last: census.Census) ->
     found: dict[type, float] = {}
     for each, count in last.counts.items():
         before, then = first.counts.get(each, 0), middle.counts.get(each, 0)
-        if min(then - before, count - then) >= 1 and count - before >= LEAST + (count - before >= 1):
+        if min(then - before, count - then) >= 1 and count - before >= LEAST:
             rates = (then - before) / max(middle.at - first.at, 1e-9), (count - then) / max(last.at - middle.at, 1e-9)
             if max(rates) <= 4 * min(rates):
                 found[each] = (count - before) / max(last.at - first.at, 1e-9)
