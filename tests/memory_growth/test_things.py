@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 from tftracer.memory_growth import census
 from tftracer.memory_growth.census import Census
-from tftracer.memory_growth.things import Thing, growing, kind_of, main_kind, typical_bytes
+from tftracer.memory_growth.things import Thing, growing, kind_of, main_kind, place_of_newest, typical_bytes
 
 
 class Kept:
@@ -58,3 +58,16 @@ def test_classes_of_the_script_itself_count() -> None:
     of_script = type("Batch", (), {"__module__": "__main__"})
     of_python = type("_Event", (), {"__module__": "_thread"})
     assert (kind_of(of_script), kind_of(of_python), kind_of(Kept)) == ("objects", "", "objects")
+
+
+def test_the_line_is_of_the_newest_ops_of_a_graph_not_of_its_first() -> None:
+    graph = object()
+    model = [op_of(graph, number, "model.py", 3) for number in range(50)]
+    grown = [op_of(graph, 50 + number, "train.py", 12) for number in range(20)]
+    assert place_of_newest([*model, *grown], 20) == "train.py:12"
+    assert place_of_newest([grown[0], op_of(object(), 900, "other.py", 1), *model, *grown[1:]], 20) == "train.py:12"
+    assert place_of_newest([], 20) == ""
+
+
+def op_of(graph: object, number: int, file: str, line: int) -> SimpleNamespace:
+    return SimpleNamespace(graph=graph, _id=number, traceback=[(f"/home/user/{file}", line, "step", "")])

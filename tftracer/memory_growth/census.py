@@ -54,7 +54,7 @@ def _types() -> tuple[list[type], float]:
 
 
 def objects_of(wanted: Iterable[type], limit: int) -> list[Any]:
-    """So many objects of these types, the youngest first. Not of ``tuple``."""
+    """So many objects of these types, young ones first. Not of ``tuple``."""
     is_wanted = frozenset(id(each) for each in wanted if each is not tuple).__contains__
     was_on = gc.isenabled()
     gc.disable()

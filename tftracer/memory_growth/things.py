@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ ORDER = ("functions", "sessions", "ops", "iterators", "variables", "tensors")
 LEAST = 4
 #: Tensors are held responsible from this part of the growth on.
 SHARE = 0.3
-MAX_THINGS, MAX_OBJECTS = 6, 400
+MAX_THINGS, MAX_OBJECTS, MAX_SAMPLES = 6, 400, 100_000
 #: Of modules whose objects are made by others, and named by them.
 _INNER = (
     "tensorflow.",
@@ -88,10 +89,10 @@ def things(rates: dict[type, float], grown: dict[type, int]) -> list[Thing]:
     by_kind = Counter(kinds.values())
     if by_kind["functions"] or (by_kind["sessions"] and any(each.__name__ == "Graph" for each in rates)):
         kinds = {each: kind for each, kind in kinds.items() if kind != "ops"}  # they are those of the new graphs
-    samples = census.objects_of(kinds, MAX_OBJECTS * len(kinds)) if kinds else []
+    samples = census.objects_of(kinds, MAX_SAMPLES) if kinds else []
     found = []
     for each, kind in kinds.items():
-        some = [sample for sample in samples if type(sample) is each][:MAX_OBJECTS]
+        some = [sample for sample in samples if type(sample) is each]
         found.append(_thing(kind, each, some, grown[each], rates[each]))
     rank = {kind: number for number, kind in enumerate(ORDER)}
     found.sort(key=lambda thing: (rank.get(thing.kind, len(ORDER)), -(thing.rate or 0)))
@@ -101,9 +102,9 @@ def things(rates: dict[type, float], grown: dict[type, int]) -> list[Thing]:
 def _thing(kind: str, of: type, samples: list[Any], grown: int, rate: float) -> Thing:
     name = of.__qualname__ if kind in ORDER else f"{of.__module__}.{of.__qualname__}"
     if kind == "functions":
-        name = _names(samples)
-    place = _place_of_op(samples) if kind == "ops" else ""
-    size = typical_bytes(samples) if kind == "tensors" else None
+        name = _names(samples[:MAX_OBJECTS])
+    place = place_of_newest(samples, grown) if kind == "ops" else ""
+    size = typical_bytes(samples[:MAX_OBJECTS]) if kind == "tensors" else None
     return Thing(kind, name, grown, rate, None if size is None else rate * size, place)
 
 
@@ -138,10 +139,19 @@ def _bytes_of(tensor: Any) -> float | None:
         return None
 
 
-def _place_of_op(ops: Iterable[Any]) -> str:
-    """ "train.py:12", as TensorFlow itself remembers it; "" if no line is the user's."""
-    for op in ops:
-        for filename, line, *_ in reversed(list(getattr(op, "traceback", None) or [])):
-            if not is_library(filename):
-                return f"{PurePath(filename.replace(chr(92), '/')).name}:{line}"
+def place_of_newest(ops: Sequence[Any], grown: int) -> str:
+    """ "train.py:12", which made most of the newest ops, as TensorFlow itself remembers it; "" if no line is the user's.
+
+    Old ones do not count: those of the model were made before the growth. ``ops``: one that is young first.
+    """
+    graph = ops[0].graph if ops else None
+    newest = heapq.nlargest(grown, (op for op in ops if op.graph is graph), key=lambda op: op._id)
+    places = Counter(filter(None, map(_place_of_op, newest[:MAX_OBJECTS])))
+    return places.most_common(1)[0][0] if places else ""
+
+
+def _place_of_op(op: Any) -> str:
+    for filename, line, *_ in reversed(list(getattr(op, "traceback", None) or [])):
+        if not is_library(filename):
+            return f"{PurePath(filename.replace(chr(92), '/')).name}:{line}"
     return ""
