@@ -87,7 +87,7 @@ def test_what_is_damaged_costs_itself_alone_when_it_is_saved_again(tmp_path: Pat
     session = open_session(DATA / "1-saved.tftrace")
     first, *others = (trace["id"] for run in session.runs() for trace in run["traces"])
     payload = session.trace_state(first).payload
-    history = session.run_state(1).history[0].payload
+    history = session.model.run(1).history[0].payload
     for part in (payload, history):
         data[part.offset + part.size // 2] ^= 0x10
     (tmp_path / "damaged.tftrace").write_bytes(data)

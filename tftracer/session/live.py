@@ -22,31 +22,24 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
-from tftracer.contract.input_pipelines import InputPipelines
-from tftracer.contract.ledger import Ledger
-from tftracer.contract.memory_growth import ProcessMemory
-from tftracer.contract.session import Bookmark, Loaded, Run, Session, StepTimes, TraceRecord
-from tftracer.contract.stalls import GapProfile, RunStalls, StallDetail, StallList
+from tftracer.contract.session import Loaded, TraceRecord
+from tftracer.contract.stalls import StallDetail
 from tftracer.errors import UnsupportedError
-from tftracer.session import slow_answers
+from tftracer.session.answers import SessionAnswers
 from tftracer.session.files import loading
 from tftracer.session.files.saved import open_session
 from tftracer.session.process import lifecycle
 from tftracer.session.process.facts import process_facts
-from tftracer.session.publisher import Listener, Publisher
 from tftracer.session.recorded_steps import RunHandle, StepSource
 from tftracer.session.steps.statistics import LiveRun
 from tftracer.session.store import SessionStore
 from tftracer.session.traces.analyzer import TraceAnalyzer
 from tftracer.session.writer.threads import Writer
 from tftracer.slow.answer.sources import with_sources
-from tftracer.slow.record.reading import read_stacks
 from tftracer.slow.recorded import SlowRecords
-from tftracer.storage import save, untrusted
+from tftracer.storage import save
 from tftracer.storage.trace_payload import Payload, TraceKey
-from tftracer.trace.model import TraceContext
 
-MAX_NOTE = 10_000
 SAVE_S = 60.0  # that a save may wait for what was recorded before it
 
 
@@ -82,7 +75,7 @@ class Steps(StepSource, Protocol):
         """Record no more, and forget what is in the queue."""
 
 
-class LiveSession:
+class LiveSession(SessionAnswers):
     """A live session.
 
     keep_traces: so many traces of each run that global tracing or the script made are kept, the oldest make way; those that were
@@ -100,32 +93,32 @@ class LiveSession:
     ) -> None:
         self.communication_ops = communication_ops
         self._steps = steps
-        self._publisher = Publisher()
-        self.store = SessionStore(process_facts(), self._publisher.publish, max(1, int(keep_traces)))
+        self.store = store = SessionStore(process_facts(), max(1, int(keep_traces)))
+        super().__init__(store.model, store.lock, store.publisher)
         self._analyzer = make_analyzer(lambda trace: self.store.trace_payload(trace.id))
         self._spool_dir = spool_dir
         self._writer: Writer | None = None
         self._unwatch: Callable[[], None] = lambda: None
         self._pid = os.getpid()
         self._closed = False
-        self._lock = threading.Lock()
+        self._starting = threading.Lock()
 
     # ----------------------------------------------------------------------------------------------- starting, ending
 
     def start(self) -> Any:
         """Make the spool and start the threads; a second call does nothing. Returns itself."""
-        with self._lock:
+        with self._starting:
             if self._writer is None and not self._closed:
                 self.store.open_spool(self._spool_dir)
                 self._unwatch = lifecycle.watch(self)
-                publish = self._publisher.publish
+                publish = self.publisher.publish
                 self._writer = Writer(self._steps, self._steps.slow, self.store, publish, self._analyzer, self.communication_ops)
                 self._writer.start()
         return self
 
     def close(self) -> None:
         """Write what is left, end the session, give the file free. Its traces can still be read."""
-        with self._lock:
+        with self._starting:
             if self._closed or os.getpid() != self._pid:
                 return
             self._closed = True
@@ -162,70 +155,21 @@ class LiveSession:
 
     # ------------------------------------------------------------------------------------------------------- reading
 
-    def session(self) -> Session:
-        return self.store.facts()
-
-    def runs(self) -> list[Run]:
-        return self.store.runs()
-
-    def run(self, run_id: int) -> Run:
-        return self.store.run(run_id)
-
-    def step_times(self, run_id: int) -> StepTimes:
-        return self.store.step_times(run_id)
-
-    def ledger(self) -> Ledger:
-        return self.store.ledger()
-
-    def input_pipelines(self) -> InputPipelines:
-        return self.store.input_pipelines()
-
-    def memory_growth(self) -> ProcessMemory:
-        return self.store.memory_growth()
-
-    def run_stalls(self, run_id: int) -> RunStalls:
-        return self.store.run_stalls(run_id)
-
-    def all_stalls(self) -> StallList:
-        return self.store.all_stalls()
-
     def stall(self, stall_id: int) -> StallDetail:
-        with self.store.lock:
-            stall, payload = slow_answers.one_stall(self.store.model, stall_id), self.store.model.slow.stall(stall_id).stacks
-            origin = self.store.model.run(stall["run_id"]).origin
-        stacks = read_stacks(payload)
-        return {"stall": stall, "stacks": stacks if origin else with_sources(stacks, self.session()["started_at"])}
+        detail = super().stall(stall_id)
+        with self.lock:
+            origin = self.model.run(detail["stall"]["run_id"]).origin
+        return detail if origin else {**detail, "stacks": with_sources(detail["stacks"], self.session()["started_at"])}
 
-    def gaps(self, run_id: int) -> GapProfile:
+    def is_sampled(self, run_id: int) -> bool:
         slow = self._steps.slow
-        with self.store.lock:
-            asked = slow.run_to_profile if slow.profile_requested.is_set() else None
-            sampled = {run.run_id for run in (asked, slow.run_profiled) if run}
-            return slow_answers.gaps(self.store.model, run_id, run_id in sampled)
-
-    def trace_record(self, trace_id: int) -> TraceRecord:
-        return self.store.trace_record(trace_id)
-
-    def trace_context(self, trace_id: int) -> TraceContext:
-        return self.store.trace_context(trace_id)
-
-    def trace_bytes(self, trace_id: int) -> bytes:
-        return self.store.trace_bytes(trace_id)
-
-    def subscribe(self, listener: Listener) -> Callable[[], None]:
-        return self._publisher.subscribe(listener)
+        requested = slow.run_to_profile if slow.profile_requested.is_set() else None
+        return run_id in {run.run_id for run in (requested, slow.run_profiled) if run}
 
     # ------------------------------------------------------------------------------------------------------ changing
 
-    def set_note(self, trace_id: int, note: str) -> TraceRecord:
-        return self.store.set_trace_facts(trace_id, note=untrusted.text(note, MAX_NOTE))
-
-    def set_bookmarks(self, trace_id: int, bookmarks: list[Bookmark]) -> TraceRecord:
-        return self.store.set_trace_facts(trace_id, bookmarks=untrusted.bookmarks(bookmarks))
-
-    def set_headline(self, trace_id: int, headline: str) -> None:
-        if self.trace_record(trace_id)["headline"] != headline:
-            self.store.set_trace_facts(trace_id, headline=headline)
+    def set_trace_facts(self, trace_id: int, **facts: Any) -> TraceRecord:
+        return self.store.set_trace_facts(trace_id, **facts)
 
     def request_traces(self, run_id: int | None, steps: int, with_graph: bool = False) -> None:
         """Trace the next ``steps`` steps of a run (None: of whichever comes); 0 takes the request back.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, cast
 
 from tftracer.contract.input_pipelines import InputPipelines
@@ -22,14 +23,14 @@ from tftracer.ledger.activity import INPUT
 from tftracer.ledger.sheet import Sheet
 from tftracer.memory_growth import answer as memory_answer
 from tftracer.memory_growth import sheet as memory_sheet
-from tftracer.session.recorded_steps import RunHandle
+from tftracer.session.steps.columns import read_history
+from tftracer.session.steps.history import History
+from tftracer.session.steps.statistics import LiveRun
 from tftracer.session.traces.usual import durations_s, follows_traced, usual
 from tftracer.slow.answer.answers import slow_steps
 from tftracer.slow.record.log import SlowLog
 from tftracer.storage.tftrace import Record, StoredPayload
 from tftracer.trace.model import TraceContext
-
-RECENT_STEPS = 60  # of the sparkline
 
 
 def no_statistics() -> RunStatistics:
@@ -65,6 +66,18 @@ class RunState:
     origin: str = ""  # the file that it was loaded from, "" for the session's own
     history: list[Record] = field(default_factory=list)  # HISTORY, then the STEPS after it: of reopened sessions
     definition: str = ""
+    live: LiveRun | None = None  # of this process
+
+    def numbers(self) -> RunStatistics:
+        """The latest."""
+        return self.live.statistics.message() if self.live else self.statistics
+
+    def history_reader(self) -> Callable[[], History]:
+        """What reads its step times, without the lock: a live run's history is copied now, a loaded one's is in the file."""
+        if self.live is None:
+            return partial(read_history, self.history)
+        copied = self.live.statistics.history.copy()
+        return lambda: copied
 
 
 class SessionModel:
@@ -95,12 +108,12 @@ class SessionModel:
             why = " It has made way for newer ones (keep_traces)." if gone else ""
             raise UnknownError(f"There is no trace {trace_id} in this session.{why}") from None
 
-    def run_message(self, run: RunState, statistics: RunStatistics, handle: RunHandle | None = None) -> Run:
-        """``handle``: of a run of the live training."""
+    def run_message(self, run: RunState) -> Run:
         traces = [self.traces[trace_id].record.copy() for trace_id in run.traces]
-        return {**self.run_without_traces(run, statistics, handle), "traces": traces}
+        return {**self.run_without_traces(run), "traces": traces}
 
-    def run_without_traces(self, run: RunState, statistics: RunStatistics, handle: RunHandle | None) -> RunWithoutTraces:
+    def run_without_traces(self, run: RunState) -> RunWithoutTraces:
+        statistics, handle = run.numbers(), run.live.handle if run.live else None
         return {
             **statistics,
             "id": run.id,
@@ -110,8 +123,8 @@ class SessionModel:
             "feeds": list(run.feeds),
             "options": run.options,
             "definition": run.definition,
-            "graph_on_request": handle is not None and handle.graph_on_request,
-            "pending_traces": handle.requested if handle is not None else 0,
+            "graph_on_request": handle.graph_on_request if handle else False,
+            "pending_traces": handle.requested if handle else 0,
             "slow_steps": slow_steps(self.slow, run.id, statistics["steps"]),
         }
 
@@ -144,8 +157,8 @@ class SessionModel:
             "follows_traced": follows_traced(records, step),
         }
 
-    def ledger_message(self, statistics_of: Callable[[RunState], RunStatistics]) -> Ledger:
-        runs = [self.run_without_traces(run, statistics_of(run), None) for run in self.runs.values()]
+    def ledger_message(self) -> Ledger:
+        runs = list(map(self.run_without_traces, self.runs.values()))
         return answer.ledger(self.ledger, runs, self.slow.gaps.get, self.facts["steps_lost"])
 
     def input_pipelines_message(self) -> InputPipelines:

@@ -45,4 +45,4 @@ def session_of(record: TraceRecord) -> SessionMessage:
     facts["tftracer"], facts["python"] = __version__, platform.python_version()
     facts["started_at"], facts["ended_at"] = started_at, started_at + (step_s or 0.0)
     model = SessionModel(facts)
-    return {"session": facts, "runs": [{**model.run_without_traces(run, statistics, None), "traces": [record]}]}
+    return {"session": facts, "runs": [{**model.run_without_traces(run), "traces": [record]}]}

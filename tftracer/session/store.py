@@ -6,25 +6,18 @@ Any thread may call. Locks are taken in this order: ``spool.lock``, ``lock``.
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
-from tftracer.contract.input_pipelines import InputPipelines
-from tftracer.contract.ledger import Ledger
-from tftracer.contract.memory_growth import ProcessMemory
-from tftracer.contract.session import Run, RunStatistics, Session, StepTimes, TraceRecord
-from tftracer.contract.stalls import GapProfile, Period, RunStalls, SlowKind, Stall, StallList
+from tftracer.contract.session import Session, TraceRecord
+from tftracer.contract.stalls import GapProfile, Period, SlowKind, Stall
 from tftracer.errors import StorageError, TracerError
-from tftracer.session import slow_answers
+from tftracer.session.answers import SessionAnswers
 from tftracer.session.files import records
-from tftracer.session.files.snapshot import ReadHistory, Snapshot
 from tftracer.session.model import RunState, SessionModel, TraceState
 from tftracer.session.problems import Problems
-from tftracer.session.publisher import Publish
 from tftracer.session.recorded_steps import RunHandle
-from tftracer.session.steps import columns as step_columns
 from tftracer.session.steps.history import History
 from tftracer.session.steps.statistics import LiveRun
 from tftracer.session.traces import retention
@@ -37,48 +30,42 @@ from tftracer.storage.trace_payload import Payload
 from tftracer.trace.model import TraceContext
 
 
-class SessionStore:
+class SessionStore(SessionAnswers):
     """keep_traces: traces of each run that nobody asked for one by one: the oldest go. Those requested: traces/retention.py."""
 
-    def __init__(self, facts: Session, publish: Publish, keep_traces: int) -> None:
-        self.lock = threading.RLock()
-        self.model = SessionModel(facts)
+    def __init__(self, facts: Session, keep_traces: int) -> None:
+        super().__init__(SessionModel(facts))
         self.live_runs: dict[int, LiveRun] = {}
         self.spool = Spool(None)
         self.problems = Problems(lambda problems: self.set_facts(problems=problems))
         self.keep_traces = keep_traces
-        self._publish = publish
         self._retention = retention.Retention()
         self._unwritten_facts = True
 
     def open_spool(self, folder: str | os.PathLike[str] | None) -> None:
-        self.spool, trouble = spool_folder.open_spool(folder, self.facts()["id"])
+        self.spool, trouble = spool_folder.open_spool(folder, self.session()["id"])
         self.set_facts(file=str(self.spool.path or ""))
         if trouble:
             self.problems.add("spool", trouble)
 
     # --------------------------------------------------------------------------------------------------------- facts
 
-    def facts(self) -> Session:
-        with self.lock:
-            return self.model.facts.copy()
-
     def set_facts(self, **changes: Any) -> None:
         """``changes``: fields of Session."""
         with self.lock:
             self.model.facts = cast(Session, {**self.model.facts, **changes})
             self._unwritten_facts = True
-        self._publish({"type": "session", "payload": self.facts()})
+        self.publisher.publish({"type": "session", "payload": self.session()})
 
     def script_ended(self) -> None:
         """The first call counts: a server may stay after its script."""
-        self.set_facts(ended_at=self.facts()["ended_at"] or time.time(), active=False)
+        self.set_facts(ended_at=self.session()["ended_at"] or time.time(), active=False)
 
     def write_facts(self) -> None:
         """If they have changed since they were written."""
         if self._unwritten_facts:
             self._unwritten_facts = False
-            self._unwritten_facts = not self.write(records.session_record(self.facts()))
+            self._unwritten_facts = not self.write(records.session_record(self.session()))
 
     # ---------------------------------------------------------------------------------------------------------- runs
 
@@ -91,26 +78,15 @@ class SessionStore:
                 run = self.live_runs[handle.run_id] = LiveRun(handle)
                 fetches, feeds = list(handle.fetches), list(handle.feeds)
                 definition, options = handle.definition, handle.options
-                self.model.add_run(RunState(handle.run_id, handle.title, fetches, feeds, options, definition=definition))
+                self.model.add_run(
+                    RunState(handle.run_id, handle.title, fetches, feeds, options, definition=definition, live=run)
+                )
             return run
-
-    def run(self, run_id: int) -> Run:
-        with self.lock:
-            return self._run_message(self.model.run(run_id))
-
-    def runs(self) -> list[Run]:
-        with self.lock:
-            return [self._run_message(run) for run in self.model.runs.values()]
-
-    def _run_message(self, run: RunState) -> Run:
-        live = self.live_runs.get(run.id)
-        return self.model.run_message(run, self._statistics_of(run), live.handle if live else None)
 
     def publish_run(self, run_id: int) -> None:
         with self.lock:
-            run, live = self.model.run(run_id), self.live_runs.get(run_id)
-            payload = self.model.run_without_traces(run, self._statistics_of(run), live.handle if live else None)
-        self._publish({"type": "run", "payload": payload})
+            payload = self.model.run_without_traces(self.model.run(run_id))
+        self.publisher.publish({"type": "run", "payload": payload})
 
     def add_loaded_run(self, run: RunState, history: History) -> int:
         """A run out of a file; its number here."""
@@ -124,45 +100,7 @@ class SessionStore:
         self.publish_run(run.id)
         return run.id
 
-    def step_times(self, run_id: int) -> StepTimes:
-        with self.lock:
-            read = self._history_of(self.model.run(run_id))
-        return step_columns.step_times(run_id, read())
-
-    def _history_of(self, run: RunState) -> ReadHistory:
-        """Under the lock. A live run's history is copied now, a loaded one's is read when asked for."""
-        live = self.live_runs.get(run.id)
-        if live is None:
-            written = run.history
-            return lambda: step_columns.read_history(written)
-        copied = live.statistics.history.copy()
-        return lambda: copied
-
-    def snapshot(self) -> Snapshot:
-        with self.lock:
-            return Snapshot.of(self.model, self._history_of, self._statistics_of)
-
-    def _statistics_of(self, run: RunState) -> RunStatistics:
-        live = self.live_runs.get(run.id)
-        return live.statistics.message() if live else run.statistics
-
     # -------------------------------------------------------------------------------------------------------- traces
-
-    def trace_record(self, trace_id: int) -> TraceRecord:
-        with self.lock:
-            return self.model.trace(trace_id).record.copy()
-
-    def trace_context(self, trace_id: int) -> TraceContext:
-        with self.lock:
-            return self.model.trace_context(self.model.trace(trace_id))
-
-    def trace_bytes(self, trace_id: int) -> bytes:
-        with self.lock:
-            payload = self.model.trace(trace_id).payload
-        try:
-            return payload.raw()
-        finally:
-            self.trace_record(trace_id)  # if it was removed meanwhile, that is the error to tell
 
     def trace_payload(self, trace_id: int) -> Payload:
         """As the file has it: nothing is decompressed."""
@@ -180,7 +118,7 @@ class SessionStore:
             written = self._append(new)
             with self.lock:
                 self.model.add_trace(TraceState(record, context, written.payload, written.size))
-        self._publish({"type": "trace", "payload": record})
+        self.publisher.publish({"type": "trace", "payload": record})
 
     def add_new_trace(self, record: TraceRecord, context: TraceContext, new: NewRecord) -> None:
         """The same for a trace of this process: older ones make way."""
@@ -218,7 +156,6 @@ class SessionStore:
         return dropped
 
     def set_trace_facts(self, trace_id: int, **facts: Any) -> TraceRecord:
-        """``facts``: fields of its record. ``UnknownError`` where it has made way."""
         with self.spool.lock:
             self.trace_record(trace_id)
             self._write_or_defer(records.trace_facts_record(trace_id, facts))
@@ -226,7 +163,7 @@ class SessionStore:
                 trace = self.model.trace(trace_id)
                 trace.record = cast(TraceRecord, {**trace.record, **facts})
         record = self.trace_record(trace_id)
-        self._publish({"type": "trace", "payload": record})
+        self.publisher.publish({"type": "trace", "payload": record})
         return record
 
     def _remove(self, traces: list[TraceState]) -> None:
@@ -237,32 +174,9 @@ class SessionStore:
                     self.model.remove_trace(trace.record["id"])
                     self._retention.remove(trace)
             self.spool.release(trace.record_bytes, trace.payload)
-            self._publish({"type": "trace_removed", "payload": trace.record})
+            self.publisher.publish({"type": "trace_removed", "payload": trace.record})
 
     # ---------------------------------------------------------------------------------------------------- slow steps
-
-    def ledger(self) -> Ledger:
-        with self.lock:
-            return self.model.ledger_message(self._statistics_of)
-
-    def input_pipelines(self) -> InputPipelines:
-        with self.lock:
-            return self.model.input_pipelines_message()
-
-    def memory_growth(self) -> ProcessMemory:
-        with self.lock:
-            return self.model.memory_message()
-
-    def run_stalls(self, run_id: int) -> RunStalls:
-        with self.lock:
-            run = self.model.run(run_id)
-            read, statistics = self._history_of(run), self._statistics_of(run)
-            answer, marks = slow_answers.run_stalls(self.model, run_id, statistics["steps"]), self.model.slow.all_marks()
-        return slow_answers.with_history(answer, read(), statistics, marks)
-
-    def all_stalls(self) -> StallList:
-        with self.lock:
-            return slow_answers.all_stalls(self.model, lambda run_id: self._statistics_of(self.model.run(run_id))["steps"])
 
     def next_stall_id(self) -> int:
         with self.lock:

@@ -29,9 +29,9 @@ def load(store: SessionStore, other: SavedSession, origin: str, analyze_later: C
 def _load_run(
     store: SessionStore, other: SavedSession, run: Run, origin: str, analyze_later: Callable[[TraceRecord], None] | None
 ) -> None:
-    state = replace(other.run_state(run["id"]), origin=origin, traces={}, history=[])
+    state = replace(other.model.run(run["id"]), origin=origin, traces={}, history=[])
     run_id = store.add_loaded_run(state, other.history(run["id"]))
-    _load_slow(store, other.slow_log(), run["id"], run_id)
+    _load_slow(store, other.model.slow, run["id"], run_id)
     for trace in run["traces"]:
         record = _load_trace(store, other, trace["id"], run_id)
         if analyze_later and not is_analyzed(record):

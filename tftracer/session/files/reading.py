@@ -14,7 +14,8 @@ from tftracer.contract.session import RunStatistics, Session, TraceRecord
 from tftracer.input_pipelines import sheet as pipelines_sheet
 from tftracer.ledger import sheet
 from tftracer.memory_growth import sheet as memory_sheet
-from tftracer.session.model import RECENT_STEPS, RunState, SessionModel, TraceState
+from tftracer.session.model import RunState, SessionModel, TraceState
+from tftracer.session.steps.statistics import RECENT_STEPS
 from tftracer.slow.record import reading as slow_reading
 from tftracer.slow.record.log import SlowLog
 from tftracer.storage import untrusted

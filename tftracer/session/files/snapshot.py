@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from tftracer.contract.session import RunStatistics, Session
+from tftracer.contract.session import Session
 from tftracer.input_pipelines import sheet as pipelines_sheet
 from tftracer.ledger import sheet
 from tftracer.memory_growth import sheet as memory_sheet
@@ -16,15 +16,13 @@ from tftracer.slow.record.log import SlowLog
 from tftracer.slow.record.records import all_records
 from tftracer.storage.spool import NewRecord
 
-ReadHistory = Callable[[], History]
-
 
 @dataclass(frozen=True)
 class Snapshot:
     """The payloads of traces and slow steps, and the histories of loaded runs, are read when their turn comes."""
 
     facts: Session
-    runs: list[tuple[RunState, ReadHistory]]
+    runs: list[tuple[RunState, Callable[[], History]]]
     traces: list[TraceState]
     slow: SlowLog
     ledger: sheet.Sheet | None
@@ -32,14 +30,9 @@ class Snapshot:
     memory: memory_sheet.Sheet | None
 
     @classmethod
-    def of(
-        cls,
-        model: SessionModel,
-        history_of: Callable[[RunState], ReadHistory],
-        statistics_of: Callable[[RunState], RunStatistics],
-    ) -> Snapshot:
+    def of(cls, model: SessionModel) -> Snapshot:
         """To be taken under the owner's lock."""
-        runs = [(replace(run, statistics=statistics_of(run)), history_of(run)) for run in model.runs.values()]
+        runs = [(replace(run, statistics=run.numbers()), run.history_reader()) for run in model.runs.values()]
         traces = [replace(trace) for trace in model.traces.values()]
         return cls(model.facts.copy(), runs, traces, model.slow.copy(), model.ledger, model.input_pipelines, model.memory)
 

@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tftracer.contract.session import RunStatistics
-from tftracer.session.model import RECENT_STEPS
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.session.steps.history import Doubles, History
 from tftracer.session.steps.sketch import Sketch
 
+RECENT_STEPS = 60  # of the sparkline
 #: Steps that wait to be written; a run that cannot be written for longer is written as a whole history later.
 MAX_PENDING = 100_000
 

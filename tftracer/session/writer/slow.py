@@ -77,7 +77,7 @@ class SlowWriter:
             records = [trace.record for trace in self._store.model.traces_of(stall.run.run_id)]
         for record in records:
             if record["step"] == stall.step:  # though it may be analyzed just now
-                self._summaries.announce(TraceKey.of(self._store.facts()["id"], record))
+                self._summaries.announce(TraceKey.of(self._store.session()["id"], record))
 
     def _keep_period(self, period: Period) -> None:
         message, store = messages.period_message(period), self._store

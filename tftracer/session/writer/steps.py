@@ -177,7 +177,7 @@ class StepWriter:
 
     def _look_around(self) -> None:
         """What changed without an event: sessions opened and closed, steps lost, a tracer that switched itself off."""
-        steps, facts = self._steps, self._store.facts()
+        steps, facts = self._steps, self._store.session()
         active, lost = steps.active(), steps.lost
         if active != facts["active"] or lost != facts["steps_lost"]:
             launcher = detect_launcher() if active else facts["place"]

@@ -94,7 +94,7 @@ class Writer:
 
     def analyze_later(self, record: TraceRecord) -> None:
         """For a trace that was loaded from a file."""
-        self._summaries.announce(TraceKey.of(self._store.facts()["id"], record))
+        self._summaries.announce(TraceKey.of(self._store.session()["id"], record))
 
 
 def _join(threads: list[threading.Thread], timeout_s: float) -> bool:

@@ -88,7 +88,7 @@ class TraceWriter:
             return
         stored, context = compress(raw), self._context(trace)
         record = self._record(trace, len(raw), len(stored))
-        key = TraceKey.of(self._store.facts()["id"], record)
+        key = TraceKey.of(self._store.session()["id"], record)
         self._store.write_definition(trace.run)
         self._store.add_new_trace(record, context, records.trace_record(record, context, stored, len(raw)))
         self._summaries.announce(key, AFTER_S if trace.capture.asked_by == "user" else 0.0)
@@ -138,12 +138,12 @@ class TraceWriter:
             trace_level=capture.trace_level,
             gpu_facts=self._gpu_facts(capture.trace_level),
             gpu_devices=self._devices(capture),
-            measured_roof=self._store.facts()["measured_roof"],
+            measured_roof=self._store.session()["measured_roof"],
             cpu_use=capture.read_cpu_use(),
             partition_graphs_asked=capture.partition_graphs_asked,
             distributed=capture.facts.distributed,
             communication_ops=self._communication_ops,
-            rank=self._store.facts()["rank"],
+            rank=self._store.session()["rank"],
             title=handle.title,
         )
 

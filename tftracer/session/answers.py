@@ -1,0 +1,176 @@
+"""What a session answers, a live one and a reopened one alike: each answer is taken from its model, under its lock."""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tftracer.contract import stalls as contract
+from tftracer.contract.input_pipelines import InputPipelines
+from tftracer.contract.ledger import Ledger
+from tftracer.contract.memory_growth import ProcessMemory
+from tftracer.contract.session import Bookmark, Run, Session, StepTimes, TraceRecord
+from tftracer.session.files.snapshot import Snapshot
+from tftracer.session.model import SessionModel
+from tftracer.session.publisher import Listener, Publisher
+from tftracer.session.steps import columns as step_columns
+from tftracer.session.steps.changes import step_changes
+from tftracer.session.steps.history import History
+from tftracer.slow.answer import answers
+from tftracer.slow.answer.messages import SlowMark
+from tftracer.slow.record.reading import read_stacks
+from tftracer.storage import untrusted
+from tftracer.trace.model import TraceContext
+
+MAX_NOTE = 10_000
+
+
+class SessionAnswers:
+    """The part of session/source.py's SessionSource that reads a session. Any thread may call."""
+
+    def __init__(self, model: SessionModel, lock: threading.RLock | None = None, publisher: Publisher | None = None) -> None:
+        self.model = model
+        self.lock = lock or threading.RLock()
+        self.publisher = publisher or Publisher()
+
+    def session(self) -> Session:
+        with self.lock:
+            return self.model.facts.copy()
+
+    def runs(self) -> list[Run]:
+        with self.lock:
+            return list(map(self.model.run_message, self.model.runs.values()))
+
+    def run(self, run_id: int) -> Run:
+        with self.lock:
+            return self.model.run_message(self.model.run(run_id))
+
+    def history(self, run_id: int) -> History:
+        with self.lock:
+            read = self.model.run(run_id).history_reader()
+        return read()
+
+    def step_times(self, run_id: int) -> StepTimes:
+        return step_columns.step_times(run_id, self.history(run_id))
+
+    def ledger(self) -> Ledger:
+        with self.lock:
+            return self.model.ledger_message()
+
+    def input_pipelines(self) -> InputPipelines:
+        with self.lock:
+            return self.model.input_pipelines_message()
+
+    def memory_growth(self) -> ProcessMemory:
+        with self.lock:
+            return self.model.memory_message()
+
+    def run_stalls(self, run_id: int) -> contract.RunStalls:
+        with self.lock:
+            run = self.model.run(run_id)
+            read, statistics = run.history_reader(), run.numbers()
+            answer = answers.run_stalls(self.model.slow, run_id, self._traces_by_step(run_id), statistics["steps"])
+            marks = self.model.slow.all_marks()
+        history = read()
+        changes, drift = step_changes(history)
+        return {
+            **answer,
+            "marks": placed_marks(marks, history),
+            "changes": changes,
+            "drift": drift,
+            "median_s": statistics["p50_s"],
+            "p99_s": statistics["p99_s"],
+            "max_s": statistics["max_s"],
+        }
+
+    def all_stalls(self) -> contract.StallList:
+        with self.lock:
+            traces = {run_id: self._traces_by_step(run_id) for run_id in self.model.runs}
+            return answers.all_stalls(self.model.slow, traces, lambda run_id: self.model.run(run_id).numbers()["steps"])
+
+    def stall(self, stall_id: int) -> contract.StallDetail:
+        with self.lock:
+            state = self.model.slow.stall(stall_id)
+            run_id = state.message["run_id"]
+            stalls = answers.stalls_of(self.model.slow, run_id, self._traces_by_step(run_id))
+        stall = next(stall for stall in stalls if stall["id"] == stall_id)
+        return {"stall": stall, "stacks": read_stacks(state.stacks)}
+
+    def gaps(self, run_id: int) -> contract.GapProfile:
+        with self.lock:
+            self.model.run(run_id)
+            return answers.gaps(self.model.slow, run_id, self.is_sampled(run_id))
+
+    def is_sampled(self, run_id: int) -> bool:
+        """Whether the time between the run's steps is being sampled."""
+        return False
+
+    def _traces_by_step(self, run_id: int) -> answers.Traces:
+        records = [trace.record for trace in self.model.traces_of(run_id)]
+        return {record["step"]: record["id"] for record in records if record["step"] is not None}
+
+    def trace_record(self, trace_id: int) -> TraceRecord:
+        with self.lock:
+            return self.model.trace(trace_id).record.copy()
+
+    def trace_context(self, trace_id: int) -> TraceContext:
+        with self.lock:
+            return self.model.trace_context(self.model.trace(trace_id))
+
+    def trace_bytes(self, trace_id: int) -> bytes:
+        with self.lock:
+            payload = self.model.trace(trace_id).payload
+        try:
+            return payload.raw()
+        finally:
+            self.trace_record(trace_id)  # if it was removed meanwhile, that is the error to tell
+
+    def snapshot(self) -> Snapshot:
+        with self.lock:
+            return Snapshot.of(self.model)
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        return self.publisher.subscribe(listener)
+
+    @abstractmethod
+    def set_trace_facts(self, trace_id: int, **facts: Any) -> TraceRecord:
+        """``facts``: fields of its record. ``UnknownError`` where it has made way."""
+
+    def set_note(self, trace_id: int, note: str) -> TraceRecord:
+        return self.set_trace_facts(trace_id, note=untrusted.text(note, MAX_NOTE))
+
+    def set_bookmarks(self, trace_id: int, bookmarks: list[Bookmark]) -> TraceRecord:
+        return self.set_trace_facts(trace_id, bookmarks=untrusted.bookmarks(bookmarks))
+
+    def set_headline(self, trace_id: int, headline: str) -> None:
+        if self.trace_record(trace_id)["headline"] != headline:
+            self.set_trace_facts(trace_id, headline=untrusted.text(headline))
+
+
+def placed_marks(marks: Sequence[SlowMark], history: History) -> list[contract.Mark]:
+    """The marks with the step that each lies in, or before."""
+    rows = history.entries()
+    if not len(rows) or not marks:
+        return []
+    step, count, start, mean = rows.T[:4]
+    at = np.array([mark.at for mark in marks])
+    entry = np.searchsorted(start, at, side="right") - 1
+    inside = np.maximum(entry, 0)
+    ends = np.append(start[1:], start[-1] + mean[-1] * count[-1])
+    passed = np.clip((at - start[inside]) / np.maximum(ends[inside] - start[inside], 1e-9), 0, 1)
+    number = step[inside] + np.where(count[inside] > 1, np.floor(passed * (count[inside] - 1)), at > start[inside] + mean[inside])
+    last = step[-1] + count[-1] - 1
+    return [
+        {
+            "kind": mark.kind,
+            "at": mark.at,
+            "duration_s": mark.duration_s,
+            "step": int(min(max(number[i], 1), last)) if entry[i] >= 0 else None,
+            "text": mark.text,
+        }
+        for i, mark in enumerate(marks)
+    ]
