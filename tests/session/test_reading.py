@@ -13,7 +13,7 @@ def test_each_field_of_the_messages_is_read_and_written() -> None:
     assert reading.SESSION_FIELDS.keys() == get_type_hints(Session).keys()
     assert reading.STATISTICS_FIELDS.keys() == get_type_hints(RunStatistics).keys()
     assert reading.TRACE_FIELDS.keys() == get_type_hints(TraceRecord).keys()
-    assert set(records.CONTEXT_FIELDS) == reading.CONTEXT_FIELDS.keys()
+    assert set(records.WRITTEN_OF_CONTEXT) == reading.CONTEXT_FIELDS.keys()
 
 
 def test_what_is_missing_or_of_a_wrong_type_is_not_known() -> None:

@@ -7,8 +7,8 @@ wire contract.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 from tftracer.contract.basics import Finding
 from tftracer.contract.machine import GpuDevice, MeasuredDevice, MeasuredRate, MeasuredRoof
@@ -27,15 +27,13 @@ _LARGEST = 1 << 53  # what JSON's numbers hold exactly
 Fields = dict[str, Callable[[Any], Any]]
 
 
-def fields_of(value: Any, fields: Fields) -> dict[str, Any]:
-    """A message's fields, every one of them; keys that it does not have are left out."""
-    given = table(value)
-    return {name: read(given.get(name)) for name, read in fields.items()}
-
-
 def text(value: Any, limit: int = MAX_TEXT) -> str:
     """Text that has a UTF-8 form: half a surrogate pair, which JSON and file names may hold, becomes "?"."""
     return value[:limit].encode("utf-8", "replace").decode() if isinstance(value, str) else ""
+
+
+def short(value: Any) -> str:
+    return text(value, 100)
 
 
 def texts(value: Any) -> list[str]:
@@ -119,18 +117,45 @@ def table(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def findings(value: Any) -> list[Finding]:
-    return [_finding(item) for item in items(value)[:100] if isinstance(item, dict)]
+def fields_of(value: Any, fields: Fields) -> dict[str, Any]:
+    """A message's fields, every one of them; keys that it does not have are left out."""
+    given = table(value)
+    return {name: read(given.get(name)) for name, read in fields.items()}
 
 
-def _finding(value: dict[str, Any]) -> Finding:
-    severity = value.get("severity")
-    return {
-        "code": text(value.get("code"), 100),
-        "severity": severity if severity in ("info", "warning", "error") else "info",
-        "message": text(value.get("message")),
-        "remedy": text(value.get("remedy")),
-    }
+def readers(message: type, names: Sequence[str] = (), **special: Callable[[Any], Any]) -> Fields:
+    """How a message of the contract, or a dataclass, is read: each field as its type says, but for the ``special`` ones.
+
+    ``names``: of the fields that are read, all of them by default. KeyError: a field of another type has no reader.
+    """
+    kinds = {name: str(getattr(kind, "__forward_arg__", kind)) for name, kind in message.__annotations__.items()}
+    return {name: special.get(name) or _READERS[name.endswith("_at"), kinds[name]] for name in names or kinds}
+
+
+def rows_of(message: type, limit: int = MAX_ITEMS, **special: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
+    """A reader of a list of such messages; what is no map is left out."""
+    fields = readers(message, (), **special)
+    return lambda value: [fields_of(item, fields) for item in items(value)[:limit] if isinstance(item, dict)]
+
+
+#: By whether the field is a moment, and its type as the contract writes it.
+_READERS: dict[tuple[bool, str], Callable[[Any], Any]] = {
+    (True, "float"): moment,
+    (True, "float | None"): moment_or_none,
+    (False, "float"): seconds,
+    (False, "float | None"): number,
+    (False, "int"): count,
+    (False, "int | None"): count_or_none,
+    (False, "bool"): flag,
+    (False, "bool | None"): lambda value: value if isinstance(value, bool) else None,
+    (False, "str"): text,
+    (False, "list[str]"): texts,
+}
+findings = rows_of(Finding, 100, code=short, severity=one_of("info", "warning", "error"))
+gpu_devices = rows_of(GpuDevice, 1000, name=short, compute_capability=short)
+problems = rows_of(Problem, 100, code=short)
+_LAUNCHER = readers(LauncherInfo, role=short, launcher=short)
+_FED = rows_of(FedValue, dtype=short, shape=lambda value: [count(size) for size in items(value)])
 
 
 def gpu_facts(value: Any) -> GpuFacts:
@@ -146,50 +171,30 @@ def gpu_facts(value: Any) -> GpuFacts:
     return facts
 
 
-def gpu_devices(value: Any) -> list[GpuDevice]:
-    return [
-        {"name": text(item.get("name"), 200), "compute_capability": text(item.get("compute_capability"), 20)}
-        for item in items(value)[:1000]
-        if isinstance(item, dict)
-    ]
-
-
 def measured_roof(value: Any) -> MeasuredRoof | None:
     """None without a host: nothing else says what was measured."""
-    given = table(value)
-    if not text(given.get("host")):
-        return None
-    return {
-        "host": text(given["host"], 1000),
-        "processor": text(given.get("processor"), 100),
-        "measured_at": seconds(given.get("measured_at")),
-        "doubt": text(given.get("doubt"), 1000),
-        "devices": [_measured_device(item) for item in items(given.get("devices"))[:100] if isinstance(item, dict)],
-    }
-
-
-def _measured_device(given: dict[str, Any]) -> MeasuredDevice:
-    rates = [_measured_rate(item) for item in items(given.get("rates"))[:100] if isinstance(item, dict)]
-    return {
-        "kind": text(given.get("kind"), 20),
-        "title": text(given.get("title"), 200),
-        "rates": [rate for rate in rates if rate["flops_per_s"] > 0],
-        "bytes_per_s": _rate(given.get("bytes_per_s")) or None,
-    }
-
-
-def _measured_rate(given: dict[str, Any]) -> MeasuredRate:
-    return {
-        "dtype": text(given.get("dtype"), 20),
-        "flops_per_s": _rate(given.get("flops_per_s")),
-        "by": text(given.get("by"), 100),
-    }
+    roof = cast(MeasuredRoof, fields_of(value, _ROOF))
+    return roof if roof["host"] else None
 
 
 def _rate(value: Any) -> float:
     """0 for none, and for what no machine does."""
     given = number(value) or 0.0
     return given if 0 < given < 1e20 else 0.0
+
+
+_rates = rows_of(MeasuredRate, 100, dtype=short, flops_per_s=_rate, by=short)
+_ROOF = readers(
+    MeasuredRoof,
+    processor=short,
+    devices=rows_of(
+        MeasuredDevice,
+        100,
+        kind=short,
+        rates=lambda value: [rate for rate in _rates(value) if rate["flops_per_s"] > 0],
+        bytes_per_s=lambda value: _rate(value) or None,
+    ),
+)
 
 
 def cpu_use(value: Any) -> CpuUse:
@@ -203,35 +208,8 @@ def cpu_use(value: Any) -> CpuUse:
 
 def fed_values(value: Any) -> list[FedValue] | None:
     """None: not known."""
-    if value is None:
-        return None
-    return [
-        {
-            "name": text(item.get("name"), 1000),
-            "dtype": text(item.get("dtype"), 100),
-            "shape": [count(size) for size in items(item.get("shape"))],
-            "bytes": count_or_none(item.get("bytes")),
-        }
-        for item in items(value)
-        if isinstance(item, dict)
-    ]
-
-
-def problems(value: Any) -> list[Problem]:
-    return [
-        {"code": text(item.get("code"), 100), "message": text(item.get("message")), "at": seconds(item.get("at"))}
-        for item in items(value)[:100]
-        if isinstance(item, dict)
-    ]
+    return None if value is None else _FED(value)
 
 
 def launcher_info(value: Any) -> LauncherInfo:
-    given = table(value)
-    return {
-        "rank": count_or_none(given.get("rank")),
-        "size": count_or_none(given.get("size")),
-        "local_rank": count_or_none(given.get("local_rank")),
-        "role": text(given.get("role"), 100),
-        "task": count_or_none(given.get("task")),
-        "launcher": text(given.get("launcher"), 100),
-    }
+    return cast(LauncherInfo, fields_of(value, _LAUNCHER))

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import Any, cast, get_args
 
-from tftracer.contract.session import RunStatistics, Session, TraceRecord
+from tftracer.contract.session import AskedBy, RunStatistics, Session, TraceRecord
 from tftracer.input_pipelines import sheet as pipelines_sheet
 from tftracer.ledger import sheet
 from tftracer.memory_growth import sheet as memory_sheet
+from tftracer.session.files.records import WRITTEN_OF_CONTEXT
 from tftracer.session.model import RunState, SessionModel, TraceState
 from tftracer.session.steps.statistics import RECENT_STEPS
 from tftracer.slow.record import reading as slow_reading
@@ -40,22 +41,7 @@ from tftracer.storage.tftrace import (
     Record,
     StoredPayload,
 )
-from tftracer.storage.untrusted import (
-    Fields,
-    count,
-    count_or_none,
-    fields_of,
-    findings,
-    flag,
-    moment,
-    moment_or_none,
-    number,
-    one_of,
-    positive_or_none,
-    seconds,
-    text,
-    texts,
-)
+from tftracer.storage.untrusted import count, fields_of, number, one_of, positive_or_none, readers, seconds, short, text, texts
 from tftracer.trace.contents import UNREAD
 from tftracer.trace.model import TraceContext
 
@@ -64,10 +50,6 @@ MAX_RUNS = 100_000
 MAX_TRACES = 1_000_000
 
 Applier = Callable[[SessionModel, Record], None]
-
-
-def _short(given: Any) -> str:
-    return text(given, 100)
 
 
 def _recent(given: Any) -> list[float]:
@@ -79,100 +61,36 @@ def _positive_number(given: Any) -> float | None:
     return number(given) or None
 
 
-def _flag_or_none(given: Any) -> bool | None:
-    return given if isinstance(given, bool) else None
-
-
-SESSION_FIELDS: Fields = {
-    "id": text,
-    "host": text,
-    "pid": count,
-    "rank": count_or_none,
-    "place": untrusted.launcher_info,
-    "tensorflow": text,
-    "tftracer": text,
-    "python": text,
-    "command": text,
-    "processor": _short,
-    "gpus": count_or_none,
-    "gpu_devices": untrusted.gpu_devices,
-    "measured_roof": untrusted.measured_roof,
-    "started_at": moment,
-    "ended_at": moment_or_none,
-    "no_steps": text,
-    "active": flag,
-    "trace_all": flag,
-    "live": flag,
-    "file": text,
-    "steps_lost": count,
-    "slow_watch": one_of("", "on", "off"),
-    "hook_cost_s": number,
-    "call_cost_s": number,
-    "problems": untrusted.problems,
-    "cut": text,
-    "damage": text,
-}
-
-STATISTICS_FIELDS: Fields = {
-    "steps": count,
-    "mean_s": number,
-    "p50_s": number,
-    "p95_s": number,
-    "p99_s": number,
-    "min_s": number,
-    "max_s": number,
-    "last_s": number,
-    "first_run_at": moment_or_none,
-    "last_run_at": moment_or_none,
-    "between_steps_s": number,
-    "traced_overhead_s": number,
-    "recent_s": _recent,
-}
-
-TRACE_FIELDS: Fields = {
-    "id": count,
-    "run_id": count,
-    "step": positive_or_none,
-    "started_at": moment,
-    "duration_s": _positive_number,
-    "median_s": number,
-    "nodes": count_or_none,
-    "bytes": count,
-    "stored_bytes": count,
-    "devices": texts,
-    "asked_by": one_of("user", "global", "script", "slow"),
-    "findings": findings,
-    "headline": text,
-    "note": text,
-    "bookmarks": untrusted.bookmarks,
-    "state": one_of("pending", "ready", "broken"),
-}
-
-#: The others are of the run and its other traces, or of whoever looks at the trace.
-CONTEXT_FIELDS: Fields = {
-    "step_s": number,
-    "median_s": number,
-    "between_steps_s": number,
-    "before_step_s": number,
-    "between_input_s": number,
-    "before_input_s": number,
-    "input_text": text,
-    "input_advice": text,
-    "gpus": count_or_none,
-    "trace_level": _short,
-    "gpu_facts": untrusted.gpu_facts,
-    "gpu_devices": untrusted.gpu_devices,
-    "measured_roof": untrusted.measured_roof,
-    "cpu_use": untrusted.cpu_use,
-    "fed": untrusted.fed_values,
-    "began_at": moment_or_none,
-    "partition_graphs_asked": _flag_or_none,
-    "distributed": _flag_or_none,
-    "communication_ops": text,
-    "retraced": text,
-    "rank": count_or_none,
-    "findings": findings,
-}
+SESSION_FIELDS = readers(
+    Session,
+    place=untrusted.launcher_info,
+    processor=short,
+    gpu_devices=untrusted.gpu_devices,
+    measured_roof=untrusted.measured_roof,
+    slow_watch=one_of("", "on", "off"),
+    problems=untrusted.problems,
+)
+STATISTICS_FIELDS = readers(RunStatistics, recent_s=_recent)
+TRACE_FIELDS = readers(
+    TraceRecord,
+    step=positive_or_none,
+    duration_s=_positive_number,
+    asked_by=one_of(*get_args(AskedBy)),
+    findings=untrusted.findings,
+    bookmarks=untrusted.bookmarks,
+    state=one_of("pending", "ready", "broken"),
+)
+CONTEXT_FIELDS = readers(
+    TraceContext,
+    WRITTEN_OF_CONTEXT,
+    trace_level=short,
+    gpu_facts=untrusted.gpu_facts,
+    gpu_devices=untrusted.gpu_devices,
+    measured_roof=untrusted.measured_roof,
+    cpu_use=untrusted.cpu_use,
+    fed=untrusted.fed_values,
+    findings=untrusted.findings,
+)
 
 
 def read_facts(given: Any) -> Session:

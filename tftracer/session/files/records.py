@@ -30,7 +30,7 @@ _OF_RUN = (
     "follows_traced",
 )
 _NOT_WRITTEN = (*_OF_RUN, "device_pattern")
-CONTEXT_FIELDS = tuple(field.name for field in fields(TraceContext) if field.name not in _NOT_WRITTEN)
+WRITTEN_OF_CONTEXT = tuple(field.name for field in fields(TraceContext) if field.name not in _NOT_WRITTEN)
 
 
 def session_record(facts: Session) -> NewRecord:
@@ -54,7 +54,9 @@ def history_record(run: RunState, history: History) -> NewRecord:
 
 def trace_record(record: Any, context: TraceContext, stored: bytes, raw_size: int) -> NewRecord:
     """``record``: a TraceRecord; ``stored``: the trace's zstd frame."""
-    return NewRecord(TRACE, {**record, "context": {name: getattr(context, name) for name in CONTEXT_FIELDS}}, stored, raw_size)
+    return NewRecord(
+        TRACE, {**record, "context": {name: getattr(context, name) for name in WRITTEN_OF_CONTEXT}}, stored, raw_size
+    )
 
 
 def copied_trace_record(trace: TraceState) -> NewRecord:

@@ -12,6 +12,7 @@ from tftracer.contract.machine import GpuDevice
 from tftracer.contract.session import TraceRecord
 from tftracer.input_pipelines.answer import what_limits
 from tftracer.session.files import records
+from tftracer.session.files.reading import read_trace_record
 from tftracer.session.process.gpu_profiling import gpu_devices, gpu_facts
 from tftracer.session.recorded_steps import Capture, StepSource
 from tftracer.session.steps.statistics import BetweenSteps, LiveRun
@@ -95,22 +96,17 @@ class TraceWriter:
 
     def _record(self, trace: CountedTrace, size: int, stored: int) -> TraceRecord:
         return {
+            **read_trace_record({}),
             "id": self._store.next_trace_id(),
             "run_id": trace.run.handle.run_id,
             "step": trace.step,
             "started_at": trace.started_at,
             "duration_s": trace.duration_s,
             "median_s": trace.median_s,
-            "nodes": None,
             "bytes": size,
             "stored_bytes": stored,
-            "devices": [],
             "asked_by": trace.capture.asked_by,
-            "findings": [],
-            "headline": "",
             "note": trace.capture.note,
-            "bookmarks": [],
-            "state": "pending",
         }
 
     def _context(self, trace: CountedTrace) -> TraceContext:
