@@ -14,7 +14,6 @@ from tftracer.display import markup
 from tftracer.display.frame import HEIGHT, Frame
 from tftracer.errors import TracerError, UnknownError
 from tftracer.export.tables import of_session
-from tftracer.export.tables.of_run_traces import ops_over_traces_part
 from tftracer.export.tables.of_trace import TracePart
 from tftracer.export.tables.schema import OF_TRACES, TABLES
 from tftracer.export.tables.table import Array, Part, Table
@@ -284,7 +283,7 @@ class Session:
             "ledger": lambda: [of_session.ledger_part(self.source.ledger())],
             "input_stages": lambda: [of_session.input_stages_part(self.source.input_pipelines())],
             "memory_growth": lambda: [of_session.memory_growth_part(self.source.memory_growth())],
-            "ops_over_traces": lambda: (ops_over_traces_part(each["id"], self._op_totals(each, by)) for each in runs),
+            "ops_over_traces": lambda: (of_session.ops_over_traces_part(each["id"], self._op_totals(each, by)) for each in runs),
         }
         return iter(others[name]())
 
