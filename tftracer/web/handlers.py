@@ -13,6 +13,7 @@ from tftracer.storage import untrusted
 from tftracer.web.access_check import without_prefix
 from tftracer.web.guard import Guarded
 from tftracer.web.refusal import Refusal
+from tftracer.web.services import Services
 
 OK: Ok = {"ok": True}
 MAX_STEPS = 1000  # in one request
@@ -84,10 +85,25 @@ class SessionHandler(ApiHandler):
         return {"session": source.session(), "runs": source.runs()}
 
 
-class StepsHandler(ApiHandler):
-    async def get(self, run: str) -> None:
-        run_id = self.number(run, "run")
-        await self.send_encoded(lambda: self.services.source.step_times(run_id), packed=True)
+class ReadHandler(ApiHandler):
+    """What one method of the session answers; the number in the path is its argument. ``packed``: None, as the client accepts."""
+
+    def initialize(self, services: Services, method: str, packed: bool | None = None) -> None:  # type: ignore[override]
+        super().initialize(services)
+        self._method, self._packed = method, packed
+
+    async def get(self, **numbers: str) -> None:
+        arguments = [self.number(text, what.replace("stall", "slow step")) for what, text in numbers.items()]
+        method = getattr(self.services.source, self._method)
+        await self.send_encoded(lambda: method(*arguments), self.wants_msgpack() if self._packed is None else self._packed)
+
+
+class GapsHandler(ReadHandler):
+    """The lines of the time between steps, and sampling them again."""
+
+    async def post(self, run: str) -> None:
+        await self.quickly(self.services.source.sample_gaps, self.number(run, "run"))
+        self.send_json(OK)
 
 
 class TraceRequestHandler(ApiHandler):
@@ -115,12 +131,6 @@ class TracingHandler(ApiHandler):
             raise Refusal(400, "bad_body", 'The body must be {"all": true} or {"all": false}.')
         await self.quickly(self.services.source.set_trace_all, on)
         self.send_json(OK)
-
-
-class TraceHandler(ApiHandler):
-    async def get(self, trace: str) -> None:
-        await self.services.rate_limit.answer()
-        self.send_json(await self.quickly(self.services.source.trace_record, self.number(trace, "trace")))
 
 
 class NoteHandler(ApiHandler):

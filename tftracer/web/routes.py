@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tftracer.contract.analyses import ANALYSES, Analysis
-from tftracer.web import downloads, handlers, pages, slow_handlers, trace_handlers
+from tftracer.web import downloads, handlers, pages, trace_handlers
 from tftracer.web.guard import Guarded
 from tftracer.web.live import LiveHandler
 
@@ -21,18 +21,18 @@ def path_of(analysis: Analysis) -> str:
 API: list[Route] = [
     (r"/api/session", handlers.SessionHandler, {}),
     (r"/api/session/file", downloads.SessionFileHandler, {}),
-    (r"/api/runs/(?P<run>[^/]+)/steps", handlers.StepsHandler, {}),
+    (r"/api/runs/(?P<run>[^/]+)/steps", handlers.ReadHandler, {"method": "step_times", "packed": True}),
     (r"/api/runs/(?P<run>[^/]+)/ops", trace_handlers.RunOpsHandler, {}),
     (r"/api/runs/(?P<run>[^/]+)/trace", handlers.TraceRequestHandler, {}),
-    (r"/api/runs/(?P<run>[^/]+)/stalls", slow_handlers.RunStallsHandler, {}),
-    (r"/api/runs/(?P<run>[^/]+)/gaps", slow_handlers.GapsHandler, {}),
-    (r"/api/ledger", slow_handlers.LedgerHandler, {}),
-    (r"/api/input-pipelines", slow_handlers.InputPipelinesHandler, {}),
-    (r"/api/memory-growth", slow_handlers.MemoryGrowthHandler, {}),
-    (r"/api/stalls", slow_handlers.StallsHandler, {}),
-    (r"/api/stalls/(?P<stall>[^/]+)", slow_handlers.StallHandler, {}),
+    (r"/api/runs/(?P<run>[^/]+)/stalls", handlers.ReadHandler, {"method": "run_stalls"}),
+    (r"/api/runs/(?P<run>[^/]+)/gaps", handlers.GapsHandler, {"method": "gaps"}),
+    (r"/api/ledger", handlers.ReadHandler, {"method": "ledger"}),
+    (r"/api/input-pipelines", handlers.ReadHandler, {"method": "input_pipelines"}),
+    (r"/api/memory-growth", handlers.ReadHandler, {"method": "memory_growth"}),
+    (r"/api/stalls", handlers.ReadHandler, {"method": "all_stalls"}),
+    (r"/api/stalls/(?P<stall>[^/]+)", handlers.ReadHandler, {"method": "stall"}),
     (r"/api/tracing", handlers.TracingHandler, {}),
-    (r"/api/traces/(?P<trace>[^/]+)", handlers.TraceHandler, {}),
+    (r"/api/traces/(?P<trace>[^/]+)", handlers.ReadHandler, {"method": "trace_record", "packed": False}),
     (r"/api/traces/(?P<trace>[^/]+)/note", handlers.NoteHandler, {}),
     (r"/api/traces/(?P<trace>[^/]+)/bookmarks", handlers.BookmarksHandler, {}),
     (r"/api/traces/(?P<trace>[^/]+)/file", downloads.TraceFileHandler, {}),

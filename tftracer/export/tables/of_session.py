@@ -103,7 +103,7 @@ def input_stages_part(pipelines: InputPipelines) -> Part:
 
 def memory_growth_part(memory: ProcessMemory) -> Part:
     unknown = {"name": "", "place": "", "grown": None}
-    rows = [{**growth, **(growth["things"][0] if growth["things"] else unknown)} for growth in memory["growths"]]
+    rows = [{**(growth["things"][0] if growth["things"] else unknown), **growth} for growth in memory["growths"]]
     return rows_part(
         "memory_growth",
         [{**row, "growing": row["is_growing"], "bytes_per_s": row["bytes_rate"]} for row in rows],
