@@ -30,9 +30,9 @@ def watched_methods() -> list[tuple[Any, str, Any]]:
     """(class, name, wrapper) of all that is wrapped; what a wrapper wraps is its ``__wrapped__``."""
     from tensorflow.python.distribute.distribute_lib import StrategyBase
 
-    from tftracer.capture.functions import modules as function_modules
+    from tftracer.capture.functions import library
 
-    function, concrete = function_modules.functions().Function, function_modules.concrete_functions().ConcreteFunction
+    function, concrete = library.functions().Function, library.concrete_functions().ConcreteFunction
     places = [(function, "__call__"), (concrete, "_call_flat"), (StrategyBase, "run")]
     return [(owner, name, getattr(owner, name)) for owner, name in places]
 

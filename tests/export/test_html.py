@@ -18,7 +18,7 @@ from html_page import Page, inflated
 from traces import GPU, H2D, STREAM, N, make_trace
 
 from tftracer.errors import StorageError
-from tftracer.export import html, page_assets
+from tftracer.export import html
 from tftracer.export.node_table import node_table
 from tftracer.session.one_trace import record_of, session_of
 from tftracer.trace.answers import Answers
@@ -90,12 +90,12 @@ def test_a_name_stays_a_name(name: str) -> None:
 
 
 def test_a_style_cannot_end_its_element() -> None:
-    assert page_assets.inside_style_element("a::after { content: '</STYLE><b>' }") == "a::after { content: '<\\/STYLE><b>' }"
+    assert html.inside_style_element("a::after { content: '</STYLE><b>' }") == "a::after { content: '<\\/STYLE><b>' }"
 
 
 def test_a_package_without_the_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(resources, "files", lambda _: tmp_path)
-    page_assets.script.cache_clear()
+    html.page_script.cache_clear()
     with pytest.raises(StorageError, match="make frontend"):
         page_of(answers_of(DATA / "foreign" / "step.pb"))
 

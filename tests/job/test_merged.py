@@ -10,9 +10,9 @@ from job_steps import MS, horovod_pair, rank_nodes, ranks, recorded, skew
 from traces import make_trace
 
 from tftracer.job.analyses.clocks import Clock
-from tftracer.job.analyses.common_clock import job_clocks
 from tftracer.job.analyses.merged import merge
 from tftracer.job.analyses.process_traces import Owners, ProcessTrace, align
+from tftracer.scripting.job import job_clocks
 from tftracer.trace.model import UNKNOWN_TIME
 
 

@@ -11,8 +11,8 @@ from fake_source import a_run
 
 from tftracer.contract.session import Run, TraceRecord
 from tftracer.job.agent import step_watch
-from tftracer.job.agent.source import JobSource
 from tftracer.job.agent.step_watch import StepWatch
+from tftracer.session.source import JobSource
 
 
 class Source:

@@ -10,8 +10,8 @@ import pytest
 from job_page import wait_for
 from local_jobs import Jobs
 
-from tftracer.job.hub import strangers
-from tftracer.job.hub.strangers import MAX_OF_ONE_PEER, MAX_STRANGERS, Strangers
+from tftracer.job.hub import services
+from tftracer.job.hub.services import MAX_OF_ONE_PEER, MAX_STRANGERS, Strangers
 from tftracer.web import admission
 
 
@@ -57,7 +57,7 @@ def test_a_joined_process_does_not_count() -> None:
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Eight connections of one peer, so that a test needs few sockets, and no deadline."""
-    monkeypatch.setattr(strangers, "MAX_OF_ONE_PEER", 8)
+    monkeypatch.setattr(services, "MAX_OF_ONE_PEER", 8)
     monkeypatch.setattr("tftracer.job.wire.protocol.GREETING_S", 3600.0)
     yield
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tftracer.errors import FormatError
+from tftracer.session.files.imported import PlainPayload
 from tftracer.session.files.saved import open_session
-from tftracer.storage.plain_payload import PlainPayload
 
 RAW = (Path(__file__).parents[1] / "data/ps_worker0_tf2.21_cpu.pb").read_bytes()
 

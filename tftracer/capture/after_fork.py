@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from tftracer.capture.functions.modules import concrete_functions, functions
+from tftracer.capture.functions.library import concrete_functions, functions
 from tftracer.capture.session_calls import session_class
 
 log = logging.getLogger("tftracer")

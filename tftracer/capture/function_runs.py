@@ -12,10 +12,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from tftracer.capture.functions import modules as function_modules
 from tftracer.capture.functions.calls import FunctionCalls, NamedStep
 from tftracer.capture.functions.identity import FunctionIdentity, identify
-from tftracer.capture.functions.library import function_library, name_of
+from tftracer.capture.functions.library import concrete_functions, function_library, is_concrete, name_of
 from tftracer.capture.functions.partition_graphs import PartitionGraphs
 from tftracer.capture.functions.signatures import Signature, difference, signature_of
 from tftracer.capture.functions.traces import RETRACED, FunctionTraces
@@ -96,7 +95,7 @@ class FunctionRuns:
 
     def request_graph(self, handle: RunHandle) -> None:
         """Collect the graph that a run's function runs as, in the next call. UnsupportedError says why it cannot be."""
-        concrete_function = function_modules.concrete_functions().ConcreteFunction
+        concrete_function = concrete_functions().ConcreteFunction
         alike = [key for key, runs in list(self._sites.items()) for site in runs.values() if site.plain is handle]
         functions = [key for key in alike if isinstance(key, concrete_function)]
         if not functions:
@@ -139,7 +138,7 @@ class FunctionRuns:
         if site is None:
             self.calls.graphs.settle()  # a new function: its graph was collected, too
             site = runs[called_as(function)] = self._new_site(function, key, bool(runs))
-            if function_modules.is_concrete(key):
+            if is_concrete(key):
                 site.plain.graph_on_request = not self.calls.graphs.has(key)
             sites = self._of_function.setdefault(function, [])
             if site not in sites[-1:]:

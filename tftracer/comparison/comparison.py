@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tftracer.comparison import html
 from tftracer.comparison.measured import Measured
-from tftracer.comparison.ops import LEAST_SESSIONS, OpChanges, op_changes
+from tftracer.comparison.ops import LEAST_SESSIONS, OpChange, OpChanges, op_changes
 from tftracer.comparison.order import IN_TURNS, in_a_row
 from tftracer.comparison.shift import Shift, shift_of
-from tftracer.comparison.words import NOT_IN_TURNS, ONE_SESSION
+from tftracer.comparison.words import NOT_IN_TURNS, ONE_SESSION, interval, outcome, sessions, title, value
 from tftracer.display import markup
+from tftracer.trace.analyses.compare import FLOOR_NS, FLOOR_SHARE
+from tftracer.trace.units import duration
 
 #: In the order in which they are shown.
 METRICS = ("step", "p99", "gap", "memory", "bytes")
+_SHOWN_OPS = 5
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """In a notebook: what differs, the values of both sides, the ops that differ most."""
-        shown = self.run, len(self.a), len(self.b), self.shifts, self.ops, self.new_findings, self.warnings
-        return markup.shown("Comparison", lambda: html.as_html(*shown))
+        return markup.shown("Comparison", lambda: as_html(self))
 
 
 def compare(run: str, a: Sequence[Measured], b: Sequence[Measured]) -> Comparison:
@@ -90,3 +91,66 @@ def _warnings(a: Sequence[Measured], b: Sequence[Measured]) -> Iterator[str]:
     few = [each.name for each in (*a, *b) if each.steps < 200]
     if few:
         yield f"Fewer than 200 steps count in {', '.join(few[:5])}{', ...' if len(few) > 5 else ''}."
+
+
+def as_html(compared: Comparison) -> str:
+    """The sentences, the values before and after, and the ops that differ most."""
+    ops = compared.ops
+    changes = [change for change in ops.changes if change.separated or not ops.enough_sessions]
+    return markup.block(
+        compared.run,
+        markup.note(f"{sessions(len(compared.a))} before, {sessions(len(compared.b))} after"),
+        markup.points(sentences(compared.shifts, ops, changes, compared.new_findings)),
+        _shift_table([shift for shift in compared.shifts.values() if shift.a or shift.b]),
+        _op_table(changes[:_SHOWN_OPS]),
+        markup.note(f"{len(changes) - _SHOWN_OPS:,} more ops") if len(changes) > _SHOWN_OPS else "",
+        *(markup.note(f"Note: {warning}") for warning in compared.warnings),
+    )
+
+
+def sentences(shifts: Mapping[str, Shift], ops: OpChanges, changes: Sequence[OpChange], new_findings: Sequence[str]) -> list[str]:
+    """The sentences that say what differs. ``changes``: the ops that differ."""
+    texts = [_of_step(shifts.get("step"))]
+    others = (shift for metric, shift in shifts.items() if metric != "step" and shift.differs)
+    texts += [f"{title(shift.metric)}: {shift.shift:+.1%}, {outcome(shift)}." for shift in others]
+    texts.append(_of_ops(ops, len(changes)))
+    for side, times in (("before", ops.only_a), ("after", ops.only_b)):
+        if times:
+            shown = ", ".join(f"{key} {duration(ns)}" for key, ns in list(times.items())[:_SHOWN_OPS])
+            texts.append(f"{len(times):,} ops only {side}: {shown}{', ...' if len(times) > _SHOWN_OPS else ''}")
+    if new_findings:
+        texts.append(f"New findings: {', '.join(new_findings)}.")
+    return texts
+
+
+def _of_step(shift: Shift | None) -> str:
+    if shift is None:
+        return "Step times cannot be compared: a side has no steps that count."
+    return f"Step time: {shift.shift:+.1%} ({interval(shift)}), {outcome(shift)}."
+
+
+def _of_ops(ops: OpChanges, differ: int) -> str:
+    if not ops.compared and not ops.only_a and not ops.only_b:
+        return "Ops are not compared: a side has no trace of this run."
+    if not ops.enough_sessions:
+        needed = f"It takes {LEAST_SESSIONS} sessions a side, in turns, to rule out chance for ops"
+        return f"{needed}; below are those whose medians differ most."
+    floors = f"more than {duration(FLOOR_NS)} and {FLOOR_SHARE:.0%}"
+    return f"{differ} of {ops.compared} ops differ by more than chance explains, and by {floors}."
+
+
+def _shift_table(shifts: Sequence[Shift]) -> str:
+    rows = [
+        (title(shift.metric), value(shift.metric, shift.a), value(shift.metric, shift.b), f"{shift.shift:+.1%}", interval(shift),
+         outcome(shift))
+        for shift in shifts
+    ]  # fmt: skip
+    return markup.table(("", " before", " after", " difference", " 95% interval", ""), rows)
+
+
+def _op_table(changes: Sequence[OpChange]) -> str:
+    rows = [
+        (change.key, duration(change.a_ns), duration(change.b_ns), f"{change.delta_ns / change.a_ns:+.0%}" if change.a_ns else "")
+        for change in changes
+    ]
+    return markup.table(("op", " before", " after", " difference"), rows)

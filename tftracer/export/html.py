@@ -7,11 +7,14 @@ in base64, which a few lines in the page undo: nothing of a trace is ever parsed
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import html
+import re
 import zlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from importlib import resources
 from typing import IO, Any
 from urllib.parse import urlencode
 
@@ -20,7 +23,7 @@ import msgpack
 from tftracer.contract.analyses import ANALYSES, NO_OTHERS, OtherAnswers
 from tftracer.contract.session import SessionMessage, TraceRecord
 from tftracer.contract.standalone import Embedded
-from tftracer.export import page_assets
+from tftracer.errors import StorageError
 from tftracer.export.node_table import node_table
 from tftracer.trace.answers import Answers
 
@@ -37,6 +40,32 @@ const e=document.createElement("script");e.textContent=await new Response(s).tex
 .catch(e=>{document.getElementById("app").textContent="This page needs a browser of 2023 or later ("+e+")."})"""
 
 
+@functools.lru_cache(maxsize=1)
+def page_script() -> tuple[str, str]:
+    """The script, deflated in base64, and its hash for the content security policy. The build of the page made both."""
+    digest, deflated = _asset("standalone.script").splitlines()
+    return deflated, digest
+
+
+@functools.lru_cache(maxsize=1)
+def _page_style() -> str:
+    return inside_style_element(_asset("standalone.css"))
+
+
+def inside_style_element(css: str) -> str:
+    """In a style element nothing but its own end tag is special."""
+    return re.sub(r"</(?=style)", r"<\\/", css, flags=re.IGNORECASE)
+
+
+def _asset(name: str) -> str:
+    try:
+        return resources.files("tftracer").joinpath("static", name).read_text(encoding="utf-8")
+    except OSError as error:
+        raise StorageError(
+            f"{name} is missing in tftracer/static: the package is incomplete. Install it again, or run `make frontend`"
+        ) from error
+
+
 def write_html(
     answers: Answers, record: TraceRecord, file: IO[bytes], session: SessionMessage, others: OtherAnswers = NO_OTHERS
 ) -> None:
@@ -50,14 +79,14 @@ def page_of(answers: Answers, record: TraceRecord, session: SessionMessage, othe
     """What ``write_html`` writes, in parts."""
     step = f" · step {record['step']}" if record["step"] is not None else ""
     title = html.escape(f"{answers.context.title or 'session.run'}{step} · tftracer")
-    script, digest = page_assets.script()
+    script, digest = page_script()
     policy = f"default-src 'none'; script-src '{_hash(_LOADER)}' '{digest}'; {_REST_OF_POLICY}"
     return [
         "<!doctype html>\n",
         '<html lang="en"><head><meta charset="utf-8">\n',
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
         '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="referrer" content="no-referrer">\n',
-        f"<title>{title}</title>\n<style>{page_assets.style()}</style></head>\n",
+        f"<title>{title}</title>\n<style>{_page_style()}</style></head>\n",
         f'<body><div id="app"></div>\n<noscript>{title}: this page needs JavaScript.</noscript>\n',
         '<script type="application/octet-stream" id="tftracer-data">',
         _data(answers, record, session, others),

@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from tftracer.contract.basics import Column
 from tftracer.contract.standalone import Links, NodeTable, Records, Texts
-from tftracer.trace.analyses.node_details import MOST_LINKS
-from tftracer.trace.analyses.related_nodes import related_nodes
+from tftracer.trace.analyses.node_details import MOST_LINKS, related_nodes
 from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.columns import column, narrow, strings
 from tftracer.trace.arrays.intervals import distinct

@@ -3,17 +3,116 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tftracer.errors import StorageError, TracerError, UnsupportedError
-from tftracer.fleet.answer import Fleet, merged
-from tftracer.fleet.partial import Found, partial
+from tftracer.export import parquet
+from tftracer.fleet.partial import GROWTH, Found, Partial, partial
 from tftracer.scripting.partitions import Partition, chunks, partitions
+from tftracer.trace.analyses.compare import FLOOR_NS
 
 #: In one piece: about 100 MB while it is worked on.
 CHUNK_ROWS = 400_000
 CONNECT_S = 30
+
+
+#: Question -> SQL over the merged tables.
+QUESTIONS = {
+    # A rank's own time of a step is its length without the communication that nothing else hides: what the others wait for.
+    "ranks": """WITH usual AS (SELECT job, run, step, median(own_ns) AS usual_ns FROM traced GROUP BY ALL HAVING count(*) > 1),
+        own AS (SELECT job, rank, count(*) AS traced_steps, median(own_ns / usual_ns) AS ratio, avg(own_ns) AS own_ns
+            FROM traced JOIN usual USING (job, run, step) WHERE usual_ns > 0 GROUP BY ALL),
+        plain AS (SELECT job, rank, sum(steps) AS steps, sum(total_ns) / sum(steps) AS step_ns
+            FROM steps SEMI JOIN traced USING (job, run)
+            GROUP BY ALL)
+        SELECT job, rank, ratio, own_ns, traced_steps, step_ns FROM own LEFT JOIN plain USING (job, rank)
+        ORDER BY ratio DESC, job, rank LIMIT {most}""",
+    "collectives": """WITH met AS (SELECT job, run, step, name, sum(ranks) AS ranks, max(last_ns) - min(first_ns) AS spread_ns,
+            arg_max(last_rank, last_ns) AS last_rank FROM collectives GROUP BY ALL HAVING sum(ranks) > 1),
+        late AS (SELECT job, name, count(*) AS times, avg(spread_ns) AS spread_ns FROM met GROUP BY ALL),
+        of_rank AS (SELECT job, name, last_rank, count(*) AS times_last FROM met GROUP BY job, name, last_rank),
+        latest AS (SELECT * FROM of_rank
+            QUALIFY row_number() OVER (PARTITION BY job, name ORDER BY times_last DESC, last_rank) = 1)
+        SELECT job, name, spread_ns, last_rank, times_last, times FROM late JOIN latest USING (job, name)
+        ORDER BY spread_ns DESC, job, name LIMIT {most}""",
+    # Steps that some rank traced, in two halves: a layer's mean time of a rank and step in the first and in the second.
+    "layers": """WITH halves AS (SELECT job, run, step, ntile(2) OVER (PARTITION BY job, run ORDER BY step) AS half
+            FROM (SELECT DISTINCT job, run, step FROM layers)),
+        of_rank AS (SELECT job, layer, half, sum(total_ns) / sum(ranks) AS ns FROM layers JOIN halves USING (job, run, step)
+            WHERE layer <> '' GROUP BY ALL),
+        paired AS (SELECT a.job, a.layer, a.ns AS first_ns, b.ns AS second_ns FROM of_rank a JOIN of_rank b USING (job, layer)
+            WHERE a.half = 1 AND b.half = 2)
+        SELECT job, layer, first_ns, second_ns, second_ns - first_ns AS growth_ns FROM paired
+        WHERE second_ns - first_ns > greatest({floor}, {share} * second_ns) ORDER BY growth_ns DESC, job, layer LIMIT {most}""",
+    "clocks": """SELECT job, sum(ranks)::BIGINT AS ranks, sum(known)::BIGINT AS known, max(error_ns) AS error_ns
+        FROM clocks GROUP BY job ORDER BY job""",
+}
+PERCENTILES = (0.5, 0.99)
+LEAST_SHARE = 0.1  # by which a layer has to grow to be listed
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Rows of each question, as dicts, the worst first. Times in ns."""
+
+    ranks: list[dict[str, Any]]  # the slowest, by the median ratio of their own time to that of the median rank
+    ops: list[dict[str, Any]]
+    collectives: list[dict[str, Any]]
+    layers: list[dict[str, Any]]
+    clocks: list[dict[str, Any]]  # of each job, how well its ranks' clocks agree
+    partitions: int
+    jobs: int
+    left_out: list[str]
+
+
+def merged(partials: Iterable[Partial], partitions: int, left_out: Sequence[str], most: int = 10) -> Fleet:
+    """``most``: rows of each answer."""
+    connection = parquet.connect()
+    try:
+        for number, part in enumerate(partials):
+            for name, columns in part.items():
+                registered: Any = columns
+                connection.register("part", registered)
+                connection.execute(f"CREATE TABLE {name} AS FROM part" if not number else f"INSERT INTO {name} FROM part")
+                connection.unregister("part")
+        asked = {name: sql.format(most=most, floor=FLOOR_NS, share=LEAST_SHARE) for name, sql in QUESTIONS.items()}
+        answers = {name: _rows(connection, sql) for name, sql in asked.items()}
+        ops = _ops(connection, most)
+    finally:
+        connection.close()
+    return Fleet(ops=ops, partitions=partitions, jobs=len(answers["clocks"]), left_out=list(left_out), **answers)
+
+
+def _rows(connection: Any, sql: str) -> list[dict[str, Any]]:
+    cursor = connection.execute(sql)
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row)) for row in cursor.fetchall()]
+
+
+def _ops(connection: Any, most: int) -> list[dict[str, Any]]:
+    totals = _rows(
+        connection,
+        f"""SELECT op, sum(executions)::BIGINT AS executions, sum(total_ns) AS total_ns, max(longest_ns) AS longest_ns
+        FROM ops GROUP BY op ORDER BY total_ns DESC, op LIMIT {most}""",
+    )
+    for row in totals:
+        sketch = connection.execute(
+            "SELECT bucket, sum(executions)::BIGINT AS executions FROM ops WHERE op = ? GROUP BY bucket ORDER BY bucket",
+            [row["op"]],
+        ).fetchnumpy()
+        for share in PERCENTILES:
+            row[f"p{share * 100:.0f}_ns"] = min(percentile(sketch["bucket"], sketch["executions"], share), row["longest_ns"])
+    return totals
+
+
+def percentile(buckets: Any, counts: Any, share: float) -> float:
+    """Of a sketch: the middle of the bucket in which the share is reached. ``buckets``: in order."""
+    reached = np.searchsorted(np.cumsum(counts), share * counts.sum())
+    return float(GROWTH ** (buckets[min(int(reached), len(buckets) - 1)] + 0.5))
 
 
 def ask(folder: str, scheduler: str = "", most: int = 10, chunk_rows: int = CHUNK_ROWS) -> Fleet:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tftracer.display.lines import joined
-from tftracer.fleet.answer import Fleet
+from tftracer.fleet.ask import Fleet
 from tftracer.trace.units import duration
 
 _WIDTH = 80

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from tftracer.contract.job import Job
 from tftracer.contract.live import JobChangesUpdate, JobUpdate
 from tftracer.job.agent.agent import Agent
-from tftracer.job.agent.discovery import Plan, make_plan
-from tftracer.job.agent.own_page import OwnPage
+from tftracer.job.agent.discovery import OwnPage, Plan, make_plan
 from tftracer.job.hub.hub import Hub
 from tftracer.job.hub.services import JobServices
 from tftracer.job.routes import routes

@@ -6,17 +6,48 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from time import perf_counter
 
 import numpy as np
 
 from tftracer.contract.machine import MeasuredRate
-from tftracer.roof.best_rate import best_of_sizes, best_rate
 
 #: NumPy's products of other types do not use the libraries that make these fast.
 DTYPES = ("float32", "float64")
 SIZES = (512, 1024, 2048, 4096)
 #: Far more than caches hold. Less only where memory is short.
 COPIED_BYTES = 256 << 20
+
+
+_GROWTH = 8.0  # of a product's work where its size doubles
+
+
+def best_rate(work: Callable[[], object], amount: float, seconds: float) -> float:
+    """Amount a second of the fastest repetition, of those that begin within ``seconds``; the first, which warms up, aside."""
+    work()
+    best, end = 0.0, perf_counter() + seconds
+    while True:
+        start = perf_counter()
+        work()
+        now = perf_counter()
+        best = max(best, amount / max(now - start, 1e-9))
+        if now >= end:
+            return best
+
+
+def best_of_sizes(work_of: Callable[[int], tuple[Callable[[], object], float]], sizes: tuple[int, ...], seconds: float) -> float:
+    """The best rate over sizes that double, as long as one repetition stays within ``seconds``.
+
+    work_of: (what to repeat, its amount) of a size.
+    """
+    best = 0.0
+    for size in sizes:
+        work, amount = work_of(size)
+        rate = best_rate(work, amount, seconds / len(sizes))
+        best = max(best, rate)
+        if amount * _GROWTH / rate > seconds:
+            break
+    return best
 
 
 def cores() -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tftracer.contract.machine import MeasuredDevice, MeasuredRate
-from tftracer.roof.best_rate import best_of_sizes, best_rate
+from tftracer.roof.with_numpy import best_of_sizes, best_rate
 
 DTYPES = ("float64", "float32", "bfloat16", "float16")
 CPU_SIZES = (512, 1024, 2048)

@@ -14,7 +14,7 @@ from tftracer.contract.input_pipelines import InputPipelines
 from tftracer.contract.ledger import Ledger
 from tftracer.contract.memory_growth import ProcessMemory
 from tftracer.contract.session import Bookmark, Run, Session, StepTimes, TraceRecord
-from tftracer.session.files.snapshot import Snapshot
+from tftracer.session.files.records import Snapshot
 from tftracer.session.model import SessionModel
 from tftracer.session.publisher import Listener, Publisher
 from tftracer.session.steps import columns as step_columns

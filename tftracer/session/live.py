@@ -15,32 +15,105 @@ change; runs and steps at most 5 times a second.
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
-from tftracer.contract.session import Loaded, TraceRecord
-from tftracer.contract.stalls import StallDetail
+from tftracer.contract.session import Loaded, Run, TraceRecord
+from tftracer.contract.stalls import Stall, StallDetail
 from tftracer.errors import UnsupportedError
 from tftracer.session.answers import SessionAnswers
-from tftracer.session.files import loading
-from tftracer.session.files.saved import open_session
-from tftracer.session.process import lifecycle
+from tftracer.session.files import records
+from tftracer.session.files.saved import SavedSession, open_session
+from tftracer.session.model import is_analyzed
 from tftracer.session.process.facts import process_facts
 from tftracer.session.recorded_steps import RunHandle, StepSource
 from tftracer.session.steps.statistics import LiveRun
 from tftracer.session.store import SessionStore
-from tftracer.session.traces.analyzer import TraceAnalyzer
+from tftracer.session.writer.summaries import TraceAnalyzer
 from tftracer.session.writer.threads import Writer
 from tftracer.slow.answer.sources import with_sources
+from tftracer.slow.record.log import SlowLog
+from tftracer.slow.record.records import copied_stall_record
 from tftracer.slow.recorded import SlowRecords
 from tftracer.storage import save
 from tftracer.storage.trace_payload import Payload, TraceKey
 
 SAVE_S = 60.0  # that a save may wait for what was recorded before it
+
+
+class Live(Protocol):
+    def close(self) -> None: ...
+
+    def after_fork(self) -> None: ...
+
+
+def watch(session: Live) -> Callable[[], None]:
+    """Close it at exit, tell it of forks in the child; returns what ends the watch at exit."""
+    reference = weakref.ref(session)
+
+    def close() -> None:
+        alive = reference()
+        if alive:
+            alive.close()
+
+    def forked() -> None:
+        alive = reference()
+        if alive:
+            alive.after_fork()
+
+    atexit.register(close)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=forked)
+    return lambda: atexit.unregister(close)
+
+
+def load(store: SessionStore, other: SavedSession, origin: str, analyze_later: Callable[[TraceRecord], None] | None) -> Loaded:
+    """Under numbers of their own; ``origin``: how the file is called."""
+    other.check_payloads()
+    runs = other.runs()
+    for run in runs:
+        _load_run(store, other, run, origin, analyze_later)
+    facts = other.session()
+    traces = sum(len(run["traces"]) for run in runs)
+    return {"ok": True, "runs": len(runs), "traces": traces, "cut": facts["cut"], "damage": facts["damage"]}
+
+
+def _load_run(
+    store: SessionStore, other: SavedSession, run: Run, origin: str, analyze_later: Callable[[TraceRecord], None] | None
+) -> None:
+    state = replace(other.model.run(run["id"]), origin=origin, traces={}, history=[])
+    run_id = store.add_loaded_run(state, other.history(run["id"]))
+    _load_slow(store, other.model.slow, run["id"], run_id)
+    for trace in run["traces"]:
+        record = _load_trace(store, other, trace["id"], run_id)
+        if analyze_later and not is_analyzed(record):
+            analyze_later(record)
+
+
+def _load_slow(store: SessionStore, log: SlowLog, run_id: int, new_id: int) -> None:
+    for state in log.of_run(run_id):
+        message: Stall = {**state.message, "id": store.next_stall_id(), "run_id": new_id}
+        store.add_stall(message, state.number, state.is_traced, copied_stall_record(replace(state, message=message)))
+    store.put_kinds(run_id=new_id, kinds=[{**kind, "run_id": new_id} for kind in log.kinds.of_run(run_id)])
+    for period in log.periods_of(run_id):
+        store.put_period({**period, "run_id": new_id})
+    if run_id in log.gaps:
+        store.put_gaps({**log.gaps[run_id], "run_id": new_id})
+
+
+def _load_trace(store: SessionStore, other: SavedSession, trace_id: int, run_id: int) -> TraceRecord:
+    state = other.trace_state(trace_id)
+    record: TraceRecord = {**state.record, "id": store.next_trace_id(), "run_id": run_id}
+    new = records.copied_trace_record(replace(state, record=record))
+    store.add_trace(record, state.context, new)
+    return record
 
 
 class TraceRequests(Protocol):
@@ -110,7 +183,7 @@ class LiveSession(SessionAnswers):
         with self._starting:
             if self._writer is None and not self._closed:
                 self.store.open_spool(self._spool_dir)
-                self._unwatch = lifecycle.watch(self)
+                self._unwatch = watch(self)
                 publish = self.publisher.publish
                 self._writer = Writer(self._steps, self._steps.slow, self.store, publish, self._analyzer, self.communication_ops)
                 self._writer.start()
@@ -239,4 +312,4 @@ class LiveSession(SessionAnswers):
     def load(self, path: str, name: str = "") -> Loaded:
         """Add a file's runs and traces to this session, under numbers of their own; ``name``: how the file is called."""
         later = self._writer.analyze_later if self._writer else None
-        return loading.load(self.store, open_session(path), name or Path(path).name, later)
+        return load(self.store, open_session(path), name or Path(path).name, later)

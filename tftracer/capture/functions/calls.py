@@ -16,7 +16,7 @@ from time import perf_counter_ns
 from types import TracebackType
 from typing import Any, Protocol
 
-from tftracer.capture.functions import modules as function_modules
+from tftracer.capture.functions.library import concrete_functions, functions
 from tftracer.capture.functions.partition_graphs import PartitionGraphs
 from tftracer.capture.steps.queue import MAX_EVENTS, StepQueue
 from tftracer.capture.tracebacks import as_tensorflows, without_ours
@@ -62,7 +62,7 @@ class FunctionCalls:
     def watch(self) -> None:
         """Wrap TensorFlow's two methods. Raises AttributeError or ImportError on a TensorFlow that has others."""
         is_eager = self.is_eager = eager_test(importlib.import_module("tensorflow.python.eager.context"))
-        function, concrete = function_modules.functions().Function, function_modules.concrete_functions().ConcreteFunction
+        function, concrete = functions().Function, concrete_functions().ConcreteFunction
         call_flat, call = concrete._call_flat, function.__call__
         first = self.graphs.collected(call_flat)
         self.wrap(concrete, "_call_flat", self._flat(call_flat, first, self._call(first, is_eager)))

@@ -1,4 +1,6 @@
-"""What compiled functions are made of: their definitions as TensorFlow runs them, with those of the functions that they call."""
+"""What compiled functions are made of: TensorFlow's modules of them, which moved between versions, and their definitions as
+TensorFlow runs them, with those of the functions that they call.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,27 @@ MAX_FUNCTIONS = 1000  # whose definitions go with a trace
 #: Stateful ops without a resource among their inputs that keep nothing in their kernels between two steps.
 _KEEP_NOTHING = {"Assert", "Case", "EagerPyFunc", "If", "Placeholder", "Print", "PrintV2", "PyFunc", "StatefulPartitionedCall"}
 _KEEP_NOTHING |= {"Timestamp", "VarHandleOp", "While"}
+
+
+_PACKAGE = "tensorflow.python.eager.polymorphic_function"
+
+
+def functions() -> Any:
+    """The module of ``Function``, what ``tf.function`` makes."""
+    return importlib.import_module(f"{_PACKAGE}.polymorphic_function")
+
+
+def concrete_functions() -> Any:
+    """The module of ``ConcreteFunction``. Raises ImportError on a TensorFlow that has it elsewhere."""
+    try:
+        return importlib.import_module(f"{_PACKAGE}.concrete_function")
+    except ImportError:
+        return importlib.import_module(f"{_PACKAGE}.monomorphic_function")  # TensorFlow 2.12
+
+
+def is_concrete(key: Any) -> bool:
+    """Whether this is a ``ConcreteFunction``. TensorFlow is not imported to find out."""
+    return type(key).__module__.startswith("tensorflow.") and isinstance(key, concrete_functions().ConcreteFunction)
 
 
 def name_of(concrete: Any) -> str:

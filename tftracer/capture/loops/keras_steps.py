@@ -11,6 +11,7 @@ are wrapped, too: each notes on its thread that it is under way, and the step wi
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 import weakref
@@ -21,6 +22,7 @@ from typing import Any
 from tftracer.capture.after_import import after_import
 from tftracer.capture.functions.calls import FunctionCalls, NamedStep
 from tftracer.capture.functions.identity import keras_step, keras_title
+from tftracer.capture.hook import tensorflow
 from tftracer.capture.tracebacks import as_tensorflows, without_ours
 
 #: Where Keras has those methods, module -> class: Keras 3 on TensorFlow, Keras 2, that of TensorFlow 2.12, and tf_keras.
@@ -31,6 +33,25 @@ _OWNERS = {
     "tf_keras.src.engine.training": "Model",
 }
 _METHODS = {"train_on_batch": "fit", "test_on_batch": "evaluate", "predict_on_batch": "predict"}
+
+
+def make_callback(tell: Callable[[str], None]) -> Any:
+    """A Keras callback, of the Keras that this TensorFlow brings. ``tell`` gets "epoch 3", and "" when no epoch is under way."""
+
+    class TracingCallback(tensorflow().keras.callbacks.Callback):  # type: ignore[misc]
+        """Give it to ``fit(callbacks=[...])``."""
+
+        async_safe = True
+
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            with contextlib.suppress(Exception):
+                tell(f"epoch {epoch + 1}")
+
+        def on_train_end(self, logs: Any = None) -> None:
+            with contextlib.suppress(Exception):
+                tell("")
+
+    return TracingCallback()
 
 
 class KerasStep(NamedStep):

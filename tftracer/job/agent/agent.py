@@ -28,13 +28,12 @@ from tornado.websocket import WebSocketClientConnection, WebSocketError, websock
 from tftracer.contract.job import Job
 from tftracer.errors import FormatError, StorageError, TracerError
 from tftracer.job.agent.connection import BYE_S, HubConnection, RefusedError, close
-from tftracer.job.agent.discovery import Plan, Target, publish_hub, withdraw_hub
-from tftracer.job.agent.own_page import OwnPage, unverified
-from tftracer.job.agent.source import JobSource
+from tftracer.job.agent.discovery import OwnPage, Plan, Target, publish_hub, unverified, withdraw_hub
 from tftracer.job.wire import protocol
 from tftracer.job.wire.handshake import VERSION, AlteredError, Channel, Endpoint, Greeting, Keys, new_nonce
 from tftracer.job.wire.hub_addresses import address, digest_of, other_end
 from tftracer.job.wire.protocol import MEMBER_BYTES
+from tftracer.session.source import JobSource
 from tftracer.web.auth import AGENT_SCHEME, agent_credential
 from tftracer.web.worker_threads import WorkerThreads
 

@@ -12,14 +12,14 @@ from typing import Any
 from tornado.websocket import WebSocketClientConnection
 
 from tftracer.errors import TracerError
+from tftracer.job.agent.discovery import OwnPage
 from tftracer.job.agent.heartbeat import StepRate, TimeSpent, identity, totals
-from tftracer.job.agent.own_page import OwnPage
 from tftracer.job.agent.proxy import Proxy
-from tftracer.job.agent.source import JobSource
 from tftracer.job.agent.step_watch import StepWatch
 from tftracer.job.wire import protocol
 from tftracer.job.wire.handshake import Channel
 from tftracer.job.wire.protocol import Message
+from tftracer.session.source import JobSource
 
 #: A hub that has sent nothing for so long is gone, though its host may not say so; after half of it, it is asked to answer.
 SILENCE_S = 90.0

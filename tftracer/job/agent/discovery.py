@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import ipaddress
 import json
 import os
 import re
 import socket
+import ssl
 import stat
 import tempfile
 from dataclasses import asdict, dataclass
@@ -24,11 +26,56 @@ from tftracer.errors import StorageError
 from tftracer.session.process.launcher import CHIEFS, Environment, is_chief, tf_config
 from tftracer.storage.plain_files import open_own
 from tftracer.storage.whole_file import replacing
+from tftracer.web.auth import WILDCARDS
 
 #: The port of a hub by default, and how many are tried from it on: a hub whose port is in use takes the next free one.
 PORT = 9999
 PORTS = 4
 MAX_FILE = 1 << 16
+
+
+@dataclass(frozen=True)
+class OwnPage:
+    """Address and token of this process's web server."""
+
+    ip: str  # as bound
+    port: int
+    secure: bool
+    path: str
+    token: str
+
+    @property
+    def host(self) -> str:
+        """To connect to from this process."""
+        return "127.0.0.1" if self.ip in WILDCARDS else self.ip
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this host can reach it."""
+        try:
+            return ipaddress.ip_address(self.ip or "0.0.0.0").is_loopback
+        except ValueError:
+            return self.ip == "localhost"
+
+    @property
+    def address(self) -> str:
+        """``host:port`` as in a URL."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def target(self, token: str) -> Target:
+        """For the agent of the hub's own process."""
+        return Target(self.host, self.port, token, self.secure, self.path, "own")
+
+    def tls_context(self) -> ssl.SSLContext | None:
+        """Verifies nothing: the server is this process itself. None without TLS."""
+        return unverified() if self.secure else None
+
+
+def unverified() -> ssl.SSLContext:
+    """For servers of this user on this host."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
 
 
 @dataclass(frozen=True)

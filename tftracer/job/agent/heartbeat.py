@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 from tftracer.contract.session import Run, Session
-from tftracer.job.agent.source import JobSource
 from tftracer.job.wire.protocol import Message
 from tftracer.session.process.launcher import process_title
+from tftracer.session.source import JobSource
 
 LEDGER_S = 5.0
 

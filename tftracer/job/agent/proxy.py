@@ -18,9 +18,9 @@ from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
 from tftracer.errors import UnknownError
-from tftracer.job.agent.own_page import OwnPage
-from tftracer.job.agent.source import JobSource
+from tftracer.job.agent.discovery import OwnPage
 from tftracer.job.wire.protocol import PART_BYTES, Message, number, text
+from tftracer.session.source import JobSource
 from tftracer.web.worker_threads import WorkerThreads
 
 THREADS = 4

@@ -14,10 +14,10 @@ from typing import Any
 
 from tftracer.contract.live import LiveMessage
 from tftracer.contract.session import Run, TraceRecord
-from tftracer.job.agent.source import JobSource
 from tftracer.job.wire.protocol import Message, number, text
 from tftracer.session.model import is_analyzed
 from tftracer.session.process.launcher import tf_config
+from tftracer.session.source import JobSource
 
 #: A step that passed so long ago without a trace will not have one any more.
 MISSED_AFTER_S = 30.0

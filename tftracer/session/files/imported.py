@@ -4,13 +4,15 @@ compressed in memory, one after the other. What is in them is not known yet: ``S
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tftracer.contract.basics import Finding
 from tftracer.contract.session import RunStatistics
+from tftracer.errors import FormatError
 from tftracer.importers.imported import Imported, ImportedRun, ImportedTrace
 from tftracer.session.files.reading import new_facts, read_statistics, read_trace_record, with_sizes
 from tftracer.session.model import RunState, SessionModel, TraceState
 from tftracer.storage.file_bytes import FileBytes
-from tftracer.storage.plain_payload import PlainPayload
 from tftracer.storage.spool import Memory, NewRecord, Spool
 from tftracer.storage.tftrace import TRACE, StoredPayload, compress
 from tftracer.storage.untrusted import text, texts
@@ -18,6 +20,34 @@ from tftracer.trace.model import TraceContext
 
 #: What imported traces may take in memory, compressed.
 _MEMORY = 1 << 31
+
+
+@dataclass(frozen=True)
+class PlainPayload(StoredPayload):
+    """FormatError where the file has changed since it was opened: what is known of its content is true no more."""
+
+    source: FileBytes
+    changed_ns: int
+
+    @classmethod
+    def of(cls, file: FileBytes) -> PlainPayload:
+        size = file.length()
+        return cls(file, 0, size, size, None, file.changed_ns())
+
+    def copied(self) -> bytes:
+        return compress(self.raw())
+
+    def stored(self) -> bytes:
+        return self.copied()
+
+    def is_whole(self) -> bool:
+        return (self.source.length(), self.source.changed_ns()) == (self.size, self.changed_ns)
+
+    def raw(self) -> bytes:
+        data = self.source.read_at(0, self.size)
+        if len(data) != self.size or not self.is_whole():
+            raise FormatError(f"{self.source.name}: has changed since it was opened. Open it again.")
+        return data
 
 
 def model_of(imported: Imported, file: FileBytes | None = None) -> SessionModel:

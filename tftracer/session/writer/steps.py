@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tftracer.session.files import records
+from tftracer.session.problems import Guard
 from tftracer.session.process.launcher import detect_launcher
 from tftracer.session.publisher import Publish
 from tftracer.session.recorded_steps import Capture, Missed, RunHandle, Settled, StepSource, Traced
@@ -21,7 +22,6 @@ from tftracer.session.steps.statistics import Between, BetweenSteps, LiveRun
 from tftracer.session.store import SessionStore
 from tftracer.session.traces.missing import MissingTraces
 from tftracer.session.traces.usual import measures_tracing
-from tftracer.session.writer.guard import Guard
 from tftracer.session.writer.input_pipelines import PipelineWriter
 from tftracer.session.writer.ledger import LedgerWriter
 from tftracer.session.writer.memory_growth import MemoryWriter

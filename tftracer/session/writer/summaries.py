@@ -13,19 +13,34 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from tftracer.errors import UnknownError
+from tftracer.session.problems import Guard
 from tftracer.session.store import SessionStore
-from tftracer.session.traces.analyzer import TraceAnalyzer
-from tftracer.session.writer.guard import Guard
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.trace.contents import unfinished
+from tftracer.trace.model import Watched
 
 #: A trace that somebody requested is analyzed so long after it was announced: those who look on ask for its timeline first.
 AFTER_S = 0.25
 
 Job = Callable[[], object]
+
+
+class TraceAnalyzer(Protocol):
+    """What finds out for a live session what its traces hold (engine/engine.py)."""
+
+    def start_in_background(self) -> None:
+        """A trace will come soon. Does not wait."""
+
+    def contents(self, trace: TraceKey, watched: Watched) -> dict[str, Any]:
+        """``nodes``, ``devices``, ``findings``, ``headline`` and ``state`` of its record."""
+
+    def interrupt(self) -> None:
+        """Give up what is being done."""
+
+    def close(self) -> None: ...
 
 
 @dataclass

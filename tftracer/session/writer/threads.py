@@ -10,18 +10,17 @@ import time
 from functools import partial
 
 from tftracer.contract.session import TraceRecord
+from tftracer.session.problems import Guard
 from tftracer.session.publisher import Publish
 from tftracer.session.recorded_steps import StepSource
 from tftracer.session.store import SessionStore
-from tftracer.session.traces.analyzer import TraceAnalyzer
 from tftracer.session.traces.missing import MissingTraces
-from tftracer.session.writer.guard import Guard
 from tftracer.session.writer.input_pipelines import PipelineWriter
 from tftracer.session.writer.ledger import LedgerWriter
 from tftracer.session.writer.memory_growth import MemoryWriter
 from tftracer.session.writer.slow import SlowWriter
 from tftracer.session.writer.steps import Flush, StepWriter
-from tftracer.session.writer.summaries import TraceSummaries
+from tftracer.session.writer.summaries import TraceAnalyzer, TraceSummaries
 from tftracer.session.writer.traces import TraceWriter
 from tftracer.slow.recorded import SlowRecords
 from tftracer.storage.spool_folder import tidy

@@ -13,12 +13,12 @@ from tftracer.contract.session import TraceRecord
 from tftracer.input_pipelines.answer import what_limits
 from tftracer.session.files import records
 from tftracer.session.files.reading import read_trace_record
+from tftracer.session.problems import Guard
 from tftracer.session.process.gpu_profiling import gpu_devices, gpu_facts
 from tftracer.session.recorded_steps import Capture, StepSource
 from tftracer.session.steps.statistics import BetweenSteps, LiveRun
 from tftracer.session.store import SessionStore
 from tftracer.session.traces.missing import MissingTraces
-from tftracer.session.writer.guard import Guard
 from tftracer.session.writer.summaries import AFTER_S, TraceSummaries
 from tftracer.storage.tftrace import compress
 from tftracer.storage.trace_payload import TraceKey
