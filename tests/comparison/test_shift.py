@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tftracer.comparison.measured import BLOCK, Measured, Steps, block_values, step_values, usual_steps
-from tftracer.comparison.shift import ASSUMED_SPREAD, Shift, distribution, quantile, shift_of
+from tftracer.comparison.shift import ASSUMED_SPREAD, Shift, quantile, shift_of
 from tftracer.comparison.words import outcome
 
 
@@ -26,7 +26,6 @@ from tftracer.comparison.words import outcome
 def test_student_s_quantiles(probability: float, freedom: float, t: float) -> None:
     assert quantile(probability, freedom) == pytest.approx(t, rel=1e-5)
     assert quantile(1 - probability, freedom) == pytest.approx(-t, rel=1e-5)
-    assert distribution(t, freedom) == pytest.approx(probability, abs=1e-6)
 
 
 def test_welch_s_interval() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, cast
 
 from tftracer.contract.session import Session, TraceRecord
@@ -22,7 +22,7 @@ from tftracer.session.steps.history import History
 from tftracer.session.steps.statistics import LiveRun
 from tftracer.session.traces import retention
 from tftracer.slow.record import records as slow_records
-from tftracer.slow.record.log import StallState
+from tftracer.slow.record.log import StallState, key_of
 from tftracer.storage import save, spool_folder
 from tftracer.storage.spool import NOWHERE, NewRecord, Spool
 from tftracer.storage.tftrace import HISTORY, STALL, TRACE, Record
@@ -41,6 +41,7 @@ class SessionStore(SessionAnswers):
         self.keep_traces = keep_traces
         self._retention = retention.Retention()
         self._unwritten_facts = True
+        self._latest: dict[Hashable, int] = {}  # bytes of the record of each key that later ones replace
 
     def open_spool(self, folder: str | os.PathLike[str] | None) -> None:
         self.spool, trouble = spool_folder.open_spool(folder, self.session()["id"])
@@ -199,23 +200,23 @@ class SessionStore(SessionAnswers):
         for old in dropped:
             self.spool.release(old.record_bytes, old.stacks)
 
-    def put_period(self, period: Period) -> int:
-        """In the place of the one before; the bytes that it took."""
+    def put_period(self, period: Period) -> None:
+        """In the place of the one before."""
         with self.lock:
             self.model.slow.put_period(period)
-        return self.write(slow_records.period_record(period))
+        self.write_latest(key_of(period), slow_records.period_record(period))
 
-    def put_kinds(self, run_id: int, kinds: Sequence[SlowKind]) -> int:
-        """The sums over all slow steps of a run; the bytes that they take."""
+    def put_kinds(self, run_id: int, kinds: Sequence[SlowKind]) -> None:
+        """The sums over all slow steps of a run."""
         with self.lock:
             for kind in kinds:
                 self.model.slow.kinds.put(kind)
-        return self.write(slow_records.kinds_record(run_id, kinds))
+        self.write_latest(("kinds", run_id), slow_records.kinds_record(run_id, kinds))
 
     def put_gaps(self, profile: GapProfile) -> None:
         with self.lock:
             self.model.slow.gaps[profile["run_id"]] = profile
-        self.write(slow_records.gaps_record(profile))
+        self.write_latest(("gaps", profile["run_id"]), slow_records.gaps_record(profile))
 
     # ------------------------------------------------------------------------------------------------------- writing
 
@@ -226,6 +227,12 @@ class SessionStore(SessionAnswers):
         except StorageError:
             return 0
         return record.size
+
+    def write_latest(self, key: Hashable, new: NewRecord) -> None:
+        """Write a record that makes the one of the same key superfluous."""
+        older, self._latest[key] = self._latest.get(key, 0), self.write(new)
+        if older:
+            self.spool.release(older)
 
     def _write_or_defer(self, new: NewRecord) -> None:
         """What cannot be written now is written before what comes later."""

@@ -33,7 +33,6 @@ class LedgerWriter:
         self._book: Book | None = Book(self._since_ns, self._main)
         self._standstills = Standstills()
         self._next_update = self._next_write = 0.0
-        self._written = 0  # bytes of the newest record
 
     def take(self) -> None:
         """Ten times a second, after the steps were counted."""
@@ -55,9 +54,7 @@ class LedgerWriter:
         with self._store.lock:
             ledger = self._store.model.ledger
         if ledger is not None:
-            older, self._written = self._written, self._store.write(sheet.record(ledger))
-            if older:
-                self._store.spool.release(older)
+            self._store.write_latest("ledger", sheet.record(ledger))
 
     def _take(self) -> None:
         if self._book is not None:

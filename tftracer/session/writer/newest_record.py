@@ -20,7 +20,6 @@ class NewestRecord(ABC, Generic[Sheet]):
         self._store = store
         self._began = time.monotonic()
         self._next_update = self._next_write = 0.0
-        self._written = 0  # bytes of the newest record
         self._last: Sheet | None = None  # in the file
 
     @abstractmethod
@@ -50,9 +49,7 @@ class NewestRecord(ABC, Generic[Sheet]):
         if known is None or known == self._last:
             return
         self._last = known
-        older, self._written = self._written, self._store.write(self.record(known))
-        if older:
-            self._store.spool.release(older)
+        self._store.write_latest(type(self), self.record(known))
 
     def _update(self) -> Sheet | None:
         known = self.sheet()

@@ -12,8 +12,8 @@ from tftracer.session.writer.summaries import TraceSummaries
 from tftracer.slow.answer import messages
 from tftracer.slow.answer.messages import SlowMark
 from tftracer.slow.record import records
-from tftracer.slow.record.log import PeriodKey, key_of
-from tftracer.slow.recorded import GapProfile, GcPause, HostSample, Period, SlowRecord, SlowRecords, Stall, WatchedRun
+from tftracer.slow.record.log import key_of
+from tftracer.slow.recorded import GapProfile, GcPause, HostSample, Period, SlowRecord, SlowRecords, Stall
 from tftracer.storage.trace_payload import TraceKey
 
 #: Records whose run has not been counted yet may wait, so many.
@@ -28,8 +28,6 @@ class SlowWriter:
         self._store = store
         self._waiting: deque[SlowRecord] = deque(maxlen=MAX_WAITING)
         self._marks: list[SlowMark] = []  # that are not in the file yet
-        self._periods: dict[PeriodKey, int] = {}  # bytes of the newest record of each
-        self._kinds: dict[int, int] = {}  # of each run: the same
         self._more_of: set[int] = set()  # runs with slow steps since their kinds were written
 
     def take(self) -> None:
@@ -38,13 +36,10 @@ class SlowWriter:
         self._waiting.clear()
         offset = time.time() - perf_counter()
         for record in taken:
-            if isinstance(record, (Stall, Period, GapProfile)) and not self._is_counted(record.run):
+            if isinstance(record, (Stall, Period, GapProfile)) and record.run.run_id not in self._store.live_runs:
                 self._waiting.append(record)
             else:
                 self._keep(record, offset)
-
-    def _is_counted(self, run: WatchedRun) -> bool:
-        return run.run_id in self._store.live_runs
 
     def _keep(self, record: SlowRecord, offset: float) -> None:
         if isinstance(record, Stall):
@@ -52,7 +47,7 @@ class SlowWriter:
         elif isinstance(record, Period):
             self._keep_period(record)
         elif isinstance(record, GapProfile):
-            self._keep_gaps(record, offset)
+            self._store.put_gaps(messages.gap_message(record, offset))
         elif isinstance(record, GcPause):
             self._mark(messages.gc_mark(record, offset))
         elif isinstance(record, HostSample):
@@ -81,18 +76,12 @@ class SlowWriter:
 
     def _keep_period(self, period: Period) -> None:
         message, store = messages.period_message(period), self._store
-        key = key_of(message)
         with store.lock:
-            earlier = store.model.slow.periods.get(key)
+            earlier = store.model.slow.periods.get(key_of(message))
         if not period.occurrences:
             message["next_step"] = None
             message["times"] = earlier["times"] if earlier else 0
-        older, self._periods[key] = self._periods.get(key, 0), store.put_period(message)
-        if older:
-            store.spool.release(older)
-
-    def _keep_gaps(self, profile: GapProfile, offset: float) -> None:
-        self._store.put_gaps(messages.gap_message(profile, offset))
+        store.put_period(message)
 
     def _mark(self, mark: SlowMark | None) -> None:
         if mark is None:
@@ -110,6 +99,4 @@ class SlowWriter:
         for run_id in more_of:
             with self._store.lock:
                 kinds = self._store.model.slow.kinds.of_run(run_id)
-            older, self._kinds[run_id] = self._kinds.get(run_id, 0), self._store.put_kinds(run_id, kinds)
-            if older:
-                self._store.spool.release(older)
+            self._store.put_kinds(run_id, kinds)
