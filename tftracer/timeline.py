@@ -155,7 +155,7 @@ class Timeline:
         return (start + trace.origin_ns) // 1000, (end + trace.origin_ns) // 1000
 
     def _communicates(self, trace: Trace) -> Mask:
-        named = _equal(trace.names, self._comm_op_name or RECEIVE)[trace.name]
+        named = np.array([name == (self._comm_op_name or RECEIVE) for name in trace.names], np.bool_)[trace.name]
         reduced = _containing(trace.labels, ALLREDUCE)[trace.label]
         if self._horovod is None:
             return named | reduced
@@ -358,10 +358,6 @@ def _union(start: Int64, end: Int64) -> float:
 
 def _containing(table: StringTable, text: str) -> Mask:
     return np.array([text in entry for entry in table], np.bool_)
-
-
-def _equal(table: StringTable, text: str) -> Mask:
-    return np.array([text == entry for entry in table], np.bool_)
 
 
 def _found(table: StringTable, pattern: str) -> Mask:

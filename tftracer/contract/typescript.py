@@ -6,32 +6,29 @@ import inspect
 import sys
 import types
 import typing
+from importlib import import_module
 from typing import Any, Literal, Union, get_args, get_origin
 
-from tftracer.contract import (
-    basics,
-    input_pipelines,
-    job,
-    layers,
-    ledger,
-    live,
-    machine,
-    memory_growth,
-    over_traces,
-    roofline,
-    session,
-    stalls,
-    standalone,
-    trace,
-)
 from tftracer.contract.analyses import ANALYSES
 
 HEADER = """// Generated from tftracer/contract/ by `make frontend-types`. Do not edit.
 """
-MODULES = (
-    *(basics, stalls, machine, session, ledger, input_pipelines, memory_growth, trace, layers, roofline, over_traces, job),
-    *(live, standalone),
-)
+MODULES = [
+    "basics",
+    "stalls",
+    "machine",
+    "session",
+    "ledger",
+    "input_pipelines",
+    "memory_growth",
+    "trace",
+    "layers",
+    "roofline",
+    "over_traces",
+    "job",
+    "live",
+    "standalone",
+]
 PRIMITIVES: dict[Any, str] = {str: "string", int: "number", float: "number", bool: "boolean", bytes: "Uint8Array"}
 
 
@@ -67,7 +64,7 @@ def interface(name: str, kind: Any) -> str:
 def generate() -> str:
     """The whole of messages.ts."""
     parts = [HEADER]
-    contract = {name: value for module in MODULES for name, value in vars(module).items()}
+    contract = {name: value for module in MODULES for name, value in vars(import_module(f"tftracer.contract.{module}")).items()}
     for name, value in contract.items():
         if typing.is_typeddict(value):
             documentation = inspect.getdoc(value) if "__doc__" in vars(value) and value.__doc__ else None

@@ -6,7 +6,7 @@ import contextlib
 import re
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from tftracer.contract.session import Run, Session, TraceRecord
@@ -147,17 +147,13 @@ def _traces(run: dict[str, Any], recomputed: dict[int, str]) -> str:
 
 def _line(trace: dict[str, Any], recomputed: str) -> str:
     """``recomputed``: its headline as it is now, where that says otherwise."""
-    text = trace["headline"] or next(_complaints(trace), "")
+    text = trace["headline"] or next(iter(trace["findings"]), "")
     if recomputed:
         text = f"{recomputed} (When it was recorded, this was said: {text})"
     step = f"step {trace['step']:,}" if trace["step"] else ""
     start = f"  {trace['id']:>4}  {step:<12} {_seconds(trace['duration_s']):>8}  "
     note = f" ({trace['note']})" if trace["note"] else ""
     return textwrap.fill(text + note or _UNKNOWN, WIDTH, initial_indent=start, subsequent_indent=" " * len(start))
-
-
-def _complaints(trace: dict[str, Any]) -> Iterator[str]:
-    yield from trace["findings"]
 
 
 def _seconds(value: float | None) -> str:

@@ -33,47 +33,13 @@ VERSION = 2
 SUFFIX = ".tftrace"
 
 #: Record types; see docs/file-format.rst. A reader skips those that it does not know.
-(
-    SESSION,
-    RUN,
-    STEPS,
-    HISTORY,
-    TRACE,
-    TRACE_FACTS,
-    TRACE_REMOVED,
-    STALL,
-    PERIOD,
-    KINDS,
-    GAPS,
-    MARKS,
-    LEDGER,
-    INPUT_PIPELINES,
-    MEMORY,
-    JOB,
-    JOB_TRACE,
-    END,
-) = _TYPES = (
-    "session",
-    "run",
-    "steps",
-    "history",
-    "trace",
-    "trace_facts",
-    "trace_removed",
-    "stall",
-    "period",
-    "slow_kinds",
-    "gaps",
-    "marks",
-    "ledger",
-    "input_pipelines",
-    "memory",
-    "job",
-    "job_trace",
-    "end",
-)
-RECORD_TYPES = frozenset(_TYPES)
-
+SESSION, RUN, STEPS, HISTORY = "session", "run", "steps", "history"
+LEDGER, INPUT_PIPELINES, MEMORY = "ledger", "input_pipelines", "memory"
+TRACE, TRACE_FACTS, TRACE_REMOVED = "trace", "trace_facts", "trace_removed"
+STALL, PERIOD, KINDS, GAPS, MARKS = "stall", "period", "slow_kinds", "gaps", "marks"
+JOB, JOB_TRACE, END = "job", "job_trace", "end"
+RECORD_TYPES = frozenset({SESSION, RUN, STEPS, HISTORY, LEDGER, INPUT_PIPELINES, MEMORY, TRACE, TRACE_FACTS, TRACE_REMOVED})
+RECORD_TYPES |= {STALL, PERIOD, KINDS, GAPS, MARKS, JOB, JOB_TRACE, END}
 #: Limits on what a file may ask the reader to hold. TensorFlow's own protobufs end at 2 GB.
 MAX_HEADER = 4 << 20
 MAX_META = 4 << 20

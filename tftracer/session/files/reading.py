@@ -19,28 +19,9 @@ from tftracer.session.model import RunState, SessionModel, TraceState
 from tftracer.session.steps.statistics import RECENT_STEPS
 from tftracer.slow.record import reading as slow_reading
 from tftracer.slow.record.log import SlowLog
-from tftracer.storage import untrusted
+from tftracer.storage import tftrace, untrusted
 from tftracer.storage.reader import Reader
-from tftracer.storage.tftrace import (
-    GAPS,
-    HISTORY,
-    INPUT_PIPELINES,
-    KINDS,
-    LEDGER,
-    MARKS,
-    MEMORY,
-    PERIOD,
-    RECORD_TYPES,
-    RUN,
-    SESSION,
-    STALL,
-    STEPS,
-    TRACE,
-    TRACE_FACTS,
-    TRACE_REMOVED,
-    Record,
-    StoredPayload,
-)
+from tftracer.storage.tftrace import Record, StoredPayload
 from tftracer.storage.untrusted import count, fields_of, number, one_of, positive_or_none, readers, seconds, short, text, texts
 from tftracer.trace.contents import UNREAD
 from tftracer.trace.model import TraceContext
@@ -139,9 +120,9 @@ def read_model(reader: Reader, path: str) -> SessionModel:
     """The session in a file, and in its facts what of the file could not be read."""
     model, unknown, steps = SessionModel(new_facts()), Counter[str](), 0
     for record in reader:
-        if record.type in (STEPS, HISTORY):  # of other payloads their readers say so
+        if record.type in (tftrace.STEPS, tftrace.HISTORY):  # of other payloads their readers say so
             steps += not record.payload.is_whole()
-        unknown[record.type] += record.type not in RECORD_TYPES
+        unknown[record.type] += record.type not in tftrace.RECORD_TYPES
         apply(model, record)
     facts = model.facts
     facts["active"] = facts["live"] = facts["trace_all"] = False
@@ -200,7 +181,7 @@ def _apply_steps(model: SessionModel, record: Record) -> None:
     run = _run_of(model, record)
     if run:
         run.statistics = read_statistics(record.meta.get("stats"))
-        if record.type == HISTORY:
+        if record.type == tftrace.HISTORY:
             run.history.clear()
         run.history.append(record)
 
@@ -253,19 +234,19 @@ def _apply_memory(model: SessionModel, record: Record) -> None:
 
 
 _APPLIERS: dict[str, Applier] = {
-    SESSION: _apply_session,
-    RUN: _apply_run,
-    STEPS: _apply_steps,
-    HISTORY: _apply_steps,
-    TRACE: _apply_trace,
-    TRACE_FACTS: _apply_trace_facts,
-    TRACE_REMOVED: _apply_trace_removed,
-    STALL: _applied_to_run(slow_reading.apply_stall),
-    PERIOD: _applied_to_run(slow_reading.apply_period),
-    KINDS: _applied_to_run(slow_reading.apply_kinds),
-    GAPS: _applied_to_run(slow_reading.apply_gaps),
-    MARKS: _apply_marks,
-    LEDGER: _apply_ledger,
-    INPUT_PIPELINES: _apply_input_pipelines,
-    MEMORY: _apply_memory,
+    tftrace.SESSION: _apply_session,
+    tftrace.RUN: _apply_run,
+    tftrace.STEPS: _apply_steps,
+    tftrace.HISTORY: _apply_steps,
+    tftrace.TRACE: _apply_trace,
+    tftrace.TRACE_FACTS: _apply_trace_facts,
+    tftrace.TRACE_REMOVED: _apply_trace_removed,
+    tftrace.STALL: _applied_to_run(slow_reading.apply_stall),
+    tftrace.PERIOD: _applied_to_run(slow_reading.apply_period),
+    tftrace.KINDS: _applied_to_run(slow_reading.apply_kinds),
+    tftrace.GAPS: _applied_to_run(slow_reading.apply_gaps),
+    tftrace.MARKS: _apply_marks,
+    tftrace.LEDGER: _apply_ledger,
+    tftrace.INPUT_PIPELINES: _apply_input_pipelines,
+    tftrace.MEMORY: _apply_memory,
 }
