@@ -182,6 +182,8 @@ def test_a_step_meanwhile_another_thread_held_pythons_lock_is_not_known_and_says
 def test_garbage_collection_comes_before_the_line_that_it_struck() -> None:
     found = explained(0.3, between=span(0.3, stack(MAIN, LOAD, seconds=0.3), cpu=0.3, gc_s=0.28))
     assert (found.cause.kind, found.cause.frame) == ("gc", LOAD)
+    found = explained(0.3, between=span(0.3, stack(MAIN, LOAD, ENCODE, seconds=0.3), cpu=0.3, gc_s=0.2))
+    assert (found.cause.kind, found.cause.frame) == ("python", LOAD)  # it makes the garbage
 
 
 def test_a_short_garbage_collection_is_not_the_cause_where_the_machine_was_busy() -> None:

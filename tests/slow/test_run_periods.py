@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from made_stalls import a_save, run_of
+from made_stalls import LOAD, a_save, a_stall, run_of
 from recording import recording
 
-from tftracer.slow.recorded import Cause, SlowRecords
+from tftracer.slow.recorded import Cause, Period, SlowRecords
 from tftracer.slow.watch.run_periods import RunPeriods
 
 
@@ -29,3 +29,14 @@ def test_only_what_is_slow_inside_of_its_step_is_expected_to_be_traced(tmp_path:
             periods.add(a_save(run, number), records)
         periods.add(a_save(run, 400, inside=True)._replace(cause=Cause("tensorflow", "", None, 0.9)), records)
         assert periods.expected() == []
+
+
+def test_collections_at_a_line_that_makes_the_garbage_are_of_its_period(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        run, records = run_of(recorder, 650), SlowRecords()
+        periods = RunPeriods(run)
+        for number in range(1, 5):
+            kind = "gc" if number % 2 == 0 else "python"
+            periods.add(a_stall(run, 160 * number, cause=Cause(kind, "", LOAD, 0.9)), records)  # type: ignore[arg-type]
+        (period,) = [record for record in records.take() if isinstance(record, Period)]
+        assert (period.steps, period.cause.frame, period.occurrences) == (160, LOAD, 4)

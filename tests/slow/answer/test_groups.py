@@ -103,7 +103,42 @@ def test_a_period_that_ended_is_not_told_beside_one_that_stands_and_one_length_i
     late = a_period(run, cause=saves[0].cause, steps=100, occurrences=5, last_step=700, last_call=700, first_step=300)
     again = late._replace(first_step=400, occurrences=4)
     (group,) = groups(log_of(*saves, periods=[early._replace(next_step=None), late, again]), run.run_id, 750)
-    assert group["text"].startswith("Every 100th step: the hook ")
+    assert group["text"].startswith("The hook ") and group["text"].endswith(", 5 of 9 times every 100th step")
+
+
+def test_slow_steps_of_unknown_cause_on_time_are_of_the_group_with_the_period() -> None:
+    run = RunHandle("train", (), (), "")
+    saves = [a_save(run, step) for step in (121, 241, 361, 481)]
+    period = a_period(run, steps=120, occurrences=4, last_step=481, last_call=481, first_step=121, next_step=601)
+    log = log_of(*saves, periods=[period])
+    short = a_stall(run, 721, cause=UNKNOWN, end_ns=721 * 2_000_000 + 30_000_000)
+    for number, stall in enumerate([a_stall(run, 601, cause=UNKNOWN), a_stall(run, 650, cause=UNKNOWN), short], 5):
+        log.add(StallState(stall_message(number, stall, 0.0), number, False, NOWHERE))
+    save, rest = groups(log, run.run_id, 750)
+    assert (save["times"], sorted(save["stalls"]), save["last_step"]) == (5, [1, 2, 3, 4, 5], 601)
+    assert save["text"].startswith("Every 120th step: the hook ") and save["text"].endswith("(4 of 5 times)")
+    assert (rest["cause"], rest["times"]) == ("unknown", 2)
+
+
+def test_a_period_of_unknown_cause_that_follows_a_known_one_is_not_told_as_another() -> None:
+    run = RunHandle("train", (), (), "")
+    saves = [a_save(run, step) for step in range(190, 1000, 190)]
+    after = [a_stall(run, step + 1, cause=UNKNOWN) for step in range(190, 1000, 190)]
+    known = a_period(run, steps=190, occurrences=5, last_step=950, last_call=950, first_step=190)
+    unknown = known._replace(cause=UNKNOWN, last_step=951, last_call=951, first_step=191)
+    listed = groups(log_of(*saves, *after, periods=[known, unknown]), run.run_id, 1000)
+    assert [(group["cause"], len(group["periods"])) for group in listed] == [("hook", 1), ("unknown", 0)]
+
+
+def test_code_that_makes_garbage_is_one_group_with_the_collections_in_it() -> None:
+    run = RunHandle("train", (), (), "")
+    causes = [Cause("python", "", LOAD, 0.9), Cause("gc", "", LOAD, 0.9)] * 3
+    stalls = [a_stall(run, 160 * number, cause=cause) for number, cause in enumerate(causes, 1)]
+    elsewhere = a_stall(run, 999, cause=Cause("gc", "", None, 0.9))
+    period = a_period(run, cause=causes[0], steps=160, occurrences=6, last_step=960, last_call=960, first_step=160)
+    code, collection = groups(log_of(*stalls, elsewhere, periods=[period]), run.run_id, 1000)
+    assert code["text"] == "Every 160th step: Python code and Python's garbage collection at load_batch() (train.py:88)"
+    assert (code["times"], collection["times"], collection["cause"]) == (6, 1, "gc")
 
 
 def test_the_longest_of_a_period_is_no_shorter_than_its_median_where_its_steps_have_made_way() -> None:

@@ -70,6 +70,34 @@ def test_a_period_that_changes_ends_and_the_new_one_is_told() -> None:
     assert (new.length, new.first, new.stands, new.next_step) == (80, 2080, True, 4080)
 
 
+def test_a_period_ends_though_a_new_one_of_the_same_kind_has_some_of_its_steps() -> None:
+    old, new = periods_of([*range(105, 1400, 105), *range(1400, 3001, 70)]).periods()
+    assert (old.length, old.stands, new.length, new.stands) == (105, False, 70, True)
+    late = {1541, 1611, 1751}  # the new one is not proven before every 210th step was slow twice
+    old, new = periods_of({*range(106, 1367, 105), *range(1401, 3001, 70)} - late).periods()
+    assert (old.length, old.stands, old.last, new.length, new.stands) == (105, False, 1366, 70, True)
+    old, new = periods_of([*range(60, 1141, 60), *range(1200, 2401, 100)]).periods()
+    assert (old.length, old.stands, new.length, new.stands) == (60, False, 100, True)
+    old, new = periods_of([*range(60, 601, 60), *range(620, 1201, 20)]).periods()
+    assert (old.length, old.stands, new.length, new.stands) == (60, False, 20, True)
+
+
+def test_two_kinds_that_take_turns_have_a_period_each() -> None:
+    slow = {**dict.fromkeys(range(33, 2400, 66), LOAD), **dict.fromkeys(range(66, 2400, 66), SAVE)}
+    told = fed((step, 0.4, kind) for step, kind in slow.items()).periods()
+    assert {(period.length, period.kind) for period in told} == {(66, LOAD), (66, SAVE)}
+    some_unknown = {step: None if step % 7 == 0 else kind for step, kind in slow.items()}
+    told = fed((step, 0.4, kind) for step, kind in some_unknown.items()).periods()
+    assert {(period.length, period.kind) for period in told} == {(66, LOAD), (66, SAVE)}
+    assert not fed((step, 0.4, (LOAD, SAVE, NOISE)[step // 50 % 3]) for step in range(50, 401, 50)).periods()
+
+
+def test_slow_steps_of_unknown_kind_are_of_the_period_of_a_known_one() -> None:
+    slow = {step: SAVE if step in (121, 481, 721) else None for step in range(121, 842, 120)}
+    period = only(fed((step, 0.4, kind) for step, kind in slow.items()))
+    assert (period.length, period.kind, period.hits) == (120, SAVE, 7)
+
+
 def test_steps_that_are_one_off_are_of_the_period() -> None:
     chance = random.Random(3)
     planted = [step + chance.choice([-1, 0, 1]) for step in range(97, 3000, 97)]

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from tftracer.contract.stalls import Period, SlowGroup, SlowKind, Stall, StallCause
 from tftracer.slow.answer import texts
-from tftracer.slow.record.kinds import OF_CODE, KindKey, group_key, lost_s, without_line
+from tftracer.slow.record.kinds import APART, OF_CODE, KindKey, group_key, lost_s, may_be_of, of_known_period, without_line
 from tftracer.slow.record.log import SlowLog
 
-#: Causes that tell nothing of what slow steps have in common: they are listed apart.
-APART = ("unknown", "machine")
 #: A further cause of the same code is named if it has at least this share of the cost.
 NAMED = 0.2
+#: Slow steps of unknown cause so soon after those of a known one follow from these: caches are cold.
+SOON = 3
 #: Slow steps without a period have ended when none came for so many mean distances, and for this share of the run.
 DISTANCES, LONG = 10, 0.5
 
@@ -36,7 +36,7 @@ class _Ranked(NamedTuple):
         times: dict[int, int] = {}  # by length: slow steps may come twice in one
         for period in told:
             times[period["every"]] = max(times.get(period["every"], 0), period["times"])
-        regular = sum(times.values()) if all(times.values()) and len(told) == len(self.periods) else None
+        regular = min(sum(times.values()), self.kind["times"]) if all(times.values()) else None
         return texts.group_text(self.causes, self.kind["place"], list(times), self.kind["times"], regular)
 
     def group(self, stalls: Sequence[Stall]) -> SlowGroup:
@@ -66,15 +66,16 @@ def groups(log: SlowLog, run_id: int, steps: int) -> list[SlowGroup]:
     ``steps``: how many the run has had.
     """
     left: dict[KindKey, list[Stall]] = {}
-    for state in log.of_run(run_id):
-        left.setdefault(group_key(state.message), []).append(state.message)
+    collecting, periods = log.kinds.collecting(run_id), log.periods_of(run_id)
+    for stall in (state.message for state in log.of_run(run_id)):
+        left.setdefault(group_key(of_known_period(stall, periods) or stall, collecting), []).append(stall)
     listed = []
     # Groups with a period take their slow steps first; the group without one gets the rest.
     for ranked in sorted(_ranked(log, run_id, steps), key=lambda each: (not each.periods, each.rank)):
-        key = group_key(ranked.kind)
+        key = group_key(ranked.kind, collecting)
         own = left.get(key, [])
         if ranked.periods and ranked.kind["cause"] in APART:
-            own = [stall for stall in own if is_on_time(stall, ranked.periods[0])]
+            own = [stall for stall in own if may_be_of(stall, ranked.periods[0])]
         left[key] = [stall for stall in left.get(key, []) if stall not in own]
         listed.append((ranked.rank, ranked.group(own)))
     return [group for _, group in sorted(listed, key=lambda each: each[0])]
@@ -98,32 +99,25 @@ def headline(log: SlowLog, run_id: int, steps: int) -> str:
 
 def is_one_of(stall: Stall, period: Period) -> bool:
     """Whether a slow step is one of a period's: on time, and of its kind, as far as both are known."""
-    return is_on_time(stall, period) and (stall["cause"] in APART or group_key(stall) == group_key(period))
-
-
-def is_on_time(stall: Stall, period: Period) -> bool:
-    step = stall["step"]
-    if not step or not period["first_step"] - period["tolerance"] <= step <= period["last_step"] + period["tolerance"]:
-        return False
-    off = ((stall["call"] or step) - (period["last_call"] or period["last_step"])) % period["every"]
-    return min(off, period["every"] - off) <= period["tolerance"]
+    return may_be_of(stall, period) and (stall["cause"] in APART or group_key(stall) == group_key(period))
 
 
 def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
     of_key: dict[KindKey, list[Period]] = {}
-    for period in log.periods_of(run_id):
-        of_key.setdefault(group_key(period), []).append(period)
+    collecting, every = log.kinds.collecting(run_id), log.periods_of(run_id)
+    for period in every:
+        of_key.setdefault(group_key(period, collecting), []).append(period)
     kinds: dict[KindKey, list[SlowKind]] = {}
     for kind in sorted(log.kinds.of_run(run_id), key=lambda each: -each["lost_s"]):
-        kinds.setdefault(group_key(kind), []).append(kind)
+        kinds.setdefault(group_key(kind, collecting), []).append(kind)
     for key, alike in kinds.items():
         periods, kind = of_key.get(key, []), reduce(_together, alike)
-        causes = [kind["cause"], *(cause for cause in OF_CODE if cause != kind["cause"] and _costs(alike, cause))]
+        causes = [kind["cause"], *(cause for cause in (*OF_CODE, "gc") if cause != kind["cause"] and _costs(alike, cause))]
         if kind["cause"] not in APART:
             yield _Ranked(kind, causes, periods, _is_over(kind, periods, steps))
             continue
         for period in periods:
-            if period["next_step"] is None:
+            if period["next_step"] is None or any(_follows(period, each) for each in every):
                 continue  # chance makes periods of unknown cause, too; those end
             part = _of_period(kind, period)
             kind = {
@@ -182,6 +176,12 @@ def _of_period(kind: SlowKind, period: Period) -> SlowKind:
         "first_step": period["first_step"] or None,
         "last_step": period["last_step"],
     }
+
+
+def _follows(period: Period, known: Period) -> bool:
+    """Whether slow steps of unknown cause come soon after those of a known one."""
+    after = (period["last_call"] - known["last_call"]) % known["every"]
+    return known["cause"] not in APART and period["every"] == known["every"] and after <= SOON + known["tolerance"]
 
 
 def _is_over(kind: SlowKind, periods: Sequence[Period], steps: int) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tftracer.contract.session import Run
 from tftracer.contract.stalls import GapProfile, SlowGroup, Stall, StallList
-from tftracer.slow.answer.texts import lines_text
+from tftracer.slow.answer.texts import lines_text, ordinal
 from tftracer.slow.record.log import by_cost
 from tftracer.trace.summary import WIDTH, shortened
 from tftracer.trace.units import counted, duration, percent
@@ -67,10 +67,13 @@ def _group(group: SlowGroup) -> str:
     times = "Once" if group["times"] == 1 else f"{group['times']:,} times"
     lost = f"{duration(group['lost_s'] * 1e9)} more than usual in all, the longest {duration(group['longest_s'] * 1e9)}"
     last = f", last at step {group['last_step']:,}" if group["last_step"] else ""
+    stand = [period for period in group["periods"] if period["next_step"] is not None]
+    over = [period for period in group["periods"] if stand and period["next_step"] is None]
+    until = "".join(f" Every {ordinal(each['every'])} step until step {each['last_step']:,}." for each in over)
     ended = (
         "" if not group["ended"] or group["times"] == 1 else " It has ended." if group["periods"] else " It has not come since."
     )
-    return f"{group['text']}. {times}, {lost}{last}.{ended}"
+    return f"{group['text']}. {times}, {lost}{last}.{ended}{until}"
 
 
 def _stall(stall: Stall) -> str:

@@ -176,14 +176,15 @@ def group_text(causes: Sequence[StallCause], place: str, every: list[int], times
         "unknown": "the cause is not known",
     }
     text = " and ".join(words[cause] for cause in causes)
-    if causes[0] in ("disk", "wait", "python"):
+    if any(cause in ("disk", "wait", "python") for cause in causes):
         text += at or ("" if causes[0] == "disk" else NOWHERE)
     if not every:
         return text[0].upper() + text[1:]
     periods = f"every {' and every '.join(ordinal(length) for length in every)} step"
     if regular is not None and regular < MOSTLY * times:
         return f"{text[0].upper()}{text[1:]}, {regular:,} of {times:,} times {periods}"
-    return f"{periods[0].upper()}{periods[1:]}: {text}"
+    part = f" ({regular:,} of {times:,} times)" if regular is not None and regular < times else ""
+    return f"{periods[0].upper()}{periods[1:]}: {text}{part}"
 
 
 def evidence(stall: Stall) -> list[str]:

@@ -21,6 +21,8 @@ from tftracer.slow.watch.turns import SlowTurn
 
 #: A cause explains at least this part of the excess.
 HALF = 0.5
+#: The code in which collections run made their garbage, and is the cause, if it ran itself for so much of the excess.
+MADE_GARBAGE = 0.2
 #: A step that used so many times its usual CPU time computed more.
 COMPUTED_MORE = 3.0
 #: A step that used so little of a CPU waited.
@@ -69,7 +71,7 @@ def _cause(parts: tuple[Part, ...], seen: Observed, too_long: float, is_inside: 
         return Cause("machine", "", None, share) if share >= HALF else UNKNOWN
     if top.kind in ("tensorflow", "py_function"):
         return _inside(parts, seen, too_long)
-    if top.kind == "gc" and share >= HALF:
+    if top.kind == "gc" and share >= HALF and sums.get("python", 0.0) < MADE_GARBAGE * too_long:
         return Cause("gc", "", shared_line(_with_line(seen.between, too_long).stacks).frame, share)
     return _by_line(between, _with_line(_span_of_python(seen, too_long), too_long), too_long)
 

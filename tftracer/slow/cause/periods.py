@@ -3,11 +3,13 @@
 Each slow step is tested as the newest tooth of a comb. The distances to the slow steps before it are the lengths that come into
 question. For each, the comb is followed backwards while at least four of five teeth are slow steps. Were slow steps random,
 every tooth would be one at the rate of the slow steps beside the comb. The chance of that many teeth, times all combs that this
-run has tried, has to be below ``ALARM``. A comb is tried among all slow steps, among those of the newest one's kind (cause and
-place) and among those about as long: kinds and lengths can help to prove a period, and never end one.
+run has tried, has to be below ``ALARM``. A comb is tried among the slow steps of the newest one's kind (cause and place) first,
+then among all of them and among those about as long: a period belongs to one kind, and slow steps of unknown kind may be its own.
+Another kind on its teeth ends no period.
 
 Slow steps of a proven period are no longer tried, so that several periods are found, and a new one after a change. A period
-ends when more of its teeth in a row passed and were not slow than its past explains: two at least.
+ends when more of its teeth in a row passed and were not slow than its past explains: two at least. Teeth that another period
+has, too, do not count: every 210th step is slow of what came every 105th and comes every 70th now.
 
 ``benchmarks/bench_periods.py`` measures false alarms, power and cost by simulation.
 """
@@ -43,6 +45,12 @@ DENSE = 0.25
 NEWEST_TEETH, WHOLE_LATER = 12, 0.5
 #: Slow steps of no period that are remembered, and those whose distances are tried at each new one.
 REMEMBERED, TRIED = 512, 32
+#: A period has the kind that more than half of its hits of known kind share, and this part of all.
+OF_A_KIND = 1 / 3
+#: Hits of other known kinds than the most frequent one that a comb may have: it belongs to one cause.
+OTHER_KINDS = 0.25
+#: The newest hits of a comb, and teeth after each, that are looked through for misses.
+HITS_LOOKED_AT, TEETH_LOOKED_AT = 16, 40
 #: Slow steps are about as long up to this factor.
 ALIKE = 1.3
 #: A period ends with so many misses in a row that a share of its teeth no larger than this would miss as often.
@@ -60,7 +68,7 @@ class Proven(NamedTuple):
     last: int
     hits: int  # slow steps that were its teeth
     median_s: float  # of the newest of them
-    kind: Hashable  # that more than half of them share; None: no such kind
+    kind: Hashable  # that most of them share whose kind is known; None: no such kind
     stands: bool  # False: teeth passed without a slow step
     next_step: int | None  # that is expected to be slow; None: it does not stand
 
@@ -73,6 +81,7 @@ class _Comb:
     last: int
     hits: int
     teeth: int  # that passed, from its first to its last
+    newest: deque[int]  # hits
     seconds: deque[float]
     kinds: Counter[Hashable] = field(default_factory=Counter)
     stands: bool = True
@@ -90,10 +99,17 @@ class _Comb:
         is_kind = kind is not None and kind == max(self.kinds, key=lambda each: self.kinds[each], default=None)
         return self.tolerance <= SLACK or has_its_length or is_kind
 
+    def has(self, step: int, tolerance: int) -> bool:
+        """Whether one of its teeth is at a step that is known so far."""
+        off = (step - self.last) % self.length
+        return min(off, self.length - off) <= self.tolerance + tolerance
+
     def kind(self) -> Hashable:
-        """That more than half of its hits share. None: it may be chance's; where many steps are slow, some lie on any comb."""
-        kind, times = max(self.kinds.items(), key=lambda item: item[1])
-        return kind if 2 * times > sum(self.kinds.values()) else None
+        """None: it may be chance's; where many steps are slow, some lie on any comb."""
+        known = {kind: times for kind, times in self.kinds.items() if kind is not None}
+        kind = max(known, key=lambda each: known[each], default=None)
+        enough = max(sum(known.values()) / 2, OF_A_KIND * sum(self.kinds.values()), 1)
+        return kind if kind is not None and known[kind] > enough else None
 
     def is_chance(self) -> bool:
         """Whether too few of its newest teeth were hits for a comb without a kind."""
@@ -107,6 +123,7 @@ class _Comb:
 
     def hit(self, step: int, turns: int, seconds: float, kind: Hashable) -> None:
         self.last = step
+        self.newest.append(step)
         self.hits += 1
         self.teeth += turns
         self.recent.extend([False] * min(turns - 1, NEWEST_TEETH))
@@ -177,18 +194,36 @@ class Periods:
         newest = _Slow(step, seconds, kind)
         self._loose.append(newest)
         del self._loose[:-REMEMBERED]
-        trials = [trial for series in self._series(newest) for trial in self._trials(series)]
-        best = min(trials, key=lambda trial: trial.chance, default=None)
-        if best and best.chance * self._tests < ALARM:
-            self._prove(best)
+        for series in self._series(newest):
+            best = min(self._trials(series), key=lambda trial: trial.chance, default=None)
+            if best and best.chance * self._tests < ALARM:
+                self._prove(best)
+                return
 
     def passed(self, steps_done: int) -> None:
         """So many steps of the run have ended, and those of them that were slow have been added."""
         self._steps_done = max(self._steps_done, steps_done)
         for comb in self._combs:
-            is_over = self._steps_done > comb.last + comb.length * comb.patience() + comb.tolerance
-            if comb.stands and (is_over or comb.is_chance()):
+            if comb.stands and (self._own_misses(comb) >= comb.patience() or comb.is_chance()):
                 comb.stands, comb.again = False, 0
+                while len(comb.newest) > 1 and self._is_others(comb, comb.newest[-1], 0):
+                    comb.newest.pop()
+                comb.last = comb.newest[-1]
+
+    def _is_others(self, comb: _Comb, step: int, tolerance: int) -> bool:
+        """Whether a step is a tooth of another comb that stands."""
+        return any(each.has(step, tolerance) for each in self._combs if each is not comb and each.stands)
+
+    def _own_misses(self, comb: _Comb) -> int:
+        """Teeth of a comb, and of no other that stands, that passed since one such was slow."""
+        misses, end = 0, self._steps_done
+        for hit in reversed(comb.newest):
+            passed = range(hit + comb.length, end - comb.tolerance, comb.length)[:TEETH_LOOKED_AT]
+            misses += sum(not self._is_others(comb, tooth, comb.tolerance) for tooth in passed)
+            if not self._is_others(comb, hit, 0):
+                break
+            end = hit
+        return misses
 
     def periods(self) -> list[Proven]:
         """Those that stand and the newest that ended, in the order in which they were proven."""
@@ -207,12 +242,13 @@ class Periods:
 
     def _on_a_tooth(self, step: int, seconds: float, kind: Hashable) -> bool:
         """Whether a step is one of a period that stands. One that ended stands again with two teeth in a row."""
-        for comb in self._combs:
+        hit = [comb for comb in self._combs if comb.stands and comb.turns_to(step) >= 0 and comb.is_alike(seconds, kind)]
+        for comb in hit:
             turns = comb.turns_to(step)
-            if comb.stands and turns >= 0 and comb.is_alike(seconds, kind):
-                if turns:
-                    comb.hit(step, turns, seconds, kind)
-                return True
+            if turns:
+                comb.hit(step, turns, seconds, kind)
+        if hit:
+            return True
         for comb in self._combs:
             if not comb.stands and comb.kind() is not None and comb.turns_to(step) > 0:
                 if comb.again and 0 < step - comb.again <= comb.length + comb.tolerance:
@@ -224,7 +260,16 @@ class Periods:
 
     def _prove(self, trial: _Trial) -> None:
         last, first = trial.steps[0], trial.steps[-1]
-        comb = _Comb(trial.length, trial.slack, first, last, len(trial.steps), trial.teeth, deque(maxlen=64))
+        comb = _Comb(
+            trial.length,
+            trial.slack,
+            first,
+            last,
+            len(trial.steps),
+            trial.teeth,
+            deque(trial.steps[::-1], HITS_LOOKED_AT),
+            deque(maxlen=64),
+        )
         for earlier in [each for each in self._combs if _same(each, comb)]:
             self._combs.remove(earlier)
             comb.first = min(comb.first, earlier.first)
@@ -238,6 +283,8 @@ class Periods:
                 comb.count(slow.seconds, slow.kind)
         self._loose = [slow for slow in self._loose if slow.step not in hits]
         self._taken = deque(sorted({*self._taken, *hits}), maxlen=REMEMBERED)
+        for wider in [each for each in self._combs if each.stands and _is_within(each, comb)]:
+            wider.stands, wider.again = False, 0
         self._combs.append(comb)
         self._forget()
 
@@ -250,15 +297,16 @@ class Periods:
     # -------------------------------------------------------------------------------------------------------- proofs
 
     def _series(self, newest: _Slow) -> list[list[int]]:
-        """The slow steps among which combs are tried."""
+        """The slow steps among which combs are tried: those of its kind first."""
         loose = self._loose
         of_kind = [slow.step for slow in loose if slow.kind == newest.kind] if newest.kind is not None else []
         low, high = newest.seconds / ALIKE, newest.seconds * ALIKE
-        series = [[slow.step for slow in loose], of_kind, [slow.step for slow in loose if low <= slow.seconds <= high]]
+        series = [of_kind, [slow.step for slow in loose], [slow.step for slow in loose if low <= slow.seconds <= high]]
         return [steps for steps in series if len(steps) >= FEWEST_HITS]
 
     def _trials(self, steps: list[int]) -> Iterator[_Trial]:
         newest, taken = steps[-1], list(self._taken)
+        kinds = {slow.step: slow.kind for slow in self._loose}
         lengths = newest - np.unique(steps[-TRIED - 1 : -1])
         lengths = lengths[lengths >= SHORTEST]
         every = np.sort([*steps, *taken, np.iinfo(np.int64).max])
@@ -270,12 +318,24 @@ class Periods:
             further = tried & (_any_near(every, newest - 2 * lengths, slack) | _any_near(every, newest - 3 * lengths, slack))
             for length, off in zip(lengths[further].tolist(), slack[further].tolist()):
                 trial = _follow(steps, taken, length, off)
-                if trial:
+                if trial and _is_of_one([kinds[step] for step in trial.steps]):
                     yield trial
+
+
+def _is_of_one(kinds: Sequence[Hashable]) -> bool:
+    """Whether hits can have one cause. Two that take turns are proven each by itself; that takes more hits than one does."""
+    times = Counter(kinds).most_common()
+    known = [count for kind, count in times if kind is not None]
+    return len(kinds) >= FEWEST_HITS + len(kinds) - times[0][1] and sum(known[1:]) <= OTHER_KINDS * sum(known)
 
 
 def _same(one: _Comb, other: _Comb) -> bool:
     return abs(one.length - other.length) <= max(one.tolerance, other.tolerance) and not one.stands
+
+
+def _is_within(wider: _Comb, comb: _Comb) -> bool:
+    """Whether all teeth of one are teeth of another of the same kind."""
+    return wider.length % comb.length == 0 and wider.kind() == comb.kind() and comb.has(wider.last, wider.tolerance)
 
 
 def _follow(steps: Sequence[int], taken: Sequence[int], length: int, slack: int) -> _Trial | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from tftracer.contract.stalls import Period, SlowKind, Stall, StallCause
@@ -15,12 +16,15 @@ OF_CODE: tuple[StallCause, ...] = ("python", "wait", "disk")
 #: Causes that are one for a whole run, whatever line they come at.
 OF_PROCESS: tuple[StallCause, ...] = ("gc", "retrace")
 
+#: Causes that tell nothing of what slow steps have in common: they are listed apart.
+APART: tuple[StallCause, ...] = ("unknown", "machine")
+
 #: Run, cause, and place without the line where a line tells nothing: a save may be seen in many.
 KindKey = tuple[int, StallCause, str]
 
 
 def kind_key(run_id: int, cause: StallCause, place: str) -> KindKey:
-    if cause in ("unknown", "machine"):
+    if cause in APART:
         return run_id, cause, ""
     return run_id, cause, without_line(place) if cause in ("hook", "callback") else place
 
@@ -30,17 +34,34 @@ def without_line(place: str) -> str:
     return place if place.startswith("<module>") or ":" not in place else place.partition(":")[0] + ")"
 
 
-def key_of_stall(stall: Stall) -> KindKey:
-    return kind_key(stall["run_id"], stall["cause"], stall["place"])
+def group_key(one: SlowKind | Stall | Period, collecting: str = "") -> KindKey:
+    """What the slow steps of one group have in common: the causes that one function's code has in turn belong together.
 
-
-def group_key(one: SlowKind | Stall | Period) -> KindKey:
-    """What the slow steps of one group have in common: the causes that one function's code has in turn belong together."""
-    if one["cause"] in OF_PROCESS:  # whether or where its line was seen
-        return one["run_id"], one["cause"], ""
-    if one["cause"] in OF_CODE and one["place"]:
+    ``collecting``: the function whose code makes the garbage that is collected in it, without its line; "": none.
+    """
+    if one["cause"] in OF_PROCESS and not (one["cause"] == "gc" and collecting and without_line(one["place"]) == collecting):
+        return one["run_id"], one["cause"], ""  # whether or where its line was seen
+    if one["cause"] in (*OF_CODE, "gc") and one["place"]:
         return one["run_id"], OF_CODE[0], without_line(one["place"])
     return kind_key(one["run_id"], one["cause"], one["place"])
+
+
+def may_be_of(stall: Stall, period: Period) -> bool:
+    """Whether a slow step is one of a period's, as far as its time and length tell. A short one on its teeth may be chance's."""
+    step, stands = stall["step"], period["next_step"] is not None
+    if not step or step < period["first_step"] - period["tolerance"]:
+        return False
+    off = ((stall["call"] or step) - (period["last_call"] or period["last_step"])) % period["every"]
+    is_on_time = min(off, period["every"] - off) <= period["tolerance"]
+    return is_on_time and (stands or step <= period["last_step"] + period["tolerance"])
+
+
+def of_known_period(stall: Stall, periods: Iterable[Period]) -> Period | None:
+    """Of which one with a known cause a slow step of unknown cause is."""
+    if stall["cause"] != "unknown":
+        return None
+    known = (period for period in periods if period["cause"] not in APART)
+    return next((each for each in known if may_be_of(stall, each) and 2 * stall["duration_s"] >= each["duration_s"]), None)
 
 
 def lost_s(stall: Stall) -> float:
@@ -52,16 +73,18 @@ class SlowKinds:
     def __init__(self) -> None:
         self._kinds: dict[KindKey, SlowKind] = {}
 
-    def add(self, stall: Stall) -> None:
-        key = key_of_stall(stall)
+    def add(self, stall: Stall, of: Stall | Period | None = None) -> None:
+        """``of``: the period that a slow step of unknown cause is one of."""
+        of = of or stall
+        key = kind_key(stall["run_id"], of["cause"], of["place"])
         before = self._kinds.pop(key, None)
         known = [step for step in (before and before["first_step"], before and before["last_step"], stall["step"]) if step]
         self._put(
             key,
             {
                 "run_id": stall["run_id"],
-                "cause": stall["cause"],
-                "place": stall["place"] if before is None or before["place"] == stall["place"] else key[2] or stall["place"],
+                "cause": of["cause"],
+                "place": of["place"] if before is None or before["place"] == of["place"] else key[2] or of["place"],
                 "where": stall["where"],
                 "times": (before["times"] if before else 0) + 1,
                 "duration_s": (before["duration_s"] if before else 0.0) + stall["duration_s"],
@@ -82,6 +105,17 @@ class SlowKinds:
         if len(self._kinds) > MOST_KINDS:
             others = [each for each in self._kinds if each != key]
             del self._kinds[min(others, key=lambda each: self._kinds[each]["lost_s"])]
+
+    def collecting(self, run_id: int) -> str:
+        """The function, without its line, in which most collections ran whose line was seen, if its code made others slow by
+        itself; else ""."""
+        kinds, lost = self.of_run(run_id), Counter[str]()
+        for kind in kinds:
+            if kind["cause"] == "gc" and kind["place"]:
+                lost[without_line(kind["place"])] += kind["lost_s"]  # type: ignore[assignment]
+        place, most = lost.most_common(1)[0] if lost else ("", 0.0)
+        is_code = any(kind["cause"] in OF_CODE and without_line(kind["place"]) == place for kind in kinds)
+        return place if is_code and 2 * most > sum(lost.values()) else ""
 
     def of_run(self, run_id: int) -> list[SlowKind]:
         return [kind for (owner, *_), kind in self._kinds.items() if owner == run_id]

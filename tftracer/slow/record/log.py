@@ -11,7 +11,7 @@ from tftracer.contract import stalls as contract
 from tftracer.errors import UnknownError
 from tftracer.slow.answer.messages import SlowMark
 from tftracer.slow.answer.texts import lines_text
-from tftracer.slow.record.kinds import SlowKinds, lost_s
+from tftracer.slow.record.kinds import SlowKinds, lost_s, of_known_period
 from tftracer.storage.tftrace import StoredPayload
 from tftracer.trace.model import SlowTime
 
@@ -127,7 +127,7 @@ class SlowLog:
         of_run.count = max(of_run.count + 1, state.number)
         of_run.longest_s = max(of_run.longest_s, message["duration_s"])
         of_run.last_id = message["id"]
-        self.kinds.add(message)
+        self.kinds.add(message, of_known_period(message, self.periods_of(message["run_id"])))
         kept = of_run.no_cpu if message["cause"] == "machine" else of_run.others
         kept.newest.append(message["id"])
         self.stalls[message["id"]] = state

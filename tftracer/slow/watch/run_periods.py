@@ -31,6 +31,8 @@ class RunPeriods:
 
     def add(self, stall: Stall, records: SlowRecords) -> None:
         kind = kind_of(stall)
+        if kind == "gc" and place_of(stall.cause) in self._causes:
+            kind = place_of(stall.cause)  # this code makes the garbage
         if kind not in self._causes and len(self._causes) >= MAX_KINDS:
             self._causes.pop(next(iter(self._causes)))
         self._causes[kind] = (stall.cause if kind is not None else UNKNOWN, stall.inside)
@@ -83,12 +85,16 @@ class RunPeriods:
         )
 
 
+def place_of(cause: Cause) -> Hashable:
+    return (cause.frame.file, cause.frame.function) if cause.frame else ""
+
+
 def kind_of(stall: Stall) -> Hashable:
     """What slow steps of one kind share; their line may differ. None: nothing that is known."""
     cause = stall.cause
     if cause.kind in NO_KIND:
         return None
-    place = (cause.frame.file, cause.frame.function) if cause.frame else ""
+    place = place_of(cause)
     name = cause.name if cause.kind in ("hook", "callback") else ""
     if cause.kind in ("python", "wait", "disk") and place:
         return place  # one piece of code runs, waits and reads in turn
