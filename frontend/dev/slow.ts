@@ -203,6 +203,7 @@ export function fakeGaps(change: Partial<GapProfile> = {}): GapProfile {
     share: 0.3,
     gc_share: 0.1,
     lines: [fakeLine(), saverLine],
+    python_lines: [fakeLine()],
     other_lines: [fakeLine({ function: "augment", line: 12, share: 1 })],
     text: "Between the steps: load_batch() (train.py:88) 83%, CheckpointSaverHook (basic_session_run_hooks.py:620) 17%.",
     ...change,

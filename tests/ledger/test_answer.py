@@ -86,17 +86,21 @@ def test_slow_steps_take_from_what_they_were() -> None:
 
 def test_lines_between_the_steps_are_those_that_were_sampled() -> None:
     line: Any = {"file": "a/train.py", "line": 7, "function": "load", "owner": "", "share": 0.75, "kind": "script"}
-    profile: GapProfile = {**no_gaps(1, "ready", ""), "lines": [line], "samples": 99}
+    waiting, nearby = {**line, "line": 3, "share": 0.9}, {**line, "line": 8, "share": 0.02}
+    profile: GapProfile = {**no_gaps(1, "ready", ""), "lines": [waiting, line], "python_lines": [line, nearby], "samples": 99}
+    profile["duration_s"] = 10.0
     answer = ledger(sheet(Entry(STEPS, 1, "", 20.0, 100, None)), [run(1, "train")], {1: profile}.get)
     (part,) = (part for part in answer["parts"] if part["kind"] == "python")
     assert part["items"] == [{"name": "load (train.py:7)", "duration_s": 2.25, "times": None, "run_id": 1}]
-    assert "99 samples" in part["text"]
+    assert part["text"].startswith("Estimated:") and "in 10 s" in part["text"]
 
 
 def test_what_is_not_known_is_said() -> None:
     assert ledger(None, [], no_lines)["parts"] == [] and "older version" in ledger(None, [], no_lines)["text"]
     nothing = ledger(sheet(Entry(BUILDING, 0, "tracing f", 1.0, 1, None), between_s=0.0, end_s=0.0), [], no_lines)
     assert seconds(nothing) == {"building": 1, "unknown": 4}
+    input_alone = ledger(sheet(Entry(INPUT, 0, "the next element", 1.0, 1, None)), [], no_lines)
+    assert seconds(input_alone) == {"input": 1, "unknown": 8}
     lost = ledger(sheet(Entry(EVALUATION, 9, "", 1.0, 1, None), recorded_s=None), [], no_lines, steps_lost=7)
     assert len(lost["doubts"]) == 2 and "7 steps" in lost["doubts"][1]
 

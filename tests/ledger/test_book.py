@@ -188,6 +188,17 @@ def test_of_a_slow_step_counts_what_is_nothing_else(seen: list[tuple[Any, ...]],
     assert (row.run, row.cause, row.times, row.own_ns / S) == (RUN, "wait", 1, counted)
 
 
+def test_a_slow_step_of_a_time_that_is_not_final_yet_is_counted_later() -> None:
+    training = Training()
+    training.saw(STEPS, RUN, 1, 2)
+    training.book.add_slow(stall(RUN, 2, 5, 0.1), "load() (train.py:3)")
+    assert training.book.slow() == []
+    training.saw(STEPS, RUN, 5, 6)
+    training.sums(7)
+    (row,) = training.book.slow()
+    assert row.own_ns / S == 2.9
+
+
 def test_a_call_that_traced_its_function_is_no_slow_step() -> None:
     training = Training()
     training.saw(STEPS, RUN, 1, 6)

@@ -129,6 +129,31 @@ def retracing(tf: Any) -> None:
 
 
 @case
+def lines_between_steps(tf: Any) -> None:
+    """Waits for input, checkpoints and slow turns are no lines of the time between steps."""
+    step, checkpoint = a_step(tf), tf.train.Checkpoint(value=tf.Variable(tf.ones([1000, 1000])))
+    manager = tf.train.CheckpointManager(checkpoint, str(TRUTH.parent / "managed"), max_to_keep=1)
+
+    def elements() -> Iterator[float]:
+        while True:
+            time.sleep(0.01)
+            yield 1.0
+
+    elements_of = iter(tf.data.Dataset.from_generator(elements, output_signature=tf.TensorSpec((), tf.float32)))
+    end, number = time.perf_counter() + 6 * SECONDS, 0
+    while time.perf_counter() < end:
+        number += 1
+        next(elements_of)
+        if number % 20 == 0:
+            with planted("checkpoints"):
+                manager.save()
+        if number % 50 == 25:
+            time.sleep(0.3)
+        wait("python", 0.02 / SECONDS)
+        step()
+
+
+@case
 def checkpoints(tf: Any) -> None:
     class Slow(tf.train.experimental.PythonState):
         def serialize(self) -> str:

@@ -25,3 +25,13 @@ def test_time_is_found_where_it_was_planted(case: str, tmp_path: Path) -> None:
     for kind, planted in trial.truth.items():
         # Of the planted time nothing is missing; a busy machine may add to it.
         assert kind == "calls" or trial.seconds.get(kind, 0.0) > 0.9 * planted - 0.1, trial
+
+
+def test_lines_between_steps_are_of_no_other_part(tmp_path: Path) -> None:
+    trial = run("lines_between_steps", tmp_path, SECONDS)
+    assert trial.exit == 0
+    (part,) = (part for part in trial.ledger["parts"] if part["kind"] == "python")
+    named = {each["name"].partition(" ")[0]: each["duration_s"] for each in part["items"]}
+    assert max(named, key=lambda name: named[name]) == "wait", part
+    assert sum(named.values()) <= part["duration_s"] * 1.001
+    assert trial.seconds["checkpoints"] > 0.9 * trial.truth["checkpoints"] - 0.1, trial

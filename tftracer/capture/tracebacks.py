@@ -7,10 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-Wrapper = TypeVar("Wrapper", bound=Callable[..., Any])
+from tftracer.slow.cause.frame_names import WRAPPERS
 
-#: A file that TensorFlow would have if the wrappers were its own.
-_FILE = "tftracer-wrappers.py"
+Wrapper = TypeVar("Wrapper", bound=Callable[..., Any])
 
 
 def as_tensorflows(wrapper: Wrapper) -> Wrapper:
@@ -20,7 +19,7 @@ def as_tensorflows(wrapper: Wrapper) -> Wrapper:
     """
     folder = Path(getattr(sys.modules.get("tensorflow"), "__file__", None) or "tensorflow").parent
     code: Any = getattr(wrapper, "__code__")  # noqa: B009 (mypy does not know of it)
-    wrapper.__code__ = code.replace(co_filename=str(folder / "python" / _FILE))
+    wrapper.__code__ = code.replace(co_filename=str(folder / "python" / WRAPPERS))
     return wrapper
 
 
@@ -30,6 +29,6 @@ def without_ours(error: BaseException) -> None:
     Up to Python 3.10, ``raise`` puts the wrapper's frame back.
     """
     traceback = error.__traceback__
-    while traceback is not None and traceback.tb_frame.f_code.co_filename.endswith(_FILE):
+    while traceback is not None and traceback.tb_frame.f_code.co_filename.endswith(WRAPPERS):
         traceback = traceback.tb_next
     error.__traceback__ = traceback

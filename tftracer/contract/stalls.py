@@ -237,6 +237,8 @@ class GapProfile(TypedDict):
     late: int  # of these: taken more than 1 ms late
     share: float | None  # of the time that passed between steps: by clock, not sampled
     gc_share: float | None  # of the time between steps: garbage collection, by clock, not sampled
-    lines: list[CodeLine]  # by share of the time between steps
+    lines: list[CodeLine]  # by share of the time between steps, but for what made steps slow
+    #: The same by share of what is left without checkpoints, evaluations, tracing of functions and waits for input.
+    python_lines: list[CodeLine]
     other_lines: list[CodeLine]  # Python functions that TensorFlow called on other threads meanwhile
     text: str  # what it says in a sentence, or why there is none

@@ -47,6 +47,8 @@ _ADVICE: dict[LedgerKind, str] = {
 #: Below this part of the wall time, the steps themselves are what there is to win.
 LEAST = 0.05
 MAX_ITEMS = 20
+#: A line that fewer samples found may be that of a slow step nearby, which is counted as such.
+LEAST_SAMPLES = 3
 NOTHING = "This session was recorded without a ledger: by an older version, or before its process did anything."
 
 
@@ -73,7 +75,7 @@ def ledger(
         items["suspended"].append(item("the machine was asleep", sheet.asleep_s))
     rest: dict[LedgerKind, float] = {"start": sheet.start_s, "python": sheet.between_s, "end": sheet.end_s, "unknown": 0.0}
     if not has_steps(sheet):
-        rest = {"start": 0.0, "python": 0.0, "end": 0.0, "unknown": sheet.start_s}
+        rest = {"start": 0.0, "python": 0.0, "end": 0.0, "unknown": sum(rest.values())}
     _take_first_calls(sheet, known, items)
     _take_slow(sheet, known, items, rest)
     main = max(items["steps"], key=lambda each: each["duration_s"], default=None)
@@ -146,8 +148,11 @@ def _move(items: list[LedgerItem], run_id: int, seconds: float) -> float:
 
 
 def _lines(profile: GapProfile | None, seconds: float) -> list[LedgerItem]:
-    """The lines between the steps, as samples of some seconds tell them."""
-    return [item(_line(line), line["share"] * seconds, None, profile["run_id"]) for line in profile["lines"]] if profile else []
+    """The lines between the steps: of all that time as much as of the samples of some seconds."""
+    if profile is None:
+        return []
+    lines = [line for line in profile["python_lines"] if line["share"] * profile["samples"] >= LEAST_SAMPLES]
+    return [item(_line(line), line["share"] * seconds, None, profile["run_id"]) for line in lines]
 
 
 def _line(line: CodeLine) -> str:
@@ -205,8 +210,11 @@ def _text(kind: LedgerKind, sheet: Sheet, profile: GapProfile | None) -> str:
             "Steps that take their batch from a dataset themselves (Keras's fit, Estimators) hold that wait: trace one to see it."
         )
     if kind == "python":
-        if profile and profile["lines"]:
-            return f"The lines are those of {profile['samples']:,} samples."
+        if profile and profile["python_lines"]:
+            return (
+                f"Estimated: the lines have the shares of all this time that they had in {profile['duration_s'] or 0:.0f} s, "
+                "in which they were sampled."
+            )
         return "Its lines were not sampled."
     if kind == "unknown":
         return "No step was seen."

@@ -149,6 +149,7 @@ class Book:
         self._remembered_rest: deque[tuple[int, int]] = deque(maxlen=REMEMBERED)
         self._remembered_above: deque[tuple[int, int]] = deque(maxlen=REMEMBERED)
         self._slow: dict[tuple[WatchedRun, str, str, bool], tuple[int, int]] = {}
+        self._early: list[tuple[Stall, str]] = []  # slow steps of a time that is not final
 
     def add(self, activities: Iterable[Activity], helpers: set[int]) -> None:
         """``activities``: as they ended. ``helpers``: threads that are not counted."""
@@ -200,11 +201,17 @@ class Book:
         for kept, spans in ((self._remembered_above, painted.above), (self._remembered_rest, rest)):
             pairs = zip(spans.start.tolist(), spans.end.tolist())
             kept.extend((start, end) for start, end in pairs if end - start >= REMEMBERED_NS)
+        early, self._early = self._early, []
+        for stall, place in early:
+            self.add_slow(stall, place)
 
     def add_slow(self, stall: Stall, place: str) -> None:
         """What a slow step took beyond the usual, as far as that is not counted as something else."""
         if stall.cause.kind == "retrace":
             return  # it is its run's first step
+        if stall.end_ns > self._final.until_ns:
+            self._early = [*self._early[-MAX_SLOW:], (stall, place)]
+            return
         excess = stall.end_ns - stall.start_ns - round(stall.expected_s * 1e9)
         if stall.inside:
             excess -= overlap(self._remembered_above, stall.start_ns, stall.end_ns)

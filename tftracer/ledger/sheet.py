@@ -105,4 +105,4 @@ def read(meta: Mapping[str, Any]) -> Sheet:
 
 
 def has_steps(sheet: Sheet) -> bool:
-    return any(entry.rank >= EVALUATION for entry in sheet.entries)
+    return any(entry.rank in (EVALUATION, STEPS) for entry in sheet.entries)

@@ -25,4 +25,5 @@ def render(ledger: Ledger) -> str:
 
 
 def _most(part: LedgerPart) -> str:
-    return ", ".join(f"{item['name']} {long_duration(item['duration_s'])}" for item in part["items"][:ITEMS])
+    about = "about " if part["kind"] == "python" else ""
+    return ", ".join(f"{item['name']} {about}{long_duration(item['duration_s'])}" for item in part["items"][:ITEMS])

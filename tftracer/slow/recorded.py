@@ -153,8 +153,8 @@ class GapProfile(NamedTuple):
     """The time between steps on one thread, sampled for about 10 s.
 
     Take the shares inside and between steps from ``inside_s`` and ``between_s`` (clocks) and the garbage collection from ``gc_s``
-    (exact): samples tell lines only. Shares of lines are those of ``seconds`` among all ``stacks``; garbage collection has no
-    stack of its own and falls on the lines that were running.
+    (exact): samples tell lines only, and those of the time that did not make a step slow. Shares of lines are those of
+    ``seconds`` among all ``stacks``; garbage collection has no stack of its own and falls on the lines that were running.
     """
 
     run: WatchedRun  # of most of the steps on this thread meanwhile

@@ -226,6 +226,7 @@ export interface GapProfile {
   share: number | null;
   gc_share: number | null;
   lines: CodeLine[];
+  python_lines: CodeLine[];
   other_lines: CodeLine[];
   text: string;
 }

@@ -55,7 +55,7 @@ def test_a_live_session_shows_them(tmp_path: Path) -> None:
         gaps = recorder.gaps(run.run_id)
         assert gaps["share"] == pytest.approx(0.3) and gaps["gc_share"] == pytest.approx(0.1)
         assert gaps["text"] == (
-            "Of the time between the steps: load_batch() (train.py:88) 83%, "
+            "Of the usual time between the steps: load_batch() (train.py:88) 83%, "
             "CheckpointSaverHook (basic_session_run_hooks.py:620) 17%."
         )
 
@@ -287,7 +287,7 @@ def test_an_older_reader_skips_them_and_says_so(tmp_path: Path, monkeypatch: pyt
         record_slow_steps(recorder)
         spool = recorder.session()["file"]
     older = RECORD_TYPES - {"stall", "period", "slow_kinds", "gaps", "marks"}
-    monkeypatch.setattr("tftracer.session.files.reading.RECORD_TYPES", older)
+    monkeypatch.setattr("tftracer.storage.tftrace.RECORD_TYPES", older)
     damage = open_session(spool).session()["damage"]
     assert "types that this version does not know (gaps, marks, period, slow_kinds, stall)" in damage and "Upgrade" in damage
 

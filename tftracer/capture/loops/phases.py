@@ -27,6 +27,8 @@ _PLACES: list[tuple[str, str, tuple[str, ...], int]] = [
     ("tensorflow.python.training.saver", "Saver", ("save", "restore"), CHECKPOINTS),
     ("tensorflow.python.training.basic_session_run_hooks", "CheckpointSaverHook", ("_save",), CHECKPOINTS),
     ("tensorflow.python.checkpoint.checkpoint", "TrackableSaver", ("save", "restore"), CHECKPOINTS),
+    ("tensorflow.python.checkpoint.checkpoint", "Checkpoint", ("save", "restore"), CHECKPOINTS),
+    ("tensorflow.python.checkpoint.checkpoint_management", "CheckpointManager", ("save", "restore_or_initialize"), CHECKPOINTS),
     ("tensorflow.python.saved_model.save", "", ("save_and_return_nodes",), CHECKPOINTS),
     ("tensorflow.python.saved_model.load", "", ("load_partial",), CHECKPOINTS),
     ("tensorflow.python.summary.writer.writer", "FileWriter", ("add_summary", "flush"), CHECKPOINTS),

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from tftracer.contract import stalls as contract
 from tftracer.slow.answer import texts
 from tftracer.slow.answer.code_lines import code_lines, stack_tree
+from tftracer.slow.cause.stacks import is_in_phase
 from tftracer.slow.recorded import GapProfile, GcPause, HostChange, HostSample, Period, Stall
 from tftracer.trace.units import duration, percent
 
@@ -90,6 +91,7 @@ def period_message(period: Period) -> contract.Period:
 def gap_message(profile: GapProfile, offset: float) -> contract.GapProfile:
     passed = profile.inside_s + profile.between_s
     lines = code_lines(profile.stacks)
+    python = [stack for stack in profile.stacks if not is_in_phase(stack)]
     return {
         "run_id": profile.run.run_id,
         "state": "ready",
@@ -101,8 +103,9 @@ def gap_message(profile: GapProfile, offset: float) -> contract.GapProfile:
         "share": profile.between_s / passed if passed > 0 else None,
         "gc_share": min(profile.gc_s / profile.between_s, 1.0) if profile.between_s > 0 else None,
         "lines": lines,
+        "python_lines": code_lines(python),
         "other_lines": code_lines(profile.other_stacks),
-        "text": f"Of the time between the steps: {texts.lines_text(lines)}." if lines else NO_LINES,
+        "text": f"Of the usual time between the steps: {texts.lines_text(lines)}." if lines else NO_LINES,
     }
 
 
@@ -122,6 +125,7 @@ def no_gaps(run_id: int, state: contract.GapState, why: str) -> contract.GapProf
         "share": None,
         "gc_share": None,
         "lines": [],
+        "python_lines": [],
         "other_lines": [],
         "text": why,
     }

@@ -31,6 +31,8 @@ CALLBACKS = [
 FUNCTIONS = ("tensorflow.python.ops.script_ops", "_py_funcs", "_unique_id")
 #: These only call others.
 NOBODY = frozenset(["CallbackList"])
+#: Our wrappers of TensorFlow's methods stand in a file of this name, in a folder of TensorFlow's.
+WRAPPERS = "tftracer-wrappers.py"
 OURS = str(Path(__file__).parents[2]) + os.sep
 #: In the paths of installed packages.
 INSTALLED = ("/site-packages/", "/dist-packages/")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from tftracer.slow.cause.frame_names import is_callback, is_standard_library, is_tracers
+from tftracer.slow.cause.frame_names import WRAPPERS, is_callback, is_standard_library, is_tracers
 from tftracer.slow.recorded import FoldedStack, Frame
 from tftracer.slow.watch.looks import PYTHON_FUNCTIONS
 
@@ -20,6 +20,8 @@ ITERATORS = "tensorflow/python/data/ops/iterator_ops.py"
 TENSORFLOW = ("/tensorflow/", "/keras/", "/tf_keras/", "/tftracer/")
 #: The innermost frames of a step that runs: (file, function).
 STEPS = (("tensorflow/python/client/session.py", "_call_tf_sessionrun"), ("tensorflow/python/eager/execute.py", "quick_execute"))
+#: Our wrappers of what a training does beside its steps: checkpoints, evaluations, tracing of functions; waits for input.
+PHASES = frozenset(["phase", "next_element"])
 #: Python calls the tracer from here in the midst of other code.
 CALLED_BACK = "/tftracer/slow/watch/gc_pauses.py"
 
@@ -145,6 +147,11 @@ def is_in_step(stack: FoldedStack) -> bool:
     return innermost is not None and any(
         innermost.file.endswith(file) and innermost.function == function for file, function in STEPS
     )
+
+
+def is_in_phase(stack: FoldedStack) -> bool:
+    """Whether it saves, evaluates, traces a function or waits for input there: time that is measured by itself."""
+    return any(frame.function in PHASES and frame.file.endswith(WRAPPERS) for frame in stack.frames)
 
 
 def is_generator(stack: FoldedStack) -> bool:

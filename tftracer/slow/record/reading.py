@@ -140,6 +140,7 @@ GAP_FIELDS: Fields = {
     "share": _share_or_none,
     "gc_share": _share_or_none,
     "lines": _lines,
+    "python_lines": _lines,
     "other_lines": _lines,
     "text": _name,
 }

@@ -66,12 +66,9 @@ class GapProfiles:
             for stack, length in given
         ]
         # A sample is stamped late: it may show the step after the time between.
-        outside = [stack for stack in without_tracer(sampled) if not is_in_step(stack)]
-        seconds = sum(stack.seconds for stack in outside)
-        scale = max(0.0, profile.between_s - profile.gc_s) / seconds if seconds else 0.0
-        stacks = tuple(stack._replace(seconds=stack.seconds * scale) for stack in outside)
+        outside = tuple(stack for stack in without_tracer(sampled) if not is_in_step(stack))
         self._records.run_profiled = None
-        self._records.add(profile._replace(stacks=stacks, samples=sum(stack.samples for stack in outside)))
+        self._records.add(profile._replace(stacks=outside, samples=sum(stack.samples for stack in outside)))
 
     def _begin(self, now_ns: int, source: StackSource, under_way: Mapping[int, int], gc: GcPauses | None) -> None:
         is_asked_for = self._records.profile_requested.is_set()

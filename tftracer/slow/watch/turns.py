@@ -207,14 +207,15 @@ class SlowSteps:
         return loop.sums if loop else NONE_YET
 
     def gaps(self, thread: int, since_ns: int) -> list[tuple[int, int]]:
-        """The times between a thread's recent steps, in order."""
+        """The times between a thread's recent steps, in order, without those that make a turn slow."""
         loop = self._threads.get(thread)
         if loop is None:
             return []
         with self._lock:
             edges = loop.spans[1:-1]
+        limit_ns = loop.main.state.turns.limit_ns if loop.main else NEVER
         pairs = zip(edges[::2], edges[1::2])
-        return [(start, end) for start, end in pairs if start >= since_ns and end > start]
+        return [(start, end) for start, end in pairs if start >= since_ns and 0 < end - start <= limit_ns]
 
     def overdue(self, now_ns: int) -> dict[int, int]:
         """Threads whose turn takes too long by now, as far as steps are settled, and when it began."""

@@ -97,7 +97,7 @@ def _lines(step: Step, usually: bool) -> str:
     """The lines of that time, as the watch over slow steps sampled them; or that there are none."""
     before = next((slow["lines"] for slow in step.context.slow_times if not slow["inside"]), "")
     between = step.context.between_lines
-    lines = between or before if usually else before or between
+    lines = between or before if usually else before
     if lines:
         when = "before this step" if lines == before else "between steps"
         return f"{SAMPLED} {when}: {lines}."
