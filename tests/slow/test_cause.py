@@ -267,6 +267,21 @@ def test_what_an_evaluation_does_between_its_steps_is_the_evaluations() -> None:
     assert found.cause.kind == "other_run" and found.parts[0].seconds == pytest.approx(1.29)
 
 
+def test_all_that_passes_below_an_evaluation_is_the_evaluations_and_fits_line_is_innocent() -> None:
+    steps = OtherSteps("evaluate: net", 20, 313 * MS, "", 1_300 * MS, 1_613 * MS)
+    evaluate, ready = FIT._replace(function="evaluate"), Frame(TF + "tensorflow/python/framework/ops.py", 9, "convert", "", True)
+    asked = stack(MAIN, LOAD, evaluate, ready, seconds=0.9)
+    found = explained(0.917, between=span(0.917, asked, cpu=0.1, queue=0.05), others=(steps,))
+    assert [part.kind for part in found.parts][:2] == ["wait", "other_run"]
+    assert (found.cause.kind, found.cause.name, found.cause.frame) == ("other_run", "evaluate: net: 20 steps, 313 ms", LOAD)
+    by_fit = asked._replace(frames=(MAIN, FIT, evaluate, ready))
+    for length in (313, 900):
+        found = explained(0.917, between=span(0.917, by_fit, cpu=0.1), others=(steps._replace(ns=length * MS),))
+        assert (found.cause.kind, found.cause.frame) == ("other_run", None)
+    found = explained(0.917, between=span(0.917, stack(MAIN, EPOCH, evaluate, seconds=0.9), cpu=0.1), others=(steps,))
+    assert (found.cause.kind, found.cause.name) == ("callback", "MyLogger")
+
+
 def test_code_without_a_cpu_does_not_wait_at_a_line() -> None:
     others = (OtherSteps("evaluate: net", 20, 760 * MS, ""),)
     code = span(2.1, stack(MAIN, LOAD, seconds=2.1), cpu=0.16, queue=1.28)

@@ -8,8 +8,10 @@ from typing import NamedTuple
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.stacks import (
     called_by_tensorflow,
+    caller_of_evaluation,
     caller_of_function,
     is_generator,
+    is_in_fit,
     own_python,
     owner_line,
     shared_line,
@@ -17,7 +19,7 @@ from tftracer.slow.cause.stacks import (
 )
 from tftracer.slow.cause.sums import excess, holder_text, lock_s, parts_of
 from tftracer.slow.recorded import Cause, FoldedStack, Part
-from tftracer.slow.watch.turns import SlowTurn
+from tftracer.slow.watch.turns import NO_LOOPS, SlowTurn
 
 #: A cause explains at least this part of the excess.
 HALF = 0.5
@@ -29,6 +31,8 @@ COMPUTED_MORE = 3.0
 LITTLE, SOME, NEARLY = 0.1, 0.25, 0.9
 #: CPU seconds of the process that are too few to tell.
 LEAST_CPU_S = 0.02
+#: Kinds of parts that clocks tell: no line of code is needed for them.
+OF_CLOCK = ("retrace", "lock", "stopped")
 #: Kinds of parts between steps that a line of code tells more of.
 WITH_LINE = {"python", "wait", "disk", "unknown", "gc"}
 UNKNOWN = Cause("unknown", "", None, None)
@@ -62,7 +66,12 @@ def _cause(parts: tuple[Part, ...], seen: Observed, too_long: float, is_inside: 
     with_line = WITH_LINE | {"no_cpu"} if _worked_more(parts) else WITH_LINE
     between = [part for part in parts if part.kind in with_line]
     share = min(1.0, sums[kind] / too_long)
-    if top.kind in ("retrace", "other_run", "lock", "stopped") and share >= HALF:
+    if not (top.kind in OF_CLOCK and share >= HALF):
+        evaluation = next((part for part in parts if part.kind == "other_run" and part.what.startswith(NO_LOOPS)), None)
+        evaluated_s = sum(stack.seconds for stack in seen.between.stacks if caller_of_evaluation(stack) is not None)
+        if evaluation and evaluated_s >= HALF * too_long:  # all that passes there: its data are made ready, too
+            return _of_clock(evaluation, seen.between, min(1.0, evaluated_s / too_long))
+    if top.kind in (*OF_CLOCK, "other_run") and share >= HALF:
         span = seen.inside if top.kind == "retrace" and seen.inside.sampled_s > seen.between.sampled_s else seen.between
         return _of_clock(top, _with_line(span, too_long), share)
     if top.kind == "no_cpu" and not _worked_more(parts):
@@ -102,11 +111,17 @@ def _of_clock(top: Part, span: Span, share: float) -> Cause:
             return Cause(owned.kind, owned.name, owned.frame, share)
     line = None
     if top.kind == "other_run":
-        line = shared_line(span.stacks).frame
+        line = shared_line(_callers(span.stacks)).frame
     elif top.kind == "retrace":
         line = shared_line(caller for stack in span.stacks if (caller := caller_of_function(stack)) is not None).frame
     name = top.what if top.kind in ("retrace", "other_run", "lock") else ""
     return Cause(top.kind, name, line, share)  # type: ignore[arg-type]
+
+
+def _callers(stacks: tuple[FoldedStack, ...]) -> list[FoldedStack]:
+    """Of steps of another run: of an evaluation the code that asked for it, nobody's where ``fit`` did."""
+    evaluations = [caller for stack in stacks if (caller := caller_of_evaluation(stack)) is not None]
+    return [caller for caller in evaluations if not is_in_fit(caller)] if evaluations else list(stacks)
 
 
 def _span_of_python(seen: Observed, too_long: float) -> Span:

@@ -17,6 +17,8 @@ COMPILED_FUNCTIONS = "tensorflow/python/eager/polymorphic_function/polymorphic_f
 GENERATORS = "tensorflow/python/data/ops/from_generator_op.py"
 #: A loop waits for the next element of a dataset in this file.
 ITERATORS = "tensorflow/python/data/ops/iterator_ops.py"
+#: Keras's methods that use a model without training it.
+EVALUATIONS = ("evaluate", "predict")
 TENSORFLOW = ("/tensorflow/", "/keras/", "/tf_keras/", "/tftracer/")
 #: The innermost frames of a step that runs: (file, function).
 STEPS = (("tensorflow/python/client/session.py", "_call_tf_sessionrun"), ("tensorflow/python/eager/execute.py", "quick_execute"))
@@ -116,6 +118,22 @@ def caller_of_function(stack: FoldedStack) -> FoldedStack | None:
         if frame.file.endswith(COMPILED_FUNCTIONS):
             return stack._replace(frames=stack.frames[:position]) if position else None
     return None
+
+
+def caller_of_evaluation(stack: FoldedStack) -> FoldedStack | None:
+    """The stack down to where Keras's ``evaluate`` or ``predict`` was called; None if neither was."""
+    for position, frame in enumerate(stack.frames):
+        if frame.function in EVALUATIONS and _is_kerass(frame):
+            return stack._replace(frames=stack.frames[:position])
+    return None
+
+
+def is_in_fit(stack: FoldedStack) -> bool:
+    return any(frame.function == "fit" and _is_kerass(frame) for frame in stack.frames)
+
+
+def _is_kerass(frame: Frame) -> bool:
+    return frame.is_library and "keras" in frame.file
 
 
 def without_tracer(stacks: Iterable[FoldedStack]) -> tuple[FoldedStack, ...]:

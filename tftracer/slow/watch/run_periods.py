@@ -52,7 +52,8 @@ class RunPeriods:
         return [(self._run, first - self._ahead, last - self._ahead) for first, last in expected]
 
     def _is_inside(self, kind: Hashable) -> bool:
-        return self._causes.get(kind, (UNKNOWN, False))[1]
+        """A call that is traced anew is another signature's: the next one of this run shows nothing of it."""
+        return kind != "retrace" and self._causes.get(kind, (UNKNOWN, False))[1]
 
     def _tell(self, records: SlowRecords) -> None:
         proven = {(period.first, period.length): period for period in self._periods.periods()}
