@@ -86,7 +86,8 @@ def test_slow_steps_take_from_what_they_were() -> None:
 
 def test_lines_between_the_steps_are_those_that_were_sampled() -> None:
     line: Any = {"file": "a/train.py", "line": 7, "function": "load", "owner": "", "share": 0.75, "kind": "script"}
-    waiting, nearby = {**line, "line": 3, "share": 0.9}, {**line, "line": 8, "share": 0.02}
+    waiting: Any = {**line, "line": 3, "share": 0.9}
+    nearby: Any = {**line, "line": 8, "share": 0.02}
     profile: GapProfile = {**no_gaps(1, "ready", ""), "lines": [waiting, line], "python_lines": [line, nearby], "samples": 99}
     profile["duration_s"] = 10.0
     answer = ledger(sheet(Entry(STEPS, 1, "", 20.0, 100, None)), [run(1, "train")], {1: profile}.get)

@@ -213,6 +213,19 @@ def test_a_loop_that_follows_another_one_is_watched_when_the_first_has_ended() -
     assert [(title, step) for title, step, *_ in loop.told()] == [("train", 2501)]
 
 
+def test_a_validation_far_longer_than_any_before_is_a_slow_turn_of_the_training() -> None:
+    for title in ("evaluate: model", "val_step"):
+        loop, train, validate = Loop(), run_named("fit: model"), run_named(title)
+        for _ in range(300):
+            loop.step(train, 5)
+        for _ in range(90):
+            loop.step(validate, 350)
+        for _ in range(30):
+            loop.step(train, 5)
+        assert loop.told() == [("fit: model", 301, [(title, 90, 31_500, "")], "")]
+        assert loop.slow.found[-1].length_ns > 31_500 * MS
+
+
 def test_keras_evaluation_that_comes_first_is_not_the_loop() -> None:
     loop, train, evaluate = Loop(), run_named("fit: model"), run_named("evaluate: model")
     for _ in range(60):

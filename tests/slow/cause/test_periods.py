@@ -82,6 +82,13 @@ def test_a_period_ends_though_a_new_one_of_the_same_kind_has_some_of_its_steps()
     assert (old.length, old.stands, new.length, new.stands) == (60, False, 20, True)
 
 
+def test_a_period_ends_though_the_new_one_shares_every_other_of_its_steps() -> None:
+    before, after = range(105, 1401, 105), range(1470, 2400, 70)
+    old, new = fed([(step, 0.4, LOAD) for step in (*before, *after)]).periods()
+    assert (old.length, old.last, old.stands) == (105, 1365, False)
+    assert (new.length, new.stands) == (70, True)
+
+
 def test_two_kinds_that_take_turns_have_a_period_each() -> None:
     slow = {**dict.fromkeys(range(33, 2400, 66), LOAD), **dict.fromkeys(range(66, 2400, 66), SAVE)}
     told = fed((step, 0.4, kind) for step, kind in slow.items()).periods()

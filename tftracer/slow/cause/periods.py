@@ -116,9 +116,10 @@ class _Comb:
         is_full = len(self.recent) == NEWEST_TEETH
         return is_full and self.kind() is None and sum(self.recent) < WHOLE_LATER * NEWEST_TEETH
 
-    def patience(self) -> int:
-        """Misses in a row that end it."""
-        miss = (self.teeth - self.hits + 1) / (self.teeth + 2)
+    def patience(self, misses: int) -> int:
+        """Misses in a row that end it. ``misses``: that came so far; its past before them tells how many are usual."""
+        teeth = max(self.teeth - misses, self.hits)
+        miss = (teeth - self.hits + 1) / (teeth + 2)
         return max(2, math.ceil(math.log(SURPRISE) / math.log(miss)))
 
     def hit(self, step: int, turns: int, seconds: float, kind: Hashable) -> None:
@@ -204,7 +205,8 @@ class Periods:
         """So many steps of the run have ended, and those of them that were slow have been added."""
         self._steps_done = max(self._steps_done, steps_done)
         for comb in self._combs:
-            if comb.stands and (self._own_misses(comb) >= comb.patience() or comb.is_chance()):
+            misses = self._own_misses(comb) if comb.stands else 0
+            if comb.stands and (misses >= comb.patience(misses) or comb.is_chance()):
                 comb.stands, comb.again = False, 0
                 while len(comb.newest) > 1 and self._is_others(comb, comb.newest[-1], 0):
                     comb.newest.pop()

@@ -148,6 +148,9 @@ class LoopRun:
         return comes_in_each and self.turn_ns > LONGER * main.turn_ns and is_no_loop(self.run) <= is_no_loop(main.run)
 
 
+Others = dict[tuple[str, bool], OtherSteps]
+
+
 @dataclass(eq=False)
 class ThreadLoop:
     """The loop that one thread runs."""
@@ -158,8 +161,12 @@ class ThreadLoop:
     last_end_ns: int = 0
     after_ns: int = 0  # what the tracer took after the last step
     sums: Sums = NONE_YET
-    others: dict[tuple[str, bool], OtherSteps] = field(default_factory=dict)  # since the main run's last step
+    others: Others = field(default_factory=dict)  # since the main run's last step
     tracer_ns: int = 0  # since then
+    #: The main run before, which had not come for long, and the same two since its last step. It may come again: a long
+    #: validation is a slow turn of the training.
+    silent: tuple[LoopRun, Others] | None = None
+    silent_tracer_ns: int = 0
     spans: array[int] = field(default_factory=lambda: array("q"))  # begin and end of recent steps
 
 
@@ -195,7 +202,10 @@ class SlowSteps:
             if self._choose_main(loop, of_loop, end_ns) is of_loop:
                 self._end_turn(loop, of_loop, run, thread, (start_ns, end_ns), asked_by)
             else:
-                self._add_other(loop, of_loop, run, start_ns, end_ns)
+                _add_other(loop.others, of_loop, run, start_ns, end_ns)
+            if loop.silent is not None:
+                _add_other(loop.silent[1], of_loop, run, start_ns, end_ns)
+                loop.silent_tracer_ns += sum(tracer)
             if asked_by is None:
                 state.inside.add(end_ns - start_ns)
             of_loop.last_end_ns, of_loop.tracings = end_ns, max(of_loop.tracings, run.tracings)
@@ -263,30 +273,28 @@ class SlowSteps:
         main = loop.main
         if come is main:
             return main
-        if (
+        silent = loop.silent
+        if main is not None and silent is not None and come is silent[0] and _was_interrupted(come, main):
+            loop.others, loop.tracer_ns = silent[1], loop.silent_tracer_ns  # the turn that it was in goes on
+        elif (
             main is None
             or (main.steps < WARM_UP and come.steps > main.steps and not is_no_loop(come.run))
             or is_no_loop(main.run) > is_no_loop(come.run)
-            or now_ns - main.last_end_ns > _silence_ns(main)
             or come.takes_the_turns_of(main)
         ):
-            loop.main = come
-        if loop.main is come:
-            for each in loop.runs.values():
-                each.begin_turns()
-            loop.others.clear()
-            loop.tracer_ns = 0
             come.last_end_ns = 0  # its turns begin now
-        return loop.main
-
-    def _add_other(self, loop: ThreadLoop, of_loop: LoopRun, run: WatchedRun, start_ns: int, end_ns: int) -> None:
-        retraced = tracing_of(run, of_loop)
-        key = run.title, bool(retraced)
-        before = loop.others.get(key)
-        if before is not None:
-            loop.others[key] = before._replace(steps=before.steps + 1, ns=before.ns + end_ns - start_ns, end_ns=end_ns)
-        elif len(loop.others) < MAX_OTHERS:
-            loop.others[key] = OtherSteps(run.title, 1, end_ns - start_ns, retraced, start_ns, end_ns)
+            loop.others, loop.tracer_ns = {}, 0
+        elif now_ns - main.last_end_ns > _silence_ns(main):
+            come.last_end_ns = 0
+            silent, loop.silent_tracer_ns = (main, loop.others), loop.tracer_ns
+            loop.others, loop.tracer_ns = {}, 0
+        else:
+            return main
+        loop.silent = silent if silent is not None and silent[0] is main else None
+        loop.main = come
+        for each in loop.runs.values():
+            each.begin_turns()
+        return come
 
     # -------------------------------------------------------------------------------------------------------- judging it
 
@@ -340,6 +348,21 @@ class SlowSteps:
                 self._threads.clear()
             loop = self._threads[thread] = ThreadLoop()
         return loop
+
+
+def _add_other(others: Others, of_loop: LoopRun, run: WatchedRun, start_ns: int, end_ns: int) -> None:
+    retraced = tracing_of(run, of_loop)
+    key = run.title, bool(retraced)
+    before = others.get(key)
+    if before is not None:
+        others[key] = before._replace(steps=before.steps + 1, ns=before.ns + end_ns - start_ns, end_ns=end_ns)
+    elif len(others) < MAX_OTHERS:
+        others[key] = OtherSteps(run.title, 1, end_ns - start_ns, retraced, start_ns, end_ns)
+
+
+def _was_interrupted(before: LoopRun, main: LoopRun) -> bool:
+    """Whether the main run before, which comes again, goes on: the one that took its place was no loop, or had fewer steps."""
+    return is_no_loop(main.run) > is_no_loop(before.run) or before.steps > main.turns
 
 
 def is_no_loop(run: WatchedRun | OtherSteps) -> bool:

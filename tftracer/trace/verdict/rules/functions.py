@@ -50,7 +50,11 @@ def retraced(step: Step) -> Sentence | None:
 
 def _what_changed(step: Step) -> str:
     changed = step.context.retraced
-    return f" Compared with its last tracing, {changed}." if changed else " Which argument changed is not known."
+    return (
+        f" Compared with the most similar of its tracings before, {changed}."
+        if changed
+        else " Which argument changed is not known."
+    )
 
 
 def compiled(step: Step) -> Sentence | None:
