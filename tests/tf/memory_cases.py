@@ -209,34 +209,40 @@ def eager_loop(tf: Any) -> None:
         weight.assign_sub(tape.gradient(loss, weight) * 1e-12)
 
 
+def fit(tf: Any, network: Any, x: Any, **options: Any) -> None:
+    """One call of ``fit``, an epoch for each of ``steps()``: calls in a loop keep some memory of each, in Keras itself."""
+    going = steps()
+
+    class Pace(tf.keras.callbacks.Callback):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            self.model.stop_training = next(going, None) is None
+
+    callbacks = [Pace(), *options.pop("callbacks", [])]
+    network.fit(x, x[:, :1], epochs=1_000_000, verbose=0, callbacks=callbacks, **options)
+
+
 @balanced
 def keras_epochs(tf: Any) -> None:
     import numpy as np
 
-    network, x = a_network(tf), np.random.rand(2000, 32).astype(np.float32)
-    for _ in steps():
-        network.fit(x, x[:, :1], batch_size=32, epochs=1, verbose=0)
+    fit(tf, a_network(tf), np.random.rand(2000, 32).astype(np.float32))
 
 
 @balanced
 def keras_validation(tf: Any) -> None:
     import numpy as np
 
-    network, x = a_network(tf, 512), np.random.rand(4000, 32).astype(np.float32)
-    for _ in steps():
-        network.fit(x, x[:, :1], epochs=1, verbose=0, validation_data=(x[:1000], x[:1000, :1]))
-        network.predict(x, verbose=0)
+    x = np.random.rand(4000, 32).astype(np.float32)
+    fit(tf, a_network(tf, 512), x, validation_data=(x[:1000], x[:1000, :1]))
 
 
 @balanced
 def keras_checkpoints(tf: Any) -> None:
     import numpy as np
 
-    network, x = a_network(tf, 1024), np.random.rand(500, 32).astype(np.float32)
     with tempfile.TemporaryDirectory() as folder:
         save = tf.keras.callbacks.ModelCheckpoint(f"{folder}/at.weights.h5", save_weights_only=True)
-        for _ in steps():
-            network.fit(x, x[:, :1], epochs=1, verbose=0, callbacks=[save])
+        fit(tf, a_network(tf, 1024), np.random.rand(500, 32).astype(np.float32), callbacks=[save])
 
 
 @balanced
@@ -408,16 +414,15 @@ def mapped_file(tf: Any) -> None:
 
 
 @balanced
-def new_models(tf: Any) -> None:
-    """A model at a time, and clear_session between them: a search over hyperparameters."""
+def keras_batches(tf: Any) -> None:
+    """``train_on_batch``, and ``predict_on_batch`` each tenth step."""
     import numpy as np
 
-    x = np.random.rand(256, 32).astype(np.float32)
+    network, x = a_network(tf, 256), np.random.rand(256, 32).astype(np.float32)
     for number in steps():
-        if number % 30 == 0:
-            tf.keras.backend.clear_session()
-            network = a_network(tf, 16 + number % 5)
         network.train_on_batch(x, x[:, :1])
+        if number % 10 == 0:
+            network.predict_on_batch(x)
 
 
 def main() -> None:

@@ -32,6 +32,7 @@ def kind_of(op: str, device: str = CPU, others: tuple[str, ...] = (), name: str 
         (K.CONTROL, ["NoOp", "Switch", "Merge", "Enter", "Exit", "NextIteration", "RefSwitch", "LoopCond", "_SOURCE"]),
         (K.INPUT, ["IteratorGetNext", "QueueDequeueManyV2", "QueueEnqueueV2", "PyFunc", "EagerPyFunc", "ReadFile"]),
         (K.INPUT, ["OneShotIterator", "FIFOQueueV2", "MapDataset", "PrefetchDataset", "ParseExampleV2", "DecodeJpeg"]),
+        (K.SYNC, ["ReduceDataset"]),  # a training loop over a dataset, which waits for the functions that it calls
         (K.COPY, ["MEMCPYHtoD", "MEMCPYDtoH", "Memset"]),
     ],
 )
