@@ -36,7 +36,9 @@ else:
 def warnings_of(*command: str, folder: Path) -> set[str]:
     done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=300, cwd=folder, env=os.environ)
     assert done.returncode == 0, done.stderr[-2000:]
-    return {line for line in done.stderr.splitlines() if line.startswith("WARNING:tensorflow")}
+    warned = {line for line in done.stderr.splitlines() if line.startswith("WARNING:tensorflow")}
+    # A hook of TensorFlow's reads the global step beside the op that counts it, and warns when it comes first: by chance.
+    return {line for line in warned if "global step (tf.train.get_global_step) has not been increased" not in line}
 
 
 def test_deprecations_name_the_same_lines_as_without_the_tracer(tmp_path: Path) -> None:
