@@ -120,6 +120,14 @@ def test_more_calls_than_cores_need_threads_too() -> None:
     assert rate and predicted and predicted > 4 * rate
 
 
+def test_a_pipeline_that_has_ended_comes_after_the_one_that_goes_on() -> None:
+    (limits,), (trains,) = sheet_of("slow_map").pipelines, sheet_of("slow_step").pipelines
+    answer = input_pipelines(Sheet((replace(limits, is_open=False), trains), (), 0.0), 0.0)
+    assert [each["side"] for each in answer["pipelines"]] == ["training", "input"]
+    said = " ".join(render(answer).split())
+    assert said.index("The training is the slower side") < said.index("limits it")
+
+
 def test_what_limits_is_told_of_the_one_pipeline_that_holds_the_training_up_just_now() -> None:
     sheet = sheet_of("slow_map_serial")
     (only,) = sheet.pipelines

@@ -28,6 +28,28 @@ problems = [problem["code"]]
     )
 
 
+def test_another_object_as_an_argument_is_named(tmp_path: Path) -> None:
+    run_eager_script(
+        """
+class Options:
+    rate = 2.0
+@tf.function
+def train_step(x, options, pair):
+    return x * options.rate * pair[0].rate
+usual = Options()
+kept = [Options() for number in range(8)]
+for each in kept:
+    train_step(tf.ones(4), usual, (each, 1))
+assert recorder.flush()
+(problem,) = recorder.session()["problems"]
+message = problem["message"]
+assert "argument pair[0] is another object of Options." in message and "argument options" not in message, problem
+problems = [problem["code"]]
+""",
+        tmp_path,
+    )
+
+
 def test_functions_of_a_saved_model_and_gradients_have_names_that_a_person_would_give(tmp_path: Path) -> None:
     run_eager_script(
         """

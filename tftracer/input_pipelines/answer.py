@@ -36,7 +36,8 @@ def input_pipelines(sheet: Sheet | None, waited_s: float) -> InputPipelines:
         texts.append(f"The training waited {ns_text(waited_s * 1e9)} for elements between its steps.")
     elif texts:
         texts.append("Trace a step to see how long it waits for its input.")
-    return {"pipelines": [_pipeline(each) for each in sheet.pipelines], "text": " ".join(texts)}
+    open_first = sorted(sheet.pipelines, key=lambda each: not each.is_open)
+    return {"pipelines": [_pipeline(each) for each in open_first], "text": " ".join(texts)}
 
 
 def what_limits(sheet: Sheet | None, now: float) -> tuple[str, str]:

@@ -8,13 +8,13 @@ from tftracer.contract.input_pipelines import InputPipeline, InputPipelines
 from tftracer.input_pipelines.answer import rate_text
 from tftracer.trace.summary import WIDTH
 
-#: So many pipelines are listed, those that hold the training up first.
+#: So many pipelines are listed, open ones that hold the training up first.
 LISTED = 3
 
 
 def render(pipelines: InputPipelines) -> str:
     """ "" where nothing is known."""
-    chosen = sorted(pipelines["pipelines"], key=lambda each: each["side"] != "input")[:LISTED]
+    chosen = sorted(pipelines["pipelines"], key=lambda each: (not each["is_open"], each["side"] != "input"))[:LISTED]
     lines = [line for each in chosen for line in textwrap.wrap(f"Input {each['title']}: {said(each)}", WIDTH)]
     return "\n".join([*lines, *textwrap.wrap(pipelines["text"], WIDTH)])
 

@@ -31,6 +31,8 @@ _SESSION = ("host", "pid", "rank", "command", "tensorflow", "tftracer", "started
 _RUN = ("id", "title", "steps", "mean_s", "p50_s", "p95_s", "p99_s", "max_s", "between_steps_s")
 _TRACE = ("id", "step", "started_at", "duration_s", "nodes", "state", "headline", "note")
 _UNKNOWN = "-"
+#: Runs that came at most so often, and so much rarer than the busiest one, are one row of the table where there are so many.
+FEW, RARE, FOLDED = 5, 0.01, 3
 #: Of a run's traces so many are judged anew, the newest.
 MOST_RECOMPUTED = 20
 
@@ -128,14 +130,25 @@ def _head(session: dict[str, Any]) -> str:
 
 def _runs(runs: list[dict[str, Any]]) -> str:
     rows = [["Run", "steps", "p50", "p99", "max", "traces"]]
-    for run in runs:
+    few = [run for run in runs if _is_rare(run, runs)]
+    for run in [run for run in runs if len(few) < FOLDED or run not in few]:
         times = [_seconds(run[name]) for name in ("p50_s", "p99_s", "max_s")]
         steps = f"{run['steps']:,}" if run["steps"] else _UNKNOWN
         rows.append([shortened(run["title"], WIDTH - 50), steps, *times, f"{len(run['traces']):,}"])
+    if len(few) >= FOLDED:
+        longest = max(run["max_s"] or 0.0 for run in few)
+        steps = sum(run["steps"] for run in few)
+        rows.append([f"{len(few):,} runs of one or few steps", f"{steps:,}", "", "", _seconds(longest), "0"])
     if not runs:
         return "No run was recorded."
     has_percentiles = any(run["p99_s"] for run in runs)
     return table(rows) + (f"\nPercentiles are of all untraced steps, right to {ERROR:.0%}." if has_percentiles else "")
+
+
+def _is_rare(run: dict[str, Any], runs: list[dict[str, Any]]) -> bool:
+    """No loop, nor traced, nor slow: one of a function's many signatures."""
+    few = min(FEW, RARE * max(each["steps"] for each in runs))
+    return 0 < run["steps"] <= max(1, few) and not run["traces"] and not run["slow_steps"]["count"]
 
 
 def _traces(run: dict[str, Any], recomputed: dict[int, str]) -> str:

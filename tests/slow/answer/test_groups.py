@@ -51,7 +51,7 @@ def test_a_period_of_unknown_cause_that_ended_is_not_told_and_its_longest_is_its
     run = RunHandle("train", (), (), "")
     regular = [a_stall(run, step, cause=UNKNOWN) for step in range(97, 486, 97)]
     longer = a_stall(run, 300, cause=UNKNOWN, end_ns=10**10)
-    period = a_period(run, cause=UNKNOWN, occurrences=5, last_step=485, next_step=582, first_step=97)
+    period = a_period(run, cause=UNKNOWN, median_s=0.3, occurrences=5, last_step=485, next_step=582, first_step=97)
     first, rest = groups(log_of(*regular, longer, periods=[period]), run.run_id, 500)
     assert first["longest_s"] == 0.3 and rest["longest_s"] > 9
     (left,) = groups(log_of(*regular, longer, periods=[period._replace(next_step=None)]), run.run_id, 900)
@@ -147,3 +147,4 @@ def test_the_longest_of_a_period_is_no_shorter_than_its_median_where_its_steps_h
     period = a_period(run, cause=UNKNOWN, occurrences=3, last_step=485, next_step=582, first_step=97)
     first, *_ = groups(log_of(*noise, periods=[period]), run.run_id, 500)
     assert first["longest_s"] == period.median_s
+    assert first["lost_s"] <= first["times"] * first["longest_s"]

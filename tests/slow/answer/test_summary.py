@@ -76,3 +76,15 @@ def test_what_a_trace_says_first_is_its_step_s_cause_though_that_comes_later(tmp
             "Before this step 300 ms passed, usually 2 ms. Python code at load_batch() (train.py:88), in"
         )
         assert first["text"] == trace["headline"]
+
+
+def test_signatures_that_were_called_once_are_one_row(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        run_of(recorder, 600)
+        spool = recorder.session()["file"]
+    summary = summarize(open_session(spool))
+    (loop,) = summary["runs"]
+    once = [{**loop, "title": f"train_step ({size})", "steps": 1, "max_s": size / 10} for size in range(1, 9)]
+    said = render({**summary, "runs": [loop, *once]})
+    assert "train_step" not in said and "8 runs of one or few steps" in said and "800 ms" in said
+    assert render({**summary, "runs": [loop, *once[:2]]}).count("train_step") == 2

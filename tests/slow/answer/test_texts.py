@@ -10,7 +10,7 @@ from made_stalls import BUSY, LOAD, LOADING, SAVER, UNKNOWN, a_period, a_save, a
 from tftracer.contract.stalls import PartKind
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.answer import texts
-from tftracer.slow.answer.messages import host_trouble
+from tftracer.slow.answer.messages import checkpoint_mark, host_trouble, stall_message
 from tftracer.slow.recorded import Cause, FoldedStack, Frame, Part, Stall
 
 RUN = RunHandle("train", (), (), "")
@@ -54,6 +54,20 @@ def test_evidence_says_what_was_measured_and_nothing_of_what_was_not() -> None:
     assert "It could have run and had no CPU for 88% of it." in said
     assert "Other processes used 1.8 of the machine's 2 CPUs." in said
     assert texts.evidence(a_stall(RUN, 5, host=UNKNOWN, gc_s=0.0, cause=Cause("unknown", "", None, None))) == []
+
+
+def test_evidence_of_code_says_how_long_it_had_no_cpu() -> None:
+    cause = Cause("python", "", LOAD, 0.83)
+    parts = (Part("no_cpu", 0.25, 0.0, ""), Part("python", 0.04, 0.0, ""))
+    first, *_ = texts.evidence(a_stall(RUN, 5, cause=cause, parts=parts))
+    assert ", with the 250 ms in which it had no CPU, explains 83% of what was more than usual." in first
+
+
+def test_a_checkpoint_of_a_hook_is_marked_where_the_script_s_own_line_ran_in_it() -> None:
+    stall = a_stall(RUN, 5, cause=Cause("hook", "CheckpointSaverHook", LOAD, 0.9), stacks=(LOADING,))
+    mark = checkpoint_mark(stall_message(1, stall, 0.0))
+    assert mark is not None and mark.text == "CheckpointSaverHook, 300 ms"
+    assert checkpoint_mark(stall_message(1, a_stall(RUN, 5), 0.0)) is None
 
 
 def with_part(cause: Cause, kind: PartKind, what: str = "", **changes: Any) -> Stall:

@@ -173,6 +173,13 @@ def test_a_pause_before_this_step_alone() -> None:
     assert only["share"] == pytest.approx(350 / 360)
 
 
+def test_a_pause_is_a_share_of_the_whole_call_that_was_slow_after_its_last_op() -> None:
+    context = TraceContext(median_s=0.005, between_steps_s=0.0001, before_step_s=0.003)
+    assert codes(matmuls(0, 5 * MS), context)[0] == "between_steps"
+    context.slow_times = [slow_time(True, "unknown", "Not known", 1.2)]
+    assert "between_steps" not in codes(matmuls(0, 5 * MS), context)
+
+
 def test_a_pause_before_this_step_alone_comes_after_what_the_step_itself_shows() -> None:
     once = TraceContext(median_s=0.010, between_steps_s=0.0001, before_step_s=0.350, step_s=0.010)
     always = TraceContext(median_s=0.010, between_steps_s=0.350, before_step_s=0.350, step_s=0.010)

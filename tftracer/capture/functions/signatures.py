@@ -19,6 +19,19 @@ VALUES = (bool, int, float, complex, str, bytes, type(None))
 ALIKE = "its arguments are as before, so it was made anew, or something else that it depends on changed"
 
 
+class _Object(str):
+    """The text of an argument that TensorFlow tells from others by its identity alone."""
+
+    known_by: Any  # TensorFlow's weak reference to it, which equals that of the same object
+
+    @classmethod
+    def of(cls, reference: Any) -> _Object:
+        value = reference._ref()
+        text = cls("an object" if value is None else f"an object of {type(value).__name__}")  # None: it is gone
+        text.known_by = reference
+        return text
+
+
 def signature_of(concrete: Any) -> Signature:
     """``concrete``: a ConcreteFunction. What it closes over is not listed."""
     signature: Signature = {}
@@ -30,7 +43,20 @@ def signature_of(concrete: Any) -> Signature:
             signature.update((path, _text(leaf)) for path, _, leaf in leaves(name, value))
         for name, value in named.items():
             signature.update((path, _text(leaf)) for path, _, leaf in leaves(str(name), value))
+    with contextlib.suppress(Exception):
+        for name, parameter in concrete.function_type.parameters.items():
+            for path, _, kind in leaves(str(name), _unpacked(parameter.type_constraint)):
+                if type(kind).__name__ == "Weakref":
+                    signature[path] = _Object.of(kind)
     return signature
+
+
+def _unpacked(kind: Any) -> Any:
+    """TensorFlow's type of an argument, the types of containers as containers."""
+    inner = getattr(kind, "components", getattr(kind, "mapping", None))
+    if isinstance(inner, dict):
+        return {key: _unpacked(each) for key, each in inner.items()}
+    return [_unpacked(each) for each in inner] if isinstance(inner, (tuple, list)) else kind
 
 
 def difference(known: Sequence[Signature], new: Signature) -> str:
@@ -45,12 +71,24 @@ def difference(known: Sequence[Signature], new: Signature) -> str:
 
 def _changes(before: Signature, after: Signature) -> list[str]:
     return [
-        f"argument {name} changed from {before[name]} to {after[name]}"
+        _change(name, before[name], after[name])
         if name in before and name in after
         else f"argument {name} {'is new' if name in after else 'is missing'}"
         for name in {**before, **after}
-        if before.get(name) != after.get(name)
+        if not _is_same(before.get(name), after.get(name))
     ]
+
+
+def _is_same(one: str | None, other: str | None) -> bool:
+    if isinstance(one, _Object) and isinstance(other, _Object):
+        return bool(one.known_by == other.known_by)
+    return one == other
+
+
+def _change(name: str, before: str, after: str) -> str:
+    if isinstance(before, _Object) and isinstance(after, _Object):
+        return f"argument {name} is another {after.partition(' ')[2]}"
+    return f"argument {name} changed from {before} to {after}"
 
 
 def _names(concrete: Any) -> list[str]:

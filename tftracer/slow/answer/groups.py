@@ -49,7 +49,9 @@ class _Ranked(NamedTuple):
             "where": kind["where"],
             "times": kind["times"],
             "lost_s": kind["lost_s"],
-            "longest_s": max((stall["duration_s"] for stall in stalls), default=self.periods[0]["duration_s"])
+            "longest_s": max(
+                self.periods[0]["duration_s"], kind["lost_s"] / kind["times"], *(each["duration_s"] for each in stalls)
+            )
             if is_part
             else kind["longest_s"],
             "last_step": kind["last_step"],

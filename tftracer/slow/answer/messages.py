@@ -140,8 +140,10 @@ def gc_mark(pause: GcPause, offset: float) -> SlowMark | None:
 
 
 def checkpoint_mark(stall: contract.Stall) -> SlowMark | None:
-    """A slow step in which a hook or callback wrote a checkpoint, as far as its name tells."""
-    owner = next((line["owner"] for line in stall["lines"] if CHECKPOINT in line["owner"]), "")
+    """A slow step in which a hook or callback wrote a checkpoint, as far as its name tells. Lines of the script that it called
+    stand for it in the list of lines."""
+    owners = [stall["place"].partition(" (")[0], *(line["owner"] for line in stall["lines"])]
+    owner = next((owner for owner in owners if CHECKPOINT in owner), "")
     if stall["cause"] not in ("hook", "callback", "disk", "wait") or not owner:
         return None
     return SlowMark("checkpoint", stall["started_at"], stall["duration_s"], f"{owner}, {duration(stall['duration_s'] * 1e9)}")

@@ -196,6 +196,9 @@ def evidence(stall: Stall) -> list[str]:
         sentences.insert(0, f"Garbage collections on its thread took {duration(stall.gc_s * 1e9)}.")
     if stall.cause.share is not None and stall.cause.kind != "unknown":
         who = "What its thread did outside of TensorFlow" if stall.cause.kind in OWN else "The cause"
+        without_s = sum(part.seconds for part in stall.parts if part.kind == "no_cpu") if stall.cause.kind in OWN else 0.0
+        if without_s >= NAMED_SHARE * (stall.end_ns - stall.start_ns) * 1e-9:
+            who += f", with the {duration(without_s * 1e9)} in which it had no CPU,"
         sentences.insert(0, f"{who} explains {percent(stall.cause.share)} of what was more than usual.")
     return sentences
 

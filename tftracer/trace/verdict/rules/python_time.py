@@ -40,7 +40,8 @@ def between_steps(step: Step) -> Sentence | None:
     """What passes between steps. The trace does not show what the script does there; sampled lines may."""
     context = step.context
     usual, before = context.between_steps_s, None if context.follows_traced or slow_before(step) else context.before_step_s
-    inside = step.whole_ns / 1e9
+    # A slow call may have gone on after its last op.
+    inside = max(step.whole_ns / 1e9, *(slow["duration_s"] for slow in context.slow_times if slow["inside"]), 0.0)
     is_usual = _share_between(usual, inside if context.median_s is None else context.median_s) > 0
     share = _share_between(usual if before is None else before, inside)
     is_longer = before is not None and (usual is None or before >= LONGER * usual)
