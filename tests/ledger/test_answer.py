@@ -84,6 +84,20 @@ def test_slow_steps_take_from_what_they_were() -> None:
     assert [item["name"] for item in part["items"]] == ["gc", "wait between steps: load() (train.py:3)"]
 
 
+@pytest.mark.parametrize(("length", "said"), [(14.0, True), (0.9, False), (None, False)])
+def test_that_the_training_had_no_cpu_is_said(length: float | None, said: bool) -> None:
+    answer = ledger(sheet(Entry(STEPS, 1, "", 20.0, 100, None), no_cpu_s=length), [run(1, "train")], no_lines)
+    assert any("14 s (50%)" in doubt and "no CPU" in doubt for doubt in answer["doubts"]) == said
+    assert said == ("no CPU" in render(answer))
+
+
+def test_a_function_that_is_traced_anew_at_each_call_builds() -> None:
+    runs = [run(number, f"step ({number})", ["step"], "train.py:1") for number in (1, 2, 3)]
+    entries = [Entry(STEPS, number, "", length, 1, length) for number, length in ((1, 4.0), (2, 3.0), (3, 0.5))]
+    answer = ledger(sheet(*entries), runs, no_lines)
+    assert seconds(answer) == {"start": 4, "building": 6, "steps": 1.5, "python": 3, "end": 1}
+
+
 def test_lines_between_the_steps_are_those_that_were_sampled() -> None:
     line: Any = {"file": "a/train.py", "line": 7, "function": "load", "owner": "", "share": 0.75, "kind": "script"}
     waiting: Any = {**line, "line": 3, "share": 0.9}

@@ -12,6 +12,7 @@ from time import perf_counter_ns
 
 import pytest
 
+from tftracer.ledger import process_time
 from tftracer.ledger.process_time import Reading, Standstills, process_start_ns, since_boot_ns
 
 S = 10**9
@@ -41,6 +42,23 @@ def test_a_name_with_spaces_and_brackets_hides_no_start(tmp_path: Path) -> None:
     assert began is not None and 59 * S < perf_counter_ns() - began < 61 * S + 60 * S
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux's counters")
+def test_a_thread_that_shares_its_cpu_waits_for_it() -> None:
+    """Two processes on one CPU, each of which computes for half a second."""
+    code = (
+        "import os, time, sys\nfrom tftracer.ledger.process_time import without_cpu_ns\n"
+        "os.sched_setaffinity(0, {int(sys.argv[1])})\nend = time.process_time() + 0.5\n"
+        "print(flush=True)\nsys.stdin.readline()\n"
+        "while time.process_time() < end:\n    pass\nprint(without_cpu_ns(os.getpid()))"
+    )
+    command = [sys.executable, "-c", code, str(min(os.sched_getaffinity(0)))]
+    both = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    for each in both:
+        assert each.stdout is not None and each.stdout.readline() == "\n"
+    waited = [int(each.communicate("\n")[0]) for each in both]
+    assert max(waited) > 0.3 * S and process_time.without_cpu_ns(0) is None
+
+
 def readings(*given: Reading) -> Standstills:
     left: Iterator[Reading] = iter(given)
     return Standstills(lambda: next(left))
@@ -59,6 +77,15 @@ def readings(*given: Reading) -> Standstills:
 )
 def test_a_process_that_did_nothing_was_stopped(after: Reading, stopped: tuple[int, int] | None) -> None:
     assert readings(Reading(0, 0, 0, 0), after).look() == stopped
+
+
+@pytest.mark.parametrize(("wakes", "own", "stopped"), [(100, 4, True), (1500, 4, False), (100, 90, False)])
+def test_a_training_whose_threads_wake_often_was_stopped_all_the_same(wakes: int, own: int, stopped: bool) -> None:
+    """It woke 500 times a second before, and does so until it is stopped and after that."""
+    before = Reading(S // 10, S // 10, 0, 50)
+    looked = readings(Reading(0, 0, 0, 0), before, Reading(3 * S + S // 10, 3 * S + S // 10, 0, 50 + wakes, 0, own))
+    assert looked.look() is None
+    assert (looked.look() is not None) == stopped
 
 
 def test_a_machine_that_was_asleep_is_told_by_its_clocks() -> None:

@@ -171,6 +171,18 @@ def checkpoints(tf: Any) -> None:
 
 
 @case
+def checkpoint_manager(tf: Any) -> None:
+    """Saving is slow outside of what writes the variables."""
+    step, checkpoint = a_step(tf), tf.train.Checkpoint(value=tf.Variable(1.0))
+    manager = tf.train.CheckpointManager(checkpoint, str(TRUTH.parent), max_to_keep=1)
+    for _ in range(4):
+        step()
+        with planted("checkpoints"):
+            manager.save(options=tf.train.CheckpointOptions(experimental_write_callbacks=[slowly]))
+        step()
+
+
+@case
 def evaluation_step(tf: Any) -> None:
     step = a_step(tf)
 

@@ -12,7 +12,8 @@ SECONDS = 3.0
 
 
 @pytest.mark.parametrize(
-    "case", ["slow_generator", "retracing", "checkpoints", "keras_validation", "session_checkpoints", "killed"]
+    "case",
+    ["slow_generator", "retracing", "checkpoints", "checkpoint_manager", "keras_validation", "session_checkpoints", "killed"],
 )
 def test_time_is_found_where_it_was_planted(case: str, tmp_path: Path) -> None:
     trial = run(case, tmp_path, SECONDS)

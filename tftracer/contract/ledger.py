@@ -41,4 +41,4 @@ class Ledger(TypedDict):
     largest: LedgerKind | None  # the largest part that could become smaller
     text: str  # what that is, in a sentence
     advice: str  # what to do about it
-    doubts: list[str]  # what the whole does not know
+    doubts: list[str]  # what the parts do not show

@@ -13,6 +13,8 @@ from tftracer.slow.recorded import WatchedRun
 #: does, which is where a training waits (``OTHER_THREAD`` is added then). LOOP: the main thread was between two of them.
 SUSPENDED, TRACER, BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, LOOP = range(8)
 OTHER_THREAD = 8
+#: What a training begins and ends with.
+STEPPING = (EVALUATION, STEPS)
 
 #: Names of functions that evaluate or predict, as people call them: "test_step", "evaluate: convnet", "validation_loop".
 _EVALUATES = re.compile(

@@ -44,6 +44,8 @@ _ADVICE: dict[LedgerKind, str] = {
     "evaluation": "Evaluate less often, or on fewer batches.",
     "checkpoints": "Save less often, or asynchronously.",
 }
+#: The training's thread had no CPU: less is not told, in seconds and of the wall time.
+LEAST_NO_CPU_S, LEAST_NO_CPU = 1.0, 0.01
 #: Below this part of the wall time, the steps themselves are what there is to win.
 LEAST = 0.05
 MAX_ITEMS = 20
@@ -100,21 +102,28 @@ def _name(entry: Entry, runs: Mapping[int, RunWithoutTraces]) -> str:
 def _take_first_calls(sheet: Sheet, runs: Mapping[int, RunWithoutTraces], items: dict[LedgerKind, list[LedgerItem]]) -> None:
     """What a run's first step took beyond the mean of the others is building: TensorFlow optimizes and places a graph then.
 
-    Signatures of one function are taken together. Of a function that was called once nothing is known.
+    Signatures of one function are taken together. If none was called again, the shortest call counts as
+    a usual one: of a function that was called once nothing is known.
     """
-    families: dict[object, tuple[float, int]] = {}
+    families: dict[object, list[Entry]] = {}
     for entry in sheet.entries:
         if entry.run_id in runs and entry.first_s is not None:
-            seconds, times = families.get(_family(runs[entry.run_id]), (0.0, 0))
-            families[_family(runs[entry.run_id])] = seconds + entry.own_s - entry.first_s, times + entry.times - 1
+            families.setdefault(_family(runs[entry.run_id]), []).append(entry)
+    usual = {family: _usual_s(entries) for family, entries in families.items()}
     for entry in sheet.entries:
         if entry.run_id not in runs or entry.first_s is None:
             continue
-        seconds, times = families[_family(runs[entry.run_id])]
-        excess = entry.first_s - seconds / times if times > 0 else 0.0
+        excess = entry.first_s - usual[_family(runs[entry.run_id])]
         excess = _move(items[_KINDS[entry.rank]], entry.run_id, max(0.0, excess))
         if excess > 0:
             items["building"].append(item(f"first call: {runs[entry.run_id]['title']}", excess, 1, entry.run_id))
+
+
+def _usual_s(entries: Sequence[Entry]) -> float:
+    """Of a call, by the entries of one function."""
+    firsts = [entry.first_s or 0.0 for entry in entries]
+    again = sum(entry.times - 1 for entry in entries)
+    return (sum(entry.own_s for entry in entries) - sum(firsts)) / again if again > 0 else min(firsts)
 
 
 def _family(run: RunWithoutTraces) -> object:
@@ -184,6 +193,11 @@ def _ledger(
         if sheet.recorded_s is not None
         else ["When the process began is not known on this system: the ledger begins with the recording."]
     )
+    if sheet.no_cpu_s is not None and sheet.no_cpu_s >= max(LEAST_NO_CPU_S, LEAST_NO_CPU * whole):
+        doubts.append(
+            f"For {long_duration(sheet.no_cpu_s)} ({sheet.no_cpu_s / whole:.0%}) the training's thread could have run and had "
+            "no CPU: other threads and processes had them. The parts above contain that time."
+        )
     if lost:
         doubts.append(f"{counted(lost, 'step')} found the queue full and counted as time between steps.")
     return {

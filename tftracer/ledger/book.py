@@ -13,7 +13,7 @@ from typing import NamedTuple, Union
 
 import numpy as np
 
-from tftracer.ledger.activity import EVALUATION, LOOP, OTHER_THREAD, STEPS, SUSPENDED, Activity, Run
+from tftracer.ledger.activity import LOOP, OTHER_THREAD, STEPPING, STEPS, SUSPENDED, Activity, Run
 from tftracer.slow.recorded import Stall, WatchedRun
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.types import Int64
@@ -83,7 +83,7 @@ class Sums:
     until_ns: int
     rows: dict[tuple[int, What], Sum] = field(default_factory=dict)
     covered_ns: int = 0
-    first_ns: int | None = None  # when the first step or wait for input began,
+    first_ns: int | None = None  # when the first step began,
     last_ns: int | None = None  # and the last of them ended
     covered_before_first_ns: int = 0
     covered_until_last_ns: int = 0
@@ -115,7 +115,7 @@ class Sums:
                     row.first_ns = own
         ranks = spans[:, 0] % OTHER_THREAD
         counted = ranks != LOOP
-        seen = counted & (ranks >= EVALUATION) & (spans[:, 1] < until_ns)
+        seen = np.isin(ranks, STEPPING) & (spans[:, 1] < until_ns)
 
         def covered_until(at_ns: int) -> int:
             return self.covered_ns + int(paint(spans, self.until_ns, at_ns, STEPS).own_ns[counted].sum())
@@ -142,6 +142,7 @@ class Book:
     def __init__(self, since_ns: int, main: int) -> None:
         self._final = Sums(since_ns, since_ns)
         self._main = main
+        self.training = main  # the thread that trains: the main one, if that does anything
         self._main_end_ns: int | None = None  # of the main thread's last activity
         self._has_others = False
         self._pending: list[Activity] = []
@@ -161,8 +162,11 @@ class Book:
                 if self._has_others and before is not None and before < start < before + LOOP_NS:
                     self._pending.append((LOOP, OTHERS, before, start, thread))
                 self._main_end_ns = end if before is None else max(before, end)
+                self.training = thread
             elif rank != SUSPENDED:
                 self._has_others = True
+                if self._main_end_ns is None and rank == STEPS:
+                    self.training = thread
                 rank += OTHER_THREAD
             if start < self._final.until_ns and rank % OTHER_THREAD == STEPS and thread in self._ahead:
                 ahead = self._ahead.pop(thread)

@@ -15,9 +15,10 @@ from tftracer.slow.watch.host_signals import after_name
 
 #: A standstill: the writer's thread, which looks ten times a second, did not for so long,
 LEAST_NS = 600_000_000
-#: and meanwhile the process used hardly any CPU, did not wait for one, and its threads hardly ever woke. A thread that waits for
-#: Python's lock wakes 200 times a second, so that a call which holds the lock is told from a process that was stopped.
-CPU_SHARE, QUEUED_SHARE, WAKES, WAKES_PER_S = 0.05, 0.2, 20, 5
+#: and meanwhile the process used hardly any CPU, did not wait for one, and its threads hardly ever woke: no more often than
+#: before in a quarter of a second. The writer's own thread must not have woken either: it wakes 200 times a second while another
+#: one sleeps and holds Python's lock.
+CPU_SHARE, QUEUED_SHARE, WAKES, WAKES_PER_S, RUNNING_S = 0.05, 0.2, 20, 5, 0.25
 #: A sleep of the machine that is shorter is not one: the two clocks are not read at the same moment.
 LEAST_SLEEP_NS = 100_000_000
 
@@ -48,25 +49,29 @@ class Reading(NamedTuple):
     cpu_ns: int  # of all threads
     wakes: int | None  # times that a thread gave up its CPU to wait; None: not known
     queued_ns: int = 0  # that this thread and the main one could have run and had no CPU
+    own_wakes: int = 0  # of this thread
 
 
 def read() -> Reading:
-    queued_ns = sum(map(_queued_ns, {os.getpid(), threading.get_native_id()}))
-    return Reading(perf_counter_ns(), since_boot_ns(), time.process_time_ns(), _wakes(), queued_ns)
+    queued_ns = sum(without_cpu_ns(native) or 0 for native in {os.getpid(), threading.get_native_id()})
+    return Reading(perf_counter_ns(), since_boot_ns(), time.process_time_ns(), _wakes("SELF"), queued_ns, _wakes("THREAD") or 0)
 
 
-def _queued_ns(native: int) -> int:
+def without_cpu_ns(native: int) -> int | None:
+    """How long a thread of this process could have run and had no CPU, since it began; None where Linux does not tell."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         return int(Path(f"/proc/self/task/{native}/schedstat").read_bytes().split()[1])
-    return 0
+    return None
 
 
-def _wakes() -> int | None:
+def _wakes(of: str) -> int | None:
+    """``of``: SELF or THREAD."""
     try:
         import resource
     except ImportError:  # Windows
         return None
-    return resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+    who = getattr(resource, f"RUSAGE_{of}", None)  # macOS has none of threads
+    return None if who is None else resource.getrusage(who).ru_nvcsw
 
 
 class Standstills:
@@ -76,6 +81,7 @@ class Standstills:
         self.asleep_ns = 0  # of the machine: perf_counter does not count it
         self._read = read
         self._last = read()
+        self._rate = 0.0  # wakes a second of all threads, as it was last
 
     def look(self) -> tuple[int, int] | None:
         """The span in which the process was stopped since the last look."""
@@ -85,8 +91,12 @@ class Standstills:
         if now.booted_ns is not None and before.booted_ns is not None:
             slept = now.booted_ns - before.booted_ns - passed
             self.asleep_ns += slept if slept >= LEAST_SLEEP_NS else 0
-        if passed < LEAST_NS or now.wakes is None or before.wakes is None:
+        if now.wakes is None or before.wakes is None:
             return None
-        woke = now.wakes - before.wakes > WAKES + WAKES_PER_S * passed / 1e9
+        wakes, least = now.wakes - before.wakes, WAKES + WAKES_PER_S * passed / 1e9
+        if passed < LEAST_NS:
+            self._rate = wakes * 1e9 / passed if passed else 0.0
+            return None
+        woke = wakes > least + RUNNING_S * self._rate or now.own_wakes - before.own_wakes > least
         had_no_cpu = now.queued_ns - before.queued_ns > QUEUED_SHARE * passed
         return None if woke or had_no_cpu or now.cpu_ns - before.cpu_ns > CPU_SHARE * passed else (before.at_ns, now.at_ns)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tftracer.ledger.activity import EVALUATION, STEPS
+from tftracer.ledger.activity import STEPPING, STEPS
 from tftracer.ledger.book import MAX_NAMES, MAX_SLOW, SlowRow, Sums
 from tftracer.storage.spool import NewRecord
 from tftracer.storage.tftrace import LEDGER
@@ -46,13 +46,16 @@ class Sheet:
     asleep_s: float  # of the machine
     entries: tuple[Entry, ...]
     slow: tuple[SlowEntry, ...]
+    no_cpu_s: float | None = None  # in which the thread that trains could have run and had no CPU; None: not known
 
     @property
     def wall_s(self) -> float:
         return self.start_s + self.between_s + self.end_s + self.asleep_s + sum(entry.own_s for entry in self.entries)
 
 
-def sheet_of(sums: Sums, slow: list[SlowRow], now_ns: int, now: float, asleep_ns: int, began_ns: int | None) -> Sheet:
+def sheet_of(
+    sums: Sums, slow: list[SlowRow], now_ns: int, now: float, asleep_ns: int, began_ns: int | None, no_cpu_ns: int | None
+) -> Sheet:
     """``now_ns`` and ``now``: the same moment, as perf_counter and epoch seconds. ``began_ns``: when the recording began."""
     start, between, end = (ns * 1e-9 for ns in sums.rest_ns)
     entries = []
@@ -69,6 +72,7 @@ def sheet_of(sums: Sums, slow: list[SlowRow], now_ns: int, now: float, asleep_ns
         asleep_s=asleep_ns * 1e-9,
         entries=tuple(entries),
         slow=tuple(SlowEntry(row.run.run_id, row.cause, row.place, row.inside, row.own_ns * 1e-9, row.times) for row in slow),
+        no_cpu_s=None if no_cpu_ns is None else no_cpu_ns * 1e-9,
     )
 
 
@@ -94,6 +98,7 @@ _SHEET: Fields = {
     "between_s": duration,
     "end_s": duration,
     "asleep_s": duration,
+    "no_cpu_s": duration_or_none,
     "entries": lambda given: tuple(Entry(**fields_of(each, _ENTRY)) for each in items(given)[: MAX_NAMES + 8]),
     "slow": lambda given: tuple(SlowEntry(**fields_of(each, _SLOW)) for each in items(given)[: MAX_SLOW + 8]),
 }
@@ -105,4 +110,4 @@ def read(meta: Mapping[str, Any]) -> Sheet:
 
 
 def has_steps(sheet: Sheet) -> bool:
-    return any(entry.rank in (EVALUATION, STEPS) for entry in sheet.entries)
+    return any(entry.rank in STEPPING for entry in sheet.entries)

@@ -19,7 +19,9 @@ from tftracer.capture.steps.queue import PHASE, StepQueue
 from tftracer.capture.tracebacks import as_tensorflows, without_ours
 from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION
 
-_MODEL = ("save", "save_weights", "load_weights")
+_MODEL = ("save", "save_weights", "load_weights", "export")
+_LIBRARY = ("save_model", "load_model", "save_weights_only", "load_weights_only")
+_CHECKPOINT = ("on_epoch_end", "_save_model")
 _EVALUATE = ("evaluate", "predict")
 #: Module, the class in it ("": the module itself), its methods, what they do. Of Keras 3, Keras 2, TensorFlow 2.12's, tf_keras.
 _PLACES: list[tuple[str, str, tuple[str, ...], int]] = [
@@ -27,23 +29,29 @@ _PLACES: list[tuple[str, str, tuple[str, ...], int]] = [
     ("tensorflow.python.training.saver", "Saver", ("save", "restore"), CHECKPOINTS),
     ("tensorflow.python.training.basic_session_run_hooks", "CheckpointSaverHook", ("_save",), CHECKPOINTS),
     ("tensorflow.python.checkpoint.checkpoint", "TrackableSaver", ("save", "restore"), CHECKPOINTS),
-    ("tensorflow.python.checkpoint.checkpoint", "Checkpoint", ("save", "restore"), CHECKPOINTS),
-    ("tensorflow.python.checkpoint.checkpoint_management", "CheckpointManager", ("save", "restore_or_initialize"), CHECKPOINTS),
+    ("tensorflow.python.checkpoint.checkpoint", "Checkpoint", ("save", "write", "restore", "read"), CHECKPOINTS),
+    ("tensorflow.python.checkpoint.checkpoint_management", "CheckpointManager", ("save",), CHECKPOINTS),
+    ("tensorflow.python.saved_model.builder_impl", "_SavedModelBuilder", ("save",), CHECKPOINTS),
+    ("tensorflow.python.ops.summary_ops_v2", "_ResourceSummaryWriter", ("flush", "close"), CHECKPOINTS),
     ("tensorflow.python.saved_model.save", "", ("save_and_return_nodes",), CHECKPOINTS),
     ("tensorflow.python.saved_model.load", "", ("load_partial",), CHECKPOINTS),
     ("tensorflow.python.summary.writer.writer", "FileWriter", ("add_summary", "flush"), CHECKPOINTS),
     ("tensorflow_estimator.python.estimator.estimator", "Estimator", ("_call_model_fn",), BUILDING),
     ("tensorflow_estimator.python.estimator.estimator", "Estimator", ("evaluate",), EVALUATION),
+    ("tensorflow_estimator.python.estimator.estimator", "Estimator", ("export_saved_model",), CHECKPOINTS),
     ("keras.src.models.model", "Model", _MODEL, CHECKPOINTS),
+    ("keras.src.saving.saving_lib", "", _LIBRARY, CHECKPOINTS),
+    ("keras.src.saving.legacy.save", "", ("load_model",), CHECKPOINTS),
+    ("keras.src.legacy.saving.legacy_h5_format", "", ("save_model_to_hdf5", "load_model_from_hdf5"), CHECKPOINTS),
     ("keras.src.backend.tensorflow.trainer", "TensorFlowTrainer", _EVALUATE, EVALUATION),
-    ("keras.src.callbacks.model_checkpoint", "ModelCheckpoint", ("_save_model",), CHECKPOINTS),
+    ("keras.src.callbacks.model_checkpoint", "ModelCheckpoint", _CHECKPOINT, CHECKPOINTS),
     *(
         place
         for package in ("keras.src", "keras", "tf_keras.src")
         for place in (
             (f"{package}.engine.training", "Model", _MODEL, CHECKPOINTS),
             (f"{package}.engine.training", "Model", _EVALUATE, EVALUATION),
-            (f"{package}.callbacks", "ModelCheckpoint", ("_save_model",), CHECKPOINTS),
+            (f"{package}.callbacks", "ModelCheckpoint", _CHECKPOINT, CHECKPOINTS),
         )
     ),
 ]

@@ -9,7 +9,7 @@ from time import perf_counter_ns
 from tftracer.ledger import sheet
 from tftracer.ledger.activity import INPUT, NEXT_ELEMENT, STEPS, SUSPENDED, Activity
 from tftracer.ledger.book import HELPERS, UNDER_WAY, Book
-from tftracer.ledger.process_time import Standstills, process_start_ns
+from tftracer.ledger.process_time import Standstills, process_start_ns, without_cpu_ns
 from tftracer.session.recorded_steps import StepSource
 from tftracer.session.store import SessionStore
 from tftracer.slow.answer.texts import place_of
@@ -32,6 +32,7 @@ class LedgerWriter:
         self._main = threading.main_thread().ident or 0
         self._book: Book | None = Book(self._since_ns, self._main)
         self._standstills = Standstills()
+        self._no_cpu_ns: int | None = None
         self._next_update = self._next_write = 0.0
 
     def take(self) -> None:
@@ -75,7 +76,8 @@ class LedgerWriter:
         if self._book is None:
             return
         self._next_update = time.monotonic() + UPDATE_S
-        helpers = {thread.ident or 0 for thread in threading.enumerate() if thread.name.startswith(HELPERS)}
+        threads = threading.enumerate()
+        helpers = {thread.ident or 0 for thread in threads if thread.name.startswith(HELPERS)}
         now_ns, now = perf_counter_ns(), time.time()
         under_way = [activity for activity in self._under_way(now_ns) if activity[4] not in helpers]
         # What was under way is looked at first, so that nothing is missed that ends meanwhile.
@@ -86,7 +88,10 @@ class LedgerWriter:
         begun = {(start, thread) for _, _, start, _, thread in ended}
         sums = self._book.settle(now_ns, [activity for activity in under_way if (activity[2], activity[4]) not in begun])
         began_ns = None if self._start_ns is None else self._began_ns
-        made = sheet.sheet_of(sums, self._book.slow(), now_ns, now, self._standstills.asleep_ns, began_ns)
+        native = next((thread.native_id for thread in threads if thread.ident == self._book.training), None)
+        self._no_cpu_ns = without_cpu_ns(native or 0) or self._no_cpu_ns
+        asleep_ns = self._standstills.asleep_ns
+        made = sheet.sheet_of(sums, self._book.slow(), now_ns, now, asleep_ns, began_ns, self._no_cpu_ns)
         with self._store.lock:
             self._store.model.ledger = made
 
