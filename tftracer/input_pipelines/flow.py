@@ -35,6 +35,8 @@ MANY = (1, 2)
 MAX_DEPTH = 200
 #: More than 100 elements in a longer time than this: what lay between most of them is not known.
 LONG_S = 2.5
+#: TensorFlow keeps no longer time between two calls of ``next``.
+LONGEST_GAP_S = 10.0
 #: Elements that inner datasets have given: of fewer their work is not estimated.
 LEAST_INNER = 20
 #: Looks that prove that the training waits, where the ledger does not count it.
@@ -150,12 +152,8 @@ def _wait(looks: Sequence[Look], own: Thread) -> float | None:
     The median over the looks, for each has the last 100 of these times alone, and something long may have come before them. So
     it is not known, either, where the training is said to wait and most looks found an element ready for it.
     """
-    shares = []
-    for earlier, later in zip(looks, looks[1:]):
-        passed, seconds = later.model.elements - earlier.model.elements, later.at - earlier.at
-        gaps = later.model.gaps_s[-passed:] if passed > 0 else ()
-        if gaps and seconds > 0 and (passed <= len(gaps) or seconds < LONG_S):
-            shares.append(min(1.0, max(0.0, 1 - passed * sum(gaps) / len(gaps) / seconds)))
+    pairs = ((waited_s(earlier, later), later.at - earlier.at) for earlier, later in zip(looks, looks[1:]))
+    shares = [min(1.0, max(0.0, waited / seconds)) for waited, seconds in pairs if waited is not None]
     if not shares:
         return None
     seconds = looks[-1].at - looks[0].at
@@ -165,6 +163,17 @@ def _wait(looks: Sequence[Look], own: Thread) -> float | None:
     empty = [sum(not _is_ready(stage, look) for look in looks) / len(looks) for stage in own.before]
     is_proven = len(looks) >= ENOUGH and max(empty, default=own.busy) >= wait / 2
     return wait if wait < WAITS or is_proven else None
+
+
+def waited_s(earlier: Look, later: Look) -> float | None:
+    """Time in ``next`` between two looks: what the times between two calls of it leave. None: not known.
+
+    It may be below 0: a time between two calls in which a look lies counts for the later look alone.
+    """
+    passed, seconds = later.model.elements - earlier.model.elements, later.at - earlier.at
+    gaps = later.model.gaps_s[-passed:] if passed > 0 else ()
+    is_known = gaps and 0 < seconds < LONGEST_GAP_S and (passed <= len(gaps) or seconds < LONG_S)
+    return seconds - passed * sum(gaps) / len(gaps) if is_known else None
 
 
 def _is_ready(stage: Stage, look: Look) -> bool:

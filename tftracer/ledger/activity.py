@@ -22,6 +22,7 @@ _EVALUATES = re.compile(
 )
 NEXT_ELEMENT = "the next element of a dataset"
 MAX_WAITING = 1 << 17
+MAX_DATASETS = 50
 
 
 class Run(WatchedRun, Protocol):
@@ -54,8 +55,17 @@ class Activities:
         self.under_way: dict[tuple[int, int], tuple[str, int]] = {}
         #: Thread -> since when it waits for the next element of a dataset; 0: it does not.
         self.waiting: dict[int, int] = {}
+        #: Dataset -> seconds that steps waited for its elements, as looks at its pipeline tell.
+        self.step_waits: dict[str, float] = {}
         #: Of the waits that have ended: their nanoseconds, and how many.
         self.waited_ns = self.waits = 0
+
+    def add_step_wait(self, title: str, seconds: float) -> None:
+        if title in self.step_waits or (seconds > 0 and len(self.step_waits) < MAX_DATASETS):
+            self.step_waits[title] = self.step_waits.get(title, 0.0) + seconds
+
+    def is_under_way(self, rank: int) -> bool:
+        return any(each == rank for _, each in list(self.under_way))
 
     def input_waits(self) -> tuple[float, int]:
         """Seconds of the waits for elements that have ended, and how many there were."""

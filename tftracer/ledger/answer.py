@@ -79,6 +79,7 @@ def ledger(
     if not has_steps(sheet):
         rest = {"start": 0.0, "python": 0.0, "end": 0.0, "unknown": sum(rest.values())}
     _take_first_calls(sheet, known, items)
+    _take_step_waits(sheet, items)
     _take_slow(sheet, known, items, rest)
     main = max(items["steps"], key=lambda each: each["duration_s"], default=None)
     profile = gaps_of(main["run_id"]) if main and main["run_id"] else None
@@ -128,6 +129,17 @@ def _usual_s(entries: Sequence[Entry]) -> float:
 
 def _family(run: RunWithoutTraces) -> object:
     return tuple(run["fetches"]) if run["definition"] else run["id"]
+
+
+def _take_step_waits(sheet: Sheet, items: dict[LedgerKind, list[LedgerItem]]) -> None:
+    """From the steps that take the most time."""
+    for wait in sheet.step_waits:
+        left = wait.own_s
+        for step in sorted(items["steps"], key=_longest):
+            taken = min(left, step["duration_s"])
+            step["duration_s"] -= taken
+            left -= taken
+        items["input"].append(item(f"within steps, as its pipeline tells: {wait.name}", wait.own_s - left))
 
 
 def _take_slow(
@@ -219,7 +231,7 @@ def _longest(each: LedgerItem) -> float:
 def _text(kind: LedgerKind, sheet: Sheet, profile: GapProfile | None) -> str:
     if kind == "start" and sheet.recorded_s is not None:
         return f"The recording began {long_duration(sheet.recorded_s)} after the process did."
-    if kind == "steps":
+    if kind == "steps" and not sheet.step_waits:
         return (
             "Steps that take their batch from a dataset themselves (Keras's fit, Estimators) hold that wait: trace one to see it."
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tftracer.ledger.activity import STEPPING, STEPS
+from tftracer.ledger.activity import MAX_DATASETS, STEPPING, STEPS
 from tftracer.ledger.book import MAX_NAMES, MAX_SLOW, SlowRow, Sums
 from tftracer.storage.spool import NewRecord
 from tftracer.storage.tftrace import LEDGER
@@ -34,6 +34,14 @@ class SlowEntry:
 
 
 @dataclass(frozen=True)
+class StepWait:
+    """For elements of a dataset, within steps: a part of the time of their entries."""
+
+    name: str
+    own_s: float
+
+
+@dataclass(frozen=True)
 class Sheet:
     """Seconds. Entries, ``asleep_s`` and the three times without any activity add up to the wall time."""
 
@@ -46,6 +54,7 @@ class Sheet:
     asleep_s: float  # of the machine
     entries: tuple[Entry, ...]
     slow: tuple[SlowEntry, ...]
+    step_waits: tuple[StepWait, ...] = ()
     no_cpu_s: float | None = None  # in which the thread that trains could have run and had no CPU; None: not known
 
     @property
@@ -54,7 +63,14 @@ class Sheet:
 
 
 def sheet_of(
-    sums: Sums, slow: list[SlowRow], now_ns: int, now: float, asleep_ns: int, began_ns: int | None, no_cpu_ns: int | None
+    sums: Sums,
+    slow: list[SlowRow],
+    step_waits: Mapping[str, float],
+    now_ns: int,
+    now: float,
+    asleep_ns: int,
+    began_ns: int | None,
+    no_cpu_ns: int | None,
 ) -> Sheet:
     """``now_ns`` and ``now``: the same moment, as perf_counter and epoch seconds. ``began_ns``: when the recording began."""
     start, between, end = (ns * 1e-9 for ns in sums.rest_ns)
@@ -72,6 +88,7 @@ def sheet_of(
         asleep_s=asleep_ns * 1e-9,
         entries=tuple(entries),
         slow=tuple(SlowEntry(row.run.run_id, row.cause, row.place, row.inside, row.own_ns * 1e-9, row.times) for row in slow),
+        step_waits=tuple(StepWait(name, seconds) for name, seconds in step_waits.items() if seconds > 0),
         no_cpu_s=None if no_cpu_ns is None else no_cpu_ns * 1e-9,
     )
 
@@ -90,6 +107,7 @@ def _name(given: Any) -> str:
 
 _ENTRY: Fields = {"rank": _rank, "run_id": count, "name": _name, "own_s": duration, "times": count, "first_s": duration_or_none}
 _SLOW: Fields = {"run_id": count, "cause": _name, "place": _name, "inside": flag, "own_s": duration, "times": count}
+_STEP_WAIT: Fields = {"name": _name, "own_s": duration}
 _SHEET: Fields = {
     "started_at": moment,
     "until": moment,
@@ -98,6 +116,7 @@ _SHEET: Fields = {
     "between_s": duration,
     "end_s": duration,
     "asleep_s": duration,
+    "step_waits": lambda given: tuple(StepWait(**fields_of(each, _STEP_WAIT)) for each in items(given)[:MAX_DATASETS]),
     "no_cpu_s": duration_or_none,
     "entries": lambda given: tuple(Entry(**fields_of(each, _ENTRY)) for each in items(given)[: MAX_NAMES + 8]),
     "slow": lambda given: tuple(SlowEntry(**fields_of(each, _SLOW)) for each in items(given)[: MAX_SLOW + 8]),

@@ -89,7 +89,7 @@ class StepQueue:
         self.request_graph: Callable[[RunHandle], None] = no_graphs
         self.slow = SlowRecords()
         self.activities = Activities()  # what the ledger adds up
-        self.pipelines = Pipelines(self.activities.input_waits)  # its thread holds no queue
+        self.pipelines = Pipelines(self.activities)  # its thread holds no queue
         #: Thread -> when its step began (perf_counter nanoseconds), or, negative, when its last one ended.
         self.under_way: dict[int, int] = {}
         self.last_function_ns = 0  # when the last step of a function ended that was settled

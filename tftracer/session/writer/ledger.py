@@ -91,7 +91,8 @@ class LedgerWriter:
         native = next((thread.native_id for thread in threads if thread.ident == self._book.training), None)
         self._no_cpu_ns = without_cpu_ns(native or 0) or self._no_cpu_ns
         asleep_ns = self._standstills.asleep_ns
-        made = sheet.sheet_of(sums, self._book.slow(), now_ns, now, asleep_ns, began_ns, self._no_cpu_ns)
+        waits = dict(self._steps.activities.step_waits)
+        made = sheet.sheet_of(sums, self._book.slow(), waits, now_ns, now, asleep_ns, began_ns, self._no_cpu_ns)
         with self._store.lock:
             self._store.model.ledger = made
 
