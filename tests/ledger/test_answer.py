@@ -14,7 +14,7 @@ from tftracer.contract.ledger import Ledger, LedgerKind
 from tftracer.contract.stalls import GapProfile
 from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS
 from tftracer.ledger.answer import ledger, long_duration, permilles
-from tftracer.ledger.sheet import Entry, Sheet, SlowEntry, read
+from tftracer.ledger.sheet import Entry, Sheet, SlowEntry, StepWait, read
 from tftracer.ledger.summary import render
 from tftracer.slow.answer.messages import no_gaps
 
@@ -91,6 +91,16 @@ def test_that_the_training_had_no_cpu_is_said(length: float | None, said: bool) 
     assert said == ("no CPU" in render(answer))
 
 
+def test_what_steps_wait_for_elements_is_input() -> None:
+    entries = [Entry(STEPS, 1, "", 20.0, 100, None), Entry(STEPS, 2, "", 3.0, 100, None)]
+    runs = [run(1, "fit"), run(2, "other")]
+    answer = ledger(sheet(*entries, step_waits=(StepWait("files", 15.0), StepWait("more", 6.0))), runs, no_lines)
+    assert seconds(answer) == {"start": 4, "input": 21, "steps": 2, "python": 3, "end": 1}
+    assert "pipeline tells: files 15 s" in render(answer)
+    all_of_it = ledger(sheet(*entries, step_waits=(StepWait("files", 99.0),)), runs, no_lines)
+    assert seconds(all_of_it) == {"start": 4, "input": 23, "python": 3, "end": 1}
+
+
 def test_a_function_that_is_traced_anew_at_each_call_builds() -> None:
     runs = [run(number, f"step ({number})", ["step"], "train.py:1") for number in (1, 2, 3)]
     entries = [Entry(STEPS, number, "", length, 1, length) for number, length in ((1, 4.0), (2, 3.0), (3, 0.5))]
@@ -140,7 +150,9 @@ def test_long_times_are_told_in_hours_and_minutes(length: float, text: str) -> N
 
 
 def test_a_record_is_read_as_it_was_written_and_nonsense_as_far_as_it_makes_sense() -> None:
-    written = sheet(Entry(STEPS, 1, "", 20.0, 100, 0.5), slow=(SlowEntry(1, "gc", "", True, 5.0, 3),))
+    written = sheet(
+        Entry(STEPS, 1, "", 20.0, 100, 0.5), slow=(SlowEntry(1, "gc", "", True, 5.0, 3),), step_waits=(StepWait("files", 1.0),)
+    )
     assert read(asdict(written)) == written
     odd = read({"entries": [{"rank": 99, "own_s": -1}, 5, None], "slow": "x", "start_s": float("nan"), "until": "now"})
     assert odd.wall_s == 0 and ledger(odd, [], no_lines)["parts"] == []

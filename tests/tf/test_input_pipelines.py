@@ -142,6 +142,11 @@ if looked:
     def limiting(answer):
         return [stage["name"] for each in answer["pipelines"] for stage in each["stages"] if stage["is_limiting"]]
     assert limiting(until(limiting)) == ["Generator"]
+    def waits(_):
+        parts = recorder.ledger()["parts"]
+        return [each["duration_s"] for part in parts if part["kind"] == "input" for each in part["items"]]
+    until(waits)
+    assert waits(None)[0] > 0.2, recorder.ledger()
 stop.set()
 training.join()
 """,

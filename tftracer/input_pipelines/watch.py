@@ -21,9 +21,9 @@ from typing import Any
 from tftracer.errors import FormatError
 from tftracer.input_pipelines import model, script
 from tftracer.input_pipelines.answer import limiting_name
-from tftracer.input_pipelines.flow import ENOUGH, flow_of, waited_s
+from tftracer.input_pipelines.flow import ENOUGH, flow_of
 from tftracer.input_pipelines.sheet import MAX_BYTES, MAX_HISTORY, MAX_LOOKS, MAX_PIPELINES, Look, Moment, Pipeline, Sheet
-from tftracer.ledger.activity import EVALUATION, Activities
+from tftracer.input_pipelines.step_waits import Ledger, StepWaits
 
 LOOK_S = 1.0
 HISTORY_S = 10.0
@@ -40,13 +40,11 @@ class Watched:
     iterator: weakref.ref[Any]
     title: str
     steps: tuple[script.Step, ...]
+    waits: StepWaits
     earlier: tuple[Look, ...] = ()  # at the iterator of the epoch before
     looks: deque[Look] = field(default_factory=lambda: deque(maxlen=MAX_LOOKS))
     history: list[Moment] = field(default_factory=list)
     unseen: str = ""
-    since: Look | None = None  # the newest look before which elements passed
-    #: Seconds in ``next`` before that, and how many waits between steps had ended when they began.
-    pending: tuple[float, int] = (0.0, 0)
 
     def pipeline(self) -> Pipeline:
         is_enough = len(self.looks) >= ENOUGH or len(self.looks) > len(self.earlier)
@@ -57,9 +55,8 @@ class Watched:
 class Pipelines:
     """The pipelines of this process. ``add`` and ``add_unseen`` run on the training's threads, ``sheet`` on the writer's."""
 
-    def __init__(self, activities: Activities) -> None:
-        """``activities``: of the ledger. It knows the waits in ``next`` between steps, and is told those within them."""
-        self._activities = activities
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
         self._new: deque[weakref.ref[Any]] = deque(maxlen=4 * MAX_NEW)
         self._watched: OrderedDict[str, Watched] = OrderedDict()  # by title, the newest last
         self._unseen: dict[str, None] = {}
@@ -155,9 +152,9 @@ class Pipelines:
         with self._lock:
             earlier = self._watched.pop(key, None)
             if earlier:
-                self._count_pending(earlier, self._activities.waits)
+                earlier.waits.end()
             looks, history = (earlier.pipeline().looks, earlier.history) if earlier else ((), [])
-            self._watched[key] = Watched(reference, title, tuple(steps), looks, history=history)
+            self._watched[key] = Watched(reference, title, tuple(steps), StepWaits(title, self._ledger), looks, history=history)
             while len(self._watched) > MAX_PIPELINES:
                 self._watched.popitem(last=False)
 
@@ -188,31 +185,14 @@ class Pipelines:
             watched.unseen = "large"
             return
         try:
-            waits = self._activities.input_waits()
-            seen = Look(time.time(), time.process_time(), _idle_s(), *waits, raw, model.read(raw))
+            seen = Look(time.time(), time.process_time(), _idle_s(), *self._ledger.input_waits(), raw, model.read(raw))
         except FormatError:
             watched.unseen = "failed"
             return
         with self._lock:
             if not watched.looks or seen.model.progress() != watched.looks[-1].model.progress():
                 watched.looks.append(seen)
-        self._count_waits(watched, seen)
-
-    def _count_waits(self, watched: Watched, seen: Look) -> None:
-        """Those within steps. They are counted a look later, when the ledger knows of those between steps."""
-        self._count_pending(watched, seen.waits)
-        since = watched.since
-        if since is not None and seen.model.elements == since.model.elements:
-            return
-        if since is not None and not self._activities.is_under_way(EVALUATION):  # which has its own waits
-            watched.pending = waited_s(since, seen) or 0.0, since.waits
-        watched.since = seen
-
-    def _count_pending(self, watched: Watched, waits: int) -> None:
-        seconds, before = watched.pending
-        watched.pending = 0.0, 0
-        if waits == before:
-            self._activities.add_step_wait(watched.title, seconds)
+        watched.waits.look(seen)
 
     def _remember(self, watched: Watched) -> None:
         seen = watched.pipeline()

@@ -64,8 +64,8 @@ class Activities:
         if title in self.step_waits or (seconds > 0 and len(self.step_waits) < MAX_DATASETS):
             self.step_waits[title] = self.step_waits.get(title, 0.0) + seconds
 
-    def is_under_way(self, rank: int) -> bool:
-        return any(each == rank for _, each in list(self.under_way))
+    def evaluates(self) -> bool:
+        return any(rank == EVALUATION for _, rank in list(self.under_way))
 
     def input_waits(self) -> tuple[float, int]:
         """Seconds of the waits for elements that have ended, and how many there were."""

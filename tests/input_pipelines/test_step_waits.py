@@ -1,0 +1,58 @@
+"""What steps wait for the elements of a dataset, as looks at its iterator tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from tftracer.input_pipelines.model import Model, Node
+from tftracer.input_pipelines.sheet import Look
+from tftracer.input_pipelines.step_waits import StepWaits
+
+
+@dataclass
+class Ledger:
+    """Of a training that evaluates at these times."""
+
+    evaluation: set[float] = field(default_factory=set)
+    waits: int = 0  # between steps
+    now: float = 0.0
+    waited: float = 0.0  # within them
+
+    def input_waits(self) -> tuple[float, int]:
+        return 0.0, self.waits
+
+    def evaluates(self) -> bool:
+        return self.now in self.evaluation
+
+    def add_step_wait(self, title: str, seconds: float) -> None:
+        self.waited += seconds
+
+
+def look(at: float, elements: int, gaps: list[float], waits: int) -> Look:
+    node = Node(1, "Prefetch", elements, 0, 0, 6, 1.0, (), {})
+    return Look(at, 0.0, None, 0.0, waits, b"", Model({1: node}, 1, 2, tuple(gaps[-100:])))
+
+
+def looked(ledger: Ledger, gap_s: float, wait_s: float, explicit: bool = False) -> float:
+    """Ten seconds of a training that waits for each element, with a look a second."""
+    step_waits = StepWaits("files", ledger)
+    for second in range(11):
+        ledger.now = float(second)
+        elements = round(second / (gap_s + wait_s))
+        ledger.waits = elements if explicit else 0
+        step_waits.look(look(float(second), elements, [gap_s] * max(0, elements - 1), ledger.waits))
+    step_waits.end()
+    return ledger.waited
+
+
+@pytest.mark.parametrize(("gap_s", "wait_s"), [(0.01, 0.04), (0.05, 0.0), (0.001, 0.004), (0.3, 0.7)])
+def test_steps_wait_for_what_the_times_between_two_calls_leave(gap_s: float, wait_s: float) -> None:
+    """But for the wait for the first element: when that began is not known."""
+    assert looked(Ledger(), gap_s, wait_s) == pytest.approx(10 * wait_s / (gap_s + wait_s), abs=0.1 + gap_s + wait_s)
+
+
+def test_waits_between_steps_and_in_evaluations_are_others() -> None:
+    assert looked(Ledger(), 0.01, 0.04, explicit=True) == 0
+    assert looked(Ledger(evaluation=set(map(float, range(1, 6)))), 0.01, 0.04) == pytest.approx(4, abs=0.1)
