@@ -118,7 +118,7 @@ def test_the_time_between_steps_is_sampled_again(run_page: Page) -> None:
     expect(section.get_by_role("grid", name="Lines between steps")).to_contain_text("train.py")
     before = section.get_by_text(re.compile("sampled at")).inner_text()
     section.get_by_role("button", name=re.compile("^Sample again")).click()
-    expect(section.get_by_role("button", name=re.compile("Sampling for 10 s"))).to_be_disabled()
+    expect(section.get_by_role("button", name=re.compile("Sampling for 20 s"))).to_be_disabled()
     expect(section.get_by_text(before, exact=True)).to_have_count(0)
     expect(section.get_by_role("button", name=re.compile("^Sample again"))).to_be_enabled()
 

@@ -97,6 +97,20 @@ def test_code_that_ran_where_it_was_let_run_did_not_wait() -> None:
     assert explained(2.0, between=span(2.0, code, cpu=0.05, queue=0.4)).cause[:3] == ("wait", "", LOAD)
 
 
+def test_a_wait_is_proven_though_readings_lie_far_from_its_ends() -> None:
+    code = stack(MAIN, LOAD, seconds=1.0)
+    found = explained(1.0, between=span(1.0, code, cpu=0.1, doubtful_s=0.2))
+    assert (found.cause[:3], found.doubt) == (("wait", "", LOAD), "")
+    doubtful = explained(1.0, between=span(1.0, code, cpu=0.1, doubtful_s=0.8))
+    assert (doubtful.cause.kind, doubtful.doubt) == ("unknown", NO_COUNTERS)
+
+
+def test_collections_without_a_cpu_leave_the_code_that_they_struck_its_time() -> None:
+    copies = stack(MAIN, LOAD, seconds=2.05)
+    found = explained(2.05, between=span(2.05, copies, cpu=1.02, queue=1.03, gc_s=1.02))
+    assert found.cause[:3] == ("python", "", LOAD)
+
+
 def test_a_turn_that_did_no_more_than_usual_and_had_no_cpu_is_the_machines() -> None:
     found = explained(0.3, between=span(0.3, stack(MAIN, LOAD, seconds=0.3), cpu=0.001, queue=0.29))
     assert (found.cause.kind, found.cause.frame) == ("machine", None)

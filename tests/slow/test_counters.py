@@ -31,7 +31,16 @@ def test_a_wait_for_a_cpu_that_is_counted_at_its_end_is_laid_to_where_it_was() -
 def test_a_span_between_readings_far_apart_is_known_where_the_thread_did_little_then() -> None:
     apart = [(0, 0, 0, "S"), (200, 1, 1, "S"), (700, 2, 1, "S"), (900, 4, 3, "S")]
     assert found(apart, 100, 600)["cpu_s"] is not None
-    assert found([(at, at // 2, 0, "R") for at, *_ in apart], 100, 600)["cpu_s"] is None
+
+
+def test_of_a_span_between_readings_far_apart_the_least_is_known_and_how_much_is_not() -> None:
+    sleep = [(0, 0, 0, "R"), (400, 250, 0, "S"), (900, 250, 0, "S"), (1300, 500, 0, "R")]  # of a loop that works
+    seconds = found(sleep, 200, 1100)
+    assert seconds["cpu_s"] == pytest.approx(0.1) and seconds["queue_s"] == 0 and seconds["process_s"] is None
+    assert seconds["doubtful_s"] == pytest.approx(0.3)
+    starved = [(0, 0, 0, "R"), (400, 0, 0, "R"), (1300, 100, 1200, "R")]
+    seconds = found(starved, 100, 900)  # the wait ended after 900 at the earliest if it began after 100
+    assert seconds["queue_s"] == pytest.approx(0.3) and seconds["doubtful_s"] == pytest.approx(0.5)
 
 
 def test_a_process_is_stopped_only_between_two_readings_that_say_so() -> None:

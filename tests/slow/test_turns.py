@@ -48,7 +48,8 @@ def test_a_turn_that_is_slow_before_its_step_and_in_it_is_told_as_both() -> None
     before, step = sides(both)
     assert (before.is_inside, before.length_ns, before.usual_ns) == (False, 400 * MS, 2 * MS)
     assert (step.is_inside, step.length_ns, step.usual_ns) == (True, 450 * MS, 5 * MS)
-    assert sides(one) == [one]
+    (alone,) = sides(one)  # a part of it cannot be longer than the time that is told
+    assert (alone.is_inside, alone.length_ns, alone.usual_ns, alone.end_ns) == (True, 450 * MS, 5 * MS, one.end_ns)
 
 
 def test_a_turn_must_be_three_times_as_long_and_20_ms_longer() -> None:

@@ -25,6 +25,7 @@ from tftracer.capture.traces.expected import ExpectedTraces
 from tftracer.slow.recorded import GapProfile, GcPause, HostSample, Period, SlowRecord, Stall
 from tftracer.slow.watch.host_signals import HostSignals
 from tftracer.slow.watch.watch import SlowWatch
+from tftracer.slow.watch.windows import EVERY_NS
 
 WARM_UP = 25
 STALL_S = 0.8
@@ -239,7 +240,7 @@ def test_the_time_between_steps_is_profiled_when_asked(loop: Loop) -> None:
     found = wait_for(profile)
     assert found.asked_by_user and not loop.queue.slow.profile_requested.is_set()
     assert found.run.title == "train" and found.samples > 10 and found.between_s > found.inside_s > 0
-    assert sum(stack.seconds for stack in found.stacks) == pytest.approx(0.1 * found.samples)
+    assert sum(stack.seconds for stack in found.stacks) == pytest.approx(EVERY_NS * 1e-9 * found.samples)
     of_function = [stack.seconds for stack in found.stacks if "profile" in [frame.function for frame in stack.frames]]
     assert sum(of_function) > 0.5 * found.between_s
 

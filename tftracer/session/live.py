@@ -264,7 +264,7 @@ class LiveSession(SessionAnswers):
         self.store.publish_run(run_id)
 
     def sample_gaps(self, run_id: int) -> None:
-        """Sample the next 10 s between the run's steps."""
+        """Sample the next 20 s between the run's steps."""
         live = self._live_run(run_id, "sampled")
         if self.session()["slow_watch"] == "off":
             raise UnsupportedError("Nothing is sampled: the watch over slow steps is off (trace_slow=False).")

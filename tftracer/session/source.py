@@ -47,7 +47,7 @@ class SessionSource(Protocol):
     def gaps(self, run_id: int) -> GapProfile: ...
 
     def sample_gaps(self, run_id: int) -> None:
-        """Sample the time between the steps for the next 10 s. ``UnsupportedError`` where no training runs."""
+        """Sample the time between the steps for the next 20 s. ``UnsupportedError`` where no training runs."""
 
     def trace_record(self, trace_id: int) -> TraceRecord: ...
 

@@ -67,7 +67,7 @@ export interface Client {
 
   /** Trace the run's next `steps` steps; 0 takes the request back. `withGraph`: one step before them collects the graph. */
   requestTraces(run: number, steps: number, withGraph?: boolean): Promise<void>;
-  /** Sample the time between the run's steps for ten seconds. */
+  /** Sample the time between the run's steps for 20 seconds. */
   sampleGaps(run: number): Promise<void>;
   setTraceAll(on: boolean): Promise<void>;
   setNote(trace: number, note: string): Promise<TraceRecord>;

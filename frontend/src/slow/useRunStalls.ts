@@ -6,7 +6,7 @@ import { useSession } from "@/state/session";
 const SOON_MS = 1_000;
 /** The usual step time and its changes, which need more steps to be worth another look. */
 const LATER_MS = 15_000;
-/** While the time between steps is sampled, which takes ten seconds. */
+/** While the time between steps is sampled, which takes 20 seconds. */
 const SAMPLING_MS = 2_000;
 
 /** `run`: undefined until the session is there. */

@@ -202,7 +202,7 @@ describe("the time between steps", () => {
     const { page } = await show("/runs/1", client);
     const section = page.find('[aria-labelledby="gaps-title"]');
     expect(section.text()).toContain("Not sampled.");
-    expect(section.text()).not.toContain("Sample for 10 s");
+    expect(section.text()).not.toContain("Sample for 20 s");
     page.unmount();
   });
 });

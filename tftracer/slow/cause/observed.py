@@ -26,6 +26,7 @@ class Span:
     other_stacks: tuple[FoldedStack, ...] = ()
     cpu_s: float | None = None  # the training thread ran
     queue_s: float | None = None  # it could have run and had no CPU
+    doubtful_s: float | None = None  # how much more both may be
     disk_s: float | None = None  # it waited for a disk
     stopped_s: float | None = None  # the process was stopped, at least so long
     process_s: float | None = None  # CPU time of all threads of the process

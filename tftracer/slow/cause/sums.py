@@ -64,8 +64,10 @@ def _inside(turn: SlowTurn, seen: Observed, length: float) -> list[Part]:
     own = min(left, sum(stack.seconds for stack in own_python(span.stacks)))
     if own > 0:
         ran, no_cpu = min(own, span.cpu_s or 0.0), min(own - min(own, span.cpu_s or 0.0), span.queue_s or 0.0)
-        rest: PartKind = "unknown" if span.cpu_s is None else "wait"
-        taken += [Part("python", ran, None, ""), Part("no_cpu", no_cpu, 0.0, ""), Part(rest, own - ran - no_cpu, None, "")]
+        rest = own - ran - no_cpu
+        doubtful = rest if span.cpu_s is None else min(rest, span.doubtful_s or 0.0)
+        taken += [Part("python", ran, None, ""), Part("no_cpu", no_cpu, 0.0, "")]
+        taken += [Part("unknown", doubtful, None, ""), Part("wait", rest - doubtful, None, "")]
         left -= own
     no_cpu = max(0.0, min(left, (span.queue_s or 0.0) - sum(part.seconds for part in taken if part.kind == "no_cpu")))
     if no_cpu:
@@ -109,16 +111,19 @@ def _between(seen: Observed, length: float, usual: float) -> list[Part]:
         gc_s = min(span.gc_s, length)
         return [Part("gc", gc_s, 0.0, ""), Part("unknown", length - gc_s, usual, "")]
     scale = min(1.0, length / span.length_s)  # other runs' steps lie within, too
+    ran = span.cpu_s / max(span.cpu_s + span.queue_s, 1e-9)  # of the time in which it could: in collections, too
+    collecting_s = min(span.cpu_s, span.gc_s * ran)
     measured: list[tuple[str, float]] = [
         ("stopped", span.stopped_s or 0.0),
         ("gc", span.gc_s),
-        ("python", max(0.0, span.cpu_s - span.gc_s) * scale),
+        ("python", (span.cpu_s - collecting_s) * scale),
         (
             "lock",
             lock_s(span),
         ),  # a thread that waits for the lock wakes again and again, at times without a CPU: that counts as the lock, too
-        ("no_cpu", span.queue_s * scale + starved_s(span)),
+        ("no_cpu", max(0.0, span.queue_s - (span.gc_s - collecting_s)) * scale + starved_s(span)),
         ("disk", (span.disk_s or 0.0) * scale),
+        ("unknown", (span.doubtful_s or 0.0) * scale),
     ]
     parts, left = [], length
     usual_cpu = min(usual, (seen.usual_cpu or 0.0) * usual)
@@ -135,7 +140,7 @@ def lock_s(span: Span) -> float:
 
     0 where neither is proven: the training thread itself may hold it in a call of a library.
     """
-    own_s = span.cpu_s or 0.0
+    own_s = (span.cpu_s or 0.0) + (span.doubtful_s or 0.0)
     if span.holders:
         is_held_by_other = len(other_holders(span)) > HALF * len(span.holders)
     else:

@@ -1,4 +1,4 @@
-"""Linux's counters of a training's threads, read 20 times a second from outside, kept for two minutes.
+"""Linux's counters of a training's threads, read at least ten times a second from outside, kept for minutes.
 
 For any span of time they tell how long a thread ran on a CPU, waited for one, waited for a disk, or was stopped, and how much
 CPU time the whole process used. What the system does not tell is None.
@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-#: Readings of one thread: two minutes.
+#: Readings of one thread: two minutes at least.
 KEPT = 2400
 MAX_THREADS = 8
 READ_BYTES = 1024
@@ -24,6 +24,7 @@ READ_BYTES = 1024
 BESIDE_NS, BESIDE = 150_000_000, 0.3
 #: Of all threads: between two readings, between two looks at which there are, and how many; and the waits that are kept.
 QUEUES_NS, LIST_NS, MAX_LISTED, MAX_WAITS = 200_000_000, 5_000_000_000, 200, 600
+SECOND_NS, MINUTE_NS = 10**9, 60 * 10**9
 NS = 1e-9
 
 
@@ -169,7 +170,7 @@ class Queues:
 
 
 class Counters:
-    """``watch`` names the threads, ``read`` is called 20 times a second."""
+    """``watch`` names the threads, ``read`` is called at least ten times a second."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -211,8 +212,11 @@ class Counters:
 
         Medians over spans of a second.
         """
-        readings = list(self._threads[native].readings)[-1200:] if native in self._threads else []
-        chosen = readings[::20]
+        readings = list(self._threads[native].readings) if native in self._threads else []
+        chosen: list[Reading] = []
+        for reading in readings[bisect_left([reading.at_ns for reading in readings], now_ns - MINUTE_NS) :]:
+            if not chosen or reading.at_ns - chosen[-1].at_ns >= SECOND_NS:
+                chosen.append(reading)
         if len(chosen) < 2:
             return dict.fromkeys(("cpu", "process", "process_queue"))
         return {
@@ -223,13 +227,17 @@ class Counters:
         }
 
 
-OF_READINGS = ("cpu_s", "queue_s", "process_s", "process_least_s", "disk_s", "stopped_s")
+OF_READINGS = ("cpu_s", "queue_s", "doubtful_s", "process_s", "process_least_s", "disk_s", "stopped_s")
 #: What ``Counters.within`` tells.
 NAMES = (*OF_READINGS, "process_queue_s")
 
 
 def within(readings: list[Reading], start_ns: int, end_ns: int) -> dict[str, float | None]:
-    """Seconds within a span. None where the readings do not tell what was within, and what before or after."""
+    """Seconds within a span. None where the readings do not tell what was within, and what before or after.
+
+    ``cpu_s`` and ``queue_s`` are the least that is surely of the span where the readings next to it lie far from it;
+    ``doubtful_s``: how much more both together may be.
+    """
     at = [reading.at_ns for reading in readings]
     first, last = bisect_right(at, start_ns) - 1, bisect_left(at, end_ns)
     if not 0 <= first < last < len(readings):
@@ -238,8 +246,17 @@ def within(readings: list[Reading], start_ns: int, end_ns: int) -> dict[str, flo
     cpu, process = (_grown(inner, name, start_ns, end_ns) for name in ("cpu_ns", "process_ns"))
     length_ns, beside_ns = end_ns - start_ns, start_ns - at[first] + at[last] - end_ns
     if beside_ns > max(BESIDE_NS, BESIDE * length_ns) and cpu.doubtful_s + _queue_beside(inner) > BESIDE * length_ns * NS:
-        return dict.fromkeys(OF_READINGS)
+        queue_least, queue_doubtful = _queued_at_least(inner, start_ns, end_ns)
+        doubtful_s = min(cpu.doubtful_s + queue_doubtful, length_ns * NS - cpu.sure_s - queue_least)
+        return {
+            **dict.fromkeys(OF_READINGS),
+            "cpu_s": cpu.sure_s,
+            "queue_s": queue_least,
+            "doubtful_s": max(0.0, doubtful_s),
+            "stopped_s": _stopped(inner, start_ns, end_ns),
+        }
     return {
+        "doubtful_s": 0.0,
         "cpu_s": cpu.seconds,
         "queue_s": max(0.0, min(_queued(inner, start_ns, end_ns), length_ns * NS - cpu.seconds)),
         "process_s": process.seconds,
@@ -251,26 +268,45 @@ def within(readings: list[Reading], start_ns: int, end_ns: int) -> dict[str, flo
 
 class _Grown(NamedTuple):
     seconds: float
-    least_s: float  # that is surely of the span
+    least_s: float  # that is surely of the span, of any number of threads
+    sure_s: float  # of one thread
     doubtful_s: float  # of one thread: may be of the time before or after it, too
 
 
 def _grown(readings: list[Reading], name: str, start_ns: int, end_ns: int) -> _Grown:
     """How much a counter of CPU time grew within a span: between two readings evenly."""
-    seconds = least = doubtful = 0.0
+    seconds = least = sure = doubtful = 0.0
     for one, other in zip(readings, readings[1:]):
         grown, length = getattr(other, name) - getattr(one, name), other.at_ns - one.at_ns
         inside = min(other.at_ns, end_ns) - max(one.at_ns, start_ns)
         if length > 0 and inside > 0:
             seconds += grown * inside / length
+            surely = grown if inside == length else max(0, grown - (length - inside))
             least += grown if inside == length else 0
-            doubtful += min(grown, inside) - max(0, grown - (length - inside)) if inside < length else 0
-    return _Grown(seconds * NS, least * NS, doubtful * NS)
+            sure += surely
+            doubtful += max(0, min(grown, inside) - surely) if inside < length else 0
+    return _Grown(seconds * NS, least * NS, sure * NS, doubtful * NS)
 
 
 def _queued(readings: list[Reading], start_ns: int, end_ns: int) -> float:
     waits = (Wait(one.at_ns, other.at_ns, other.queue_ns - one.queue_ns) for one, other in zip(readings, readings[1:]))
     return sum(wait.within(start_ns, end_ns) for wait in waits) * NS
+
+
+def _queued_at_least(readings: list[Reading], start_ns: int, end_ns: int) -> tuple[float, float]:
+    """What the thread surely waited for a CPU within a span, and how much more it may have been."""
+    least = doubtful = 0
+    for one, other in zip(readings, readings[1:]):
+        waited, length = other.queue_ns - one.queue_ns, other.at_ns - one.at_ns
+        if waited > length:  # one wait that began before this interval: it ended in it
+            early = max(0, min(one.at_ns, end_ns) - max(one.at_ns - waited, start_ns))
+            late = max(0, min(other.at_ns, end_ns) - max(other.at_ns - waited, start_ns))
+            lowest, highest = min(early, late), max(early, late)
+        else:
+            inside = min(other.at_ns, end_ns) - max(one.at_ns, start_ns)
+            lowest, highest = max(0, waited - (length - inside)), min(waited, inside)
+        least, doubtful = least + lowest, doubtful + highest - lowest
+    return least * NS, doubtful * NS
 
 
 def _queue_beside(readings: list[Reading]) -> float:

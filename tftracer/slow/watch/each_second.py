@@ -38,8 +38,10 @@ class HostReadings:
     def __init__(self) -> None:
         self._readings: deque[HostReading] = deque(maxlen=KEPT)
 
-    def read(self, host: HostSignals) -> None:
-        self._readings.append(host.read(None))
+    def read(self, host: HostSignals, after_ns: int) -> None:
+        """Unless there is a reading of that time or later."""
+        if not self._readings or self._readings[-1].at_ns < after_ns:
+            self._readings.append(host.read(None))
 
     def change(self, host: HostSignals, start_ns: int, end_ns: int) -> HostChange | None:
         """From the reading before a span to the one after it; None without one of them."""

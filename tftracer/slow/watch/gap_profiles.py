@@ -19,8 +19,8 @@ from tftracer.slow.watch.windows import EVERY_NS
 
 #: A run is profiled by itself when so much of its time is between its steps, and it has run for so long.
 SHARE, LEAST_STEPS, LEAST_NS = 0.2, 50, 2_000_000_000
-#: How long a profile takes, and how long it waits for its stacks to be read.
-LENGTH_NS, READ_NS = 10_000_000_000, 25_000_000_000
+#: How long a profile takes.
+LENGTH_NS = 20_000_000_000
 #: The next one comes so much later each time: what is typical now may not be what was typical at the start.
 AGAIN_NS, LATER = 30_000_000_000, 2
 MAX_RUNS = 20

@@ -15,14 +15,12 @@ from typing import Any
 
 from tftracer.slow.watch.frames_of_threads import frames_of_threads
 from tftracer.slow.watch.looks import MAX_FRAMES, Look, Stack
-from tftracer.slow.watch.windows import is_within
+from tftracer.slow.watch.windows import EVERY_NS, is_within
 
 #: Of one core, on average, and what may be used at once.
 SHARE, BURST_NS = 0.003, 300_000_000
 #: Between two samples of a turn: the first, and how much longer each time.
 FIRST_NS, LONGER, LONGEST_NS = 30_000_000, 1.5, 2_000_000_000
-#: Between two samples for a profile of the time between steps.
-PROFILE_NS = 200_000_000
 #: What reading stacks may take; where it took longer, the moment that they show is not known.
 SURE_NS, TRIES = 20_000_000, 3
 KEPT = 600
@@ -43,7 +41,7 @@ class InsideStacks:
         self._at_ns = now_ns
         self._turns = {turn: self._turns.get(turn, (0, FIRST_NS)) for turn in overdue.items()}
         due = [turn for turn, (next_ns, _) in self._turns.items() if now_ns >= next_ns]
-        wants_profile = now_ns < self._profile_ns and (not self._looks or now_ns - self._looks[-1].at_ns >= PROFILE_NS)
+        wants_profile = now_ns < self._profile_ns and (not self._looks or now_ns - self._looks[-1].at_ns >= EVERY_NS)
         self.used_up = self._credit_ns <= 0
         if (due or wants_profile) and not self.used_up:
             self._sample()
@@ -61,8 +59,8 @@ class InsideStacks:
         counts: Counter[Stack] = Counter()
         for look in self._looks:
             if thread in look.stacks and is_within(look.at_ns, spans):
-                counts[look.stacks[thread]] += PROFILE_NS
-        samples = sum(counts.values()) // PROFILE_NS
+                counts[look.stacks[thread]] += EVERY_NS
+        samples = sum(counts.values()) // EVERY_NS
         return {"stacks": [[stack, length / 1e9] for stack, length in counts.most_common()], "samples": samples}
 
     def _sample(self) -> None:

@@ -1,8 +1,8 @@
 """Which thread holds Python's lock: read from the memory of another process.
 
 Python notes the last holder's thread state and, right behind it, whether the lock is taken, at a place that each release has
-elsewhere and none tells. The training finds it once, by its values (``LockPlace``). The process outside then reads it 20 times a
-second (``LockReader``). Tried with Python 3.9 to 3.13.
+elsewhere and none tells. The training finds it once, by its values (``LockPlace``). The process outside then reads it ten to
+20 times a second (``LockReader``). Tried with Python 3.9 to 3.13.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python -m tftracer.slow.watch.outside PID PY_SPY PULSE_FD
 
-The training starts it (outside_process.py) and never waits for it. It runs py-spy in windows of some seconds, reads Linux's
+The training starts it (outside_process.py) and never waits for it. It runs py-spy in windows of a minute, reads Linux's
 counters of the training's threads, and who holds Python's lock. It watches the training's pulse: a number in shared memory that
 the training's watch thread writes 20 times a second. While the pulse is late, threads wait for the lock.
 
@@ -33,17 +33,19 @@ from tftracer.slow.watch.looks import Look, Stack, shares
 from tftracer.slow.watch.sample_clock import PULSE_BYTES, SampleClock, read_beats
 from tftracer.slow.watch.windows import PR_SET_PDEATHSIG, Windows, dump
 
-TICK_S = 0.05
+#: Counters are read so often, and twice as often while the pulse is late; and whenever the training says something: while a turn
+#: takes too long it does so 20 times a second.
+TICK_NS = 100_000_000
 #: A pulse is late after so long: it should come every 50 ms.
 LATE_NS = 110_000_000
-#: Looks at all stacks at one moment, while a turn is overdue or the pulse is late: so far apart, one in so long on average, so
-#: many at once, and so many are kept; and while the pulse is late once.
-DUMPS_APART_NS, APART_NS, BURST, MAX_DUMPS, MAX_LATE = 100_000_000, 4_000_000_000, 20, 64, 3
+#: Looks at all stacks at one moment, while the pulse is late: so far apart, one in so long on average, so many at once, and so many
+#: are kept; and while the pulse is late once. While Python's lock is free the training looks by itself (inside.py), for less.
+DUMPS_APART_NS, APART_NS, BURST, MAX_DUMPS, MAX_LATE = 100_000_000, 8_000_000_000, 20, 64, 3
 #: The stack of who held the lock is that of a look so near.
 NEAR_NS = 300_000_000
 MAX_NAMES = 1000
 #: An answer waits for stacks no longer than this.
-PATIENCE_NS = 25_000_000_000
+PATIENCE_NS = 45_000_000_000
 
 
 class Pulse:
@@ -72,6 +74,10 @@ class Pulse:
             self._queued_ns = queued
         return bool(self._last and now_ns - self._last > LATE_NS) and self._state.letter(thread) != "R"
 
+    def next_look_ns(self, now_ns: int) -> int:
+        """When it will be late if nothing comes, but not sooner than half a tick from now, nor later than a whole one."""
+        return min(max(self._last + LATE_NS, now_ns + TICK_NS // 2), now_ns + TICK_NS)
+
     def late_within(self, start_ns: int, end_ns: int) -> list[tuple[int, int, bool]]:
         return [(max(start_ns, a), min(end_ns, b), sure) for a, b, sure in self.late if a < end_ns and b > start_ns]
 
@@ -90,7 +96,6 @@ class Outside:
         self._lock = LockReader(pid)
         self._names: dict[int, str] = {}  # of threads, also of those that have ended
         self._dumping: threading.Thread | None = None
-        self._is_overdue = False
         self._dumps_of_late = 0  # since the pulse is late
         self._credit = float(BURST)
         self._dumped_ns = self._credited_ns = time.perf_counter_ns()
@@ -99,10 +104,9 @@ class Outside:
         os.set_blocking(0, False)
         poll = select.poll()
         poll.register(0, select.POLLIN | select.POLLHUP)
-        due = time.monotonic()
+        now = due = time.perf_counter_ns()
         while os.getppid() == self._pid:
-            due = max(due + TICK_S, time.monotonic())
-            for _ in poll.poll(max(0.0, due - time.monotonic()) * 1000):
+            for _ in poll.poll(max(0.0, (due - now) / 1e6)):
                 if not self._read():
                     return
             now = time.perf_counter_ns()
@@ -111,11 +115,11 @@ class Outside:
             is_late = self._pulse.look(now)
             self._dumps_of_late = self._dumps_of_late if is_late else 0
             if is_late and self._dumps_of_late < MAX_LATE:
-                self._dumps_of_late += self._begin_dump(now, 1)
-            elif self._is_overdue:
-                self._begin_dump(now, BURST // 2)
+                self._dumps_of_late += self._begin_dump(now)
             self._windows.tick(now)
             self._answer(now)
+            now = time.perf_counter_ns()
+            due = self._pulse.next_look_ns(now)
 
     def _read(self) -> bool:
         """Take the questions that have come; False at the end."""
@@ -132,23 +136,20 @@ class Outside:
                 self._counters.watch(question["threads"], question["ours"])
             elif "lock" in question:
                 self._lock.begin(*question["lock"])
-            elif "overdue" in question:
-                self._is_overdue = True
             elif "hurry" in question:
                 for waiting in self._waiting:
                     waiting["hurry"] = True
-            else:
+            elif "overdue" not in question:  # that one came to have the counters read
                 question["came_ns"] = time.perf_counter_ns()
                 self._waiting.append(question)
         return True
 
-    def _begin_dump(self, now_ns: int, credit: int) -> bool:
-        """Look once more, within what looking may cost: if there is so much credit. Whether it does."""
-        self._is_overdue = False
+    def _begin_dump(self, now_ns: int) -> bool:
+        """Look once more, within what looking may cost. Whether it does."""
         self._credit = min(float(BURST), self._credit + (now_ns - self._credited_ns) / APART_NS)
         self._credited_ns = now_ns
         is_free = self._dumping is None or not self._dumping.is_alive()
-        can = is_free and self._credit >= credit and now_ns - self._dumped_ns >= DUMPS_APART_NS and not self._windows.broken
+        can = is_free and self._credit >= 1 and now_ns - self._dumped_ns >= DUMPS_APART_NS and not self._windows.broken
         if can:
             self._credit -= 1
             self._dumped_ns = now_ns

@@ -99,7 +99,7 @@ class OutsideProcess:
         self._send({"id": number, "thread": thread, "native": native, "spans": spans, "profile": profile, "inside": seen})
 
     def overdue(self) -> None:
-        """A turn takes too long just now."""
+        """A turn takes too long just now: counters are read at once."""
         self._send({"overdue": True})
 
     def hurry(self) -> None:

@@ -20,6 +20,8 @@ from tftracer.slow.watch.looks import shares
 from tftracer.slow.watch.outside_process import CannotWatch, OutsideProcess
 from tftracer.slow.watch.windows import EVERY_NS
 
+#: Counters are read more often in the first seconds of a turn that takes too long.
+CLOSELY_NS = 5_000_000_000
 LESS = "Stacks are read inside of the training, less often, and not while Python's lock is held, because {}."
 USED_UP = "Its stacks were not read: reading stacks had used its share of a CPU."
 
@@ -73,7 +75,7 @@ class StackSource:
     def tick(self, now_ns: int, overdue: dict[int, int]) -> None:
         """``overdue``: threads whose turn takes too long, and when it began."""
         self._inside.tick(now_ns, overdue)
-        if self._outside and overdue:
+        if self._outside and any(now_ns - begun_ns < CLOSELY_NS for begun_ns in overdue.values()):
             self._outside.overdue()
         elif self._counters:
             self._counters.read(now_ns)

@@ -81,15 +81,14 @@ class SlowTurn(NamedTuple):
 
 
 def sides(turn: SlowTurn) -> list[SlowTurn]:
-    """A turn, or the time before its step and its step as two, where both were slow."""
+    """The time before a turn's step, or its step, or both: those that were slow."""
     before_ns, usual_before_ns = turn.length_ns - turn.inside_ns, turn.usual_ns - turn.usual_inside_ns
+    before = turn._replace(end_ns=turn.step_ns, usual_ns=usual_before_ns, usual_inside_ns=0, retraced="")
+    step = turn._replace(start_ns=turn.step_ns, usual_ns=turn.usual_inside_ns, tracer_ns=0, others=())
     excesses = before_ns - usual_before_ns, turn.inside_ns - turn.usual_inside_ns
-    if min(excesses) < max(LEAST_NS, BOTH * sum(excesses)):
-        return [turn]
-    return [
-        turn._replace(end_ns=turn.step_ns, usual_ns=usual_before_ns, usual_inside_ns=0, retraced=""),
-        turn._replace(start_ns=turn.step_ns, usual_ns=turn.usual_inside_ns, tracer_ns=0, others=()),
-    ]
+    if min(excesses) >= max(LEAST_NS, BOTH * sum(excesses)):
+        return [before, step]
+    return [step if turn.is_inside else before]
 
 
 class Sums(NamedTuple):

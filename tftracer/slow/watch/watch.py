@@ -46,7 +46,7 @@ JOIN_S, FINISH_S = 8.0, 3.0
 #: Slow turns that are being asked about; more are explained without stacks.
 MAX_ASKED = 200
 #: An answer is waited for so long.
-PATIENCE_NS = 40 * SECOND_NS
+PATIENCE_NS = 60 * SECOND_NS
 #: Distinct stacks that a slow step keeps.
 MAX_STACKS = 50
 TOO_MANY = "Its stacks were not read: too many steps were slow at once."
@@ -243,7 +243,7 @@ class SlowWatch:
             self._gc_reports.report(self._gc)
         if self._host:
             self._part("host", self._host_reports.report, self._host, self._gc, list(self._queue.under_way))
-            self._read_host()
+            self._read_host(now_ns)
         for run, of_run in self._periods.items():
             waiting = [asked.turn.step - 1 for asked in self._asked.values() if asked.turn.run is run]
             of_run.passed(min([run.steps, *waiting]), self._records)
@@ -263,9 +263,9 @@ class SlowWatch:
         found = {self._threads.native_ids.get(thread) for thread in self._threads.ours}
         return sorted(native for native in found if native is not None)
 
-    def _read_host(self) -> None:
+    def _read_host(self, after_ns: int) -> None:
         if self._host:
-            self._part("host", self._readings.read, self._host)
+            self._part("host", self._readings.read, self._host, after_ns)
 
     def _forget(self, thread: int, native_id: int | None) -> None:
         """A thread has ended, or its number has gone to another."""
@@ -343,7 +343,7 @@ class SlowWatch:
         """What the machine did from the reading before a turn to the one after it."""
         if self._host is None:
             return None
-        self._read_host()
+        self._read_host(turn.end_ns)
         return self._readings.change(self._host, turn.start_ns, turn.end_ns) if self._host else None
 
     # ------------------------------------------------------------------------------------------------------ failures

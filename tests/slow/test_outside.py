@@ -1,0 +1,23 @@
+"""How often the process outside wakes."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import threading
+
+from tftracer.slow.watch.counters import ThreadState
+from tftracer.slow.watch.outside import LATE_NS, TICK_NS, Pulse
+from tftracer.slow.watch.sample_clock import PULSE_BYTES, SampleClock, write_beat
+
+
+def test_it_wakes_ten_times_a_second_at_most_twice_as_often_and_when_the_pulse_is_late() -> None:
+    memory = mmap.mmap(-1, PULSE_BYTES)
+    pulse = Pulse(memory, ThreadState(os.getpid()), SampleClock())
+    ms = 1_000_000
+    for number, at in enumerate((50 * ms, 100 * ms)):
+        write_beat(memory, threading.get_native_id(), number, at)
+    pulse.look(110 * ms)
+    assert pulse.next_look_ns(110 * ms) == 100 * ms + LATE_NS  # just when it would be late
+    assert pulse.next_look_ns(100 * ms) == 100 * ms + TICK_NS
+    assert pulse.next_look_ns(205 * ms) == 205 * ms + TICK_NS // 2
