@@ -296,6 +296,15 @@ def test_all_that_passes_below_an_evaluation_is_the_evaluations_and_fits_line_is
     assert (found.cause.kind, found.cause.name) == ("callback", "MyLogger")
 
 
+def test_what_fit_does_between_two_epochs_is_the_turn_of_an_epoch() -> None:
+    turn = Frame(TF + "keras/src/trainers/epoch_iterator.py", 111, "_enumerate_iterator", "", True)
+    for more in ({"cpu": 0.02}, {"cpu": 1.2}, {"cpu": None, "queue": None}):
+        found = explained(1.3, between=span(1.3, stack(MAIN, FIT, turn, seconds=1.1), **more))
+        assert (found.cause[:3], found.doubt) == (("python", "the turn of an epoch", None), "")
+    found = explained(1.3, between=span(1.3, stack(MAIN, turn, seconds=1.1), cpu=1.2))
+    assert found.cause[:3] == ("python", "", MAIN)
+
+
 def test_code_without_a_cpu_does_not_wait_at_a_line() -> None:
     others = (OtherSteps("evaluate: net", 20, 760 * MS, ""),)
     code = span(2.1, stack(MAIN, LOAD, seconds=2.1), cpu=0.16, queue=1.28)

@@ -17,6 +17,8 @@ MAX_RECORDS = 4096
 
 #: Why a function was traced, where no argument changed.
 FIRST_CALL = "it was called for the first time"
+#: The name of a cause that is no line of the script's: what ``fit`` does between two epochs.
+EPOCH_TURN = "the turn of an epoch"
 
 
 class WatchedRun(Protocol):
@@ -95,7 +97,7 @@ class Cause(NamedTuple):
     """
 
     kind: StallCause
-    name: str  # the class of a hook or a callback; else ""
+    name: str  # the class of a hook or a callback; ``EPOCH_TURN``; else ""
     frame: Frame | None  # the user's nearest line with the most samples; a library's where no line is the user's
     share: float | None  # of the stall: the part that the evidence covers, from 0 to 1
 

@@ -29,6 +29,7 @@ LOADED = "load_batch() (train.py:88)"
         (Cause("wait", "", LOAD, 0.9), f"Waited at {LOADED}"),
         (Cause("wait", "", None, 0.9), "Waited; where is not known"),
         (Cause("python", "", LOAD, 0.9), f"Python code at {LOADED}"),
+        (Cause("python", "the turn of an epoch", None, 0.9), "The turn of an epoch of fit"),
         (Cause("unknown", "", LOAD, 0.2), f"Not known; most samples were at {LOADED}"),
         (Cause("unknown", "", None, None), "Not known: no measurement shows the cause"),
     ],

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from tftracer.contract.stalls import CodeLine, StallCause
 from tftracer.slow.answer.code_lines import code_lines
-from tftracer.slow.recorded import FIRST_CALL, Cause, HostChange, Period, Stall
+from tftracer.slow.recorded import EPOCH_TURN, FIRST_CALL, Cause, HostChange, Period, Stall
 from tftracer.trace.units import byte_size, duration, percent
 
 #: Evidence is named from this share of the measured time, and from so many bytes on.
@@ -54,6 +54,8 @@ def lines_text(lines: list[CodeLine], most: int = 3) -> str:
 def place_of(cause: Cause) -> str:
     """The code that made a step slow: a line, another thread or another run; "" if it is not known."""
     frame = cause.frame
+    if cause.name == EPOCH_TURN:
+        return cause.name
     if cause.kind in ("lock", "other_run") and cause.name:
         return cause.name.rpartition(": ")[0] if cause.kind == "other_run" else cause.name
     owner = cause.name if cause.kind in ("hook", "callback") else ""
@@ -85,6 +87,8 @@ def _elsewhere(stall: Stall) -> str:
 def _cause(stall: Stall) -> str:
     cause, place = stall.cause, place_of(stall.cause)
     at = f" at {place}" if place else ""
+    if place == EPOCH_TURN:
+        return f"{EPOCH_TURN[0].upper()}{EPOCH_TURN[1:]} of fit"
     if cause.kind == "retrace":
         return _retraced(stall, at)
     if cause.kind == "other_run":
@@ -176,7 +180,9 @@ def group_text(causes: Sequence[StallCause], place: str, every: list[int], times
         "unknown": "the cause is not known",
     }
     text = " and ".join(words[cause] for cause in causes)
-    if any(cause in ("disk", "wait", "python") for cause in causes):
+    if place == EPOCH_TURN:
+        text = f"{EPOCH_TURN} of fit"
+    elif any(cause in ("disk", "wait", "python") for cause in causes):
         text += at or ("" if causes[0] == "disk" else NOWHERE)
     if not every:
         return text[0].upper() + text[1:]

@@ -10,6 +10,7 @@ from tftracer.slow.cause.stacks import (
     called_by_tensorflow,
     caller_of_evaluation,
     caller_of_function,
+    is_epoch_turn,
     is_generator,
     is_in_fit,
     own_python,
@@ -18,7 +19,7 @@ from tftracer.slow.cause.stacks import (
     waits_for_input,
 )
 from tftracer.slow.cause.sums import excess, holder_text, lock_s, parts_of
-from tftracer.slow.recorded import Cause, FoldedStack, Part
+from tftracer.slow.recorded import EPOCH_TURN, Cause, FoldedStack, Part
 from tftracer.slow.watch.turns import NO_LOOPS, SlowTurn
 
 #: A cause explains at least this part of the excess.
@@ -147,6 +148,8 @@ def _by_line(parts: list[Part], span: Span, too_long: float) -> Cause:
         called = _python_functions(span, too_long)
         if sum(stack.seconds for stack in called) >= HALF * too_long:
             return Cause("py_function", "", shared_line(called).frame, share)
+    if sum(stack.seconds for stack in span.stacks if is_epoch_turn(stack)) >= HALF * span.sampled_s > 0:
+        return Cause("python", EPOCH_TURN, None, share)
     line = shared_line(span.stacks)
     if kind == "unknown":
         return Cause("unknown", "", line.frame, line.share) if line.frame else UNKNOWN
@@ -256,7 +259,7 @@ def _doubt(cause: Cause, parts: tuple[Part, ...], seen: Observed, turn: SlowTurn
         return "Python's lock was held meanwhile, by what this line calls or by a thread that was not seen."
     if cause.kind == "unknown" and cause.frame is not None:
         return seen.doubt or NO_COUNTERS
-    if cause.kind in ("retrace", "other_run", "tensorflow", "machine", "stopped", "lock") or cause.frame is not None:
+    if cause.kind in ("retrace", "other_run", "tensorflow", "machine", "stopped", "lock") or cause.frame or cause.name:
         return ""
     if seen.doubt:
         return seen.doubt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
@@ -19,6 +20,8 @@ GENERATORS = "tensorflow/python/data/ops/from_generator_op.py"
 ITERATORS = "tensorflow/python/data/ops/iterator_ops.py"
 #: Keras's methods that use a model without training it.
 EVALUATIONS = ("evaluate", "predict")
+#: What Keras's ``fit`` calls between two epochs alone: it makes an iterator and frees the old one, and counts anew.
+EPOCH_TURNS = ("enumerate_epochs", "enumerate_epoch", "_enumerate_iterator", "reset_metrics", "_get_metrics_result_or_logs")
 TENSORFLOW = ("/tensorflow/", "/keras/", "/tf_keras/", "/tftracer/")
 #: The innermost frames of a step that runs: (file, function).
 STEPS = (("tensorflow/python/client/session.py", "_call_tf_sessionrun"), ("tensorflow/python/eager/execute.py", "quick_execute"))
@@ -130,6 +133,11 @@ def caller_of_evaluation(stack: FoldedStack) -> FoldedStack | None:
 
 def is_in_fit(stack: FoldedStack) -> bool:
     return any(frame.function == "fit" and _is_kerass(frame) for frame in stack.frames)
+
+
+def is_epoch_turn(stack: FoldedStack) -> bool:
+    inner = itertools.dropwhile(lambda frame: frame.function != "fit" or not _is_kerass(frame), stack.frames)
+    return any(frame.function in EPOCH_TURNS and _is_kerass(frame) for frame in inner)
 
 
 def _is_kerass(frame: Frame) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Hashable
 
 from tftracer.slow.cause.cause import UNKNOWN
 from tftracer.slow.cause.periods import Periods, Proven
-from tftracer.slow.recorded import Cause, Period, SlowRecords, Stall, WatchedRun
+from tftracer.slow.recorded import EPOCH_TURN, Cause, Period, SlowRecords, Stall, WatchedRun
 
 #: Causes that tell nothing of what comes regularly: chance gives many slow steps the same one.
 NO_KIND = ("unknown", "machine")
@@ -96,7 +96,7 @@ def kind_of(stall: Stall) -> Hashable:
     if cause.kind in NO_KIND:
         return None
     place = place_of(cause)
-    name = cause.name if cause.kind in ("hook", "callback") else ""
+    name = cause.name if cause.kind in ("hook", "callback") or cause.name == EPOCH_TURN else ""
     if cause.kind in ("python", "wait", "disk") and place:
         return place  # one piece of code runs, waits and reads in turn
     return cause.kind if cause.kind in ("gc", "retrace", "tensorflow") else (cause.kind, name, place)
