@@ -38,7 +38,7 @@ _KINDS: dict[int, LedgerKind] = {
 _ADVICE: dict[LedgerKind, str] = {
     "start": "Cache what is prepared before the training, and import less.",
     "building": "Pass tensors of one shape and type to compiled functions, or give them an input_signature.",
-    "input": "Add prefetch(tf.data.AUTOTUNE), parallel map and interleave, or cache(): the training waits for its dataset.",
+    "input": "The training waits for its dataset: change the stage that limits its pipeline (Input pipelines).",
     "slow": "See the causes of the slow steps.",
     "python": "See the lines between the steps: move their work out of the loop, or do it less often.",
     "evaluation": "Evaluate less often, or on fewer batches.",

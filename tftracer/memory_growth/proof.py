@@ -15,7 +15,8 @@ from tftracer.trace.arrays.types import Float64
 PARTS = 12
 #: Of the 66 pairs of parts, the later one is the higher in so many more than it is the lower. With three jumps it is in 54.
 RISES = 56
-LEAST_BYTES = 3 << 20
+#: Allocators keep some megabytes more for minutes, and then no more.
+LEAST_BYTES = 16 << 20
 #: In the same time: the last quarter rises at least so much of the whole, and what came before so many times as fast at most.
 STILL, SLOWER = 0.75, 1.5
 #: So much of the growth lies above all that was reached before.

@@ -34,6 +34,7 @@ class LedgerWriter:
         self._standstills = Standstills()
         self._no_cpu_ns: int | None = None
         self._next_update = self._next_write = 0.0
+        self._is_over = False
 
     def take(self) -> None:
         """Ten times a second, after the steps were counted."""
@@ -73,8 +74,9 @@ class LedgerWriter:
 
     def _settle(self) -> None:
         """What the session answers from now on."""
-        if self._book is None:
+        if self._book is None or (self._is_over and not self._steps.activities.ended):
             return
+        self._is_over = self._store.session()["ended_at"] is not None  # a server that stays after its script is none of its time
         self._next_update = time.monotonic() + UPDATE_S
         threads = threading.enumerate()
         helpers = {thread.ident or 0 for thread in threads if thread.name.startswith(HELPERS)}

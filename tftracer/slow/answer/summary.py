@@ -60,7 +60,8 @@ def _lines(slow: dict[str, Any]) -> Iterator[str]:
         sampled = f"the {duration((gaps['duration_s'] or 0.0) * 1e9)} that were sampled last"
         share = f"{percent(gaps['share'])} of {sampled}. " if gaps["share"] is not None else ""
         lines = lines_text(gaps["lines"], 5)
-        yield _filled(f"Between steps: {share}{f'Of that: {lines}' if lines else gaps['text']}")
+        usual = f"Of what made no step slow, by {counted(gaps['samples'], 'sample')}: {lines}"
+        yield _filled(f"Between steps: {share}{usual if lines else gaps['text']}")
 
 
 def _group(group: SlowGroup) -> str:

@@ -38,8 +38,9 @@ from tftracer.slow.watch.windows import PR_SET_PDEATHSIG, Windows, dump
 TICK_NS = 100_000_000
 #: A pulse is late after so long: it should come every 50 ms.
 LATE_NS = 110_000_000
-#: Looks at all stacks at one moment, while the pulse is late: so far apart, one in so long on average, so many at once, and so many
-#: are kept; and while the pulse is late once. While Python's lock is free the training looks by itself (inside.py), for less.
+#: Looks at all stacks at one moment, while the pulse is late: so far apart, one in so long on average, so many at once, and so
+#: many are kept; and while the pulse is late once. While Python's lock is free the training looks by itself (inside.py), for
+#: less.
 DUMPS_APART_NS, APART_NS, BURST, MAX_DUMPS, MAX_LATE = 100_000_000, 8_000_000_000, 20, 64, 3
 #: The stack of who held the lock is that of a look so near.
 NEAR_NS = 300_000_000
