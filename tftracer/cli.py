@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def misspelt(word: str) -> str:
-    """Which command was meant by a word that is none; nothing where it may be a file."""
+    """A hint at the command that was meant by an unknown word; "" if the word may be a file."""
     may_be_file = word.startswith("-") or Path(word).suffix or Path(word).exists()
     return "" if may_be_file else suggestion(word, COMMANDS)
 

@@ -19,7 +19,7 @@ from tftracer.terminal import RED, coloured, printable
 USAGE = 2
 #: What a shell reports of a program that Ctrl-C ended: 128 + SIGINT.
 INTERRUPTED = 130
-#: So long after Ctrl-C the process ends, whatever keeps it: DuckDB's statements and waiting threads do not hear of it.
+#: Seconds after Ctrl-C until the process ends in any case: DuckDB's statements and waiting threads do not notice Ctrl-C.
 GRACE_S = 0.5
 
 
@@ -30,7 +30,7 @@ def suggestion(word: str, known: Sequence[str]) -> str:
 
 
 class Parser(argparse.ArgumentParser):
-    """Suggests the option that was meant, and accepts none that is cut short: a later one may begin alike."""
+    """Suggests the option that was meant. Accepts no abbreviations: an option of a later version may begin alike."""
 
     def __init__(self, prog: str, description: str, usage: str | None = None, epilog: str | None = None) -> None:
         super().__init__(prog, usage, description, epilog, allow_abbrev=False)
@@ -67,17 +67,17 @@ def ended_by_interrupt() -> Iterator[None]:
         interrupted.set()
         raise KeyboardInterrupt
 
-    heard, told = socket.socketpair()
-    told.setblocking(False)
+    signals_in, signals_out = socket.socketpair()
+    signals_out.setblocking(False)
     done = threading.Event()
 
     def listen() -> None:
-        while signals := heard.recv(64):
+        while signals := signals_in.recv(64):
             if signal.SIGINT in signals and not done.wait(GRACE_S):
                 _end()
 
     threading.Thread(target=listen, name="tftracer-interrupt", daemon=True).start()
-    descriptor = signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
+    descriptor = signal.set_wakeup_fd(signals_out.fileno(), warn_on_full_buffer=False)
     handler = signal.signal(signal.SIGINT, interrupt)
     try:
         yield

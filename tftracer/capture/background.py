@@ -1,7 +1,7 @@
-"""A thread that does what training threads leave to it. Leaving something to it waits for nobody.
+"""A thread that does jobs for training threads. Giving it a job never blocks.
 
-``Thread.start`` does wait: until the new thread has got a CPU, which took up to 0.3 s on a busy machine. So the thread is started
-before there are steps.
+``Thread.start`` blocks until the new thread gets a CPU, which took up to 0.3 s on a busy machine. So the thread is started before
+there are steps.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from threading import Thread
 log = logging.getLogger("tftracer")
 
 Job = Callable[[], object]
-#: How long its end is waited for.
+#: ``stop`` waits this long for the thread to end.
 END_S = 1.0
 
 
@@ -29,13 +29,13 @@ class Background:
         weakref.finalize(self, self._jobs.put, None).atexit = False
 
     def start(self) -> None:
-        """Does nothing while the thread is there. It waits until a new one has begun: not to be called around a step."""
-        if self._thread is None or not self._thread.is_alive():  # a forked child has no thread of its parent's
+        """Starts the thread if it is not running. Blocks until the thread has begun, so do not call it during a step."""
+        if self._thread is None or not self._thread.is_alive():  # in a forked child the parent's thread is gone
             self._thread = Thread(target=_work, args=[self._jobs], name=self._name, daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
-        """Its thread ends after the jobs that it has; that is waited for, for a short time."""
+        """Lets the thread finish its jobs and end; waits at most ``END_S`` for that."""
         if self._thread is not None and self._thread.is_alive():
             self._jobs.put(None)
             self._thread.join(END_S)
@@ -49,6 +49,6 @@ def _work(jobs: SimpleQueue[Job | None]) -> None:
     while (job := jobs.get()) is not None:
         try:
             job()
-        except Exception:  # the thread's end would lose the jobs that are put meanwhile
+        except Exception:  # if the thread ended here, the jobs after this one would be lost
             log.warning("tftracer: what was left to a thread failed.", exc_info=True)
         del job

@@ -14,10 +14,10 @@ class ColdTimer:
     """Fills the caches with other data before each call, as TensorFlow does."""
 
     def __init__(self) -> None:
-        self._others = b"x" * _CACHES
+        self._filler = b"x" * _CACHES
 
     def ns(self, call: Callable[..., Any], *arguments: Any) -> int:
-        self._others.count(b"y")
+        self._filler.count(b"y")
         start = perf_counter_ns()
         call(*arguments)
         return perf_counter_ns() - start

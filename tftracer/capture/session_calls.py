@@ -23,7 +23,7 @@ from tftracer.session.recorded_steps import SessionFacts
 
 #: Set on sessions that the recorder knows.
 _SEEN = "_tftracer_seen"
-#: What a callable fetches and feeds (of ``_make_callable_from_options``), and its twin that traces.
+#: Set on a callable (of ``_make_callable_from_options``): what it fetches and feeds, and a second callable that traces.
 _OPTIONS, _TRACING = "_tftracer_options", "_tftracer_tracing"
 
 
@@ -36,7 +36,7 @@ class Values(NamedTuple):
 
 
 class Installed(NamedTuple):
-    """``missing``: the methods that this TensorFlow does not have: calls of those are not recorded. ``undo``: records no more."""
+    """``missing``: methods that this TensorFlow does not have; their calls are not recorded. ``undo`` ends the recording."""
 
     missing: list[str]
     undo: Callable[[], None]
@@ -60,9 +60,9 @@ class SessionCalls:
             if _SEEN not in session.__dict__:
                 self._opened(session)
             call = SessionCall(run_args(self._args, self._of_caller(fetches), feeds), options)
-            asked = self._recorder.before_run(call)
+            request = self._recorder.before_run(call)
             values = Values(None, options, metadata)
-            return call, values if asked is None else self._traced(values, asked.options)
+            return call, values if request is None else self._traced(values, request.options)
         except Exception:
             return None, Values(None, options, metadata)
 
@@ -80,7 +80,7 @@ class SessionCalls:
             self._recorder.untraced_step(fetches, feeds, PARTIAL_RUN, start_ns)
 
     def forget(self) -> None:
-        """To another recorder the sessions are new."""
+        """Removes the marks: to another recorder these sessions are new."""
         for session in list(self._known):
             session.__dict__.pop(_SEEN, None)
 
@@ -99,12 +99,12 @@ class SessionCalls:
         monitored = len(added) == len(fetches) - 1 and all(isinstance(key, self._hook) for key in added)
         return fetches["caller"] if monitored else fetches
 
-    def _traced(self, values: Values, asked: Any) -> Values:
-        """The script's own RunOptions stay as they are."""
+    def _traced(self, values: Values, tracing: Any) -> Values:
+        """A copy of the script's RunOptions, with tracing added; the script's own stay as they are."""
         options = self._options()
         if values.options is not None:
             options.CopyFrom(values.options)
-        options.trace_level = max(options.trace_level, asked.trace_level)
+        options.trace_level = max(options.trace_level, tracing.trace_level)
         options.output_partition_graphs = True
         return Values(None, options, self._metadata() if values.run_metadata is None else values.run_metadata)
 
@@ -133,7 +133,7 @@ def install(recorder: StepRecorder) -> Installed:
 
 
 def _method(owner: Any, name: str) -> Any:
-    """None where neither the class nor one that it is made from has it; what every object has does not count."""
+    """The method as the class or a base class defines it, ``object`` left out; None if none does."""
     classes = owner.__mro__[:-1] if owner is not None else ()
     return next((vars(each)[name] for each in classes if name in vars(each)), None)
 
@@ -147,7 +147,7 @@ def _uninstall(calls: SessionCalls, wrapped: list[tuple[Any, str, Any, Any]]) ->
 
 
 def session_class() -> Any:
-    """``BaseSession``, which Session and InteractiveSession share; Session itself should TensorFlow have renamed it."""
+    """``BaseSession``, which Session and InteractiveSession share; Session itself if TensorFlow has renamed it."""
     session = tensorflow().compat.v1.Session
     return next((base for base in session.__mro__ if base.__name__ == "BaseSession"), session)
 

@@ -26,7 +26,6 @@ MAX_TRACES = 10_000
 #: Options of ours that take no value.
 FLAGS = ("-h", "--help", "--stay")
 
-
 SUMMARY = "any script under tracing, unchanged"
 
 
@@ -89,28 +88,28 @@ def split(arguments: list[str]) -> tuple[list[str], list[str]]:
     return arguments[:end], arguments[end:]
 
 
-def checked(options: Parser, ours: list[str], script: list[str]) -> argparse.Namespace:
-    """Prints what is wrong and exits with 2 here, for the script could only go on without tracing."""
-    asked = options.parse_args(ours)
+def checked(syntax: Parser, ours: list[str], script: list[str]) -> argparse.Namespace:
+    """The parsed options. Wrong ones end the command here with 2: after ``exec`` the script could only run without tracing."""
+    options = syntax.parse_args(ours)
     if not script:
-        options.error("give the script to run, or -m and a module")
-    if not 0 <= asked.port <= 65535:
-        options.error("--port is a number from 0 to 65535; 0 takes any free one")
-    if asked.trace is not None and not 1 <= asked.trace <= MAX_TRACES:
-        options.error(f"--trace is a number from 1 to {MAX_TRACES:,}")
-    if asked.first_step < 1:
-        options.error("--from is a number from 1")
-    if asked.keep_traces < 1:
-        options.error("--keep-traces is a number from 1")
-    if asked.repeat is not None and (asked.repeat < 1 or asked.stay or asked.export_dir):
-        options.error("--repeat takes a number from 1, and neither --stay nor --export-dir")
-    if asked.repeat is not None and not (len(scripts := scripts_of(script)) == 2 and all(scripts)):
-        options.error("--repeat takes two scripts: tftracer run --repeat 8 -- a.py -- b.py")
-    return asked
+        syntax.error("give the script to run, or -m and a module")
+    if not 0 <= options.port <= 65535:
+        syntax.error("--port is a number from 0 to 65535; 0 takes any free one")
+    if options.trace is not None and not 1 <= options.trace <= MAX_TRACES:
+        syntax.error(f"--trace is a number from 1 to {MAX_TRACES:,}")
+    if options.first_step < 1:
+        syntax.error("--from is a number from 1")
+    if options.keep_traces < 1:
+        syntax.error("--keep-traces is a number from 1")
+    if options.repeat is not None and (options.repeat < 1 or options.stay or options.export_dir):
+        syntax.error("--repeat takes a number from 1, and neither --stay nor --export-dir")
+    if options.repeat is not None and not (len(scripts := scripts_of(script)) == 2 and all(scripts)):
+        syntax.error("--repeat takes two scripts: tftracer run --repeat 8 -- a.py -- b.py")
+    return options
 
 
 def _of_each(ours: list[str]) -> list[str]:
-    """The options without those of the repetition; each session has a page of its own, at any free port."""
+    """The options for each single run of ``--repeat``: without those of the repetition, and with any free port."""
     kept, skip = ["--port", "0"], False
     for argument in ours:
         name, has_value, _ = argument.partition("=")
@@ -122,7 +121,7 @@ def _of_each(ours: list[str]) -> list[str]:
 
 
 def environment_of(options: argparse.Namespace, python_path: str) -> dict[str, str]:
-    """The script's environment: ours with the folder in front, and what was asked for."""
+    """The script's environment: ours, with the folder first on PYTHONPATH, and the options as JSON."""
     server = {
         "server_port": options.port,
         "server_ip": options.ip,
@@ -132,7 +131,7 @@ def environment_of(options: argparse.Namespace, python_path: str) -> dict[str, s
     }
     output = _absolute(options.output)
     trace = [options.trace, options.first_step] if options.trace else None
-    asked = {
+    settings = {
         "pid": os.getpid(),
         "server": server,
         "trace": trace,
@@ -141,11 +140,11 @@ def environment_of(options: argparse.Namespace, python_path: str) -> dict[str, s
         "sessions": run_sessions.new_list(),
     }
     path = os.pathsep.join([str(AUTOSTART), *([python_path] if python_path else [])])
-    return {**os.environ, "PYTHONPATH": path, VARIABLE: json.dumps(asked)}
+    return {**os.environ, "PYTHONPATH": path, VARIABLE: json.dumps(settings)}
 
 
 def _absolute(place: str | None) -> str | None:
-    """A path as it is for the script, too, which may go to another folder. A URL stays."""
+    """An absolute path, because the script may change its working directory. A URL stays as it is."""
     return place and (place if "://" in place else str(Path(place).absolute()))
 
 

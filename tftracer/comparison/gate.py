@@ -1,4 +1,5 @@
-"""Rules that a change has to pass: ``step > 5%``. PASS, FAIL, or INCONCLUSIVE with how many sessions would decide."""
+"""Rules that a change must not break, such as ``step > 5%``: it must not make the step more than 5% longer. The outcome is PASS,
+FAIL, or INCONCLUSIVE with the number of sessions that would decide it."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ State = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 
 #: Parts of the ledger whose share of the wall time a rule may limit: that of the sessions after the change alone.
 _SHARES = ("start", "building", "input", "slow", "python", "evaluation", "checkpoints")
-#: Of the sessions after the change alone, in MB a minute.
+#: The memory growth that a rule may limit, in MB a minute: that of the sessions after the change alone.
 _GROWTH = "memory growth"
 _RULE = re.compile(
     rf"(?P<growth>{_GROWTH}\s*)>\s*(?P<rate>\d+(\.\d+)?)\s*MB/min|"
@@ -52,7 +53,7 @@ class Outcome:
 
 
 def parse_rule(text: str) -> Rule:
-    """``UsageError`` says how rules are written."""
+    """Raises UsageError, which says how rules are written."""
     rule = _RULE.fullmatch(text.strip())
     if rule is not None and rule["growth"]:
         return Rule(text.strip(), _GROWTH, "", float(rule["rate"]) * 1e6 / 60)
@@ -65,7 +66,7 @@ def parse_rule(text: str) -> Rule:
 
 
 def judge(comparison: Comparison, rules: Sequence[Rule]) -> list[Outcome]:
-    """``UsageError``: a rule names an op type that no trace of either side has."""
+    """Raises UsageError if a rule names an op type that no trace of either side has."""
     for rule in rules:
         _check_op(comparison, rule)
     return [_outcome(comparison, rule) for rule in rules]
@@ -129,7 +130,7 @@ def _of_growth(comparison: Comparison, rule: Rule) -> Outcome:
 
 
 def _of_all(rule: Rule, values: Sequence[float], why: str) -> Outcome:
-    """All below the limit, all above it, or some of them."""
+    """PASS if no value is above the limit, FAIL if all are, else INCONCLUSIVE."""
     above = sum(value > rule.threshold for value in values)
     state: State = "PASS" if not above else "FAIL" if above == len(values) else "INCONCLUSIVE"
     return Outcome(rule.text, state, why)

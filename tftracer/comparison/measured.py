@@ -18,7 +18,7 @@ from tftracer.trace.arrays.types import Float64, Int64
 
 #: The share of steps that are left out as warming up.
 WARM_UP = 0.1
-#: Steps of a block, where one session a side has to do: steps of one block are alike, blocks hardly.
+#: Steps in a block. With only one session a side, blocks take the place of sessions: they vary more than steps within a block do.
 BLOCK = 200
 
 
@@ -30,25 +30,25 @@ class Steps:
     start_ns: Int64
     duration_ns: Int64
 
-    def only(self, chosen: npt.NDArray[np.bool_] | slice) -> Steps:
-        return Steps(self.number[chosen], self.start_ns[chosen], self.duration_ns[chosen])
+    def only(self, selected: npt.NDArray[np.bool_] | slice) -> Steps:
+        return Steps(self.number[selected], self.start_ns[selected], self.duration_ns[selected])
 
 
 def usual_steps(steps: Steps, traced: Int64) -> Steps:
     """Without the first 10%, traced steps and those after them. ``traced``: their numbers."""
     last = int(steps.number.max(initial=0))
-    odd = np.isin(steps.number, traced) | np.isin(steps.number, traced + 1)
-    return steps.only((steps.number > WARM_UP * last) & ~odd)
+    near_trace = np.isin(steps.number, traced) | np.isin(steps.number, traced + 1)
+    return steps.only((steps.number > WARM_UP * last) & ~near_trace)
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One session. ``values``: ``step``, ``p99``, ``gap`` (ns), ``memory`` and ``bytes``, without those that it does not tell."""
+    """One session. ``values``: ``step``, ``p99``, ``gap`` (ns), ``memory`` and ``bytes``; unknown ones are left out."""
 
     name: str
     steps: int  # usual ones
     values: Mapping[str, float]
-    blocks: Mapping[str, Float64] = field(default_factory=dict)  # the same of blocks of steps
+    blocks: Mapping[str, Float64] = field(default_factory=dict)  # the values of each block of steps
     ops: Mapping[str, float] = field(default_factory=dict)  # ns in a step: the median of its traces
     op_types: Mapping[str, float] = field(default_factory=dict)
     findings: frozenset[str] = frozenset()  # codes

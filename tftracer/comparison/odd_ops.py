@@ -4,9 +4,9 @@ The step itself is one of the rows. A row's differences are measured in its own 
 floors from which on a difference matters.
 
 - Traces of one run: one of two traces is *odd* if a row deviates from the median of all traces by more than any row of any other
-  trace does. Of equal traces the farthest is one of two that were not picked by their times in 2 of n cases, whatever the times
-  are like: with ``LEAST_OTHERS`` others in 5% of cases. With fewer, none is odd: on a busy machine an op of 60 us takes 20 ms in
-  one of fifty traces, and no margin tells that from a change.
+  trace does. If nothing differs, each of n traces is equally likely to be the farthest. So one of the two is it in 2 of n cases,
+  which is 5% with ``LEAST_OTHERS`` others. With fewer, none is called odd: on a busy machine an op of 60 us takes 20 ms in one of
+  fifty traces, and no margin tells that from a change.
 - Traces of two runs: the traces are dealt out to two groups of the same sizes in other ways, in all of them or in many. A row
   has *changed* if its means differ by more than any row's do in 97% of these. That holds for any number of rows, whatever their
   times are like, as long as traces of equal runs are alike.
@@ -22,12 +22,13 @@ import numpy as np
 from tftracer.trace.analyses.compare import FLOOR_NS, FLOOR_SHARE
 from tftracer.trace.arrays.types import Bool, Float64
 
-#: How often chance may make a claim.
+#: How often chance may call one of two equal traces odd.
 FALSE_CLAIMS = 0.05
-#: Other traces of a run with which chance makes no more claims.
+#: With so many other traces, chance does it no more often than that.
 LEAST_OTHERS = round(2 / FALSE_CLAIMS) - 2
-#: How many of the deals may show as much. Traces that were taken one after the other are not quite independent: with 5%, 9 of 120
-#: equal pairs of runs that were traced in turns on a busy machine were told apart, with 3%, 6. Four traces a side are enough.
+#: The share of deals that may differ as much as the real groups do. Traces that were taken one after the other are not quite
+#: independent: of 120 equal pairs of runs, traced in turns on a busy machine, 9 were told apart with 5% and 6 with 3%. Four
+#: traces a side are enough.
 DEALS_SHARE = 0.03
 MOST_DEALS = 1_000
 #: The standard deviation of normal values by their median absolute deviation.
@@ -47,7 +48,7 @@ def odd(times: Float64) -> Bool:
 
 def changed(times: Float64, first: int) -> Bool:
     """[rows] whether the rows' means differ between the ``first`` traces and the others. ``times``: [rows, traces] ns; rows with
-    NaN never do. None does where there are too few traces for chance to be told from a change."""
+    NaN never do. No row does if there are too few traces to tell a change from chance."""
     known = ~np.isnan(times).any(axis=1)
     result = np.zeros(len(times), bool)
     rows, count = times[known], times.shape[1]
@@ -63,15 +64,15 @@ def changed(times: Float64, first: int) -> Bool:
 
 
 def _deals(count: int, first: int) -> Bool:
-    """[deals, traces] who is in the first group: as it is, then the other ways."""
-    own = np.arange(count) < first
+    """[deals, traces] which traces are in the first group. The first deal is the real one."""
+    real = np.arange(count) < first
     if math.comb(count, first) <= MOST_DEALS:
-        members = list(itertools.combinations(range(count), first))  # the first is that as it is
+        members = list(itertools.combinations(range(count), first))  # the first is the real one
         deals = np.zeros((len(members), count), bool)
         deals[np.repeat(np.arange(len(members)), first), np.array(members).ravel()] = True
         return deals
     random = np.random.default_rng(0)  # the same answer each time
-    return np.array([own, *(own[random.permutation(count)] for _ in range(MOST_DEALS - 1))])
+    return np.array([real, *(real[random.permutation(count)] for _ in range(MOST_DEALS - 1))])
 
 
 def _distance(rows: Float64, deals: Bool) -> Float64:

@@ -13,7 +13,7 @@ from tornado import web
 from tftracer.web.refusal import Refusal
 from tftracer.web.services import Services
 
-#: The header in which the page shows its key; a WebSocket names it among its subprotocols, for it can set no header.
+#: The header in which the page shows its key; a WebSocket, which cannot set headers, sends it as a subprotocol.
 KEY_HEADER = "Tftracer-Key"
 SUBPROTOCOL, KEY_SUBPROTOCOL = "tftracer", "key."
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import unquote_plus
 
-#: A longer token in a URL is none: decoding percent signs takes far longer than finding bytes.
+#: A longer token in a URL is ignored: decoding percent signs takes far longer than finding bytes.
 TOKEN_BYTES = 4096
 
 

@@ -24,7 +24,7 @@ from tftracer.session.recorded_steps import Traced
 
 
 class NamedStep:
-    """What ``server.step("train")`` is a step of; one for each name. It is a run whatever functions it calls."""
+    """Stands for all steps of ``server.step("train")``. They are one run, whatever functions they call."""
 
     origin = "server.step"  # what the page says of it
 
@@ -36,10 +36,10 @@ class Tracing(Protocol):
     """Decides which calls are traced, and traces them (functions/traces.py)."""
 
     def begin(self, function: Any, arguments: Any) -> Any:
-        """Of a call about to begin, with its (args, kwargs): what ``end`` needs; None if it is not to be traced."""
+        """Called before a call with the (args, kwargs). Returns what ``end`` needs; None if the call is not traced."""
 
     def end(self, begun: Any, concrete: Any, done: bool, end_ns: int) -> Traced:
-        """``concrete``: the ConcreteFunction that it came to last; ``done``: it did not fail."""
+        """``concrete``: the last ConcreteFunction that the call executed; ``done``: it raised nothing."""
 
 
 class FunctionCalls:
@@ -51,7 +51,7 @@ class FunctionCalls:
         self.under_way = queue.under_way
         self._queue = queue
         self.threads = ThreadSteps()
-        #: What a call within a method of Keras (``ThreadStep.method``) is a step of: (function, method) -> that (keras_steps.py).
+        #: (function, method) -> the step that a call within this Keras method (``ThreadStep.method``) is; see keras_steps.py.
         self.step_of_method: Callable[[Any, str], Any] = lambda function, method: function
         self._requests = queue.requests
         self._tracing = tracing
@@ -81,7 +81,7 @@ class FunctionCalls:
         self._undo.append(undo)
 
     def stop(self) -> None:
-        """Wrappers that others have wrapped again stay, and pass everything on, for the tracer is off."""
+        """Restores the methods. A wrapper that other code has wrapped again stays; it passes every call on."""
         for undo in self._undo:
             undo()
         self._undo.clear()
@@ -96,7 +96,7 @@ class FunctionCalls:
             here = threads.here
             if here.start_ns or requests.slow_path or here.method or len(events) >= most:
                 try:
-                    if here.start_ns or not is_eager():  # it becomes a part of a graph
+                    if here.start_ns or not is_eager():  # the call becomes part of a graph
                         return original(function, *args, **kwargs)
                     with self.step(function, (args, kwargs)):
                         return original(function, *args, **kwargs)
@@ -145,7 +145,7 @@ class FunctionCalls:
         return call_flat
 
     def step(self, function: Any, arguments: Any = None) -> Step:
-        """A step of what is no compiled function, or one that may be traced or has another title than its function."""
+        """A step that ``_call`` does not time itself: it has no compiled function, may be traced, or has its title from Keras."""
         method = self.threads.here.method
         if method:
             function = self.quietly(self.step_of_method, function, method) or function
@@ -164,11 +164,11 @@ class FunctionCalls:
         return self._requests.off
 
     def is_within_step(self) -> bool:
-        """Or the tracer is off."""
+        """Also True while the tracer is off."""
         return bool(self.threads.here.start_ns) or self._requests.off
 
     def begin_step(self, function: Any, arguments: Any = None) -> tuple[ThreadStep | None, Any]:
-        """(what the thread is doing, what was begun of a trace); None within a step, and while the tracer is off."""
+        """(the thread's step, its begun trace or None); (None, None) within a step and while the tracer is off."""
         if self.is_within_step():
             return None, None
         here = self.threads.here
@@ -182,7 +182,7 @@ class FunctionCalls:
         self.quietly(self._queue.add, (function, concrete, start_ns, end_ns, thread, traced))
 
     def quietly(self, action: Callable[..., Any], *arguments: Any) -> Any:
-        """What ``action`` returns; None if it fails, and the tracer is off."""
+        """What ``action`` returns. If it fails: None, and the tracer is off from then on."""
         try:
             return action(*arguments)
         except Exception as error:
@@ -223,14 +223,14 @@ class Step:
 def eager_test(context: Any) -> Callable[[], bool]:
     """Tells whether the calling thread runs eagerly, or builds a graph. ``context``: TensorFlow's module.
 
-    It reads where TensorFlow keeps it, for a third of what ``executing_eagerly`` takes. The context is not made here: scripts may
-    still want to configure it.
+    The test reads TensorFlow's own flag, in a third of the time that ``executing_eagerly`` takes. It does not create the context,
+    which the script may still want to configure.
     """
 
     def is_eager() -> bool:
         try:
             return bool(context._context._thread_local_data.is_eager)
-        except AttributeError:  # there is none yet, or another TensorFlow keeps it elsewhere
+        except AttributeError:  # no context yet, or this TensorFlow keeps the flag elsewhere
             return bool(context.executing_eagerly())
 
     return is_eager
@@ -245,11 +245,11 @@ class ThreadStep:
         self.thread = threading.get_ident()
         self.start_ns = 0  # perf_counter; 0: none is under way
         self.concrete: Any = None  # the ConcreteFunction that the call has come to
-        self.method = ""  # of Keras, that the steps are titled by: "train_on_batch"; "": by their function
+        self.method = ""  # Keras method that names the steps: "train_on_batch"; "": the function does
 
 
 class ThreadSteps(threading.local):
-    """``here``: the calling thread's."""
+    """``here``: the step of the calling thread."""
 
     def __init__(self) -> None:
         self.here = ThreadStep()

@@ -1,6 +1,6 @@
 """What a compiled function is called on the page: its name as a person would say it, its arguments, where it is defined.
 
-Works on TensorFlow's objects by their attributes, and never raises: what is not as expected is left out.
+Reads attributes of TensorFlow's objects and never raises: an attribute that is missing or not as expected is left out.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 from tftracer.capture.functions.signatures import leaves, tensor_text
 from tftracer.slow.cause.frame_names import is_library
 
-#: Keras makes its step functions in these methods (2), or around these (3).
+#: Methods in which Keras 2 makes its step functions, and methods that Keras 3 wraps in them.
 _PHASES = {"make_train_function": "fit", "make_test_function": "evaluate", "make_predict_function": "predict"}
 _STEPS = {"train_step": "fit", "test_step": "evaluate", "predict_step": "predict"}
 #: What TensorFlow calls the functions of a SavedModel, and what its signatures' names begin with.
 RESTORED, SIGNATURE = "restored_function_body", "signature_wrapper_"
-#: Names that TensorFlow makes, with a number that each graph has anew.
-_MADE = re.compile(r"__(?P<way>inference|forward|backward)_(?P<name>.+)_\d+")
+#: Names that TensorFlow generates; the number at the end is another one in each graph.
+_GENERATED = re.compile(r"__(?P<way>inference|forward|backward)_(?P<name>.+)_\d+")
 MAX_SHOWN = 4
 MAX_DEPTH = 10
 
@@ -31,7 +31,7 @@ class FunctionIdentity(NamedTuple):
     title: str  # "fit: convnet", "train_step (32,28,28,1)"
     definition: str  # "train.py:12"
     arguments: tuple[str, ...]  # "x: float32[32,28,28,1]"
-    origin: str  # what it is where it has no definition in the script, too: "Keras, 8 batches a step"
+    origin: str  # its definition, or what made it: "Keras, 8 batches a step"
     variables: str = ""  # a digest of the shapes of what it reads and updates: models of one name may differ
 
 
@@ -59,7 +59,7 @@ def _name(function: Any, concrete: Any) -> str:
     for holder, attribute in ((function, "__name__"), (function, "_name"), (concrete, "name")):
         name = _text(holder, attribute)
         if name == RESTORED:
-            return next((known for one in restored(function) if (known := plain_name(_text(one, "name")))), name)
+            return next((known for each in restored(function) if (known := plain_name(_text(each, "name")))), name)
         if name == "__call__":
             return _method(function) or name
         if name:
@@ -70,7 +70,7 @@ def _name(function: Any, concrete: Any) -> str:
 def plain_name(name: str) -> str:
     """ "step" of TensorFlow's "__inference_step_67", "gradient of step" of "__inference___backward_step_67_80"."""
     is_gradient = False
-    while made := _MADE.fullmatch(name):
+    while made := _GENERATED.fullmatch(name):
         name, is_gradient = made["name"], is_gradient or made["way"] == "backward"
     name = name.removeprefix(SIGNATURE)
     return f"gradient of {name}" if is_gradient else name
@@ -91,7 +91,7 @@ def _text(holder: Any, attribute: str) -> str:
 
 
 def _method(function: Any) -> str:
-    """ "Model.__call__": each class has one."""
+    """ "Model.__call__" for a method named ``__call__``, which alone would not tell which class's it is."""
     with contextlib.suppress(Exception):
         return ".".join(str(inspect.unwrap(_python_function(function)).__qualname__).rpartition("<locals>.")[2].split(".")[-2:])
     return ""

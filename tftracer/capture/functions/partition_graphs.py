@@ -1,8 +1,8 @@
 """The graphs that compiled functions run as: TensorFlow optimizes, places and partitions a function in its first call, and hands
-the result out only while it is told to collect graphs. So it is told so around that call, and not for longer.
+the result out only while it is told to collect graphs. So collecting is switched on around that call only.
 
 A first call builds such a graph, which takes from 5 ms to seconds; collecting it adds a few percent to that. All later calls
-cost a look into a dict. The script's own use of the collection (``tf.summary.trace_on``, ``tf.summary.trace_export``) wins.
+cost one look-up in a dict. The script's own use of the collection (``tf.summary.trace_on``, ``tf.summary.trace_export``) wins.
 
 The user may request the graph of a function that was called before: one call of it gets options that differ from the usual ones
 in a name alone, for which TensorFlow builds the graph again. Calls after that have the usual options and graph.
@@ -29,9 +29,10 @@ from tftracer.session.recorded_steps import RunHandle
 
 #: Constants of a function's graph in bytes; TensorFlow copies them several times while it collects the graph.
 MAX_CONSTANTS = 16 << 20
-#: Graphs that wait for the writer; functions whose graphs are kept, and their bytes, compressed. The others have definitions.
+#: Graphs that wait for the writer; functions whose graphs are kept, and their bytes, compressed. Beyond that only the functions'
+#: definitions are known.
 MAX_WAITING, MAX_KEPT, MAX_KEPT_BYTES = 50, 1000, 64 << 20
-#: A graph is a function's if it has so many of its ops; those that another thread instantiated meanwhile do not.
+#: A graph belongs to a function if it has this share of the function's ops. Graphs that another thread made meanwhile have fewer.
 SHARE = 0.9
 #: Methods of TensorFlow's context -> whether the script collects graphs from then on.
 _SCRIPTS_OWN = {
@@ -49,7 +50,7 @@ class _Collected(NamedTuple):
 
 
 class PartitionGraphs:
-    """Of the functions that were first called since ``watch``. ``is_off``: whether the tracer is."""
+    """The graphs of functions whose first call came after ``watch``. ``is_off``: whether the tracer is off."""
 
     def __init__(self, is_off: Callable[[], bool]) -> None:
         self.called: dict[int, weakref.ref[Any]] = {}  # id -> each ConcreteFunction that was called
@@ -69,7 +70,7 @@ class PartitionGraphs:
         return len(self._kept)
 
     def watch(self, wrap: Callable[[type, str, Callable[..., Any]], None], is_eager: Callable[[], bool]) -> None:
-        """``wrap``: puts a wrapper in the place of a class's method. Never raises: without it there are no graphs."""
+        """``wrap``: puts a wrapper in the place of a class's method. Never raises: if it fails there are no graphs."""
         with contextlib.suppress(Exception):
             self._is_eager, self._context = is_eager, importlib.import_module("tensorflow.python.eager.context")
             owner = self._context.Context
@@ -212,7 +213,7 @@ class PartitionGraphs:
         return id(concrete) in self._kept
 
     def settle(self) -> None:
-        """Keep of what was collected the functions' own partition graphs, compressed."""
+        """Takes the functions' own partition graphs from what was collected, and keeps them compressed."""
         while self._waiting:
             with self._settling, contextlib.suppress(Exception):  # IndexError: another thread was first
                 collected = self._waiting.popleft()

@@ -1,8 +1,8 @@
 """The time in which a loop waits for the next element of a ``tf.data`` dataset between its steps: ``for batch in dataset``.
 
-``OwnedIterator._next_internal`` of TensorFlow is wrapped, to which loops and ``next(iterator)`` come. What is asked for within a
-step is part of the step, and shows in its trace. As iterators are made, what looks into their pipelines is told. Runs on the
-training threads.
+TensorFlow's ``OwnedIterator._next_internal`` is wrapped, which loops and ``next(iterator)`` call. An element that is fetched in a
+step is part of the step, and shows in its trace. The watch over input pipelines learns of each iterator when it is made. Runs
+on the training threads.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MAKER, _SESSIONS_CLASS = "_create_iterator", "Iterator"
 
 
 class InputWaits:
-    """The waits of this process go to the queue, each before the step that it delays."""
+    """Puts the waits of this process into the queue, each before the step that it delays."""
 
     def __init__(self, calls: FunctionCalls, queue: StepQueue) -> None:
         """``calls`` are watched already."""
@@ -30,7 +30,7 @@ class InputWaits:
         self._queue = queue
 
     def watch(self) -> Callable[[], None]:
-        """Returns what ends it, where TensorFlow has not been imported yet. A TensorFlow without that method is left as it is."""
+        """Wraps the method once TensorFlow is imported; returns what cancels that. A TensorFlow without it stays as it is."""
         return after_import(_MODULE, lambda: self._calls.quietly(self._wrap))
 
     def _wrap(self) -> None:
@@ -39,13 +39,14 @@ class InputWaits:
             self._calls.wrap(owner, _METHOD, self.watched(getattr(owner, _METHOD)))
         pipelines = self._queue.pipelines
         if isinstance(owner, type) and hasattr(owner, _MAKER):
-            self._calls.wrap(owner, _MAKER, self._told(getattr(owner, _MAKER), pipelines.add))
+            self._calls.wrap(owner, _MAKER, self._reported(getattr(owner, _MAKER), pipelines.add))
         sessions = getattr(sys.modules[_MODULE], _SESSIONS_CLASS, None)
         if isinstance(sessions, type) and "__init__" in vars(sessions):
-            told = self._told(vars(sessions)["__init__"], lambda iterator: pipelines.add_unseen("session"))
-            self._calls.wrap(sessions, "__init__", told)
+            wrapper = self._reported(vars(sessions)["__init__"], lambda iterator: pipelines.add_unseen("session"))
+            self._calls.wrap(sessions, "__init__", wrapper)
 
-    def _told(self, original: Callable[..., Any], tell: Callable[[Any], None]) -> Callable[..., Any]:
+    def _reported(self, original: Callable[..., Any], report: Callable[[Any], None]) -> Callable[..., Any]:
+        """``original``, which makes an iterator; ``report`` gets the iterator."""
         calls = self._calls
 
         @as_tensorflows
@@ -56,7 +57,7 @@ class InputWaits:
                 without_ours(error)
                 raise
             if not calls.is_off():
-                calls.quietly(tell, iterator)
+                calls.quietly(report, iterator)
             return made
 
         return make
@@ -76,7 +77,7 @@ class InputWaits:
                 raise
             finally:
                 waiting[here.thread] = 0
-                within = bool(here.start_ns)  # a step of server.step(); a function that is being traced waits for nothing
+                within = bool(here.start_ns)  # in server.step() a wait counts; while a function is traced nothing waits
                 if not calls.is_off() and len(events) < MAX_EVENTS and (not within or calls.is_eager()):
                     events.append((INPUT_WAIT, within, start, now(), here.thread, None))
 

@@ -1,12 +1,12 @@
-"""Steps of Keras that their compiled function does not tell.
+"""Keras steps that a compiled function alone does not show, or does not name.
 
 *Models that run eagerly* (``run_eagerly=True``) call no compiled function. Keras 2 and 3 alike hand each step to the distribution
 strategy, the default one included: ``Strategy.run(function, batch)``. That method is wrapped. A call from a model's ``fit``,
-``evaluate``, ``predict`` or their ``..._on_batch`` is a step; all others pass, and so do those within a step: a compiled ``fit``
-calls it while its function is traced. Getting the batch is not part of the step, as it is not with a session that is fed.
+``evaluate``, ``predict`` or their ``..._on_batch`` is a step. Other calls are not, nor are calls within a step: a compiled
+``fit`` calls it while its function is traced. Getting the batch is not part of the step.
 
 ``train_on_batch``, ``test_on_batch`` *and* ``predict_on_batch`` call the functions of ``fit``, ``evaluate`` and ``predict``. They
-are wrapped, too: each notes on its thread that it is under way, and the step within it is titled by it.
+are wrapped, too: each notes its name on its thread, and the step within it takes its title from there.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ def make_callback(tell: Callable[[str], None]) -> Any:
 
 
 class KerasStep(NamedStep):
-    """What a model that runs eagerly does at each batch."""
+    """The steps of a model that runs eagerly, one for each batch."""
 
     origin = "Keras, run eagerly"
 
 
 class CompiledKerasStep:
-    """What a model's ``train_on_batch`` does with its compiled function, or one of the other two. Its signatures are runs."""
+    """The compiled steps of a model's ``train_on_batch`` (or one of the other two). Each signature is a run of its own."""
 
     origin = "Keras"
 
@@ -70,15 +70,15 @@ class CompiledKerasStep:
 
 
 class KerasSteps:
-    """Runs on the training threads; ``run`` is what stands in the place of ``Strategy.run``."""
+    """Wraps the methods named above. The wrappers run on the training threads."""
 
     def __init__(self, calls: FunctionCalls) -> None:
         self._calls = calls
         #: The steps of each model.
         self._steps: weakref.WeakKeyDictionary[Any, dict[tuple[type[Any], str], Any]] = weakref.WeakKeyDictionary()
-        #: (phase, model) of each function that was called in one of the methods; the model's steps are no reason to keep it.
+        #: (phase, weak reference to the model) of each function that was called in one of the methods.
         self._functions: weakref.WeakKeyDictionary[Any, tuple[str, Callable[[], Any]]] = weakref.WeakKeyDictionary()
-        self._waiting: list[Callable[[], None]] = []  # cancel what is to be done when a Keras is imported
+        self._waiting: list[Callable[[], None]] = []  # each cancels the wrapping of a Keras that is not imported yet
 
     def watch(self) -> None:
         """Raises AttributeError or ImportError on a TensorFlow without ``Strategy.run``."""
@@ -112,7 +112,7 @@ class KerasSteps:
         owner = getattr(sys.modules.get(module), _OWNERS[module], None)
         for name in _METHODS:
             original = getattr(owner, name, None)
-            if isinstance(owner, type) and original is not None:  # else its steps have the title of fit
+            if isinstance(owner, type) and original is not None:  # without a wrapper the step is titled "fit"
                 self._calls.wrap(owner, name, self._noted(original, name))
 
     def _noted(self, original: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -134,16 +134,16 @@ class KerasSteps:
         return on_batch
 
     def _step(self, fn: Any) -> KerasStep | None:
-        """The step that ``fn`` is of, of a model that runs eagerly; None if it is no Keras model's."""
+        """The step of the eager Keras model that ``fn`` belongs to; None if it belongs to none."""
         phase, model = keras_step(fn)
         if not phase or model is None:
             return None
         method = self._calls.threads.here.method
-        made: KerasStep = self._of(model, KerasStep, method if _METHODS.get(method) == phase else phase)
-        return made
+        step: KerasStep = self._of(model, KerasStep, method if _METHODS.get(method) == phase else phase)
+        return step
 
     def _step_of_method(self, function: Any, method: str) -> Any:
-        """What a call of ``function`` in ``method`` is a step of: ``function`` itself if it does no step of a Keras model."""
+        """The step that a call of ``function`` within ``method`` is; ``function`` itself if it is not a Keras model's."""
         if isinstance(function, NamedStep):
             return function
         if function not in self._functions:

@@ -52,7 +52,7 @@ class RunIdentity:
 
 
 class ObjectKeys:
-    """Makes a key from the ids of what is fetched and fed: the same for the same objects, though their containers be new.
+    """Makes a key from the ids of what is fetched and fed: the same for the same objects, also in new containers.
 
     Whoever keeps a key must drop it when one of its objects (``leaves``) is deleted: run_registry.py has weak references.
     """

@@ -16,9 +16,9 @@ from tftracer.capture.steps import run_identity
 from tftracer.capture.steps.run_identity import RunIdentity
 from tftracer.session.recorded_steps import RunHandle
 
-#: Distinct runs that are told apart; what comes after belongs to one run "everything else".
+#: Runs that are kept apart; all later ones are one run, "everything after the first ... runs".
 MAX_RUNS = 2000
-#: Combinations of fetched and fed objects that are recognized by the objects' ids.
+#: Combinations of fetched and fed objects that are found by the objects' ids, without reading their names.
 MAX_CACHED = 4096
 
 
@@ -90,7 +90,7 @@ class RunRegistry:
         return site
 
     def _new_site(self, identity: RunIdentity) -> CallSite:
-        """Under the lock, as the next ones. After MAX_RUNS none is made: a script may pass new options at each step."""
+        """Called under the lock, like the methods below. At most MAX_RUNS are made: a script may pass new options each time."""
         if self._runs >= MAX_RUNS:
             return self._rest()
         site = self._sites[identity.key] = CallSite(identity, self._new_run(identity, ""))

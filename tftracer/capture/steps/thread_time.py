@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tftracer.session.recorded_steps import RunHandle, Traced, tracer_ns
 
-#: Threads that are told apart.
+#: Threads whose times are kept.
 MAX_THREADS = 1000
 
 
@@ -15,7 +15,7 @@ class Outside(NamedTuple):
     """Nanoseconds since the run's previous step; None if that one ran on another thread."""
 
     outside_ns: int | None  # in neither a step nor the tracer
-    input_ns: int | None  # of these, in which the thread waited for the next element of a dataset
+    input_ns: int | None  # the part of outside_ns in which the thread waited for the next element of a dataset
 
 
 @dataclass(eq=False)
@@ -24,10 +24,10 @@ class ThreadTime:
 
     last_end_ns: int
     outside_ns: int = 0  # in neither a step nor the tracer, since its first step
-    input_ns: int = 0  # of that, in which it waited for the next element of a dataset
+    input_ns: int = 0  # the part of outside_ns in which it waited for the next element of a dataset
 
     def outside_before(self, run: RunHandle, thread: int, start_ns: int, end_ns: int, trace: Traced) -> Outside:
-        """Count a step."""
+        """Counts a step of this thread, and returns the time since the run's previous one."""
         before, after = tracer_ns(trace)
         self.outside_ns += max(0, start_ns - before - self.last_end_ns)
         self.last_end_ns = end_ns + after
@@ -37,7 +37,7 @@ class ThreadTime:
         return Outside(outside_ns, min(input_ns, outside_ns)) if is_same_thread else Outside(None, None)
 
     def add_input(self, start_ns: int, end_ns: int) -> None:
-        """Eager loops get their elements within their steps: what began before the last step ended is not outside."""
+        """Counts a wait for input, unless it began before the last step ended: eager loops wait within their steps."""
         if start_ns >= self.last_end_ns:
             self.input_ns += end_ns - start_ns
 
@@ -57,6 +57,6 @@ class ThreadTimes:
         return self._times[thread].outside_before(run, thread, start_ns, end_ns, trace)
 
     def add_input(self, thread: int, start_ns: int, end_ns: int) -> None:
-        """Before a thread's first step nothing counts."""
+        """Ignored before the thread's first step."""
         if thread in self._times:
             self._times[thread].add_input(start_ns, end_ns)

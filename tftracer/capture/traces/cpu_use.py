@@ -1,10 +1,10 @@
 """How a traced step used the CPUs: the process, its busiest thread, and how long threads were ready and had no CPU.
 
-What the tracer itself does meanwhile (it may still be storing the trace before, with a process of its own) and what processes do
-that the script started is the job's own work: no other's. What that is is not known if one of them ended meanwhile.
+The job's CPU time, as opposed to that of other programs, includes the processes that the script started and what the tracer does
+(it may still be storing the previous trace, in a process of its own). It is not known if one of these processes ended meanwhile.
 
 Read on the training thread, just before a traced step and just after it; other steps pay nothing. What threads did comes from
-Linux (``/proc/self/task/ID/schedstat``, some 10 µs a thread). Where it cannot be read, or not soon, it is not known.
+Linux (``/proc/self/task/ID/schedstat``, some 10 µs a thread). If that cannot be read, or not soon enough, it is not known.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tftracer.trace.model import CpuUse
 
 #: No reading takes longer: a process may have thousands of threads, and another Python thread may take the GIL between two.
 MOST_NS = 30_000_000
-#: The tracer's own threads, which are no part of the step, have such names.
+#: The names of the tracer's own threads, which are no part of the step, begin with this.
 OWN = "tftracer-"
 
 
 class CpuReading(NamedTuple):
-    """Counters since some start of their own."""
+    """Counters. Each began at a time of its own, so only the difference of two readings has a meaning."""
 
     at_ns: int  # perf_counter
     cpu_ns: int  # of all threads of the process
@@ -52,14 +52,14 @@ def cpu_use(before: CpuReading, after: CpuReading) -> CpuUse:
         use["cpus"] = cpus
     if before.threads is not None and after.threads is not None:
         own = {str(thread.native_id) for thread in threading.enumerate() if thread.name.startswith(OWN)}
-        passed = {name: (now, before.threads.get(name, (0, 0))) for name, now in after.threads.items()}
-        use["cpu_s"] -= sum(now[0] - then[0] for name, (now, then) in passed.items() if name in own) * 1e-9
-        known = [both for name, both in passed.items() if name not in own]
-        use["busiest_thread_s"] = max((now[0] - then[0] for now, then in known), default=0) * 1e-9
-        use["run_queue_s"] = sum(max(0, now[1] - then[1]) for now, then in known) * 1e-9
+        counters = {name: (now, before.threads.get(name, (0, 0))) for name, now in after.threads.items()}
+        use["cpu_s"] -= sum(now[0] - then[0] for name, (now, then) in counters.items() if name in own) * 1e-9
+        script = [both for name, both in counters.items() if name not in own]
+        use["busiest_thread_s"] = max((now[0] - then[0] for now, then in script), default=0) * 1e-9
+        use["run_queue_s"] = sum(max(0, now[1] - then[1]) for now, then in script) * 1e-9
     if before.children is not None and after.children is not None and before.children.keys() <= after.children.keys():
-        theirs = sum(now - before.children.get(name, 0) for name, now in after.children.items())
-        use["job_cpu_s"] = (after.cpu_ns - before.cpu_ns + theirs) * 1e-9
+        of_children = sum(now - before.children.get(name, 0) for name, now in after.children.items())
+        use["job_cpu_s"] = (after.cpu_ns - before.cpu_ns + of_children) * 1e-9
     return use
 
 
@@ -108,7 +108,7 @@ def _started_by(thread: str) -> list[str]:
 
 
 def _read(path: str) -> bytes:
-    """Three calls of the system; ``Path.read_bytes`` makes seven."""
+    """Makes three system calls; ``Path.read_bytes`` makes seven."""
     opened = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     try:
         return os.read(opened, 4096)

@@ -1,6 +1,6 @@
 """Traces of steps that are expected to be slow: requested just before they begin, for at most 1% of extra time.
 
-Runs on the watch's thread. Which step is next is found out by the training threads themselves (TraceRequests.claim).
+Runs on the watch's thread. The training threads find out which step is next (TraceRequests.claim).
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from tftracer.slow.recorded import WatchedRun
 from tftracer.slow.watch.turns import RunState, SlowSteps
 from tftracer.slow.watch.typical import NEVER
 
-#: Of the training's time.
+#: Extra time that these traces may take, as a share of the training's time.
 EXTRA = 0.01
-#: Steps are counted afresh when an expected one is so near, and it is requested when it is nearer than that: every step that
-#: begins after the request is asked for its number, which takes some microseconds.
+#: Time before an expected step: within NEAR_NS of it the steps are counted anew, within REQUEST_NS its trace is requested. Not
+#: earlier: while a trace is requested, each step is numbered as it begins, which takes some microseconds. NUMBERING_NS is
+#: what is counted for that.
 NEAR_NS, REQUEST_NS = 400_000_000, 100_000_000
-ASKING_NS = 15_000
+NUMBERING_NS = 15_000
 #: A request is cancelled when its steps do not come for so long after they were due: the run may have ended.
 PATIENCE_NS = 5_000_000_000
-#: Slow steps that are traced of each run: a few tell what more would tell. And requests for them: not every expected step is
-#: slow.
+#: For each run, traces of slow steps (more would show the same), and requests (not every expected step is slow).
 MAX_TRACES, MAX_REQUESTS = 5, 10
 
 
 class Expected(NamedTuple):
-    """Steps that one slow step is expected among."""
+    """A range of steps: one of them is expected to be slow."""
 
     run: RunHandle
     first: int
@@ -40,20 +40,20 @@ class Expected(NamedTuple):
 
 
 class ExpectedTraces:
-    """``steps`` is given by ``begin``."""
+    """``begin`` has to be called first: it hands over the steps."""
 
     def __init__(
         self, requests: TraceRequests, settle: Callable[[], None], clock_ns: Callable[[], int] = perf_counter_ns
     ) -> None:
         self._requests = requests
         self._clock_ns = clock_ns
-        self._requested: dict[RunHandle, tuple[range, int]] = {}  # -> the steps, and until when they are waited for
+        self._requested: dict[RunHandle, tuple[range, int]] = {}  # -> its requested steps, and when the request is cancelled
         self._steps = SlowSteps(1.0)
         self._settle = settle
-        self._asked: dict[RunHandle, int] = {}  # the last step that was requested
+        self._last_requested: dict[RunHandle, int] = {}  # run -> step
         self._requests_of: Counter[RunHandle] = Counter()
         self._caught: dict[WatchedRun, int] = {}
-        self._asking_ns = 0
+        self._numbering_ns = 0
 
     def begin(self, steps: SlowSteps) -> None:
         self._steps = steps
@@ -63,11 +63,14 @@ class ExpectedTraces:
         self._caught[run] = self._caught.get(run, 0) + 1
 
     def update(self, expected: Iterable[tuple[WatchedRun, int, int]]) -> None:
-        """Request those that come soon; give up those that did not come. Each is (run, first step, last step)."""
+        """Requests traces of the expected steps that begin soon, and cancels requests whose steps did not come.
+
+        Each of ``expected`` is (run, first step, last step).
+        """
         now = self._clock_ns()
         self._cancel([run for run, (_, until_ns) in self._requested.items() if now >= until_ns])
         if "tensorflow" not in sys.modules:
-            return  # steps of a loop without it: there is nothing to trace them with
+            return  # a loop without TensorFlow: its steps cannot be traced
         for run, first, last in expected:
             state = self._steps.runs.get(run)
             steps = Expected(cast(RunHandle, run), first, last)
@@ -77,13 +80,13 @@ class ExpectedTraces:
                     self._request(steps, now + PATIENCE_NS + (steps.last - steps.run.steps) * _usual_ns(state))
 
     def cancel(self) -> None:
-        """Nobody waits for these traces any more."""
+        """Cancels all requests."""
         self._cancel(list(self._requested))
 
     def _request(self, steps: Expected, until_ns: int) -> None:
         numbers = range(steps.first, steps.last + 1)
-        self._asked[steps.run] = steps.last
-        self._asking_ns += (steps.last - steps.run.steps) * ASKING_NS
+        self._last_requested[steps.run] = steps.last
+        self._numbering_ns += (steps.last - steps.run.steps) * NUMBERING_NS
         self._requested[steps.run] = numbers, until_ns
         self._requests_of[steps.run] += 1
         self._requests.expect(steps.run, numbers)
@@ -94,7 +97,7 @@ class ExpectedTraces:
             self._requests.cancel_expected(run, numbers)
 
     def _is_wanted(self, steps: Expected, state: RunState) -> bool:
-        if self._asked.get(steps.run, 0) >= steps.first or self._caught.get(steps.run, 0) >= MAX_TRACES:
+        if self._last_requested.get(steps.run, 0) >= steps.first or self._caught.get(steps.run, 0) >= MAX_TRACES:
             return False
         if self._requests_of[steps.run] >= MAX_REQUESTS:
             return False
@@ -103,13 +106,13 @@ class ExpectedTraces:
         each = median(extra) if extra else (0 if state.inside.median_ns == NEVER else state.inside.median_ns)
         caught = sum(self._caught.values())
         runs = list(self._steps.runs.values())  # other threads add to it
-        so_far = sum(run.traced_extra_sum_ns for run in runs) + caught * each + self._asking_ns
+        so_far = sum(run.traced_extra_sum_ns for run in runs) + caught * each + self._numbering_ns
         whole = sum(run.sums.inside_ns + run.sums.between_ns for run in runs)
         return so_far + each * (steps.last - steps.first + 1) <= EXTRA * whole
 
 
 def _is_near(steps: Expected, state: RunState, within_ns: int) -> bool:
-    """Whether the first of them begins within that time, or is the next one: the one before it may end at any time."""
+    """Whether the first expected step begins within ``within_ns``, or is the next one, which may begin at any time."""
     before = steps.first - 1 - steps.run.steps
     return before <= 1 or before * _usual_ns(state) <= within_ns
 

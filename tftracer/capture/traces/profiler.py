@@ -37,12 +37,12 @@ OPTIONS = {"host_tracer_level": Level(3), "python_tracer_level": Level(0), "devi
 YIELD_S = 5.0
 #: The end of the script waits so long for a profile that is still being collected: TensorFlow's collection may never end.
 END_S = 5.0
-#: So many steps wait for one profile, each shortly; one that takes longer to be collected holds no more of them up.
+#: At most so many steps wait (each for a short time) until a profile is collected; after that it delays no more steps.
 MAX_WAITS = 10
 #: A profile records calls for so long at most, and ends when none comes for so long: what it records takes memory. While it is
 #: collected no other can begin, so it lasts longer where the process gets little CPU, and records as much.
 ROW_S, MOST_ROW_S, IDLE_S = 2.0, 10.0, 1.0
-#: A call that takes so long among others keeps their profiles waiting no longer: it has none.
+#: A call that takes so long is not profiled, if it shares the profile with calls before it: those have waited long enough.
 LONG_S = 10.0
 
 
@@ -52,7 +52,7 @@ class Profile:
     def __init__(self, thread: int) -> None:
         self.thread = thread  # that makes the calls
         self.begun = 0  # calls
-        self.kept = 0  # those of them that are wanted
+        self.kept = 0  # the calls whose part of the profile is wanted
         self.closing = threading.Event()  # no further call joins it
         self.problem = ""  # why there is no profile
         self.waits_in_vain = 0
@@ -64,7 +64,7 @@ class Profile:
         self.size = 0  # in bytes, when it is collected
         self._raw = b""
         self._cut = threading.Lock()
-        self._steps: dict[int, bytes] | None = None  # those that nobody has asked for yet; None: not cut yet
+        self._steps: dict[int, bytes] | None = None  # parts that nobody has fetched yet; None: not cut into parts yet
         self._marker: Any = None
 
     def start(self) -> None:
@@ -79,7 +79,7 @@ class Profile:
 
     def begin_step(self) -> int:
         """The number of the call that begins."""
-        with contextlib.suppress(Exception):  # without it the step is told by the function that is called
+        with contextlib.suppress(Exception):  # without a marker the step is found by the function that it calls
             self._marker = importlib.import_module("tensorflow.python.profiler.trace").Trace(STEP_MARKER)
             self._marker.__enter__()
         self.begun += 1
@@ -94,11 +94,11 @@ class Profile:
                 marker.__exit__(None, None, None)
 
     def lasts_until(self) -> float:
-        """When it is closed, should no further call come."""
+        """When the profile closes if no further call joins it; perf_counter."""
         return min(self.started_at + MOST_ROW_S, self.idle_since + IDLE_S)
 
     def row_passed(self) -> float:
-        """The part of a row that has passed, 1 at its end."""
+        """How much of the time that calls may share one profile has passed; 1: all of it."""
         passed_s = perf_counter() - self.started_at
         return max(passed_s / MOST_ROW_S, min(passed_s, process_time() - self._cpu_at_start) / ROW_S)
 
@@ -174,9 +174,10 @@ class Profiler:
         self.background = Background("tftracer-profile")
 
     def wait(self, timeout_s: float) -> bool:
-        """Whether a profile can begin, as far as ours go. Ends one that waits for further calls, and waits for its collection.
+        """Whether a new profile can begin, as far as our own are concerned.
 
-        Not for one that is being recorded: the call that it is taken of may wait for the one that asks.
+        Closes a profile that waits for further calls, and waits until it is collected. It never waits for a profile whose call is
+        still running: that call may itself wait for the caller.
         """
         profile = self._current
         if profile is None or profile.is_collected():
@@ -247,7 +248,7 @@ class Profiler:
         return True
 
     def _collect(self, profile: Profile) -> None:
-        """When no further call joins it."""
+        """Waits until no further call can join the profile, and collects it."""
         try:
             while not profile.closing.wait(max(0.0, profile.lasts_until() - perf_counter()) or IDLE_S):
                 with self._lock:

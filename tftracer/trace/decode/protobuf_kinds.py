@@ -22,7 +22,7 @@ TFPROF_LOG = "tfprof's op log"
 TFPROF_VIEW = "a view of tfprof (scopes, operations or code)"
 PERFETTO = "a Perfetto trace"
 
-#: What to do with each, for people.
+#: What the user is told about a file of each kind.
 ADVICE = {
     SAVED_MODEL: "it holds a model and no times",
     META_GRAPH: "it holds a graph and no times",
@@ -33,8 +33,8 @@ ADVICE = {
     PERFETTO: "ui.perfetto.dev shows it; open the session or the RunMetadata that it was made of",
 }
 
-_MOST = 40
-_MAX_NAME = 2000
+#: Fields of a message that are looked at, and bytes of a text.
+_MAX_FIELDS, _MAX_TEXT = 40, 2000
 
 
 def kind_of(data: bytes) -> str:
@@ -60,7 +60,7 @@ def cut_kind_of(data: bytes) -> str:
         return ""
     part = _fields(data, first.offset, len(data))
     texts = {field.number for field in part if _is_text(data, field)}
-    if texts and _is_plane(part, texts):  # behind its name it may end anywhere
+    if texts and _is_plane(part, texts):  # the file may end anywhere after the plane's name
         return XSPACE
     if _is_device(data, part):
         return STEP_STATS if any(field.number == 2 for field in part) else ""
@@ -72,7 +72,7 @@ def cut_kind_of(data: bytes) -> str:
 
 
 def _first_part(data: bytes, at: int) -> Field | None:
-    """The field that begins there, if it is a message of number 1; the data may end before it does."""
+    """The field at ``at`` if it is a message with the number 1. The data may end before the field does."""
     if data[at : at + 1] != b"\n":
         return None
     try:
@@ -112,7 +112,7 @@ def _is_plane(part: list[Field], texts: set[int]) -> bool:
 
 
 def _is_step_stats(data: bytes, part: list[Field]) -> bool:
-    """Its one field is the list of devices. One without devices is a StepStats too."""
+    """A StepStats has one field, the list of devices, which may be empty."""
     if not all(field.number == 1 and field.wire == LEN for field in part):
         return False
     return not part or part[0].size == 0 or _is_device(data, _fields(data, part[0].offset, part[0].offset + part[0].size))
@@ -130,17 +130,17 @@ def _is_device(data: bytes, part: list[Field]) -> bool:
 
 
 def _fields(data: bytes, start: int, end: int) -> list[Field]:
-    """The first fields of the message there, as far as it is one."""
+    """The first fields of a message, up to the first byte that is no valid field."""
     fields: list[Field] = []
     with contextlib.suppress(FormatError):
-        for field in islice(wire.fields(data, start, end), _MOST):
+        for field in islice(wire.fields(data, start, end), _MAX_FIELDS):
             fields.append(field)
     return fields
 
 
 def _is_text(data: bytes, field: Field) -> bool:
-    """Whether a field holds printable text: no message begins so, for a tag is below a space."""
-    if field.wire != LEN or not 0 < field.size <= _MAX_NAME:
+    """Whether a field holds printable text. A message is none: its first byte is a tag, a control character."""
+    if field.wire != LEN or not 0 < field.size <= _MAX_TEXT:
         return False
     try:
         return data[field.offset : field.offset + field.size].decode().isprintable()

@@ -1,4 +1,4 @@
-"""What the watch over slow steps found out of this step: the trace does not show what Python, the machine or another step did."""
+"""What the watch over slow steps knows about this step: the trace does not show what Python, the machine or another step did."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from tftracer.trace.model import SlowTime
 from tftracer.trace.units import duration
 from tftracer.trace.verdict.step import Step, sentence
 
-#: The time by which the step was slow, among a sentence's numbers.
+#: The name of a number of the sentence: how much longer than usual the step took.
 MORE_NS = "more_than_usual_ns"
-#: Causes of which the watch says no more than the trace, or nothing.
+#: Causes about which the watch knows no more than the trace does.
 LEFT_TO_THE_TRACE = ("unknown", "tensorflow")
 RARELY = "Do it more rarely, in less time, or in a thread or process beside the training."
 ADVICE = {
@@ -34,10 +34,10 @@ def slow_before(step: Step) -> Sentence | None:
 
 def is_explained(step: Step) -> bool:
     """Whether the watch knows why the step itself was slow."""
-    return _time(step, True) is not None
+    return _slow_time(step, True) is not None
 
 
-def _time(step: Step, inside: bool) -> SlowTime | None:
+def _slow_time(step: Step, inside: bool) -> SlowTime | None:
     for slow in step.context.slow_times:
         if slow["inside"] == inside and slow["cause"] not in LEFT_TO_THE_TRACE:
             return slow
@@ -45,7 +45,7 @@ def _time(step: Step, inside: bool) -> SlowTime | None:
 
 
 def _slow(step: Step, inside: bool) -> Sentence | None:
-    slow = _time(step, inside)
+    slow = _slow_time(step, inside)
     if slow is None:
         return None
     took, usual = slow["duration_s"] * 1e9, (slow["usual_s"] or 0.0) * 1e9

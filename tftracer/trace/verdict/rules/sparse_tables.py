@@ -1,4 +1,4 @@
-"""Tables of which a step looks up some rows, and whose update works on all of them."""
+"""Tables from which a step looks up some rows, while their update works on all rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tftracer.trace.verdict.step import Step, evidence_of, sentence
 DENSE_SHARE = 0.20  # of the op time
 MOST_NODES = 10_000  # that are looked at, the longest ones
 
-#: Where no table's name is known.
+#: Stands for the table if its name is not known.
 DENSE_GRADIENT = "a table whose gradient becomes dense"
 
 _SCATTER = re.compile(r"(Resource)?Scatter(Nd)?(Add|Sub|Update)")
@@ -31,7 +31,7 @@ _SPARSE = re.compile(rf"{_SCATTER.pattern}|{_GATHER.pattern}|GatherV2|Unique\w*|
 
 
 def dense_update(step: Step) -> Sentence | None:
-    """Ops of an optimizer that scatters some rows into a table and computes with all; or applies a dense gradient to it."""
+    """Finds an optimizer that scatters some rows into a table but computes with all rows, or applies a dense gradient to it."""
     time = OpTime.of(step)
     selected, where = dense_ops(step, time)
     share = time.share(selected)
@@ -86,7 +86,7 @@ def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
         selected[row] = True
         spent[where] = spent.get(where, 0.0) + float(time.work.self_ns[row])
     knows_tables = any(first)  # labels of a session say what an op reads, names of a profile do not
-    if not looks_up:  # what was gathered from may be no table: then the sum must be in an optimizer
+    if not looks_up:  # GatherV2 may read something other than a table: only sums within an optimizer count
         optimizers = {scope for row, scope, kind in zip(rows.tolist(), scopes, kinds) if scope and _ASSIGN.fullmatch(kind)}
         kinds = [kind if scope in optimizers else "" for scope, kind in zip(scopes, kinds)]
     for row in _made_dense(time, rows, scopes, kinds) if tables or not knows_tables else []:
@@ -97,10 +97,10 @@ def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
 
 
 def _made_dense(time: OpTime, rows: Int64, scopes: list[str], kinds: list[str]) -> list[int]:
-    """What turns the gradient of the rows that were looked up into one of all rows, and the op that applies it.
+    """Rows of the ops that turn the gradient of some rows into one of all rows, and of the op that applies it.
 
-    Optimizers also add up the rows that were looked up twice: they ask which these are (Unique), or scatter the sums. A sum with
-    another gradient of the table is dense anyway, unless a regularizer makes that one.
+    Optimizers, too, add up rows that were looked up twice; their scopes have a Unique or a scatter, and are left out. If another
+    gradient is added (AddN), the sum is dense anyway, unless that gradient is a regularizer's (L2Loss).
     """
     long = [time.work.duration[row] >= TINY_NS for row in rows.tolist()]
     sparse = {scope for scope, kind in zip(scopes, kinds) if kind.startswith("Unique") or _SCATTER.fullmatch(kind)}
@@ -114,7 +114,7 @@ def _made_dense(time: OpTime, rows: Int64, scopes: list[str], kinds: list[str]) 
 
 
 def _reading(time: OpTime, dense_sums: list[int]) -> list[int]:
-    """What reads these, directly or through other ops as large: the steps of an update that has no op of its own."""
+    """Rows of the long ops that read these sums, directly or through each other: an update that is made of several ops."""
     graph = dependencies(time.trace)
     row_of = {node: row for row, node in enumerate(time.work.node.tolist()) if time.work.duration[row] >= TINY_NS}
     reached, waiting = set(dense_sums), list(dense_sums)
