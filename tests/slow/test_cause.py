@@ -330,6 +330,12 @@ def test_a_python_function_of_the_graph_is_found_on_another_thread() -> None:
     assert (found.cause.kind, found.cause.frame) == ("py_function", LOAD)
 
 
+def test_a_comprehension_is_a_part_of_its_function() -> None:
+    part = LOAD._replace(function="<genexpr>", line=21)
+    assert shared_line([stack(MAIN, LOAD, NUMPY, part)]).frame == LOAD._replace(line=21)
+    assert shared_line([stack(MAIN, part)]).frame == part
+
+
 def test_python_within_an_eager_step_has_its_line() -> None:
     found = explained(0.005, 0.4, within=span(0.4, stack(MAIN, LOAD, seconds=0.4), cpu=0.39))
     assert (found.cause.kind, found.cause.frame) == ("python", LOAD)

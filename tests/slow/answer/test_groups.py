@@ -93,7 +93,12 @@ def test_a_cause_of_the_whole_process_is_one_group_whether_its_line_was_seen_or_
     unseen = [a_stall(run, step, cause=Cause("gc", "", None, 0.9)) for step in (270, 360)]
     period = a_period(run, cause=unseen[-1].cause, steps=90, occurrences=4, last_step=360, last_call=360, first_step=90)
     (group,) = groups(log_of(*seen, *unseen, periods=[period]), run.run_id, 400)
-    assert (group["times"], group["text"]) == (4, "Every 90th step: Python's garbage collection")
+    assert (group["times"], group["text"]) == (4, "Every 90th step: Python's garbage collection at load_batch() (train.py:88)")
+    elsewhere = [
+        a_stall(run, step, cause=Cause("gc", "", LOAD._replace(function=name), 0.9)) for step, name in ((5, "f"), (9, "g"))
+    ]
+    (group,) = groups(log_of(*seen, *elsewhere), run.run_id, 400)
+    assert group["text"] == "Python's garbage collection"
 
 
 def test_a_period_that_ended_is_not_told_beside_one_that_stands_and_one_length_is_told_once() -> None:

@@ -21,6 +21,7 @@ LOADED = "load_batch() (train.py:88)"
     ("cause", "text"),
     [
         (Cause("gc", "", None, 0.9), "Python's garbage collection, 4 ms"),
+        (Cause("gc", "", LOAD, 0.9), f"Python's garbage collection, 4 ms, at {LOADED}"),
         (Cause("machine", "", None, 0.9), "Its thread had no CPU: other processes or threads had them"),
         (Cause("disk", "", LOAD, 0.9), f"Waited for a disk at {LOADED}"),
         (Cause("hook", "CheckpointSaverHook", SAVER, 0.9), "The hook CheckpointSaverHook (basic_session_run_hooks.py:620)"),

@@ -114,6 +114,7 @@ def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
         kinds.setdefault(group_key(kind, collecting), []).append(kind)
     for key, alike in kinds.items():
         periods, kind = of_key.get(key, []), reduce(_together, alike)
+        kind = {**kind, "place": _common_place(alike)}
         causes = [kind["cause"], *(cause for cause in (*OF_CODE, "gc") if cause != kind["cause"] and _costs(alike, cause))]
         if kind["cause"] not in APART:
             yield _Ranked(kind, causes, periods, _is_over(kind, periods, steps))
@@ -146,7 +147,6 @@ def _together(one: SlowKind, other: SlowKind) -> SlowKind:
     last = [kind["last_step"] for kind in (one, other) if kind["last_step"] is not None]
     return {
         **one,
-        "place": _common_place(one["place"], other["place"]),
         "times": one["times"] + other["times"],
         "duration_s": one["duration_s"] + other["duration_s"],
         "lost_s": one["lost_s"] + other["lost_s"],
@@ -157,11 +157,12 @@ def _together(one: SlowKind, other: SlowKind) -> SlowKind:
     }
 
 
-def _common_place(one: str, other: str) -> str:
-    """A line that was not seen may be the same. "" where the two differ in more than the line."""
-    if one == other or not (one and other):
-        return one or other
-    return without_line(one) if without_line(one) == without_line(other) else ""
+def _common_place(alike: Sequence[SlowKind]) -> str:
+    """A line that was not seen may be the same. "" where they differ in more than the line."""
+    places = {kind["place"] for kind in alike if kind["place"]}
+    if len(places) > 1:
+        places = {without_line(place) for place in places}
+    return places.pop() if len(places) == 1 else ""
 
 
 def _of_period(kind: SlowKind, period: Period) -> SlowKind:

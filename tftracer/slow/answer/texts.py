@@ -106,7 +106,7 @@ def _cause(stall: Stall) -> str:
         return _no_cpu_for_tensorflow(stall)
     took = f" for {duration(seconds * 1e9)}" if seconds else ""
     return {
-        "gc": f"Python's garbage collection, {duration((seconds or stall.gc_s) * 1e9)}",
+        "gc": f"Python's garbage collection, {duration((seconds or stall.gc_s) * 1e9)}{',' if at else ''}{at}",
         "machine": f"Its thread had no CPU{took}: other processes or threads had them",
         "disk": f"Waited for a disk{at}",
         "hook": f"The hook {place}",
@@ -182,6 +182,8 @@ def group_text(causes: Sequence[StallCause], place: str, every: list[int], times
     text = " and ".join(words[cause] for cause in causes)
     if place == EPOCH_TURN:
         text = f"{EPOCH_TURN} of fit"
+    elif causes == ["gc"]:
+        text += at
     elif any(cause in ("disk", "wait", "python") for cause in causes):
         text += at or ("" if causes[0] == "disk" else NOWHERE)
     if not every:

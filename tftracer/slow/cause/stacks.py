@@ -18,6 +18,8 @@ COMPILED_FUNCTIONS = "tensorflow/python/eager/polymorphic_function/polymorphic_f
 GENERATORS = "tensorflow/python/data/ops/from_generator_op.py"
 #: A loop waits for the next element of a dataset in this file.
 ITERATORS = "tensorflow/python/data/ops/iterator_ops.py"
+#: Parts of a function that Python runs in a frame of their own.
+COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>")
 #: Keras's methods that use a model without training it.
 EVALUATIONS = ("evaluate", "predict")
 #: What Keras's ``fit`` calls between two epochs alone: it makes an iterator and frees the old one, and counts anew.
@@ -61,8 +63,17 @@ def shared_line(stacks: Iterable[FoldedStack]) -> Line:
         share = seconds / whole
     if not shared:
         return Line(None, 0.0)
-    users = next((frame for frame in reversed(shared) if not frame.is_library), None)
-    return Line(users or shared[-1], min(1.0, share))
+    users = next((position for position in range(len(shared) - 1, -1, -1) if not shared[position].is_library), None)
+    return Line(shared[-1] if users is None else _in_its_function(shared[: users + 1]), min(1.0, share))
+
+
+def _in_its_function(frames: list[Frame]) -> Frame:
+    """The innermost frame; a comprehension's under the name of the function that it is part of."""
+    line = frames[-1]
+    if line.function not in COMPREHENSIONS:
+        return line
+    around = (frame for frame in reversed(frames) if frame.file == line.file and frame.function not in COMPREHENSIONS)
+    return line._replace(function=next(around, line).function)
 
 
 def _function(frame: Frame) -> tuple[str, str]:
