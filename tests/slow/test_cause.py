@@ -289,6 +289,11 @@ def test_all_that_passes_below_an_evaluation_is_the_evaluations_and_fits_line_is
     assert [part.kind for part in found.parts][:2] == ["wait", "other_run"]
     assert (found.cause.kind, found.cause.name, found.cause.frame) == ("other_run", "evaluate: net: 20 steps, 313 ms", LOAD)
     by_fit = asked._replace(frames=(MAIN, FIT, evaluate, ready))
+    freed = asked._replace(
+        frames=(MAIN, FIT, FIT._replace(file="tftracer-wrappers.py", function="phase"), FIT._replace(function="x"))
+    )
+    found = explained(0.917, between=span(0.917, freed, cpu=0.1, queue=0.05), others=(steps,))
+    assert (found.cause.kind, found.cause.frame) == ("other_run", None)
     for length in (313, 900):
         found = explained(0.917, between=span(0.917, by_fit, cpu=0.1), others=(steps._replace(ns=length * MS),))
         assert (found.cause.kind, found.cause.frame) == ("other_run", None)

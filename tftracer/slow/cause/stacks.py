@@ -18,6 +18,8 @@ COMPILED_FUNCTIONS = "tensorflow/python/eager/polymorphic_function/polymorphic_f
 GENERATORS = "tensorflow/python/data/ops/from_generator_op.py"
 #: A loop waits for the next element of a dataset in this file.
 ITERATORS = "tensorflow/python/data/ops/iterator_ops.py"
+#: The tracer's wrapper of evaluations and saves (capture/loops/phases.py).
+TIMED = "phase"
 #: Parts of a function that Python runs in a frame of their own.
 COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>")
 #: Keras's methods that use a model without training it.
@@ -138,6 +140,10 @@ def caller_of_evaluation(stack: FoldedStack) -> FoldedStack | None:
     """The stack down to where Keras's ``evaluate`` or ``predict`` was called; None if neither was."""
     for position, frame in enumerate(stack.frames):
         if frame.function in EVALUATIONS and _is_kerass(frame):
+            return stack._replace(frames=stack.frames[:position])
+        # Its frame is gone while what it held is freed: of what the tracer times, ``fit`` itself calls evaluations alone.
+        before = stack.frames[position - 1] if position else None
+        if frame.function == TIMED and before and before.function == "fit" and _is_kerass(before):
             return stack._replace(frames=stack.frames[:position])
     return None
 
