@@ -26,6 +26,8 @@ PLANTED = [
     ("small_reads", "TFRecord", "larger buffer"),
     ("small_reads_without_a_core", "TFRecord", "larger buffer"),
     ("slow_files", "ParallelInterleaveV4", "cycle_length"),
+    ("slow_files_in_turn", "Interleave", "cycle_length"),
+    ("slow_branch", "ParallelMapV2", "num_parallel_calls"),
     ("decode", "ParallelMapV2", "num_parallel_calls=tf.data.AUTOTUNE"),
     ("large_batch", "BatchV2", "batch(..., num_parallel_calls"),
     ("no_prefetch", "Map", "prefetch"),
@@ -71,6 +73,22 @@ def test_no_stage_limits_a_training_that_is_the_slower_side(planted: str) -> Non
 def test_no_stage_is_named_behind_a_distribution_strategy() -> None:
     for answer in input_pipelines(sheet_of("rebatch"), 0.0)["pipelines"]:
         assert not limiting(answer) and answer["predicted_rate"] is None
+
+
+def test_a_training_behind_a_distribution_strategy_waits_as_long_as_its_calls_do() -> None:
+    """TensorFlow's own times between two calls say 1%; the training waited 86% of the time."""
+    sheet = sheet_of("distributed")
+    (answer,) = input_pipelines(sheet, 0.0)["pipelines"]
+    assert answer["side"] == "unknown" and "not known how long" in answer["text"]
+    (only,) = sheet.pipelines
+    looks = tuple(replace(look, waits=at, waited_s=0.86 * (look.at - only.looks[0].at)) for at, look in enumerate(only.looks))
+    (answer,) = input_pipelines(replace(sheet, pipelines=(replace(only, looks=looks),)), 0.0)["pipelines"]
+    assert answer["side"] == "input" and "86% of the time. A distribution strategy" in answer["text"]
+
+
+def test_files_whose_reader_is_not_seen_are_not_the_fault_of_a_function() -> None:
+    answer = pipeline("small_records_of_new_files")
+    assert answer["side"] == "input" and "is not known" in answer["text"] and not limiting(answer)
 
 
 def test_a_shuffle_that_fills_its_buffer_says_for_how_long() -> None:

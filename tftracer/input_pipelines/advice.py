@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from tftracer.input_pipelines.flow import READERS, SATURATED, Flow, Stage, Thread
+from tftracer.input_pipelines.flow import MANY, SATURATED, Flow, Stage, Thread, reader_of
 from tftracer.input_pipelines.script import Step, kind_of
 
 MAX_CALLS = 32
@@ -34,9 +34,10 @@ def advice(flow: Flow, stage: Stage, step: Step | None) -> Advice:
         return _parallel(flow, stage, target, "batch(..., num_parallel_calls={})", is_python=False)
     if name == "Generator":
         return Advice("from_generator runs one Python function in one thread: do less in it, or read with tf.data's own readers.")
-    if name in READERS:
+    reader = reader_of(name)
+    if reader:
         text = "Read several files at once: interleave({}Dataset, num_parallel_calls=tf.data.AUTOTUNE); or with a larger buffer."
-        return Advice(text.format(name))
+        return Advice(text.format(reader))
     if kind == "interleave" or kind == "flat_map":
         call = "interleave(..., cycle_length={1}, num_parallel_calls={0})"
         return _parallel(flow, stage, target, call, is_python=bool(step and step.python))
@@ -62,6 +63,8 @@ def _parallel(flow: Flow, stage: Stage, target: float | None, call: str, is_pyth
     busy, now = stage.busy or 0.0, stage.parallelism or 1.0
     if stage.parallelism is not None:
         busy = next((each.pool.busy for each in flow.workers.values() if each.pool and each.pool.stages[0] is stage), busy)
+    elif stage.node.node_class in MANY:
+        busy += stage.inner_busy
     busy = min(busy, now)  # one call may use several threads
     one = flow.rate / busy if busy else None  # elements a second for one call at a time
     computes = flow.cpu >= COMPUTES * busy

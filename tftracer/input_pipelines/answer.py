@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tftracer.contract.input_pipelines import InputPipeline, InputPipelines, PipelineStage
 from tftracer.input_pipelines.advice import Advice, advice
 from tftracer.input_pipelines.flow import ENOUGH, WAITS, WORKS, Flow, Stage, Thread, flow_of
-from tftracer.input_pipelines.script import Step, kind_of
+from tftracer.input_pipelines.script import Step, is_distributed, kind_of
 from tftracer.input_pipelines.sheet import Pipeline, Sheet
 from tftracer.trace.units import counted, percent
 from tftracer.trace.units import duration as ns_text
@@ -21,7 +21,7 @@ UNSEEN = {
     "failed": "TensorFlow could not tell what a pipeline does.",
     "large": "A pipeline has too many stages to be looked into.",
 }
-_DISTRIBUTED = "PerDeviceGenerator"
+DISTRIBUTED = "A distribution strategy hands the elements over: TensorFlow does not tell the stages before that."
 #: A look so long ago tells what the training waits for now.
 RECENT_S = 15.0
 
@@ -50,16 +50,16 @@ def what_limits(sheet: Sheet | None, now: float) -> tuple[str, str]:
 
 def limiting_name(pipeline: Pipeline, flow: Flow | None) -> str:
     """ "map(decode)"; "" if not known."""
-    if flow is None or flow.limiting is None or _is_distributed(pipeline.steps):
+    if flow is None or flow.limiting is None or is_distributed(pipeline.steps):
         return ""
     return _name(flow.limiting, steps_by_node(flow, pipeline.steps))
 
 
 def _pipeline(pipeline: Pipeline) -> InputPipeline:
-    flow = flow_of(pipeline.looks)
+    flow = flow_of(pipeline.looks, is_distributed(pipeline.steps))
     last = pipeline.looks[-1] if pipeline.looks else None
     steps = steps_by_node(flow, pipeline.steps) if flow else {}
-    limiting = flow.limiting if flow and not _is_distributed(pipeline.steps) else None
+    limiting = flow.limiting if flow and not is_distributed(pipeline.steps) else None
     change = advice(flow, limiting, steps.get(limiting.node.id)) if flow and limiting else Advice("")
     wait = flow.wait if flow else None
     return {
@@ -91,10 +91,6 @@ def steps_by_node(flow: Flow, steps: Sequence[Step]) -> dict[int, Step]:
     return known
 
 
-def _is_distributed(steps: Sequence[Step]) -> bool:
-    return any(_DISTRIBUTED in step.name for step in steps)
-
-
 def _name(stage: Stage, steps: dict[int, Step]) -> str:
     step = steps.get(stage.node.id)
     if step is None or not step.function:
@@ -109,6 +105,8 @@ def rate_text(rate: float) -> str:
 def _text(pipeline: Pipeline, flow: Flow | None, limiting: Stage | None, steps: dict[int, Step]) -> str:
     if flow is None:
         return "It was looked at for less than two seconds." if pipeline.looks else "It was not looked at."
+    if flow.wait is None and is_distributed(pipeline.steps):
+        return f"It is not known how long the training waits for input. {DISTRIBUTED}"
     if flow.wait is None and flow.rate > 0:
         ready = "it pauses now and then, and most looks found an element ready for it"
         return f"It is not known whether the training waits: {ready if len(pipeline.looks) >= ENOUGH else 'too few looks yet'}."
@@ -118,8 +116,8 @@ def _text(pipeline: Pipeline, flow: Flow | None, limiting: Stage | None, steps: 
         slower = " The training is the slower side." if flow.wait <= WORKS else ""
         return f"The training waits for input {percent(flow.wait)} of the time.{slower}"
     waits = f"The training waits for input {percent(flow.wait)} of the time"
-    if _is_distributed(pipeline.steps):
-        return f"{waits}. A distribution strategy hands the elements over: TensorFlow does not tell the stages before that."
+    if is_distributed(pipeline.steps):
+        return f"{waits}. {DISTRIBUTED}"
     if limiting is None:
         return f"{waits}. Which stage limits is not known."
     name = _name(limiting, steps)

@@ -76,9 +76,14 @@ class Stage:
         return buffered / max(1.0, room)
 
     @property
+    def inner_busy(self) -> float:
+        """Of the datasets that it makes."""
+        return sum(each.busy or 0.0 for child in self.children if child.inner for each in _all(child))
+
+    @property
     def calls_function(self) -> bool:
         kind = kind_of(self.node.name)
-        reads = any(child.node.name in READERS for child in self.children)
+        reads = any(reader_of(child.node.name) for child in self.children)
         return kind not in ("", "shuffle") and not (kind == "flat_map" and reads)
 
 
@@ -127,8 +132,8 @@ class Flow:
         return [thread for each in self.workers.values() for thread in (each.pool, each.feeder) if thread is not None]
 
 
-def flow_of(looks: Sequence[Look]) -> Flow | None:
-    """None: nothing can be told of one look."""
+def flow_of(looks: Sequence[Look], is_distributed: bool = False) -> Flow | None:
+    """None: nothing can be told of one look. ``is_distributed``: TensorFlow does not time the calls of ``next``."""
     if len(looks) < 2 or looks[-1].at <= looks[0].at:
         return None
     first, last = looks[0], looks[-1]
@@ -136,7 +141,7 @@ def flow_of(looks: Sequence[Look]) -> Flow | None:
     root = _tree(looks)
     rate = max(0, last.model.elements - first.model.elements) / seconds
     own, workers = _threads(root)
-    wait = _wait(looks, own) if rate else None
+    wait = (_counted_wait(looks) if is_distributed else _wait(looks, own)) if rate else None
     gap = None if wait is None else (1 - wait) / rate
     cpu = max(0.0, last.cpu_s - first.cpu_s) / seconds
     idle = None if first.idle_s is None or last.idle_s is None else max(0.0, last.idle_s - first.idle_s) / seconds
@@ -156,13 +161,18 @@ def _wait(looks: Sequence[Look], own: Thread) -> float | None:
     shares = [min(1.0, max(0.0, waited / seconds)) for waited, seconds in pairs if waited is not None]
     if not shares:
         return None
-    seconds = looks[-1].at - looks[0].at
-    wait = median(shares)
-    if looks[-1].waits > looks[0].waits:
-        return min(wait, max(0.0, looks[-1].waited_s - looks[0].waited_s) / seconds)
+    wait, counted = median(shares), _counted_wait(looks)
+    if counted is not None:
+        return min(wait, counted)
     empty = [sum(not _is_ready(stage, look) for look in looks) / len(looks) for stage in own.before]
     is_proven = len(looks) >= ENOUGH and max(empty, default=own.busy) >= wait / 2
     return wait if wait < WAITS or is_proven else None
+
+
+def _counted_wait(looks: Sequence[Look]) -> float | None:
+    """As the ledger counted it."""
+    first, last = looks[0], looks[-1]
+    return min(1.0, max(0.0, last.waited_s - first.waited_s) / (last.at - first.at)) if last.waits > first.waits else None
 
 
 def waited_s(earlier: Look, later: Look) -> float | None:
@@ -276,11 +286,14 @@ def _limit(workers: Mapping[int, Workers], thread: Thread, pool: Thread | None, 
     if pool is not None and pool.busy >= SATURATED * pool.threads:
         return pool.stages[0], True
     if thread.busy >= SATURATED * available:
+        makers = [stage for stage in thread.stages if not stage.inner and stage.inner_busy >= MOST * available]
         top = _top(thread)
-        return (_reader_of(top) if (top.busy or 0.0) >= MOST * available else None), True
+        return (_reader_of(top) if (top.busy or 0.0) >= MOST * available else makers[0] if makers else None), True
     behind = [(stage, workers[stage.node.id]) for stage in thread.before]
     late = [each for stage, each in behind if stage.fill < FULL or each.is_saturated]
     if late:
+        if len(late) > 1:  # those whose calls all run, where there are any: TensorFlow has a thread a core for them
+            late = [each for each in late if each.pool and each.pool.busy >= SATURATED * min(each.pool.threads, cores)] or late
         found = {_limit(workers, each.feeder, each.pool, 1.0, cores) for each in late}
         return found.pop() if len(found) == 1 else (None, True)
     return _rest(thread, available, pool, cores)
@@ -309,10 +322,15 @@ def _may_take(stage: Stage, rest: float) -> bool:
     return stage.node.node_class in MANY or rest <= CALL_S * calls
 
 
+def reader_of(name: str) -> str:
+    """ "FixedLengthRecord" of a stage's name; "" of one that does not read."""
+    return next((reader for reader in READERS if name.startswith(reader)), "")
+
+
 def _top(thread: Thread) -> Stage:
     return max(thread.stages, key=lambda stage: stage.busy or 0.0)
 
 
 def _reader_of(stage: Stage) -> Stage:
     """The reader that a flat_map of TensorFlow's own stands for."""
-    return next((child for child in stage.children if child.node.name in READERS), stage)
+    return next((child for child in stage.children if reader_of(child.node.name)), stage)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,11 @@ def kind_of(name: str) -> str:
 def steps_of(dataset: Any) -> list[Step]:
     """From the last transformation to the sources."""
     return [_step(each) for each in _walk(dataset)]
+
+
+def is_distributed(steps: Sequence[Step]) -> bool:
+    """Whether a distribution strategy hands the elements over."""
+    return any("PerDeviceGenerator" in step.name for step in steps)
 
 
 def title_of(steps: list[Step]) -> str:

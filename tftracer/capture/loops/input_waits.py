@@ -1,8 +1,8 @@
 """The time in which a loop waits for the next element of a ``tf.data`` dataset between its steps: ``for batch in dataset``.
 
-TensorFlow's ``OwnedIterator._next_internal`` is wrapped, which loops and ``next(iterator)`` call. An element that is fetched in a
-step is part of the step, and shows in its trace. The watch over input pipelines learns of each iterator when it is made. Runs
-on the training threads.
+TensorFlow's ``OwnedIterator._next_internal`` is wrapped, which loops and ``next(iterator)`` call, and ``get_next_as_optional``,
+which distribution strategies call. An element that is fetched in a step is part of the step, and shows in its trace. The watch over
+input pipelines learns of each iterator when it is made. Runs on the training threads.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from tftracer.capture.functions.calls import FunctionCalls
 from tftracer.capture.steps.queue import INPUT_WAIT, MAX_EVENTS, StepQueue
 from tftracer.capture.tracebacks import as_tensorflows, without_ours
 
-_MODULE, _CLASS, _METHOD = "tensorflow.python.data.ops.iterator_ops", "OwnedIterator", "_next_internal"
+_MODULE, _CLASS = "tensorflow.python.data.ops.iterator_ops", "OwnedIterator"
+_METHODS = ("_next_internal", "get_next_as_optional")
 _MAKER, _SESSIONS_CLASS = "_create_iterator", "Iterator"
 
 
@@ -35,8 +36,9 @@ class InputWaits:
 
     def _wrap(self) -> None:
         owner = getattr(sys.modules[_MODULE], _CLASS, None)
-        if isinstance(owner, type) and hasattr(owner, _METHOD):
-            self._calls.wrap(owner, _METHOD, self.watched(getattr(owner, _METHOD)))
+        for method in _METHODS:
+            if isinstance(owner, type) and hasattr(owner, method):
+                self._calls.wrap(owner, method, self.watched(getattr(owner, method)))
         pipelines = self._queue.pipelines
         if isinstance(owner, type) and hasattr(owner, _MAKER):
             self._calls.wrap(owner, _MAKER, self._reported(getattr(owner, _MAKER), pipelines.add))
