@@ -77,11 +77,11 @@ def test_what_first_calls_took_beyond_the_others_is_building() -> None:
 
 def test_slow_steps_take_from_what_they_were() -> None:
     entries = (Entry(STEPS, 1, "", 20.0, 100, None),)
-    slow = (SlowEntry(1, "gc", "", True, 5.0, 3), SlowEntry(1, "wait", "load() (train.py:3)", False, 9.0, 2))
+    slow = (SlowEntry(1, "machine", "", True, 5.0, 3), SlowEntry(1, "wait", "load() (train.py:3)", False, 9.0, 2))
     answer = ledger(sheet(*entries, slow=slow), [run(1, "train")], no_lines)
     assert seconds(answer) == {"start": 4, "steps": 15, "slow": 8, "end": 1}  # there were 3 s between the steps
     (part,) = (part for part in answer["parts"] if part["kind"] == "slow")
-    assert [item["name"] for item in part["items"]] == ["gc", "wait between steps: load() (train.py:3)"]
+    assert [item["name"] for item in part["items"]] == ["no CPU", "wait between steps: load() (train.py:3)"]
 
 
 @pytest.mark.parametrize(("length", "said"), [(14.0, True), (0.9, False), (None, False)])

@@ -34,6 +34,8 @@ _KINDS: dict[int, LedgerKind] = {
     INPUT: "input",
     STEPS: "steps",
 }
+#: Causes of slow steps whose names say little.
+_CAUSES = {"machine": "no CPU", "unknown": "not known why"}
 #: What could become smaller, and how.
 _ADVICE: dict[LedgerKind, str] = {
     "start": "Cache what is prepared before the training, and import less.",
@@ -154,7 +156,7 @@ def _take_slow(
             rest["python"] -= seconds
         if seconds > 0:
             where = "" if slow.inside else " between steps"
-            name = f"{slow.cause.replace('_', ' ')}{where}{f': {slow.place}' if slow.place else ''}"
+            name = f"{_CAUSES.get(slow.cause) or slow.cause.replace('_', ' ')}{where}{f': {slow.place}' if slow.place else ''}"
             items["slow"].append(item(name, seconds, slow.times, slow.run_id if slow.run_id in runs else None))
 
 
