@@ -1,8 +1,8 @@
 """The time in which a loop waits for the next element of a ``tf.data`` dataset between its steps: ``for batch in dataset``.
 
 TensorFlow's ``OwnedIterator._next_internal`` is wrapped, which loops and ``next(iterator)`` call, and ``get_next_as_optional``,
-which distribution strategies call. An element that is fetched in a step is part of the step, and shows in its trace. The watch over
-input pipelines learns of each iterator when it is made. Runs on the training threads.
+which distribution strategies call. An element that is fetched in a step is part of the step, and shows in its trace. The watch
+over input pipelines learns of each iterator when it is made. Runs on the training threads.
 """
 
 from __future__ import annotations
