@@ -38,27 +38,49 @@ gc.set_threshold(50, 5, 5)
 collections = 0
 for _ in range(150_000):
     with frames_of_threads() as frames:
-        collections += gc.isenabled()
+        collections += gc.get_threshold()[0] < 10**9
         stack_of(frames[worker.ident])
-print(collections, gc.isenabled())
+print(collections, gc.isenabled(), gc.get_threshold())
 """
 
 
 def test_a_sampler_beside_garbage_collections_does_not_kill_the_process() -> None:
     sampled = subprocess.run([sys.executable, "-c", SAMPLED], capture_output=True, text=True)
-    assert (sampled.returncode, sampled.stdout) == (0, "0 True\n"), sampled.stderr[-2000:]
+    assert (sampled.returncode, sampled.stdout) == (0, "0 True (50, 5, 5)\n"), sampled.stderr[-2000:]
 
 
 OFF = """
-import gc
+import gc, os, threading
 from tftracer.slow.watch.frames_of_threads import frames_of_threads
 
-gc.disable()
+def tells(change):
+    with frames_of_threads():
+        with frames_of_threads():  # another thread of the tracer, say
+            change()
+    print(gc.isenabled(), gc.get_threshold())
+
+tells(lambda: None)
+tells(gc.disable)
+tells(lambda: None)
+tells(lambda: gc.set_threshold(300, 4, 5))
 with frames_of_threads():
-    pass
-print(gc.isenabled())
+    child = os.fork()
+    if not child:
+        print(gc.get_threshold(), flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+gc.set_threshold(700, 10, 10)
+tells(gc.enable)
 """
 
 
-def test_collections_stay_off_where_the_script_has_switched_them_off() -> None:
-    assert subprocess.run([sys.executable, "-c", OFF], capture_output=True, text=True, check=True).stdout == "False\n"
+def test_what_a_script_does_with_collections_meanwhile_stays() -> None:
+    told = subprocess.run([sys.executable, "-u", "-c", OFF], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert told == [
+        "True (700, 10, 10)",
+        "False (700, 10, 10)",
+        "False (700, 10, 10)",
+        "False (300, 4, 5)",
+        "(300, 4, 5)",
+        "True (700, 10, 10)",
+    ]

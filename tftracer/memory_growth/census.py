@@ -16,6 +16,8 @@ from collections.abc import Iterable
 from itertools import chain, compress, islice, tee
 from typing import Any, NamedTuple
 
+from tftracer.slow.watch.collections_off import collections_off
+
 #: Types that are counted between two chances for other threads.
 AT_ONCE = 20_000
 GENERATIONS = (0, 1, 2)  # the youngest objects first
@@ -42,28 +44,18 @@ def take() -> Census:
 
 
 def _types() -> tuple[list[type], float]:
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
+    with collections_off():
         start = time.perf_counter()
         types: list[type] = list(map(type, chain.from_iterable(map(gc.get_objects, GENERATIONS))))
         return types, time.perf_counter() - start
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def objects_of(wanted: Iterable[type], limit: int) -> list[Any]:
     """So many objects of these types, young ones first. Not of ``tuple``."""
     is_wanted = frozenset(id(each) for each in wanted if each is not tuple).__contains__
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
+    with collections_off():
         objects, same = tee(chain.from_iterable(map(gc.get_objects, GENERATIONS)))
         return list(islice(compress(objects, map(is_wanted, map(id, map(type, same)))), limit))
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def collects_nothing() -> bool:

@@ -8,22 +8,19 @@ the GIL go while frames are read.
 from __future__ import annotations
 
 import contextlib
-import gc
 import sys
 from collections.abc import Iterator
 from types import FrameType
+
+from tftracer.slow.watch.collections_off import collections_off
 
 
 @contextlib.contextmanager
 def frames_of_threads() -> Iterator[dict[int, FrameType]]:
     """The innermost frame of each thread. Frames may be walked (``f_back``) inside of the block alone."""
-    was_on = gc.isenabled()
-    gc.disable()
-    frames: dict[int, FrameType] = {}
-    try:
+    with collections_off():
         frames = sys._current_frames()
-        yield frames
-    finally:
-        frames.clear()
-        if was_on:
-            gc.enable()
+        try:
+            yield frames
+        finally:
+            frames.clear()

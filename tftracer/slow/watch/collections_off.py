@@ -1,0 +1,59 @@
+"""Garbage collections off for a moment, whatever the script does with them meanwhile.
+
+``gc.disable`` and ``gc.enable`` are the script's: to call them here would switch collections on again that another thread has
+switched off in between. A threshold that no program reaches stops them, too, and tells whether the script has set its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import threading
+from collections.abc import Iterator
+
+#: Collections begin after so many new objects: never. No script sets this number by chance.
+NEVER = 2_000_000_011
+
+
+class _Thresholds:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held = 0  # by so many threads
+        self._of_script = gc.get_threshold()
+
+    def hold(self) -> None:
+        with self._lock:
+            self._held += 1
+            now = gc.get_threshold()
+            if now[0] != NEVER:
+                self._of_script = now
+            gc.set_threshold(NEVER, *now[1:])
+
+    def release(self) -> None:
+        with self._lock:
+            self._held = max(0, self._held - 1)
+            if not self._held and gc.get_threshold()[0] == NEVER:
+                gc.set_threshold(*self._of_script)
+
+    def after_fork(self) -> None:
+        """In a child, which has none of the threads that held them."""
+        self._lock = threading.Lock()
+        self._held = 0
+        if gc.get_threshold()[0] == NEVER:
+            gc.set_threshold(*self._of_script)
+
+
+_THRESHOLDS = _Thresholds()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_THRESHOLDS.after_fork)
+
+
+@contextlib.contextmanager
+def collections_off() -> Iterator[None]:
+    """No collection begins by itself inside of the block."""
+    _THRESHOLDS.hold()
+    try:
+        yield
+    finally:
+        _THRESHOLDS.release()
