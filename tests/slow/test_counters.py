@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,6 +43,25 @@ def test_of_a_span_between_readings_far_apart_the_least_is_known_and_how_much_is
     starved = [(0, 0, 0, "R"), (400, 0, 0, "R"), (1300, 100, 1200, "R")]
     seconds = found(starved, 100, 900)  # the wait ended after 900 at the earliest if it began after 100
     assert seconds["queue_s"] == pytest.approx(0.3) and seconds["doubtful_s"] == pytest.approx(0.5)
+
+
+class Counted(list[Reading]):
+    """A list that counts what is read of it."""
+
+    read = 0
+
+    def __getitem__(self, index: Any) -> Any:
+        self.read += 1
+        return super().__getitem__(index)
+
+    def __iter__(self) -> Iterator[Reading]:
+        raise AssertionError("all readings are looked at")
+
+
+def test_of_minutes_of_readings_only_those_of_the_span_are_looked_at() -> None:
+    readings = Counted(Reading(at * MS, at * MS, 0, "R", at * MS, 0) for at in range(0, 240_000, 100))
+    assert within(readings, 200_000 * MS, 201_000 * MS)["cpu_s"] == pytest.approx(1.0)
+    assert readings.read < 50
 
 
 def test_a_process_is_stopped_only_between_two_readings_that_say_so() -> None:

@@ -11,7 +11,7 @@ B: Stack = (("train.py", 1, "main"), ("train.py", 20, "b"))
 
 
 def seconds(looks: list[Look], start_ms: int = 0, end_ms: int = 400) -> dict[Stack, float]:
-    return dict(shares(looks, THREAD, start_ms * MS, end_ms * MS)["stacks"])
+    return {stack: length for stack, length, _ in shares(looks, THREAD, start_ms * MS, end_ms * MS)["stacks"]}
 
 
 def spied(at_ms: int, stacks: dict[int, Stack], *unchanged: int) -> Look:
@@ -43,3 +43,10 @@ def test_it_is_told_how_long_a_python_function_could_have_run_unseen() -> None:
     stale = [looks[0], spied(200, {THREAD: A, OTHER: function}, OTHER)]  # the function has ended, or is called again
     assert shares(stale, THREAD, 0, 400 * MS)["unseen_s"] == 0.3
     assert shares([], THREAD, 0, 400 * MS)["unseen_s"] == 0.4
+
+
+def test_how_often_a_stack_was_seen_is_counted_not_computed_from_its_seconds() -> None:
+    """A generator of tf.data that was seen but once works ahead for later steps."""
+    looks = [Look(at * MS, {THREAD: A, OTHER: B}) for at in (100, 200, 230)]
+    found = shares(looks, THREAD, 0, 300 * MS)
+    assert [times for *_, times in found["stacks"] + found["others"]] == [3, 3]

@@ -11,6 +11,7 @@ import os
 import time
 from bisect import bisect_left, bisect_right
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -177,6 +178,7 @@ class Counters:
         self._process_clock = (~pid << 3) | 2  # the clock of another process's CPU time, as clock_getcpuclockid(3) makes it
         self._threads: dict[int, ThreadCounters] = {}
         self._queues = Queues(Path(f"/proc/{pid}/task"))
+        self._usual: dict[int, tuple[int, dict[str, float | None]]] = {}  # thread -> when it was computed, and what it is
 
     def watch(self, natives: list[int], ours: list[int]) -> None:
         """``ours``: threads of the tracer."""
@@ -204,7 +206,7 @@ class Counters:
 
     def within(self, native: int, start_ns: int, end_ns: int) -> dict[str, float | None]:
         """Seconds of a thread within a span, and of the whole process."""
-        readings = list(self._threads[native].readings) if native in self._threads else []
+        readings = self._threads[native].readings if native in self._threads else ()
         return {**within(readings, start_ns, end_ns), "process_queue_s": self._queues.within(start_ns, end_ns)}
 
     def usual(self, native: int, now_ns: int) -> dict[str, float | None]:
@@ -212,19 +214,27 @@ class Counters:
 
         Medians over spans of a second.
         """
-        readings = list(self._threads[native].readings) if native in self._threads else []
-        chosen: list[Reading] = []
-        for reading in readings[bisect_left([reading.at_ns for reading in readings], now_ns - MINUTE_NS) :]:
-            if not chosen or reading.at_ns - chosen[-1].at_ns >= SECOND_NS:
-                chosen.append(reading)
-        if len(chosen) < 2:
-            return dict.fromkeys(("cpu", "process", "process_queue"))
-        return {
-            name: median(
-                (getattr(b, f"{name}_ns") - getattr(a, f"{name}_ns")) / (b.at_ns - a.at_ns) for a, b in zip(chosen, chosen[1:])
-            )
-            for name in ("cpu", "process", "process_queue")
-        }
+        taken_ns, usual = self._usual.get(native, (0, {}))
+        if not usual or now_ns - taken_ns >= SECOND_NS:
+            usual = _usual(self._threads[native].readings if native in self._threads else (), now_ns - MINUTE_NS)
+            self._usual = {**{each: self._usual[each] for each in self._usual.keys() & self._threads}, native: (now_ns, usual)}
+        return usual
+
+
+def _usual(readings: Sequence[Reading], since_ns: int) -> dict[str, float | None]:
+    chosen: list[Reading] = []
+    for reading in reversed(readings):
+        if reading.at_ns < since_ns:
+            break
+        if not chosen or chosen[-1].at_ns - reading.at_ns >= SECOND_NS:
+            chosen.append(reading)
+    chosen.reverse()
+    if len(chosen) < 2:
+        return dict.fromkeys(("cpu", "process", "process_queue"))
+    return {
+        name: median((getattr(b, f"{name}_ns") - getattr(a, f"{name}_ns")) / (b.at_ns - a.at_ns) for a, b in zip(chosen, chosen[1:]))
+        for name in ("cpu", "process", "process_queue")
+    }
 
 
 OF_READINGS = ("cpu_s", "queue_s", "doubtful_s", "process_s", "process_least_s", "disk_s", "stopped_s")
@@ -232,17 +242,30 @@ OF_READINGS = ("cpu_s", "queue_s", "doubtful_s", "process_s", "process_least_s",
 NAMES = (*OF_READINGS, "process_queue_s")
 
 
-def within(readings: list[Reading], start_ns: int, end_ns: int) -> dict[str, float | None]:
+class _Times:
+    """When readings were taken, for ``bisect``: a list of them would take as long to make as all the rest of an answer."""
+
+    def __init__(self, readings: Sequence[Reading]) -> None:
+        self._readings = readings
+
+    def __len__(self) -> int:
+        return len(self._readings)
+
+    def __getitem__(self, index: int) -> int:
+        return self._readings[index].at_ns
+
+
+def within(readings: Sequence[Reading], start_ns: int, end_ns: int) -> dict[str, float | None]:
     """Seconds within a span. None where the readings do not tell what was within, and what before or after.
 
     ``cpu_s`` and ``queue_s`` are the least that is surely of the span where the readings next to it lie far from it;
     ``doubtful_s``: how much more both together may be.
     """
-    at = [reading.at_ns for reading in readings]
+    at = _Times(readings)
     first, last = bisect_right(at, start_ns) - 1, bisect_left(at, end_ns)
     if not 0 <= first < last < len(readings):
         return dict.fromkeys(OF_READINGS)
-    inner = readings[first : last + 1]
+    inner = [readings[index] for index in range(first, last + 1)]
     cpu, process = (_grown(inner, name, start_ns, end_ns) for name in ("cpu_ns", "process_ns"))
     length_ns, beside_ns = end_ns - start_ns, start_ns - at[first] + at[last] - end_ns
     if beside_ns > max(BESIDE_NS, BESIDE * length_ns) and cpu.doubtful_s + _queue_beside(inner) > BESIDE * length_ns * NS:

@@ -45,9 +45,13 @@ class HostReadings:
 
     def change(self, host: HostSignals, start_ns: int, end_ns: int) -> HostChange | None:
         """From the reading before a span to the one after it; None without one of them."""
-        before = [reading for reading in self._readings if reading.at_ns <= start_ns]
-        after = [reading for reading in self._readings if reading.at_ns >= end_ns]
-        return host.change(before[-1], after[0]) if before and after else None
+        before = after = None
+        for reading in reversed(self._readings):
+            after = reading if reading.at_ns >= end_ns else after
+            if reading.at_ns <= start_ns:
+                before = reading
+                break
+        return host.change(before, after) if before and after else None
 
 
 class HostReports:

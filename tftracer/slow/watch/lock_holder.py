@@ -13,6 +13,7 @@ import os
 import struct
 import sys
 import threading
+from bisect import bisect_left
 from collections import deque
 
 #: Of a thread's state so much is searched.
@@ -124,4 +125,5 @@ class LockReader:
 
     def holders(self, start_ns: int, end_ns: int) -> list[tuple[int, int]]:
         """(when, the number of the thread that held the lock; 0: nobody) of each reading within a span."""
-        return [holder for holder in self._holders if start_ns <= holder[0] <= end_ns]
+        first, behind = bisect_left(self._holders, (start_ns, 0)), bisect_left(self._holders, (end_ns + 1, 0))
+        return [self._holders[index] for index in range(first, behind)]

@@ -33,22 +33,24 @@ class Look(NamedTuple):
 
 
 def shares(looks: Iterable[Look], thread: int, start_ns: int, end_ns: int) -> dict[str, Any]:
-    """The stacks of a thread and of the others within a span, with their seconds: the most first."""
+    """The stacks of a thread and of the others within a span, with their seconds and how often they were seen: the most first."""
     within = sorted((look for look in looks if start_ns <= look.at_ns <= end_ns), key=lambda look: look.at_ns)
     kept = _without_stale(within)
     seen = [(look.at_ns, stacks) for look, stacks in zip(within, kept) if thread in stacks]
     complete = [look.at_ns for look, stacks in zip(within, kept) if look.is_of_all or _has_all_functions(look, stacks)]
     seconds: Counter[Stack] = Counter()
     others: Counter[tuple[int, Stack]] = Counter()
+    times: Counter[tuple[int, Stack]] = Counter()
     for (_, stacks), length in zip(seen, _lengths([at for at, _ in seen], start_ns, end_ns)):
         for owner, stack in stacks.items():
+            times[owner, stack] += 1
             if owner == thread:
                 seconds[stack] += length
             else:
                 others[owner, stack] += length
     return {
-        "stacks": [[stack, length / 1e9] for stack, length in seconds.most_common(MAX_STACKS)],
-        "others": [[owner, stack, length / 1e9] for (owner, stack), length in others.most_common(MAX_STACKS)],
+        "stacks": [[stack, length / 1e9, times[thread, stack]] for stack, length in seconds.most_common(MAX_STACKS)],
+        "others": [[*of, length / 1e9, times[of]] for of, length in others.most_common(MAX_STACKS)],
         "left_out": max(0, len(seconds) - MAX_STACKS),
         "samples": len(seen),
         "unseen_s": _longest([start_ns, *complete, end_ns]) / 1e9,

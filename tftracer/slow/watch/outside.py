@@ -25,6 +25,7 @@ import sys
 import threading
 import time
 from collections import deque
+from itertools import takewhile
 from typing import Any
 
 from tftracer.slow.watch.counters import Counters, ThreadState
@@ -80,7 +81,8 @@ class Pulse:
         return min(max(self._last + LATE_NS, now_ns + TICK_NS // 2), now_ns + TICK_NS)
 
     def late_within(self, start_ns: int, end_ns: int) -> list[tuple[int, int, bool]]:
-        return [(max(start_ns, a), min(end_ns, b), sure) for a, b, sure in self.late if a < end_ns and b > start_ns]
+        newest_first = takewhile(lambda late: late[1] > start_ns, reversed(self.late))
+        return [(max(start_ns, a), min(end_ns, b), sure) for a, b, sure in newest_first if a < end_ns][::-1]
 
 
 class Outside:

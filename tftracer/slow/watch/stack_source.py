@@ -18,7 +18,6 @@ from tftracer.slow.watch.counters import NAMES, Counters
 from tftracer.slow.watch.inside import InsideStacks
 from tftracer.slow.watch.looks import shares
 from tftracer.slow.watch.outside_process import CannotWatch, OutsideProcess
-from tftracer.slow.watch.windows import EVERY_NS
 
 #: Counters are read more often in the first seconds of a turn that takes too long.
 CLOSELY_NS = 5_000_000_000
@@ -160,11 +159,13 @@ def span_of(
 ) -> Span:
     """A span as it was answered. ``ours``: threads of the tracer, which are of no interest."""
     others = [
-        _folded(_name(other, thread_names), stack, seconds, names) for other, stack, seconds in raw["others"] if other not in ours
+        _folded(_name(other, thread_names), stack, seconds, times, names)
+        for other, stack, seconds, times in raw["others"]
+        if other not in ours
     ]
     return Span(
         length_s=length_ns * 1e-9,
-        stacks=tuple(_folded(thread_names.get(thread, ""), stack, seconds, names) for stack, seconds in raw["stacks"]),
+        stacks=tuple(_folded(thread_names.get(thread, ""), stack, seconds, times, names) for stack, seconds, times in raw["stacks"]),
         other_stacks=tuple(filter(_has_users, others)),
         late_s=sum(end - start for start, end, _ in raw["late"]) * 1e-9,
         holders=tuple(
@@ -185,8 +186,8 @@ def span_of(
     )
 
 
-def _folded(thread: str, stack: Any, seconds: float, names: FrameNames) -> FoldedStack:
-    return FoldedStack(thread, names.stack(stack), max(1, round(seconds * 1e9 / EVERY_NS)), seconds, 0, 0, 0)
+def _folded(thread: str, stack: Any, seconds: float, times: int, names: FrameNames) -> FoldedStack:
+    return FoldedStack(thread, names.stack(stack), times, seconds, 0, 0, 0)
 
 
 def _has_users(stack: FoldedStack) -> bool:
