@@ -231,8 +231,9 @@ def _usual(readings: Sequence[Reading], since_ns: int) -> dict[str, float | None
     chosen.reverse()
     if len(chosen) < 2:
         return dict.fromkeys(("cpu", "process", "process_queue"))
+    pairs = list(zip(chosen, chosen[1:]))
     return {
-        name: median((getattr(b, f"{name}_ns") - getattr(a, f"{name}_ns")) / (b.at_ns - a.at_ns) for a, b in zip(chosen, chosen[1:]))
+        name: median((getattr(b, f"{name}_ns") - getattr(a, f"{name}_ns")) / (b.at_ns - a.at_ns) for a, b in pairs)
         for name in ("cpu", "process", "process_queue")
     }
 
