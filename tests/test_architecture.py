@@ -42,7 +42,7 @@ LAYERS = [
         "terminal",
         "run_process",
         "run_sessions",
-        "unattended_traces",
+        "trace_option",
         "viewer",
         "arguments",
         "notebook",

@@ -7,7 +7,7 @@ from pathlib import Path
 from recording import LOSS, TRAIN, recording, step
 
 from tftracer.recorder import Recorder
-from tftracer.unattended_traces import UnattendedTraces
+from tftracer.trace_option import UnattendedTraces
 
 
 def run_steps(recorder: Recorder, numbers: range, fetches: object = (TRAIN, LOSS), seconds: float = 0.001) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tftracer.contract.input_pipelines import InputPipeline
 from tftracer.errors import FormatError
-from tftracer.input_pipelines import model
+from tftracer.input_pipelines import model_proto
 from tftracer.input_pipelines.answer import RECENT_S, input_pipelines, what_limits
 from tftracer.input_pipelines.sheet import MAX_LOOKS, Sheet, read, record
 from tftracer.input_pipelines.summary import render
@@ -176,11 +176,11 @@ def test_a_model_that_is_cut_is_refused_and_a_circle_in_it_ends() -> None:
     raw = sheet_of("slow_map").pipelines[0].looks[0].raw
     for end in range(0, len(raw), 7):
         try:
-            model.read(raw[:end])
+            model_proto.read(raw[:end])
         except FormatError:
             continue
     circle = bytes([10, 10, 8, 1, 18, 6, 8, 1, 18, 0, 112, 1, 16, 1])
-    assert model.read(circle).nodes[1].inputs == (1,)
+    assert model_proto.read(circle).nodes[1].inputs == (1,)
     looks = [[float(at), 0.0, None, 0.0, 0, circle] for at in range(3)]
     assert len(input_pipelines(read({"pipelines": [{"looks": looks}]}), 0.0)["pipelines"][0]["stages"]) == 1
 

@@ -21,7 +21,7 @@ from job_page import wait_for
 
 from tftracer.capture.function_runs import FunctionRuns
 from tftracer.capture.steps.queue import StepQueue
-from tftracer.capture.traces.expected import ExpectedTraces
+from tftracer.capture.traces.expected_slow import ExpectedTraces
 from tftracer.slow.recorded import GapProfile, GcPause, HostSample, Period, SlowRecord, Stall
 from tftracer.slow.watch.host_signals import HostSignals
 from tftracer.slow.watch.watch import SlowWatch
@@ -366,7 +366,7 @@ def test_a_step_in_a_generator_that_is_left_is_no_trouble(loop: Loop) -> None:
 SCRIPT = """
 import gc, os, sys, threading, time
 from tftracer.recorder import Recorder
-from tftracer.capture.traces.expected import ExpectedTraces
+from tftracer.capture.traces.expected_slow import ExpectedTraces
 from tftracer.capture.function_runs import FunctionRuns
 
 recorder = Recorder(spool_dir=sys.argv[1], slow_factor=3.0).start()

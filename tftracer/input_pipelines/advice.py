@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from tftracer.input_pipelines.flow import MANY, SATURATED, Flow, Stage, Thread, reader_of
+from tftracer.input_pipelines.limit import MANY, SATURATED, Flow, Stage, Thread, reader_of
 from tftracer.input_pipelines.script import Step, kind_of
 
 MAX_CALLS = 32

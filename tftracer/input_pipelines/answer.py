@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tftracer.contract.input_pipelines import InputPipeline, InputPipelines, PipelineStage
 from tftracer.input_pipelines.advice import Advice, advice
-from tftracer.input_pipelines.flow import ENOUGH, WAITS, WORKS, Flow, Stage, Thread, flow_of
+from tftracer.input_pipelines.limit import ENOUGH, WAITS, WORKS, Flow, Stage, Thread, flow_of
 from tftracer.input_pipelines.script import Step, is_distributed, kind_of
 from tftracer.input_pipelines.sheet import Pipeline, Sheet
 from tftracer.trace.units import counted, percent

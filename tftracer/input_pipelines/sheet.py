@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tftracer.errors import FormatError
-from tftracer.input_pipelines import model
+from tftracer.input_pipelines import model_proto
 from tftracer.input_pipelines.script import Step
 from tftracer.storage.spool import NewRecord
 from tftracer.storage.tftrace import INPUT_PIPELINES
@@ -41,7 +41,7 @@ class Look:
     waited_s: float  # for the elements of all iterators, in calls of ``next`` between steps
     waits: int  # such calls
     raw: bytes  # a ModelProto
-    model: model.Model
+    model: model_proto.Model
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def _looks(given: Any) -> tuple[Look, ...]:
         if isinstance(raw, bytes) and len(raw) <= MAX_BYTES:
             try:
                 times = moment(at), duration(cpu_s), duration_or_none(idle_s), duration(waited_s)
-                looks.append(Look(*times, count(waits), raw, model.read(raw)))
+                looks.append(Look(*times, count(waits), raw, model_proto.read(raw)))
             except FormatError:
                 continue
     return tuple(looks)

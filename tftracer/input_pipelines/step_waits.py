@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from tftracer.input_pipelines.flow import waited_s
+from tftracer.input_pipelines.limit import waited_s
 from tftracer.input_pipelines.sheet import Look
 
 

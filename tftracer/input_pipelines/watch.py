@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from tftracer.errors import FormatError
-from tftracer.input_pipelines import model, script
+from tftracer.input_pipelines import model_proto, script
 from tftracer.input_pipelines.answer import limiting_name
-from tftracer.input_pipelines.flow import ENOUGH, flow_of
+from tftracer.input_pipelines.limit import ENOUGH, flow_of
 from tftracer.input_pipelines.sheet import MAX_BYTES, MAX_HISTORY, MAX_LOOKS, MAX_PIPELINES, Look, Moment, Pipeline, Sheet
 from tftracer.input_pipelines.step_waits import Ledger, StepWaits
 
@@ -185,7 +185,7 @@ class Pipelines:
             watched.unseen = "large"
             return
         try:
-            seen = Look(time.time(), time.process_time(), _idle_s(), *self._ledger.input_waits(), raw, model.read(raw))
+            seen = Look(time.time(), time.process_time(), _idle_s(), *self._ledger.input_waits(), raw, model_proto.read(raw))
         except FormatError:
             watched.unseen = "failed"
             return

@@ -51,7 +51,7 @@ from tftracer.trace.decode.static_graph import StaticGraph
 from tftracer.trace.layout import Layout
 from tftracer.trace.model import UNKNOWN_TIME, Trace, TraceContext, Watched
 from tftracer.trace.verdict import verdict
-from tftracer.trace.verdict.findings import findings_of
+from tftracer.trace.verdict.lacks import findings_of
 
 #: Up to this many nodes a node's details tell its slack without being asked.
 SLACK_AT_ONCE = 100_000

@@ -203,7 +203,7 @@ class Trace:
     bytes_moved: Int64  # [n] payload of a RecvTensor or memcpy, 0 elsewhere
     partition_graphs: list[Span] = field(default_factory=list)
     cost_graph: Span | None = None
-    notes: list[str] = field(default_factory=list)  # what the decoder could not read: codes of verdict/findings.py
+    notes: list[str] = field(default_factory=list)  # what the decoder could not read: codes of verdict/lacks.py
     source: str = "run_metadata"  # run_metadata, xspace
     launch: Int64 | None = None  # [n] the node that launched each, -1: none; None: the source does not tell (physical_devices.py)
     launched_at: Int64 | None = (

@@ -20,7 +20,7 @@ from tftracer.session.recorded_steps import Capture, Missed, RunHandle, Settled,
 from tftracer.session.steps.history import Doubles, History
 from tftracer.session.steps.statistics import Between, BetweenSteps, LiveRun
 from tftracer.session.store import SessionStore
-from tftracer.session.traces.missing import MissingTraces
+from tftracer.session.traces.steps_without_trace import MissingTraces
 from tftracer.session.traces.usual import measures_tracing
 from tftracer.session.writer.input_pipelines import PipelineWriter
 from tftracer.session.writer.ledger import LedgerWriter

@@ -14,7 +14,7 @@ from tftracer.session.problems import Guard
 from tftracer.session.publisher import Publish
 from tftracer.session.recorded_steps import StepSource
 from tftracer.session.store import SessionStore
-from tftracer.session.traces.missing import MissingTraces
+from tftracer.session.traces.steps_without_trace import MissingTraces
 from tftracer.session.writer.input_pipelines import PipelineWriter
 from tftracer.session.writer.ledger import LedgerWriter
 from tftracer.session.writer.memory_growth import MemoryWriter

@@ -18,7 +18,7 @@ from tftracer.session.process.gpu_profiling import gpu_devices, gpu_facts
 from tftracer.session.recorded_steps import Capture, StepSource
 from tftracer.session.steps.statistics import BetweenSteps, LiveRun
 from tftracer.session.store import SessionStore
-from tftracer.session.traces.missing import MissingTraces
+from tftracer.session.traces.steps_without_trace import MissingTraces
 from tftracer.session.writer.summaries import AFTER_S, TraceSummaries
 from tftracer.storage.tftrace import compress
 from tftracer.storage.trace_payload import TraceKey

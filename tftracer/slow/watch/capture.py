@@ -23,7 +23,7 @@ class WatchedQueue(Protocol):
 
 
 class TracesAhead(Protocol):
-    """Requests traces of steps that are expected to be slow (capture/traces/expected.py)."""
+    """Requests traces of steps that are expected to be slow (capture/traces/expected_slow.py)."""
 
     def begin(self, steps: SlowSteps) -> None: ...
 

@@ -165,7 +165,9 @@ def span_of(
     ]
     return Span(
         length_s=length_ns * 1e-9,
-        stacks=tuple(_folded(thread_names.get(thread, ""), *seen, names) for seen in raw["stacks"]),
+        stacks=tuple(
+            _folded(thread_names.get(thread, ""), stack, seconds, times, names) for stack, seconds, times in raw["stacks"]
+        ),
         other_stacks=tuple(filter(_has_users, others)),
         late_s=sum(end - start for start, end, _ in raw["late"]) * 1e-9,
         holders=tuple(

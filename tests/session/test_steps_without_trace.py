@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tftracer.session.traces.missing import MissingTraces
+from tftracer.session.traces.steps_without_trace import MissingTraces
 
 
 def test_it_counts_all_and_names_ranges_of_the_first() -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Optional
 
-from tftracer.input_pipelines.model import Node
+from tftracer.input_pipelines.model_proto import Node
 from tftracer.input_pipelines.script import kind_of
 from tftracer.input_pipelines.sheet import Look
 
