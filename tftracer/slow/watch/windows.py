@@ -22,8 +22,8 @@ from typing import Any
 from tftracer.slow.watch.looks import MAX_FRAMES, MAX_STACKS, Look, Stack
 from tftracer.slow.watch.sample_clock import NEVER, SampleClock, slot_of
 
-#: Samples a second. Each costs 0.3 ms in quiet, 1.3 ms on a busy machine, and a window's begin as much as 20 of them. While a
-#: turn takes too long more is seen by other looks (outside.py, inside.py).
+#: Samples a second. Each costs some 2 ms in a process of TensorFlow's, a window's begin 20 to 30 ms. While a turn takes too long
+#: more is seen by other looks (outside.py, inside.py).
 RATE = 4
 EVERY_US, EVERY_NS = 10**6 // RATE, 10**9 // RATE
 WINDOW_S, OVERLAP_NS = 60, 600_000_000
