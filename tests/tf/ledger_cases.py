@@ -140,7 +140,7 @@ def lines_between_steps(tf: Any) -> None:
             yield 1.0
 
     elements_of = iter(tf.data.Dataset.from_generator(elements, output_signature=tf.TensorSpec((), tf.float32)))
-    end, number = time.perf_counter() + 6 * SECONDS, 0
+    end, number = time.perf_counter() + 10 * SECONDS, 0
     while time.perf_counter() < end:
         number += 1
         next(elements_of)
