@@ -55,7 +55,11 @@ def test_a_thread_that_shares_its_cpu_waits_for_it() -> None:
     both = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     for each in both:
         assert each.stdout is not None and each.stdout.readline() == "\n"
-    waited = [int(each.communicate("\n")[0]) for each in both]
+    for each in both:
+        assert each.stdin is not None
+        each.stdin.write("\n")
+        each.stdin.flush()
+    waited = [int(each.communicate()[0]) for each in both]
     assert max(waited) > 0.3 * S and process_time.without_cpu_ns(0) is None
 
 
