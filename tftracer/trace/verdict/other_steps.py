@@ -117,7 +117,7 @@ def _either(step: Step, took: float, usual: float) -> str:
     fastest = step.context.fastest_traced_s
     text = "Tracing may be the reason, or the step was slow by itself"
     text += (
-        f". {_other_traced(step, fastest)}." if fastest is not None else ": no other step of the run was traced but slow ones."
+        f". {_other_traced(step, fastest)}." if fastest is not None else ": the run has no usual traced step to compare it with."
     )
     outside = took - step.trace.duration_ns / 1e9
     if outside - usual >= EXPLAINED_SHARE * (took - usual):
