@@ -20,6 +20,6 @@ def test_a_server_that_stays_after_its_script_adds_nothing_to_the_ledger(tmp_pat
         while time.monotonic() < until and (recorder.ledger()["until"] or 0.0) < ended_at:
             time.sleep(0.05)
         whole = recorder.ledger()["duration_s"]
-        while time.monotonic() < until:
+        while time.monotonic() < until:  # the writer's thread goes on meanwhile: nothing tells that it adds nothing
             time.sleep(0.05)
         assert recorder.ledger()["duration_s"] == whole > 0

@@ -18,8 +18,9 @@ COMPILED_FUNCTIONS = "tensorflow/python/eager/polymorphic_function/polymorphic_f
 GENERATORS = "tensorflow/python/data/ops/from_generator_op.py"
 #: A loop waits for the next element of a dataset in this file.
 ITERATORS = "tensorflow/python/data/ops/iterator_ops.py"
-#: The tracer's wrapper of evaluations and saves (capture/loops/phases.py).
-TIMED = "phase"
+#: The tracer's wrappers of what a training does beside its steps (capture/loops): checkpoints, evaluations and the tracing of
+#: functions; waits for input.
+PHASE, INPUT_WAIT = "phase", "next_element"
 #: Parts of a function that Python runs in a frame of their own.
 COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>")
 #: Keras's methods that use a model without training it.
@@ -29,8 +30,6 @@ EPOCH_TURNS = ("enumerate_epochs", "enumerate_epoch", "_enumerate_iterator", "re
 TENSORFLOW = ("/tensorflow/", "/keras/", "/tf_keras/", "/tftracer/")
 #: The innermost frames of a step that runs: (file, function).
 STEPS = (("tensorflow/python/client/session.py", "_call_tf_sessionrun"), ("tensorflow/python/eager/execute.py", "quick_execute"))
-#: Our wrappers of what a training does beside its steps: checkpoints, evaluations, tracing of functions; waits for input.
-PHASES = frozenset(["phase", "next_element"])
 #: Python calls the tracer from here in the midst of other code.
 CALLED_BACK = "/tftracer/slow/watch/gc_pauses.py"
 
@@ -143,7 +142,7 @@ def caller_of_evaluation(stack: FoldedStack) -> FoldedStack | None:
             return stack._replace(frames=stack.frames[:position])
         # Its frame is gone while what it held is freed: of what the tracer times, ``fit`` itself calls evaluations alone.
         before = stack.frames[position - 1] if position else None
-        if frame.function == TIMED and before and before.function == "fit" and _is_kerass(before):
+        if _is_wrapper(frame, PHASE) and before and before.function == "fit" and _is_kerass(before):
             return stack._replace(frames=stack.frames[:position])
     return None
 
@@ -194,7 +193,11 @@ def is_in_step(stack: FoldedStack) -> bool:
 
 def is_in_phase(stack: FoldedStack) -> bool:
     """Whether it saves, evaluates, traces a function or waits for input there: time that is measured by itself."""
-    return any(frame.function in PHASES and frame.file.endswith(WRAPPERS) for frame in stack.frames)
+    return any(_is_wrapper(frame, PHASE, INPUT_WAIT) for frame in stack.frames)
+
+
+def _is_wrapper(frame: Frame, *functions: str) -> bool:
+    return frame.function in functions and frame.file.endswith(WRAPPERS)
 
 
 def is_generator(stack: FoldedStack) -> bool:
