@@ -48,6 +48,8 @@ NEAR_NS = 300_000_000
 MAX_NAMES = 1000
 #: An answer waits for stacks no longer than this.
 PATIENCE_NS = 45_000_000_000
+#: The id of what no question asked for: that stacks cannot be read.
+UNASKED = 0
 
 
 class Pulse:
@@ -100,6 +102,7 @@ class Outside:
         self._names: dict[int, str] = {}  # of threads, also of those that have ended
         self._dumping: threading.Thread | None = None
         self._dumps_of_late = 0  # since the pulse is late
+        self._has_told_broken = False
         self._credit = float(BURST)
         self._dumped_ns = self._credited_ns = time.perf_counter_ns()
 
@@ -168,6 +171,9 @@ class Outside:
             self._names = {**dict(list(self._names.items())[-MAX_NAMES:]), **names}
 
     def _answer(self, now_ns: int) -> None:
+        if self._windows.broken and not self._has_told_broken:
+            self._has_told_broken = True
+            self._print({"id": UNASKED, "broken": self._windows.broken})
         read_until = self._windows.read_until_ns()
         for question in list(self._waiting):
             until = question["spans"][-1][1] if question["spans"] else 0

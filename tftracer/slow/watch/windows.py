@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -80,7 +81,7 @@ class Window:
         self._reader.join()
         try:
             if self._process.returncode:
-                raise ValueError(self._output.decode(errors="replace").strip().splitlines()[-1])
+                raise ValueError(f"py-spy could not read it: {reason(self._output.decode(errors='replace'))}")
             size = os.fstat(self._file).st_size
             if size > MAX_BYTES:
                 raise ValueError("py-spy wrote more than 64 MB")
@@ -162,6 +163,13 @@ def _samples(events: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
         threads.add(thread)
     if sample:
         yield sample
+
+
+def reason(output: str) -> str:
+    """Why py-spy failed: the innermost cause that it prints ("Error: ...", "Caused by:", "0: ...", perhaps a backtrace)."""
+    told, _, causes = output.partition("Stack backtrace:")[0].partition("Caused by:")
+    lines = (causes or told).strip().splitlines() or ["it says nothing"]
+    return re.sub(r"^\s*(\d+|Error): ", "", lines[-1] if causes else lines[0])
 
 
 class Windows:
