@@ -245,6 +245,14 @@ def test_a_thread_that_has_ended_leaves_no_gap_to_one_of_the_same_number() -> No
     assert found(slow) == []
 
 
+def test_gaps_near_a_slow_one_are_left_out_for_a_sample_may_be_stamped_late() -> None:
+    slow = run_of([10] * 60, [10] * 40 + [500] + [10] * 19)
+    spans = slow.gaps(THREAD, 0)
+    longest_ns = max(after[0] - before[1] for before, after in zip(spans, spans[1:]))
+    assert 700 * MS < longest_ns < 760 * MS  # 0.5 s, a tenth of a second on each side, and what lies across its ends
+    assert len(spans) > 40 and all(end - start == 10 * MS for start, end in spans)
+
+
 def test_a_traced_step_may_take_longer() -> None:
     slow, run = SlowSteps(3.0), RunHandle("train", (), (), "")
     now = 1_000_000_000

@@ -23,6 +23,7 @@ from tftracer.capture.function_runs import FunctionRuns
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.capture.traces.expected_slow import ExpectedTraces
 from tftracer.slow.recorded import GapProfile, GcPause, HostSample, Period, SlowRecord, Stall
+from tftracer.slow.watch.gap_profiles import FIRST_NS, SHORTEST_NS
 from tftracer.slow.watch.host_signals import HostSignals
 from tftracer.slow.watch.watch import SlowWatch
 from tftracer.slow.watch.windows import EVERY_NS
@@ -243,6 +244,25 @@ def test_the_time_between_steps_is_profiled_when_asked(loop: Loop) -> None:
     assert sum(stack.seconds for stack in found.stacks) == pytest.approx(EVERY_NS * 1e-9 * found.samples)
     of_function = [stack.seconds for stack in found.stacks if "profile" in [frame.function for frame in stack.frames]]
     assert sum(of_function) > 0.5 * found.between_s
+
+
+def test_a_first_profile_of_the_time_between_steps_ends_with_its_session(loop: Loop) -> None:
+    loop.warm_up()
+    loop.queue.slow.profile_requested.set()
+    begun_ns: list[int] = []
+
+    def has_lasted() -> bool:
+        time.sleep(0.05)
+        loop.step(lambda: time.sleep(0.01))
+        if loop.queue.slow.run_profiled is not None and not begun_ns:
+            begun_ns.append(time.perf_counter_ns())
+        return bool(begun_ns) and time.perf_counter_ns() - begun_ns[0] > SHORTEST_NS
+
+    wait_for(has_lasted)
+    loop.watch.report_pending(timeout_s=60)
+    (found,) = [record for record in loop.queue.slow.take() if isinstance(record, GapProfile)]
+    assert found.end_ns - found.start_ns < FIRST_NS and found.samples > 0
+    assert "has_lasted" in [frame.function for stack in found.stacks for frame in stack.frames]
 
 
 def test_a_thread_that_ended_leaves_nothing_to_its_successor(loop: Loop) -> None:

@@ -152,7 +152,7 @@ class Period(NamedTuple):
 
 
 class GapProfile(NamedTuple):
-    """The time between steps on one thread, sampled for about 20 s.
+    """The time between steps on one thread, sampled for 20 s, a run's first time for 10 s.
 
     Take the shares inside and between steps from ``inside_s`` and ``between_s`` (clocks) and the garbage collection from ``gc_s``
     (exact): samples tell lines only, and those of the time that did not make a step slow. Shares of lines are those of
@@ -205,7 +205,7 @@ class SlowRecords:
 
     def __init__(self) -> None:
         self.lost = 0  # records that were pushed out
-        self.profile_requested = threading.Event()  # set: sample the next 20 s between steps (the page's button)
+        self.profile_requested = threading.Event()  # set: sample the time between the next steps (the page's button)
         self.run_to_profile: WatchedRun | None = None  # of whose steps; None: of the run with the most time between them
         self.run_profiled: WatchedRun | None = None  # while it is sampled
         self._records: deque[SlowRecord] = deque()

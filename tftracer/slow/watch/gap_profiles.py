@@ -19,8 +19,8 @@ from tftracer.slow.watch.windows import EVERY_NS
 
 #: A run is profiled by itself when so much of its time is between its steps, and it has run for so long.
 SHARE, LEAST_STEPS, LEAST_NS = 0.2, 50, 2_000_000_000
-#: How long a profile takes.
-LENGTH_NS = 20_000_000_000
+#: How long a profile takes, and a run's first one, which ends earlier with the session.
+LENGTH_NS, FIRST_NS, SHORTEST_NS = 20_000_000_000, 10_000_000_000, 3_000_000_000
 #: The next one comes so much later each time: what is typical now may not be what was typical at the start.
 AGAIN_NS, LATER = 30_000_000_000, 2
 MAX_RUNS = 20
@@ -31,6 +31,7 @@ class Wanted(NamedTuple):
     thread: int
     is_asked_for: bool  # by the user
     start_ns: int
+    length_ns: int
     sums: Sums
     gc_ns: int
 
@@ -52,7 +53,18 @@ class GapProfiles:
     ) -> None:
         if self._wanted is None:
             self._begin(now_ns, source, under_way, gc)
-        elif now_ns - self._wanted.start_ns >= LENGTH_NS:
+        elif now_ns - self._wanted.start_ns >= self._wanted.length_ns:
+            self._end(now_ns, source, threads, gc)
+
+    @property
+    def is_asked(self) -> bool:
+        """Stacks of a profile are being read."""
+        return bool(self._asked)
+
+    def end_first(self, now_ns: int, source: StackSource, threads: WatchedThreads, gc: GcPauses | None) -> None:
+        """The session ends or is saved: a run's first profile is better short than none."""
+        wanted = self._wanted
+        if wanted is not None and wanted.length_ns == FIRST_NS and now_ns - wanted.start_ns >= SHORTEST_NS:
             self._end(now_ns, source, threads, gc)
 
     def take(self, answer: Answer, names: FrameNames, thread_names: Mapping[int, str], gc: GcPauses | None) -> None:
@@ -77,11 +89,12 @@ class GapProfiles:
         if run is None or thread not in under_way:
             return
         self._settle()
+        length_ns = LENGTH_NS if run in self._next else FIRST_NS
         _, apart = self._next.get(run, (0, AGAIN_NS))
         self._next[run] = now_ns + apart, apart * LATER
-        self._wanted = Wanted(run, thread, is_asked_for, now_ns, self._steps.sums(thread), _gc_ns(gc, thread))
+        self._wanted = Wanted(run, thread, is_asked_for, now_ns, length_ns, self._steps.sums(thread), _gc_ns(gc, thread))
         self._records.run_profiled = run
-        source.begin_profile(now_ns + LENGTH_NS)
+        source.begin_profile(now_ns + length_ns)
         if is_asked_for:
             self._records.profile_requested.clear()
 

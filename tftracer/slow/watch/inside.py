@@ -14,8 +14,8 @@ from types import FrameType
 from typing import Any
 
 from tftracer.slow.watch.frames_of_threads import frames_of_threads
-from tftracer.slow.watch.looks import MAX_FRAMES, Look, Stack
-from tftracer.slow.watch.windows import EVERY_NS, is_within
+from tftracer.slow.watch.looks import MAX_FRAMES, Look, Stack, is_within
+from tftracer.slow.watch.windows import EVERY_NS
 
 #: Of one core, on average, and what may be used at once.
 SHARE, BURST_NS = 0.003, 300_000_000

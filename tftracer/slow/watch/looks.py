@@ -57,6 +57,18 @@ def shares(looks: Iterable[Look], thread: int, start_ns: int, end_ns: int) -> di
     }
 
 
+def is_within(at: int, spans: list[tuple[int, int]]) -> bool:
+    """Whether a moment lies in one of the spans, whose begins are in order, and their ends, too."""
+    low, high = 0, len(spans)
+    while low < high:
+        middle = (low + high) // 2
+        if spans[middle][1] <= at:
+            low = middle + 1
+        else:
+            high = middle
+    return low < len(spans) and spans[low][0] <= at
+
+
 def _has_all_functions(look: Look, kept: dict[int, Stack]) -> bool:
     """Whether a record told all Python functions that TensorFlow had called: no stack of one is left out as stale."""
     stale = (stack for owner, stack in look.stacks.items() if owner not in kept)

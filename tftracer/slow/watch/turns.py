@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tftracer.slow.recorded import FIRST_CALL, WatchedRun
+from tftracer.slow.watch.looks import is_within
 from tftracer.slow.watch.typical import LEAST_NS, NEVER, RECENT, WARM_UP, Typical
 
 #: The part of a turn's excess from which on each of its sides is slow by itself.
@@ -30,6 +31,8 @@ MAX_RUNS, MAX_OTHERS = 1000, 50
 SILENT_TURNS, SILENT_LONGEST, SILENT_NS = 20, 3, 5_000_000_000
 #: Times of steps that a thread remembers, for the profile of the time between them.
 SPANS = 20_000
+#: A sample is stamped so well: what is this near to a slow turn may be of that.
+NEAR_NS = 100_000_000
 #: A run that comes in so many of the main one's turns, about once in each, and takes so many times as long in all, becomes the
 #: main one: hooks read the global step before each step of a session. So many turns are needed to tell.
 EACH_TURN, ABOUT_ONCE, LONGER, LEAST_TURNS = 0.8, 1.2, 1.5, 10
@@ -216,15 +219,17 @@ class SlowSteps:
         return loop.sums if loop else NONE_YET
 
     def gaps(self, thread: int, since_ns: int) -> list[tuple[int, int]]:
-        """The times between a thread's recent steps, in order, without those that make a turn slow."""
+        """The times between a thread's recent steps, in order, without those that make a turn slow, and what is near them."""
         loop = self._threads.get(thread)
         if loop is None:
             return []
         with self._lock:
             edges = loop.spans[1:-1]
         limit_ns = loop.main.state.turns.limit_ns if loop.main else NEVER
-        pairs = zip(edges[::2], edges[1::2])
-        return [(start, end) for start, end in pairs if start >= since_ns and 0 < end - start <= limit_ns]
+        pairs = list(zip(edges[::2], edges[1::2]))
+        near = [(start - NEAR_NS, end + NEAR_NS) for start, end in pairs if end - start > limit_ns]
+        usual = [(start, end) for start, end in pairs if start >= since_ns and 0 < end - start <= limit_ns]
+        return [span for span in usual if not is_within(span[0], near) and not is_within(span[1], near)]
 
     def overdue(self, now_ns: int) -> dict[int, int]:
         """Threads whose turn takes too long by now, as far as steps are settled, and when it began."""

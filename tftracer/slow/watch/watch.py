@@ -124,8 +124,9 @@ class SlowWatch:
 
     @property
     def pending(self) -> int:
-        """Slow turns that are found and not reported yet."""
-        return len(self._steps.found) + len(self._asked)
+        """What is found or asked for, and not reported yet."""
+        is_profile_read = self._source is not None and self._gaps.is_asked
+        return len(self._steps.found) + len(self._asked) + is_profile_read + self._hurries.is_set()
 
     def report_pending(self, timeout_s: float = FINISH_S) -> None:
         """Wait until what was slow by now is reported."""
@@ -187,10 +188,12 @@ class SlowWatch:
             self._part("stacks", self._look, now_ns)
         if self._steps.found:
             self._ask_about_found(now_ns)
-        if self._hurries.is_set() and self._source:
+        if self._hurries.is_set():
+            if self._source:
+                self._part("stacks", self._gaps.end_first, now_ns, self._source, self._threads, self._gc)
+                self._part("stacks", self._source.hurry)
             self._hurries.clear()
-            self._source.hurry()
-        if self._asked:
+        if self._asked or self._gaps.is_asked:
             self._take_answers(now_ns)
         if self._periods:
             self._traces.update([expected for of_run in self._periods.values() for expected in of_run.expected()])

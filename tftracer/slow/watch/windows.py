@@ -20,7 +20,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Any
 
-from tftracer.slow.watch.looks import MAX_FRAMES, MAX_STACKS, Look, Stack
+from tftracer.slow.watch.looks import MAX_FRAMES, MAX_STACKS, Look, Stack, is_within
 from tftracer.slow.watch.sample_clock import NEVER, SampleClock, slot_of
 
 #: Samples a second. Each costs some 2 ms in a process of TensorFlow's, a window's begin 20 to 30 ms. While a turn takes too long
@@ -269,18 +269,6 @@ def _look(window: Window, at_ns: int) -> Look:
             if intervals[index][0] < at_ns:
                 unchanged.add(thread)
     return Look(at_ns, found, frozenset(unchanged), is_of_all=False)
-
-
-def is_within(at: int, spans: list[tuple[int, int]]) -> bool:
-    """``spans``: in order, apart from each other."""
-    low, high = 0, len(spans)
-    while low < high:
-        middle = (low + high) // 2
-        if spans[middle][1] <= at:
-            low = middle + 1
-        else:
-            high = middle
-    return low < len(spans) and spans[low][0] <= at
 
 
 def dump(pid: int, py_spy: str, clock: SampleClock) -> tuple[Look, dict[int, str]] | None:
