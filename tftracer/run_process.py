@@ -133,10 +133,12 @@ class ScriptProcess:
 
     def _saved(self, server: TracingServer) -> str:
         """The file that was asked for, ``""`` where there is none."""
-        output = str(self._options["output"] or "")
-        if not output:
+        from tftracer.session.process.launcher import detect_launcher, file_of_process
+
+        if not self._options["output"]:
             return ""
         try:
+            output = file_of_process(str(self._options["output"]), detect_launcher())
             server.save_session(output)
         except Exception as error:
             log.warning("tftracer: the session could not be saved: %s", error)

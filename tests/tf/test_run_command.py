@@ -136,6 +136,16 @@ def test_the_session_is_saved_where_it_was_asked_for(tmp_path: Path) -> None:
     assert runs_of(tmp_path / "s.tftrace") == {"step": 5}
 
 
+def test_each_rank_saves_a_file_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = script(tmp_path, STEPS)
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
+    for rank, saved in (("0", "s.tftrace"), ("1", "s-rank-1.tftrace")):
+        monkeypatch.setenv("OMPI_COMM_WORLD_RANK", rank)
+        done = run(tmp_path, "--output", "s.tftrace", name)
+        assert f"the session is in {tmp_path / saved} " in done.errors
+        assert runs_of(tmp_path / saved) == {"step": 5}
+
+
 def test_sessions_of_old_scripts_and_a_tracer_of_the_scripts_own(tmp_path: Path) -> None:
     text = """
 import tftracer

@@ -74,6 +74,14 @@ def process_title(info: LauncherInfo, pid: int) -> str:
     return f"process {pid}"
 
 
+def file_of_process(path: str, info: LauncherInfo) -> str:
+    """Where this process writes what all of a job's name ``path`` for: the chief there, the others beside it."""
+    if not info["launcher"] or is_chief(info):
+        return path
+    stem, suffix = os.path.splitext(path)
+    return f"{stem}-{re.sub('[ /]', '-', process_title(info, os.getpid()))}{suffix}"
+
+
 def is_chief(info: LauncherInfo) -> bool:
     """Whether this process is rank 0 or the chief, whose page is the job's hub."""
     return info["rank"] == 0
