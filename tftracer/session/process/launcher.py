@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from tftracer.contract.session import LauncherInfo
@@ -78,8 +79,8 @@ def file_of_process(path: str, info: LauncherInfo) -> str:
     """Where this process writes what all of a job's name ``path`` for: the chief there, the others beside it."""
     if not info["launcher"] or is_chief(info):
         return path
-    stem, suffix = os.path.splitext(path)
-    return f"{stem}-{re.sub('[ /]', '-', process_title(info, os.getpid()))}{suffix}"
+    title = re.sub("[ /]", "-", process_title(info, os.getpid()))
+    return str(Path(path).with_stem(f"{Path(path).stem}-{title}"))
 
 
 def is_chief(info: LauncherInfo) -> bool:
