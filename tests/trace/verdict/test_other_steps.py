@@ -41,7 +41,8 @@ def test_a_step_as_long_as_usual_is_not_compared() -> None:
     [(1, "The run's other traced step took 9 ms"), (4, "The fastest of the run's 4 other traced steps took 9 ms")],
 )
 def test_tracing_is_the_reason_where_every_traced_step_is_slow(others: int, words: str) -> None:
-    sentence = compared(TraceContext(step_s=0.010, median_s=0.0055, other_traced=others, fastest_traced_s=0.009))
+    nodes = [N(f"m{i}", "MatMul", i * MS // 2, (i + 1) * MS // 2) for i in range(10)]  # 5 of the 10 ms
+    sentence = compared(TraceContext(step_s=0.010, median_s=0.0055, other_traced=others, fastest_traced_s=0.009), nodes)
     assert (
         sentence["code"] == "tracing_cost"
         and words in sentence["text"]
@@ -54,7 +55,7 @@ BUSY = CpuUse(wall_s=0.107, cpu_s=0.04, job_cpu_s=0.05, run_queue_s=0.15, busies
 
 
 @pytest.mark.parametrize(
-    ("use", "words"), [(CpuUse(), "another reason."), (BUSY, "on the busy machine they probably waited longer for a CPU")]
+    ("use", "words"), [(CpuUse(), "another reason, too."), (BUSY, "on the busy machine they probably waited longer for a CPU")]
 )
 def test_recording_a_few_ops_does_not_double_a_long_step(use: CpuUse, words: str) -> None:
     """A sort of 54 ms took 107 ms in all traces, as other programs had the CPUs: recording two ops costs far less."""
@@ -62,6 +63,17 @@ def test_recording_a_few_ops_does_not_double_a_long_step(use: CpuUse, words: str
     context = TraceContext(step_s=0.107, median_s=0.054, other_traced=3, fastest_traced_s=0.106, cpu_use=use)
     sentence = compared(context, nodes)
     assert sentence["code"] == "slow_step" and words in sentence["text"] and "tracing" not in sentence["text"]
+
+
+def test_a_product_that_takes_longer_itself_is_not_made_so_by_recording_it() -> None:
+    """A product of 3.2 ms took 6 ms in all traces, while other programs had CPUs. Recording 8 ops costs some microseconds; what
+    else tracing costs passes before the first op or after the last."""
+    nodes = [
+        N("product", "MatMul", 0, 6 * MS),
+        *(N(f"r{i}", "Sum", 6 * MS + i * 10_000, 6 * MS + i * 10_000 + 9_000) for i in range(7)),
+    ]
+    sentence = compared(TraceContext(step_s=0.0064, median_s=0.0033, other_traced=2, fastest_traced_s=0.0064), nodes)
+    assert sentence["code"] == "slow_step" and "recording 8 ops takes less than the difference" in sentence["text"]
 
 
 def test_tracing_may_cost_what_many_ops_take_longer() -> None:

@@ -41,6 +41,13 @@ def test_a_stage_that_began_before_the_trace_is_only_probably_the_cause() -> Non
     assert "stage_ns" not in sentence["numbers"]
 
 
+def test_a_stage_that_was_at_work_before_the_trace_is_not_named_for_a_wait_that_usual_steps_do_not_have() -> None:
+    """On a busy machine a step of 451 µs waited 4.6 ms for a buffer of tf.data; what fills it costs nothing, and had no CPU."""
+    sentence = first("slow_map_begun_before_tf2.15.xplane.pb.gz", TraceContext(step_s=0.06, median_s=0.002))
+    assert sentence["code"] == "scheduling_delay" and "holds it up" not in sentence["text"]
+    assert "for tf.data. Usual steps do not: they take 2 ms in all." in sentence["text"]
+
+
 def test_of_a_distribution_strategy_the_datasets_own_stage_is_named() -> None:
     sentence = next(s for s in sentences("slow_map_mirrored_tf2.21.xplane.pb.gz") if s["code"] == "input_bound")
     assert "is Map (Root > Prefetch > Rebatch > Map)" in sentence["text"]

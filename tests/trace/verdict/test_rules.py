@@ -143,6 +143,20 @@ def test_a_session_that_is_fed_strings() -> None:
     assert "converted one by one" in only["advice"]
 
 
+def test_what_passes_before_the_first_op_is_told_where_beginning_the_trace_is_no_large_part_of_it() -> None:
+    """A step of 620 µs that fetches 50,000 strings. Traced, it began its first op after 419 µs once and after 122 µs the next
+    time: the rest is the trace's."""
+    trace = make_trace([N("read", "ReadVariableOp", 0, 60_000), N("copy", "Identity", 60_000, 75_000)])
+    trace.origin_ns = 419_000 + 10**18
+
+    def text(took: float) -> str:
+        context = TraceContext(step_s=took, median_s=0.00062, feeds=0, fed=[], began_at=1e9)
+        return str(verdict(trace, context, [])["sentences"][0]["text"])
+
+    assert "545 µs (88%) pass before the first op and after the last, where" in text(0.0012)
+    assert "545 µs (88%) pass before the first op and after the last (419 µs before the first op), where" in text(0.00064)
+
+
 def test_a_session_that_is_fed_very_many_tensors() -> None:
     trace = make_trace(matmuls(0, 8 * MS))
     trace.origin_ns = 16 * MS + 10**18
@@ -438,6 +452,15 @@ def test_a_long_gap_is_not_the_tiny_ops_doing(pause: int, first: str) -> None:
 def test_tiny_ops_that_take_the_usual_step_are_named_in_one_that_was_held_up(median_ms: int, named: bool) -> None:
     nodes = [N(f"a{i}", "AddV2", at := i * 5_000 + (i >= 600) * 90 * MS, at + 3_000) for i in range(1_200)]
     assert (codes(nodes, TraceContext(median_s=median_ms / 1e3))[0] == "tiny_ops") == named
+
+
+def test_tiny_ops_beside_an_interruption_have_the_share_of_the_step_that_the_card_shows() -> None:
+    """A traced Adam step of 21 ms said "70% of the step (not counting 3.5 ms)" beside 56%."""
+    nodes = [N(f"a{i}", "AddV2", i * 5_000, i * 5_000 + 4_000) for i in range(1_200)]  # 6 ms
+    nodes.append(N("a1200", "AddV2", 6 * MS, 10 * MS))
+    found = sentences(nodes)[0]
+    assert found["code"] == "tiny_ops" and "take 6 ms (60%) of the step;" in found["text"]
+    assert found["share"] == pytest.approx(0.6) and "of unusual length take 4 ms more" in found["text"]
 
 
 @pytest.mark.parametrize(("strays", "expected"), [(5, True), (6, False)])

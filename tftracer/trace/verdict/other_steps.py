@@ -56,11 +56,14 @@ def other_steps(step: Step, sentences: Sequence[Sentence]) -> Sentence | None:
 
 
 def _may_be_tracing(step: Step, took: float, usual: float) -> bool:
-    """Of a session's step TensorFlow collects the trace after the last op; of a function's it does so when the call has ended."""
+    """Whether recording the ops, beginning the trace and collecting it may cost so much. Of a session's step TensorFlow collects
+    the trace after the last op; of a function's it does so when the call has ended. Only recording makes the time from the first
+    op to the last longer."""
     began_at = step.context.began_at
     before = max(step.trace.origin_ns - began_at * 1e9, 0.0) if began_at and step.trace.origin_ns > 0 else 0.0
     collecting = took * 1e9 - before - step.trace.duration_ns if step.is_session else 0.0
-    return (took - usual) * 1e9 <= _recording_ns(step) + START_NS + max(collecting, 0.0)
+    outside = max((step.context.step_s or took) * 1e9 - step.trace.duration_ns, 0.0)
+    return (took - usual) * 1e9 <= _recording_ns(step) + min(START_NS + max(collecting, 0.0), outside)
 
 
 def _recording_ns(step: Step) -> int:
@@ -78,7 +81,7 @@ def _for_another_reason(sentences: Sequence[Sentence]) -> str:
     """A thread that has just begun a trace has used its turn on the CPU: where others want it, the step waits for its next."""
     if _is_busy(sentences):
         return "on the busy machine they probably waited longer for a CPU than steps that are not traced"
-    return "all of them were slow for another reason"
+    return "all of them were slow for another reason, too"
 
 
 def _by_itself(sentences: Sequence[Sentence]) -> str:

@@ -24,9 +24,8 @@ from tftracer.trace.units import counted, duration, percent
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.other_steps import other_steps
 from tftracer.trace.verdict.rules import OF_COMPUTING, RULES, UNEXPLAINED
-from tftracer.trace.verdict.rules.python_time import ONLY_HERE
 from tftracer.trace.verdict.rules.slow_step import MORE_NS, is_explained
-from tftracer.trace.verdict.step import Step, sentence
+from tftracer.trace.verdict.step import ONLY_HERE, Step, sentence
 
 #: Without scheduling times nobody knows which of the two it is.
 IDLE_OR_WAITING = "idle or waiting to be scheduled"

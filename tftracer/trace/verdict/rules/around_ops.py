@@ -19,6 +19,7 @@ CALL_NS = 5_000_000  # of a longer step the call's own cost is not the reason
 FEED_BYTES = 1_000_000  # from so many on, or
 FEED_STRINGS = 1_000  # so many strings or values of Python's lists, or
 MANY_TENSORS = 200  # so many tensors, what is fed or fetched is named as what takes the time
+MOST_MORE = 0.5  # of what passes before the first op: by so much a traced step may be longer than usual for that to be named
 MOST_NODES = 100_000  # of a trace in which what is fetched is looked for
 _RETVAL = "_retval_"
 
@@ -79,12 +80,19 @@ def _lengths(step: Step, passed: int, share: float) -> str:
             "the function yet, or no longer: it takes in its arguments, hands out its results, or waits for a CPU or for "
             "Python's lock."
         )
-    where = f" ({duration(step.around.before_ns)} before the first op)" if step.context.began_at is not None else ""
+    where = f" ({duration(step.around.before_ns)} before the first op)" if _knows_before(step) else ""
     return (
         f"session.run takes {whole}, and its ops {duration(step.trace.duration_ns)} of that: {duration(passed)} "
         f"({percent(share)}) pass before the first op and after the last{where}, where TensorFlow takes in what is fed and hands "
         "out what is fetched."
     )
+
+
+def _knows_before(step: Step) -> bool:
+    """Not where the traced step took longer than usual by as much: beginning the trace is a part of what was measured, then."""
+    context = step.context
+    more_s = max((context.step_s or 0.0) - (context.median_s or context.step_s or 0.0), 0.0)
+    return context.began_at is not None and more_s * 1e9 <= MOST_MORE * step.around.before_ns
 
 
 def _fed(step: Step) -> Amount:

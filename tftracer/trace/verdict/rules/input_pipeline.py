@@ -14,15 +14,21 @@ from tftracer.trace.decode.profiler_names import STAGE
 from tftracer.trace.model import TraceContext
 from tftracer.trace.units import counted, duration, percent
 from tftracer.trace.verdict.rules.around_ops import FEED_BYTES
-from tftracer.trace.verdict.step import Step, evidence_of, mask, sentence
+from tftracer.trace.verdict.step import ONLY_HERE, Step, evidence_of, mask, sentence
 
 INPUT_SHARE = 0.20  # of the step in which nothing but input ops runs
 AHEAD, AHEAD_NS = 2.0, 1_000_000  # so many times as long as this one, and by so much longer, usual steps take that wait
 AHEAD_STEPS = 10  # before that the median is of the first steps, which are long for other reasons
 AHEAD_WAIT = 0.25  # of a usual step: so long a wait shows what it is for
+FAR_LONGER = 3.0  # times a whole usual step: so long a wait is none that usual steps have
 AT_WORK_SHARE = 0.50  # of the wait in which tf.data must be at work
 MANY_ELEMENTS = 1_000  # that a stage gets during the wait: each costs it, and the stages beneath it, some microseconds
 STAGE_PYTHON_SHARE = 0.50  # of the wait in which a Python function of tf.data runs
+
+NO_CPU = (
+    "See whether other processes or threads keep the cores busy (top), or whether too few cores are allowed (container limits, "
+    "taskset)."
+)
 
 _GETS = re.compile(r"(Multi)?(Device)?Iterator\w*GetNext|QueueDequeue|ReaderRead")
 
@@ -86,6 +92,8 @@ def input_pipeline(step: Step) -> Sentence | None:
                 return _functions(step, alone, at_work, functions, numbers)
             return _no_thread(step, alone, at_work, numbers)
         holding = step.stages.holding(at_work)
+        if holding is not None and holding.began_before and _is_far_longer(step, alone):
+            return _only_here(step, alone, numbers)
         if holding is not None:
             return _stage(step, holding, alone, numbers)
     nodes = step.longest(selected)
@@ -155,11 +163,29 @@ def _no_thread(step: Step, alone: Cover, at_work: Cover, numbers: dict[str, floa
         f"The step waits {duration(alone.length)} ({percent(share)}) for {step.describe(nodes[0])}, but tf.data is at work for "
         f"only {duration(at_work.length)} of that: for the rest, the thread that asks it for the batch does not run. The trace "
         "does not show why.",
-        "See whether other processes or threads keep the cores busy (top), or whether too few cores are allowed (container "
-        "limits, taskset).",
+        NO_CPU,
         share,
         {**numbers, "at_work_ns": float(at_work.length)},
         evidence_of(step, nodes, "budget"),
+    )
+
+
+def _is_far_longer(step: Step, alone: Cover) -> bool:
+    usual_s = step.context.median_s
+    return usual_s is not None and alone.length > FAR_LONGER * usual_s * 1e9
+
+
+def _only_here(step: Step, alone: Cover, numbers: dict[str, float]) -> Sentence:
+    """No stage ran, as far as is recorded, and usual steps cannot wait for so long."""
+    share, usual_ns = alone.length / step.whole_ns, (step.context.median_s or 0.0) * 1e9
+    return sentence(
+        "scheduling_delay",
+        f"The step waits {duration(alone.length)} ({percent(share)}) for tf.data. Usual steps do not: they take "
+        f"{duration(usual_ns)} in all. What tf.data did then was at work before the trace began, so its time is not recorded.",
+        f"{NO_CPU} Trace another step to see whether it waits, too.",
+        share,
+        {**numbers, "usual_step_ns": usual_ns, ONLY_HERE: 1.0},
+        evidence_of(step, step.longest(step.waits_for_input), "budget"),
     )
 
 

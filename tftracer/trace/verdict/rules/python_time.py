@@ -11,13 +11,12 @@ from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.rules.input_pipeline import seen_before
 from tftracer.trace.verdict.rules.slow_step import slow_before
-from tftracer.trace.verdict.step import Step, evidence_of, sentence
+from tftracer.trace.verdict.step import ONLY_HERE, Step, evidence_of, sentence
 
 BETWEEN_SHARE = 0.20  # of the time from step to step that passes outside of steps
 BETWEEN_S = 0.001  # and at least as long: a shorter time is Python's own cost of a call
 LONGER = 3.0  # times the usual, for a time before this step alone
 SAMPLED = "Sampled"  # how what was sampled begins
-ONLY_HERE = "only_here"  # among a sentence's numbers: it is of this step alone
 INPUT_NAMED, INPUT_MOST, INPUT_ALL = 0.10, 0.50, 0.90  # of that time, in which the loop waits for tf.data
 LOCK_SHARE = 0.30  # of the call that passes in Python while a Python function of another thread runs
 LOCK_NS = 1_000_000  # and at least as long

@@ -61,13 +61,13 @@ def _recorded(step: Step) -> Sentence | None:
     mean = float((trace.end - trace.start)[tiny].mean())
     codes = np.bincount(trace.op[tiny])
     most = int(np.argmax(codes))
-    without = f" (not counting {duration(stray)} in a few ops and gaps of unusual length)" if stray > 0.1 * step.ns else ""
+    besides = f" A few ops and gaps of unusual length take {duration(stray)} more." if stray > 0.1 * step.ns else ""
     of_whole = (spent + between) / step.whole_ns
-    told = percent(share if without else of_whole)
     return sentence(
         "tiny_ops",
-        f"{count:,} ops of {duration(mean)} on average, and the gaps between ops, take {told} of the step{without}; "
-        f"the most frequent is {trace.ops[most]} ({int(codes.max()):,} times).{_elementwise(step, tiny)}",
+        f"{count:,} ops of {duration(mean)} on average, and the gaps between ops, take {duration(spent + between)} "
+        f"({percent(of_whole)}) of the step; the most frequent is {trace.ops[most]} ({int(codes.max()):,} times).{besides}"
+        f"{_elementwise(step, tiny)}",
         _fewer_ops(step),
         of_whole,
         {"ops": float(count), "mean_ns": mean, "ops_ns": spent, "between_ns": between, "left_out_ns": stray},
