@@ -24,6 +24,7 @@ FAR_LONGER = 3.0  # times a whole usual step: so long a wait is none that usual 
 AT_WORK_SHARE = 0.50  # of the wait in which tf.data must be at work
 MANY_ELEMENTS = 1_000  # that a stage gets during the wait: each costs it, and the stages beneath it, some microseconds
 STAGE_PYTHON_SHARE = 0.50  # of the wait in which a Python function of tf.data runs
+FUNCTIONS_SHARE = 0.50  # of the wait in which ops of tf.data's functions run: they take the time then, not the number of elements
 
 NO_CPU = (
     "See whether other processes or threads keep the cores busy (top), or whether too few cores are allowed (container limits, "
@@ -51,8 +52,8 @@ BATCH_FIRST = (
 ADVICE: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(r"Generator"),
-        "A Python generator makes one element at a time and holds the GIL. Read the data with tf.data itself (TFRecordDataset, "
-        "from_tensor_slices), or interleave several generators with num_parallel_calls.",
+        "A Python generator makes one element at a time and holds the GIL. Let it make whole batches, read the data with tf.data "
+        "itself (TFRecordDataset, from_tensor_slices), or interleave several generators with num_parallel_calls.",
     ),
     (
         re.compile(r"Parallel(Map|Filter|Batch|Interleave)|MapAndBatch"),
@@ -179,10 +180,11 @@ def _only_here(step: Step, alone: Cover, numbers: dict[str, float]) -> Sentence:
     """No stage ran, as far as is recorded, and usual steps cannot wait for so long."""
     share, usual_ns = alone.length / step.whole_ns, (step.context.median_s or 0.0) * 1e9
     return sentence(
-        "scheduling_delay",
-        f"The step waits {duration(alone.length)} ({percent(share)}) for tf.data. Usual steps do not: they take "
-        f"{duration(usual_ns)} in all. What tf.data did then was at work before the trace began, so its time is not recorded.",
-        f"{NO_CPU} Trace another step to see whether it waits, too.",
+        "input_bound",
+        f"The step waits {duration(alone.length)} ({percent(share)}) for tf.data, far longer than usual steps take in all "
+        f"({duration(usual_ns)}): most of this wait has another reason. The stage that worked then began before the trace, so "
+        f"its time is not recorded.{seen_before(step.context)}",
+        f"{step.context.input_advice} {NO_CPU} Trace another step to see whether it waits, too.".lstrip(),
         share,
         {**numbers, "usual_step_ns": usual_ns, ONLY_HERE: 1.0},
         evidence_of(step, step.longest(step.waits_for_input), "budget"),
@@ -196,12 +198,14 @@ def _stage(step: Step, holding: Holding, alone: Cover, numbers: dict[str, float]
     ran = (holding.cover & alone).length
     python = step.cover(step.stages.ops & step.python_ops) & alone
     in_python = python.length >= STAGE_PYTHON_SHARE * alone.length
+    functions = step.cover(step.stages.ops) & alone
     explanation = (
         _began_before(holding, settings) if holding.began_before else _recorded(holding, settings.get(holding.path, {}), ran)
     )
     text = f"The step waits {duration(alone.length)} ({percent(share)}) for tf.data. {explanation}"
     if elements >= MANY_ELEMENTS:
-        text += f" It gets {elements:,} elements one by one in that time."
+        verb = "gets" if step.stages.inputs(holding.path) else "gives"
+        text += f" It {verb} {elements:,} elements one by one in that time."
     if in_python:
         text += f" A Python function of tf.data runs for {duration(python.length)} of that time."
     if holding.path[1:2] and not any(name == "Prefetch" for name in holding.path):
@@ -212,9 +216,7 @@ def _stage(step: Step, holding: Holding, alone: Cover, numbers: dict[str, float]
     return sentence(
         "input_bound",
         text,
-        BATCH_FIRST
-        if elements >= MANY_ELEMENTS and not in_python
-        else step.context.input_advice or (PYTHON if in_python and holding.path[-1] != "Generator" else _advice(holding.path)),
+        step.context.input_advice or _advice(holding.path, elements, in_python, functions.length / max(alone.length, 1)),
         share,
         {**numbers, **({"python_ns": float(python.length)} if in_python else {})},
         evidence_of(step, nodes, "budget"),
@@ -222,12 +224,12 @@ def _stage(step: Step, holding: Holding, alone: Cover, numbers: dict[str, float]
 
 
 def _that_gets_many(step: Step, holding: Holding, alone: Cover) -> tuple[Holding, int]:
-    """(The stage, how many elements it gets during the wait). Many elements hold no stage up that only passes them on, but the
-    one that asks for them."""
+    """(The stage, how many elements it gets during the wait, or gives, if it is a source). Many elements hold no stage up that
+    only passes them on, but the one that asks for them."""
     stages = step.stages
 
     def gets(path: Path) -> int:
-        inputs = [stages.nodes[below] for below in stages.inputs(path)]
+        inputs = [stages.nodes[below] for below in stages.inputs(path)] or [stages.nodes[path]]
         return max((int(_within(step.trace.start[rows], alone).sum()) for rows in inputs), default=0)
 
     path = holding.path
@@ -293,5 +295,10 @@ def _place(path: Path) -> str:
     return f"{path[-1]} ({' > '.join(path)})"
 
 
-def _advice(path: Path) -> str:
+def _advice(path: Path, elements: int, in_python: bool, functions: float) -> str:
+    """``functions``: the share of the wait in which ops of tf.data's functions run."""
+    if elements >= MANY_ELEMENTS and not in_python and functions < FUNCTIONS_SHARE:
+        return BATCH_FIRST
+    if in_python and path[-1] != "Generator":
+        return PYTHON
     return next((advice for pattern, advice in ADVICE if pattern.match(path[-1])), WORK_AHEAD)
