@@ -96,6 +96,7 @@ export function fakeGroup(change: Partial<SlowGroup> = {}): SlowGroup {
     periods: [fakePeriod],
     ended: false,
     stalls: [1, 3],
+    trace_id: null,
     text: "Every 97th step: the hook CheckpointSaverHook (basic_session_run_hooks.py:620)",
     ...change,
   };

@@ -186,6 +186,7 @@ class SlowGroup(TypedDict):
     periods: list[Period]  # that they come in, the most frequent first; [] if none is proven
     ended: bool  # all of its periods ended; without one: it has not come for long
     stalls: list[int]  # ids of those that are kept, those that cost most first
+    trace_id: int | None  # of the newest one that was traced, where no line tells what the steps did inside
     text: str  # "Every 97th step: waiting at load() (train.py:31)"
 
 

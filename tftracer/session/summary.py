@@ -67,8 +67,9 @@ def render(summary: dict[str, Any]) -> str:
     parts = [_head(summary["session"]), ledger_summary.render(summary["ledger"])]
     parts += [pipelines_summary.render(summary["input_pipelines"]), memory_summary.render(summary["memory_growth"])]
     parts += [_runs(summary["runs"])]
-    parts += [*map(slow_summary.render, summary["runs"])]
-    parts += [_traces(run, summary.get("recomputed", {})) for run in summary["runs"]]
+    recomputed = summary.get("recomputed", {})
+    parts += [slow_summary.render(run, recomputed) for run in summary["runs"]]
+    parts += [_traces(run, recomputed) for run in summary["runs"]]
     if summary["trace"] is None:
         parts.append("No step was traced: press Trace on the live page to see what a step consists of.")
     else:

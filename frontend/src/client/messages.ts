@@ -178,6 +178,7 @@ export interface SlowGroup {
   periods: Period[];
   ended: boolean;
   stalls: number[];
+  trace_id: number | null;
   text: string;
 }
 

@@ -146,6 +146,24 @@ describe("slow steps on a run's page", () => {
     page.unmount();
   });
 
+  it("reads the trace of slow steps whose cause is not known", async () => {
+    const client = new FakeClient(fakeState({ runs: [fakeRun(1, { traces: [fakeTrace(2)] })] }));
+    const unknown = fakeGroup({
+      cause: "unknown",
+      place: "",
+      where: "inside",
+      text: "The cause is not known",
+      trace_id: 2,
+    });
+    client.runStalls = fakeRunStalls({ groups: [unknown, fakeGroup({ place: "elsewhere", trace_id: null })] });
+    const { page } = await show("/runs/1", client);
+    const [first, second] = page.findAll('[aria-label="Slow steps by cause"] > li');
+    expect(first!.find("a").attributes("href")).toBe("/traces/2");
+    expect(first!.text()).toMatch(/The trace of step \d+ says: 41% of the step waits for input/);
+    expect(second!.text()).not.toContain("trace");
+    page.unmount();
+  });
+
   it("says how many of the slow steps are kept", async () => {
     const client = new FakeClient();
     client.runStalls = fakeRunStalls({ count: 1549 });

@@ -7,8 +7,7 @@ from typing import Any
 from made_stalls import LOAD, a_period, a_save, a_stall
 
 from tftracer.session.recorded_steps import RunHandle
-from tftracer.slow.answer.answers import stalls_of
-from tftracer.slow.answer.groups import groups, headline
+from tftracer.slow.answer.groups import groups, headline, stalls_of
 from tftracer.slow.answer.messages import period_message, stall_message
 from tftracer.slow.record.log import SlowLog, StallState
 from tftracer.slow.recorded import Cause
@@ -56,6 +55,15 @@ def test_a_period_of_unknown_cause_that_ended_is_not_told_and_its_longest_is_its
     assert first["longest_s"] == 0.3 and rest["longest_s"] > 9
     (left,) = groups(log_of(*regular, longer, periods=[period._replace(next_step=None)]), run.run_id, 900)
     assert (left["times"], left["periods"]) == (6, [])
+
+
+def test_a_group_without_a_line_names_the_newest_trace_of_its_steps() -> None:
+    run = RunHandle("train", (), (), "")
+    regular = [a_stall(run, step, cause=UNKNOWN, inside=True) for step in range(97, 486, 97)]
+    period = a_period(run, cause=UNKNOWN, occurrences=5, last_step=485, next_step=582, first_step=97, inside=True)
+    log = log_of(*regular, a_stall(run, 250, inside=True), periods=[period])
+    unknown, of_a_line = groups(log, run.run_id, 500, {194: 3, 388: 7, 250: 8, 99: 9})
+    assert (unknown["cause"], unknown["trace_id"], of_a_line["trace_id"]) == ("unknown", 7, None)
 
 
 def test_what_ended_long_ago_and_what_the_machine_did_lead_nothing() -> None:

@@ -75,6 +75,19 @@ def test_what_a_trace_says_first_is_its_step_s_cause_though_that_comes_later(tmp
         assert first["text"] == trace["headline"]
 
 
+def test_where_the_watch_knows_no_cause_the_step_s_trace_is_read(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        run = run_of(recorder, 20)
+        step(recorder, 21, raw=RAW)
+        assert recorder.flush()
+        put(recorder, a_stall(run, 21, inside=True, cause=Cause("unknown", "", None, None), doubt="It is not known."))
+        (trace,) = recorder.run(run.run_id)["traces"]
+        (group,) = recorder.all_stalls()["groups"]
+        assert group["trace_id"] == trace["id"]
+        said = " ".join(render(summarize(recorder)).split())
+        assert f"Trace {trace['id']}, of step 21, says: {trace['headline'][:60]}" in said
+
+
 def test_signatures_that_were_called_once_are_one_row(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
         run_of(recorder, 600)

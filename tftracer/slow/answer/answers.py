@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from tftracer.contract import stalls as contract
-from tftracer.slow.answer.groups import all_groups, groups, headline, is_one_of
+from tftracer.slow.answer.groups import Traces, all_groups, groups, headline, stalls_of
 from tftracer.slow.answer.messages import no_gaps
 from tftracer.slow.record.log import SlowLog
 
 NEVER_SAMPLED = "The time between the steps was not sampled, so that there are no lines for it."
-
-#: Step -> id of its trace, of one run.
-Traces = Mapping[int, int]
 
 
 def run_stalls(log: SlowLog, run_id: int, traces: Traces, steps: int) -> contract.RunStalls:
@@ -21,7 +18,7 @@ def run_stalls(log: SlowLog, run_id: int, traces: Traces, steps: int) -> contrac
         "run_id": run_id,
         "stalls": stalls_of(log, run_id, traces),
         "count": log.count(run_id),
-        "groups": groups(log, run_id, steps),
+        "groups": groups(log, run_id, steps, traces),
         "periods": log.periods_of(run_id),
         "marks": [],
         "changes": [],
@@ -38,7 +35,7 @@ def all_stalls(log: SlowLog, traces: Mapping[int, Traces], steps_of: Callable[[i
     return {
         "stalls": sorted(stalls, key=lambda stall: stall["started_at"]),
         "count": sum(log.count(run_id) for run_id in traces),
-        "groups": all_groups(log, list(traces), steps_of),
+        "groups": all_groups(log, traces, steps_of),
         "periods": sorted(log.periods.values(), key=lambda period: -period["duration_s"]),
     }
 
@@ -61,21 +58,3 @@ def slow_steps(log: SlowLog, run_id: int, steps: int) -> contract.SlowSteps:
         "text": headline(log, run_id, steps),
         "gaps_at": profile["sampled_at"] if profile else None,
     }
-
-
-def stalls_of(log: SlowLog, run_id: int, traces: Traces) -> list[contract.Stall]:
-    """A run's slow steps with their traces and periods, as known now. Oldest first."""
-    periods = log.periods_of(run_id)
-    return [
-        {**stall, "trace_id": _trace_of(stall, traces), "every": _period_of(stall, periods)}
-        for stall in (state.message for state in log.of_run(run_id))
-    ]
-
-
-def _trace_of(stall: contract.Stall, traces: Traces) -> int | None:
-    """A trace shows what a step does inside: it tells nothing of the time before it."""
-    return traces.get(stall["step"]) if stall["step"] is not None and stall["where"] == "inside" else None
-
-
-def _period_of(stall: contract.Stall, periods: Sequence[contract.Period]) -> int | None:
-    return next((period["every"] for period in periods if is_one_of(stall, period)), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import NamedTuple
 
@@ -15,8 +15,14 @@ from tftracer.slow.record.log import SlowLog
 NAMED = 0.2
 #: Slow steps of unknown cause so soon after those of a known one follow from these: caches are cold.
 SOON = 3
+#: Causes of which a trace tells no more.
+TOLD: tuple[StallCause, ...] = ("machine", "gc", "lock", "stopped")
 #: Slow steps without a period have ended when none came for so many mean distances, and for this share of the run.
 DISTANCES, LONG = 10, 0.5
+
+#: Step -> id of its trace, of one run.
+Traces = Mapping[int, int]
+NO_TRACES: Traces = {}
 
 
 class _Ranked(NamedTuple):
@@ -58,18 +64,34 @@ class _Ranked(NamedTuple):
             "periods": self.periods,
             "ended": self.ended,
             "stalls": [stall["id"] for stall in costliest],
+            "trace_id": self._trace_of(stalls),
             "text": self.text,
         }
 
 
-def groups(log: SlowLog, run_id: int, steps: int) -> list[SlowGroup]:
+    def _trace_of(self, stalls: Sequence[Stall]) -> int | None:
+        if self.kind["place"] or self.kind["cause"] in TOLD:
+            return None
+        return max((stall["trace_id"] for stall in stalls if stall["trace_id"] is not None), default=None)
+
+
+def stalls_of(log: SlowLog, run_id: int, traces: Traces) -> list[Stall]:
+    """A run's slow steps with their traces and periods, as known now. Oldest first."""
+    periods = log.periods_of(run_id)
+    return [
+        {**stall, "trace_id": _trace_of(stall, traces), "every": _period_of(stall, periods)}
+        for stall in (state.message for state in log.of_run(run_id))
+    ]
+
+
+def groups(log: SlowLog, run_id: int, steps: int, traces: Traces = NO_TRACES) -> list[SlowGroup]:
     """The costliest groups first; then those that have ended, those of unknown cause, and those of the machine.
 
     ``steps``: how many the run has had.
     """
     left: dict[KindKey, list[Stall]] = {}
     collecting, periods = log.kinds.collecting(run_id), log.periods_of(run_id)
-    for stall in (state.message for state in log.of_run(run_id)):
+    for stall in stalls_of(log, run_id, traces):
         left.setdefault(group_key(of_known_period(stall, periods) or stall, collecting), []).append(stall)
     listed = []
     # Groups with a period take their slow steps first; the group without one gets the rest.
@@ -83,9 +105,9 @@ def groups(log: SlowLog, run_id: int, steps: int) -> list[SlowGroup]:
     return [group for _, group in sorted(listed, key=lambda each: each[0])]
 
 
-def all_groups(log: SlowLog, run_ids: Sequence[int], steps_of: Callable[[int], int]) -> list[SlowGroup]:
-    """The groups of all runs, run by run; the run that lost the most time comes first."""
-    of_runs = [groups(log, run_id, steps_of(run_id)) for run_id in run_ids]
+def all_groups(log: SlowLog, traces: Mapping[int, Traces], steps_of: Callable[[int], int]) -> list[SlowGroup]:
+    """The groups of all runs, run by run; the run that lost the most time comes first. ``traces``: run -> its traces."""
+    of_runs = [groups(log, run_id, steps_of(run_id), of_run) for run_id, of_run in traces.items()]
     return [group for of_run in sorted(of_runs, key=lambda each: -_lost(each)) for group in of_run]
 
 
@@ -195,3 +217,12 @@ def _is_over(kind: SlowKind, periods: Sequence[Period], steps: int) -> bool:
         return False
     distance = (last - first) / max(kind["times"] - 1, 1)
     return steps - last > max(DISTANCES * distance, LONG * steps)
+
+
+def _trace_of(stall: Stall, traces: Traces) -> int | None:
+    """A trace shows what a step does inside: it tells nothing of the time before it."""
+    return traces.get(stall["step"]) if stall["step"] is not None and stall["where"] == "inside" else None
+
+
+def _period_of(stall: Stall, periods: Sequence[Period]) -> int | None:
+    return next((period["every"] for period in periods if is_one_of(stall, period)), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tftracer.contract.session import Run
@@ -34,19 +34,23 @@ def slow_steps(run: Run, slow: StallList, gaps: GapProfile) -> dict[str, Any]:
     }
 
 
-def render(run: dict[str, Any]) -> str:
-    """Of a run with its ``slow_steps``; "" where there is nothing to say."""
+def render(run: dict[str, Any], recomputed: Mapping[int, str]) -> str:
+    """Of a run with its ``slow_steps``; "" where there is nothing to say. ``recomputed``: trace -> its headline as it is now."""
     slow = run["slow_steps"]
     if not slow["count"] and not slow["between_steps"]:
         return ""
     title = shortened(run["title"], WIDTH - 24)
     head = f"Slow steps of {title}: {slow['count']:,}" if slow["count"] else f"Between the steps of {title}"
-    return "\n".join([head, *_lines(slow)])
+    headlines = {trace["id"]: (trace["step"], recomputed.get(trace["id"], trace["headline"])) for trace in run["traces"]}
+    return "\n".join([head, *_lines(slow, headlines)])
 
 
-def _lines(slow: dict[str, Any]) -> Iterator[str]:
+def _lines(slow: dict[str, Any], headlines: Mapping[int, tuple[int | None, str]]) -> Iterator[str]:
     for group in slow["groups"][:GROUPS]:
         yield _filled(_group(group))
+        step, headline = headlines.get(group["trace_id"], (None, ""))
+        if step and headline:
+            yield _filled(f"Trace {group['trace_id']}, of step {step:,}, says: {headline}", "    ")
     if left := slow["groups"][GROUPS:]:
         times, lost = sum(group["times"] for group in left), sum(group["lost_s"] for group in left)
         yield _filled(f"{counted(len(left), 'further group')}: {times:,} times, {duration(lost * 1e9)} more than usual in all.")
@@ -82,7 +86,8 @@ def _stall(stall: Stall) -> str:
     step = f"step {stall['step']:,}" if stall["step"] is not None else "a step"
     place = "inside" if stall["where"] == "inside" else "before it"
     doubt = f". {stall['uncertainty']}" if stall["cause"] == "unknown" and stall["uncertainty"] else ""
-    return f"{step}, {place}: {duration(stall['duration_s'] * 1e9)}{usual}. {stall['text']}{doubt}"
+    trace = f" See trace {stall['trace_id']}." if doubt and stall["trace_id"] is not None else ""
+    return f"{step}, {place}: {duration(stall['duration_s'] * 1e9)}{usual}. {stall['text']}{doubt}{trace}"
 
 
 def _filled(text: str, indent: str = "  ") -> str:
