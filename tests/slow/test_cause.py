@@ -15,7 +15,7 @@ from tftracer.slow.cause.observed import LockHolder, Observed, Span
 from tftracer.slow.cause.stacks import COMPILED_FUNCTIONS, is_in_step, shared_line, without_tracer
 from tftracer.slow.recorded import FoldedStack, Frame
 from tftracer.slow.watch.looks import PYTHON_FUNCTIONS
-from tftracer.slow.watch.turns import OtherSteps, SlowTurn
+from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn
 
 MS = 1_000_000
 TF = "/usr/lib/python3/site-packages/"
@@ -393,3 +393,48 @@ def test_a_generator_that_reads_ahead_is_not_named_where_a_function_of_the_step_
     assert explained(inside=0.4, within=span(0.4, waits, other_stacks=(ahead,))).cause.frame == MAIN
     once = ahead._replace(samples=1)
     assert explained(inside=0.4, within=span(0.4, waits, other_stacks=(once,))).cause.kind != "py_function"
+
+
+ELEMENT = Frame(TF + "tensorflow/python/data/ops/iterator_ops.py", 810, "_next_internal", "", True)
+
+
+def test_a_wait_for_the_next_element_is_told_by_its_clock_though_no_stack_was_read() -> None:
+    found = explained(0.06, between=span(0.06, cpu=0.002), input_ns=55 * MS)
+    assert found.parts[0].kind == "input" and found.parts[0].seconds == pytest.approx(0.055)
+    assert (found.cause[:3], found.doubt) == (("input", "", None), "")
+    line = explained(0.6, between=span(0.6, stack(MAIN, ELEMENT, seconds=0.5)), input_ns=590 * MS)
+    assert line.cause[:3] == ("input", "", MAIN)
+    usual = explained(0.06, between=span(0.06, cpu=0.05), input_ns=5 * MS, usual_input_ns=5 * MS)
+    assert usual.cause.kind == "python"  # the code takes the rest
+
+
+def test_a_wait_for_an_element_is_not_python_code_where_the_tracer_held_the_lock_without_a_cpu() -> None:
+    ours = LockHolder("tftracer-watch", "tracer", ())
+    between = span(0.6, stack(MAIN, ELEMENT, seconds=0.5), cpu=0.16, late_s=0.3, holders=(ours,))
+    assert explained(0.6, between=between, input_ns=590 * MS).cause.kind == "input"
+
+
+def test_a_thread_that_had_no_cpu_is_not_said_to_wait_for_its_dataset_and_one_that_works_for_it_is() -> None:
+    starved = explained(0.1, between=span(0.1, cpu=0.001, queue=0.09), input_ns=95 * MS)
+    assert starved.cause.kind == "machine"
+    works = explained(0.5, between=span(0.5, cpu=0.2, queue=0.29), input_ns=495 * MS)  # nothing works ahead
+    assert works.cause.kind == "input"
+
+
+def test_a_save_is_named_by_its_clock_and_the_steps_of_another_run_in_it_are_its_own() -> None:
+    start = 1_000 * MS
+    others = (OtherSteps("save/Identity", 1, 300 * MS, "", start + 100 * MS, start + 400 * MS),)
+    found = explained(
+        0.5, between=span(0.5), others=others, saves=(Save("CheckpointSaverHook.save", start + MS, start + 450 * MS),)
+    )
+    assert [part.kind for part in found.parts][:1] == ["checkpoint"] and "other_run" not in [part.kind for part in found.parts]
+    assert (found.cause[:3], found.doubt) == (("hook", "CheckpointSaverHook", None), "")
+    wrapper = Frame(TF + "tensorflow/tftracer-wrappers.py", 1, "phase", "", True)
+    asked = span(0.5, stack(MAIN, LOAD, wrapper, NUMPY, seconds=0.4))
+    found = explained(0.5, between=asked, saves=(Save("Saver.save", start + MS, start + 450 * MS),))
+    assert found.cause[:3] == ("checkpoint", "Saver.save", LOAD)
+
+
+def test_an_eager_step_that_waits_for_its_dataset_says_so() -> None:
+    found = explained(inside=0.5, within=span(0.5, process=0.01), inside_input_ns=480 * MS)
+    assert found.cause.kind == "input"

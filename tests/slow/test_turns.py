@@ -8,7 +8,8 @@ import numpy as np
 
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.recorded import FIRST_CALL
-from tftracer.slow.watch.turns import SlowSteps, SlowTurn, sides
+from tftracer.slow.watch.slow_turn import SlowTurn, sides
+from tftracer.slow.watch.turns import SlowSteps
 
 MS = 1_000_000
 THREAD = 7
@@ -280,3 +281,28 @@ def test_found_steps_are_bounded() -> None:
 def test_what_is_far_longer_than_a_row_of_slow_steps_is_found_right_after_them() -> None:
     steps = [5.0] * 100 + [30.0, 40.0, 50.0, 35.0, 45.0] + [5.0] * 5 + [4400.0] + [5.0] * 50
     assert (111, True) in found(run_of(steps))
+
+
+def test_waits_for_input_and_saves_belong_to_their_turn_and_an_evaluations_are_its_own() -> None:
+    slow, now = SlowSteps(3.0), 1_000_000_000
+    train, evaluate = RunHandle("train", (), (), ""), RunHandle("evaluate: net", ("evaluate",), (), "")
+
+    def step(run: RunHandle, start: int, took: int) -> int:
+        run.steps += 1
+        slow.step(run, THREAD, start * MS, (start + took) * MS)
+        return start + took
+
+    now = 1_000
+    for number in range(60):
+        begun = now
+        if number == 50:
+            slow.saved(THREAD, "Saver.save", (begun + 1) * MS, (begun + 60) * MS)
+            now = step(evaluate, begun + 80, 10)
+            slow.waited_for_input(THREAD, (now + 1) * MS, (now + 40) * MS)
+            now = step(evaluate, now + 50, 10)
+        slow.waited_for_input(THREAD, now * MS, (now + (90 if number == 50 else 2)) * MS)
+        now = step(train, now + (91 if number == 50 else 3), 5)
+    (turn,) = slow.found
+    assert (turn.input_ns, turn.usual_input_ns, [save.name for save in turn.saves]) == (90 * MS, 2 * MS, ["Saver.save"])
+    before, _ = sides(turn)[0], sides(turn)[-1]
+    assert before.input_ns == 90 * MS

@@ -17,17 +17,33 @@ StallCause = Literal[
     "lock",
     "retrace",
     "other_run",
+    "input",
+    "checkpoint",
     "tensorflow",
     "stopped",
     "unknown",
 ]
 #: What a part of a slow turn's time is. The parts of a turn add up to its length.
 #: tensorflow: inside the step. py_function: inside the step, in Python that TensorFlow called. other_run: steps of other runs.
+#: input: it waited for the next element of a dataset. checkpoint: a checkpoint was saved or restored.
 #: retrace: a call whose function was traced anew. python: the training thread ran Python. no_cpu: it could have run and had no
 #: CPU. lock: it waited for Python's lock. gc: garbage collection. wait: it slept, or waited for a lock, a queue, the network.
 #: disk: it waited for a disk. stopped: the process was stopped. unknown: not measured.
 PartKind = Literal[
-    "tensorflow", "py_function", "other_run", "retrace", "python", "no_cpu", "lock", "gc", "wait", "disk", "stopped", "unknown"
+    "tensorflow",
+    "py_function",
+    "other_run",
+    "input",
+    "checkpoint",
+    "retrace",
+    "python",
+    "no_cpu",
+    "lock",
+    "gc",
+    "wait",
+    "disk",
+    "stopped",
+    "unknown",
 ]
 #: Whose code a line is. "hook": a method of another SessionRunHook or of a Keras callback.
 CodeKind = Literal["script", "library", "hook", "thread"]

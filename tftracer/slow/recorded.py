@@ -92,6 +92,13 @@ class Cause(NamedTuple):
     py_function     a Python function that TensorFlow calls, on whatever thread; ``frame`` is its line
     wait            half of the samples without CPU at ``frame``: a sleep, a lock, the network
     python          half of the samples at ``frame``, and the thread ran
+    lock            another thread held Python's lock; ``name`` is that thread and its line
+    retrace         the function was traced anew; ``name`` says why
+    other_run       steps of another run passed; ``name`` is its title and their number
+    input           the thread waited for the next element of a dataset, by clock
+    checkpoint      a checkpoint was saved or restored, by clock; ``name`` is the method: "Saver.save"
+    tensorflow      the step itself took longer
+    stopped         the process did not run
     unknown         none of these; ``frame`` may still be where most samples were
     ==============  ================================================================================================
     """

@@ -29,9 +29,9 @@ export interface Finding {
   remedy: string;
 }
 
-export type StallCause = "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "lock" | "retrace" | "other_run" | "tensorflow" | "stopped" | "unknown";
+export type StallCause = "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "lock" | "retrace" | "other_run" | "input" | "checkpoint" | "tensorflow" | "stopped" | "unknown";
 
-export type PartKind = "tensorflow" | "py_function" | "other_run" | "retrace" | "python" | "no_cpu" | "lock" | "gc" | "wait" | "disk" | "stopped" | "unknown";
+export type PartKind = "tensorflow" | "py_function" | "other_run" | "input" | "checkpoint" | "retrace" | "python" | "no_cpu" | "lock" | "gc" | "wait" | "disk" | "stopped" | "unknown";
 
 export type CodeKind = "script" | "library" | "hook" | "thread";
 
@@ -55,7 +55,7 @@ export interface CodeLine {
 
 /** A part of a slow turn's time. The parts add up to the turn: from the end of one step to the end of the next. */
 export interface StallPart {
-  kind: "tensorflow" | "py_function" | "other_run" | "retrace" | "python" | "no_cpu" | "lock" | "gc" | "wait" | "disk" | "stopped" | "unknown";
+  kind: "tensorflow" | "py_function" | "other_run" | "input" | "checkpoint" | "retrace" | "python" | "no_cpu" | "lock" | "gc" | "wait" | "disk" | "stopped" | "unknown";
   duration_s: number;
   usual_s: number | null;
   what: string;
@@ -71,7 +71,7 @@ export interface Stall {
   started_at: number;
   duration_s: number;
   expected_s: number | null;
-  cause: "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "lock" | "retrace" | "other_run" | "tensorflow" | "stopped" | "unknown";
+  cause: "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "lock" | "retrace" | "other_run" | "input" | "checkpoint" | "tensorflow" | "stopped" | "unknown";
   place: string;
   text: string;
   evidence: string[];
@@ -118,7 +118,7 @@ export interface Period {
   tolerance: number;
   times: number;
   duration_s: number;
-  cause: "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "lock" | "retrace" | "other_run" | "tensorflow" | "stopped" | "unknown";
+  cause: "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "lock" | "retrace" | "other_run" | "input" | "checkpoint" | "tensorflow" | "stopped" | "unknown";
   first_step: number;
   last_step: number;
   last_call: number;
@@ -153,7 +153,7 @@ export interface Drift {
 /** All slow steps of a run with the same cause at the same place, those included that are no longer kept. */
 export interface SlowKind {
   run_id: number;
-  cause: "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "lock" | "retrace" | "other_run" | "tensorflow" | "stopped" | "unknown";
+  cause: "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "lock" | "retrace" | "other_run" | "input" | "checkpoint" | "tensorflow" | "stopped" | "unknown";
   place: string;
   where: "inside" | "between";
   times: number;
@@ -168,7 +168,7 @@ export interface SlowKind {
 /** A kind of slow steps, or those of one period whose cause is not known, as the page lists it. */
 export interface SlowGroup {
   run_id: number;
-  cause: "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "lock" | "retrace" | "other_run" | "tensorflow" | "stopped" | "unknown";
+  cause: "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "lock" | "retrace" | "other_run" | "input" | "checkpoint" | "tensorflow" | "stopped" | "unknown";
   place: string;
   where: "inside" | "between";
   times: number;

@@ -15,6 +15,8 @@ export const CAUSES: Record<StallCause, string> = {
   lock: "Python's lock",
   retrace: "Traced anew",
   other_run: "Another run",
+  input: "Next element of a dataset",
+  checkpoint: "Checkpoint",
   tensorflow: "TensorFlow's work",
   stopped: "Process stopped",
   wait: "Waiting",

@@ -7,6 +7,8 @@ export const PARTS: Record<PartKind, { readonly title: string; readonly colour: 
   tensorflow: { title: "TensorFlow, inside the step", colour: "#4f7fd9" },
   py_function: { title: "Python function in the graph", colour: "#8b6fd8" },
   other_run: { title: "steps of other runs", colour: "#2f9e8f" },
+  input: { title: "waiting for the next element of a dataset", colour: "#b0603f" },
+  checkpoint: { title: "checkpoints", colour: "#5f6fc9" },
   retrace: { title: "tracing a function anew", colour: "#c2569b" },
   python: { title: "Python code", colour: "#d08a2e" },
   no_cpu: { title: "no CPU", colour: "#7d8797" },

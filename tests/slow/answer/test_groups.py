@@ -161,3 +161,30 @@ def test_the_longest_of_a_period_is_no_shorter_than_its_median_where_its_steps_h
     first, *_ = groups(log_of(*noise, periods=[period]), run.run_id, 500)
     assert first["longest_s"] == period.median_s
     assert first["lost_s"] <= first["times"] * first["longest_s"]
+
+
+def test_slow_steps_at_no_known_line_that_are_due_are_the_periods_also_those_before_it_was_proven() -> None:
+    run = RunHandle("train", (), (), "")
+    nowhere = Cause("python", "", None, 0.9)
+    causes = [nowhere, UNKNOWN, None, None, None, nowhere]
+    saves = [a_save(run, 97 * number) for number in range(1, 7)]
+    stalls = [stall._replace(cause=cause or stall.cause) for stall, cause in zip(saves, causes)]
+    period = period_message(a_period(run, occurrences=5, last_step=485, last_call=485, next_step=582, first_step=97))
+    log = log_of(*stalls[:5])
+    log.put_period(period)
+    log.count_into(period)
+    log.add(StallState(stall_message(6, stalls[5], 0.0), 6, False, NOWHERE))
+    (group,) = groups(log, run.run_id, 600)
+    assert (group["cause"], group["times"], len(group["stalls"])) == ("hook", 6, 6)
+
+
+def test_what_is_moved_to_a_period_leaves_the_others_of_its_kind() -> None:
+    run = RunHandle("train", (), (), "")
+    long, off = a_stall(run, 97, cause=UNKNOWN, end_ns=10**9), a_stall(run, 120, cause=UNKNOWN)
+    log = log_of(long, off, *(a_save(run, 97 * number) for number in (2, 3, 4, 5)))
+    period = period_message(a_period(run, occurrences=5, last_step=485, last_call=485, next_step=582, first_step=97))
+    log.put_period(period)
+    log.count_into(period)
+    save, rest = groups(log, run.run_id, 600)
+    assert (save["times"], rest["times"], rest["last_step"]) == (5, 1, 120)
+    assert save["longest_s"] > 0.7 > rest["longest_s"]

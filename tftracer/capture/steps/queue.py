@@ -24,7 +24,7 @@ from tftracer.capture.traces.requests import Claim, TraceRequests
 from tftracer.contract.session import AskedBy
 from tftracer.errors import UnsupportedError
 from tftracer.input_pipelines.watch import Pipelines
-from tftracer.ledger.activity import INPUT, NEXT_ELEMENT, TRACER, Activities, rank_of_step
+from tftracer.ledger.activity import CHECKPOINTS, INPUT, NEXT_ELEMENT, TRACER, Activities, rank_of_step
 from tftracer.session.recorded_steps import Capture, Missed, RunHandle, SessionFacts, Settled, Traced, tracer_ns
 from tftracer.slow.recorded import SlowRecords
 from tftracer.slow.watch.turns import SlowSteps
@@ -160,10 +160,14 @@ class StepQueue:
             self.activities.waits += 1
             if not event[1]:  # else within a step
                 self._times.add_input(thread, start, end)
+            self._tell_watch(lambda watch: watch.waited_for_input(thread, start, end))
             return
         if event[0] is PHASE:
             phase: Any = event[1]
-            seen.append((*phase, start, end, thread))
+            rank, name = phase
+            seen.append((rank, name, start, end, thread))
+            if rank == CHECKPOINTS and "Writer" not in name:  # summaries are no checkpoints
+                self._tell_watch(lambda watch: watch.saved(thread, name, start, end))
             return
         run = self._run_of_call(*event) if len(event) == 6 else self._run_of_session(*event)
         if run is not None:
@@ -204,10 +208,14 @@ class StepQueue:
         run, start, end, _, _, trace = step
         run.steps += 1
         self.settled.append(step)
+        asked_by = trace.asked_by if isinstance(trace, Capture) else None
+        self._tell_watch(lambda watch: watch.step(run, thread, start, end, asked_by, tracer_ns(trace)))
+
+    def _tell_watch(self, tell: Callable[[SlowSteps], None]) -> None:
+        """The watch over slow steps is off from then on if it fails."""
         if self.slow_steps is not None:
             try:
-                asked_by = trace.asked_by if isinstance(trace, Capture) else None
-                self.slow_steps.step(run, thread, start, end, asked_by, tracer_ns(trace))
+                tell(self.slow_steps)
             except Exception as error:
                 self.slow_steps = None
                 self.other_problems["slow_steps"] = f"Slow steps are not looked for: {type(error).__name__}: {error}."

@@ -7,7 +7,9 @@ or a file does not tell is masked in NumPy and NULL in Parquet, never 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
+
+from tftracer.contract.stalls import StallCause
 
 #: Changes when a column changes its meaning, its type or its name; new columns do not change it.
 SCHEMA_VERSION = 1
@@ -233,7 +235,7 @@ STALLS = (
     Field("start_at", "time", "when it began"),
     Field("duration_ns", "int", "how long it took"),
     _maybe("expected_ns", "int", "the run's median then"),
-    Field("cause", "text", "gc, machine, disk, hook, callback, py_function, wait, python or unknown"),
+    Field("cause", "text", ", ".join(get_args(StallCause))),
     Field("code", "text", "whose line it was; empty where no line is known"),
     Field("text", "text", "the cause in words"),
     Field("uncertainty", "text", "what is doubtful about the measurement"),

@@ -12,6 +12,7 @@ from tftracer.session.writer.summaries import TraceSummaries
 from tftracer.slow.answer import messages
 from tftracer.slow.answer.messages import SlowMark
 from tftracer.slow.record import records
+from tftracer.slow.record.kinds import APART
 from tftracer.slow.record.log import key_of
 from tftracer.slow.recorded import GapProfile, GcPause, HostSample, Period, SlowRecord, SlowRecords, Stall
 from tftracer.storage.trace_payload import TraceKey
@@ -82,6 +83,10 @@ class SlowWriter:
             message["next_step"] = None
             message["times"] = earlier["times"] if earlier else 0
         store.put_period(message)
+        if message["cause"] not in APART and (earlier is None or earlier["cause"] in APART):
+            with store.lock:
+                store.model.slow.count_into(message)
+            self._more_of.add(message["run_id"])
 
     def _mark(self, mark: SlowMark | None) -> None:
         if mark is None:

@@ -93,6 +93,10 @@ def _cause(stall: Stall) -> str:
         return _retraced(stall, at)
     if cause.kind == "other_run":
         return f"Steps of another run: {cause.name}" + (f", called at {_line_of(cause)}" if cause.frame else "")
+    if cause.kind == "checkpoint":
+        return f"A checkpoint: {cause.name}{', called' if at else ''}{at}"
+    if cause.kind == "input":
+        return f"Waited for the next element of a dataset{at}"
     if cause.kind == "wait":
         return f"Waited{at or NOWHERE}{_below(stall)}"
     if cause.kind == "python":
@@ -175,6 +179,8 @@ def group_text(causes: Sequence[StallCause], place: str, every: list[int], times
         "lock": f"Python's lock, held by {place}" if place else "Python's lock, held by another thread",
         "retrace": f"a function was traced anew{at}",
         "other_run": f"steps of another run{': ' if place else ''}{place}",
+        "input": f"waiting for the next element of a dataset{at}",
+        "checkpoint": f"a checkpoint{at}",
         "tensorflow": "TensorFlow took longer inside the step",
         "stopped": "the process was stopped",
         "unknown": "the cause is not known",
@@ -259,5 +265,6 @@ def period_text(period: Period) -> str:
     place = "inside the step" if period.inside else "before the step"
     cause = period.cause
     words = {"gc": "garbage collection", "machine": "no CPU", "disk": "a disk", "retrace": "traced anew", "stopped": "stopped"}
+    words |= {"input": "the next element of a dataset", "checkpoint": "a checkpoint"}
     who = place_of(cause) or words.get(cause.kind, "")
     return f"Every {ordinal(period.steps)} step: {duration(period.median_s * 1e9)} {place}{', ' if who else ''}{who}"

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+from tftracer.contract.stalls import StallCause
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.stacks import (
     called_by_tensorflow,
     caller_of_evaluation,
     caller_of_function,
+    caller_of_phase,
     is_epoch_turn,
     is_generator,
     is_in_fit,
@@ -18,22 +20,22 @@ from tftracer.slow.cause.stacks import (
     shared_line,
     waits_for_input,
 )
-from tftracer.slow.cause.sums import excess, holder_text, lock_s, parts_of
+from tftracer.slow.cause.sums import COMPUTED_MORE, excess, holder_text, lock_s, parts_of
 from tftracer.slow.recorded import EPOCH_TURN, Cause, FoldedStack, Part
-from tftracer.slow.watch.turns import NO_LOOPS, SlowTurn
+from tftracer.slow.watch.slow_turn import NO_LOOPS, SlowTurn
 
 #: A cause explains at least this part of the excess.
 HALF = 0.5
 #: The code in which collections run made their garbage, and is the cause, if it ran itself for so much of the excess.
 MADE_GARBAGE = 0.2
-#: A step that used so many times its usual CPU time computed more.
-COMPUTED_MORE = 3.0
 #: A step that used so little of a CPU waited.
 LITTLE, SOME, NEARLY = 0.1, 0.25, 0.9
 #: CPU seconds of the process that are too few to tell.
 LEAST_CPU_S = 0.02
 #: Kinds of parts that clocks tell: no line of code is needed for them.
-OF_CLOCK = ("retrace", "lock", "stopped")
+OF_CLOCK = ("retrace", "lock", "stopped", "checkpoint")
+#: Classes whose saves are timed, and what they are.
+OWNERS: dict[str, StallCause] = {"CheckpointSaverHook": "hook", "ModelCheckpoint": "callback"}
 #: Kinds of parts between steps that a line of code tells more of.
 WITH_LINE = {"python", "wait", "disk", "unknown", "gc"}
 UNKNOWN = Cause("unknown", "", None, None)
@@ -75,6 +77,8 @@ def _cause(parts: tuple[Part, ...], seen: Observed, too_long: float, is_inside: 
     if top.kind in (*OF_CLOCK, "other_run") and share >= HALF:
         span = seen.inside if top.kind == "retrace" and seen.inside.sampled_s > seen.between.sampled_s else seen.between
         return _of_clock(top, _with_line(span, too_long), share)
+    if top.kind == "input":
+        return _of_input(seen, share, is_inside) if share >= HALF else UNKNOWN
     if top.kind == "no_cpu" and not _worked_more(parts):
         if is_inside:
             return _inside(parts, seen, too_long)
@@ -106,10 +110,15 @@ def _worked_more(parts: tuple[Part, ...]) -> bool:
 
 def _of_clock(top: Part, span: Span, share: float) -> Cause:
     """Steps of another run may be a hook's (a checkpoint) or a callback's: that names them better."""
-    if top.kind == "other_run":
+    if top.kind in ("other_run", "checkpoint"):
         owned = owner_line(span.stacks, span.sampled_s)
         if owned is not None:
             return Cause(owned.kind, owned.name, owned.frame, share)
+    if top.kind == "checkpoint":
+        saver = top.what.partition(".")[0]
+        if saver in OWNERS:
+            return Cause(OWNERS[saver], saver, None, share)
+        return Cause("checkpoint", top.what, shared_line(_savers(span.stacks)).frame, share)
     line = None
     if top.kind == "other_run":
         line = shared_line(_callers(span.stacks)).frame
@@ -117,6 +126,20 @@ def _of_clock(top: Part, span: Span, share: float) -> Cause:
         line = shared_line(caller for stack in span.stacks if (caller := caller_of_function(stack)) is not None).frame
     name = top.what if top.kind in ("retrace", "other_run", "lock") else ""
     return Cause(top.kind, name, line, share)  # type: ignore[arg-type]
+
+
+def _savers(stacks: tuple[FoldedStack, ...]) -> list[FoldedStack]:
+    """Down to the code that asked for a checkpoint."""
+    return [caller for stack in stacks if (caller := caller_of_phase(stack)) is not None]
+
+
+def _of_input(seen: Observed, share: float, is_inside: bool) -> Cause:
+    """A wait for the next element of a dataset: the Python function that it waited for, or where the loop asks for it."""
+    span = seen.inside if is_inside else seen.between
+    called = _python_functions(span, 0.0)
+    if sum(stack.seconds for stack in called) >= HALF * span.length_s:
+        return Cause("py_function", "", shared_line(called).frame, share)
+    return Cause("input", "", shared_line(stack for stack in span.stacks if waits_for_input([stack])).frame, share)
 
 
 def _callers(stacks: tuple[FoldedStack, ...]) -> list[FoldedStack]:
@@ -259,7 +282,11 @@ def _doubt(cause: Cause, parts: tuple[Part, ...], seen: Observed, turn: SlowTurn
         return "Python's lock was held meanwhile, by what this line calls or by a thread that was not seen."
     if cause.kind == "unknown" and cause.frame is not None:
         return seen.doubt or NO_COUNTERS
-    if cause.kind in ("retrace", "other_run", "tensorflow", "machine", "stopped", "lock") or cause.frame or cause.name:
+    if (
+        cause.kind in ("retrace", "other_run", "tensorflow", "machine", "stopped", "lock", "input", "checkpoint")
+        or cause.frame
+        or cause.name
+    ):
         return ""
     if seen.doubt:
         return seen.doubt

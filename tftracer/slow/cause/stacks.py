@@ -135,6 +135,12 @@ def caller_of_function(stack: FoldedStack) -> FoldedStack | None:
     return None
 
 
+def caller_of_phase(stack: FoldedStack) -> FoldedStack | None:
+    """The stack down to where the outermost checkpoint or evaluation was asked for; None if none was."""
+    at = next((position for position, frame in enumerate(stack.frames) if _is_wrapper(frame, PHASE)), 0)
+    return stack._replace(frames=stack.frames[:at]) if at else None
+
+
 def caller_of_evaluation(stack: FoldedStack) -> FoldedStack | None:
     """The stack down to where Keras's ``evaluate`` or ``predict`` was called; None if neither was."""
     for position, frame in enumerate(stack.frames):

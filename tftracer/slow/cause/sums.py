@@ -10,11 +10,13 @@ from tftracer.contract.stalls import PartKind
 from tftracer.slow.cause.observed import LockHolder, Observed, Span
 from tftracer.slow.cause.stacks import called_by_tensorflow, own_python, shared_line
 from tftracer.slow.recorded import FoldedStack, Part
-from tftracer.slow.watch.turns import OtherSteps, SlowTurn, is_no_loop
+from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop
 from tftracer.trace.units import duration
 
 #: Of the readings of who holds Python's lock, so many must name another thread.
 HALF = 0.5
+#: A turn that used so many times its usual CPU time computed more.
+COMPUTED_MORE = 3.0
 
 
 def parts_of(turn: SlowTurn, seen: Observed) -> tuple[Part, ...]:
@@ -22,11 +24,12 @@ def parts_of(turn: SlowTurn, seen: Observed) -> tuple[Part, ...]:
     length, inside = turn.length_ns * 1e-9, turn.inside_ns * 1e-9
     inside = min(inside, length)
     parts = _inside(turn, seen, inside)
-    others = [_other(other, length) for other in turn.others]
+    others = [_save(save) for save in turn.saves]
+    others += [_other(other, length) for other in turn.others if not any(_is_of(other, save) for save in turn.saves)]
     parts += others
     between = length - inside - sum(part.seconds for part in others)
     usual_between = max(0, turn.usual_ns - turn.usual_inside_ns) * 1e-9
-    parts += _between(seen, max(0.0, between), usual_between)
+    parts += _between(seen, max(0.0, between), usual_between, turn.input_ns * 1e-9, turn.usual_input_ns * 1e-9)
     return tuple(sorted((part for part in _merged(parts) if part.seconds > 1e-6), key=excess, reverse=True))
 
 
@@ -61,6 +64,10 @@ def _inside(turn: SlowTurn, seen: Observed, length: float) -> list[Part]:
         if seconds > 0:
             taken.append(Part(_kind(kind), seconds, 0.0 if kind != "py_function" else None, ""))
             left -= seconds
+    waited = min(left, turn.inside_input_ns * 1e-9)
+    if waited > 0:
+        taken.append(Part("input", waited, None, ""))
+        left -= waited
     own = min(left, sum(stack.seconds for stack in own_python(span.stacks)))
     if own > 0:
         ran, no_cpu = min(own, span.cpu_s or 0.0), min(own - min(own, span.cpu_s or 0.0), span.queue_s or 0.0)
@@ -94,6 +101,15 @@ def _in_python_functions(span: Span) -> float:
     return max(seconds.values(), default=0.0)
 
 
+def _save(save: Save) -> Part:
+    return Part("checkpoint", (save.end_ns - save.start_ns) * 1e-9, 0.0, save.name)
+
+
+def _is_of(other: OtherSteps, save: Save) -> bool:
+    """Whether these steps are a checkpoint's own."""
+    return save.start_ns <= other.start_ns and other.end_ns <= save.end_ns
+
+
 def _other(other: OtherSteps, length: float) -> Part:
     # What an evaluation of Keras's does between its own steps is the evaluation's, too.
     whole_ns = other.end_ns - other.start_ns if is_no_loop(other) else other.ns
@@ -105,34 +121,40 @@ def _other(other: OtherSteps, length: float) -> Part:
     )
 
 
-def _between(seen: Observed, length: float, usual: float) -> list[Part]:
+def _between(seen: Observed, length: float, usual: float, input_s: float, usual_input_s: float) -> list[Part]:
+    """``input_s``: of ``length``, by clock, the thread waited for the next element of a dataset."""
     span = seen.between
     if span.cpu_s is None or span.queue_s is None or span.length_s <= 0:
         gc_s = min(span.gc_s, length)
-        return [Part("gc", gc_s, 0.0, ""), Part("unknown", length - gc_s, usual, "")]
+        input_s = min(input_s, length - gc_s)
+        rest = Part("unknown", length - gc_s - input_s, max(0.0, usual - usual_input_s), "")
+        return [Part("gc", gc_s, 0.0, ""), Part("input", input_s, usual_input_s, ""), rest]
     scale = min(1.0, length / span.length_s)  # other runs' steps lie within, too
     ran = span.cpu_s / max(span.cpu_s + span.queue_s, 1e-9)  # of the time in which it could: in collections, too
     collecting_s = min(span.cpu_s, span.gc_s * ran)
+    usual_cpu = min(usual, (seen.usual_cpu or 0.0) * usual)
+    queued_s = max(0.0, span.queue_s - (span.gc_s - collecting_s)) * scale
+    without_lock_s = length - (span.stopped_s or 0.0) - span.gc_s - lock_s(span)
+    computed_more = span.cpu_s * scale >= COMPUTED_MORE * usual_cpu  # a dataset that does not work ahead runs on this thread
     measured: list[tuple[str, float]] = [
         ("stopped", span.stopped_s or 0.0),
         ("gc", span.gc_s),
+        # A thread that waits for the lock wakes again and again, at times without a CPU: that counts as the lock, too.
+        ("lock", lock_s(span)),
+        ("input", input_s - (0.0 if computed_more else min(input_s, max(0.0, input_s + queued_s - without_lock_s)))),
         ("python", (span.cpu_s - collecting_s) * scale),
-        (
-            "lock",
-            lock_s(span),
-        ),  # a thread that waits for the lock wakes again and again, at times without a CPU: that counts as the lock, too
-        ("no_cpu", max(0.0, span.queue_s - (span.gc_s - collecting_s)) * scale + starved_s(span)),
+        ("no_cpu", queued_s + starved_s(span)),
         ("disk", (span.disk_s or 0.0) * scale),
         ("unknown", (span.doubtful_s or 0.0) * scale),
     ]
     parts, left = [], length
-    usual_cpu = min(usual, (seen.usual_cpu or 0.0) * usual)
+    usually = {"python": usual_cpu, "input": usual_input_s}
     for kind, seconds in measured:
         seconds = min(seconds, left)
         left -= seconds
         what = holder_text(span) if kind == "lock" and seconds else ""
-        parts.append(Part(_kind(kind), seconds, usual_cpu if kind == "python" else 0.0, what))
-    return [*parts, Part("wait", left, max(0.0, usual - usual_cpu), "")]
+        parts.append(Part(_kind(kind), seconds, usually.get(kind, 0.0), what))
+    return [*parts, Part("wait", left, max(0.0, usual - usual_cpu - usual_input_s), "")]
 
 
 def lock_s(span: Span) -> float:

@@ -13,8 +13,11 @@ MOST_KINDS = 400
 #: Causes that one piece of code has in turn: it runs, waits, and reads from a disk.
 OF_CODE: tuple[StallCause, ...] = ("python", "wait", "disk")
 
+#: Causes that are code at a line: what was seen to run or wait at no line may be it.
+HAS_CODE: tuple[StallCause, ...] = (*OF_CODE, "gc", "hook", "callback", "py_function")
+
 #: Causes that are one for a whole run, whatever line they come at.
-OF_PROCESS: tuple[StallCause, ...] = ("gc", "retrace")
+OF_PROCESS: tuple[StallCause, ...] = ("gc", "retrace", "input", "checkpoint")
 
 #: Causes that tell nothing of what slow steps have in common: they are listed apart.
 APART: tuple[StallCause, ...] = ("unknown", "machine")
@@ -26,7 +29,7 @@ KindKey = tuple[int, StallCause, str]
 def kind_key(run_id: int, cause: StallCause, place: str) -> KindKey:
     if cause in APART:
         return run_id, cause, ""
-    return run_id, cause, without_line(place) if cause in ("hook", "callback") else place
+    return run_id, cause, place.partition(" (")[0] if cause in ("hook", "callback") else place
 
 
 def without_line(place: str) -> str:
@@ -57,10 +60,13 @@ def may_be_of(stall: Stall, period: Period) -> bool:
 
 
 def of_known_period(stall: Stall, periods: Iterable[Period]) -> Period | None:
-    """Of which one with a known cause a slow step of unknown cause is."""
-    if stall["cause"] != "unknown":
+    """Of which one with a known cause a slow step is whose own cause, or the line of its code, is not known."""
+    if stall["cause"] == "unknown":
+        known = [period for period in periods if period["cause"] not in APART]
+    elif stall["cause"] in OF_CODE and not stall["place"]:
+        known = [period for period in periods if period["cause"] in HAS_CODE and period["place"]]
+    else:
         return None
-    known = (period for period in periods if period["cause"] not in APART)
     return next((each for each in known if may_be_of(stall, each) and 2 * stall["duration_s"] >= each["duration_s"]), None)
 
 
@@ -74,7 +80,7 @@ class SlowKinds:
         self._kinds: dict[KindKey, SlowKind] = {}
 
     def add(self, stall: Stall, of: Stall | Period | None = None) -> None:
-        """``of``: the period that a slow step of unknown cause is one of."""
+        """``of``: the period that a slow step of unknown cause or line is one of."""
         of = of or stall
         key = kind_key(stall["run_id"], of["cause"], of["place"])
         before = self._kinds.pop(key, None)
@@ -95,6 +101,36 @@ class SlowKinds:
                 "last_at": max(before["last_at"] if before else 0.0, stall["started_at"]),
             },
         )
+
+    def move(self, stall: Stall, period: Period, others: Iterable[Stall]) -> None:
+        """Count a slow step as one of a period's after all. ``others``: those of kinds of their own."""
+        key = kind_key(stall["run_id"], stall["cause"], stall["place"])
+        kind = self._kinds.get(key)
+        if kind is None or kind_key(stall["run_id"], period["cause"], period["place"]) == key:
+            return
+        self.add(stall, period)
+        stay = [each for each in others if kind_key(each["run_id"], each["cause"], each["place"]) == key]
+        if kind["times"] <= 1 or not stay:
+            self._kinds.pop(key, None)
+            return
+        steps = [each["step"] for each in stay if each["step"]]
+        self._kinds[key] = {
+            **kind,
+            "times": kind["times"] - 1,
+            "duration_s": max(0.0, kind["duration_s"] - stall["duration_s"]),
+            "lost_s": max(0.0, kind["lost_s"] - lost_s(stall)),
+            "longest_s": max(each["duration_s"] for each in stay),
+            "first_step": min(steps, default=None),
+            "last_step": max(steps, default=None),
+            "last_at": max(each["started_at"] for each in stay),
+        }
+
+    def replace(self, run_id: int, kinds: Iterable[SlowKind]) -> None:
+        """All kinds of a run."""
+        for key in [key for key in self._kinds if key[0] == run_id]:
+            del self._kinds[key]
+        for kind in kinds:
+            self.put(kind)
 
     def put(self, kind: SlowKind) -> None:
         """Replaces what was known of this kind."""

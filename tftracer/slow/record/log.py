@@ -167,6 +167,16 @@ class SlowLog:
         if len(self.periods) > MOST_PERIODS:
             del self.periods[min(self.periods, key=lambda key: self.periods[key]["times"])]
 
+    def count_into(self, period: contract.Period) -> None:
+        """A period was proven: slow steps before that, of which less was known, count as its own."""
+        periods = self.periods_of(period["run_id"])
+        before = [other for other in periods if key_of(other) != key_of(period)]
+        counted = [state.message for state in self.of_run(period["run_id"])]
+        counted = [stall for stall in counted if of_known_period(stall, before) is None]  # as of their own kind
+        for stall in [stall for stall in counted if of_known_period(stall, periods) is period]:
+            counted.remove(stall)
+            self.kinds.move(stall, period, counted)
+
     def moved(self, stall_id: int, stacks: StoredPayload) -> None:
         """Its record lies elsewhere now."""
         if stall_id in self.stalls:

@@ -164,10 +164,9 @@ def apply_stall(log: SlowLog, record: Record, run_id: int) -> None:
 
 def apply_kinds(log: SlowLog, record: Record, run_id: int) -> None:
     """In the place of the sums over the slow steps that came before it."""
-    for given in items(record.meta.get("kinds"))[:MOST_KINDS]:
-        kind = cast(SlowKind, {**fields_of(table(given), KIND_FIELDS), "run_id": run_id})
-        if kind["times"]:
-            log.kinds.put(kind)
+    given = items(record.meta.get("kinds"))[:MOST_KINDS]
+    kinds = [cast(SlowKind, {**fields_of(table(each), KIND_FIELDS), "run_id": run_id}) for each in given]
+    log.kinds.replace(run_id, [kind for kind in kinds if kind["times"]])
 
 
 def apply_period(log: SlowLog, record: Record, run_id: int) -> None:

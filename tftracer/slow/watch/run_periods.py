@@ -13,6 +13,8 @@ from tftracer.slow.recorded import EPOCH_TURN, Cause, Period, SlowRecords, Stall
 
 #: Causes that tell nothing of what comes regularly: chance gives many slow steps the same one.
 NO_KIND = ("unknown", "machine")
+#: Causes that are one for a whole run, whatever line they come at.
+OF_RUN = ("gc", "retrace", "tensorflow", "input", "checkpoint")
 MAX_KINDS = 100
 #: Calls whose number in the run is remembered.
 MAX_STEPS = 1000
@@ -96,7 +98,11 @@ def kind_of(stall: Stall) -> Hashable:
     if cause.kind in NO_KIND:
         return None
     place = place_of(cause)
+    if cause.kind in ("python", "wait", "disk") and not place and not cause.name:
+        return None
     name = cause.name if cause.kind in ("hook", "callback") or cause.name == EPOCH_TURN else ""
-    if cause.kind in ("python", "wait", "disk") and place:
+    if cause.kind in ("hook", "callback"):
+        return cause.kind, name  # its line is not always seen
+    if cause.kind in ("python", "wait", "disk") and not cause.name:
         return place  # one piece of code runs, waits and reads in turn
-    return cause.kind if cause.kind in ("gc", "retrace", "tensorflow") else (cause.kind, name, place)
+    return cause.kind if cause.kind in OF_RUN else (cause.kind, name, place)

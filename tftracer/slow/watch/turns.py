@@ -18,15 +18,16 @@ from typing import NamedTuple
 
 from tftracer.slow.recorded import FIRST_CALL, WatchedRun
 from tftracer.slow.watch.looks import is_within
+from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop, waited_ns
 from tftracer.slow.watch.typical import LEAST_NS, NEVER, RECENT, WARM_UP, Typical
 
-#: The part of a turn's excess from which on each of its sides is slow by itself.
-BOTH = 0.25
 #: Slow turns that wait for the watch.
 MAX_FOUND = 1000
 MAX_THREADS = 1000
 #: Runs of one thread, and other runs within one turn, that are told apart.
 MAX_RUNS, MAX_OTHERS = 1000, 50
+#: Waits for input, and saves, of one turn that are remembered.
+MAX_TIMED = 10_000
 #: A run that has not come for so long is the main one no longer: so many of its usual turns, and of its longest.
 SILENT_TURNS, SILENT_LONGEST, SILENT_NS = 20, 3, 5_000_000_000
 #: Times of steps that a thread remembers, for the profile of the time between them.
@@ -36,62 +37,6 @@ NEAR_NS = 100_000_000
 #: A run that comes in so many of the main one's turns, about once in each, and takes so many times as long in all, becomes the
 #: main one: hooks read the global step before each step of a session. So many turns are needed to tell.
 EACH_TURN, ABOUT_ONCE, LONGER, LEAST_TURNS = 0.8, 1.2, 1.5, 10
-#: How runs are titled that measure or use a model: no training loop.
-NO_LOOPS = ("evaluate", "predict", "test_")
-
-
-class OtherSteps(NamedTuple):
-    """Steps of another run within a turn. Calls that traced its function anew are apart from the others."""
-
-    title: str
-    steps: int
-    ns: int
-    retraced: str  # why its function was traced anew, "" if it was not
-    start_ns: int = 0  # of the first
-    end_ns: int = 0  # of the last
-
-
-class SlowTurn(NamedTuple):
-    """A slow turn as it was found. Times are perf_counter nanoseconds, without what the tracer took."""
-
-    run: WatchedRun
-    step: int  # the step that ends it, or that comes next where a call of another signature ends it
-    call: int  # the number of that call among those of all signatures
-    thread: int
-    start_ns: int  # the end of the step before
-    step_ns: int  # when the step that ends it began
-    end_ns: int
-    tracer_ns: int  # what the tracer took of it
-    usual_ns: int
-    usual_inside_ns: int  # of the step alone
-    limit_ns: int  # what takes longer is slow
-    others: tuple[OtherSteps, ...]
-    retraced: str  # why the function of the step that ends it was traced anew, "" if it was not
-    is_traced: bool
-
-    @property
-    def inside_ns(self) -> int:
-        return self.end_ns - self.step_ns
-
-    @property
-    def length_ns(self) -> int:
-        return self.end_ns - self.start_ns - self.tracer_ns
-
-    @property
-    def is_inside(self) -> bool:
-        """Whether the step itself took most of the excess."""
-        return 2 * (self.inside_ns - self.usual_inside_ns) >= self.length_ns - self.usual_ns
-
-
-def sides(turn: SlowTurn) -> list[SlowTurn]:
-    """The time before a turn's step, or its step, or both: those that were slow."""
-    before_ns, usual_before_ns = turn.length_ns - turn.inside_ns, turn.usual_ns - turn.usual_inside_ns
-    before = turn._replace(end_ns=turn.step_ns, usual_ns=usual_before_ns, usual_inside_ns=0, retraced="")
-    step = turn._replace(start_ns=turn.step_ns, usual_ns=turn.usual_inside_ns, tracer_ns=0, others=())
-    excesses = before_ns - usual_before_ns, turn.inside_ns - turn.usual_inside_ns
-    if min(excesses) >= max(LEAST_NS, BOTH * sum(excesses)):
-        return [before, step]
-    return [step if turn.is_inside else before]
 
 
 class Sums(NamedTuple):
@@ -112,6 +57,7 @@ class RunState:
     inside: Typical
     before: Typical  # the rest of a turn
     turns: Typical
+    input: Typical  # waits for the next element of a dataset, in the rest of a turn
     sums: Sums = NONE_YET
     thread: int = 0  # of its last step
     #: Of steps that were traced because they were expected to be slow: how much longer they took than the median, at most as
@@ -165,6 +111,8 @@ class ThreadLoop:
     sums: Sums = NONE_YET
     others: Others = field(default_factory=dict)  # since the main run's last step
     tracer_ns: int = 0  # since then
+    waits: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=MAX_TIMED))  # for input: begin and end
+    saves: deque[Save] = field(default_factory=lambda: deque(maxlen=MAX_TIMED))
     #: The main run before, which had not come for long, and the same two since its last step. It may come again: a long
     #: validation is a slow turn of the training.
     silent: tuple[LoopRun, Others] | None = None
@@ -213,6 +161,16 @@ class SlowSteps:
             of_loop.last_end_ns, of_loop.tracings = end_ns, max(of_loop.tracings, run.tracings)
             loop.last_end_ns, loop.after_ns = end_ns, tracer[1]
             loop.tracer_ns += tracer[1]
+
+    def waited_for_input(self, thread: int, start_ns: int, end_ns: int) -> None:
+        """The thread waited for the next element of a dataset, before a step or in it. Called before the step is settled."""
+        with self._lock:
+            self._loop(thread).waits.append((start_ns, end_ns))
+
+    def saved(self, thread: int, name: str, start_ns: int, end_ns: int) -> None:
+        """The thread saved or restored a checkpoint. Called before its next step is settled."""
+        with self._lock:
+            self._loop(thread).saves.append(Save(name, start_ns, end_ns))
 
     def sums(self, thread: int) -> Sums:
         loop = self._threads.get(thread)
@@ -308,7 +266,10 @@ class SlowSteps:
         start_ns, end_ns = span
         state = self._state(main.run)
         others, tracer_ns = tuple(loop.others.values()), loop.tracer_ns
+        waits, saves = tuple(loop.waits), tuple(save for save in loop.saves if save.start_ns >= main.last_end_ns)
         loop.others, loop.tracer_ns = {}, 0
+        loop.waits.clear()
+        loop.saves.clear()
         loop.turn += 1
         if not main.last_end_ns:
             return
@@ -316,6 +277,9 @@ class SlowSteps:
         # A trace may double the time of a step.
         allowed = (min(state.inside.median_ns, NEVER // 4) + LEAST_NS) if asked_by is not None else 0
         limit = turns.limit_ns
+        input_ns = waited_ns(
+            waits, main.last_end_ns, start_ns, [(other.start_ns, other.end_ns) for other in others if is_no_loop(other)]
+        )
         is_slow = turns.is_slow(took, allowed)
         if is_slow:
             step = run.steps if run is main.run else main.run.steps + 1
@@ -325,6 +289,7 @@ class SlowSteps:
                 SlowTurn(
                     main.run, step, self._calls[run.fetches], thread, main.last_end_ns, start_ns, end_ns, tracer_ns, usual,
                     inside, limit, others, tracing_of(run, main), asked_by is not None,
+                    input_ns, min(state.input.median_ns, usual - inside), waited_ns(waits, start_ns, end_ns, []), saves,
                 )
             )  # fmt: skip
         elif asked_by == "slow":
@@ -334,15 +299,19 @@ class SlowSteps:
         if is_slow and turns.is_anew:
             state.inside.begin_anew()
             state.before.begin_anew()
+            state.input.begin_anew()
         if asked_by is None:
             turns.add(took)
             state.before.add(took - (end_ns - start_ns))
+            state.input.add(input_ns)
             main.longest_ns = max(main.longest_ns, took)
 
     def _state(self, run: WatchedRun) -> RunState:
         state = self.runs.get(run)
         if state is None:
-            state = self.runs[run] = RunState(Typical(self._factor), Typical(self._factor), Typical(self._factor))
+            state = self.runs[run] = RunState(
+                Typical(self._factor), Typical(self._factor), Typical(self._factor), Typical(self._factor)
+            )
         return state
 
     def _loop(self, thread: int) -> ThreadLoop:
@@ -367,10 +336,6 @@ def _add_other(others: Others, of_loop: LoopRun, run: WatchedRun, start_ns: int,
 def _was_interrupted(before: LoopRun, main: LoopRun) -> bool:
     """Whether the main run before, which comes again, goes on: the one that took its place was no loop, or had fewer steps."""
     return is_no_loop(main.run) > is_no_loop(before.run) or before.steps > main.turns
-
-
-def is_no_loop(run: WatchedRun | OtherSteps) -> bool:
-    return run.title.startswith(NO_LOOPS)
 
 
 def tracing_of(run: WatchedRun, of_loop: LoopRun) -> str:

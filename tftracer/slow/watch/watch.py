@@ -36,8 +36,9 @@ from tftracer.slow.watch.host_signals import HostSignals
 from tftracer.slow.watch.lock_holder import LockPlace
 from tftracer.slow.watch.run_periods import RunPeriods
 from tftracer.slow.watch.sample_clock import sleeps
+from tftracer.slow.watch.slow_turn import SlowTurn, sides
 from tftracer.slow.watch.stack_source import Answer, StackSource, span_of
-from tftracer.slow.watch.turns import SlowSteps, SlowTurn, sides
+from tftracer.slow.watch.turns import SlowSteps
 from tftracer.slow.watch.watched_threads import WatchedThreads
 
 TICK_S, SECOND_NS = 0.05, 1_000_000_000

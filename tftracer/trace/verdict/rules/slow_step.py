@@ -20,6 +20,7 @@ ADVICE = {
     "retrace": "Call the function with the same shapes and types (input_signature, reduce_retracing=True), and pass numbers of "
     "Python's as tensors.",
     "stopped": "See who stopped it: a debugger, a scheduler, Ctrl-Z.",
+    "input": "Let the dataset work ahead (prefetch, num_parallel_calls), and see what limits it: Input pipelines.",
     "other_run": "Run it more rarely, or on less data.",
 }
 
