@@ -68,7 +68,6 @@ class _Ranked(NamedTuple):
             "text": self.text,
         }
 
-
     def _trace_of(self, stalls: Sequence[Stall]) -> int | None:
         if self.kind["place"] or self.kind["cause"] in TOLD:
             return None
