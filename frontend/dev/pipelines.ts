@@ -30,10 +30,11 @@ export function fakePipelines(change: Partial<InputPipeline> = {}, text = ""): I
         at: 1_790_000_100,
         is_open: true,
         elements: 1000,
+        unit: "batches",
         rate: 50,
         wait: 0.8,
         side: "input",
-        text: "The training waits for input 80% of the time: map(decode) at train.py:12 limits it to 50 elements/s.",
+        text: "The training waits for input 80% of the time: map(decode) at train.py:12 limits it to 50 batches/s.",
         advice: "Set map(..., num_parallel_calls=tf.data.AUTOTUNE).",
         predicted_rate: 190,
         stages: [

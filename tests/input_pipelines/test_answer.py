@@ -195,5 +195,5 @@ def test_what_cannot_be_looked_into_is_said_with_what_the_ledger_knows() -> None
 
 def test_the_summary_has_a_line_a_pipeline() -> None:
     text = render(input_pipelines(sheet_of("no_prefetch"), 0.0))
-    assert text.startswith("Input Range → batch → map(f)") and "elements/s then." in text
+    assert text.startswith("Input Range → batch → map(f)") and "batches/s then." in text
     assert render({"pipelines": [], "text": ""}) == ""

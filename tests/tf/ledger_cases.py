@@ -287,6 +287,20 @@ def session_checkpoints(tf: Any) -> None:
 
 
 @case
+def input_that_ends(tf: Any) -> None:
+    """TensorFlow 1's usual end: a step that fails."""
+    v1: Any = tf.compat.v1
+    op = a_session_step(tf)
+    element = v1.data.make_one_shot_iterator(tf.data.Dataset.range(30)).get_next()
+    with v1.Session() as session:
+        session.run(v1.global_variables_initializer())
+        with contextlib.suppress(tf.errors.OutOfRangeError):
+            while True:
+                session.run([op, element])
+        wait("end", 0.5)
+
+
+@case
 def fed_by_a_thread(tf: Any) -> None:
     """Another thread is in a step all the time; the main one waits between its own."""
     v1 = tf.compat.v1
@@ -355,6 +369,13 @@ def estimator(tf: Any) -> None:
         step = tf.compat.v1.train.get_or_create_global_step()
         time.sleep(SECONDS * 0.25)
         loss = tf.reduce_sum(features)
+        if mode == "infer":
+
+            def slow(value: Any) -> Any:
+                time.sleep(SECONDS * 0.05)
+                return value
+
+            return tf.estimator.EstimatorSpec(mode, predictions=tf.numpy_function(slow, [features], tf.float32))
         train = tf.compat.v1.assign_add(step, 1)
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train)
 
@@ -364,8 +385,11 @@ def estimator(tf: Any) -> None:
     truth["building"] = SECONDS * 0.25
     with planted("evaluation"):
         made.evaluate(data)
-    truth["evaluation"] -= SECONDS * 0.25
-    truth["building"] += SECONDS * 0.25
+    with planted("evaluation"):
+        for _ in made.predict(data):
+            time.sleep(SECONDS * 0.01)  # of the script
+    truth["evaluation"] -= SECONDS * (2 * 0.25 + 80 * 0.01)
+    truth["building"] += SECONDS * 2 * 0.25
     TRUTH.write_text(json.dumps(truth))
 
 

@@ -54,6 +54,15 @@ def test_what_it_costs_is_found_out_without_a_step_of_the_scripts(recorder: Reco
     assert recorder.session()["hook_cost_s"] > 0
 
 
+def test_the_step_that_meets_the_end_of_the_input_has_ended(recorder: Recorder) -> None:
+    element = tf.data.make_one_shot_iterator(tf.data.Dataset.range(5)).get_next()
+    tf.train.get_or_create_global_step()
+    with tf.train.MonitoredTrainingSession(hooks=[make_hook(recorder)]) as session:
+        while not session.should_stop():
+            session.run(element)
+    assert recorder.queue.under_way and max(recorder.queue.under_way.values()) < 0
+
+
 def test_new_arrays_each_step_make_one_run(recorder: Recorder) -> None:
     inputs, train, loss = model()
     with tf.train.MonitoredTrainingSession(hooks=[make_hook(recorder)]) as session:

@@ -13,7 +13,7 @@ SECONDS = 3.0
 
 @pytest.mark.parametrize(
     "case",
-    ["slow_generator", "retracing", "checkpoints", "checkpoint_manager", "keras_validation", "session_checkpoints", "killed"],
+    ["slow_generator", "retracing", "checkpoints", "checkpoint_manager", "keras_validation", "session_checkpoints", "input_that_ends", "killed"],
 )
 def test_time_is_found_where_it_was_planted(case: str, tmp_path: Path) -> None:
     trial = run(case, tmp_path, SECONDS)

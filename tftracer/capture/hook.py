@@ -168,6 +168,8 @@ class StepRecorder:
 
     def end(self, session: Any) -> None:
         try:
+            if self._under_way.get(get_ident(), 0) > 0:  # the step that met the end of the input
+                self.step_failed()
             self._queue.arrived.set()
         except Exception as error:
             self._switch_off("end", error)
@@ -180,6 +182,10 @@ class StepRecorder:
 
     def session_facts_changed(self, facts: SessionFacts) -> None:
         self._last_facts = self._queue.facts = facts
+
+    def step_failed(self) -> None:
+        """On its thread no step is under way any more."""
+        self._under_way[get_ident()] = -perf_counter_ns()
 
     def untraced_step(self, fetches: Any, feeds: Any, options: Any, start_ns: int) -> None:
         """A step that has just ended and that TensorFlow cannot trace."""

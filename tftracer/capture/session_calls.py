@@ -75,6 +75,11 @@ class SessionCalls:
                 setattr(session, _SEEN, True)
                 self._recorder.session_facts_changed(session_facts(session))
 
+    def failed(self) -> None:
+        """The call has ended all the same, as each input does: with OutOfRangeError."""
+        with contextlib.suppress(Exception):
+            self._recorder.step_failed()
+
     def partial_run(self, fetches: Any, feeds: Any, start_ns: int) -> None:
         with contextlib.suppress(Exception):
             self._recorder.untraced_step(fetches, feeds, PARTIAL_RUN, start_ns)
@@ -160,6 +165,7 @@ def _wrapped_run(original: Callable[..., Any], calls: SessionCalls) -> Callable[
         try:
             result = original(self, fetches, feed_dict, values.options, values.run_metadata)
         except BaseException as error:
+            calls.failed()
             without_ours(error)
             raise
         calls.finish(self, call, values)
@@ -193,6 +199,7 @@ def _wrapped_make_callable(original: Callable[..., Any], calls: SessionCalls) ->
                         with_options.append(original(self, fetches, None, True))
                     result = with_options[0](options=values.options, run_metadata=values.run_metadata)
             except BaseException as error:
+                calls.failed()
                 without_ours(error)
                 raise
             calls.finish(self, call, values)
@@ -257,6 +264,7 @@ def _wrapped_callable_call(original: Callable[..., Any], calls: SessionCalls) ->
             else:
                 result = original(tracing, *args, **{**kwargs, "run_metadata": values.run_metadata})
         except BaseException as error:
+            calls.failed()
             without_ours(error)
             raise
         calls.finish(session, call, values)

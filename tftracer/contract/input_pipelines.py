@@ -37,6 +37,7 @@ class InputPipeline(TypedDict):
     at: float | None  # of the last look in which anything was done
     is_open: bool  # its iterator exists
     elements: int
+    unit: Literal["batches", "elements"]  # what an element of the pipeline is, as far as its stages tell
     rate: float | None  # elements a second that the training takes
     wait: float | None  # share of the time in which the training waits for the next element
     side: Literal["input", "training", "unknown"]  # the slower one

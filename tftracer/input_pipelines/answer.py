@@ -67,6 +67,7 @@ def _pipeline(pipeline: Pipeline) -> InputPipeline:
         "at": last.at if last else None,
         "is_open": pipeline.is_open,
         "elements": last.model.elements if last else 0,
+        "unit": flow.unit if flow else "elements",
         "rate": flow.rate if flow else None,
         "wait": wait,
         "side": "unknown" if wait is None or WORKS < wait < WAITS else "input" if wait >= WAITS else "training",
@@ -123,7 +124,7 @@ def _text(pipeline: Pipeline, flow: Flow | None, limiting: Stage | None, steps: 
     name = _name(limiting, steps)
     if not flow.counted:
         return f"{waits}: {name} limits it. No stage's own work explains the time: it goes to calling this function."
-    return f"{waits}: {name} limits it to {rate_text(flow.rate)} elements/s."
+    return f"{waits}: {name} limits it to {rate_text(flow.rate)} {flow.unit}/s."
 
 
 def _filling(flow: Flow, steps: dict[int, Step]) -> str:

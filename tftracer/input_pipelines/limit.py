@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Optional
+from typing import Literal, Optional
 
 from tftracer.input_pipelines.model_proto import Node
 from tftracer.input_pipelines.script import kind_of
@@ -125,6 +125,10 @@ class Flow:
     cores: int
     limiting: Stage | None = None
     counted: bool = True  # whether TensorFlow times what the limiting stage does
+
+    @property
+    def unit(self) -> Literal["batches", "elements"]:
+        return "batches" if _gives_batches(self.stages[0]) else "elements"
 
     @property
     def threads(self) -> list[Thread]:
@@ -244,6 +248,14 @@ def _all(stage: Stage) -> Iterator[Stage]:
     yield stage
     for child in stage.children:
         yield from _all(child)
+
+
+def _gives_batches(stage: Stage) -> bool:
+    if "Batch" in stage.node.name and not stage.node.name.startswith("Unbatch"):
+        return True
+    inputs = [child for child in stage.children if not child.inner]
+    is_same = stage.node.node_class not in MANY and not stage.node.name.startswith(("Unbatch", "Window", "Group"))
+    return is_same and bool(inputs) and all(map(_gives_batches, inputs))
 
 
 def _threads(root: Stage) -> tuple[Thread, dict[int, Workers]]:

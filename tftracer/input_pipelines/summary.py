@@ -21,5 +21,5 @@ def render(pipelines: InputPipelines) -> str:
 
 def said(pipeline: InputPipeline) -> str:
     predicted = pipeline["predicted_rate"]
-    most = f"At most {rate_text(predicted)} elements/s then." if predicted is not None else ""
+    most = f"At most {rate_text(predicted)} {pipeline['unit']}/s then." if predicted is not None else ""
     return " ".join(filter(None, [pipeline["text"], pipeline["advice"], most]))

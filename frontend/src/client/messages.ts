@@ -505,6 +505,7 @@ export interface InputPipeline {
   at: number | null;
   is_open: boolean;
   elements: number;
+  unit: "batches" | "elements";
   rate: number | null;
   wait: number | null;
   side: "input" | "training" | "unknown";

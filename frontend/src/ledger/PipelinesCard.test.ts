@@ -18,8 +18,8 @@ async function show(pipelines: InputPipelines): Promise<VueWrapper> {
 describe("the input pipelines", () => {
   it("show the tree with the limiting stage marked, its setting, and what a change predicts", async () => {
     const card = await show(fakePipelines());
-    expect(card.find("p").text()).toContain("limits it to 50 elements/s. Set map(..., num_parallel_calls=");
-    expect(card.find("p").text()).toContain("At most 190/s then.");
+    expect(card.find("p").text()).toContain("limits it to 50 batches/s. Set map(..., num_parallel_calls=");
+    expect(card.find("p").text()).toContain("At most 190 batches/s then.");
     const rows = card.findAll("tbody tr").map((row) => row.text());
     expect(rows).toHaveLength(3);
     expect(card.findAll(".limiting").map((row) => row.text())).toEqual([rows[1]]);

@@ -6,8 +6,9 @@ Runs on the training threads. A phase within one of the same kind is part of it.
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from threading import get_ident
 from time import perf_counter_ns
@@ -37,7 +38,7 @@ _PLACES: list[tuple[str, str, tuple[str, ...], int]] = [
     ("tensorflow.python.saved_model.load", "", ("load_partial",), CHECKPOINTS),
     ("tensorflow.python.summary.writer.writer", "FileWriter", ("add_summary", "flush"), CHECKPOINTS),
     ("tensorflow_estimator.python.estimator.estimator", "Estimator", ("_call_model_fn",), BUILDING),
-    ("tensorflow_estimator.python.estimator.estimator", "Estimator", ("evaluate",), EVALUATION),
+    ("tensorflow_estimator.python.estimator.estimator", "Estimator", _EVALUATE, EVALUATION),
     ("tensorflow_estimator.python.estimator.estimator", "Estimator", ("export_saved_model",), CHECKPOINTS),
     ("keras.src.models.model", "Model", _MODEL, CHECKPOINTS),
     ("keras.src.saving.saving_lib", "", _LIBRARY, CHECKPOINTS),
@@ -55,6 +56,10 @@ _PLACES: list[tuple[str, str, tuple[str, ...], int]] = [
         )
     ),
 ]
+
+
+#: An iterator's value that is there at once, such as one row of a batch, takes less and is not counted.
+LEAST_NS = 50_000
 
 
 class Begun(NamedTuple):
@@ -87,7 +92,8 @@ class Phases:
         for method in methods:
             original = getattr(owner, method, None)
             if callable(original) and original not in self._wrappers:
-                wrapper = self.watched(original, rank, f"{name}.{method}" if name else method)
+                watched = self.watched_iterator if inspect.isgeneratorfunction(original) else self.watched
+                wrapper = watched(original, rank, f"{name}.{method}" if name else method)
                 self._wrappers.add(wrapper)
                 self._calls.wrap(owner, method, wrapper)
 
@@ -109,6 +115,32 @@ class Phases:
 
         return phase
 
+    def watched_iterator(self, original: Callable[..., Any], rank: int, label: str) -> Callable[..., Any]:
+        """Of a method that yields: the phase is each time in which its next value is made."""
+        calls, begin, end = self._calls, self._begin, self._end
+
+        @as_tensorflows
+        def phase(*args: Any, **kwargs: Any) -> Iterator[Any]:
+            values = original(*args, **kwargs)
+            try:
+                while True:
+                    begun = calls.quietly(begin, rank, label, args)
+                    try:
+                        value = next(values)
+                    except StopIteration:
+                        return
+                    except BaseException as error:
+                        without_ours(error)
+                        raise
+                    finally:
+                        if begun is not None:
+                            calls.quietly(end, begun, LEAST_NS)
+                    yield value
+            finally:
+                values.close()
+
+        return phase
+
     def _begin(self, rank: int, label: str, args: tuple[Any, ...]) -> Begun | None:
         thread, under_way = get_ident(), self._queue.activities.under_way
         if self._queue.off or (thread, rank) in under_way:
@@ -117,10 +149,11 @@ class Phases:
         under_way[thread, rank] = begun.name, begun.start_ns
         return begun
 
-    def _end(self, begun: Begun) -> None:
+    def _end(self, begun: Begun, least_ns: int = 0) -> None:
         end = perf_counter_ns()
         self._queue.activities.under_way.pop((begun.thread, begun.rank), None)
-        self._queue.add((PHASE, (begun.rank, begun.name), begun.start_ns, end, begun.thread, None))
+        if end - begun.start_ns >= least_ns:
+            self._queue.add((PHASE, (begun.rank, begun.name), begun.start_ns, end, begun.thread, None))
 
 
 def phase_name(rank: int, label: str, args: tuple[Any, ...]) -> str:

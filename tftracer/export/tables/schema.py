@@ -254,6 +254,7 @@ LEDGER = (
 )
 INPUT_STAGES = (
     Field("pipeline", "text", "a tf.data pipeline, from its source to its last stage"),
+    Field("unit", "text", "what the training takes from the pipeline: batches, or elements"),
     _maybe("pipeline_rate", "float", "elements a second that the training takes from it"),
     _maybe("wait", "float", "share of the time in which the training waits for it, 0 to 1"),
     _maybe("predicted_rate", "float", "elements a second, at most, with what is advised about the limiting stage"),
