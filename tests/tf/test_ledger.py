@@ -11,10 +11,11 @@ from ledger_trial import run
 SECONDS = 3.0
 
 
-@pytest.mark.parametrize(
-    "case",
-    ["slow_generator", "retracing", "checkpoints", "checkpoint_manager", "keras_validation", "session_checkpoints", "input_that_ends", "killed"],
-)
+CASES = ["slow_generator", "retracing", "checkpoints", "checkpoint_manager", "keras_validation"]
+SESSIONS = ["session_checkpoints", "input_that_ends", "killed"]
+
+
+@pytest.mark.parametrize("case", CASES + SESSIONS)
 def test_time_is_found_where_it_was_planted(case: str, tmp_path: Path) -> None:
     trial = run(case, tmp_path, SECONDS)
     assert trial.exit == (-signal.SIGKILL if case == "killed" else 0)
