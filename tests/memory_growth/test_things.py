@@ -24,8 +24,8 @@ def test_objects_are_counted_by_type() -> None:
     before = census.take().counts.get(Kept, 0)
     kept = [Kept() for _ in range(30)]
     assert census.take().counts[Kept] == before + 30
-    assert len(census.objects_of([Kept], 10)) == 10
-    assert all(type(each) is Kept for each in census.objects_of([Kept], 100))
+    assert len(census.objects_of([Kept], 10).objects) == 10
+    assert all(type(each) is Kept for each in census.objects_of([Kept], 100).objects)
     del kept
 
 

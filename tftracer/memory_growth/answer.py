@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import cast, get_args
 
 from tftracer.contract.memory_growth import MemoryGrowth, MemoryKind, MemoryThing, ProcessMemory
+from tftracer.memory_growth.finding import COUNTS
 from tftracer.memory_growth.sheet import Growth, Sheet
 from tftracer.memory_growth.things import Thing
 from tftracer.trace.units import byte_size, counted
@@ -39,6 +40,9 @@ UNKNOWN = (
     "What grows is not known: counted three times, neither objects of the script's classes became steadily more, "
     "nor functions, sessions, ops, iterators, variables or tensors. Lists, dicts, arrays, numbers and texts are not told apart."
 )
+TOO_MANY = "What grows is not known: there are so many Python objects that counting them would hold the training up."
+TOO_LONG = "What grows is not known: Python's objects were not counted often enough, because a count held the training up."
+SEARCHING = "What grows is not known yet: that takes some 20 s."
 UNKNOWN_BUT_SMALL = "What grows is not known: tensors became more, but are too small to explain it."
 
 
@@ -112,7 +116,9 @@ def _what(growth: Growth) -> str:
 
 def _why(growth: Growth, kind: MemoryKind, things: list[MemoryThing]) -> str:
     if kind == "searching":
-        return "What grows is being looked for." if growth.is_growing else ""
+        return SEARCHING if growth.is_growing else ""
+    if growth.lists < COUNTS:
+        return TOO_LONG if growth.lists else TOO_MANY
     if kind == "unknown" or not things:
         return UNKNOWN_BUT_SMALL if things else UNKNOWN
     thing = things[0]

@@ -10,6 +10,7 @@ the time that takes is measured.
 from __future__ import annotations
 
 import gc
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -21,6 +22,9 @@ from tftracer.slow.watch.collections_off import collections_off
 #: Types that are counted between two chances for other threads.
 AT_ONCE = 20_000
 GENERATIONS = (0, 1, 2)  # the youngest objects first
+#: A list of all objects holds the other threads up: some 13 ns a block of Python's allocator on a core of its own, many times
+#: that where others have the cores. Processes with more blocks are not counted, nor is one again where a list took this long.
+MAX_BLOCKS, MAX_HELD_S = 10_000_000, 0.25
 
 
 class Census(NamedTuple):
@@ -28,6 +32,15 @@ class Census(NamedTuple):
     counts: dict[type, int]
     held_s: float  # for so long no other thread could run Python
     full_collections: int  # of Python's garbage collector, so far
+
+
+class Listed(NamedTuple):
+    objects: list[Any]
+    held_s: float
+
+
+def is_too_large() -> bool:
+    return sys.getallocatedblocks() > MAX_BLOCKS
 
 
 def take() -> Census:
@@ -50,12 +63,14 @@ def _types() -> tuple[list[type], float]:
         return types, time.perf_counter() - start
 
 
-def objects_of(wanted: Iterable[type], limit: int) -> list[Any]:
+def objects_of(wanted: Iterable[type], limit: int) -> Listed:
     """So many objects of these types, young ones first. Not of ``tuple``."""
     is_wanted = frozenset(id(each) for each in wanted if each is not tuple).__contains__
     with collections_off():
+        start = time.perf_counter()
         objects, same = tee(chain.from_iterable(map(gc.get_objects, GENERATIONS)))
-        return list(islice(compress(objects, map(is_wanted, map(id, map(type, same)))), limit))
+        found = list(islice(compress(objects, map(is_wanted, map(id, map(type, same)))), limit))
+        return Listed(found, time.perf_counter() - start)
 
 
 def collects_nothing() -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tftracer.memory_growth import census
-from tftracer.memory_growth.things import Thing, growing, main_kind, things
+from tftracer.memory_growth.things import MAX_SAMPLES, Thing, growing, growing_kinds, main_kind, things
 
 #: In readings: until objects are counted again.
 AGAIN = 10
@@ -14,6 +14,8 @@ COUNTS = 3
 
 
 class Finding(NamedTuple):
+    """Where objects were counted less than ``COUNTS`` times, it was given up: it held the other threads up."""
+
     kind: str  # of ``things``, or garbage, unknown
     things: tuple[Thing, ...]  # the main one first
     lists: int  # times that all objects were listed,
@@ -21,15 +23,26 @@ class Finding(NamedTuple):
     is_collected: bool  # Python's garbage collector has looked at all objects meanwhile
 
 
-def look_for(rate: float, wait: Callable[[float], bool], period: float) -> Finding:
-    """``rate``: bytes a second. ``wait``: for seconds, True if the process ends. ``period``: seconds of a reading."""
-    counted = [census.take()]
+def look_for(rate: float, wait: Callable[[float], bool], period: float) -> Finding | None:
+    """None: the process ended before. ``rate``: bytes a second. ``wait``: for seconds, True if the process ends.
+    ``period``: seconds of a reading.
+    """
+    counted: list[census.Census] = []
     while len(counted) < COUNTS:
-        wait(AGAIN * period)
+        if counted and wait(AGAIN * period):
+            return None
+        if census.is_too_large() or (counted and counted[-1].held_s > census.MAX_HELD_S):
+            return Finding("unknown", (), len(counted), sum(each.held_s for each in counted), False)
         counted.append(census.take())
     first, middle, last = counted
     rates = growing(first, middle, last)
     grown = {each: last.counts[each] - first.counts.get(each, 0) for each in rates}
-    kind, shown = main_kind(things(rates, grown), rate, census.collects_nothing())
+    kinds = growing_kinds(rates)
+    lists = [each.held_s for each in counted]
+    samples: Sequence[object] = ()
+    if kinds:
+        samples, held_s = census.objects_of(kinds, MAX_SAMPLES)
+        lists.append(held_s)
+    kind, shown = main_kind(things(rates, grown, kinds, samples), rate, census.collects_nothing())
     is_collected = last.full_collections > first.full_collections
-    return Finding(kind, tuple(shown), len(counted), sum(each.held_s for each in counted), is_collected)
+    return Finding(kind, tuple(shown), len(lists), sum(lists), is_collected)

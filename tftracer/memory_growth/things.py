@@ -83,13 +83,17 @@ def kind_of(each: type) -> str:
     return "objects" if module == "__main__" or not module.startswith(_INNER) else ""
 
 
-def things(rates: dict[type, float], grown: dict[type, int]) -> list[Thing]:
-    """Those with a kind, in the order of ``ORDER``, then objects."""
+def growing_kinds(rates: Iterable[type]) -> dict[type, str]:
+    """Those of a kind."""
     kinds = {each: kind for each in rates if (kind := kind_of(each))}
     by_kind = Counter(kinds.values())
     if by_kind["functions"] or (by_kind["sessions"] and any(each.__name__ == "Graph" for each in rates)):
         kinds = {each: kind for each, kind in kinds.items() if kind != "ops"}  # they are those of the new graphs
-    samples = census.objects_of(kinds, MAX_SAMPLES) if kinds else []
+    return kinds
+
+
+def things(rates: dict[type, float], grown: dict[type, int], kinds: dict[type, str], samples: Sequence[Any]) -> list[Thing]:
+    """In the order of ``ORDER``, then objects. ``samples``: some objects of these types."""
     found = []
     for each, kind in kinds.items():
         some = [sample for sample in samples if type(sample) is each]

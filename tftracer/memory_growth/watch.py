@@ -124,5 +124,6 @@ class MemoryWatch:
             self._growths = [*self._growths[-MAX_GROWTHS + 1 :], Growth.of(slope)]
         self._slope = slope
         finding = look_for(slope.rate, self._stopping.wait, self._period)
-        with self._lock:
-            self._growths[-1] = self._growths[-1].explained(finding)
+        if finding is not None:
+            with self._lock:
+                self._growths[-1] = self._growths[-1].explained(finding)

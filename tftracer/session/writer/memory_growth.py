@@ -21,6 +21,8 @@ class MemoryWriter(NewestRecord[Sheet]):
         self._watch.stop()
 
     def sheet(self) -> Sheet:
+        if self._store.session()["ended_at"] is not None:  # a server that stays after its script is none of its memory
+            self._watch.stop()
         return self._watch.sheet()
 
     def keep(self, sheet: Sheet) -> None:

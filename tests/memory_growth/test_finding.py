@@ -1,0 +1,42 @@
+"""How objects are counted to find what grows, and when that is given up."""
+
+from __future__ import annotations
+
+import pytest
+
+from tftracer.memory_growth import census
+from tftracer.memory_growth.finding import COUNTS, look_for
+
+
+class Kept:
+    def __init__(self) -> None:
+        self.values = [1]
+
+
+def test_objects_that_grow_between_the_counts_are_found() -> None:
+    kept: list[Kept] = []
+
+    def wait(_: float) -> bool:
+        kept.extend(Kept() for _ in range(10))
+        return False
+
+    finding = look_for(1e6, wait, 1.0)
+    assert finding is not None and finding.kind == "objects"
+    assert [thing.name for thing in finding.things] == [f"{Kept.__module__}.Kept"] and finding.things[0].grown == 20
+    assert finding.lists == COUNTS + 1  # the objects of the types that grow are listed, too
+
+
+def test_counts_a_moment_apart_at_the_end_of_the_process_prove_nothing() -> None:
+    assert look_for(1e6, lambda _: True, 1.0) is None
+
+
+def test_after_a_count_that_took_long_there_is_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(census, "MAX_HELD_S", 0.0)
+    finding = look_for(1e6, lambda _: False, 1.0)
+    assert finding is not None and (finding.kind, finding.lists) == ("unknown", 1) and finding.held_s > 0
+
+
+def test_a_process_of_very_many_objects_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(census, "MAX_BLOCKS", 1000)
+    finding = look_for(1e6, lambda _: False, 1.0)
+    assert finding is not None and (finding.kind, finding.lists) == ("unknown", 0)
