@@ -138,6 +138,15 @@ def test_more_calls_than_cores_need_threads_too() -> None:
     assert rate and predicted and predicted > 4 * rate
 
 
+def test_files_that_are_read_in_turn_are_read_at_once_instead() -> None:
+    """What its inner datasets take is no limit of its own: with more of them at once they take it at the same time."""
+    (known,) = sheet_of("slow_files_in_turn").pipelines
+    looks = [[look.at, 0.05 * look.at, look.at, look.waited_s, look.waits, look.raw] for look in known.looks]  # a core is idle
+    answer = input_pipelines(read({"pipelines": [{"looks": looks}]}), 0.0)["pipelines"][0]
+    assert answer["advice"].startswith("It waits more than it computes. Set interleave("), answer["advice"]
+    assert answer["rate"] and answer["predicted_rate"] and answer["predicted_rate"] > 4 * answer["rate"]
+
+
 def test_a_pipeline_that_has_ended_comes_after_the_one_that_goes_on() -> None:
     (limits,), (trains,) = sheet_of("slow_map").pipelines, sheet_of("slow_step").pipelines
     answer = input_pipelines(Sheet((replace(limits, is_open=False), trains), (), 0.0), 0.0)

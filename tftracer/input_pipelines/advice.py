@@ -40,7 +40,8 @@ def advice(flow: Flow, stage: Stage, step: Step | None) -> Advice:
         return Advice(text.format(reader))
     if kind == "interleave" or kind == "flat_map":
         call = "interleave(..., cycle_length={1}, num_parallel_calls={0})"
-        return _parallel(flow, stage, target, call, is_python=bool(step and step.python))
+        reads_python = any(each.node.name == "Generator" for each in stage.inner_stages)
+        return _parallel(flow, stage, target, call, is_python=reads_python or bool(step and step.python))
     if kind == "map":
         return _parallel(flow, stage, target, "map(..., num_parallel_calls={})", is_python=bool(step and step.python))
     if kind == "filter":
@@ -107,7 +108,8 @@ def _target(flow: Flow, stage: Stage) -> float | None:
     def of(thread: Thread) -> float | None:
         if thread.stages[0] is stage and stage.parallelism is not None:
             return None
-        busy = sum(each.busy or 0.0 for each in thread.stages if each is not stage)
+        its_own = {id(each) for each in stage.inner_stages} | {id(stage)}
+        busy = sum(each.busy or 0.0 for each in thread.stages if id(each) not in its_own)
         most = max((each.node.parameters["parallelism"].most for each in thread.stages[:1] if _is_tuned(each)), default=0.0)
         return max(thread.threads, min(most, flow.cores)) * flow.rate / busy if busy > 0 else None
 

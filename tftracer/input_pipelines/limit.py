@@ -76,9 +76,13 @@ class Stage:
         return buffered / max(1.0, room)
 
     @property
-    def inner_busy(self) -> float:
+    def inner_stages(self) -> list[Stage]:
         """Of the datasets that it makes."""
-        return sum(each.busy or 0.0 for child in self.children if child.inner for each in _all(child))
+        return [each for child in self.children if child.inner for each in _all(child)]
+
+    @property
+    def inner_busy(self) -> float:
+        return sum(each.busy or 0.0 for each in self.inner_stages)
 
     @property
     def calls_function(self) -> bool:
@@ -266,8 +270,7 @@ def _threads(root: Stage) -> tuple[Thread, dict[int, Workers]]:
         stage = waiting.pop()
         pool = None
         if stage.parallelism is not None:
-            inner = [each for child in stage.children if child.inner for each in _all(child)]
-            pool = Thread([stage, *inner], stage.parallelism)
+            pool = Thread([stage, *stage.inner_stages], stage.parallelism)
         feeder = _run(stage, Thread([] if pool else [stage]))
         workers[stage.node.id] = Workers(pool, feeder)
         waiting += feeder.before

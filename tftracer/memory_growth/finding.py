@@ -31,8 +31,9 @@ def look_for(rate: float, wait: Callable[[float], bool], period: float) -> Findi
     while len(counted) < COUNTS:
         if counted and wait(AGAIN * period):
             return None
-        if census.is_too_large() or (counted and counted[-1].held_s > census.MAX_HELD_S):
-            return Finding("unknown", (), len(counted), sum(each.held_s for each in counted), False)
+        held_s = sum(each.held_s for each in counted)
+        if census.is_too_large() or held_s > census.MAX_HELD_S:
+            return Finding("unknown", (), len(counted), held_s, False)
         counted.append(census.take())
     first, middle, last = counted
     rates = growing(first, middle, last)
@@ -41,8 +42,8 @@ def look_for(rate: float, wait: Callable[[float], bool], period: float) -> Findi
     lists = [each.held_s for each in counted]
     samples: Sequence[object] = ()
     if kinds:
-        samples, held_s = census.objects_of(kinds, MAX_SAMPLES)
-        lists.append(held_s)
+        samples, again_s = census.objects_of(kinds, MAX_SAMPLES)
+        lists.append(again_s)
     kind, shown = main_kind(things(rates, grown, kinds, samples), rate, census.collects_nothing())
     is_collected = last.full_collections > first.full_collections
     return Finding(kind, tuple(shown), len(lists), sum(lists), is_collected)
