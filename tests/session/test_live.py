@@ -411,7 +411,8 @@ def test_a_full_disk_is_said_and_what_was_written_stays(tmp_path: Path, monkeypa
         for number in range(11, 21):
             step(recorder, number, raw=RAW if number == 15 else b"")
         recorder.flush()
-        assert [problem["code"] for problem in recorder.session()["problems"]] == ["storage", "trace"]
+        codes = [problem["code"] for problem in recorder.session()["problems"]]
+        assert codes[:2] == ["storage", "trace"] and set(codes[2:]) <= {"missing_traces"}  # that one comes a moment later
         assert "No space left" in recorder.session()["problems"][0]["message"]
         reopened = open_session(recorder.session()["file"])
         assert reopened.session()["damage"] == "" and reopened.runs()[0]["steps"] == 10 and reopened.trace_bytes(1) == RAW
