@@ -34,6 +34,7 @@ PLANTED = [
     ("parallelism_1", "MapAndBatch", "num_parallel_calls"),
     ("py_func", "MapAndBatch", "Python"),
     ("cache_miss", "ParallelMapV2", "num_parallel_calls"),
+    ("refilled_shuffle", "ParallelMapV2", "num_parallel_calls"),
     ("filter_most", "Filter", "filter batches"),
     ("flat", "FlatMap", "batch() first"),
 ]

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Literal, Optional
+from typing import Literal, NamedTuple, Optional
 
-from tftracer.input_pipelines.model_proto import Node
+from tftracer.input_pipelines.model_proto import Model, Node
 from tftracer.input_pipelines.script import kind_of
 from tftracer.input_pipelines.sheet import Look
 
@@ -89,6 +89,13 @@ class Stage:
         kind = kind_of(self.node.name)
         reads = any(reader_of(child.node.name) for child in self.children)
         return kind not in ("", "shuffle") and not (kind == "flat_map" and reads)
+
+
+class Seen(NamedTuple):
+    """A stage in one look."""
+
+    model: Model
+    node: Node
 
 
 @dataclass
@@ -204,7 +211,11 @@ def _tree(looks: Sequence[Look]) -> Stage:
     seconds = last.at - first.at
     seen: set[int] = set()
 
-    def stage(number: int, depth: int, inner: bool, above: Stage | None) -> Stage | None:
+    def by_number(number: int) -> list[Seen]:
+        return [Seen(each.model, each.model.nodes[number]) for each in looks if number in each.model.nodes]
+
+    def stage(number: int, depth: int, inner: bool, above: Stage | None, same: Sequence[Seen]) -> Stage | None:
+        """``same``: it, as the looks saw it; where each epoch makes it anew, the one in its place."""
         node = last.model.nodes.get(number)
         if node is None or number in seen or depth > MAX_DEPTH:
             return None
@@ -216,25 +227,33 @@ def _tree(looks: Sequence[Look]) -> Stage:
             made.rate = max(0, elements) / seconds
             made.busy = max(0, spent) * 1e-9 / seconds
         if was is None or not elements:
-            elements, spent = node.elements, node.processing_ns
+            most = max((each.node for each in same), key=lambda each: each.elements)
+            elements, spent = most.elements, most.processing_ns
         made.element_s = spent * 1e-9 / elements if elements > 0 else None
         if was is None and above is not None and above.rate is not None and above.node.ratio:
             made.rate = above.rate * above.node.ratio  # made anew for each epoch, say
             made.busy = None if made.element_s is None else made.element_s * made.rate
-        counts = [each.model.nodes[number].buffered for each in looks if number in each.model.nodes]
-        made.buffered = sum(counts) / len(counts)
+        made.buffered = sum(each.node.buffered for each in same) / len(same)
         many = node.node_class in MANY
         for place, child in enumerate(node.inputs):
-            below = stage(child, depth + 1, inner or (many and place > 0), made)
+            comes_and_goes = many and place > 0
+            seen_below = by_number(child) if comes_and_goes else _below(same, place)
+            below = stage(child, depth + 1, inner or comes_and_goes, made, seen_below)
             if below is not None:
                 made.children.append(below)
         if many and made.rate:
             _estimate_inner(made, first)
         return made
 
-    root = stage(last.model.root, 0, False, None)
+    root = stage(last.model.root, 0, False, None, by_number(last.model.root))
     assert root is not None
     return root
+
+
+def _below(above: Sequence[Seen], place: int) -> list[Seen]:
+    """The input at this place, as the looks saw it."""
+    nodes = [(model, model.nodes.get(node.inputs[place])) for model, node in above if place < len(node.inputs)]
+    return [Seen(model, node) for model, node in nodes if node is not None and nodes[-1][1] and node.name == nodes[-1][1].name]
 
 
 def _estimate_inner(stage: Stage, first: Look) -> None:
@@ -320,6 +339,9 @@ def _rest(thread: Thread, available: float, pool: Thread | None, cores: int) -> 
         return _reader_of(_top(thread)), True
     if pool is not None and pool.busy >= SATURATED * min(pool.threads, cores):
         return pool.stages[0], True  # as many calls as TensorFlow has threads for functions
+    has_callers = bool(thread.before) or any(stage.calls_function for stage in thread.stages)
+    if pool is not None and not has_callers and thread.busy < MOST <= pool.busy / min(pool.threads, cores):
+        return pool.stages[0], True  # nothing else lies before its empty buffer
     callers = [stage for stage in thread.stages if not stage.inner and _may_take(stage, available - thread.busy)]
     if pool is not None and _may_take(pool.stages[0], pool.threads - pool.busy):
         callers.append(pool.stages[0])

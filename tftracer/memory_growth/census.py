@@ -24,7 +24,7 @@ AT_ONCE = 20_000
 GENERATIONS = (0, 1, 2)  # the youngest objects first
 #: A list of all objects holds the other threads up: some 13 ns a block of Python's allocator on a core of its own, many times
 #: that where others have the cores. Processes with more blocks are not counted, nor is one again where its lists took this long.
-MAX_BLOCKS, MAX_HELD_S = 10_000_000, 1.0
+MAX_BLOCKS, MAX_HELD_S = 10_000_000, 1.5
 
 
 class Census(NamedTuple):
