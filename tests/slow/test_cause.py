@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tftracer
-from tftracer.slow.cause.cause import NO_COUNTERS, NO_QUEUES, NO_STACK, SHORT, Explained, explain
+from tftracer.slow.cause.cause import NO_COUNTERS, NO_QUEUES, NO_STACK, NOT_TOLD_APART, SHORT, Explained, explain
 from tftracer.slow.cause.observed import LockHolder, Observed, Span
 from tftracer.slow.cause.stacks import COMPILED_FUNCTIONS, is_in_step, shared_line, without_tracer
 from tftracer.slow.recorded import FoldedStack, Frame
@@ -234,8 +234,8 @@ def test_a_step_that_may_have_waited_for_a_cpu_is_not_said_to_wait_in_tensorflow
     unknown = span(0.5, stack(MAIN, RUN, seconds=0.5), process=0.0, process_queue_s=None)
     found = explained(0.005, 0.5, within=unknown)
     assert (found.cause.kind, found.doubt) == ("unknown", NO_QUEUES)
-    partly = dataclasses.replace(unknown, process_queue_s=0.15)
-    assert explained(0.005, 0.5, within=partly).cause.kind == "unknown"
+    partly = explained(0.005, 0.5, within=dataclasses.replace(unknown, process_queue_s=0.15))
+    assert (partly.cause.kind, partly.doubt) == ("unknown", NOT_TOLD_APART)
 
 
 def test_cpu_time_that_may_be_of_the_steps_before_and_after_is_no_work_of_a_slow_step() -> None:

@@ -43,6 +43,7 @@ SHORT_S, SHORT = 0.1, "No stack was read in this time: it was over within a tent
 NO_STACK = "No stack was read in this time: it passed between two readings, or they could not be read."
 NO_COUNTERS = "Linux's counters of its thread were not read close enough to tell whether it ran there, waited, or had no CPU."
 NO_QUEUES = "No counters of TensorFlow's threads were read close enough to tell whether they computed, waited, or had no CPU."
+NOT_TOLD_APART = "It passed inside TensorFlow. Its threads had no CPU for a part of it; whether they waited, too, is not known."
 TOO_FEW = "Its stacks were read in too small a part of the time to tell the line."
 
 
@@ -300,6 +301,9 @@ def _doubt(cause: Cause, parts: tuple[Part, ...], seen: Observed, turn: SlowTurn
         return "Its threads were looked at too seldom to tell whether TensorFlow waited for a Python function."
     if not _tells_line(span, too_long):
         return TOO_FEW
+    own, no_cpu = (sum(excess(part) for part in parts if part.kind in kinds) for kinds in (("tensorflow", "no_cpu"), ("no_cpu",)))
+    if turn.is_inside and span.process_queue_s is not None and own >= HALF * too_long:
+        return NOT_TOLD_APART if span.process_queue_s >= SOME * own or no_cpu >= LITTLE * own else NO_QUEUES
     if turn.is_inside and (span.process_s is None or span.process_queue_s is None):
         return NO_QUEUES
     if parts and cause.kind == "unknown":
