@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from tftracer.contract.input_pipelines import InputPipeline, InputPipelines, PipelineStage
-from tftracer.input_pipelines.advice import Advice, advice
-from tftracer.input_pipelines.limit import ENOUGH, WAITS, WORKS, Flow, Stage, Thread, flow_of
+from tftracer.input_pipelines.advice import COMPUTES, Advice, advice
+from tftracer.input_pipelines.limit import ENOUGH, MOST, WAITS, WORKS, Flow, Stage, Thread, flow_of
 from tftracer.input_pipelines.script import Step, is_distributed, kind_of
 from tftracer.input_pipelines.sheet import Pipeline, Sheet
 from tftracer.trace.units import counted, percent
@@ -61,7 +62,6 @@ def _pipeline(pipeline: Pipeline) -> InputPipeline:
     steps = steps_by_node(flow, pipeline.steps) if flow else {}
     limiting = flow.limiting if flow and not is_distributed(pipeline.steps) else None
     change = advice(flow, limiting, steps.get(limiting.node.id)) if flow and limiting else Advice("")
-    wait = flow.wait if flow else None
     return {
         "title": pipeline.title,
         "at": last.at if last else None,
@@ -69,14 +69,30 @@ def _pipeline(pipeline: Pipeline) -> InputPipeline:
         "elements": last.model.elements if last else 0,
         "unit": flow.unit if flow else "elements",
         "rate": flow.rate if flow else None,
-        "wait": wait,
-        "side": "unknown" if wait is None or WORKS < wait < WAITS else "input" if wait >= WAITS else "training",
+        "wait": flow.wait if flow else None,
+        "side": _side(flow, steps),
         "text": _text(pipeline, flow, limiting, steps),
         "advice": change.text,
         "predicted_rate": change.rate,
         "stages": [_stage(flow, each, steps.get(each.node.id), each is limiting) for each in flow.stages[:200]] if flow else [],
         "history": [{"at": each.at, "rate": each.rate, "wait": each.wait, "stage": each.stage} for each in pipeline.history],
     }
+
+
+def _side(flow: Flow | None, steps: dict[int, Step]) -> Literal["input", "training", "unknown"]:
+    if flow is None or flow.wait is None or WORKS < flow.wait < WAITS:
+        return "unknown"
+    if flow.wait >= WAITS:
+        return "input"
+    return "unknown" if _computes_in_python(flow, steps) else "training"
+
+
+def _computes_in_python(flow: Flow, steps: dict[int, Step]) -> Stage | None:
+    """A stage that may hold the training up without a wait for it: the Python of both runs one thread at a time."""
+    busy = [
+        stage for stage in flow.stages if stage.node.id in steps and steps[stage.node.id].python and (stage.busy or 0.0) >= MOST
+    ]
+    return next((stage for stage in busy if flow.cpu >= COMPUTES * min(1.0, stage.busy or 0.0)), None)
 
 
 def steps_by_node(flow: Flow, steps: Sequence[Step]) -> dict[int, Step]:
@@ -114,8 +130,11 @@ def _text(pipeline: Pipeline, flow: Flow | None, limiting: Stage | None, steps: 
     if flow.wait is None:
         return _filling(flow, steps) or "The training took no element in the last seconds."
     if flow.wait < WAITS:
-        slower = " The training is the slower side." if flow.wait <= WORKS else ""
-        return f"The training waits for input {percent(flow.wait)} of the time.{slower}"
+        python, waits = _computes_in_python(flow, steps), f"The training waits for input {percent(flow.wait)} of the time."
+        if python is not None:
+            beside = f"{_name(python, steps)} runs in Python beside it, one thread at a time"
+            return f"{waits} {beside}: if it computes there, the training's own Python waits for it, too."
+        return f"{waits} The training is the slower side." if flow.wait <= WORKS else waits
     waits = f"The training waits for input {percent(flow.wait)} of the time"
     if is_distributed(pipeline.steps):
         return f"{waits}. {DISTRIBUTED}"
