@@ -71,6 +71,13 @@ def test_no_stage_limits_a_training_that_is_the_slower_side(planted: str) -> Non
     assert "The training is the slower side." in answer["text"]
 
 
+def test_a_function_that_computes_in_python_may_hold_a_training_up_that_does_not_wait() -> None:
+    """It did: the training's steps took eleven times as long, for Python ran the function meanwhile."""
+    answer = pipeline("python_beside")
+    assert answer["side"] == "unknown" and answer["wait"] is not None and answer["wait"] < 0.05
+    assert "map(<lambda>) at p10_py_function.py:6 runs in Python beside it" in answer["text"], answer["text"]
+
+
 def test_no_stage_is_named_behind_a_distribution_strategy() -> None:
     for answer in input_pipelines(sheet_of("rebatch"), 0.0)["pipelines"]:
         assert not limiting(answer) and answer["predicted_rate"] is None

@@ -89,10 +89,13 @@ def _side(flow: Flow | None, steps: dict[int, Step]) -> Literal["input", "traini
 
 def _computes_in_python(flow: Flow, steps: dict[int, Step]) -> Stage | None:
     """A stage that may hold the training up without a wait for it: the Python of both runs one thread at a time."""
-    busy = [
-        stage for stage in flow.stages if stage.node.id in steps and steps[stage.node.id].python and (stage.busy or 0.0) >= MOST
-    ]
-    return next((stage for stage in busy if flow.cpu >= COMPUTES * min(1.0, stage.busy or 0.0)), None)
+
+    def computes(stage: Stage) -> bool:
+        step, busy = steps.get(stage.node.id), stage.busy or 0.0
+        is_python = stage.node.name == "Generator" or (step is not None and step.python)
+        return is_python and busy >= MOST and flow.cpu >= COMPUTES * min(1.0, busy)
+
+    return next(filter(computes, flow.stages), None)
 
 
 def steps_by_node(flow: Flow, steps: Sequence[Step]) -> dict[int, Step]:
