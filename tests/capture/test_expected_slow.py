@@ -169,3 +169,17 @@ def test_without_tensorflow_nothing_is_requested(monkeypatch: pytest.MonkeyPatch
     requests = TraceRequests()
     expecting(requests, slow).update([(run, 601, 601)])
     assert not requests.is_expected([run])
+
+
+@pytest.mark.usefixtures("tensorflow")
+def test_a_slow_step_that_its_trace_made_far_longer_is_not_traced_again() -> None:
+    slow, run, now = SlowSteps(3.0), RunHandle("train", (), (), ""), 1_000_000_000
+    for number in range(300):
+        took = 20_000 if number == 200 else 1_000 if number % 50 == 49 else 10
+        run.steps += 1
+        slow.step(run, 7, now, now + took * MS, "slow" if number == 200 else None)
+        now += (took + 1) * MS
+    traces = expecting(requests := TraceRequests(), slow)
+    traces.caught(run)
+    traces.update([(run, 301, 301)])
+    assert not requests.is_expected([run])

@@ -306,6 +306,10 @@ def test_what_fit_does_between_two_epochs_is_the_turn_of_an_epoch() -> None:
     for more in ({"cpu": 0.02}, {"cpu": 1.2}, {"cpu": None, "queue": None}):
         found = explained(1.3, between=span(1.3, stack(MAIN, FIT, turn, seconds=1.1), **more))
         assert (found.cause[:3], found.doubt) == (("python", "the turn of an epoch", None), "")
+    frees = stack(MAIN, FIT, seconds=1.1)  # fit's own frame alone
+    assert explained(1.3, between=span(1.3, frees, cpu=0.02)).cause.name == "the turn of an epoch"
+    for other in (span(1.3, frees, cpu=1.2), span(1.3, frees, cpu=0.02, late_s=1.2)):
+        assert explained(1.3, between=other).cause.name == ""
     found = explained(1.3, between=span(1.3, stack(MAIN, turn, seconds=1.1), cpu=1.2))
     assert found.cause[:3] == ("python", "", MAIN)
 

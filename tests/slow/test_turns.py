@@ -306,3 +306,14 @@ def test_waits_for_input_and_saves_belong_to_their_turn_and_an_evaluations_are_i
     assert (turn.input_ns, turn.usual_input_ns, [save.name for save in turn.saves]) == (90 * MS, 2 * MS, ["Saver.save"])
     before, _ = sides(turn)[0], sides(turn)[-1]
     assert before.input_ns == 90 * MS
+
+
+def test_what_tracing_a_slow_step_took_is_counted_against_other_slow_steps() -> None:
+    slow, run, now = SlowSteps(3.0), RunHandle("train", (), (), ""), 1_000_000_000
+    for number in range(60):
+        took = {30: 300, 40: 320, 50: 2_000}.get(number, 5)
+        run.steps += 1
+        slow.step(run, THREAD, now, now + took * MS, "slow" if number == 50 else None)
+        now += (took + 1) * MS
+    state = slow.runs[run]
+    assert state.traced_extra_sum_ns == (2_000 - 310) * MS

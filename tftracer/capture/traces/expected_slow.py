@@ -104,9 +104,8 @@ class ExpectedTraces:
         extra = state.traced_extra_ns
         # Before any was measured, a trace is expected to take as long as the step.
         each = median(extra) if extra else (0 if state.inside.median_ns == NEVER else state.inside.median_ns)
-        caught = sum(self._caught.values())
         runs = list(self._steps.runs.values())  # other threads add to it
-        so_far = sum(run.traced_extra_sum_ns for run in runs) + caught * each + self._numbering_ns
+        so_far = sum(run.traced_extra_sum_ns for run in runs) + self._numbering_ns
         whole = sum(run.sums.inside_ns + run.sums.between_ns for run in runs)
         return so_far + each * (steps.last - steps.first + 1) <= EXTRA * whole
 

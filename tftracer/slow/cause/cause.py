@@ -13,6 +13,7 @@ from tftracer.slow.cause.stacks import (
     caller_of_function,
     caller_of_phase,
     is_epoch_turn,
+    is_fits_own,
     is_generator,
     is_in_fit,
     own_python,
@@ -30,6 +31,8 @@ HALF = 0.5
 MADE_GARBAGE = 0.2
 #: A step that used so little of a CPU waited.
 LITTLE, SOME, NEARLY = 0.1, 0.25, 0.9
+#: A wait of so long that belongs to ``fit`` and to nothing that it calls: it frees the iterator of the epoch before.
+FREES_S = 0.5
 #: CPU seconds of the process that are too few to tell.
 LEAST_CPU_S = 0.02
 #: Kinds of parts that clocks tell: no line of code is needed for them.
@@ -172,7 +175,9 @@ def _by_line(parts: list[Part], span: Span, too_long: float) -> Cause:
         called = _python_functions(span, too_long)
         if sum(stack.seconds for stack in called) >= HALF * too_long:
             return Cause("py_function", "", shared_line(called).frame, share)
-    if sum(stack.seconds for stack in span.stacks if is_epoch_turn(stack)) >= HALF * span.sampled_s > 0:
+    frees = kind == "wait" and too_long >= FREES_S and span.late_s < HALF * too_long
+    turning = [stack for stack in span.stacks if is_epoch_turn(stack) or (frees and is_fits_own(stack))]
+    if sum(stack.seconds for stack in turning) >= HALF * span.sampled_s > 0:
         return Cause("python", EPOCH_TURN, None, share)
     line = shared_line(span.stacks)
     if kind == "unknown":

@@ -162,6 +162,11 @@ def is_epoch_turn(stack: FoldedStack) -> bool:
     return any(frame.function in EPOCH_TURNS and _is_kerass(frame) for frame in inner)
 
 
+def is_fits_own(stack: FoldedStack) -> bool:
+    """Whether Keras's ``fit`` is the innermost frame: what it frees has none."""
+    return bool(stack.frames) and stack.frames[-1].function == "fit" and _is_kerass(stack.frames[-1])
+
+
 def _is_kerass(frame: Frame) -> bool:
     return frame.is_library and "keras" in frame.file
 

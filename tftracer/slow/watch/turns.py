@@ -14,6 +14,7 @@ import threading
 from array import array
 from collections import Counter, deque
 from dataclasses import dataclass, field
+from statistics import median
 from typing import NamedTuple
 
 from tftracer.slow.recorded import FIRST_CALL, WatchedRun
@@ -32,6 +33,8 @@ MAX_TIMED = 10_000
 SILENT_TURNS, SILENT_LONGEST, SILENT_NS = 20, 3, 5_000_000_000
 #: Times of steps that a thread remembers, for the profile of the time between them.
 SPANS = 20_000
+#: Slow steps that a run remembers, to tell what tracing another one costs.
+SLOW_STEPS = 15
 #: A sample is stamped so well: what is this near to a slow turn may be of that.
 NEAR_NS = 100_000_000
 #: A run that comes in so many of the main one's turns, about once in each, and takes so many times as long in all, becomes the
@@ -60,10 +63,18 @@ class RunState:
     input: Typical  # waits for the next element of a dataset, in the rest of a turn
     sums: Sums = NONE_YET
     thread: int = 0  # of its last step
-    #: Of steps that were traced because they were expected to be slow: how much longer they took than the median, at most as
-    #: long as one that is not slow.
+    #: Of untraced slow turns: their steps.
+    slow_inside_ns: deque[int] = field(default_factory=lambda: deque(maxlen=SLOW_STEPS))
+    #: Of steps that were traced because they were expected to be slow: how much longer they took than others of their kind.
     traced_extra_ns: deque[int] = field(default_factory=lambda: deque(maxlen=RECENT))
     traced_extra_sum_ns: int = 0
+
+    def traced_extra(self, inside_ns: int, is_slow: bool) -> int:
+        """What tracing an expected step took. Of a slow one it is not known where no other is: then as long as a usual step."""
+        usual = 0 if self.inside.median_ns == NEVER else self.inside.median_ns
+        if not is_slow:
+            return max(0, inside_ns - usual)
+        return max(0, inside_ns - int(median(self.slow_inside_ns))) if self.slow_inside_ns else usual
 
 
 @dataclass(eq=False)
@@ -292,10 +303,12 @@ class SlowSteps:
                     input_ns, min(state.input.median_ns, usual - inside), waited_ns(waits, start_ns, end_ns, []), saves,
                 )
             )  # fmt: skip
-        elif asked_by == "slow":
-            extra = max(0, end_ns - start_ns - state.inside.median_ns)
+        if asked_by == "slow":
+            extra = state.traced_extra(end_ns - start_ns, is_slow)
             state.traced_extra_ns.append(extra)
             state.traced_extra_sum_ns += extra
+        elif is_slow and asked_by is None:
+            state.slow_inside_ns.append(end_ns - start_ns)
         if is_slow and turns.is_anew:
             state.inside.begin_anew()
             state.before.begin_anew()
