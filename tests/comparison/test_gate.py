@@ -141,6 +141,43 @@ def test_equal_sessions_separate_an_op_in_one_of_twenty_comparisons_at_most() ->
     assert not separated(drawn(1), drawn(8, seconds=100)), "not recorded in turns"
 
 
+@pytest.mark.parametrize(("more_traces", "expected"), [(0, ["changed"]), (1, [])])
+def test_an_op_whose_shortest_times_differ_is_found_beside_busy_moments(more_traces: int, expected: list[str]) -> None:
+    """An op took twice as long (394 to 760 us); in one session it took longer still, as its traces follow each other."""
+    busy = [[57, 61, 142, 76, 206], [73, 81, 47, 91, 6838]]  # medians of another op
+    medians, shortest = (
+        [[396, 393, 441, 383, 3416], [751, 770, 733, 847, 885]],
+        [[383, 385, 390, 381, 395], [740, 745, 731, 752, 749]],
+    )
+
+    def side(of: int) -> list[Measured]:
+        return [
+            Measured(
+                f"s{n}", 1000, {}, traces=5 + more_traces * of, started_at=1.0 + 2 * n + of,
+                ops={"changed": 1e3 * medians[of][n], "busy": 1e3 * busy[of][n]},
+                shortest_ops={"changed": 1e3 * shortest[of][n], "busy": 47e3},
+            )
+            for n in range(5)
+        ]  # fmt: skip
+
+    changes = compare("train", side(0), side(1)).ops.changes
+    assert [change.key for change in changes if change.separated] == expected
+
+
+def test_an_op_is_not_separated_by_its_shortest_times_where_its_medians_differ_the_other_way() -> None:
+    medians = [[3e6, 1e6, 3e6, 1e6, 3e6], [2e6, 2.9e6, 1e6, 2.9e6, 1e6]]
+
+    def side(of: int) -> list[Measured]:
+        ops = [({"op": ns}, {"op": 1e5 * (1 + of)}) for ns in medians[of]]
+        return [
+            Measured(f"s{n}", 1000, {}, ops=usual, shortest_ops=shortest, traces=5, started_at=1.0 + 2 * n + of)
+            for n, (usual, shortest) in enumerate(ops)
+        ]
+
+    (change,) = compare("train", side(0), side(1)).ops.changes
+    assert change.delta_ns < 0 and not change.separated
+
+
 def test_other_machines_are_a_warning() -> None:
     a, b = sessions(3e6, facts={"host": "one", "TensorFlow": "2.15"}), sessions(3e6, facts={"host": "two", "TensorFlow": "2.15"})
     (warning,) = compare("train", a, b).warnings

@@ -48,9 +48,10 @@ def compare(run: str, a: Sequence[Measured], b: Sequence[Measured]) -> Compariso
     traced_a, traced_b = ([each.ops for each in side] for side in traced)
     findings = [frozenset[str]().union(*(each.findings for each in side)) for side in (a, b)]
     new = sorted(findings[1] - findings[0]) if traced_a and traced_b else []
-    return Comparison(
-        run, list(a), list(b), shifts, op_changes(traced_a, traced_b, _started(*traced)), new, list(_warnings(a, b))
-    )
+    both = [each for side in traced for each in side]
+    shortest = [each.shortest_ops for each in both] if len({each.traces for each in both}) == 1 else []  # of more it is shorter
+    ops = op_changes(traced_a, traced_b, _started(*traced), shortest)
+    return Comparison(run, list(a), list(b), shifts, ops, new, list(_warnings(a, b)))
 
 
 def _shift(metric: str, a: Sequence[Measured], b: Sequence[Measured]) -> Shift | None:

@@ -50,6 +50,7 @@ class Measured:
     values: Mapping[str, float]
     blocks: Mapping[str, Float64] = field(default_factory=dict)  # the values of each block of steps
     ops: Mapping[str, float] = field(default_factory=dict)  # ns in a step: the median of its traces
+    shortest_ops: Mapping[str, float] = field(default_factory=dict)  # ns in the step of the trace in which the op took least
     op_types: Mapping[str, float] = field(default_factory=dict)
     findings: frozenset[str] = frozenset()  # codes
     traces: int = 0

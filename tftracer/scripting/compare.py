@@ -145,6 +145,7 @@ def measure(session: Session, run: str, by: By = "name") -> Measured:
         rounding=dict.fromkeys(sketched, ERROR),
         blocks=block_values(usual),
         ops=_medians([trace.ops for trace in traces]),
+        shortest_ops=_shortest([trace.ops for trace in traces]),
         op_types=_medians([trace.op_types for trace in traces]),
         findings=frozenset().union(*(trace.findings for trace in traces)),
         traces=len(traces),
@@ -219,6 +220,11 @@ def _trace_values(traces: Sequence[_Trace]) -> dict[str, float]:
 def _medians(traces: Sequence[dict[str, int]]) -> dict[str, float]:
     """Each op's median over the traces; one that a trace does not have took no time in it."""
     return {key: float(median(trace.get(key, 0) for trace in traces)) for key in set().union(*traces)}
+
+
+def _shortest(traces: Sequence[dict[str, int]]) -> dict[str, float]:
+    """Each op's shortest time in the traces, in the same way."""
+    return {key: float(min(trace.get(key, 0) for trace in traces)) for key in set().union(*traces)}
 
 
 def _text(value: int | None) -> str:
