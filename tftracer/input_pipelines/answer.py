@@ -190,7 +190,7 @@ def _capacity(flow: Flow, stage: Stage, is_limiting: bool) -> float | None:
     if is_limiting and not flow.counted:
         return None
     pool = next((each.pool for each in flow.workers.values() if each.pool and each.pool.stages[0] is stage), None)
-    thread = pool or Thread([stage])
+    thread = pool or Thread([stage, *stage.inner_stages])
     return max(1.0, thread.threads / thread.busy) * flow.rate if thread.busy > 0 and flow.rate > 0 else None
 
 
