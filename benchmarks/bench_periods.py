@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tftracer.slow.cause.periods import Periods, Proven
+from tftracer.slow.cause.comb import Proven
+from tftracer.slow.cause.periods import Periods
 
 Generator = np.random.Generator
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Hashable, Iterable
 
-from tftracer.slow.cause.periods import Periods, Proven
+import pytest
+
+from tftracer.slow.cause.comb import Proven
+from tftracer.slow.cause.periods import Periods
 
 LOAD, SAVE, NOISE = "wait load()", "hook CheckpointSaverHook", "python step()"
 
@@ -158,6 +161,16 @@ def test_a_period_without_a_common_cause_ends_where_its_hits_are_no_more_than_ch
     periods.passed(40_000)
     assert [period.length for period in fed(burst).periods()] == [100]
     assert not [period for period in periods.periods() if period.stands]
+
+
+@pytest.mark.parametrize(("seed", "share"), [(seed, share) for seed in range(6) for share in (0.55, 0.75)])
+def test_what_is_slow_at_some_of_its_teeth_has_its_own_period_and_not_some_multiple_of_it(seed: int, share: float) -> None:
+    """A validation after each 400th step, which is slow enough half of the time, told by its cause or not known."""
+    chance = random.Random(seed)
+    validations = [(step, 0.08, chance.choice([LOAD, LOAD, None])) for step in range(401, 40_000, 400) if chance.random() < share]
+    noise = [slow for slow in scattered(0.002, 40_000, seed) if (slow[0] - 1) % 400]
+    periods = fed([*validations, *noise])
+    assert [(period.length, period.kind, (period.first - 1) % 400) for period in periods.periods()] == [(400, LOAD, 0)]
 
 
 def test_slow_steps_at_random_prove_nothing() -> None:

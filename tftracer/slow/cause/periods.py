@@ -7,6 +7,9 @@ run has tried, has to be below ``ALARM``. A comb is tried among the slow steps o
 then among all of them and among those about as long: a period belongs to one kind, and slow steps of unknown kind may be its own.
 Another kind on its teeth ends no period.
 
+What comes every 400th step, and is slow half of the time only, has whole combs of 1,600 by chance. So the teeth between those of
+a proven comb are looked at: where they are slow more often than chance, the period is the finer one.
+
 Slow steps of a proven period are no longer tried, so that several periods are found, and a new one after a change. A period
 ends when more of its teeth in a row passed and were not slow than its past explains: two at least. Teeth that another period
 has, too, do not count: every 210th step is slow of what came every 105th and comes every 70th now.
@@ -20,139 +23,45 @@ import math
 from bisect import bisect_left, bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
-from statistics import median
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from tftracer.slow.cause.comb import (
+    ALIKE,
+    FINEST,
+    SHORTEST,
+    SLACK,
+    SLACK_SHARE,
+    Comb,
+    Proven,
+    common_length,
+    is_same,
+    is_within,
+)
+
 Longs = npt.NDArray[np.int64]
 
 #: The chance of a comb that random slow steps may have, times all combs that were tried.
 ALARM = 0.001
-#: Shorter periods are none: such steps are just uneven.
-SHORTEST = 4
 FEWEST_HITS = 4
 #: Teeth of a comb that have to be slow steps.
 WHOLE = 0.8
-#: Teeth may lie so far from where the tooth after them puts them: exactly there, both teeth a step off, or by this part of the
-#: length, as what comes by the clock does.
-SLACK, SLACK_SHARE = 2, 0.02
 #: Where chance makes so many of the teeth slow steps, nothing is proven: bursts differ too much within.
 DENSE = 0.25
-#: A period of slow steps without a common kind ends when fewer of so many teeth were slow.
-NEWEST_TEETH, WHOLE_LATER = 12, 0.5
+#: How many of a finer comb's teeth have to be slow, and how many of the newest are looked at.
+SOMETIMES, MOST_TEETH = 0.25, 256
+#: A period became a finer one if it had so many teeth before that.
+ALONE = 5
 #: Slow steps of no period that are remembered, and those whose distances are tried at each new one.
 REMEMBERED, TRIED = 512, 32
-#: A period has the kind that more than half of its hits of known kind share, and this part of all.
-OF_A_KIND = 1 / 3
 #: Hits of other known kinds than the most frequent one that a comb may have: it belongs to one cause.
 OTHER_KINDS = 0.25
 #: The newest hits of a comb, and teeth after each, that are looked through for misses.
 HITS_LOOKED_AT, TEETH_LOOKED_AT = 16, 40
-#: Slow steps are about as long up to this factor.
-ALIKE = 1.3
-#: A period ends with so many misses in a row that a share of its teeth no larger than this would miss as often.
-SURPRISE = 1e-3
 #: Periods that stand, and ended ones, that are remembered.
 MOST = 8
-
-
-class Proven(NamedTuple):
-    """A period that the slow steps of a run prove."""
-
-    length: int  # every so many steps
-    tolerance: int  # steps by which a distance may differ from it
-    first: int  # steps
-    last: int
-    hits: int  # slow steps that were its teeth
-    median_s: float  # of the newest of them
-    kind: Hashable  # that most of them share whose kind is known; None: no such kind
-    stands: bool  # False: teeth passed without a slow step
-    next_step: int | None  # that is expected to be slow; None: it does not stand
-
-
-@dataclass(eq=False)
-class _Comb:
-    length: int
-    tolerance: int
-    first: int
-    last: int
-    hits: int
-    teeth: int  # that passed, from its first to its last
-    newest: deque[int]  # hits
-    seconds: deque[float]
-    kinds: Counter[Hashable] = field(default_factory=Counter)
-    stands: bool = True
-    again: int = 0  # of an ended one: the step at which it came back
-    recent: deque[bool] = field(default_factory=lambda: deque(maxlen=NEWEST_TEETH))  # of its newest teeth: which were hits
-
-    def turns_to(self, step: int) -> int:
-        """The number of lengths from the last hit to the tooth that a step lies on; 0: the last hit, -1: on none."""
-        turns = round((step - self.last) / self.length)
-        return turns if turns >= 0 and abs(step - self.last - turns * self.length) <= self.tolerance else -1
-
-    def is_alike(self, seconds: float, kind: Hashable) -> bool:
-        """Whether a slow step on a tooth can be one of its hits. Wide teeth are hit by chance: kind or length has to agree."""
-        has_its_length = abs(math.log(max(seconds, 1e-9) / max(median(self.seconds), 1e-9))) <= math.log(ALIKE)
-        is_kind = kind is not None and kind == max(self.kinds, key=lambda each: self.kinds[each], default=None)
-        return self.tolerance <= SLACK or has_its_length or is_kind
-
-    def has(self, step: int, tolerance: int) -> bool:
-        """Whether one of its teeth is at a step that is known so far."""
-        off = (step - self.last) % self.length
-        return min(off, self.length - off) <= self.tolerance + tolerance
-
-    def kind(self) -> Hashable:
-        """None: it may be chance's; where many steps are slow, some lie on any comb."""
-        known = {kind: times for kind, times in self.kinds.items() if kind is not None}
-        kind = max(known, key=lambda each: known[each], default=None)
-        enough = max(sum(known.values()) / 2, OF_A_KIND * sum(self.kinds.values()), 1)
-        return kind if kind is not None and known[kind] > enough else None
-
-    def is_chance(self) -> bool:
-        """Whether too few of its newest teeth were hits for a comb without a kind."""
-        is_full = len(self.recent) == NEWEST_TEETH
-        return is_full and self.kind() is None and sum(self.recent) < WHOLE_LATER * NEWEST_TEETH
-
-    def patience(self, misses: int) -> int:
-        """Misses in a row that end it. ``misses``: that came so far; its past before them tells how many are usual."""
-        teeth = max(self.teeth - misses, self.hits)
-        miss = (teeth - self.hits + 1) / (teeth + 2)
-        return max(2, math.ceil(math.log(SURPRISE) / math.log(miss)))
-
-    def hit(self, step: int, turns: int, seconds: float, kind: Hashable) -> None:
-        self.last = step
-        self.newest.append(step)
-        self.hits += 1
-        self.teeth += turns
-        self.recent.extend([False] * min(turns - 1, NEWEST_TEETH))
-        self.recent.append(True)
-        self.count(seconds, kind)
-
-    def count(self, seconds: float, kind: Hashable) -> None:
-        self.seconds.append(seconds)
-        self.kinds[kind] += 1
-        if len(self.kinds) > 16:
-            self.kinds.pop(min(self.kinds, key=lambda each: self.kinds[each]))
-
-    def next_step(self, steps_done: int) -> int:
-        """The first tooth that may still come."""
-        return self.last + self.length * max(1, math.ceil((steps_done + 1 - self.tolerance - self.last) / self.length))
-
-    def proven(self, steps_done: int) -> Proven:
-        return Proven(
-            self.length,
-            self.tolerance,
-            self.first,
-            self.last,
-            self.hits,
-            median(self.seconds),
-            self.kind(),
-            self.stands,
-            self.next_step(steps_done) if self.stands else None,
-        )
 
 
 class _Slow(NamedTuple):
@@ -177,7 +86,7 @@ class Periods:
     def __init__(self) -> None:
         self._loose: list[_Slow] = []  # of no period, by step
         self._taken: deque[int] = deque(maxlen=REMEMBERED)  # steps of periods, by step
-        self._combs: list[_Comb] = []
+        self._combs: list[Comb] = []
         self._steps_done = 0
         self._tests = 0
 
@@ -197,13 +106,15 @@ class Periods:
         del self._loose[:-REMEMBERED]
         for series in self._series(newest):
             best = min(self._trials(series), key=lambda trial: trial.chance, default=None)
-            if best and best.chance * self._tests < ALARM:
-                self._prove(best)
+            if best and best.chance * self._tests < ALARM and (finer := self._finer(best)):
+                self._prove(finer)
                 return
 
     def passed(self, steps_done: int) -> None:
         """So many steps of the run have ended, and those of them that were slow have been added."""
         self._steps_done = max(self._steps_done, steps_done)
+        for comb in [each for each in self._combs if each.stands and each.hits < WHOLE * each.teeth]:
+            self._unite(comb)
         for comb in self._combs:
             misses = self._own_misses(comb) if comb.stands else 0
             if comb.stands and (misses >= comb.patience(misses) or comb.is_chance()):
@@ -212,11 +123,11 @@ class Periods:
                     comb.newest.pop()
                 comb.last = comb.newest[-1]
 
-    def _is_others(self, comb: _Comb, step: int, tolerance: int) -> bool:
+    def _is_others(self, comb: Comb, step: int, tolerance: int) -> bool:
         """Whether a step is a tooth of another comb that stands."""
         return any(each.has(step, tolerance) for each in self._combs if each is not comb and each.stands)
 
-    def _own_misses(self, comb: _Comb) -> int:
+    def _own_misses(self, comb: Comb) -> int:
         """Teeth of a comb, and of no other that stands, that passed since one such was slow."""
         misses, end = 0, self._steps_done
         for hit in reversed(comb.newest):
@@ -262,7 +173,7 @@ class Periods:
 
     def _prove(self, trial: _Trial) -> None:
         last, first = trial.steps[0], trial.steps[-1]
-        comb = _Comb(
+        comb = Comb(
             trial.length,
             trial.slack,
             first,
@@ -272,7 +183,7 @@ class Periods:
             deque(trial.steps[::-1], HITS_LOOKED_AT),
             deque(maxlen=64),
         )
-        for earlier in [each for each in self._combs if _same(each, comb)]:
+        for earlier in [each for each in self._combs if is_same(each, comb)]:
             self._combs.remove(earlier)
             comb.first = min(comb.first, earlier.first)
             comb.hits += earlier.hits
@@ -285,10 +196,29 @@ class Periods:
                 comb.count(slow.seconds, slow.kind)
         self._loose = [slow for slow in self._loose if slow.step not in hits]
         self._taken = deque(sorted({*self._taken, *hits}), maxlen=REMEMBERED)
-        for wider in [each for each in self._combs if each.stands and _is_within(each, comb)]:
-            wider.stands, wider.again = False, 0
         self._combs.append(comb)
+        self._unite(comb)
         self._forget()
+
+    def _unite(self, comb: Comb) -> None:
+        """End or take in the combs of its kind that are parts of one: with all teeth on its own, or on those of a finer one."""
+        is_whole = comb.hits >= WHOLE * comb.teeth
+        for other in [each for each in self._combs if each is not comb and each.kind() == comb.kind()]:
+            if is_whole and not other.stands:
+                continue
+            if is_whole and is_within(other, comb) and comb.first - other.first >= ALONE * other.length:
+                other.stands, other.again = False, 0  # it has become the finer one
+            elif is_within(other, comb):
+                comb.first = min(comb.first, other.first)
+                self._combs.remove(other)
+            elif other.stands and (length := common_length(comb, other)):
+                newest = sorted({*comb.newest, *other.newest})
+                comb.first, comb.last, comb.length = min(comb.first, other.first), newest[-1], length
+                comb.newest.extend(newest)
+                comb.hits, comb.teeth = comb.hits + other.hits, 1 + (comb.last - comb.first) // length
+                comb.seconds.extend(other.seconds)
+                comb.kinds.update(other.kinds)
+                self._combs.remove(other)
 
     def _forget(self) -> None:
         for stands in (True, False):
@@ -305,6 +235,30 @@ class Periods:
         low, high = newest.seconds / ALIKE, newest.seconds * ALIKE
         series = [of_kind, [slow.step for slow in loose], [slow.step for slow in loose if low <= slow.seconds <= high]]
         return [steps for steps in series if len(steps) >= FEWEST_HITS]
+
+    def _finer(self, trial: _Trial) -> _Trial | None:
+        """The comb of a part of its length, where teeth between are slow, too, of its kind or an unknown. None: too few are."""
+        if trial.slack:
+            return trial
+        known = Counter(slow.kind for slow in self._loose if slow.kind is not None and slow.step in trial.steps)
+        kind = max(known, key=lambda each: known[each], default=None)
+        alike = {slow.step for slow in self._loose if slow.kind in (None, kind)}
+        last, first = trial.steps[0], trial.steps[-1]
+        finer: list[_Trial] = []
+        for parts in range(2, FINEST + 1):
+            length = trial.length // parts
+            if trial.length % parts or length < SHORTEST:
+                continue
+            teeth = range(last, first - 1, -length)[:MOST_TEETH]
+            hits = [step for step in teeth if step in alike]
+            between = [step for step in teeth if (last - step) % trial.length]
+            beside = sum(teeth[-1] <= step <= last for step in alike) - len(hits)
+            rate = min(1.0, (beside + 1) / max(1, last - teeth[-1] - len(teeth)))
+            chance = _chance(sum(step in alike for step in between), len(between), rate)
+            if chance < ALARM / FINEST:
+                finer.append(_Trial(chance, hits, len(teeth), length, 0))
+        best = min(finer, key=lambda each: each.chance, default=trial)
+        return best if len(best.steps) >= SOMETIMES * best.teeth else None
 
     def _trials(self, steps: list[int]) -> Iterator[_Trial]:
         newest, taken = steps[-1], list(self._taken)
@@ -329,15 +283,6 @@ def _is_of_one(kinds: Sequence[Hashable]) -> bool:
     times = Counter(kinds).most_common()
     known = [count for kind, count in times if kind is not None]
     return len(kinds) >= FEWEST_HITS + len(kinds) - times[0][1] and sum(known[1:]) <= OTHER_KINDS * sum(known)
-
-
-def _same(one: _Comb, other: _Comb) -> bool:
-    return abs(one.length - other.length) <= max(one.tolerance, other.tolerance) and not one.stands
-
-
-def _is_within(wider: _Comb, comb: _Comb) -> bool:
-    """Whether all teeth of one are teeth of another of the same kind."""
-    return wider.length % comb.length == 0 and wider.kind() == comb.kind() and comb.has(wider.last, wider.tolerance)
 
 
 def _follow(steps: Sequence[int], taken: Sequence[int], length: int, slack: int) -> _Trial | None:

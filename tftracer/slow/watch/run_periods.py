@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from tftracer.slow.cause.cause import UNKNOWN
-from tftracer.slow.cause.periods import Periods, Proven
+from tftracer.slow.cause.comb import Proven
+from tftracer.slow.cause.periods import Periods
 from tftracer.slow.recorded import EPOCH_TURN, Cause, Period, SlowRecords, Stall, WatchedRun
 
 #: Causes that tell nothing of what comes regularly: chance gives many slow steps the same one.
