@@ -57,6 +57,14 @@ def test_a_period_of_unknown_cause_that_ended_is_not_told_and_its_longest_is_its
     assert (left["times"], left["periods"]) == (6, [])
 
 
+def test_a_period_of_which_some_steps_are_slow_says_how_many() -> None:
+    run = RunHandle("train", (), (), "")
+    period = a_period(run, steps=100, occurrences=12, last_step=2001, last_call=2001, next_step=2101, first_step=101)
+    regular = [a_save(run, step) for step in range(101, 2002, 100) if step % 300 != 1][:12]
+    (group,) = groups(log_of(*regular, periods=[period]), run.run_id, 2002)
+    assert group["text"].startswith("Every 100th step (60% of them): the hook CheckpointSaverHook")
+
+
 def test_a_group_without_a_line_names_the_newest_trace_of_its_steps() -> None:
     run = RunHandle("train", (), (), "")
     regular = [a_stall(run, step, cause=UNKNOWN, inside=True) for step in range(97, 486, 97)]

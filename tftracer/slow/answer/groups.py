@@ -43,7 +43,8 @@ class _Ranked(NamedTuple):
         for period in told:
             times[period["every"]] = max(times.get(period["every"], 0), period["times"])
         regular = min(sum(times.values()), self.kind["times"]) if all(times.values()) else None
-        return texts.group_text(self.causes, self.kind["place"], list(times), self.kind["times"], regular)
+        shares = {length: max(_share(each) for each in told if each["every"] == length) for length in times}
+        return texts.group_text(self.causes, self.kind["place"], shares, self.kind["times"], regular)
 
     def group(self, stalls: Sequence[Stall]) -> SlowGroup:
         kind, is_part = self.kind, bool(self.periods) and self.kind["cause"] in APART  # a part of all that is not known
@@ -153,6 +154,12 @@ def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
             yield _Ranked(part, causes, [period], _is_over(part, [period], steps))
         if kind["times"]:
             yield _Ranked(kind, causes, [], _is_over(kind, [], steps))
+
+
+def _share(period: Period) -> float:
+    """How many of a period's steps were slow, 0..1; 1 where it is not known."""
+    teeth = 1 + (period["last_step"] - period["first_step"]) // period["every"] if period["first_step"] else 1
+    return min(1.0, (period["times"] or teeth) / max(1, teeth))
 
 
 def _costs(alike: Sequence[SlowKind], cause: StallCause) -> bool:

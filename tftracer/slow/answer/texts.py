@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from tftracer.contract.stalls import CodeLine, StallCause
@@ -162,10 +162,11 @@ def _below(stall: Stall) -> str:
     return f", in {called}" if called else ""
 
 
-def group_text(causes: Sequence[StallCause], place: str, every: list[int], times: int, regular: int | None) -> str:
+def group_text(causes: Sequence[StallCause], place: str, every: Mapping[int, float], times: int, regular: int | None) -> str:
     """ "Every 97th step: waiting at load() (train.py:31)"; without a period "Waiting at load() (train.py:31)".
 
-    ``regular``: how many of so many ``times`` were in the periods; None: not known.
+    ``every``: length of a period -> how many of its steps were slow, 0..1. ``regular``: how many of so many ``times`` were in the
+    periods; None: not known.
     """
     at = f" at {place}" if place else ""
     words: dict[StallCause, str] = {
@@ -195,7 +196,11 @@ def group_text(causes: Sequence[StallCause], place: str, every: list[int], times
         text += at or ("" if causes[0] == "disk" else NOWHERE)
     if not every:
         return text[0].upper() + text[1:]
-    periods = f"every {' and every '.join(ordinal(length) for length in every)} step"
+    some = {length: f" ({percent(share)} of them)" if share < MOSTLY else "" for length, share in every.items()}
+    if any(some.values()):
+        periods = " and ".join(f"every {ordinal(length)} step{part}" for length, part in some.items())
+    else:
+        periods = f"every {' and every '.join(map(ordinal, every))} step"
     if regular is not None and regular < MOSTLY * times:
         return f"{text[0].upper()}{text[1:]}, {regular:,} of {times:,} times {periods}"
     part = f" ({regular:,} of {times:,} times)" if regular is not None and regular < times else ""
