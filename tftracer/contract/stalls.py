@@ -185,6 +185,7 @@ class SlowKind(TypedDict):
     longest_s: float
     first_step: int | None
     last_step: int | None
+    last_call: int | None  # the highest, as of a stall
     last_at: float  # when the newest began
 
 
@@ -199,6 +200,7 @@ class SlowGroup(TypedDict):
     lost_s: float
     longest_s: float
     last_step: int | None
+    last_call: int | None  # as of a kind
     periods: list[Period]  # that they come in, the most frequent first; [] if none is proven
     ended: bool  # all of its periods ended; without one: it has not come for long
     stalls: list[int]  # ids of those that are kept, those that cost most first

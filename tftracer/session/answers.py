@@ -171,7 +171,7 @@ def placed_marks(marks: Sequence[SlowMark], history: History) -> list[contract.M
             "at": mark.at,
             "duration_s": mark.duration_s,
             "step": int(min(max(number[i], 1), last)) if entry[i] >= 0 else None,
-            "text": mark.text,
+            "text": mark.sentence,
         }
         for i, mark in enumerate(marks)
     ]

@@ -162,6 +162,7 @@ export interface SlowKind {
   longest_s: number;
   first_step: number | null;
   last_step: number | null;
+  last_call: number | null;
   last_at: number;
 }
 
@@ -175,6 +176,7 @@ export interface SlowGroup {
   lost_s: number;
   longest_s: number;
   last_step: number | null;
+  last_call: number | null;
   periods: Period[];
   ended: boolean;
   stalls: number[];

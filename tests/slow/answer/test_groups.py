@@ -9,6 +9,7 @@ from made_stalls import LOAD, a_period, a_save, a_stall
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.answer.groups import groups, headline, stalls_of
 from tftracer.slow.answer.messages import period_message, stall_message
+from tftracer.slow.answer.texts import step_text
 from tftracer.slow.record.log import SlowLog, StallState
 from tftracer.slow.recorded import Cause
 from tftracer.storage.spool import NOWHERE
@@ -196,3 +197,12 @@ def test_what_is_moved_to_a_period_leaves_the_others_of_its_kind() -> None:
     save, rest = groups(log, run.run_id, 600)
     assert (save["times"], rest["times"], rest["last_step"]) == (5, 1, 120)
     assert save["longest_s"] > 0.7 > rest["longest_s"]
+
+
+def test_the_last_of_a_function_of_many_signatures_is_told_by_its_call() -> None:
+    run = RunHandle("train", (), (), "")
+    stalls = [a_stall(run, 26, call=call) for call in (111, 286, 2211)]
+    (group,) = groups(log_of(*stalls), run.run_id, 2300)
+    assert (group["last_step"], group["last_call"]) == (26, 2211)
+    assert step_text(26, 2211) == "step 26 (call 2,211 of all signatures)"
+    assert step_text(26, 26) == step_text(26, None) == "step 26"

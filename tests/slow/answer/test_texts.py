@@ -149,6 +149,6 @@ def test_ordinals(text: str) -> None:
 
 
 def test_the_host_s_trouble_is_said_only_where_it_was_measured() -> None:
-    assert host_trouble(BUSY) == "The training's thread had no CPU for 88% of the time"
-    assert host_trouble(UNKNOWN) == "" and host_trouble(UNKNOWN._replace(run_queue_s=0.01, io_pressure_s=0.02)) == ""
-    assert host_trouble(UNKNOWN._replace(io_pressure_s=0.5)) == "Processes waited for a disk for 50% of the time"
+    assert host_trouble(BUSY) == ("The training's thread had no CPU", 0.88)
+    assert host_trouble(UNKNOWN) == ("", None) == host_trouble(UNKNOWN._replace(run_queue_s=0.01, io_pressure_s=0.02))
+    assert host_trouble(UNKNOWN._replace(io_pressure_s=0.5)) == ("Processes waited for a disk", 0.5)

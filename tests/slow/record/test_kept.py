@@ -292,10 +292,10 @@ def test_an_older_reader_skips_them_and_says_so(tmp_path: Path, monkeypatch: pyt
     assert "types that this version does not know (gaps, marks, period, slow_kinds, stall)" in damage and "Upgrade" in damage
 
 
-def test_a_mark_of_several_seconds_tells_no_share_of_one() -> None:
+def test_a_mark_of_several_seconds_tells_its_share_of_all_of_them() -> None:
     log = SlowLog()
-    log.add_mark(SlowMark("host", 10.0, 1.0, f"{STARVED} for 94% of the time"))
-    log.add_mark(SlowMark("host", 11.0, 1.0, f"{STARVED} for 32% of the time"))
-    log.add_mark(SlowMark("host", 12.0, 1.0, f"{STARVED} for 21% of the time"))
-    (mark,) = log.all_marks()
-    assert (mark.duration_s, mark.text) == (3.0, f"{STARVED} for a part of the time")
+    for at, share in ((10.0, 0.94), (11.0, 0.32), (12.0, 0.21), (15.0, 0.5)):
+        log.add_mark(SlowMark("host", at, 1.0, STARVED, share))
+    joined, alone = log.all_marks()
+    assert (joined.duration_s, joined.sentence) == (3.0, f"{STARVED} for 49% of the time")
+    assert alone.sentence == f"{STARVED} for 50% of the time"

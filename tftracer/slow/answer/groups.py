@@ -62,6 +62,7 @@ class _Ranked(NamedTuple):
             if is_part
             else kind["longest_s"],
             "last_step": kind["last_step"],
+            "last_call": kind["last_call"],
             "periods": self.periods,
             "ended": self.ended,
             "stalls": [stall["id"] for stall in costliest],
@@ -181,6 +182,7 @@ def _together(one: SlowKind, other: SlowKind) -> SlowKind:
         "longest_s": max(one["longest_s"], other["longest_s"]),
         "first_step": min(first, default=None),
         "last_step": max(last, default=None),
+        "last_call": max(one["last_call"] or 0, other["last_call"] or 0) or None,
         "last_at": max(one["last_at"], other["last_at"]),
     }
 
@@ -206,6 +208,7 @@ def _of_period(kind: SlowKind, period: Period) -> SlowKind:
         "lost_s": min(max(0.0, period["duration_s"] - usual) * times, kind["lost_s"]),
         "first_step": period["first_step"] or None,
         "last_step": period["last_step"],
+        "last_call": period["last_call"] or None,
     }
 
 

@@ -29,6 +29,11 @@ class SlowMark(NamedTuple):
     at: float
     duration_s: float | None
     text: str
+    share: float | None = None  # of its time, in which the trouble was; None: it is no such trouble
+
+    @property
+    def sentence(self) -> str:
+        return self.text if self.share is None else f"{self.text} for {percent(self.share)} of the time"
 
     @property
     def end(self) -> float:
@@ -109,7 +114,7 @@ def gap_message(profile: GapProfile, offset: float) -> contract.GapProfile:
     }
 
 
-NO_LINES = "Between the steps no line was seen: no sample of the stacks surely lies in that time."
+NO_LINES = "Of what made no step slow, no line was seen: no sample of the stacks surely lies in that time."
 
 
 def no_gaps(run_id: int, state: contract.GapState, why: str) -> contract.GapProfile:
@@ -151,14 +156,15 @@ def checkpoint_mark(stall: contract.Stall) -> SlowMark | None:
 
 def host_mark(sample: HostSample, offset: float) -> SlowMark | None:
     """The mark of a second in which the machine held up the training; None for any other."""
-    trouble = host_trouble(sample.change)
+    trouble, share = host_trouble(sample.change)
     if not trouble:
         return None
-    return SlowMark("host", sample.at_ns / 1e9 + offset - sample.change.seconds, sample.change.seconds, trouble)
+    return SlowMark("host", sample.at_ns / 1e9 + offset - sample.change.seconds, sample.change.seconds, trouble, share)
 
 
-def host_trouble(change: HostChange) -> str:
-    """The machine's trouble in words, "" if there is none. The training thread's own trouble comes first."""
+def host_trouble(change: HostChange) -> tuple[str, float | None]:
+    """The machine's trouble in words, "" if there is none, and its share of the time, where it has one. The training thread's own
+    trouble comes first."""
     whole = max(change.seconds, 1e-9)
     for seconds, least, words in (
         (change.run_queue_s, STARVED_SHARE, STARVED),
@@ -166,9 +172,9 @@ def host_trouble(change: HostChange) -> str:
         (change.io_pressure_s, PRESSURE_SHARE, "Processes waited for a disk"),
     ):
         if seconds is not None and seconds >= least * whole:
-            return f"{words} for {percent(min(seconds / whole, 1.0))} of the time"
+            return words, min(seconds / whole, 1.0)
     if change.steal_s is not None and change.cpus and change.steal_s >= STEAL_SHARE * whole * change.cpus:
-        return f"The hypervisor took {percent(change.steal_s / whole / change.cpus)} of the CPUs' time"
+        return f"The hypervisor took {percent(change.steal_s / whole / change.cpus)} of the CPUs' time", None
     if change.major_faults is not None and change.major_faults >= FAULTS_PER_S * whole:
-        return f"{change.major_faults:,} memory pages had to come from a disk"
-    return ""
+        return f"{change.major_faults:,} memory pages had to come from a disk", None
+    return "", None

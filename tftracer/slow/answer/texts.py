@@ -34,6 +34,11 @@ def ordinal(number: int) -> str:
     return f"{number:,}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(last, 'th') }"
 
 
+def step_text(step: int, call: int | None) -> str:
+    """ "step 97"; where other signatures of its function have steps, too: "step 26 (call 2,211 of all signatures)"."""
+    return f"step {step:,}" + (f" (call {call:,} of all signatures)" if call and call != step else "")
+
+
 def code_text(file: str, line: int, function: str, owner: str) -> str:
     """CheckpointSaverHook (basic_session_run_hooks.py:620), load() (train.py:31)."""
     name = PurePosixPath(file.replace("\\", "/")).name

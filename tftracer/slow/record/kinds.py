@@ -98,6 +98,7 @@ class SlowKinds:
                 "longest_s": max(before["longest_s"] if before else 0.0, stall["duration_s"]),
                 "first_step": min(known, default=None),
                 "last_step": max(known, default=None),
+                "last_call": max((before and before["last_call"]) or 0, stall["call"]) or None,
                 "last_at": max(before["last_at"] if before else 0.0, stall["started_at"]),
             },
         )
@@ -122,6 +123,7 @@ class SlowKinds:
             "longest_s": max(each["duration_s"] for each in stay),
             "first_step": min(steps, default=None),
             "last_step": max(steps, default=None),
+            "last_call": max(each["call"] for each in stay) or None,
             "last_at": max(each["started_at"] for each in stay),
         }
 

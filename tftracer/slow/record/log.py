@@ -186,10 +186,11 @@ class SlowLog:
         """One that follows another of the same trouble at once is joined to it."""
         marks = self.marks.setdefault(mark.kind, deque(maxlen=MARKS))
         last = marks[-1] if marks else None
-        if mark.kind == "host" and last and 0 <= mark.at - last.end < JOINED_S and mark.text.split(" for ")[0] in last.text:
-            trouble, has_share, _ = mark.text.partition(" for ")  # the share is of one second
-            text = f"{trouble} for a part of the time" if has_share else last.text
-            marks[-1] = last._replace(duration_s=mark.end - last.at, text=text)
+        if mark.kind == "host" and last and 0 <= mark.at - last.end < JOINED_S and mark.text == last.text:
+            length = mark.end - last.at
+            troubled = sum((each.share or 0.0) * (each.duration_s or 0.0) for each in (last, mark))
+            share = None if mark.share is None or last.share is None or length <= 0 else min(troubled / length, 1.0)
+            marks[-1] = last._replace(duration_s=length, share=share)
         else:
             marks.append(mark)
 

@@ -112,6 +112,7 @@ KIND_FIELDS: Fields = {
     "longest_s": duration,
     "first_step": positive_or_none,
     "last_step": positive_or_none,
+    "last_call": positive_or_none,
     "last_at": seconds,
 }
 PERIOD_FIELDS: Fields = {
@@ -183,8 +184,8 @@ def apply_marks(log: SlowLog, record: Record) -> None:
     for given in items(record.meta.get("marks"))[: 3 * MAX_MARKS]:
         mark = table(given)
         if mark.get("kind") in ("gc", "checkpoint", "host"):
-            length = duration_or_none(mark.get("duration_s"))
-            log.add_mark(SlowMark(mark["kind"], seconds(mark.get("at")), length, _name(mark.get("text"))))
+            length, share = duration_or_none(mark.get("duration_s")), duration_or_none(mark.get("share"))
+            log.add_mark(SlowMark(mark["kind"], seconds(mark.get("at")), length, _name(mark.get("text")), share))
 
 
 def read_stacks(payload: StoredPayload) -> StallStacks:
