@@ -13,6 +13,7 @@ from tftracer.capture.function_runs import FunctionRuns
 from tftracer.capture.steps import queue as step_queue
 from tftracer.capture.steps import run_identity, run_registry
 from tftracer.capture.traces import backlog as trace_backlog
+from tftracer.ledger.activity import CHECKPOINTS
 from tftracer.session.recorded_steps import Missed, SessionFacts
 from tftracer.slow.watch.turns import SlowSteps
 
@@ -60,6 +61,22 @@ def test_sessions_and_functions_of_one_thread_are_counted_in_their_order() -> No
     assert len(starts) == 200 and starts == sorted(starts)
     assert {outside for *_, outside, _, _ in list(queue.settled)[2:]} == {4 * ms}  # since the run's step before
     assert not slow.found
+
+
+def test_waits_for_input_and_checkpoints_reach_the_watch_with_their_turn() -> None:
+    queue, now, ms = step_queue.StepQueue(), 1_000_000_000, 1_000_000
+    slow = queue.slow_steps = SlowSteps(3.0)
+    for number in range(60):
+        if number == 40:
+            queue.add((step_queue.PHASE, (CHECKPOINTS, "Saver.save"), now + ms, now + 90 * ms, 7, None))
+            queue.add((step_queue.PHASE, (CHECKPOINTS, "FileWriter.flush"), now + 90 * ms, now + 95 * ms, 7, None))
+            queue.add((step_queue.INPUT_WAIT, False, now + 100 * ms, now + 140 * ms, 7, None))
+            now += 150 * ms
+        queue.add(((TRAIN,), None, None, now, now + 5 * ms, 7, None))
+        now += 6 * ms
+    queue.settle()
+    (turn,) = slow.found
+    assert (turn.input_ns, [save.name for save in turn.saves]) == (40 * ms, ["Saver.save"])
 
 
 def test_runs_without_end_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
