@@ -76,7 +76,8 @@ class Sentence(TypedDict):
 
 class Verdict(TypedDict):
     sentences: list[Sentence]  # the most important first; one "balanced" sentence if nothing stands out
-    step_ns: float
+    step_ns: float  # from the first op to the last
+    whole_ns: float  # what the shares are of: from the call of the step to its end, as long as it would be untraced
     findings: list[Finding]
 
 

@@ -629,6 +629,7 @@ export interface Sentence {
 export interface Verdict {
   sentences: Sentence[];
   step_ns: number;
+  whole_ns: number;
   findings: Finding[];
 }
 

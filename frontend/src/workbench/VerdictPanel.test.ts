@@ -15,7 +15,7 @@ const sentences = [
   sentence("balanced", 0.5, { nodes: [], tab: "ops" }),
 ];
 function answer(error: string, missing: boolean): Answer<Verdict> {
-  const data: Verdict = { sentences, step_ns: 45.6e6, findings: [] };
+  const data: Verdict = { sentences, step_ns: 45.6e6, whole_ns: 50e6, findings: [] };
   return {
     data: shallowRef(error ? null : data),
     error: shallowRef(error),
@@ -35,6 +35,11 @@ describe("the verdict", () => {
     expect(elements.map(({ element }) => element.tagName)).toEqual(["BUTTON", "DIV", "BUTTON"]);
     for (const element of elements) await element.trigger("click");
     expect(page.emitted("follow")).toEqual([[sentences[0]!.evidence], [sentences[2]!.evidence]]);
+  });
+
+  it("says what its percentages are of", () => {
+    expect(show().find(".facts").text()).toBe("percentages of 50.0\u202fms");
+    expect(show("It broke.").find("[data-testid=whole]").exists()).toBe(false);
   });
 
   it("keeps advice behind How to fix, where there is any", () => {

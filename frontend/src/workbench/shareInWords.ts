@@ -1,3 +1,7 @@
+/** What most percentages of a verdict are of. */
+export const WHOLE =
+  "The step from its call to its end, without what tracing adds. Two sentences may name the same time: their parts do not add up.";
+
 /** What the percentage of a sentence of the verdict is. */
 const OTHERS: Record<string, string> = {
   balanced: "The part of the step that computes",

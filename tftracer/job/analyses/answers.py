@@ -132,7 +132,8 @@ class JobAnswers:
 
     def verdict(self) -> Verdict:
         sentences = self._sentences(self.stragglers(), self._links()[0]) or self.answers.verdict()["sentences"]
-        return {"sentences": sentences, "step_ns": float(self.merged.trace.duration_ns), "findings": self.findings()}
+        length = float(self.merged.trace.duration_ns)
+        return {"sentences": sentences, "step_ns": length, "whole_ns": length, "findings": self.findings()}
 
     def node(self, index: int) -> NodeDetail:
         """A node's details from the process that recorded it, in the merged trace's numbers and times."""

@@ -70,7 +70,8 @@ def verdict(
         types = _op_types(step)
         ranked = [balanced(step), *ranked] if types is not None and types.leads else ranked
     compared = None if is_explained(step) else other_steps(step, ranked)
-    return {"sentences": [*ranked, compared] if compared else ranked, "step_ns": float(trace.duration_ns), "findings": findings}
+    shown = [*ranked, compared] if compared else ranked
+    return {"sentences": shown, "step_ns": float(trace.duration_ns), "whole_ns": float(step.whole_ns), "findings": findings}
 
 
 def headline(verdict: Verdict) -> str:
