@@ -38,6 +38,15 @@ def test_what_stops_or_comes_back_is_no_growth(low: np.ndarray) -> None:
     assert not any(growth(AT[:end], low[:end], 60.0) for end in range(125, len(AT) + 1, 5))
 
 
+def test_a_start_and_late_jumps_with_kilobytes_between_are_no_growth() -> None:
+    """As a balanced training of 45 minutes that had larger work to do at minutes 36, 38 and 42."""
+    at = np.arange(2700.0)
+    start, drift = 15 * MB * np.minimum(at / 480, 1), 500.0 * at
+    low = 230 * MB + start + drift + sum(jump * MB * (at > when) for jump, when in ((2, 2160), (4, 2280), (6, 2520)))
+    assert not any(growth(at[:end], low[:end], 60.0) for end in range(600, len(at) + 1, 20))
+    assert growth(at, 230 * MB + 60 * MB * at / 2700 + start, 60.0) is not None  # a leak
+
+
 def test_growth_ends() -> None:
     at = np.arange(400.0)
     low = 500 * MB + 0.5 * MB * np.minimum(at, 150)

@@ -15,6 +15,8 @@ from tftracer.trace.arrays.types import Float64
 PARTS = 12
 #: Of the 66 pairs of parts, the later one is the higher in so many more than it is the lower. With three jumps it is in 54.
 RISES = 56
+#: It is the higher by so much of what even growth would make it, at least: a heap gains some kilobytes all the time.
+EVEN = 0.25
 #: Allocators keep some megabytes more for minutes, and then no more.
 LEAST_BYTES = 16 << 20
 #: In the same time: the last quarter rises at least so much of the whole, and what came before so many times as fast at most.
@@ -68,7 +70,9 @@ def proven(at: Float64, low: Float64, since: float, until: float) -> Slope | Non
     before = at < since
     highest = floors_before(at[before], low[before], (until - since) / PARTS)
     is_new = lowest[-1] - highest >= NEW * slope.grown
-    return slope if np.sign(lowest[j] - lowest[i]).sum() >= RISES and goes_on and is_new else None
+    higher = lowest[j] - lowest[i]
+    rises = (higher >= EVEN * slope.grown * (j - i) / (PARTS - 1)).sum() - (higher < 0).sum()
+    return slope if rises >= RISES and goes_on and is_new else None
 
 
 def floors_before(at: Float64, low: Float64, width: float) -> float:
