@@ -6,6 +6,8 @@ export const WHOLE =
 const OTHERS: Record<string, string> = {
   balanced: "The part of the step that computes",
   between_steps: "The part of the time from one step to the next that would go away, at best",
+  eager_ops:
+    "The part of the step in which none of its ops runs; a compiled function may save more, for its ops take less",
   slow_step: "The part of the step by which it took longer than usual",
   slow_before: "The part of the time from the end of the step before to the end of this one that was more than usual",
   tracing_cost: "The part of the step by which it took longer than usual",
