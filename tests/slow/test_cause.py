@@ -442,3 +442,8 @@ def test_a_save_is_named_by_its_clock_and_the_steps_of_another_run_in_it_are_its
 def test_an_eager_step_that_waits_for_its_dataset_says_so() -> None:
     found = explained(inside=0.5, within=span(0.5, process=0.01), inside_input_ns=480 * MS)
     assert found.cause.kind == "input"
+
+
+def test_what_neither_ran_nor_surely_waited_is_not_called_python_code() -> None:
+    found = explained(0.28, between=span(0.28, cpu=0.0003, queue=0.063, doubtful_s=0.1))
+    assert (found.cause.kind, found.cause.frame, found.doubt) == ("unknown", None, NO_STACK)

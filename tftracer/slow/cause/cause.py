@@ -166,7 +166,8 @@ def _by_line(parts: list[Part], span: Span, too_long: float) -> Cause:
         return UNKNOWN
     kind = next((part.kind for part in parts if part.kind not in ("no_cpu", "gc")), "python")
     if kind == "wait" and not _waited(parts, too_long):
-        kind = "python"
+        ran = sum(excess(part) for part in parts if part.kind in ("python", "no_cpu"))  # without a CPU only if it had more to do
+        kind = "python" if ran >= LITTLE * too_long else "unknown"
     share = min(1.0, sums / too_long)
     owned = owner_line(span.stacks, span.sampled_s)
     if owned is not None:
