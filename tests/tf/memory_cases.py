@@ -202,11 +202,11 @@ def plain_function(tf: Any) -> None:
 
 @balanced
 def eager_loop(tf: Any) -> None:
-    weight = tf.Variable(tf.ones([64, 64]))
+    weight, optimizer = tf.Variable(tf.ones([64, 64])), tf.keras.optimizers.SGD(1e-12)
     for _ in steps():
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(tf.matmul(weight, weight) ** 2)
-        weight.assign_sub(tape.gradient(loss, weight) * 1e-12)
+        optimizer.apply_gradients([(tape.gradient(loss, weight), weight)])
 
 
 def fit(tf: Any, network: Any, x: Any, **options: Any) -> None:
