@@ -20,6 +20,9 @@ LOADED = "load_batch() (train.py:88)"
 @pytest.mark.parametrize(
     ("cause", "text"),
     [
+        (Cause("input", "", LOAD, 0.9), f"Waited for the next element of a dataset at {LOADED}"),
+        (Cause("checkpoint", "Saver.save", LOAD, 0.9), f"A checkpoint: Saver.save, called at {LOADED}"),
+        (Cause("checkpoint", "Saver.save", None, 0.9), "A checkpoint: Saver.save"),
         (Cause("gc", "", None, 0.9), "Python's garbage collection, 4 ms"),
         (Cause("gc", "", LOAD, 0.9), f"Python's garbage collection, 4 ms, at {LOADED}"),
         (Cause("machine", "", None, 0.9), "Its thread had no CPU: other processes or threads had them"),
@@ -70,6 +73,8 @@ def test_a_checkpoint_of_a_hook_is_marked_where_the_script_s_own_line_ran_in_it(
     mark = checkpoint_mark(stall_message(1, stall, 0.0))
     assert mark is not None and mark.text == "CheckpointSaverHook, 300 ms"
     assert checkpoint_mark(stall_message(1, a_stall(RUN, 5), 0.0)) is None
+    by_clock = checkpoint_mark(stall_message(1, a_stall(RUN, 5, cause=Cause("checkpoint", "Saver.save", LOAD, 0.9)), 0.0))
+    assert by_clock is not None and by_clock.text == "Checkpoint, 300 ms"
 
 
 def with_part(cause: Cause, kind: PartKind, what: str = "", **changes: Any) -> Stall:

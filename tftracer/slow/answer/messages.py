@@ -145,11 +145,13 @@ def gc_mark(pause: GcPause, offset: float) -> SlowMark | None:
 
 
 def checkpoint_mark(stall: contract.Stall) -> SlowMark | None:
-    """A slow step in which a hook or callback wrote a checkpoint, as far as its name tells. Lines of the script that it called
-    stand for it in the list of lines."""
+    """A slow step in which a checkpoint was saved or restored: by its clock, or a hook's or callback's, as far as its name tells.
+
+    Lines of the script that it called stand for it in the list of lines.
+    """
     owners = [stall["place"].partition(" (")[0], *(line["owner"] for line in stall["lines"])]
-    owner = next((owner for owner in owners if CHECKPOINT in owner), "")
-    if stall["cause"] not in ("hook", "callback", "disk", "wait") or not owner:
+    owner = CHECKPOINT if stall["cause"] == "checkpoint" else next((owner for owner in owners if CHECKPOINT in owner), "")
+    if stall["cause"] not in ("checkpoint", "hook", "callback", "disk", "wait") or not owner:
         return None
     return SlowMark("checkpoint", stall["started_at"], stall["duration_s"], f"{owner}, {duration(stall['duration_s'] * 1e9)}")
 
