@@ -172,7 +172,7 @@ def span_of(
         late_s=sum(end - start for start, end, _ in raw["late"]) * 1e-9,
         holders=tuple(
             LockHolder(
-                thread_names.get(each) or name or _name(each, {}),
+                thread_names.get(each) or name,
                 "training" if each == thread else "tracer" if each in ours else "other",
                 names.stack(stack),
             )
