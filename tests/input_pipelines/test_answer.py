@@ -157,6 +157,16 @@ def test_files_that_are_read_in_turn_are_read_at_once_instead() -> None:
     assert capacity and capacity < 1.1 * answer["rate"]  # with what its inner datasets take
 
 
+def test_no_more_is_predicted_than_the_cores_can_do() -> None:
+    """A Keras fit was said to reach 340 batches/s at most; each took 7 ms of two cores."""
+    (known,) = sheet_of("slow_files_in_turn").pipelines
+    looks = [[look.at, 0.2 * look.at, look.at, look.waited_s, look.waits, look.raw] for look in known.looks]
+    answer = input_pipelines(read({"pipelines": [{"looks": looks}]}), 0.0)["pipelines"][0]
+    assert (
+        answer["rate"] and answer["predicted_rate"] and answer["predicted_rate"] <= 6 * 1.001 * answer["rate"]
+    )  # 1.2 cores are there, 0.2 used
+
+
 def test_a_pipeline_that_has_ended_comes_after_the_one_that_goes_on() -> None:
     (limits,), (trains,) = sheet_of("slow_map").pipelines, sheet_of("slow_step").pipelines
     answer = input_pipelines(Sheet((replace(limits, is_open=False), trains), (), 0.0), 0.0)

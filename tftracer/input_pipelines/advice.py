@@ -75,6 +75,9 @@ def _parallel(flow: Flow, stage: Stage, target: float | None, call: str, is_pyth
         return Advice(text + instead)
     if is_python and computes:
         return Advice("It computes in Python, which runs one thread at a time: use TensorFlow ops, or cache() its result.")
+    free = flow.cores if flow.idle is None else min(float(flow.cores), flow.cpu + flow.idle)
+    by_cores = free / flow.cpu * flow.rate if flow.cpu else None  # with what an element takes of the cores now
+    target = _least(target, by_cores)
     if not computes and one and target:
         calls = min(MAX_CALLS, math.ceil(target / one))
         if calls > now or now > flow.cores > busy * SATURATED:
@@ -86,8 +89,7 @@ def _parallel(flow: Flow, stage: Stage, target: float | None, call: str, is_pyth
     if given and given.tunable and now < flow.cores:
         return Advice(f"AUTOTUNE runs {now:.0f} of at most {given.most:.0f} calls at once so far. It may still raise that.")
     if now < flow.cores and computes:
-        free = flow.cores if flow.idle is None else min(float(flow.cores), flow.cpu + flow.idle)
-        rate = _least(flow.cores * one if one else None, target, free / flow.cpu * flow.rate if flow.cpu else None)
+        rate = _least(flow.cores * one if one else None, target)
         auto = call.format("tf.data.AUTOTUNE", flow.cores)
         if rate is not None and rate >= GAIN * flow.rate:
             return _gains(flow, f"Set {auto}.", rate)
