@@ -157,6 +157,14 @@ def test_files_that_are_read_in_turn_are_read_at_once_instead() -> None:
     assert capacity and capacity < 1.1 * answer["rate"]  # with what its inner datasets take
 
 
+def test_nothing_is_predicted_of_a_batch_that_copies() -> None:
+    """Twice as many calls at once gave the same throughput: memory set the limit."""
+    (known,) = sheet_of("large_batch").pipelines
+    looks = [[look.at, look.cpu_s, look.at, look.waited_s, look.waits, look.raw] for look in known.looks]  # a core is idle
+    answer = input_pipelines(read({"pipelines": [{"looks": looks}]}), 0.0)["pipelines"][0]
+    assert answer["advice"].startswith("Set batch(..., num_parallel_calls=") and answer["predicted_rate"] is None
+
+
 def test_no_more_is_predicted_than_the_cores_can_do() -> None:
     """A Keras fit was said to reach 340 batches/s at most; each took 7 ms of two cores."""
     (known,) = sheet_of("slow_files_in_turn").pipelines

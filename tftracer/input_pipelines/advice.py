@@ -31,7 +31,8 @@ def advice(flow: Flow, stage: Stage, step: Step | None) -> Advice:
     if not flow.counted:
         return _uncounted(kind)
     if name.startswith("Batch"):
-        return _parallel(flow, stage, target, "batch(..., num_parallel_calls={})", is_python=False)
+        copies = _parallel(flow, stage, target, "batch(..., num_parallel_calls={})", is_python=False)
+        return copies._replace(rate=None)  # what the machine's memory can do is not known
     if name == "Generator":
         return Advice("from_generator runs one Python function in one thread: do less in it, or read with tf.data's own readers.")
     reader = reader_of(name)
