@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from made_stalls import LOAD, a_save, a_stall, run_of
+from made_stalls import LOAD, a_save, a_stall, put, run_of
 from recording import recording
 
+from tftracer.session.files.saved import open_session
 from tftracer.slow.recorded import Cause, Period, SlowRecords
 from tftracer.slow.watch.run_periods import RunPeriods
 
@@ -40,3 +41,20 @@ def test_collections_at_a_line_that_makes_the_garbage_are_of_its_period(tmp_path
             periods.add(a_stall(run, 160 * number, cause=Cause(kind, "", LOAD, 0.9)), records)  # type: ignore[arg-type]
         (period,) = [record for record in records.take() if isinstance(record, Period)]
         assert (period.steps, period.cause.frame, period.occurrences) == (160, LOAD, 4)
+
+
+def test_a_period_that_turns_out_to_be_a_part_of_another_is_taken_back_also_in_the_file(tmp_path: Path) -> None:
+    """A validation after each 400th step: at first only those at even multiples are slow enough, later all."""
+    with recording(tmp_path) as recorder:
+        run, records = run_of(recorder, 9000), SlowRecords()
+        periods = RunPeriods(run)
+        for number in (*range(801, 3202, 800), *range(3601, 8402, 400)):
+            periods.add(a_save(run, number), records)
+        told = records.take()
+        assert {record.steps for record in told if isinstance(record, Period)} == {800, 400}
+        put(recorder, *told)
+        (period,) = recorder.all_stalls()["periods"]
+        assert (period["every"], period["first_step"]) == (400, 801)
+        spool = recorder.session()["file"]
+    (period,) = open_session(spool).all_stalls()["periods"]
+    assert period["every"] == 400

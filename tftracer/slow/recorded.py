@@ -142,13 +142,17 @@ class Stall(NamedTuple):
     doubt: str = ""  # why no stack, or no cause, is known; "" if nothing
 
 
+#: Instead of a period's slow steps: it is a part of another one.
+TAKEN_IN = -1
+
+
 class Period(NamedTuple):
     """Slow steps of one run that come at equal distances. A newer one replaces that of the same run, first step and distance."""
 
     run: WatchedRun
     inside: bool
     steps: int  # every so many steps
-    occurrences: int  # slow steps that were its own; 0: it has ended
+    occurrences: int  # slow steps that were its own; 0: it has ended; or TAKEN_IN
     median_s: float  # how long they took
     cause: Cause  # of the last
     last_step: int

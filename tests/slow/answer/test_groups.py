@@ -66,6 +66,15 @@ def test_a_period_of_which_some_steps_are_slow_says_how_many() -> None:
     assert group["text"].startswith("Every 100th step (60% of them): the hook CheckpointSaverHook")
 
 
+def test_a_period_that_went_on_a_step_off_is_told_once() -> None:
+    run = RunHandle("train", (), (), "")
+    saves = [a_save(run, step) for step in (*range(97, 486, 97), *range(583, 972, 97))]
+    before = a_period(run, occurrences=5, last_step=485, last_call=485, next_step=None, first_step=97)
+    now = a_period(run, occurrences=5, last_step=971, last_call=971, next_step=1068, first_step=583)
+    (group,) = groups(log_of(*saves, periods=[before, now]), run.run_id, 1000)
+    assert [period["next_step"] for period in group["periods"]] == [1068] and "until" not in group["text"]
+
+
 def test_a_group_without_a_line_names_the_newest_trace_of_its_steps() -> None:
     run = RunHandle("train", (), (), "")
     regular = [a_stall(run, step, cause=UNKNOWN, inside=True) for step in range(97, 486, 97)]

@@ -79,10 +79,12 @@ class SlowWriter:
         message, store = messages.period_message(period), self._store
         with store.lock:
             earlier = store.model.slow.periods.get(key_of(message))
-        if not period.occurrences:
+        if period.occurrences <= 0:
             message["next_step"] = None
-            message["times"] = earlier["times"] if earlier else 0
+            message["times"] = earlier["times"] if earlier and not period.occurrences else 0
         store.put_period(message)
+        if not message["times"]:
+            return
         if message["cause"] not in APART and (earlier is None or earlier["cause"] in APART):
             with store.lock:
                 store.model.slow.count_into(message)

@@ -49,6 +49,7 @@ class _Ranked(NamedTuple):
     def group(self, stalls: Sequence[Stall]) -> SlowGroup:
         kind, is_part = self.kind, bool(self.periods) and self.kind["cause"] in APART  # a part of all that is not known
         costliest = sorted(stalls, key=lambda stall: (-lost_s(stall), stall["id"]))
+        goes_on = {period["every"] for period in self.periods if period["next_step"] is not None}  # perhaps a step off since
         return {
             "run_id": kind["run_id"],
             "cause": kind["cause"],
@@ -63,7 +64,7 @@ class _Ranked(NamedTuple):
             else kind["longest_s"],
             "last_step": kind["last_step"],
             "last_call": kind["last_call"],
-            "periods": self.periods,
+            "periods": [each for each in self.periods if each["next_step"] is not None or each["every"] not in goes_on],
             "ended": self.ended,
             "stalls": [stall["id"] for stall in costliest],
             "trace_id": self._trace_of(stalls),

@@ -89,6 +89,7 @@ class Periods:
         self._combs: list[Comb] = []
         self._steps_done = 0
         self._tests = 0
+        self.taken_in: list[tuple[int, int]] = []  # (first step, length) of periods that are parts of others now
 
     def add(self, step: int, seconds: float, kind: Hashable = None) -> None:
         """A slow step. Steps that are not newer than the last one are left out.
@@ -208,17 +209,19 @@ class Periods:
                 continue
             if is_whole and is_within(other, comb) and comb.first - other.first >= ALONE * other.length:
                 other.stands, other.again = False, 0  # it has become the finer one
-            elif is_within(other, comb):
-                comb.first = min(comb.first, other.first)
+                continue
+            length = 0 if is_within(other, comb) or not other.stands else common_length(comb, other)
+            if is_within(other, comb) or length:
+                self.taken_in.append((other.first, other.length))
                 self._combs.remove(other)
-            elif other.stands and (length := common_length(comb, other)):
+            if length:
+                self.taken_in.append((comb.first, comb.length))
                 newest = sorted({*comb.newest, *other.newest})
                 comb.first, comb.last, comb.length = min(comb.first, other.first), newest[-1], length
                 comb.newest.extend(newest)
                 comb.hits, comb.teeth = comb.hits + other.hits, 1 + (comb.last - comb.first) // length
                 comb.seconds.extend(other.seconds)
                 comb.kinds.update(other.kinds)
-                self._combs.remove(other)
 
     def _forget(self) -> None:
         for stands in (True, False):

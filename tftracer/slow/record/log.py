@@ -162,8 +162,11 @@ class SlowLog:
         return heapq.heappop(kept.costliest)[1] if len(kept.costliest) > COSTLIEST else None
 
     def put_period(self, period: contract.Period) -> None:
-        """In the place of what was known of it; the least frequent makes way where there are too many."""
+        """In the place of what was known of it; the least frequent makes way where there are too many. Without a slow step it is
+        none any more: it is a part of another period."""
         self.periods[key_of(period)] = period
+        if not period["times"]:
+            del self.periods[key_of(period)]
         if len(self.periods) > MOST_PERIODS:
             del self.periods[min(self.periods, key=lambda key: self.periods[key]["times"])]
 

@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from tftracer.slow.cause.cause import UNKNOWN
 from tftracer.slow.cause.comb import Proven
 from tftracer.slow.cause.periods import Periods
-from tftracer.slow.recorded import EPOCH_TURN, Cause, Period, SlowRecords, Stall, WatchedRun
+from tftracer.slow.recorded import EPOCH_TURN, TAKEN_IN, Cause, Period, SlowRecords, Stall, WatchedRun
 
 #: Causes that tell nothing of what comes regularly: chance gives many slow steps the same one.
 NO_KIND = ("unknown", "machine")
@@ -28,7 +28,7 @@ class RunPeriods:
         self._run = run
         self._periods = Periods()
         self._causes: dict[Hashable, tuple[Cause, bool]] = {}  # kind -> the newest of its causes, and whether inside of the step
-        self._told: dict[tuple[int, int], tuple[int, bool]] = {}  # (first call, length) -> hits, stands
+        self._told: dict[tuple[int, int], tuple[int, bool, Period]] = {}  # (first call, length) -> hits, stands, its record
         self._steps: dict[int, int] = {}  # call -> its number in the run
         self._ahead = 0  # calls that are steps of another signature
 
@@ -61,10 +61,13 @@ class RunPeriods:
     def _tell(self, records: SlowRecords) -> None:
         proven = {(period.first, period.length): period for period in self._periods.periods()}
         for key, period in proven.items():
-            state = period.hits, period.stands
-            if self._told.get(key) != state:
-                records.add(self._record(period))
-            self._told[key] = state
+            if self._told.get(key, ())[:2] != (period.hits, period.stands):
+                self._told[key] = period.hits, period.stands, self._record(period)
+                records.add(self._told[key][2])
+        for key in self._periods.taken_in:
+            if key in self._told and key not in proven:
+                records.add(self._told[key][2]._replace(occurrences=TAKEN_IN))
+        self._periods.taken_in.clear()
         self._told = {key: self._told[key] for key in proven}
         for call in list(self._steps)[:-MAX_STEPS]:
             if all(call != first for first, _ in proven):
