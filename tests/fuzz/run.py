@@ -22,6 +22,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 OUT = HERE.parent / "out" / "fuzz"
 MEMORY_MB = 2048
+#: Atheris keeps what its mutators return for as long as its process lives: a process tries as many inputs as take so much.
+KEPT_MB = 512
 #: More than a million in all; the slower a reader, the fewer.
 INPUTS = {
     "run_metadata": 8_000,
@@ -44,6 +46,17 @@ def fuzz(name: str, inputs: int, seeds: list[bytes]) -> tuple[int, str]:
     corpus.mkdir(parents=True, exist_ok=True)
     for i, seed in enumerate(seeds):
         (corpus / f"seed-{i}").write_bytes(seed)
+    at_once = max(200, (KEPT_MB << 20) // max(map(len, seeds)))
+    count, broken = 0, ""
+    while count < inputs and not broken:
+        tried, broken = _in_process(name, min(at_once, inputs - count), seeds, corpus)
+        count += tried
+    what = "BROKEN" if broken else "none of which broke it"
+    print(f"{name:>14}  {count:>9,} inputs in {(time.monotonic() - begun) / 60:.1f} min, {what}", flush=True)
+    return count, broken
+
+
+def _in_process(name: str, inputs: int, seeds: list[bytes], corpus: Path) -> tuple[int, str]:
     options = [
         f"-runs={inputs}",
         f"-max_len={max(8192, *(2 * len(seed) for seed in seeds))}",
@@ -64,11 +77,8 @@ def fuzz(name: str, inputs: int, seeds: list[bytes]) -> tuple[int, str]:
         check=False,
     )
     executed = re.search(r"number_of_executed_units:\s*(\d+)", done.stderr)
-    count = int(executed.group(1)) if executed else 0
     broken = f"{done.stderr[-6000:]}\n{name}: broken by the input above, kept in {OUT}" if done.returncode else ""
-    what = "BROKEN" if broken else "none of which broke it"
-    print(f"{name:>14}  {count:>9,} inputs in {(time.monotonic() - begun) / 60:.1f} min, {what}", flush=True)
-    return count, broken
+    return int(executed.group(1)) if executed else inputs, broken
 
 
 def main() -> None:
