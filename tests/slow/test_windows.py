@@ -1,10 +1,10 @@
-"""Windows of py-spy's samples: what is said where it fails."""
+"""Windows of py-spy's samples: what counts, and what is said where it fails."""
 
 from __future__ import annotations
 
 import pytest
 
-from tftracer.slow.watch.windows import reason
+from tftracer.slow.watch.windows import reason, samples_within
 
 DENIED = """Error: Failed to get process executable name. Check that the process is running.
 
@@ -30,3 +30,10 @@ Stack backtrace:
 )
 def test_its_own_reason_is_said_without_number_or_backtrace(output: str, said: str) -> None:
     assert reason(output) == said
+
+
+def test_a_stack_counts_only_where_a_sample_was_taken() -> None:
+    """A stall of 0.2 s was seen once, and the next sample came late: what passed before that is of the usual steps after it."""
+    sampled = [0, 250, 520, 770]
+    assert samples_within(sampled, 250, 520, [(0, 240), (460, 900)]) == 0
+    assert samples_within(sampled, 0, 800, [(0, 240), (460, 900)]) == 3

@@ -237,8 +237,7 @@ class Windows:
     def looks(self, start_ns: int, end_ns: int) -> Iterator[Look]:
         """The samples within a span. Windows overlap: of each moment the newest that has it counts."""
         for window in reversed(self._kept):
-            times = window.sampled_ns[bisect_left(window.sampled_ns, start_ns) : bisect_left(window.sampled_ns, end_ns)]
-            for at in times:
+            for at in _between(window.sampled_ns, start_ns, end_ns):
                 yield _look(window, at)
             if window.start_ns <= start_ns:
                 return
@@ -250,13 +249,20 @@ class Windows:
         samples = 0
         for window in self._kept:
             for start, end, stack in window.intervals.get(thread, ()):
-                at = start
-                while at < end:  # py-spy tells changes; between them it saw the same each time
-                    if is_within(at, spans):
-                        counts[stack] += EVERY_NS
-                        samples += 1
-                    at += EVERY_NS
+                if taken := samples_within(window.sampled_ns, start, end, spans):
+                    counts[stack] += taken * EVERY_NS
+                    samples += taken
         return {"stacks": [[stack, length / 1e9] for stack, length in counts.most_common(MAX_STACKS)], "samples": samples}
+
+
+def samples_within(sampled_ns: list[int], start_ns: int, end_ns: int, spans: list[tuple[int, int]]) -> int:
+    """How many of the samples from ``start_ns`` until before ``end_ns`` lie in one of the spans. Their distances differ: none may be
+    counted that was not taken."""
+    return sum(is_within(at, spans) for at in _between(sampled_ns, start_ns, end_ns))
+
+
+def _between(sampled_ns: list[int], start_ns: int, end_ns: int) -> list[int]:
+    return sampled_ns[bisect_left(sampled_ns, start_ns) : bisect_left(sampled_ns, end_ns)]
 
 
 def _look(window: Window, at_ns: int) -> Look:
