@@ -256,8 +256,8 @@ class Windows:
 
 
 def samples_within(sampled_ns: list[int], start_ns: int, end_ns: int, spans: list[tuple[int, int]]) -> int:
-    """How many of the samples from ``start_ns`` until before ``end_ns`` lie in one of the spans. Their distances differ: none may be
-    counted that was not taken."""
+    """How many of the samples from ``start_ns`` until before ``end_ns`` lie in one of the spans. Their distances differ: none
+    may be counted that was not taken."""
     return sum(is_within(at, spans) for at in _between(sampled_ns, start_ns, end_ns))
 
 
