@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 
+from job_page import wait_for
 from recording import recording
 
 
@@ -17,7 +17,4 @@ def test_the_memory_of_a_server_that_stays_after_its_script_is_not_read(tmp_path
     with recording(tmp_path) as recorder:
         assert is_read()
         recorder.store.script_ended()
-        until = time.monotonic() + 60
-        while is_read() and time.monotonic() < until:
-            time.sleep(0.05)
-        assert not is_read()
+        wait_for(lambda: not is_read())

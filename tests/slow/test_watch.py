@@ -232,7 +232,7 @@ def test_the_time_between_steps_is_profiled_when_asked(loop: Loop) -> None:
     loop.queue.slow.profile_requested.set()
 
     def profile() -> GapProfile | None:
-        time.sleep(0.05)
+        time.sleep(0.05)  # between the steps of the loop that is profiled
         loop.step(lambda: time.sleep(0.01))
         loop.queue.settle()
         loop.records += loop.queue.slow.take()
@@ -252,7 +252,7 @@ def test_a_first_profile_of_the_time_between_steps_ends_with_its_session(loop: L
     begun_ns: list[int] = []
 
     def has_lasted() -> bool:
-        time.sleep(0.05)
+        time.sleep(0.05)  # between the steps of the loop that is profiled
         loop.step(lambda: time.sleep(0.01))
         if loop.queue.slow.run_profiled is not None and not begun_ns:
             begun_ns.append(time.perf_counter_ns())

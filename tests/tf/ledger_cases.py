@@ -372,7 +372,7 @@ def estimator(tf: Any) -> None:
         if mode == "infer":
 
             def slow(value: Any) -> Any:
-                time.sleep(SECONDS * 0.05)
+                time.sleep(SECONDS * 0.05)  # the planted time of a prediction
                 return value
 
             return tf.estimator.EstimatorSpec(mode, predictions=tf.numpy_function(slow, [features], tf.float32))
@@ -387,7 +387,7 @@ def estimator(tf: Any) -> None:
         made.evaluate(data)
     with planted("evaluation"):
         for _ in made.predict(data):
-            time.sleep(SECONDS * 0.01)  # of the script
+            time.sleep(SECONDS * 0.01)  # what the script does with a prediction
     truth["evaluation"] -= SECONDS * (2 * 0.25 + 80 * 0.01)
     truth["building"] += SECONDS * 2 * 0.25
     TRUTH.write_text(json.dumps(truth))

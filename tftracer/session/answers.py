@@ -21,7 +21,7 @@ from tftracer.session.steps import columns as step_columns
 from tftracer.session.steps.changes import step_changes
 from tftracer.session.steps.history import History
 from tftracer.slow.answer import answers
-from tftracer.slow.answer.groups import Traces, stalls_of
+from tftracer.slow.answer.groups import Traces
 from tftracer.slow.answer.messages import SlowMark
 from tftracer.slow.record.reading import read_stacks
 from tftracer.storage import untrusted
@@ -97,7 +97,7 @@ class SessionAnswers:
         with self.lock:
             state = self.model.slow.stall(stall_id)
             run_id = state.message["run_id"]
-            stalls = stalls_of(self.model.slow, run_id, self._traces_by_step(run_id))
+            stalls = answers.stalls_of(self.model.slow, run_id, self._traces_by_step(run_id))
         stall = next(stall for stall in stalls if stall["id"] == stall_id)
         return {"stall": stall, "stacks": read_stacks(state.stacks)}
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from tftracer.contract import stalls as contract
-from tftracer.slow.answer.groups import Traces, all_groups, groups, headline, stalls_of
+from tftracer.slow.answer.groups import Traces, all_groups, groups, headline, is_one_of, trace_of
 from tftracer.slow.answer.messages import no_gaps
 from tftracer.slow.record.log import SlowLog
 
@@ -58,3 +58,16 @@ def slow_steps(log: SlowLog, run_id: int, steps: int) -> contract.SlowSteps:
         "text": headline(log, run_id, steps),
         "gaps_at": profile["sampled_at"] if profile else None,
     }
+
+
+def stalls_of(log: SlowLog, run_id: int, traces: Traces) -> list[contract.Stall]:
+    """A run's slow steps with their traces and periods, as known now. Oldest first."""
+    periods = log.periods_of(run_id)
+    return [
+        {**stall, "trace_id": trace_of(stall, traces), "every": _period_of(stall, periods)}
+        for stall in (state.message for state in log.of_run(run_id))
+    ]
+
+
+def _period_of(stall: contract.Stall, periods: Sequence[contract.Period]) -> int | None:
+    return next((period["every"] for period in periods if is_one_of(stall, period)), None)

@@ -46,7 +46,7 @@ class _Ranked(NamedTuple):
         shares = {length: max(_share(each) for each in told if each["every"] == length) for length in times}
         return texts.group_text(self.causes, self.kind["place"], shares, self.kind["times"], regular)
 
-    def group(self, stalls: Sequence[Stall]) -> SlowGroup:
+    def group(self, stalls: Sequence[Stall], traces: Traces) -> SlowGroup:
         kind, is_part = self.kind, bool(self.periods) and self.kind["cause"] in APART  # a part of all that is not known
         costliest = sorted(stalls, key=lambda stall: (-lost_s(stall), stall["id"]))
         goes_on = {period["every"] for period in self.periods if period["next_step"] is not None}  # perhaps a step off since
@@ -67,23 +67,14 @@ class _Ranked(NamedTuple):
             "periods": [each for each in self.periods if each["next_step"] is not None or each["every"] not in goes_on],
             "ended": self.ended,
             "stalls": [stall["id"] for stall in costliest],
-            "trace_id": self._trace_of(stalls),
+            "trace_id": self._newest_trace(stalls, traces),
             "text": self.text,
         }
 
-    def _trace_of(self, stalls: Sequence[Stall]) -> int | None:
+    def _newest_trace(self, stalls: Sequence[Stall], traces: Traces) -> int | None:
         if self.kind["place"] or self.kind["cause"] in TOLD:
             return None
-        return max((stall["trace_id"] for stall in stalls if stall["trace_id"] is not None), default=None)
-
-
-def stalls_of(log: SlowLog, run_id: int, traces: Traces) -> list[Stall]:
-    """A run's slow steps with their traces and periods, as known now. Oldest first."""
-    periods = log.periods_of(run_id)
-    return [
-        {**stall, "trace_id": _trace_of(stall, traces), "every": _period_of(stall, periods)}
-        for stall in (state.message for state in log.of_run(run_id))
-    ]
+        return max((trace for stall in stalls if (trace := trace_of(stall, traces)) is not None), default=None)
 
 
 def groups(log: SlowLog, run_id: int, steps: int, traces: Traces = NO_TRACES) -> list[SlowGroup]:
@@ -93,7 +84,7 @@ def groups(log: SlowLog, run_id: int, steps: int, traces: Traces = NO_TRACES) ->
     """
     left: dict[KindKey, list[Stall]] = {}
     collecting, periods = log.kinds.collecting(run_id), log.periods_of(run_id)
-    for stall in stalls_of(log, run_id, traces):
+    for stall in (state.message for state in log.of_run(run_id)):
         left.setdefault(group_key(of_known_period(stall, periods) or stall, collecting), []).append(stall)
     listed = []
     # Groups with a period take their slow steps first; the group without one gets the rest.
@@ -103,7 +94,7 @@ def groups(log: SlowLog, run_id: int, steps: int, traces: Traces = NO_TRACES) ->
         if ranked.periods and ranked.kind["cause"] in APART:
             own = [stall for stall in own if may_be_of(stall, ranked.periods[0])]
         left[key] = [stall for stall in left.get(key, []) if stall not in own]
-        listed.append((ranked.rank, ranked.group(own)))
+        listed.append((ranked.rank, ranked.group(own, traces)))
     return [group for _, group in sorted(listed, key=lambda each: each[0])]
 
 
@@ -121,6 +112,11 @@ def headline(log: SlowLog, run_id: int, steps: int) -> str:
     """The text of the first group; "" without any."""
     first = min(_ranked(log, run_id, steps), key=lambda each: each.rank, default=None)
     return first.text if first else ""
+
+
+def trace_of(stall: Stall, traces: Traces) -> int | None:
+    """A trace shows what a step does inside: it tells nothing of the time before it."""
+    return traces.get(stall["step"]) if stall["step"] is not None and stall["where"] == "inside" else None
 
 
 def is_one_of(stall: Stall, period: Period) -> bool:
@@ -227,12 +223,3 @@ def _is_over(kind: SlowKind, periods: Sequence[Period], steps: int) -> bool:
         return False
     distance = (last - first) / max(kind["times"] - 1, 1)
     return steps - last > max(DISTANCES * distance, LONG * steps)
-
-
-def _trace_of(stall: Stall, traces: Traces) -> int | None:
-    """A trace shows what a step does inside: it tells nothing of the time before it."""
-    return traces.get(stall["step"]) if stall["step"] is not None and stall["where"] == "inside" else None
-
-
-def _period_of(stall: Stall, periods: Sequence[Period]) -> int | None:
-    return next((period["every"] for period in periods if is_one_of(stall, period)), None)

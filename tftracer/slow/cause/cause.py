@@ -221,9 +221,14 @@ def _inside(parts: tuple[Part, ...], seen: Observed, too_long: float) -> Cause:
         return Cause("tensorflow", "computed", None, share)
     if span.process_queue_s is not None and span.process_queue_s >= NEARLY * own and work.used_s <= LITTLE * own:
         return Cause("machine", "", None, share)
-    if span.process_queue_s is None or span.process_queue_s >= SOME * own or no_cpu >= LITTLE * own:
+    if span.process_queue_s is None or _lacked_cpu(span.process_queue_s, no_cpu, own):
         return UNKNOWN  # it may have waited for a CPU
     return Cause("tensorflow", "waited" if work.more_s < LITTLE * own else "", None, share)
+
+
+def _lacked_cpu(queued_s: float, no_cpu: float, own: float) -> bool:
+    """Whether TensorFlow's threads, or the training's, had no CPU for a part of how much longer the step itself took."""
+    return queued_s >= SOME * own or no_cpu >= LITTLE * own
 
 
 class _Work(NamedTuple):
@@ -307,9 +312,10 @@ def _doubt(cause: Cause, parts: tuple[Part, ...], seen: Observed, turn: SlowTurn
         return "Its threads were looked at too seldom to tell whether TensorFlow waited for a Python function."
     if not _tells_line(span, too_long):
         return TOO_FEW
-    own, no_cpu = (sum(excess(part) for part in parts if part.kind in kinds) for kinds in (("tensorflow", "no_cpu"), ("no_cpu",)))
+    no_cpu = sum(excess(part) for part in parts if part.kind == "no_cpu")
+    own = no_cpu + sum(excess(part) for part in parts if part.kind == "tensorflow")
     if turn.is_inside and span.process_queue_s is not None and own >= HALF * too_long:
-        return NOT_TOLD_APART if span.process_queue_s >= SOME * own or no_cpu >= LITTLE * own else NO_QUEUES
+        return NOT_TOLD_APART if _lacked_cpu(span.process_queue_s, no_cpu, own) else NO_QUEUES
     if turn.is_inside and (span.process_s is None or span.process_queue_s is None):
         return NO_QUEUES
     if parts and cause.kind == "unknown":

@@ -104,6 +104,13 @@ class Comb:
         if len(self.kinds) > 16:
             self.kinds.pop(min(self.kinds, key=lambda each: self.kinds[each]))
 
+    def take(self, other: Comb) -> None:
+        """Its slow steps are this one's, too."""
+        self.first = min(self.first, other.first)
+        self.hits += other.hits
+        self.kinds.update(other.kinds)
+        self.seconds.extend(other.seconds)
+
     def next_step(self, steps_done: int) -> int:
         """The first tooth that may still come."""
         return self.last + self.length * max(1, math.ceil((steps_done + 1 - self.tolerance - self.last) / self.length))

@@ -186,11 +186,8 @@ class Periods:
         )
         for earlier in [each for each in self._combs if is_same(each, comb)]:
             self._combs.remove(earlier)
-            comb.first = min(comb.first, earlier.first)
-            comb.hits += earlier.hits
+            comb.take(earlier)
             comb.teeth += earlier.teeth
-            comb.kinds.update(earlier.kinds)
-            comb.seconds.extend(earlier.seconds)
         hits = set(trial.steps)
         for slow in self._loose:
             if slow.step in hits:
@@ -207,21 +204,22 @@ class Periods:
         for other in [each for each in self._combs if each is not comb and each.kind() == comb.kind()]:
             if is_whole and not other.stands:
                 continue
-            if is_whole and is_within(other, comb) and comb.first - other.first >= ALONE * other.length:
+            if not is_within(other, comb):
+                if other.stands and (length := common_length(comb, other)):
+                    self._take_in(other)
+                    self.taken_in.append((comb.first, comb.length))
+                    comb.take(other)
+                    comb.newest.extend(sorted({*comb.newest, *other.newest}))
+                    comb.last, comb.length = comb.newest[-1], length
+                    comb.teeth = 1 + (comb.last - comb.first) // length
+            elif is_whole and comb.first - other.first >= ALONE * other.length:
                 other.stands, other.again = False, 0  # it has become the finer one
-                continue
-            length = 0 if is_within(other, comb) or not other.stands else common_length(comb, other)
-            if is_within(other, comb) or length:
-                self.taken_in.append((other.first, other.length))
-                self._combs.remove(other)
-            if length:
-                self.taken_in.append((comb.first, comb.length))
-                newest = sorted({*comb.newest, *other.newest})
-                comb.first, comb.last, comb.length = min(comb.first, other.first), newest[-1], length
-                comb.newest.extend(newest)
-                comb.hits, comb.teeth = comb.hits + other.hits, 1 + (comb.last - comb.first) // length
-                comb.seconds.extend(other.seconds)
-                comb.kinds.update(other.kinds)
+            else:
+                self._take_in(other)
+
+    def _take_in(self, part: Comb) -> None:
+        self._combs.remove(part)
+        self.taken_in.append((part.first, part.length))
 
     def _forget(self) -> None:
         for stands in (True, False):
