@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 import tensorflow as tf
-from tf.traced_scripts import RUN, SCRIPTS, outcome, run_both, sessions, start
+from job_page import wait_for
+from tf.traced_scripts import RUN, SCRIPTS, Page, outcome, run_both, sessions, start
 
 pytestmark = pytest.mark.tf
 
@@ -58,6 +59,20 @@ def test_multiprocessing(tmp_path: Path, method: str) -> None:
     assert sessions(tmp_path) == [{"step": 6}, {"step": 6}]
     (name,) = re.findall(r"^tftracer:   (\w+)-\d+, process \d+: /.*\.tftrace$", traced.errors, re.MULTILINE)
     assert name == f"{method.capitalize()}Process"
+
+
+def test_no_thread_of_ours_imports_a_module(tmp_path: Path) -> None:
+    """A process that is forked meanwhile, by a data loader for example, would wait for that module for ever."""
+    script = start(tmp_path, [*RUN, "imports_in_threads.py"], SCRIPTS)
+    page = Page.of(script)
+    (run,) = wait_for(lambda: page("api/session")["runs"])
+    page(f"api/runs/{run['id']}/trace", {"steps": 1})
+    trace = wait_for(lambda: next((trace for trace in page("api/session")["runs"][0]["traces"] if trace["headline"]), None))
+    wait_for(lambda: page("api/stalls")["groups"])
+    for path in (f"traces/{trace['id']}/verdict", f"traces/{trace['id']}/memory", "ledger", "memory-growth", "input-pipelines"):
+        page(f"api/{path}")
+    output, errors = script.communicate("\n")
+    assert (script.returncode, output) == (0, "\n"), output + errors
 
 
 def test_processes_forked_after_tensorflow_was_imported(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+import tornado.platform.asyncio  # noqa: F401  Tornado imports it in the server's thread else (session/writer/threads.py)
 from tornado import web
 from tornado.http1connection import HTTP1ServerConnection
 from tornado.httpserver import HTTPServer

@@ -1,10 +1,24 @@
+import { flushPromises, mount } from "@vue/test-utils";
 import { describe, expect, it } from "vitest";
+import { defineComponent, type Component, type WritableComputedRef } from "vue";
+import { createMemoryHistory, createRouter } from "vue-router";
 import { fakeRun, fakeSession, fakeState } from "../../dev/fake";
 import type { Run } from "@/client/messages";
 import { runName } from "./names";
 import { sortRuns, splitRuns } from "./runs";
 import { statusOf } from "./status";
-import { flag, list, number, oneOf, parameterReader, readParameter, text, withParameter, type Spelling } from "./url";
+import {
+  flag,
+  list,
+  number,
+  oneOf,
+  parameterReader,
+  readParameter,
+  text,
+  useParameter,
+  withParameter,
+  type Spelling,
+} from "./url";
 
 function roundTrip<T>(spelling: Spelling<T>, value: T): T {
   return readParameter(withParameter({ other: "1" }, "p", spelling, value), "p", spelling);
@@ -38,6 +52,52 @@ describe("parameters in the URL", () => {
     expect(readParameter({ p: "" }, "p", number())).toBeNull();
     expect(readParameter({ p: "c" }, "p", oneOf(["a", "b"], "a"))).toBe("a");
     expect(readParameter({ p: ["a", "b"] }, "p", text("x"))).toBe("x");
+  });
+});
+
+describe("a parameter that is set while the reader leaves for a view that still loads", () => {
+  async function leaving() {
+    const empty = defineComponent(() => () => null);
+    const loads: { resolve(view: Component): void; reject(error: Error): void }[] = [];
+    const load = (): Promise<Component> => new Promise((resolve, reject) => loads.push({ resolve, reject }));
+    const routes = [
+      { path: "/", component: empty },
+      { path: "/next", component: load },
+    ];
+    const router = createRouter({ history: createMemoryHistory(), routes });
+    await router.push("/");
+    const parameter = { current: null as WritableComputedRef<string> | null };
+    const setup = (): (() => null) => {
+      parameter.current = useParameter("p", text());
+      return () => null;
+    };
+    mount(defineComponent(setup), { global: { plugins: [router] } });
+    const set = async (value: string): Promise<void> => {
+      parameter.current!.value = value;
+      await flushPromises();
+    };
+    router.onError(() => undefined);
+    const left = router.push("/next").catch(() => undefined);
+    await flushPromises();
+    await set("lost");
+    return { router, set, left, loading: loads[0], empty };
+  }
+
+  it("does not lead back", async () => {
+    const { router, set, left, loading, empty } = await leaving();
+    loading.resolve(empty);
+    await left;
+    expect(router.currentRoute.value.fullPath).toBe("/next");
+    await set("of the next view");
+    expect(router.currentRoute.value.query).toEqual({ p: "of the next view" });
+  });
+
+  it("can be set again when that view could not be loaded", async () => {
+    const { router, set, left, loading } = await leaving();
+    loading.reject(new Error("the connection is lost"));
+    await left;
+    await set("here");
+    expect(router.currentRoute.value.fullPath).toBe("/?p=here");
   });
 });
 

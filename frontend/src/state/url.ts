@@ -1,6 +1,6 @@
 /** State that lives in the URL's query, typed: sendable, kept over a reload, walked by back and forward. */
 import { computed, type WritableComputedRef } from "vue";
-import { useRoute, useRouter, type LocationQuery } from "vue-router";
+import { useRoute, useRouter, type LocationQuery, type Router } from "vue-router";
 
 /** How a value is spelled in the URL; `undefined` leaves the parameter out. */
 export interface Spelling<T> {
@@ -65,6 +65,25 @@ export function withParameter<T>(query: LocationQuery, name: string, spelling: S
 // Several parameters may change in one tick; each starts from the query that the one before it asked for.
 let pending: LocationQuery | null = null;
 
+/** Where each router is on its way to from another view. A router that is not in it has not been looked at yet. */
+const destinations = new WeakMap<Router, string | null>();
+
+/** Whether the reader is about to leave the view. To set a parameter then would lead back to it. */
+function isLeaving(router: Router): boolean {
+  return Boolean(destinations.get(router));
+}
+
+function lookAtNavigations(router: Router): void {
+  if (destinations.has(router)) return;
+  const ended = (path: string): void => {
+    if (destinations.get(router) === path) destinations.set(router, null);
+  };
+  destinations.set(router, null);
+  router.beforeEach((to, from) => void destinations.set(router, to.path === from.path ? null : to.fullPath));
+  router.afterEach((to) => ended(to.fullPath));
+  router.onError((_error, to) => ended(to.fullPath));
+}
+
 /** A reference to one parameter. `history: "push"` makes each change a step that Back takes. */
 export function useParameter<T>(
   name: string,
@@ -74,9 +93,11 @@ export function useParameter<T>(
   const route = useRoute();
   const router = useRouter();
   const read = parameterReader(name, spelling);
+  lookAtNavigations(router);
   return computed({
     get: () => read(route.query),
     set: (value: T) => {
+      if (isLeaving(router)) return;
       const query = withParameter(pending ?? route.query, name, spelling, value);
       pending = query;
       void router[history]({ query, hash: route.hash }).finally(() => {

@@ -1,6 +1,7 @@
 """The three threads behind the training threads: one counts and writes steps, one stores traces, one has them analyzed.
 
-All are daemons, sleep while nothing happens, and survive whatever goes wrong in one round of theirs.
+All are daemons, sleep while nothing happens, and survive whatever goes wrong in one round of theirs. None imports a module: a
+process that the script forks meanwhile would wait for that module for ever.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import threading
 import time
 from functools import partial
+
+import numpy.ma  # noqa: F401  np.unique imports it, else in a thread
 
 from tftracer.contract.session import TraceRecord
 from tftracer.session.problems import Guard

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dis
-import functools
 import os
 import sys
 import sysconfig
@@ -36,20 +35,10 @@ WRAPPERS = "tftracer-wrappers.py"
 OURS = str(Path(__file__).parents[2]) + os.sep
 #: In the paths of installed packages.
 INSTALLED = ("/site-packages/", "/dist-packages/")
-
-
-@functools.lru_cache(maxsize=1)
-def _standard_folders() -> tuple[str, ...]:
-    paths = sysconfig.get_paths()
-    return tuple(path for path in (paths.get("stdlib"), paths.get("platstdlib")) if path)
-
-
-@functools.lru_cache(maxsize=1)
-def library_folders() -> tuple[str, ...]:
-    """Folders of what the user has not written: Python's own modules, installed packages, tftracer."""
-    paths = sysconfig.get_paths()
-    folders = {paths.get(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")} | {OURS}
-    return tuple(sorted(path for path in folders if path))
+_PATHS = sysconfig.get_paths()
+#: Folders of Python's own modules, and of all that the user has not written: these, installed packages, tftracer.
+STANDARD = tuple({_PATHS[name] for name in ("stdlib", "platstdlib") if _PATHS.get(name)})
+LIBRARIES = (*STANDARD, *{_PATHS[name] for name in ("purelib", "platlib") if _PATHS.get(name)}, OURS)
 
 
 def may_call_python() -> bool:
@@ -89,14 +78,14 @@ def is_library(file: str) -> bool:
         return not file.startswith(("<stdin>", "<string>", "<ipython", "<python-input"))
     if AUTOGRAPH in file:
         return True
-    return file.startswith(library_folders()) or any(part in file for part in INSTALLED)
+    return file.startswith(LIBRARIES) or any(part in file for part in INSTALLED)
 
 
 def is_standard_library(file: str) -> bool:
     """Whether it is Python's own."""
     if file.startswith("<"):
         return is_library(file)
-    return file.startswith(_standard_folders()) and not any(part in file for part in INSTALLED)
+    return file.startswith(STANDARD) and not any(part in file for part in INSTALLED)
 
 
 def is_tracers(file: str) -> bool:
