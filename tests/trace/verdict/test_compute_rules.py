@@ -73,7 +73,7 @@ CONVOLUTIONS = [*[(f"c{i}", "Conv2D", 1.0) for i in range(4)], ("depthwise", "De
 
 
 def codes_over(
-    traces: list[list[tuple[str, str, float]]], flops: dict[str, float], context: TraceContext | None = None
+    traces: list[list[tuple[str, str, float]]], flops: dict[str, float], context: TraceContext | None = None, dtype: int = FLOAT
 ) -> dict[str, Any]:
     """Of the first trace, beside the others; ``flops`` by op."""
     made = [make_trace(in_a_row(*ops)) for ops in traces]
@@ -83,7 +83,7 @@ def codes_over(
         totals.append(OpTotals(**of_trace))
     count = np.array([flops[name] for name, _, _ in traces[0]])
     n = made[0].n
-    known = Arithmetic(count, np.full(n, 1e7), np.ones(n, bool), np.full(n, FLOAT), made[0].ops)
+    known = Arithmetic(count, np.full(n, 1e7), np.ones(n, bool), np.full(n, dtype), made[0].ops)
     answer = verdict(made[0], context or TraceContext(), [], load_arithmetic=lambda: known, times=over_traces(totals))
     return {s["code"]: s for s in answer["sentences"]}
 
@@ -130,6 +130,14 @@ def test_one_interrupted_transpose_is_no_pattern() -> None:
     assert "layout" not in sentences(in_a_row(*matmuls(8, 1), ("t0", "Transpose", 3.0), ("t1", "Transpose", 0.1)))
 
 
+def test_matrix_ops_in_float64_that_were_interrupted_are_no_pattern_where_other_traces_tell() -> None:
+    nodes = [("m0", "MatMul", 0.3), ("m1", "MatMul", 0.3), *[(f"t{i}", "TopKV2", 3.0) for i in range(4)]]
+    flops = {name: 1e6 for name, _, _ in nodes}
+    held_up = [(name, op, 8.0 if op == "MatMul" else ms) for name, op, ms in nodes]
+    assert "float64" in codes_over([held_up], flops, dtype=DOUBLE)
+    assert "float64" not in codes_over([held_up, *[nodes] * 3], flops, dtype=DOUBLE)
+
+
 TRANSPOSED = [*matmuls(8, 1), ("t0", "Transpose", 0.1), ("t1", "Transpose", 0.1), ("e0", "Mul", 0.1), ("e1", "Mul", 0.1)]
 USUAL_FLOPS = {name: 1e6 for name, _, _ in TRANSPOSED}
 
@@ -148,9 +156,34 @@ def test_several_interrupted_ops_are_no_pattern_where_other_traces_tell() -> Non
 def test_one_op_that_was_held_up_says_how_long_it_usually_takes() -> None:
     long = codes_over([interrupted("m0"), *[TRANSPOSED] * 3], USUAL_FLOPS)["one_op"]
     assert long["numbers"]["usual_ns"] == MS
-    assert "In most traced steps of the run it takes about 1 ms." in long["text"] and "held it up in this step" in long["advice"]
+    assert "in most traced steps of the run it takes about 1 ms. At most 59 ms (" in long["text"]
+    assert "held it up in this step" in long["advice"]
     always = codes_over([interrupted("m0")] * 4, USUAL_FLOPS)["one_op"]
     assert "most traced steps" not in always["text"] and "has to be that large" in always["advice"]
+
+
+MIXED = [
+    (f"x{i}", kind, 0.3) for i, kind in enumerate(("MatMul", "Conv2D", "TopKV2", "Svd", "Qr", "Fill", "Where", "Sort", "Range"))
+]
+
+
+@pytest.mark.parametrize(
+    ("held_up_ms", "usual_s", "first"),
+    [(3.0, None, "balanced"), (3.0, 0.0050, "balanced"), (3.0, 0.0027, "one_op"), (2.0, 0.0001, "balanced")],
+    ids=("usual steps are not known", "the step is as long as usual", "it explains the difference", "it explains a part of it"),
+)
+def test_an_op_that_was_held_up_comes_first_only_where_it_explains_a_slow_step(
+    held_up_ms: float, usual_s: float | None, first: str
+) -> None:
+    """No type has most of the op time, held up or not."""
+    flops = {name: 1e6 for name, _, _ in MIXED}
+    held_up = [(name, op, held_up_ms if name == "x4" else ms) for name, op, ms in MIXED]
+    found = codes_over([held_up, MIXED, MIXED], flops, TraceContext(median_s=usual_s))
+    share = (held_up_ms - 0.3) / (held_up_ms + 2.4)
+    assert next(iter(found)) == first and found["one_op"]["share"] == pytest.approx(share)
+    assert f"At most {held_up_ms - 0.3:.2g} ms ({share:.0%}) of the step are due to that." in found["one_op"]["text"]
+    if first == "balanced":
+        assert found["balanced"]["text"].startswith("Beside an op that was held up, nothing stands out.")
 
 
 MANY = [*matmuls(40, 0.1), *[(f"a{i}", "AddV2", 0.02) for i in range(40)]]
@@ -168,8 +201,11 @@ def test_beside_other_traces_an_op_that_was_held_up_is_not_what_a_step_is_bound_
     assert next(iter(found)) == "balanced" and found["balanced"]["text"].startswith(
         "Most op time goes into 40 ops of type MatMul"
     )
-    usually = "In most traced steps of the run it takes about" if others == 3 else "In other traced steps it takes at most"
-    assert f"{usually} 100 µs." in found["one_op"]["text"] and "held it up in this step" in found["one_op"]["advice"]
+    usually = "in most traced steps of the run it takes about" if others == 3 else "in others it takes at most"
+    assert (
+        f"; {usually} 100 µs. At most 37.9 ms (" in found["one_op"]["text"]
+        and "held it up in this step" in found["one_op"]["advice"]
+    )
     another = codes_over([held_up("a7", 38.0), *[MANY] * others], flops)["balanced"]["text"]
     assert another.startswith("Without what held up single ops, most op time goes into 40 ops of type MatMul.")
 

@@ -69,10 +69,14 @@ class OpTime:
         return (float(times.sum()) - longest) / max(self.total_ns - longest, 1.0)
 
     def typical_share(self, selected: Bool) -> float:
-        """``lasting_share``, but no more than by the times that ops need where nothing holds them up, and by the median and the
-        shortest time of each op in several traces of the run, where those are known: several may be interrupted."""
+        """``lasting_share``, but no more than ``usual_share``: several may be interrupted."""
+        return min(self.lasting_share(selected), self.usual_share(selected))
+
+    def usual_share(self, selected: Bool) -> float:
+        """Their share of the op time, but no more than by the times that ops need where nothing holds them up, and by the median
+        and the shortest time of each op in several traces of the run, where those are known."""
         unhindered = self.unhindered_ns
-        share = min(self.lasting_share(selected), float(unhindered[selected].sum()) / max(float(unhindered.sum()), 1.0))
+        share = min(self.share(selected), float(unhindered[selected].sum()) / max(float(unhindered.sum()), 1.0))
         for times in (self.step.usual_ns, self.step.shortest_ns):
             total = _sum_of(times, self.work.name) if times is not None else 0.0
             if times is not None and total:

@@ -23,7 +23,7 @@ from tftracer.trace.model import OPS_LEFT_OUT, UNKNOWN_TIME, DeviceKind, Trace, 
 from tftracer.trace.units import counted, duration, percent
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.other_steps import other_steps
-from tftracer.trace.verdict.rules import OF_COMPUTING, RULES, UNEXPLAINED
+from tftracer.trace.verdict.rules import OF_COMPUTING, RULES, UNEXPLAINED, ops
 from tftracer.trace.verdict.rules.slow_step import MORE_NS, is_explained
 from tftracer.trace.verdict.step import ONLY_HERE, Step, sentence
 
@@ -64,11 +64,8 @@ def verdict(
     step = step_of(trace, context, known_activities or activities(trace), work or work_of(trace), load_arithmetic, times)
     sentences = [s for s in (rule(step) for rule in RULES) if s]
     ranked = sorted(_explained(sentences), key=lambda s: (_comes_later(s), -_takes_ns(step, s)))
-    if not ranked or _comes_later(ranked[0]) == BESIDE:
-        ranked = [balanced(step), *ranked]
-    elif ranked[0]["code"] == "one_op" and "usual_ns" in ranked[0]["numbers"]:  # which says nothing of what a step is bound by
-        types = _op_types(step)
-        ranked = [balanced(step), *ranked] if types is not None and types.leads else ranked
+    if not ranked or _comes_later(ranked[0]) == BESIDE or (_is_held_up(ranked[0]) and not ops.is_proven(step, ranked[0])):
+        ranked = [balanced(step, any(map(_is_held_up, ranked))), *ranked]
     compared = None if is_explained(step) else other_steps(step, ranked)
     shown = [*ranked, compared] if compared else ranked
     return {"sentences": shown, "step_ns": float(trace.duration_ns), "whole_ns": float(step.whole_ns), "findings": findings}
@@ -96,7 +93,11 @@ def _comes_later(candidate: Sentence) -> int:
     A busy machine makes all of it slow, and says nothing of what the step is bound by."""
     if candidate["code"] == "busy_machine":
         return BESIDE
-    return 1 if "usual_ns" in candidate["numbers"] or ONLY_HERE in candidate["numbers"] else 0
+    return 1 if _is_held_up(candidate) or ONLY_HERE in candidate["numbers"] else 0
+
+
+def _is_held_up(candidate: Sentence) -> bool:
+    return ops.HELD_UP_NS in candidate["numbers"]
 
 
 def _takes_ns(step: Step, candidate: Sentence) -> float:
@@ -129,7 +130,8 @@ def step_of(
     return Step(trace, context, known_activities, work, process, activity, parts, load_arithmetic, times)
 
 
-def balanced(step: Step) -> Sentence:
+def balanced(step: Step, beside_held_up: bool = False) -> Sentence:
+    """Where no rule names what the step is bound by. ``beside_held_up``: one names an op that was held up in this step."""
     if not step.trace.n:
         return sentence("balanced", "The trace holds no ops.", "The findings say what is missing in it.", 0.0, {}, {"nodes": []})
     (share, largest), *others = _parts(step)
@@ -139,7 +141,8 @@ def balanced(step: Step) -> Sentence:
     if op_types is not None and op_types.leads and others[0][0] < LARGE_PART:
         text = f"{op_types.words()} The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
     elif computes:
-        nothing = "" if others[0][0] >= LARGE_PART else "Nothing stands out. "
+        nothing = "Beside an op that was held up, nothing stands out. " if beside_held_up else "Nothing stands out. "
+        nothing = "" if others[0][0] >= LARGE_PART else nothing
         text = f"{nothing}The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
     else:
         rest = f"; the rest is {listed}" if listed else ""

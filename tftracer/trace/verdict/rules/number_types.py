@@ -25,10 +25,9 @@ def float64(step: Step) -> Sentence | None:
     if time.share(selected) < FLOAT64_SHARE or not step.trace.may_be_double or step.arithmetic is None:
         return None
     selected &= step.arithmetic.dtype[time.work.node] == _DOUBLE
-    share = time.share(selected)
-    if share < FLOAT64_SHARE:
+    if time.usual_share(selected) < FLOAT64_SHARE:
         return None
-    nodes, spent = time.longest(selected), float(time.work.self_ns[selected].sum())
+    share, nodes, spent = time.share(selected), time.longest(selected), float(time.work.self_ns[selected].sum())
     return sentence(
         "float64",
         f"Matrix ops in float64 take {percent(share)} of the op time ({time.types(selected)}; {duration(spent)}); the longest is "

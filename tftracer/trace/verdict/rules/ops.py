@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from tftracer.contract.trace import Sentence
+from tftracer.contract.trace import Evidence, Sentence
 from tftracer.trace.analyses import physical_devices
 from tftracer.trace.arrays.types import Bool
 from tftracer.trace.model import DeviceKind
 from tftracer.trace.units import duration, percent
+from tftracer.trace.verdict.around_ops import SLOW_FACTOR
 from tftracer.trace.verdict.busy import HELD_UP
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.rules.number_types import TRY_FLOAT32, is_in_float64
 from tftracer.trace.verdict.step import Step, evidence_of, sentence, spoken
 
 ONE_OP_SHARE = 0.40  # of the step in which one op runs
+EXPLAINED_SHARE = 0.50  # of what a slow step took more than usual, for an op that was held up to come first
+HELD_UP_NS = "held_up_ns"  # among a sentence's numbers: how much longer than usual the op ran
 SWAP_SHARE = 0.10  # of the step that goes into swapping tensors or computing them again
 
 EACH_STEP = (
@@ -56,25 +59,30 @@ def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence 
         )
     each = "kernels" if physical_devices.on_stream(step.trace)[nodes[0]] else "executions"
     turns = f" in {count:,} {each}" if count > 1 else ""
-    in_float64 = is_in_float64(step, nodes[0])
     where, on_gpu = _where(step, selected, nodes[0])
+    what = f"One op, {step.describe(nodes[0])} on {where}, runs for {duration(runs)}{turns}"
+    numbers = {"op_ns": float(runs), "executions": float(count)}
+    evidence: Evidence = {**evidence_of(step, nodes, "ops"), "op": step.op(nodes[0])}
     usual = float(step.usual_ns[step.trace.name[nodes[0]]]) if step.usual_ns is not None else 0.0
-    is_held_up = 0 < HELD_UP * usual < float((step.trace.end - step.trace.start)[selected].sum())
-    if only_held_up and not is_held_up:
+    if 0 < HELD_UP * usual < float((step.trace.end - step.trace.start)[selected].sum()):
+        else_where = "in most traced steps of the run it takes about" if step.has_many_others else "in others it takes at most"
+        more = max(runs - usual, 0.0)
+        text = f"{what}; {else_where} {duration(usual)}. At most {duration(more)} ({percent(more / step.whole_ns)}) of the step "
+        numbers |= {"usual_ns": usual, HELD_UP_NS: more}
+        return sentence("one_op", f"{text}are due to that.", ONLY_HERE, more / step.whole_ns, numbers, evidence)
+    if only_held_up:
         return None
-    where_else = (
-        "In most traced steps of the run it takes about" if step.has_many_others else "In other traced steps it takes at most"
-    )
-    usually = f" {where_else} {duration(usual)}." if is_held_up else ""
-    return sentence(
-        "one_op",
-        f"One op, {step.describe(nodes[0])} on {where}, runs for {duration(runs)}{turns}: {percent(share)} of the step."
-        f"{usually}{' It computes in float64.' * in_float64}",
-        ONLY_HERE if is_held_up else f"{TRY_FLOAT32} " * in_float64 + (ON_GPU if on_gpu else EACH_STEP),
-        share,
-        {"op_ns": float(runs), "executions": float(count), **({"usual_ns": usual} if is_held_up else {})},
-        {**evidence_of(step, nodes, "ops"), "op": step.op(nodes[0])},
-    )
+    in_float64 = is_in_float64(step, nodes[0])
+    text = f"{what}: {percent(share)} of the step.{' It computes in float64.' * in_float64}"
+    advice = f"{TRY_FLOAT32} " * in_float64 + (ON_GPU if on_gpu else EACH_STEP)
+    return sentence("one_op", text, advice, share, numbers, evidence)
+
+
+def is_proven(step: Step, held_up: Sentence) -> bool:
+    """Whether the step is slow, and an op that was held up accounts for most of what it took more than untraced steps."""
+    took, usual = step.whole_ns, (step.context.median_s or 0.0) * 1e9
+    more = took - usual
+    return 0 < SLOW_FACTOR * usual <= took and held_up["numbers"][HELD_UP_NS] >= EXPLAINED_SHARE * more
 
 
 def _where(step: Step, selected: Bool, longest: int) -> tuple[str, bool]:

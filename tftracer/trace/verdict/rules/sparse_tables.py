@@ -34,10 +34,9 @@ def dense_update(step: Step) -> Sentence | None:
     """Finds an optimizer that scatters some rows into a table but computes with all rows, or applies a dense gradient to it."""
     time = OpTime.of(step)
     selected, where = dense_ops(step, time)
-    share = time.share(selected)
-    if share < DENSE_SHARE:
+    if time.usual_share(selected) < DENSE_SHARE:
         return None
-    nodes, spent = time.longest(selected), float(time.work.self_ns[selected].sum())
+    share, nodes, spent = time.share(selected), time.longest(selected), float(time.work.self_ns[selected].sum())
     return sentence(
         "dense_update",
         f"{_what(where)} That takes {percent(share)} of the op time ({time.types(selected)}; {duration(spent)}); the longest is "
