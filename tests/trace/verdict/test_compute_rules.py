@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -375,6 +376,54 @@ def test_of_a_table_that_is_read_whole_the_optimizer_tells_that_its_gradient_bec
     assert "dense_update" in sentences(in_a_row(looked_up, *update, ("m", "MatMul", 1.0)))
     messages = ("graph/UnsortedSegmentSum", "UnsortedSegmentSum", 6.0)
     assert "dense_update" not in sentences(in_a_row(looked_up, messages, update[1], ("m", "MatMul", 1.0)))
+
+
+def dataflow(*ops: tuple[str, str, float, str]) -> list[N]:
+    """(name, type, ms, what it reads): one after the other."""
+    nodes = in_a_row(*(op[:3] for op in ops))
+    return [dataclasses.replace(node, inputs=tuple(op[3].split())) for node, op in zip(nodes, ops)]
+
+
+@pytest.mark.parametrize(("gradient", "expected"), [("Mul", True), ("MatMul", False)])
+def test_a_regularizer_whose_gradient_is_made_of_products_with_the_table(gradient: str, expected: bool) -> None:
+    """Keras 3: no L2Loss; the sum of segments lies outside the optimizer, which AddN and a product lead to. A product of matrices
+    (logits that are computed with the table) is dense in any case."""
+    nodes = dataflow(
+        ("embedding/GatherV2", "GatherV2", 0.1, "table"),
+        ("gradient/Tile", "Tile", 3.0, "one"),
+        ("gradient/product", gradient, 3.0, "gradient/Tile table"),
+        ("AddN/inputs_1", "UnsortedSegmentSum", 3.0, "embedding/GatherV2 ids"),
+        ("AddN", "AddN", 2.0, "gradient/product AddN/inputs_1"),
+        ("sgd/Mul", "Mul", 1.0, "AddN rate"),
+        ("sgd/AssignSubVariableOp", "AssignSubVariableOp", 2.0, "sgd/Mul"),
+    )
+    found = sentences(nodes).get("dense_update")
+    assert (found is not None) == expected
+    assert found is None or ("UnsortedSegmentSum 21%" in found["text"] and found["numbers"]["dense_ns"] == 8 * MS)
+
+
+def test_messages_that_a_product_follows_are_no_gradient_of_a_table() -> None:
+    """A graph network adds up what neighbours send; a product stands between that and the variable that is updated."""
+    nodes = dataflow(
+        ("messages/GatherV2", "GatherV2", 0.1, "nodes"),
+        ("messages/UnsortedSegmentSum", "UnsortedSegmentSum", 6.0, "messages/GatherV2 ids"),
+        ("dense/MatMul", "MatMul", 1.0, "messages/UnsortedSegmentSum kernel"),
+        ("sgd/AssignSubVariableOp", "AssignSubVariableOp", 0.5, "dense/MatMul"),
+    )
+    assert "dense_update" not in sentences(nodes)
+
+
+def test_an_update_counts_whole_where_it_reads_a_variable_that_it_has_assigned() -> None:
+    """Keras 3's Adam: the moments are assigned, read again, and applied."""
+    nodes = dataflow(
+        ("embedding/GatherV2", "GatherV2", 0.1, "table"),
+        ("adam/UnsortedSegmentSum", "UnsortedSegmentSum", 3.0, "embedding/GatherV2 ids"),
+        ("adam/AssignAddVariableOp", "AssignAddVariableOp", 3.0, "adam/UnsortedSegmentSum"),
+        ("adam/Mul/ReadVariableOp", "ReadVariableOp", 0.001, "adam/AssignAddVariableOp"),
+        ("adam/Mul", "Mul", 4.0, "adam/Mul/ReadVariableOp"),
+        ("m", "MatMul", 10.0, "x"),
+    )
+    assert sentences(nodes)["dense_update"]["numbers"]["dense_ns"] == 10 * MS
 
 
 def test_on_a_busy_machine_the_headline_says_what_computes_and_that_it_was_busy() -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 
 from tftracer.contract.trace import Sentence
 from tftracer.trace.analyses.dependencies import dependencies
+from tftracer.trace.analyses.op_kinds import is_matrix_op
 from tftracer.trace.arrays.groups import largest_first
-from tftracer.trace.arrays.types import Bool, Int64
+from tftracer.trace.arrays.types import Bool, Int32, Int64
 from tftracer.trace.decode.labels import parse_label
 from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.op_time import OpTime
-from tftracer.trace.verdict.rules.tiny_ops import TINY_NS
+from tftracer.trace.verdict.rules.tiny_ops import ELEMENTWISE, TINY_NS
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
 DENSE_SHARE = 0.20  # of the op time
@@ -85,41 +87,85 @@ def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
         selected[row] = True
         spent[where] = spent.get(where, 0.0) + float(time.work.self_ns[row])
     knows_tables = any(first)  # labels of a session say what an op reads, names of a profile do not
-    if not looks_up:  # GatherV2 may read something other than a table: only sums within an optimizer count
-        optimizers = {scope for row, scope, kind in zip(rows.tolist(), scopes, kinds) if scope and _ASSIGN.fullmatch(kind)}
-        kinds = [kind if scope in optimizers else "" for scope, kind in zip(scopes, kinds)]
-    for row in _made_dense(time, rows, scopes, kinds) if tables or not knows_tables else []:
+    for row in _made_dense(time, rows, scopes, kinds, looks_up) if tables or not knows_tables or not looks_up else []:
         selected[row] = True
         where = DENSE_GRADIENT if not spent else max(spent, key=spent.__getitem__)
         spent[where] = spent.get(where, 0.0) + float(time.work.self_ns[row])
     return selected, max(spent, key=spent.__getitem__, default="")
 
 
-def _made_dense(time: OpTime, rows: Int64, scopes: list[str], kinds: list[str]) -> list[int]:
+def _made_dense(time: OpTime, rows: Int64, scopes: list[str], kinds: list[str], looks_up: bool) -> list[int]:
     """Rows of the ops that turn the gradient of some rows into one of all rows, and of the op that applies it.
 
     Optimizers, too, add up rows that were looked up twice; their scopes have a Unique or a scatter, and are left out. If another
-    gradient is added (AddN), the sum is dense anyway, unless that gradient is a regularizer's (L2Loss).
+    gradient is added (AddN), the sum is dense anyway, unless that gradient is a regularizer's: a norm, or no product of matrices.
+    ``looks_up``: a table is surely looked up. GatherV2 may read something else: only sums that update a variable count then.
     """
-    long = [time.work.duration[row] >= TINY_NS for row in rows.tolist()]
+    flow = _Flow(time)
+    each = [(row, scope, kind) for row, scope, kind in zip(rows.tolist(), scopes, kinds) if time.work.duration[row] >= TINY_NS]
     sparse = {scope for scope, kind in zip(scopes, kinds) if kind.startswith("Unique") or _SCATTER.fullmatch(kind)}
-    long_kinds = {kind for kind, is_long in zip(kinds, long) if is_long}
-    if "AddN" in long_kinds and "L2Loss" not in long_kinds:
+    optimizers = {scope for scope, kind in zip(scopes, kinds) if scope and _ASSIGN.fullmatch(kind)}
+    sums = [
+        row
+        for row, scope, kind in each
+        if kind == "UnsortedSegmentSum" and scope not in sparse and (looks_up or scope in optimizers or flow.updates(row))
+    ]
+    added = [row for row, _, kind in each if kind == "AddN" and (looks_up or flow.updates(row))]
+    if added and not any(kind == "L2Loss" for _, _, kind in each) and any(map(flow.has_product, added)):
         return []
-    each = list(zip(rows.tolist(), scopes, kinds, long))
-    dense_sums = [row for row, scope, kind, is_long in each if is_long and kind == "UnsortedSegmentSum" and scope not in sparse]
-    applied = [row for row, _, kind, is_long in each if is_long and _APPLY.fullmatch(kind)][:1]  # the longest
-    return sorted({*dense_sums, *applied, *_reading(time, dense_sums)}) if dense_sums else []
+    applied = [row for row, _, kind in each if looks_up and _APPLY.fullmatch(kind)][:1]  # the longest
+    return sorted({*sums, *applied, *flow.reached(sums)}) if sums else []
 
 
-def _reading(time: OpTime, dense_sums: list[int]) -> list[int]:
-    """Rows of the long ops that read these sums, directly or through each other: an update that is made of several ops."""
-    graph = dependencies(time.trace)
-    row_of = {node: row for row, node in enumerate(time.work.node.tolist()) if time.work.duration[row] >= TINY_NS}
-    reached, waiting = set(dense_sums), list(dense_sums)
-    while waiting:
-        node = int(time.work.node[waiting.pop()])
-        rows = {row_of[reader] for reader in graph.consumers_of(node).tolist() if reader in row_of} - reached
-        reached |= rows
-        waiting += rows
-    return sorted(reached)
+class _Flow:
+    """Which ops read what which ops give, by rows of ``OpTime.work``."""
+
+    def __init__(self, time: OpTime) -> None:
+        self._time = time
+        self._graph = dependencies(time.trace)
+        self._row_of = {node: row for row, node in enumerate(time.work.node.tolist())}
+
+    def _kind(self, row: int) -> str:
+        return self._time.kinds[self._time.work.op[row]]
+
+    def _is_long(self, row: int) -> bool:
+        return bool(self._time.work.duration[row] >= TINY_NS)
+
+    def reached(self, sums: list[int]) -> set[int]:
+        """The long ops that read these sums, directly or through each other: an update that is made of several ops, which read
+        variables that it has just assigned."""
+        return {
+            row
+            for row in self._all(
+                sums, self._graph.consumers_of, lambda row: self._is_long(row) or self._kind(row) == "ReadVariableOp"
+            )
+            if self._is_long(row)
+        }
+
+    def updates(self, row: int) -> bool:
+        """Whether it reaches an assignment through elementwise ops alone, as an optimizer makes them."""
+        return any(
+            _ASSIGN.fullmatch(self._kind(each))
+            for each in self._all(
+                [row],
+                self._graph.consumers_of,
+                lambda row: bool(ELEMENTWISE.fullmatch(self._kind(row)) or _ASSIGN.fullmatch(self._kind(row))),
+            )
+        )
+
+    def has_product(self, added: int) -> bool:
+        """Whether a product of matrices is among what is added, or nothing but sums of segments is known of it."""
+        before = self._all(
+            [added], self._graph.inputs_of, lambda row: self._is_long(row) and self._kind(row) != "UnsortedSegmentSum"
+        ) - {added}
+        return not before or any(is_matrix_op(self._kind(row)) for row in before)
+
+    def _all(self, rows: list[int], neighbours: Callable[[int], Int32], passes: Callable[[int], bool]) -> set[int]:
+        """The rows, and those that are reached from them through rows that pass."""
+        reached, waiting = set(rows), list(rows)
+        while waiting:
+            nodes = neighbours(int(self._time.work.node[waiting.pop()])).tolist()
+            found = {row for node in nodes if (row := self._row_of.get(node)) is not None and passes(row)} - reached
+            reached |= found
+            waiting += found
+        return reached
