@@ -113,7 +113,7 @@ export function fakeRun(id: number, change: Partial<Run> = {}): Run {
     last_run_at: START + 600,
     graph_on_request: false,
     pending_traces: 0,
-    slow_steps: { count: 0, longest_s: null, lost_s: 0, last_at: null, text: "", gaps_at: null },
+    slow_steps: { count: 0, longest_s: null, lost_s: 0, last_at: null, text: "", trace_id: null, gaps_at: null },
     between_steps_s: 0.0012,
     traced_overhead_s: 0.0198,
     recent_s: fakeTimes(60, 0.0412),

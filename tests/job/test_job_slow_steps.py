@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from fake_source import a_run, a_session, a_trace
 from job_page import wait_for
 from local_jobs import Jobs, Rank
 from made_stalls import a_period, a_save, put
 
+from tftracer.job.agent.heartbeat import totals
 from tftracer.job.hub.hub import Hub
 
 
@@ -23,6 +25,16 @@ def test_the_slow_steps_of_each_rank_are_known_to_the_hub_and_asked_through_it(j
     assert [stall["step"] for stall in listed["stalls"]] == [1] and listed["periods"][0]["every"] == 97
     detail = hub.get(f"{second['url']}api/stalls/{listed['stalls'][0]['id']}")
     assert detail["stacks"]["frames"]
+
+
+def test_a_rank_that_waits_tells_what_its_trace_says() -> None:
+    trace, text = a_trace(7, 100), "Every 50th step: the cause is not known"
+    trace["headline"] = "Communication runs for 99% of the step."
+    run = a_run(1, [trace])
+    run["slow_steps"] |= {"count": 3, "text": text, "trace_id": 7}
+    assert totals(a_session(), [run], None)["slow_text"] == f"{text}. Trace 7 of one says: {trace['headline']}"
+    run["slow_steps"]["trace_id"] = None
+    assert totals(a_session(), [run], None)["slow_text"] == text
 
 
 def processes(hub: Rank) -> list[dict[str, Any]]:

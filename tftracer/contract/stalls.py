@@ -240,7 +240,8 @@ class SlowSteps(TypedDict):
     longest_s: float | None
     lost_s: float  # what they took more than usual, in all
     last_at: float | None
-    text: str  # the period, or the newest stall, in words; "" without any
+    text: str  # of the group that costs most; "" without any
+    trace_id: int | None  # the newest trace of one of that group; null where a trace would tell no more than the text
     gaps_at: float | None  # when the time between its steps was sampled
 
 

@@ -21,7 +21,6 @@ from tftracer.session.steps import columns as step_columns
 from tftracer.session.steps.changes import step_changes
 from tftracer.session.steps.history import History
 from tftracer.slow.answer import answers
-from tftracer.slow.answer.groups import Traces
 from tftracer.slow.answer.messages import SlowMark
 from tftracer.slow.record.reading import read_stacks
 from tftracer.storage import untrusted
@@ -74,7 +73,7 @@ class SessionAnswers:
         with self.lock:
             run = self.model.run(run_id)
             read, statistics = run.history_reader(), run.numbers()
-            answer = answers.run_stalls(self.model.slow, run_id, self._traces_by_step(run_id), statistics["steps"])
+            answer = answers.run_stalls(self.model.slow, run_id, self.model.traces_by_step(run), statistics["steps"])
             marks = self.model.slow.all_marks()
         history = read()
         changes, drift = step_changes(history)
@@ -90,14 +89,14 @@ class SessionAnswers:
 
     def all_stalls(self) -> contract.StallList:
         with self.lock:
-            traces = {run_id: self._traces_by_step(run_id) for run_id in self.model.runs}
+            traces = {run_id: self.model.traces_by_step(self.model.run(run_id)) for run_id in self.model.runs}
             return answers.all_stalls(self.model.slow, traces, lambda run_id: self.model.run(run_id).numbers()["steps"])
 
     def stall(self, stall_id: int) -> contract.StallDetail:
         with self.lock:
             state = self.model.slow.stall(stall_id)
             run_id = state.message["run_id"]
-            stalls = answers.stalls_of(self.model.slow, run_id, self._traces_by_step(run_id))
+            stalls = answers.stalls_of(self.model.slow, run_id, self.model.traces_by_step(self.model.run(run_id)))
         stall = next(stall for stall in stalls if stall["id"] == stall_id)
         return {"stall": stall, "stacks": read_stacks(state.stacks)}
 
@@ -109,10 +108,6 @@ class SessionAnswers:
     def is_sampled(self, run_id: int) -> bool:
         """Whether the time between the run's steps is being sampled."""
         return False
-
-    def _traces_by_step(self, run_id: int) -> Traces:
-        records = [trace.record for trace in self.model.traces_of(run_id)]
-        return {record["step"]: record["id"] for record in records if record["step"] is not None}
 
     def trace_record(self, trace_id: int) -> TraceRecord:
         with self.lock:

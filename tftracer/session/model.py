@@ -28,6 +28,7 @@ from tftracer.session.steps.history import History
 from tftracer.session.steps.statistics import LiveRun
 from tftracer.session.traces.usual import durations_s, follows_traced, usual
 from tftracer.slow.answer.answers import slow_steps
+from tftracer.slow.answer.groups import Traces
 from tftracer.slow.record.log import SlowLog
 from tftracer.storage.tftrace import Record, StoredPayload
 from tftracer.trace.model import TraceContext
@@ -125,12 +126,16 @@ class SessionModel:
             "definition": run.definition,
             "graph_on_request": handle.graph_on_request if handle else False,
             "pending_traces": handle.requested if handle else 0,
-            "slow_steps": slow_steps(self.slow, run.id, statistics["steps"]),
+            "slow_steps": slow_steps(self.slow, run.id, statistics["steps"], self.traces_by_step(run)),
         }
 
     def traces_of(self, run_id: int) -> list[TraceState]:
         """Oldest first."""
         return [self.traces[trace_id] for trace_id in self.run(run_id).traces]
+
+    def traces_by_step(self, run: RunState) -> Traces:
+        records = [self.traces[trace_id].record for trace_id in run.traces]
+        return {record["step"]: record["id"] for record in records if record["step"] is not None}
 
     def trace_context(self, trace: TraceState) -> TraceContext:
         """With what is known of the run and its other traces now."""

@@ -214,6 +214,7 @@ export interface SlowSteps {
   lost_s: number;
   last_at: number | null;
   text: string;
+  trace_id: number | null;
   gaps_at: number | null;
 }
 

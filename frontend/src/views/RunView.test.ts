@@ -233,6 +233,7 @@ describe("the overview's notice", () => {
       lost_s: 0.31,
       last_at: 5,
       text: "Every 97th step: 310 ms",
+      trace_id: null,
       gaps_at: null,
     };
     const stubs = { RouterLink: { template: "<a><slot /></a>" } };
@@ -242,5 +243,9 @@ describe("the overview's notice", () => {
       /3 slow steps\s*took 310\sms more than usual\.\s*Every 97th step/,
     );
     expect(notice()).toBe("");
+    const traces = [fakeTrace(7, { step: 194, headline: "Communication runs for 99% of the step." })];
+    expect(notice(fakeRun(1, { traces, slow_steps: { ...slow_steps, trace_id: 7 } }))).toContain(
+      "Every 97th step: 310 ms. The trace of step 194 says: Communication runs for 99% of the step.",
+    );
   });
 });

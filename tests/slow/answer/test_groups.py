@@ -34,7 +34,7 @@ def test_a_period_of_unknown_cause_is_a_group_of_its_own() -> None:
     period = a_period(run, cause=UNKNOWN, occurrences=5, last_step=485, next_step=582, first_step=97)
     log = log_of(*noise, *regular, a_save(run, 250), periods=[period])
     first, save, rest = groups(log, run.run_id, 500)
-    assert first["text"] == "Every 97th step: the cause is not known" == headline(log, run.run_id, 500)
+    assert headline(log, run.run_id, 500, {}) == (first["text"], None) == ("Every 97th step: the cause is not known", None)
     assert (first["times"], sorted(first["stalls"])) == (5, [4, 5, 6, 7, 8])
     assert (save["cause"], rest["cause"], rest["times"], sorted(rest["stalls"])) == ("hook", "unknown", 3, [1, 2, 3])
 
@@ -81,8 +81,11 @@ def test_a_group_without_a_line_names_the_newest_trace_of_its_steps() -> None:
     regular = [a_stall(run, step, cause=UNKNOWN, inside=True) for step in range(97, 486, 97)]
     period = a_period(run, cause=UNKNOWN, occurrences=5, last_step=485, next_step=582, first_step=97, inside=True)
     log = log_of(*regular, a_stall(run, 250, inside=True), periods=[period])
-    unknown, of_a_line = groups(log, run.run_id, 500, {194: 3, 388: 7, 250: 8, 99: 9})
+    traces = {194: 3, 388: 7, 250: 8, 99: 9}
+    unknown, of_a_line = groups(log, run.run_id, 500, traces)
     assert (unknown["cause"], unknown["trace_id"], of_a_line["trace_id"]) == ("unknown", 7, None)
+    assert headline(log, run.run_id, 500, traces) == (unknown["text"], 7)
+    assert headline(log_of(a_stall(run, 250, inside=True)), run.run_id, 500, traces)[1] is None
 
 
 def test_what_ended_long_ago_and_what_the_machine_did_lead_nothing() -> None:

@@ -57,11 +57,18 @@ def totals(session: Session, runs: list[Run], steps_per_s: float | None) -> Mess
 
 def _slow(runs: list[Run]) -> Message:
     """How many slow steps there were, and what is said of those of the run that had the most."""
-    largest = max((run["slow_steps"] for run in runs), key=lambda slow: slow["count"], default=None)
+    largest = max(runs, key=lambda run: run["slow_steps"]["count"], default=None)
     return {
         "slow_steps": sum(run["slow_steps"]["count"] for run in runs),
-        "slow_text": largest["text"][:300] if largest else "",
+        "slow_text": _slow_text(largest)[:300] if largest else "",
     }
+
+
+def _slow_text(run: Run) -> str:
+    """Why a rank waits is in its trace."""
+    text, trace_id = run["slow_steps"]["text"], run["slow_steps"]["trace_id"]
+    headline = next((trace["headline"] for trace in run["traces"] if trace["id"] == trace_id), "")
+    return f"{text}. Trace {trace_id} of one says: {headline}" if headline else text
 
 
 class TimeSpent:

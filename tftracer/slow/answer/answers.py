@@ -47,15 +47,17 @@ def gaps(log: SlowLog, run_id: int, sampling: bool) -> contract.GapProfile:
     return profile or no_gaps(run_id, "none", NEVER_SAMPLED)
 
 
-def slow_steps(log: SlowLog, run_id: int, steps: int) -> contract.SlowSteps:
+def slow_steps(log: SlowLog, run_id: int, steps: int, traces: Traces) -> contract.SlowSteps:
     """What a run's record says of its slow steps."""
     profile = log.gaps.get(run_id)
+    text, trace_id = headline(log, run_id, steps, traces)
     return {
         "count": log.count(run_id),
         "longest_s": log.longest_s(run_id),
         "lost_s": sum(kind["lost_s"] for kind in log.kinds.of_run(run_id)),
         "last_at": log.last_at(run_id),
-        "text": headline(log, run_id, steps),
+        "text": text,
+        "trace_id": trace_id,
         "gaps_at": profile["sampled_at"] if profile else None,
     }
 

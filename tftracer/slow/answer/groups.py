@@ -71,8 +71,13 @@ class _Ranked(NamedTuple):
             "text": self.text,
         }
 
+    @property
+    def needs_trace(self) -> bool:
+        """Whether a trace of one of them tells more."""
+        return not self.kind["place"] and self.kind["cause"] not in TOLD
+
     def _newest_trace(self, stalls: Sequence[Stall], traces: Traces) -> int | None:
-        if self.kind["place"] or self.kind["cause"] in TOLD:
+        if not self.needs_trace:
             return None
         return max((trace for stall in stalls if (trace := trace_of(stall, traces)) is not None), default=None)
 
@@ -108,10 +113,12 @@ def _lost(of_run: Sequence[SlowGroup]) -> float:
     return sum(group["lost_s"] for group in of_run if group["cause"] != "machine")
 
 
-def headline(log: SlowLog, run_id: int, steps: int) -> str:
-    """The text of the first group; "" without any."""
+def headline(log: SlowLog, run_id: int, steps: int, traces: Traces) -> tuple[str, int | None]:
+    """The text of the first group, "" without any, and the newest trace that tells more of it."""
     first = min(_ranked(log, run_id, steps), key=lambda each: each.rank, default=None)
-    return first.text if first else ""
+    if first is None:
+        return "", None
+    return first.text, groups(log, run_id, steps, traces)[0]["trace_id"] if traces and first.needs_trace else None
 
 
 def trace_of(stall: Stall, traces: Traces) -> int | None:
