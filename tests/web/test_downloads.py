@@ -18,7 +18,7 @@ from web_client import Client
 
 from tftracer.errors import StorageError
 from tftracer.web import downloads
-from tftracer.web.downloads import file_name
+from tftracer.web.downloads import PIECE_BYTES, file_name
 
 BINARY = "application/octet-stream"
 
@@ -53,11 +53,19 @@ def test_a_save_that_breaks_off_is_seen_to_be_broken(
     caplog.clear()
 
 
-def test_a_server_that_stops_amid_downloads_logs_nothing_and_ends(client: Client, source: FakeSource) -> None:
-    """One that is under way, two more that keep all worker threads busy, and one that waits for these."""
+@pytest.mark.parametrize("hangs_longer", [False, True])
+@pytest.mark.parametrize("sent", [0, PIECE_BYTES])
+def test_a_server_that_stops_amid_downloads_logs_nothing_and_ends(
+    client: Client, source: FakeSource, sent: int, hangs_longer: bool
+) -> None:
+    """Two keep all worker threads busy, for the disk hangs, before their first piece or after it; the others wait for these.
+
+    ``hangs_longer``: than the server lives.
+    """
     begun, go_on = threading.Semaphore(0), threading.Event()
 
     def endless() -> Iterator[bytes]:
+        yield b"x" * sent
         begun.release()
         while go_on.wait(60):
             yield b"x" * 1000
@@ -79,6 +87,8 @@ def test_a_server_that_stops_amid_downloads_logs_nothing_and_ends(client: Client
     threading.Thread(target=client.server.stop).start()
     for reader in readers:  # their connections are closed, though the disk still hangs
         reader.join(60)
+    if hangs_longer:
+        client.server.join()
     go_on.set()
     client.server.join()
     assert len(outcomes) == 4 and 200 not in outcomes, outcomes

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import sys
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, TypeVar
@@ -101,7 +102,7 @@ class Guarded(AccessCheck):
 
     def send_error(self, status_code: int = 500, **kwargs: Any) -> None:
         """A request that is cancelled has no answer: the server stops. Its client notices that."""
-        if isinstance(kwargs.get("exc_info", (None, None, None))[1], asyncio.CancelledError):
+        if isinstance(sys.exc_info()[1], asyncio.CancelledError):  # Tornado 6.6 does not pass it
             self.close_connection()
         else:
             super().send_error(status_code, **kwargs)
