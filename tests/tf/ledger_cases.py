@@ -148,7 +148,7 @@ def lines_between_steps(tf: Any) -> None:
             with planted("checkpoints"):
                 manager.save()
         if number % 50 == 25:
-            time.sleep(0.3)
+            wait("python", 0.3 / SECONDS)
         wait("python", 0.02 / SECONDS)
         step()
 
