@@ -184,7 +184,7 @@ def test_an_op_that_was_held_up_comes_first_only_where_it_explains_a_slow_step(
     assert next(iter(found)) == first and found["one_op"]["share"] == pytest.approx(share)
     assert f"At most {held_up_ms - 0.3:.2g} ms ({share:.0%}) of the step are due to that." in found["one_op"]["text"]
     if first == "balanced":
-        assert found["balanced"]["text"].startswith("Beside an op that was held up, nothing stands out.")
+        assert found["balanced"]["text"].startswith("Beside what was held up in this step, nothing stands out.")
 
 
 MANY = [*matmuls(40, 0.1), *[(f"a{i}", "AddV2", 0.02) for i in range(40)]]
@@ -295,11 +295,17 @@ def used(**changes: float) -> TraceContext:
 def test_a_busy_machine() -> None:
     found = sentences(in_a_row(*matmuls(10, 1)), used(cpu_s=0.010, run_queue_s=0.025))["busy_machine"]
     assert (
-        found["text"].startswith("The machine was busy: your threads waited for a CPU for most of the step.")
-        and "waited 25 ms in the 10 ms around it" in found["text"]
+        found["text"].startswith("The machine was busy: your threads waited for a CPU for most of the time in which")
+        and "waited 25 ms in the 10 ms around the step" in found["text"]
         and "used 1 of the 4 CPUs" in found["text"]
     )
     assert found["share"] == pytest.approx(25 / 35)
+
+
+def test_a_python_function_that_waited_for_a_cpu_counts_with_what_a_busy_machine_took() -> None:
+    """Its thread slept, and was to run again: nothing of TensorFlow computes then."""
+    nodes = [N("py", "EagerPyFunc", 0, 9 * MS, kind=NodeKind.INPUT), N("m", "MatMul", 9 * MS, 10 * MS)]
+    assert sentences(nodes, used(cpu_s=0.010, run_queue_s=0.025))["busy_machine"]["share"] == pytest.approx(25 / 35)
 
 
 def test_kernels_of_one_name_on_several_gpus_are_not_said_to_be_of_one() -> None:

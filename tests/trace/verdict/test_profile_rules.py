@@ -10,7 +10,7 @@ import pytest
 from traces import TF_DATA, N, make_trace
 
 from tftracer.trace.answers import Answers
-from tftracer.trace.model import NodeKind, TraceContext
+from tftracer.trace.model import CpuUse, NodeKind, TraceContext
 from tftracer.trace.verdict.verdict import verdict
 
 MS = 1_000_000
@@ -48,6 +48,33 @@ def test_a_stage_that_was_at_work_before_the_trace_is_not_named_for_a_wait_that_
     assert (
         "for tf.data, far longer than usual steps take in all (2 ms): most of this wait has another reason." in sentence["text"]
     )
+
+
+@pytest.mark.parametrize(("median_s", "is_named"), [(0.0035, True), (0.0029, False)])
+def test_a_wait_beside_which_a_step_is_as_long_as_usual_ones_is_laid_to_no_stage(median_s: float, is_named: bool) -> None:
+    """1 of 4 ms. Usual steps that take no more than the other 3 hardly wait; here the thread that prefetches had no CPU."""
+    stages = [
+        N(name, name.rpartition(":")[2], MS // 10, MS, TF_DATA, NodeKind.INPUT)
+        for name in ("Iterator::Root", "Iterator::Root::Prefetch")
+    ]
+    below = N("Iterator::Root::Prefetch::Repeat", "Repeat", MS, MS + 5_000, TF_DATA, NodeKind.INPUT)
+    waits = N("next", "IteratorGetNext", 0, MS, kind=NodeKind.INPUT)
+    trace = make_trace([waits, *stages, below, *[N(f"m{i}", "MatMul", (2 + i) * MS // 2, (3 + i) * MS // 2) for i in range(6)]])
+    trace.known_edges = (np.array([1], np.int32), np.array([0], np.int32))
+    found = next(s for s in verdict(trace, TraceContext(median_s=median_s), [])["sentences"] if s["code"] == "input_bound")
+    assert ("has nothing ready" in found["text"]) == is_named
+    assert is_named or "they hardly wait" in found["text"]
+
+
+def test_a_wait_for_input_on_a_busy_machine_in_which_tf_data_does_not_run() -> None:
+    """55% of a step: the thread that asks for the batch had no CPU."""
+    root = N("Iterator::Root", "Root", 54 * MS // 10, 55 * MS // 10, TF_DATA, NodeKind.INPUT)
+    waits = N("next", "IteratorGetNext", 0, 55 * MS // 10, kind=NodeKind.INPUT)
+    trace = make_trace([waits, root, *[N(f"m{i}", "MatMul", (55 + i * 5) * MS // 10, (60 + i * 5) * MS // 10) for i in range(9)]])
+    trace.known_edges = (np.array([1], np.int32), np.array([0], np.int32))
+    busy = CpuUse(wall_s=0.011, cpu_s=0.004, job_cpu_s=0.004, run_queue_s=0.030, cpus=2.0)
+    found, then = verdict(trace, TraceContext(cpu_use=busy), [])["sentences"][:2]
+    assert "for the rest, the thread that asks it for the batch does not run" in found["text"] and then["code"] == "busy_machine"
 
 
 def test_of_a_distribution_strategy_the_datasets_own_stage_is_named() -> None:

@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from tftracer.contract.trace import Sentence
 from tftracer.trace.model import DeviceKind
 from tftracer.trace.units import counted, duration
-from tftracer.trace.verdict.around_ops import SLOW_FACTOR, START_NS
+from tftracer.trace.verdict.around_ops import HOST_OP_NS, SLOW_FACTOR, START_NS
 from tftracer.trace.verdict.step import Step, sentence
 
 EXPLAINED_SHARE = 0.5  # of what the step took more than usual
-OP_NS = 20_000  # recording an op costs less, in RunMetadata and on a GPU, and
+OP_NS = 20_000  # recording an op costs less, in RunMetadata and on a GPU
 MANY_OPS = 10_000  # whose number may differ from step to step: an input pipeline works ahead in one and not in the next
-HOST_OP_NS = 5_000  # in a profile of the host: 1.4 microseconds on TensorFlow 2.21, 2.5 on 2.15
 
 #: Rules that name what ran for long. (The time of many tiny ops grows by being traced.)
 EXPLAINING = frozenset(("input_bound", "python_function", "one_op", "communication_bound", "copies", "memory"))
@@ -32,18 +31,23 @@ def other_steps(step: Step, sentences: Sequence[Sentence]) -> Sentence | None:
         return None
     lengths = f"{_seconds(took)} instead of {_seconds(usual)}"
     slower = f"This step took {_factor(took / usual)} times as long as the run's median untraced step until then ({lengths})."
-    if fastest is not None and fastest >= SLOW_FACTOR * usual and not _may_be_tracing(step, fastest, usual):
+    all_slow = fastest is not None and fastest >= SLOW_FACTOR * usual
+    if fastest is not None and all_slow and not _may_be_tracing(step, min(fastest, took), usual):
         code, advice = "slow_step", "Trace a step at another time: what it shows may not hold for usual steps."
         text = f"{slower} {_other_traced(step, fastest)}, but recording {counted(step.trace.n, 'op')} takes less than the "
         text += f"difference: {_for_another_reason(sentences)}."
-    elif fastest is not None and took >= SLOW_FACTOR * fastest and not _costs_to_record(step, took, usual):
-        code, advice = "slow_step", COMPARE
-        text = f"{slower} {_other_traced(step, fastest)}, so tracing does not explain it: {_by_itself(sentences)}."
-    elif fastest is not None and fastest >= SLOW_FACTOR * usual and _may_be_tracing(step, took, usual):
+    elif fastest is not None and all_slow and _may_be_tracing(step, took, usual):
         code, advice = "tracing_cost", "Compare shares, not times."
         both = "and the busy machine probably cost" if _is_busy(sentences) else "probably costs"
-        text = f"{slower} {_other_traced(step, fastest)}: tracing {both} the difference, and makes "
-        text += "short ops look longer than they are."
+        how_much = "a part of the difference, or all of it" if took >= SLOW_FACTOR * fastest else "the difference"
+        text = (
+            f"{slower} {_other_traced(step, fastest)}: tracing {both} {how_much}. It makes short ops look longer than they are."
+        )
+    elif fastest is not None and took >= SLOW_FACTOR * fastest and not _costs_to_record(step, took, usual):
+        code, advice = "slow_step", COMPARE
+        may_vary = (took - fastest) * 1e9 <= START_NS + _recording_ns(step)
+        so = "and tracing usually costs less than the difference" if may_vary else "so tracing does not explain it"
+        text = f"{slower} {_other_traced(step, fastest)}, {so}: {_by_itself(sentences, 'probably ' * may_vary)}."
     elif _is_explained(step, sentences, took, usual) and not _costs_to_record(step, took, usual):
         code, advice = "slow_step", COMPARE
         text = f"{slower} Most of the difference is in what the first sentence names, not in being traced."
@@ -56,14 +60,14 @@ def other_steps(step: Step, sentences: Sequence[Sentence]) -> Sentence | None:
 
 
 def _may_be_tracing(step: Step, took: float, usual: float) -> bool:
-    """Whether recording the ops, beginning the trace and collecting it may cost so much. Of a session's step TensorFlow collects
-    the trace after the last op; of a function's it does so when the call has ended. Only recording makes the time from the first
-    op to the last longer."""
+    """Whether the step may be slow only since recording its ops, beginning the trace and collecting it cost so much. Of a
+    session's step TensorFlow collects the trace after the last op; of a function's it does so when the call has ended. Only
+    recording makes the time from the first op to the last longer."""
     began_at = step.context.began_at
     before = max(step.trace.origin_ns - began_at * 1e9, 0.0) if began_at and step.trace.origin_ns > 0 else 0.0
     collecting = took * 1e9 - before - step.trace.duration_ns if step.is_session else 0.0
     outside = max((step.context.step_s or took) * 1e9 - step.trace.duration_ns, 0.0)
-    return (took - usual) * 1e9 <= _recording_ns(step) + min(START_NS + max(collecting, 0.0), outside)
+    return took * 1e9 - _recording_ns(step) - min(START_NS + max(collecting, 0.0), outside) < SLOW_FACTOR * usual * 1e9
 
 
 def _recording_ns(step: Step) -> int:
@@ -84,10 +88,10 @@ def _for_another_reason(sentences: Sequence[Sentence]) -> str:
     return "all of them were slow for another reason, too"
 
 
-def _by_itself(sentences: Sequence[Sentence]) -> str:
+def _by_itself(sentences: Sequence[Sentence], probably: str) -> str:
     if _is_busy(sentences):
         return "on the busy machine this step probably waited longer for a CPU"
-    return "this step was slow by itself"
+    return f"this step was {probably}slow by itself"
 
 
 def _is_busy(sentences: Sequence[Sentence]) -> bool:

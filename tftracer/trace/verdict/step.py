@@ -37,6 +37,7 @@ _CPU = re.compile(r"((?P<process>\S+/\d+) )?CPU(:0)?(?P<xla> XLA.*)?", re.DOTALL
 HELD_SHARE = 0.25  # of a call of a function in which recorded ops run, or
 HELD_OPS = 20  # so many that begin in it: the call holds them
 ONLY_HERE = "only_here"  # among a sentence's numbers: it is of this step alone
+HELD_UP_NS = "held_up_ns"  # the same, of what lies in the step: how much longer than usual it took
 PYTHON_OPS = frozenset(("PyFunc", "PyFuncStateless", "EagerPyFunc"))
 
 

@@ -21,11 +21,12 @@ from tftracer.trace.analyses.over_traces import OpsOverTraces
 from tftracer.trace.analyses.physical_devices import Group
 from tftracer.trace.model import OPS_LEFT_OUT, UNKNOWN_TIME, DeviceKind, Trace, TraceContext
 from tftracer.trace.units import counted, duration, percent
+from tftracer.trace.verdict.around_ops import SLOW_FACTOR
 from tftracer.trace.verdict.op_time import OpTime
-from tftracer.trace.verdict.other_steps import other_steps
-from tftracer.trace.verdict.rules import OF_COMPUTING, RULES, UNEXPLAINED, ops
+from tftracer.trace.verdict.other_steps import EXPLAINED_SHARE, other_steps
+from tftracer.trace.verdict.rules import OF_COMPUTING, RULES, UNEXPLAINED
 from tftracer.trace.verdict.rules.slow_step import MORE_NS, is_explained
-from tftracer.trace.verdict.step import ONLY_HERE, Step, sentence
+from tftracer.trace.verdict.step import HELD_UP_NS, ONLY_HERE, Step, sentence
 
 #: Without scheduling times nobody knows which of the two it is.
 IDLE_OR_WAITING = "idle or waiting to be scheduled"
@@ -64,8 +65,10 @@ def verdict(
     step = step_of(trace, context, known_activities or activities(trace), work or work_of(trace), load_arithmetic, times)
     sentences = [s for s in (rule(step) for rule in RULES) if s]
     ranked = sorted(_explained(sentences), key=lambda s: (_comes_later(s), -_takes_ns(step, s)))
-    if not ranked or _comes_later(ranked[0]) == BESIDE or (_is_held_up(ranked[0]) and not ops.is_proven(step, ranked[0])):
-        ranked = [balanced(step, any(map(_is_held_up, ranked))), *ranked]
+    if not ranked or _comes_later(ranked[0]) == BESIDE:
+        ranked = [balanced(step), *ranked]
+    elif HELD_UP_NS in ranked[0]["numbers"]:
+        ranked.insert(1 if _makes_slow(step, ranked[0]) else 0, balanced(step, beside_held_up=True))
     compared = None if is_explained(step) else other_steps(step, ranked)
     shown = [*ranked, compared] if compared else ranked
     return {"sentences": shown, "step_ns": float(trace.duration_ns), "whole_ns": float(step.whole_ns), "findings": findings}
@@ -84,7 +87,7 @@ def _explained(sentences: list[Sentence]) -> list[Sentence]:
     """Without those that say that nothing runs, where a sentence says why."""
     reasons = {s["code"] for s in sentences} - {*OF_COMPUTING, *UNEXPLAINED}
     if reasons & {"tiny_ops", "busy_machine"}:
-        return [s for s in sentences if s["code"] not in UNEXPLAINED]
+        return [s for s in sentences if s["code"] not in UNEXPLAINED or "waited_ns" in s["numbers"]]  # for its input
     return [s for s in sentences if s["code"] != "idle_device"] if reasons else sentences
 
 
@@ -93,11 +96,13 @@ def _comes_later(candidate: Sentence) -> int:
     A busy machine makes all of it slow, and says nothing of what the step is bound by."""
     if candidate["code"] == "busy_machine":
         return BESIDE
-    return 1 if _is_held_up(candidate) or ONLY_HERE in candidate["numbers"] else 0
+    return 1 if HELD_UP_NS in candidate["numbers"] or ONLY_HERE in candidate["numbers"] else 0
 
 
-def _is_held_up(candidate: Sentence) -> bool:
-    return ops.HELD_UP_NS in candidate["numbers"]
+def _makes_slow(step: Step, held_up: Sentence) -> bool:
+    """Whether the step is slow, and what was held up accounts for most of what it took more than untraced steps."""
+    took, usual = step.whole_ns, (step.context.median_s or 0.0) * 1e9
+    return 0 < SLOW_FACTOR * usual <= took and held_up["numbers"][HELD_UP_NS] >= EXPLAINED_SHARE * (took - usual)
 
 
 def _takes_ns(step: Step, candidate: Sentence) -> float:
@@ -131,7 +136,7 @@ def step_of(
 
 
 def balanced(step: Step, beside_held_up: bool = False) -> Sentence:
-    """Where no rule names what the step is bound by. ``beside_held_up``: one names an op that was held up in this step."""
+    """Where no rule names what the step is bound by. ``beside_held_up``: one names what was held up in this step."""
     if not step.trace.n:
         return sentence("balanced", "The trace holds no ops.", "The findings say what is missing in it.", 0.0, {}, {"nodes": []})
     (share, largest), *others = _parts(step)
@@ -141,7 +146,7 @@ def balanced(step: Step, beside_held_up: bool = False) -> Sentence:
     if op_types is not None and op_types.leads and others[0][0] < LARGE_PART:
         text = f"{op_types.words()} The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
     elif computes:
-        nothing = "Beside an op that was held up, nothing stands out. " if beside_held_up else "Nothing stands out. "
+        nothing = "Beside what was held up in this step, nothing stands out. " if beside_held_up else "Nothing stands out. "
         nothing = "" if others[0][0] >= LARGE_PART else nothing
         text = f"{nothing}The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
     else:

@@ -26,13 +26,14 @@ def busy_machine(step: Step) -> Sentence | None:
     if not lacked:
         return None
     wall, cpu, queued, cpus, job = (use[key] for key in ("wall_s", "cpu_s", "run_queue_s", "cpus", "job_cpu_s"))
-    share = lacked / (lacked + cpu) * step.activity.compute.length / step.whole_ns  # what waits for something else keeps waiting
+    runs = step.activity.compute | step.cover(step.python_functions)  # what waits for something else keeps waiting
+    share = lacked / (lacked + cpu) * (runs.length + step.around.before_ns + step.around.after_ns) / step.whole_ns
     return sentence(
         "busy_machine",
-        f"The machine was busy: your threads waited for a CPU {_most(lacked / (lacked + cpu))} of the step. Added up they waited "
-        f"{duration(queued * 1e9)} in the {duration(wall * 1e9)} around it, in which TensorFlow also collects the trace. The "
-        f"process and those that it started used {job / wall:.2g} of the {_count(cpus)} that they may use: other programs had "
-        "the rest.",
+        f"The machine was busy: your threads waited for a CPU {_most(lacked / (lacked + cpu))} of the time in which they had "
+        f"work. Added up they waited {duration(queued * 1e9)} in the {duration(wall * 1e9)} around the step, in which TensorFlow "
+        f"also collects the trace. The process and those that it started used {job / wall:.2g} of the {_count(cpus)} that they "
+        "may use: other programs had the rest.",
         "See what else runs on the machine (top), and which limits of CPU time the container or the job has. The times of single "
         "ops in this trace are longer than they would be; trace the step again on a quiet machine before you compare them.",
         share,

@@ -14,7 +14,7 @@ from tftracer.trace.decode.profiler_names import STAGE
 from tftracer.trace.model import TraceContext
 from tftracer.trace.units import counted, duration, percent
 from tftracer.trace.verdict.rules.around_ops import FEED_BYTES
-from tftracer.trace.verdict.step import ONLY_HERE, Step, evidence_of, mask, sentence
+from tftracer.trace.verdict.step import HELD_UP_NS, Step, evidence_of, mask, sentence
 
 INPUT_SHARE = 0.20  # of the step in which nothing but input ops runs
 AHEAD, AHEAD_NS = 2.0, 1_000_000  # so many times as long as this one, and by so much longer, usual steps take that wait
@@ -93,8 +93,8 @@ def input_pipeline(step: Step) -> Sentence | None:
                 return _functions(step, alone, at_work, functions, numbers)
             return _no_thread(step, alone, at_work, numbers)
         holding = step.stages.holding(at_work)
-        if holding is not None and holding.began_before and _is_far_longer(step, alone):
-            return _only_here(step, alone, numbers)
+        if holding is not None and holding.began_before and (reason := _not_usual(step, alone)):
+            return _only_here(step, alone, reason, numbers)
         if holding is not None:
             return _stage(step, holding, alone, numbers)
     nodes = step.longest(selected)
@@ -171,22 +171,28 @@ def _no_thread(step: Step, alone: Cover, at_work: Cover, numbers: dict[str, floa
     )
 
 
-def _is_far_longer(step: Step, alone: Cover) -> bool:
-    usual_s = step.context.median_s
-    return usual_s is not None and alone.length > FAR_LONGER * usual_s * 1e9
+def _not_usual(step: Step, alone: Cover) -> str:
+    """Why usual steps cannot wait for so long; "" where they may."""
+    usual, rest = (step.context.median_s or 0.0) * 1e9, step.whole_ns - alone.length
+    if alone.length > FAR_LONGER * usual > 0:
+        return f"far longer than usual steps take in all ({duration(usual)}): most of this wait has another reason"
+    if 0 < usual <= rest:
+        return (
+            f"and without that takes {duration(rest)}, no less than usual steps take in all ({duration(usual)}): they hardly wait"
+        )
+    return ""
 
 
-def _only_here(step: Step, alone: Cover, numbers: dict[str, float]) -> Sentence:
+def _only_here(step: Step, alone: Cover, reason: str, numbers: dict[str, float]) -> Sentence:
     """No stage ran, as far as is recorded, and usual steps cannot wait for so long."""
-    share, usual_ns = alone.length / step.whole_ns, (step.context.median_s or 0.0) * 1e9
+    share = alone.length / step.whole_ns
     return sentence(
         "input_bound",
-        f"The step waits {duration(alone.length)} ({percent(share)}) for tf.data, far longer than usual steps take in all "
-        f"({duration(usual_ns)}): most of this wait has another reason. The stage that worked then began before the trace, so "
-        f"its time is not recorded.{seen_before(step.context)}",
+        f"The step waits {duration(alone.length)} ({percent(share)}) for tf.data, {reason}. The stage that worked then began "
+        f"before the trace, so its time is not recorded.{seen_before(step.context)}",
         f"{step.context.input_advice} {NO_CPU} Trace another step to see whether it waits, too.".lstrip(),
         share,
-        {**numbers, "usual_step_ns": usual_ns, ONLY_HERE: 1.0},
+        {**numbers, "usual_step_ns": (step.context.median_s or 0.0) * 1e9, HELD_UP_NS: float(alone.length)},
         evidence_of(step, step.longest(step.waits_for_input), "budget"),
     )
 

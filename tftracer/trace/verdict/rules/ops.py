@@ -9,15 +9,12 @@ from tftracer.trace.analyses import physical_devices
 from tftracer.trace.arrays.types import Bool
 from tftracer.trace.model import DeviceKind
 from tftracer.trace.units import duration, percent
-from tftracer.trace.verdict.around_ops import SLOW_FACTOR
 from tftracer.trace.verdict.busy import HELD_UP
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.rules.number_types import TRY_FLOAT32, is_in_float64
-from tftracer.trace.verdict.step import Step, evidence_of, sentence, spoken
+from tftracer.trace.verdict.step import HELD_UP_NS, Step, evidence_of, sentence, spoken
 
 ONE_OP_SHARE = 0.40  # of the step in which one op runs
-EXPLAINED_SHARE = 0.50  # of what a slow step took more than usual, for an op that was held up to come first
-HELD_UP_NS = "held_up_ns"  # among a sentence's numbers: how much longer than usual the op ran
 SWAP_SHARE = 0.10  # of the step that goes into swapping tensors or computing them again
 
 EACH_STEP = (
@@ -76,13 +73,6 @@ def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence 
     text = f"{what}: {percent(share)} of the step.{' It computes in float64.' * in_float64}"
     advice = f"{TRY_FLOAT32} " * in_float64 + (ON_GPU if on_gpu else EACH_STEP)
     return sentence("one_op", text, advice, share, numbers, evidence)
-
-
-def is_proven(step: Step, held_up: Sentence) -> bool:
-    """Whether the step is slow, and an op that was held up accounts for most of what it took more than untraced steps."""
-    took, usual = step.whole_ns, (step.context.median_s or 0.0) * 1e9
-    more = took - usual
-    return 0 < SLOW_FACTOR * usual <= took and held_up["numbers"][HELD_UP_NS] >= EXPLAINED_SHARE * more
 
 
 def _where(step: Step, selected: Bool, longest: int) -> tuple[str, bool]:

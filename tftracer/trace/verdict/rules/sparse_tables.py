@@ -87,7 +87,7 @@ def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
         selected[row] = True
         spent[where] = spent.get(where, 0.0) + float(time.work.self_ns[row])
     knows_tables = any(first)  # labels of a session say what an op reads, names of a profile do not
-    for row in _made_dense(time, rows, scopes, kinds, looks_up) if tables or not knows_tables or not looks_up else []:
+    for row in _made_dense(time, rows, scopes, kinds, bool(looks_up)) if tables or not knows_tables or not looks_up else []:
         selected[row] = True
         where = DENSE_GRADIENT if not spent else max(spent, key=spent.__getitem__)
         spent[where] = spent.get(where, 0.0) + float(time.work.self_ns[row])
@@ -126,7 +126,7 @@ class _Flow:
         self._row_of = {node: row for row, node in enumerate(time.work.node.tolist())}
 
     def _kind(self, row: int) -> str:
-        return self._time.kinds[self._time.work.op[row]]
+        return str(self._time.kinds[self._time.work.op[row]])
 
     def _is_long(self, row: int) -> bool:
         return bool(self._time.work.duration[row] >= TINY_NS)

@@ -31,8 +31,8 @@ ELEMENTWISE = re.compile(
 _TURN = re.compile(rf"{TURN}$")
 
 FEWER_OPS = (
-    "Every op costs TensorFlow some microseconds besides its own work. Use fewer and larger ops: vectorize loops over small "
-    "tensors, stack variables, use fused layers or optimizers, or let XLA compile them into one ({xla})."
+    "Every op costs TensorFlow time besides its own work, up to some microseconds. Use fewer and larger ops: vectorize loops "
+    "over small tensors, stack variables, use fused layers or optimizers, or let XLA compile them into one ({xla})."
 )
 
 
