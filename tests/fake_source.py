@@ -110,6 +110,7 @@ def a_stall_message(stall_id: int) -> Stall:
         "run_id": 1,
         "step": 2,
         "call": 2,
+        "step_text": "step 2",
         "where": "between",
         "started_at": 1_700_000_001.5,
         "duration_s": 0.3,

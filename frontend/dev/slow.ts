@@ -2,7 +2,7 @@
 import type {
   CodeLine,
   GapProfile,
-  Period,
+  GroupPeriod,
   RunStalls,
   SlowGroup,
   Stall,
@@ -44,6 +44,7 @@ export function fakeStall(id: number, change: Partial<Stall> = {}): Stall {
     run_id: 1,
     step: 97 * id,
     call: 97 * id,
+    step_text: `step ${97 * id}`,
     where: "between",
     started_at: START + id * 4,
     duration_s: 0.31,
@@ -67,7 +68,7 @@ export function fakeStall(id: number, change: Partial<Stall> = {}): Stall {
   };
 }
 
-export const fakePeriod: Period = {
+export const fakePeriod: GroupPeriod = {
   run_id: 1,
   every: 97,
   where: "between",
@@ -80,6 +81,8 @@ export const fakePeriod: Period = {
   last_step: 291,
   last_call: 291,
   next_step: 388,
+  last_text: "step 291",
+  next_text: "step 388",
   text: "Every 97th step: 310 ms before the step, CheckpointSaverHook (basic_session_run_hooks.py:620)",
 };
 
@@ -94,6 +97,7 @@ export function fakeGroup(change: Partial<SlowGroup> = {}): SlowGroup {
     longest_s: 0.31,
     last_step: 291,
     last_call: 291,
+    last_text: "step 291",
     periods: [fakePeriod],
     ended: false,
     stalls: [1, 3],
@@ -116,6 +120,8 @@ export function fakeRunStalls(change: Partial<RunStalls> = {}): RunStalls {
         trace_id: 2,
         every: null,
         step: 150,
+        call: 150,
+        step_text: "step 150",
       }),
       fakeStall(3),
     ],
@@ -129,6 +135,7 @@ export function fakeRunStalls(change: Partial<RunStalls> = {}): RunStalls {
         lost_s: 0.3088,
         last_step: 150,
         last_call: 150,
+        last_text: "step 150",
         periods: [],
         stalls: [2],
         text: "Python code at load_batch() (train.py:88)",

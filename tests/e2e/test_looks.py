@@ -31,10 +31,10 @@ def there(page: Page) -> None:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("width", [400, 3840])
+@pytest.mark.parametrize("width", [320, 400, 3840])
 def test_narrow_and_huge(traced: TracePage, view: str, width: int) -> None:
     page = traced.page
-    page.set_viewport_size({"width": width, "height": 800 if width == 400 else 2160})
+    page.set_viewport_size({"width": width, "height": 2160 if width == 3840 else 800})
     page.goto(traced.base + VIEWS[view])
     there(page)
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")

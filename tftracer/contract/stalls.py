@@ -83,6 +83,7 @@ class Stall(TypedDict):
     run_id: int
     step: int | None  # the slow step, or the one that the gap came before; None: not known
     call: int  # its number among the calls of all signatures of its function; 0: not known
+    step_text: str  # "step 97", "step 26 (call 2,211 of all signatures)", "a step"
     where: Place
     started_at: float
     duration_s: float
@@ -145,6 +146,13 @@ class Period(TypedDict):
     text: str  # "Every 97th step: 310 ms before the step, CheckpointSaverHook (basic_session_run_hooks.py:620)"
 
 
+class GroupPeriod(Period):
+    """A period as the page lists it: its steps in words, by their calls where other signatures have steps, too."""
+
+    last_text: str  # "step 291", "step 26 (call 2,211 of all signatures)"
+    next_text: str  # "step 388", "call 2,261 of all signatures"; "" if it ended
+
+
 class Mark(TypedDict):
     """Something that happened in the process or on its machine, for the step history."""
 
@@ -201,7 +209,8 @@ class SlowGroup(TypedDict):
     longest_s: float
     last_step: int | None
     last_call: int | None  # as of a kind
-    periods: list[Period]  # that they come in, the most frequent first; [] if none is proven
+    last_text: str  # "step 291", as of a stall; "" if not known
+    periods: list[GroupPeriod]  # that they come in, the most frequent first; [] if none is proven
     ended: bool  # all of its periods ended; without one: it has not come for long
     stalls: list[int]  # ids of those that are kept, those that cost most first
     trace_id: int | None  # of the newest one that was traced, where no line tells what the steps did inside

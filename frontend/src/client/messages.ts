@@ -67,6 +67,7 @@ export interface Stall {
   run_id: number;
   step: number | null;
   call: number;
+  step_text: string;
   where: "inside" | "between";
   started_at: number;
   duration_s: number;
@@ -126,6 +127,25 @@ export interface Period {
   text: string;
 }
 
+/** A period as the page lists it: its steps in words, by their calls where other signatures have steps, too. */
+export interface GroupPeriod {
+  run_id: number;
+  every: number;
+  where: "inside" | "between";
+  place: string;
+  tolerance: number;
+  times: number;
+  duration_s: number;
+  cause: "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "lock" | "retrace" | "other_run" | "input" | "checkpoint" | "tensorflow" | "stopped" | "unknown";
+  first_step: number;
+  last_step: number;
+  last_call: number;
+  next_step: number | null;
+  text: string;
+  last_text: string;
+  next_text: string;
+}
+
 /** Something that happened in the process or on its machine, for the step history. */
 export interface Mark {
   kind: "gc" | "checkpoint" | "host";
@@ -177,7 +197,8 @@ export interface SlowGroup {
   longest_s: number;
   last_step: number | null;
   last_call: number | null;
-  periods: Period[];
+  last_text: string;
+  periods: GroupPeriod[];
   ended: boolean;
   stalls: number[];
   trace_id: number | null;

@@ -30,15 +30,18 @@ export const MARK_KINDS: Record<Mark["kind"], string> = {
   host: "Machine",
 };
 
-export function stallColumns(): TableColumn<Stall>[] {
+/** Whether some step has another number than its call, which is named beside it. */
+export const hasCalls = (stalls: readonly Stall[]): boolean => stalls.some((s) => s.call > 0 && s.call !== s.step);
+
+export function stallColumns(withCalls: boolean): TableColumn<Stall>[] {
   return [
     {
       key: "step",
       title: "Step",
       numeric: true,
-      width: "92px",
+      width: withCalls ? "minmax(92px, 252px)" : "92px",
       value: (s) => s.step,
-      text: (s) => formatCount(s.step),
+      text: (s) => (s.step === null ? NONE : s.step_text.replace("step ", "")),
     },
     {
       key: "at",

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { fakeStacks, fakeStall } from "../../dev/slow";
-import { inOrder, merged, partLegend, partText, stepText } from "./parts";
+import { inOrder, merged, partLegend, partText } from "./parts";
 
 describe("the parts of slow steps", () => {
   it("says what a part is, how long, and what is usual where that is known", () => {
@@ -10,12 +10,6 @@ describe("the parts of slow steps", () => {
     expect(partText({ kind: "python", duration_s: 0.2, usual_s: 0.1, what: "" })).toMatch(
       /^Python code: 200\sms, usually 100\sms$/,
     );
-  });
-
-  it("names a step, and its call where other signatures have steps, too", () => {
-    expect(stepText(97, 97)).toBe("step 97");
-    expect(stepText(26, 2211)).toBe("step 26 (call 2,211 of all signatures)");
-    expect(stepText(null, 0)).toBe("a step");
   });
 
   it("has the kinds of all steps in one order", () => {

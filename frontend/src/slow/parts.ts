@@ -1,6 +1,6 @@
 /** The parts of slow steps' time, and several steps' stacks as one tree. */
 import type { PartKind, Stall, StallPart, StallStacks } from "@/client/messages";
-import { formatCount, formatSeconds } from "@/format";
+import { formatSeconds } from "@/format";
 
 /** What each kind of part is called, and its colour, which stands out on light and on dark. */
 export const PARTS: Record<PartKind, { readonly title: string; readonly colour: string }> = {
@@ -19,12 +19,6 @@ export const PARTS: Record<PartKind, { readonly title: string; readonly colour: 
   stopped: { title: "process stopped", colour: "#4b5362" },
   unknown: { title: "not measured", colour: "#a9b0bd" },
 };
-
-/** `step 97`; where other signatures of its function have steps, too: `step 26 (call 2,211 of all signatures)`. */
-export function stepText(step: number | null, call: number | null): string {
-  if (step === null) return "a step";
-  return `step ${formatCount(step)}${call && call !== step ? ` (call ${formatCount(call)} of all signatures)` : ""}`;
-}
 
 /** `waiting for Python's lock, thread serializer: 1.9 s, usually 0 s`. */
 export function partText(part: StallPart): string {

@@ -1,6 +1,6 @@
 /** How runs and their parts are named on the page. */
-import type { AskedBy, Run, TraceRecord } from "@/client/messages";
-import { formatCount } from "@/format";
+import type { AskedBy, Run, Stall, TraceRecord } from "@/client/messages";
+import { formatCount, formatSeconds } from "@/format";
 
 /** A tensor's name for people: `loss:0` is shown as `loss`, for nearly all are the first output of their op. */
 export function tensorName(name: string): string {
@@ -51,4 +51,11 @@ export const VS_MEDIAN =
 /** The run of a file with one trace has no step count: its steps are unknown, not 0. */
 export function hasUnknownSteps(run: Run): boolean {
   return run.steps === 0 && run.traces.length > 0;
+}
+
+/** `Step 97: 1.20 s`, `Before step 26 (call 2,211 of all signatures): 310 ms`. */
+export function stallHeading(stall: Stall): string {
+  const step = stall.step_text;
+  const what = stall.where === "inside" ? step[0]!.toUpperCase() + step.slice(1) : `Before ${step}`;
+  return `${what}: ${formatSeconds(stall.duration_s)}`;
 }

@@ -48,6 +48,25 @@ describe("slow steps on a run's page", () => {
     page.unmount();
   });
 
+  it("names a step of a function of many signatures by its call, too, wherever it stands", async () => {
+    const text = "step 26 (call 2,211 of all signatures)";
+    const client = new FakeClient();
+    const of = { last_step: 26, last_call: 2211, last_text: text };
+    const period = { ...fakePeriod, ...of, every: 50, next_step: 76, next_text: "call 2,261 of all signatures" };
+    const group = fakeGroup({ ...of, stalls: [1], periods: [period] });
+    const stalls = [fakeStall(1, { step: 26, call: 2211, step_text: text })];
+    client.runStalls = { ...fakeRunStalls(), count: 1, groups: [group], stalls };
+    const { page } = await show("/runs/1?stall=1", client);
+    const item = page.find('[aria-label="Slow steps by cause"] > li');
+    expect(item.text()).toContain(`last at ${text}.`);
+    expect(item.text()).toContain("the next is expected at call 2,261 of all signatures.");
+    const row = page.find('[role="grid"][aria-label="Slow steps"]').findAll('[role="row"]')[1]!;
+    expect(row.text()).toContain("26 (call 2,211 of all signatures)");
+    await item.find("button").trigger("click");
+    expect(item.find('[aria-label="The steps of this group"]').text()).toContain(text);
+    page.unmount();
+  });
+
   it("opens one with its cause, its stacks, and the same as a table", async () => {
     const { page } = await show("/runs/1?stall=1");
     const detail = page.find(".detail");
@@ -120,7 +139,7 @@ describe("slow steps on a run's page", () => {
       message: "Stacks are not read: this process may not be read by others.",
     };
     const client = new FakeClient(fakeState({ session: fakeSession({ problems: [problem] }) }));
-    const groups = [fakeGroup({ ended: true, periods: [{ ...fakePeriod, next_step: null }] })];
+    const groups = [fakeGroup({ ended: true, periods: [{ ...fakePeriod, next_step: null, next_text: "" }] })];
     client.runStalls = fakeRunStalls({ groups });
     const { page } = await show("/runs/1", client);
     expect(page.find("#slow-steps").text()).toContain("Every 97 steps: ended after step 291.");

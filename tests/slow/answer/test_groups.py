@@ -216,6 +216,18 @@ def test_the_last_of_a_function_of_many_signatures_is_told_by_its_call() -> None
     run = RunHandle("train", (), (), "")
     stalls = [a_stall(run, 26, call=call) for call in (111, 286, 2211)]
     (group,) = groups(log_of(*stalls), run.run_id, 2300)
-    assert (group["last_step"], group["last_call"]) == (26, 2211)
-    assert step_text(26, 2211) == "step 26 (call 2,211 of all signatures)"
+    assert (group["last_step"], group["last_text"]) == (26, "step 26 (call 2,211 of all signatures)")
     assert step_text(26, 26) == step_text(26, None) == "step 26"
+    assert step_text(None, 0) == "a step"
+
+
+def test_where_a_period_goes_on_is_told_by_its_call_in_a_function_of_many_signatures() -> None:
+    """Its distances are those of calls: the step of one signature 50 later is another call."""
+    run = RunHandle("train", (), (), "")
+    stalls = [a_stall(run, step, call=call) for step, call in ((20, 2161), (26, 2211))]
+    period = a_period(
+        run, cause=stalls[0].cause, steps=50, occurrences=9, first_step=4, last_step=26, last_call=2211, next_step=76
+    )
+    (group,) = groups(log_of(*stalls, periods=[period]), run.run_id, 30)
+    (told,) = group["periods"]
+    assert (told["last_text"], told["next_text"]) == (group["last_text"], "call 2,261 of all signatures")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from tftracer.contract import stalls as contract
 from tftracer.slow.answer.groups import Traces, all_groups, groups, headline, is_one_of, trace_of
 from tftracer.slow.answer.messages import no_gaps
+from tftracer.slow.answer.texts import step_text
 from tftracer.slow.record.log import SlowLog
 
 NEVER_SAMPLED = "The time between the steps was not sampled, so that there are no lines for it."
@@ -66,7 +67,12 @@ def stalls_of(log: SlowLog, run_id: int, traces: Traces) -> list[contract.Stall]
     """A run's slow steps with their traces and periods, as known now. Oldest first."""
     periods = log.periods_of(run_id)
     return [
-        {**stall, "trace_id": trace_of(stall, traces), "every": _period_of(stall, periods)}
+        {
+            **stall,
+            "step_text": step_text(stall["step"], stall["call"]),
+            "trace_id": trace_of(stall, traces),
+            "every": _period_of(stall, periods),
+        }
         for stall in (state.message for state in log.of_run(run_id))
     ]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import NamedTuple
 
-from tftracer.contract.stalls import Period, SlowGroup, SlowKind, Stall, StallCause
+from tftracer.contract.stalls import GroupPeriod, Period, SlowGroup, SlowKind, Stall, StallCause
 from tftracer.slow.answer import texts
 from tftracer.slow.record.kinds import APART, OF_CODE, KindKey, group_key, lost_s, may_be_of, of_known_period, without_line
 from tftracer.slow.record.log import SlowLog
@@ -64,7 +64,10 @@ class _Ranked(NamedTuple):
             else kind["longest_s"],
             "last_step": kind["last_step"],
             "last_call": kind["last_call"],
-            "periods": [each for each in self.periods if each["next_step"] is not None or each["every"] not in goes_on],
+            "last_text": texts.step_text(kind["last_step"], kind["last_call"]) if kind["last_step"] else "",
+            "periods": [
+                _in_words(each) for each in self.periods if each["next_step"] is not None or each["every"] not in goes_on
+            ],
             "ended": self.ended,
             "stalls": [stall["id"] for stall in costliest],
             "trace_id": self._newest_trace(stalls, traces),
@@ -80,6 +83,14 @@ class _Ranked(NamedTuple):
         if not self.needs_trace:
             return None
         return max((trace for stall in stalls if (trace := trace_of(stall, traces)) is not None), default=None)
+
+
+def _in_words(period: Period) -> GroupPeriod:
+    return {
+        **period,
+        "last_text": texts.step_text(period["last_step"], period["last_call"]),
+        "next_text": texts.next_text(period),
+    }
 
 
 def groups(log: SlowLog, run_id: int, steps: int, traces: Traces = NO_TRACES) -> list[SlowGroup]:

@@ -51,6 +51,7 @@ def stall_message(number: int, stall: Stall, offset: float) -> contract.Stall:
         "run_id": stall.run.run_id,
         "step": stall.step,
         "call": stall.call,
+        "step_text": "",
         "where": where(stall.inside),
         "started_at": stall.start_ns / 1e9 + offset,
         "duration_s": (stall.end_ns - stall.start_ns) / 1e9,

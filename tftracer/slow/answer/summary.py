@@ -8,7 +8,7 @@ from typing import Any
 
 from tftracer.contract.session import Run
 from tftracer.contract.stalls import GapProfile, SlowGroup, Stall, StallList
-from tftracer.slow.answer.texts import lines_text, ordinal, step_text
+from tftracer.slow.answer.texts import lines_text, ordinal
 from tftracer.slow.record.log import by_cost
 from tftracer.trace.summary import WIDTH, shortened
 from tftracer.trace.units import counted, duration, percent
@@ -71,10 +71,10 @@ def _lines(slow: dict[str, Any], headlines: Mapping[int, tuple[int | None, str]]
 def _group(group: SlowGroup) -> str:
     times = "Once" if group["times"] == 1 else f"{group['times']:,} times"
     lost = f"{duration(group['lost_s'] * 1e9)} more than usual in all, the longest {duration(group['longest_s'] * 1e9)}"
-    last = f", last at {step_text(group['last_step'], group['last_call'])}" if group["last_step"] else ""
+    last = f", last at {group['last_text']}" if group["last_text"] else ""
     stand = [period for period in group["periods"] if period["next_step"] is not None]
     over = [period for period in group["periods"] if stand and period["next_step"] is None]
-    until = "".join(f" Every {ordinal(each['every'])} step until step {each['last_step']:,}." for each in over)
+    until = "".join(f" Every {ordinal(each['every'])} step until {each['last_text']}." for each in over)
     ended = (
         "" if not group["ended"] or group["times"] == 1 else " It has ended." if group["periods"] else " It has not come since."
     )
@@ -83,11 +83,10 @@ def _group(group: SlowGroup) -> str:
 
 def _stall(stall: Stall) -> str:
     usual = f", usually {duration(stall['expected_s'] * 1e9)}" if stall["expected_s"] is not None else ""
-    step = step_text(stall["step"], stall["call"]) if stall["step"] is not None else "a step"
     place = "inside" if stall["where"] == "inside" else "before it"
     doubt = f". {stall['uncertainty']}" if stall["cause"] == "unknown" and stall["uncertainty"] else ""
     trace = f" See trace {stall['trace_id']}." if doubt and stall["trace_id"] is not None else ""
-    return f"{step}, {place}: {duration(stall['duration_s'] * 1e9)}{usual}. {stall['text']}{doubt}{trace}"
+    return f"{stall['step_text']}, {place}: {duration(stall['duration_s'] * 1e9)}{usual}. {stall['text']}{doubt}{trace}"
 
 
 def _filled(text: str, indent: str = "  ") -> str:

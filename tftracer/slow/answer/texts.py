@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
+from tftracer.contract import stalls as contract
 from tftracer.contract.stalls import CodeLine, StallCause
 from tftracer.slow.answer.code_lines import code_lines
 from tftracer.slow.recorded import EPOCH_TURN, FIRST_CALL, Cause, HostChange, Period, Stall
@@ -34,9 +35,20 @@ def ordinal(number: int) -> str:
     return f"{number:,}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(last, 'th') }"
 
 
-def step_text(step: int, call: int | None) -> str:
+def step_text(step: int | None, call: int | None) -> str:
     """ "step 97"; where other signatures of its function have steps, too: "step 26 (call 2,211 of all signatures)"."""
+    if step is None:
+        return "a step"
     return f"step {step:,}" + (f" (call {call:,} of all signatures)" if call and call != step else "")
+
+
+def next_text(period: contract.Period) -> str:
+    """Where the next of a period is expected; its distances are those of calls of all signatures."""
+    if period["next_step"] is None:
+        return ""
+    if period["last_call"] in (0, period["last_step"]):
+        return step_text(period["next_step"], None)
+    return f"call {period['last_call'] + period['every']:,} of all signatures"
 
 
 def code_text(file: str, line: int, function: str, owner: str) -> str:

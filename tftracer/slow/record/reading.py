@@ -85,6 +85,7 @@ STALL_FIELDS: Fields = {
     "run_id": count,
     "step": positive_or_none,
     "call": count,
+    "step_text": lambda given: "",
     "where": _PLACE,
     "started_at": seconds,
     "duration_s": duration,

@@ -13,8 +13,8 @@ from tftracer.slow.record.log import SlowLog, StallState
 from tftracer.storage.spool import NewRecord
 from tftracer.storage.tftrace import GAPS, KINDS, MARKS, PERIOD, STALL, compress
 
-#: What other records say, and may change.
-_FOUND_LATER = ("trace_id", "every")
+#: What the answers add: other records say it, or other fields.
+_FOUND_LATER = ("trace_id", "every", "step_text")
 
 
 def stall_record(message: Stall, number: int, is_traced: bool, stacks: StallStacks) -> NewRecord:
