@@ -156,12 +156,16 @@ def test_an_op_whose_shortest_times_differ_is_found_beside_busy_moments(more_tra
                 f"s{n}", 1000, {}, traces=5 + more_traces * of, started_at=1.0 + 2 * n + of,
                 ops={"changed": 1e3 * medians[of][n], "busy": 1e3 * busy[of][n]},
                 shortest_ops={"changed": 1e3 * shortest[of][n], "busy": 47e3},
+                op_types={"changed": 1e3 * medians[of][n]}, shortest_op_types={"changed": 1e3 * shortest[of][n]},
             )
             for n in range(5)
         ]  # fmt: skip
 
-    changes = compare("train", side(0), side(1)).ops.changes
-    assert [change.key for change in changes if change.separated] == expected
+    comparison = compare("train", side(0), side(1))
+    assert [change.key for change in comparison.ops.changes if change.separated] == expected
+    judged = outcome(comparison, "op changed > 20%")
+    assert judged.state == ("FAIL" if expected else "INCONCLUSIVE"), "the rule looks at the times that the ops are compared by"
+    assert not expected or judged.why.startswith("+92.")
 
 
 def test_an_op_is_not_separated_by_its_shortest_times_where_its_medians_differ_the_other_way() -> None:

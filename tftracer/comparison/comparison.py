@@ -32,9 +32,16 @@ class Comparison:
     warnings: list[str]
 
     def op_type(self, name: str) -> Shift | None:
-        """Of an op type's time in a step (``MatMul``: ``_MklMatMul``, too); None where a side has no trace with it."""
-        before, after = ([sum(times) for each in side if (times := each.times_of(name))] for side in (self.a, self.b))
-        return shift_of(f"op {name}", before, after)
+        """Of an op type's time in a step (``MatMul``: ``_MklMatMul``, too); None where a side has no trace with it. By the same
+        times as ``ops``: of the medians and the shortest ones, those that scatter less; both are looked at, so it is as sure."""
+        looks = (False, True) if _has_shortest([*self.a, *self.b]) else (False,)
+        shifts = [shift for shortest in looks if (shift := self._op_shift(name, shortest, len(looks))) is not None]
+        return min(shifts, key=lambda shift: shift.spread, default=None)
+
+    def _op_shift(self, name: str, shortest: bool, looks: int) -> Shift | None:
+        sides = [[each for each in side if each.time_of(name, shortest) is not None] for side in (self.a, self.b)]
+        before, after = ([each.time_of(name, shortest) or 0.0 for each in side] for side in sides)
+        return shift_of(f"op {name}", before, after, started=_started(*sides), looks=looks)
 
     def _repr_html_(self) -> str:
         """In a notebook: what differs, the values of both sides, the ops that differ most."""
@@ -49,7 +56,7 @@ def compare(run: str, a: Sequence[Measured], b: Sequence[Measured]) -> Compariso
     findings = [frozenset[str]().union(*(each.findings for each in side)) for side in (a, b)]
     new = sorted(findings[1] - findings[0]) if traced_a and traced_b else []
     both = [each for side in traced for each in side]
-    shortest = [each.shortest_ops for each in both] if len({each.traces for each in both}) == 1 else []  # of more it is shorter
+    shortest = [each.shortest_ops for each in both] if _has_shortest(both) else []
     ops = op_changes(traced_a, traced_b, _started(*traced), shortest)
     return Comparison(run, list(a), list(b), shifts, ops, new, list(_warnings(a, b)))
 
@@ -62,6 +69,11 @@ def _shift(metric: str, a: Sequence[Measured], b: Sequence[Measured]) -> Shift |
     started = _started(*([each for each in side if metric in each.values] for side in (a, b)))
     rounding = max((each.rounding.get(metric, 0.0) for each in (*a, *b)), default=0.0)
     return shift_of(metric, before, after, blocks, rounding, started)
+
+
+def _has_shortest(sessions: Sequence[Measured]) -> bool:
+    """Whether the shortest times of ops can be compared: of more traces they are shorter."""
+    return len({each.traces for each in sessions if each.traces}) == 1
 
 
 def _started(a: Sequence[Measured], b: Sequence[Measured]) -> tuple[list[float], list[float]] | None:

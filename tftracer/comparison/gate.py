@@ -74,7 +74,7 @@ def judge(comparison: Comparison, rules: Sequence[Rule]) -> list[Outcome]:
 
 def _check_op(comparison: Comparison, rule: Rule) -> None:
     sessions = [*comparison.a, *comparison.b]
-    if rule.op and any(each.traces for each in sessions) and not any(each.times_of(rule.op) for each in sessions):
+    if rule.op and any(each.traces for each in sessions) and all(each.time_of(rule.op) is None for each in sessions):
         known = sorted({name for each in sessions for op in each.op_types for name in (op, canonical(op))})
         close = difflib.get_close_matches(rule.op, known, n=1)
         meant = f" Did you mean {close[0]!r}?" if close else ""

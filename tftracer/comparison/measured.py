@@ -51,7 +51,8 @@ class Measured:
     blocks: Mapping[str, Float64] = field(default_factory=dict)  # the values of each block of steps
     ops: Mapping[str, float] = field(default_factory=dict)  # ns in a step: the median of its traces
     shortest_ops: Mapping[str, float] = field(default_factory=dict)  # ns in the step of the trace in which the op took least
-    op_types: Mapping[str, float] = field(default_factory=dict)
+    op_types: Mapping[str, float] = field(default_factory=dict)  # both, of op types
+    shortest_op_types: Mapping[str, float] = field(default_factory=dict)
     findings: frozenset[str] = frozenset()  # codes
     traces: int = 0
     rounding: Mapping[str, float] = field(default_factory=dict)  # how far a value may be off, as a share
@@ -60,9 +61,11 @@ class Measured:
     growth_rate: float | None = None  # bytes a second that the memory grows by; None: not known
     facts: Mapping[str, str] = field(default_factory=dict)  # what may explain a difference: host, TensorFlow, GPUs
 
-    def times_of(self, op: str) -> list[float]:
-        """Nanoseconds in a step of each op type that a user means by this name."""
-        return [time for op_type, time in self.op_types.items() if is_named(op_type, op)]
+    def time_of(self, op: str, shortest: bool = False) -> float | None:
+        """Nanoseconds in a step of the op types that a user means by this name; None: no trace has one."""
+        types = self.shortest_op_types if shortest else self.op_types
+        times = [time for op_type, time in types.items() if is_named(op_type, op)]
+        return sum(times) if times else None
 
 
 def step_values(usual: Steps) -> dict[str, float]:

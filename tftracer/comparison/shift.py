@@ -70,11 +70,12 @@ def shift_of(
     blocks: tuple[Float64, Float64] | None = None,
     rounding: float = 0.0,
     started: tuple[Sequence[float], Sequence[float]] | None = None,
+    looks: int = 1,
 ) -> Shift | None:
     """None where a side has no value above 0. ``blocks``: of the only sessions, where there is one a side.
 
-    ``started``: when the sessions began, where that is known of all. ``rounding``: by what share the values may be wrong, all of
-    a side's in the same direction. The interval is wider by that.
+    ``started``: when the sessions began, where that is known of all. ``looks``: so many shifts are computed, and one is chosen.
+    ``rounding``: by what share the values may be wrong, all of a side's in the same direction. The interval is wider by that.
     """
     if a and b and len({*a, *b}) == 1 and not rounding:
         return Shift(metric, a[0], b[0], 0.0, 0.0, 0.0, 0.0, len(a), len(b), "sessions")
@@ -86,7 +87,8 @@ def shift_of(
     if started is not None and basis == "sessions":
         error = math.hypot(error, math.sqrt(drift_variance(log_a, log_b, *started)))
     half, half_of_all = (
-        (quantile(0.5 + sure / 2, freedom) * error if error else 0.0) + 2 * math.log1p(rounding) for sure in (CONFIDENCE, OF_ALL)
+        (quantile(0.5 + sure / 2, freedom) * error if error else 0.0) + 2 * math.log1p(rounding)
+        for sure in (1 - (1 - CONFIDENCE) / looks, OF_ALL)
     )
     return Shift(
         metric,

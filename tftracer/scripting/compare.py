@@ -147,6 +147,7 @@ def measure(session: Session, run: str, by: By = "name") -> Measured:
         ops=_medians([trace.ops for trace in traces]),
         shortest_ops=_shortest([trace.ops for trace in traces]),
         op_types=_medians([trace.op_types for trace in traces]),
+        shortest_op_types=_shortest([trace.op_types for trace in traces]),
         findings=frozenset().union(*(trace.findings for trace in traces)),
         traces=len(traces),
         started_at=facts["started_at"] or None,
