@@ -128,12 +128,13 @@ def nodes_of(trace: int, api: Api) -> int:
 
 
 def measure(layers: int, folder: Path) -> None:
-    from bench_page import browser
+    from bench_page import TIMEOUT_S, browser
 
     raw = folder / f"{layers}.pb"
     with training(str(TRAINING), __file__, "--train", str(layers)) as url:
         with browser() as opened:
             page = opened.new_page(viewport={"width": 1400, "height": 860})
+            page.set_default_timeout(TIMEOUT_S * 1000)
             page.add_init_script(OPENS)
             page.goto(url)
             api = Api(url)

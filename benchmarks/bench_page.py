@@ -166,8 +166,9 @@ def ours(nodes: int) -> list[Result]:
     """With the counters under the lanes, and with these folded away."""
     with viewer(trace_of(nodes)) as url, browser() as opened:
         page = opened.new_page(viewport={"width": 1400, "height": 860})
+        page.set_default_timeout(TIMEOUT_S * 1000)
         page.add_init_script(CLICKED)
-        page.goto(url)
+        page.goto(f"{url}&order=time")  # a file with one trace opens on it, unless the URL asks for something
         link = page.locator("a[href*='traces/']").first
         link.wait_for()
         link.click()
