@@ -193,12 +193,20 @@ def _counted_wait(looks: Sequence[Look]) -> float | None:
 def waited_s(earlier: Look, later: Look) -> float | None:
     """Time in ``next`` between two looks: what the times between two calls of it leave. None: not known.
 
-    It may be below 0: a time between two calls in which a look lies counts for the later look alone.
+    It may be below 0: a time between two calls in which a look lies counts for the later look alone. When the first element is
+    asked for is not known: until then the training may build its function. So it counts no more than the stages worked.
     """
     passed, seconds = later.model.elements - earlier.model.elements, later.at - earlier.at
     gaps = later.model.gaps_s[-passed:] if passed > 0 else ()
     is_known = gaps and 0 < seconds < LONGEST_GAP_S and (passed <= len(gaps) or seconds < LONG_S)
-    return seconds - passed * sum(gaps) / len(gaps) if is_known else None
+    if not is_known:
+        return None
+    waited = seconds - passed * sum(gaps) / len(gaps)
+    return waited if earlier.model.elements else min(waited, _worked_ns(later) * 1e-9)
+
+
+def _worked_ns(look: Look) -> int:
+    return sum(node.processing_ns for node in look.model.nodes.values())
 
 
 def _is_ready(stage: Stage, look: Look) -> bool:
