@@ -161,7 +161,7 @@ def assert_equal_to_node_detail(answers: Answers) -> None:
         detail: dict[str, Any] = dict(answers.node(node))
         shown = nodes.detail(node)
         assert (detail.pop("facts"), detail.pop("hlo")) == ([], "")  # of profiles, which the page does not carry
-        for name in ("share_of_type", "share_of_step", "slack_ns"):  # of four bytes
+        for name in ("share_of_type", "share_of_step"):  # of four bytes
             assert shown.pop(name) == pytest.approx(detail.pop(name), rel=1e-6)
         for each in (shown, detail):
             each["related"] = sorted(each["related"], key=lambda link: link["node"])

@@ -27,10 +27,10 @@ def test_a_profile_of_one_step_keeps_its_bytes() -> None:
     assert trace.duration_s == pytest.approx(0.017268088)
 
 
-def test_a_profile_that_marks_no_steps_tells_no_time_of_one() -> None:
+def test_a_profile_that_marks_no_steps_tells_no_time_of_one_nor_how_many_there_were() -> None:
     (run,) = profile.read(plain_protobuf.content("gpu_v100_excerpt.xplane.pb.gz")).runs
     (trace,) = run.traces
-    assert (run.title, trace.duration_s) == ("profile", None)
+    assert (run.title, run.steps, trace.duration_s) == ("profile", 0, None)
 
 
 def test_calls_of_jax_are_steps_and_their_kernels_go_with_them() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin
 
 import numpy as np
+import plain_protobuf
 import pytest
 from traces import CPU, N, make_trace
 
@@ -96,6 +97,14 @@ def test_the_path_is_marked_once_it_was_asked_for() -> None:
     assert not array(answers.timeline()["critical"]).any()
     answers.critical_path()
     assert array(answers.timeline()["critical"]).any()
+
+
+def test_slack_is_not_known_where_no_dependencies_are_recorded() -> None:
+    """A node then has no consumers: the time up to the step's end is no slack."""
+    answers = Answers(plain_protobuf.content("gpu_v100_excerpt.xplane.pb.gz"), TraceContext())
+    assert answers.critical_path()["edges"] == "none"
+    assert (answers.slack == -1).all()
+    assert {answers.node(node)["slack_ns"] for node in range(0, answers.trace.n, 500)} == {None}
 
 
 def test_slack_is_zero_or_more_and_told_with_a_node() -> None:

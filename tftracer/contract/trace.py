@@ -156,7 +156,7 @@ class CriticalPath(TypedDict):
     busy_ns: float  # in ops, the rest is gaps
     by_op: list[OpRow]
     edges: Literal["partition_graph", "function_graph", "labels", "none"]
-    slack_ns: Column | None  # f4 [nodes], how much later each op could end; msgpack clients only, None in JSON
+    slack_ns: Column | None  # f4 [nodes], how much later each op could end, -1: not known; msgpack clients only, None in JSON
     findings: list[Finding]
 
 

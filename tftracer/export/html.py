@@ -77,7 +77,7 @@ def write_html(
 
 def page_of(answers: Answers, record: TraceRecord, session: SessionMessage, others: OtherAnswers = NO_OTHERS) -> list[str]:
     """What ``write_html`` writes, in parts."""
-    step = f" · step {record['step']}" if record["step"] is not None else ""
+    step = f" · step {record['step']:,}" if record["step"] is not None else ""
     title = html.escape(f"{answers.context.title or 'session.run'}{step} · tftracer")
     script, digest = page_script()
     policy = f"default-src 'none'; script-src '{_hash(_LOADER)}' '{digest}'; {_REST_OF_POLICY}"

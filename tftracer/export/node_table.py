@@ -59,7 +59,7 @@ def _fields(answers: Answers) -> Records:
             "delay_ns": _numbers(trace.start - trace.scheduled, trace.scheduled >= 0),
             "share_of_type": column(_shares(trace).astype(np.float32)),
             "share_of_step": column((duration / max(trace.duration_ns, 1)).astype(np.float32)),
-            "slack_ns": column(answers.slack.astype(np.float32)),
+            "slack_ns": _numbers(answers.slack.astype(np.int64), answers.slack >= 0),
             "temporary_bytes": _numbers(held.temp_bytes),
             "persistent_bytes": _numbers(held.persistent_bytes),
             "bytes_moved": _numbers(trace.bytes_moved),

@@ -40,6 +40,6 @@ def read(raw: bytes, host: str = "") -> Imported:
     for step, part in steps(raw):
         title = f"{host}: {step.title}" if host else step.title
         run = runs.setdefault(title, ImportedRun(title))
-        run.steps += 1
+        run.steps += step.line >= 0  # a profile that marks no steps does not tell how many it has
         run.traces.append(ImportedTrace(part, title, step.number, None, step.duration_s))
     return Imported("profile", list(runs.values()))

@@ -166,8 +166,13 @@ class Answers:
 
     @property
     def slack(self) -> Float64:
-        """[n] ns."""
-        return self._once("slack", lambda: critical_path.slack_of(self.trace, self.edges))
+        """[n] ns; -1 where it is not known: of repeats, and of all nodes where no dependencies are recorded."""
+
+        def compute() -> Float64:
+            is_known = self.graph.source != "none"
+            return critical_path.slack_of(self.trace, self.edges) if is_known else np.full(self.trace.n, -1.0)
+
+        return self._once("slack", compute)
 
     @property
     def outputs(self) -> resources.Outputs:
@@ -344,9 +349,10 @@ class Answers:
             self._check(index)
             small = self.trace.n <= SLACK_AT_ONCE
             critical = bool(self.on_critical_path()[index]) if small or "critical" in self._computed else False
-            slack = float(self.slack[index]) if small or "slack" in self._computed else None
+            slack = float(self.slack[index]) if small or "slack" in self._computed else -1.0
             computed = self.arithmetic
-            return node_details.node_detail(self.trace, index, self.graph, critical=critical, slack_ns=slack, computed=computed)
+            known = slack if slack >= 0 else None
+            return node_details.node_detail(self.trace, index, self.graph, critical=critical, slack_ns=known, computed=computed)
 
     def neighbourhood(self, index: int, depth: int = 2, limit: int = 200) -> messages.Neighbourhood:
         with self._lock:

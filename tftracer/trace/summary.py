@@ -64,7 +64,7 @@ def render(summary: dict[str, Any]) -> str:
 
 def _head(summary: dict[str, Any]) -> str:
     title = summary["title"] or "A traced step"
-    step = f", step {summary['step']}" if summary["step"] is not None else ""
+    step = f", step {summary['step']:,}" if summary["step"] is not None else ""
     if not summary["nodes"]:
         return f"{shortened(title, WIDTH - 50)}{step}: no op was recorded"
     devices = len(summary["devices"])

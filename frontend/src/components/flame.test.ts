@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { boxes, neighbour, zoomed } from "./flame";
+import { boxes, neighbour, rests, zoomed } from "./flame";
 
 /** main calls load (which sorts and calls itself) and run; another thread reads. */
 const NAMES = ["MainThread", "main", "run", "after_run", "load", "sort", "load again", "reader", "read"];
@@ -9,6 +9,13 @@ const named = (node: number): string => NAMES[node]!;
 const nodeOf = (name: string): number => NAMES.indexOf(name);
 
 describe("the boxes of a flame graph", () => {
+  it("has one for those that are too narrow, and none within what is too narrow itself", () => {
+    expect(rests(all, 0)).toEqual([]);
+    const flat = boxes({ parent: [-1, -1, -1, -1, 3], own: [5, 1, 1, 0, 1] });
+    expect(rests(flat, 2)).toEqual([{ depth: 0, start: 5, size: 3, boxes: 3 }]);
+    expect(rests(flat, 4)).toEqual([]);
+  });
+
   it("stand below what they lie in, the largest first, as wide as they are with all in them", () => {
     expect(all.map((box) => [named(box.node), box.depth])).toEqual([
       ["MainThread", 0],

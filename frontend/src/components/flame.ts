@@ -73,6 +73,26 @@ export function zoomed(all: readonly Box[], root: number | null): readonly Box[]
   }));
 }
 
+/** Boxes beside each other that are too narrow to draw, as one. */
+export interface Rest {
+  readonly depth: number;
+  readonly start: number;
+  readonly size: number;
+  readonly boxes: number;
+}
+
+/** What stands where boxes of less than `least` are left out: siblings are in the order of their size, so these come last. */
+export function rests(shown: readonly Box[], least: number): Rest[] {
+  const of = new Map<number, Rest>();
+  const drawn = new Set(shown.filter((box) => box.size >= least).map((box) => box.node));
+  for (const { node, parent, depth, start, size } of shown) {
+    if (drawn.has(node) || (depth > 0 && !drawn.has(parent))) continue;
+    const rest = of.get(parent) ?? { depth, start, size: 0, boxes: 0 };
+    of.set(parent, { ...rest, size: rest.size + size, boxes: rest.boxes + 1 });
+  }
+  return [...of.values()].filter((rest) => rest.size >= least);
+}
+
 export type Direction = "ArrowUp" | "ArrowDown" | "ArrowLeft" | "ArrowRight";
 
 /** Where an arrow key leads: to what the box lies in, to the largest in it, to a neighbour in the same row. */

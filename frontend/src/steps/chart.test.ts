@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { chartData } from "./chart";
+import { chartData, chartOptions } from "./chart";
 import type { Times } from "./times";
 
 const SHORT = 0.04;
@@ -22,6 +22,20 @@ function aggregated(...counts: number[]): Times {
 }
 
 describe("the step chart", () => {
+  it("marks whole steps on its axis, however few there are", () => {
+    const look = { line: "", mean: "", band: "", mark: "", stall: "", event: "", grid: "", text: "", font: "" };
+    const marks = { traced: new Set<number>(), kept: [], stalls: [], events: [], changes: [] };
+    const [steps] = chartOptions({
+      width: 1,
+      height: 1,
+      look,
+      marks: () => marks,
+      top: () => 1,
+      onRange: () => {},
+    }).axes!;
+    expect((steps!.incrs as number[]).every(Number.isInteger)).toBe(true);
+  });
+
   it("draws a constant stall as a constant one, however many steps an entry stands for", () => {
     const [, longest, shortest, others] = chartData(aggregated(64, 16, 2, 1));
     expect([...longest!]).toEqual([STALL, STALL, STALL, STALL]);

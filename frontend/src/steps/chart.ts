@@ -116,6 +116,9 @@ function stroke(u: uPlot, step: number, height: number): void {
   u.ctx.stroke();
 }
 
+/** Distances of the marks on the axis of steps: between two steps there is none. */
+const WHOLE = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
+
 function axis(look: Look, values: (split: number) => string, size: number): uPlot.Axis {
   return {
     stroke: look.text,
@@ -148,7 +151,7 @@ export function chartOptions(options: ChartOptions): uPlot.Options {
     legend: { show: false },
     cursor: { y: false, drag: { x: true, y: false, setScale: false }, points: { size: 7 } },
     scales: { x: { time: false }, y: { range: () => [0, options.top()] } },
-    axes: [axis(look, formatCount, 28), axis(look, (v) => formatSeconds(v), 64)],
+    axes: [{ ...axis(look, formatCount, 28), incrs: WHOLE }, axis(look, (v) => formatSeconds(v), 64)],
     series: [
       {},
       { stroke: look.line, width: 1.5, points: { show: false } },

@@ -48,6 +48,18 @@ describe("slow steps on a run's page", () => {
     page.unmount();
   });
 
+  it("offers to trace a step only while there are steps to come", async () => {
+    for (const ended_at of [null, 1_700_000_009]) {
+      const runs = [fakeRun(1, { traces: [] })];
+      const client = new FakeClient(fakeState({ session: fakeSession({ ended_at }), runs }));
+      const { page } = await show("/runs/1", client);
+      const text = page.findAll("section").at(-1)!.text();
+      expect(text.includes("Trace next step")).toBe(ended_at === null);
+      expect(text.includes("No step of this run was traced.")).toBe(ended_at !== null);
+      page.unmount();
+    }
+  });
+
   it("names a step of a function of many signatures by its call, too, wherever it stands", async () => {
     const text = "step 26 (call 2,211 of all signatures)";
     const client = new FakeClient();

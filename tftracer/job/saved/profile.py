@@ -54,7 +54,7 @@ def _add_step(
     missing = dict.fromkeys(set(processes) - set(records), "Its profile holds no such step.")
     message: JobTrace = {
         "id": number,
-        "title": f"{step[0]}, step {step[1]}",
+        "title": f"{step[0]}, step {step[1]:,}",
         "step": step[1],
         "steps": dict.fromkeys(records, step[1]),
         "run_title": step[0],

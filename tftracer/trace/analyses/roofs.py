@@ -156,7 +156,7 @@ def _add_best(result: Roofs, kind: str, own: Sequence[Roof], others: Sequence[Se
             best[roof["dtype"]] = roof
     result.roofs += best.values()
     traces = sum(any(roof["device"] == kind for roof in rates) for rates in (own, *others))
-    text = f"The best that {f'{traces} traces of this run' if traces > 1 else 'this trace'} reached, not the machine's peak."
+    text = f"Best reached: that of {f'{traces} traces of this run' if traces > 1 else 'this trace'}, not the machine's peak."
     if not traces:
         text = f"No op of this trace took {LEAST_NS / 1000:.0f} µs or more, so that none sets a mark."
     result.words.append({"source": "best", "device": kind, "text": text})
