@@ -83,7 +83,12 @@ def test_code_that_pages_show_is_in_the_examples_that_tests_run() -> None:
 
 
 def test_the_page_of_links_lists_all_that_the_page_reads() -> None:
-    sources = [path.read_text(encoding="utf-8") for suffix in ("ts", "vue") for path in PAGE.rglob(f"*.{suffix}") if ".test." not in path.name]
+    sources = [
+        path.read_text(encoding="utf-8")
+        for suffix in ("ts", "vue")
+        for path in PAGE.rglob(f"*.{suffix}")
+        if ".test." not in path.name
+    ]
     read = {name for source in sources for name in re.findall(r'\buseParameter\("([\w-]+)"', source)}
     viewer = (DOCS / "viewer.rst").read_text(encoding="utf-8")
     links = viewer[viewer.index("Links\n-----") : viewer.index("A note on a trace is kept")]

@@ -151,7 +151,11 @@ class StepRequests:
             steps, step = choose_steps(states, self._in_lockstep(states), margin_s)
             titles = {p: text(state, "run_title") for p, state in states.items()}
             title = (
-                f"Step {step:,}" if step else "One step on each of several processes" if len(steps) > 1 else "A step of one process"
+                f"Step {step:,}"
+                if step
+                else "One step on each of several processes"
+                if len(steps) > 1
+                else "A step of one process"
             )
             run_title = Counter(titles.values()).most_common(1)[0][0]
             steps_so_far = traced.message["steps"]
