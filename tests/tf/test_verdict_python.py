@@ -57,6 +57,28 @@ for _, first in verdicts(train):
     )
 
 
+def test_a_regularizer_makes_the_gradient_of_a_table_of_keras_dense(tmp_path: Path) -> None:
+    """Keras 3 has no L2Loss, and reads the table whole before it looks rows up."""
+    run_eager_script(
+        HELPERS
+        + """
+model = tf.keras.Sequential([
+    tf.keras.Input((8,), dtype="int32"), tf.keras.layers.Embedding(300000, 32, embeddings_regularizer="l2"), tf.keras.layers.Flatten(), tf.keras.layers.Dense(1)])
+model.compile("adam", "mse")
+batch = np.zeros((32, 8), np.int32), np.zeros((32, 1), np.float32)
+def train(steps):
+    model.fit(tf.data.Dataset.from_tensors(batch).repeat(steps), verbose=0)
+for _ in range(5):
+    found = [first for _, first in verdicts(train) if first["code"] == "dense_update"]
+    if found:
+        break
+words = ("The gradient of a table of which the step looks up some rows becomes dense", "The update of")  # Keras 3, Keras 2
+assert all(first["text"].startswith(words) for first in found) and found
+""",
+        tmp_path,
+    )
+
+
 def test_a_python_function_of_another_thread_that_keeps_the_lock(tmp_path: Path) -> None:
     run_eager_script(
         HELPERS
