@@ -63,7 +63,8 @@ def test_a_regularizer_makes_the_gradient_of_a_table_of_keras_dense(tmp_path: Pa
         HELPERS
         + """
 model = tf.keras.Sequential([
-    tf.keras.Input((8,), dtype="int32"), tf.keras.layers.Embedding(300000, 32, embeddings_regularizer="l2"), tf.keras.layers.Flatten(), tf.keras.layers.Dense(1)])
+    tf.keras.Input((8,), dtype="int32"), tf.keras.layers.Embedding(300000, 32, embeddings_regularizer="l2"),
+    tf.keras.layers.Flatten(), tf.keras.layers.Dense(1)])
 model.compile("adam", "mse")
 batch = np.zeros((32, 8), np.int32), np.zeros((32, 1), np.float32)
 def train(steps):

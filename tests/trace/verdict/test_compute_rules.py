@@ -273,6 +273,17 @@ def test_an_update_of_the_looked_up_rows_alone() -> None:
     assert "dense_update" not in sentences([LOOKUP, *update])
 
 
+def test_what_an_update_computes_with_the_looked_up_rows_is_no_work_on_all_rows() -> None:
+    """SGD of a session: 128,000 ids of 5,000 rows; only the count of steps is assigned."""
+    update = [
+        N("SGD/update/mul", "Mul", MS, 4 * MS),
+        N("SGD/update/Neg", "Neg", 4 * MS, 7 * MS),
+        N("SGD/update/ResourceScatterAdd", "ResourceScatterAdd", 7 * MS, 9 * MS, inputs=("table", "ids")),
+        N("SGD/update/AssignAddVariableOp", "AssignAddVariableOp", 9 * MS, 9 * MS + 2_000),
+    ]
+    assert "dense_update" not in sentences([LOOKUP, *update])
+
+
 @pytest.mark.parametrize(("read_whole", "expected"), [(False, True), (True, False)])
 def test_a_dense_gradient_of_a_table(read_whole: bool, expected: bool) -> None:
     """Silent where the whole table is used: a transformer's logits are a product with it."""

@@ -71,6 +71,8 @@ def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
     scopes = [name.rpartition("/")[0] for name in step.trace.names.texts(time.work.name[rows])]
     first = [label.inputs[0] if label.inputs else "" for label in labels]
     updates = {scope for scope, kind in zip(scopes, kinds) if scope and _SCATTER.fullmatch(kind)}
+    is_long = time.work.duration[rows] >= TINY_NS
+    assigns = {scope for scope, kind, long in zip(scopes, kinds, is_long.tolist()) if long and _ASSIGN.fullmatch(kind)}
     tables = {table for table, kind in zip(first, kinds) if table and _GATHER.fullmatch(kind)}
     tables -= {table for table, kind, scope in zip(first, kinds, scopes) if kind == "ReadVariableOp" and scope not in updates}
     spent: dict[str, float] = {}
@@ -78,7 +80,7 @@ def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
     for row, scope, kind, table in zip(rows.tolist(), scopes, kinds, first):
         if time.work.duration[row] < TINY_NS:
             continue
-        if scope in updates and not _SPARSE.fullmatch(kind):
+        if scope in updates & assigns and not _SPARSE.fullmatch(kind):  # without a long assignment only rows are computed with
             where = scope
         elif _APPLY.fullmatch(kind) and table in tables:
             where = table
