@@ -148,7 +148,7 @@ def _functions(step: Step, alone: Cover, at_work: Cover, functions: Cover, numbe
         f"{duration(functions.length)} of that functions of tf.data run in other threads (the longest op is "
         f"{step.describe(ops[0])}); the thread that asks for the batch runs for {duration(at_work.length)}."
         f"{seen_before(step.context)}",
-        step.context.input_advice or f"Make these functions cheaper; {ONCE}.",
+        step.context.input_advice or (PYTHON if step.python_ops[ops[0]] else f"Make these functions cheaper; {ONCE}."),
         share,
         {**numbers, "at_work_ns": float(at_work.length), "functions_ns": float(functions.length)},
         evidence_of(step, ops, "budget"),
