@@ -52,7 +52,7 @@ def _untraced(traced: Around, trace: Trace, context: TraceContext, calls: Sequen
     if any(call.was_traced for call in calls) or took is None or usual is None:
         return traced
     alone_slow = fastest is not None and fastest < SLOW_FACTOR * usual
-    if alone_slow or (took - usual) * 1e9 > START_NS + HOST_OP_NS * trace.n:
+    if alone_slow or (took - (usual if fastest is None else fastest)) * 1e9 > START_NS + HOST_OP_NS * trace.n:
         return traced
     passed, most = traced.before_ns + traced.after_ns, max(int(usual * 1e9) - trace.duration_ns, 0)
     if passed <= most:
