@@ -6,7 +6,7 @@ import re
 
 import pytest
 from e2e.gallery import DENSE, HOROVOD, IDS, OTHER_HOROVOD, PS
-from e2e.rig import picture
+from e2e.rig import Process, picture
 from e2e.tracepage import HALF_ROW, LONG, RULER, TracePage
 from playwright.sync_api import Page, expect
 
@@ -39,6 +39,15 @@ def test_narrow_and_huge(traced: TracePage, view: str, width: int) -> None:
     there(page)
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     picture(page, f"{view}-{width}")
+
+
+def test_a_live_page_fits_a_phone(page: Page, job: tuple[Process, str]) -> None:
+    """The buttons that ask for traces, which no file has, are beside each other only where there is room."""
+    page.set_viewport_size({"width": 320, "height": 640})
+    for path in (job[1], job[1].partition("?")[0] + "runs/1"):
+        page.goto(path)
+        expect(page.get_by_role("button", name="Trace next step").first).to_be_visible(timeout=LONG)
+        assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
 @pytest.mark.parametrize("width", [700, 768, 820, 900, 1024, 1180, 1440])
