@@ -20,10 +20,10 @@ KINDS = {
     "graph_ops": "ops",
     "iterators": "iterators",
     "callbacks": "objects",
-    "arrays": "unknown",
+    "arrays": "containers",
     "sessions": "sessions",
     "cycle": "garbage",
-    "metrics": "unknown",
+    "metrics": "containers",
     "native": "unknown",
 }
 

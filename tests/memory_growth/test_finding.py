@@ -15,12 +15,14 @@ class Kept:
 
 def test_objects_that_grow_between_the_counts_are_found() -> None:
     kept: list[Kept] = []
+    seconds = [0.0]
 
     def wait(_: float) -> bool:
+        seconds[0] += 1.0
         kept.extend(Kept() for _ in range(10))
         return False
 
-    finding = look_for(1e6, wait, 1.0)
+    finding = look_for(1e6, wait, 1.0, lambda: seconds[0])
     assert finding is not None and finding.kind == "objects"
     assert [thing.name for thing in finding.things] == [f"{Kept.__module__}.Kept"] and finding.things[0].grown == 20
     assert finding.lists == COUNTS + 1  # the objects of the types that grow are listed, too

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypedDict
 
 #: What a growth is put down to, because there are ever more of them. garbage: objects, with Python's garbage collection off.
-#: searching: that is being found out. unknown: none of these explains it.
+#: containers: lists, dicts, texts, arrays by their names. searching: that is being found out. unknown: none of these explains it.
 MemoryKind = Literal[
     "functions",
     "sessions",
@@ -15,6 +15,7 @@ MemoryKind = Literal[
     "tensors",
     "objects",
     "garbage",
+    "containers",
     "searching",
     "unknown",
 ]

@@ -20,6 +20,7 @@ NAMES: dict[str, str] = {
     "tensors": "tensors",
     "objects": "Python objects",
     "garbage": "Python objects",
+    "containers": "the contents",
 }
 ADVICE: dict[str, str] = {
     "functions": "A function is traced again for each new Python value or shape: pass tensors, or set reduce_retracing=True.",
@@ -29,6 +30,7 @@ ADVICE: dict[str, str] = {
     "variables": "Variables or models are kept though they are not needed; tf.keras.backend.clear_session() frees Keras's.",
     "tensors": "Tensors are kept: keep their values, float(loss), or let go of them.",
     "objects": "These objects are kept though they are not needed any more.",
+    "containers": "What is added there is kept: keep less, or let go of what is old, as collections.deque(maxlen=...) does.",
     "garbage": "Python's garbage collection is off: what refers to each other is never freed. gc.enable(), or gc.collect().",
     "unknown": (
         "Arrays, numbers or texts in a list or a dict that grows, a dataset that is cached in memory, a library in C or C++, "
@@ -38,12 +40,17 @@ ADVICE: dict[str, str] = {
 
 UNKNOWN = (
     "What grows is not known: counted three times, neither objects of the script's classes became steadily more, "
-    "nor functions, sessions, ops, iterators, variables or tensors. Lists, dicts, arrays, numbers and texts are not told apart."
+    "nor functions, sessions, ops, iterators, variables or tensors, nor does a list, dict, text or array explain it "
+    "that the script's names lead to."
 )
 TOO_MANY = "What grows is not known: there are so many Python objects that counting them would hold the training up."
 TOO_LONG = "What grows is not known: Python's objects were not counted often enough, because a count held the training up."
-SEARCHING = "What grows is not known yet: that takes some 20 s."
+SEARCHING = "What grows is not known yet: that takes up to 40 s."
 UNKNOWN_BUT_SMALL = "What grows is not known: tensors became more, but are too small to explain it."
+
+
+#: What happens at the place of a thing of this kind.
+_PLACED = {"ops": "made", "functions": "called"}
 
 
 def rate_text(rate: float) -> str:
@@ -117,15 +124,17 @@ def _what(growth: Growth) -> str:
 def _why(growth: Growth, kind: MemoryKind, things: list[MemoryThing]) -> str:
     if kind == "searching":
         return SEARCHING if growth.is_growing else ""
-    if growth.lists < COUNTS:
+    if growth.lists < COUNTS and not things:
         return TOO_LONG if growth.lists else TOO_MANY
     if kind == "unknown" or not things:
         return UNKNOWN_BUT_SMALL if things else UNKNOWN
     thing = things[0]
-    place = f", made at {thing['place']}" if thing["place"] else ""
-    name = f" ({thing['name']})" if thing["name"] else ""
+    place = f", {_PLACED.get(kind, 'added')} at {thing['place']}" if thing["place"] else ""
     size = f", {rate_text(thing['bytes_rate'])}" if thing["bytes_rate"] is not None else ""
-    return f"With it grow {NAMES[kind]}{name}: {thing['grown'] or 0:,} more{size}{place}."
+    more = f": {thing['grown']:,} more" if thing["grown"] is not None else ""
+    name = f" of {thing['name']}" if kind == "containers" else f" ({thing['name']})" if thing["name"] else ""
+    kept = f", kept in {things[1]['name']}" if len(things) > 1 and things[1]["kind"] == "containers" else ""
+    return f"With it grow {NAMES[kind]}{name}{more}{size}{kept}{place}."
 
 
 def _minutes(seconds: float) -> str:

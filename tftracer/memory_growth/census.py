@@ -13,7 +13,7 @@ import gc
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import chain, compress, islice, tee
 from typing import Any, NamedTuple
 
@@ -23,8 +23,9 @@ from tftracer.slow.watch.collections_off import collections_off
 AT_ONCE = 20_000
 GENERATIONS = (0, 1, 2)  # the youngest objects first
 #: A list of all objects holds the other threads up: some 13 ns a block of Python's allocator on a core of its own, many times
-#: that where others have the cores. Processes with more blocks are not counted, nor is one again where its lists took this long.
-MAX_BLOCKS, MAX_HELD_S = 10_000_000, 1.5
+#: that where others have the cores. Processes with more blocks, about a million objects, are not counted, nor is one again where
+#: its lists took this long.
+MAX_BLOCKS, MAX_HELD_S = 3_000_000, 1.5
 
 
 class Census(NamedTuple):
@@ -43,7 +44,7 @@ def is_too_large() -> bool:
     return sys.getallocatedblocks() > MAX_BLOCKS
 
 
-def take() -> Census:
+def take(clock: Callable[[], float] = time.monotonic) -> Census:
     types, held_s = _types()
     counts: Counter[int] = Counter()
     by_id: dict[int, type] = {}
@@ -53,7 +54,7 @@ def take() -> Census:
         by_id.update(zip(map(id, some), some))
         time.sleep(0)
     full = gc.get_stats()[-1]["collections"]
-    return Census(time.monotonic(), {by_id[key]: count for key, count in counts.items()}, held_s, full)
+    return Census(clock(), {by_id[key]: count for key, count in counts.items()}, held_s, full)
 
 
 def _types() -> tuple[list[type], float]:

@@ -1,49 +1,111 @@
-"""What grows, once it is proven that memory does: Python's objects are counted by type, three times."""
+"""What grows, once it is proven that memory does: the script's containers, then Python's objects, are counted three times."""
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
-from tftracer.memory_growth import census
-from tftracer.memory_growth.things import MAX_SAMPLES, Thing, growing, growing_kinds, main_kind, things
+from tftracer.memory_growth import census, containers
+from tftracer.memory_growth.adding_line import adding_line
+from tftracer.memory_growth.containers import Growing, Sizes
+from tftracer.memory_growth.things import MAX_SAMPLES, MAX_THINGS, Thing, growing, growing_kinds, kind_of, main_kind, things
 
 #: In readings: until objects are counted again.
 AGAIN = 10
 COUNTS = 3
+#: A container explains the growth if its new entries take so much of it: an estimate from their sizes.
+EXPLAINS = (0.5, 2.0)
+#: Entries of a container for each new object of a type that it holds.
+HOLDS = (0.6, 1.6)
+#: A file that was written after this may not be what runs.
+STARTED = time.time()
 
 
 class Finding(NamedTuple):
-    """Where objects were counted less than ``COUNTS`` times, it was given up: it held the other threads up."""
+    """Where objects were listed less than ``COUNTS`` times, it was given up: it held the other threads up."""
 
-    kind: str  # of ``things``, or garbage, unknown
+    kind: str  # of ``things``, or containers, garbage, unknown
     things: tuple[Thing, ...]  # the main one first
     lists: int  # times that all objects were listed,
     held_s: float  # and how long other threads could not run Python meanwhile
     is_collected: bool  # Python's garbage collector has looked at all objects meanwhile
 
 
-def look_for(rate: float, wait: Callable[[float], bool], period: float) -> Finding | None:
+def look_for(
+    rate: float, wait: Callable[[float], bool], period: float, clock: Callable[[], float] = time.monotonic
+) -> Finding | None:
     """None: the process ended before. ``rate``: bytes a second. ``wait``: for seconds, True if the process ends.
     ``period``: seconds of a reading.
+
+    The script's containers hold nobody up. Objects are listed only if none of these explains the growth.
     """
+    looks: list[Sizes] = []
+    while len(looks) < COUNTS:
+        if looks and wait(AGAIN * period):
+            return None
+        looks.append(containers.sizes(clock()))
+    grown = containers.growing(*looks)
+    explaining = [each for each in grown if EXPLAINS[0] <= (each.bytes_rate or 0.0) / rate <= EXPLAINS[1]]
+    if explaining:
+        thing = _thing(explaining[0])
+        return Finding(thing.kind, (thing,), 0, 0.0, True)
+    return _with_objects(rate, lambda: wait(AGAIN * period), grown, clock)
+
+
+def _with_objects(rate: float, wait: Callable[[], bool], grown: Sequence[Growing], clock: Callable[[], float]) -> Finding | None:
+    """``grown``: containers, of which none explains the growth by its size."""
     counted: list[census.Census] = []
     while len(counted) < COUNTS:
-        if counted and wait(AGAIN * period):
+        if counted and wait():
             return None
         held_s = sum(each.held_s for each in counted)
         if census.is_too_large() or held_s > census.MAX_HELD_S:
             return Finding("unknown", (), len(counted), held_s, False)
-        counted.append(census.take())
+        counted.append(census.take(clock))
     first, middle, last = counted
     rates = growing(first, middle, last)
-    grown = {each: last.counts[each] - first.counts.get(each, 0) for each in rates}
+    more = {each: last.counts[each] - first.counts.get(each, 0) for each in rates}
     kinds = growing_kinds(rates)
     lists = [each.held_s for each in counted]
     samples: Sequence[object] = ()
     if kinds:
         samples, again_s = census.objects_of(kinds, MAX_SAMPLES)
         lists.append(again_s)
-    kind, shown = main_kind(things(rates, grown, kinds, samples), rate, census.collects_nothing())
+    kind, found = main_kind(things(rates, more, kinds, samples), rate, census.collects_nothing())
+    if kind != "unknown":
+        found[:1] = _with_container(found[0], kinds, grown)
     is_collected = last.full_collections > first.full_collections
-    return Finding(kind, tuple(shown), len(lists), sum(lists), is_collected)
+    return Finding(kind, tuple(found[:MAX_THINGS]), len(lists), sum(lists), is_collected)
+
+
+def _with_container(main: Thing, kinds: dict[type, str], grown: Sequence[Growing]) -> list[Thing]:
+    """What the growth is put down to, and the container that keeps about each of these things."""
+    of = {each for each, kind in kinds.items() if kind == main.kind}
+    holding = [each for each in grown if not of.isdisjoint(each.of) and HOLDS[0] <= each.rate / (main.rate or 1e-9) <= HOLDS[1]]
+    if len(holding) != 1:
+        return [main]
+    thing = _thing(holding[0])
+    return [replace(main, place=main.place or thing.place), replace(thing, kind="containers")]
+
+
+def _thing(container: Growing) -> Thing:
+    kinds = set(map(kind_of, container.of)) - {""}
+    kind = kinds.pop() if kinds in ({"tensors"}, {"objects"}) else "containers"
+    name = f"{'.' * container.name.is_attribute}{container.name.name}, a {container.kind}"
+    place = adding_line(container.name, _sources())
+    if not container.of:  # of an array, a text
+        return Thing(kind, name, None, None, container.bytes_rate, place)
+    return Thing(kind, name, container.grown, container.rate, container.bytes_rate, place)
+
+
+def _sources() -> dict[str, str]:
+    texts = {}
+    for file in containers.user_files():
+        with contextlib.suppress(OSError, ValueError):
+            if Path(file).stat().st_mtime < STARTED:
+                texts[file] = Path(file).read_text(encoding="utf-8")
+    return texts

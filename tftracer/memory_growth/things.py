@@ -61,15 +61,23 @@ class Thing:
     place: str = ""
 
 
+def steady_rate(first: tuple[float, int], middle: tuple[float, int], last: tuple[float, int]) -> float | None:
+    """A second, of (moment, count) that became more in both spans, and about as fast; None of others."""
+    (begin, before), (between, then), (end, now) = first, middle, last
+    if min(then - before, now - then) < 1 or now - before < LEAST:
+        return None
+    rates = (then - before) / max(between - begin, 1e-9), (now - then) / max(end - between, 1e-9)
+    return (now - before) / max(end - begin, 1e-9) if max(rates) <= 4 * min(rates) else None
+
+
 def growing(first: census.Census, middle: census.Census, last: census.Census) -> dict[type, float]:
     """Type -> objects a second, of those that became more in both spans."""
     found: dict[type, float] = {}
     for each, count in last.counts.items():
         before, then = first.counts.get(each, 0), middle.counts.get(each, 0)
-        if min(then - before, count - then) >= 1 and count - before >= LEAST:
-            rates = (then - before) / max(middle.at - first.at, 1e-9), (count - then) / max(last.at - middle.at, 1e-9)
-            if max(rates) <= 4 * min(rates):
-                found[each] = (count - before) / max(last.at - first.at, 1e-9)
+        rate = steady_rate((first.at, before), (middle.at, then), (last.at, count))
+        if rate is not None:
+            found[each] = rate
     return found
 
 
@@ -107,7 +115,7 @@ def _thing(kind: str, of: type, samples: list[Any], grown: int, rate: float) -> 
     name = of.__qualname__ if kind in ORDER else f"{of.__module__}.{of.__qualname__}"
     if kind == "functions":
         name = _names(samples[:MAX_OBJECTS])
-    place = place_of_newest(samples, grown) if kind == "ops" else ""
+    place = place_of_newest(samples, grown) if kind == "ops" else place_of_calls(samples, grown) if kind == "functions" else ""
     size = typical_bytes(samples[:MAX_OBJECTS]) if kind == "tensors" else None
     return Thing(kind, name, grown, rate, None if size is None else rate * size, place)
 
@@ -152,6 +160,14 @@ def place_of_newest(ops: Sequence[Any], grown: int) -> str:
     newest = heapq.nlargest(grown, (op for op in ops if op.graph is graph), key=lambda op: op._id)
     places = Counter(filter(None, map(_place_of_op, newest[:MAX_OBJECTS])))
     return places.most_common(1)[0][0] if places else ""
+
+
+def place_of_calls(functions: Sequence[Any], grown: int) -> str:
+    """Of the line whose calls traced these functions: TensorFlow remembers it with the ops that stand for their arguments."""
+    first_ops = [given[0].op for each in functions if (given := getattr(getattr(each, "graph", None), "inputs", None))]
+    places = Counter(map(_place_of_op, first_ops))
+    place, count = places.most_common(1)[0] if places else ("", 0)
+    return place if count >= max(grown, 0.8 * len(functions)) else ""
 
 
 def _place_of_op(op: Any) -> str:

@@ -546,11 +546,11 @@ export interface InputPipelines {
   text: string;
 }
 
-export type MemoryKind = "functions" | "sessions" | "ops" | "iterators" | "variables" | "tensors" | "objects" | "garbage" | "searching" | "unknown";
+export type MemoryKind = "functions" | "sessions" | "ops" | "iterators" | "variables" | "tensors" | "objects" | "garbage" | "containers" | "searching" | "unknown";
 
 /** What grows beside the memory. */
 export interface MemoryThing {
-  kind: "functions" | "sessions" | "ops" | "iterators" | "variables" | "tensors" | "objects" | "garbage" | "searching" | "unknown";
+  kind: "functions" | "sessions" | "ops" | "iterators" | "variables" | "tensors" | "objects" | "garbage" | "containers" | "searching" | "unknown";
   name: string;
   grown: number | null;
   rate: number | null;
@@ -565,7 +565,7 @@ export interface MemoryGrowth {
   end_bytes: number;
   bytes_rate: number;
   is_growing: boolean;
-  kind: "functions" | "sessions" | "ops" | "iterators" | "variables" | "tensors" | "objects" | "garbage" | "searching" | "unknown";
+  kind: "functions" | "sessions" | "ops" | "iterators" | "variables" | "tensors" | "objects" | "garbage" | "containers" | "searching" | "unknown";
   text: string;
   advice: string;
   doubts: string[];

@@ -1,0 +1,147 @@
+"""Containers are found by the script's names, with what their new entries take."""
+
+from __future__ import annotations
+
+import collections
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tftracer.memory_growth import census, containers
+from tftracer.memory_growth.finding import Finding, look_for
+
+SIZE = 100_000
+GLOBAL: list[Any] = []
+ROWS: list[Any] = []
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.rows: list[Any] = []
+
+    def note(self) -> None:
+        self.rows.append(np.ones(SIZE, np.uint8))
+
+
+def rows_of_a_closure() -> Callable[[], None]:
+    seen: list[Any] = []
+
+    def note() -> None:
+        seen.append(bytearray(SIZE))
+
+    return note
+
+
+def found(step: Callable[[], Any], rate: float = 10.0 * SIZE) -> Finding:
+    """Of growth by ten steps between two looks, a second apart."""
+    seconds = [0.0]
+
+    def wait(_: float) -> bool:
+        seconds[0] += 1.0
+        for _ in range(10):
+            step()
+        return False
+
+    finding = look_for(rate, wait, 0.0, lambda: seconds[0])
+    assert finding is not None
+    return finding
+
+
+def in_a_running_function(ready: threading.Event, go: threading.Semaphore, done: threading.Semaphore) -> None:
+    kept: dict[int, Any] = {}
+    ready.set()
+    while go.acquire():
+        kept[len(kept)] = [float(each) for each in range(SIZE // 32)]
+        done.release()
+        if len(kept) > 20:
+            return
+
+
+def place(text: str) -> str:
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    return f"test_containers.py:{1 + next(at for at, line in enumerate(lines) if line.strip() == text)}"
+
+
+def test_a_list_by_its_global_name_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(census, "take", lambda: pytest.fail("objects are listed"))
+    ROWS.clear()
+
+    def step() -> None:
+        ROWS.append(np.ones(SIZE, np.uint8))
+
+    finding = found(step)
+    (thing,) = finding.things
+    assert (finding.kind, thing.name, thing.grown, finding.lists) == ("containers", "ROWS, a list", 20, 0)
+    assert thing.place == place("ROWS.append(np.ones(SIZE, np.uint8))")
+    ROWS.clear()
+
+
+def test_an_attribute_and_a_closure() -> None:
+    recorder, note = Recorder(), rows_of_a_closure()
+    GLOBAL[:] = [recorder, note]
+    assert found(recorder.note).things[0].place == place("self.rows.append(np.ones(SIZE, np.uint8))")
+    finding = found(note)
+    assert (finding.things[0].name, finding.things[0].place) == ("seen, a list", place("seen.append(bytearray(SIZE))"))
+    GLOBAL.clear()
+
+
+def test_a_local_of_a_function_that_runs() -> None:
+    ready, go, done = threading.Event(), threading.Semaphore(0), threading.Semaphore(0)
+    thread = threading.Thread(target=in_a_running_function, args=(ready, go, done))
+    thread.start()
+    ready.wait()
+
+    def step() -> None:
+        go.release()
+        done.acquire()
+
+    finding = found(step)
+    assert finding.things[0].place == place("kept[len(kept)] = [float(each) for each in range(SIZE // 32)]")
+    step()
+    thread.join()
+
+
+def test_what_is_too_small_or_full_explains_nothing() -> None:
+    GLOBAL[:] = [collections.deque(maxlen=5)]
+
+    def step() -> None:
+        GLOBAL[0].append(np.ones(SIZE, np.uint8))
+
+    assert found(step).kind != "containers"
+    assert found(lambda: GLOBAL.append(1.5)).kind != "containers"
+    GLOBAL.clear()
+
+
+def test_the_same_object_again_and_again_takes_no_memory() -> None:
+    same = np.ones(SIZE, np.uint8)
+    assert containers.entry_bytes([same] * 50) is None
+    assert containers.entry_bytes([np.ones(SIZE, np.uint8) for _ in range(50)]) == SIZE
+
+
+def test_a_function_that_uses_its_locals_itself_is_left_alone() -> None:
+    def asks(ready: threading.Event, end: threading.Event, own: list[Any]) -> None:
+        kept = [1, 2, 3]
+        own.append(locals())
+        ready.set()
+        end.wait()
+        own.append((dict(own[0]), kept))
+
+    ready, end, own = threading.Event(), threading.Event(), list[Any]()
+    thread = threading.Thread(target=asks, args=(ready, end, own))
+    thread.start()
+    ready.wait()
+    assert not any(key.name.name == "kept" and value == [1, 2, 3] for key, value in containers.look().items())
+    end.set()
+    thread.join()
+    names, kept = own[1]
+    assert names["kept"] is kept
+
+
+def test_sizes_are_those_of_python() -> None:
+    assert [containers.size_of(each) for each in ([1, 2], {1: 2}, "abc", np.ones(5), object())] == [2, 1, 3, 40, None]
+    assert containers.bytes_of([1.5] * 10, 3) == sys.getsizeof([1.5] * 10) + 10 * sys.getsizeof(1.5)

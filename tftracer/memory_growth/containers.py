@@ -1,0 +1,285 @@
+"""The lists, dicts, texts and arrays that the script's names lead to, and how large they are. Where TensorFlow runs.
+
+It starts at the globals of the user's modules and at the locals of running functions, and follows attributes, closures and small
+containers: a bounded walk, in Python, so that other threads go on meanwhile. Nothing of the script's is kept between two looks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from statistics import median
+from types import FrameType, FunctionType, MethodType
+from typing import Any, NamedTuple
+
+from tftracer.memory_growth.adding_line import Name
+from tftracer.memory_growth.things import steady_rate
+from tftracer.slow.cause.frame_names import is_library
+from tftracer.slow.watch.frames_of_threads import frames_of_threads
+
+#: Objects that are looked at in one walk; steps from a name; entries of a container that are followed; calls of a library's that
+#: begin in a line of the user's and whose locals are followed, such as what ``fit`` was given.
+MAX_SEEN, MAX_DEPTH, MAX_ENTRIES, LIBRARY_CALLS = 20_000, 5, 50, 4
+#: The newest entries that tell how large one is.
+SAMPLED = 40
+_LENGTHS: tuple[tuple[type, Callable[[Any], int]], ...] = (
+    (list, list.__len__),
+    (dict, dict.__len__),
+    (set, set.__len__),
+    (deque, deque.__len__),
+    (tuple, tuple.__len__),
+    (str, str.__len__),
+    (bytes, bytes.__len__),
+    (bytearray, bytearray.__len__),
+)
+_FLAT = (str, bytes, bytearray)
+ASK_LOCALS = frozenset(["locals", "vars", "dir", "eval", "exec"])
+
+
+class Key(NamedTuple):
+    name: Name
+    within: tuple[str, ...]  # the ids and keys that lead on from there
+
+
+@dataclass(frozen=True)
+class _Found:
+    value: Any
+    name: Name | None  # of the user's
+    within: tuple[str, ...]
+    depth: int
+
+
+def look() -> dict[Key, Any]:
+    """What the script's names lead to: let go of it soon."""
+    found: dict[Key, Any] = {}
+    seen: set[int] = set()
+    waiting = deque(_roots())
+    while waiting and len(seen) < MAX_SEEN:
+        each = waiting.popleft()
+        if id(each.value) in seen:
+            continue
+        if each.name is not None and size_of(each.value) is not None:
+            found[Key(each.name, each.within)] = each.value
+        if each.depth < MAX_DEPTH:
+            seen.add(id(each.value))
+            with contextlib.suppress(Exception):  # it changes meanwhile, or is of an unknown kind
+                waiting.extend(_behind(each))
+    return found
+
+
+class Sizes(NamedTuple):
+    at: float  # of a clock, seconds
+    known: dict[Key, int]
+
+
+def sizes(at: float) -> Sizes:
+    return Sizes(at, {key: size for key, value in look().items() if (size := size_of(value)) is not None})
+
+
+def size_of(value: Any) -> int | None:
+    """Entries, or bytes of an array, a text; None: it has no size."""
+    of = type(value)
+    if of.__name__ == "ndarray" and of.__module__ == "numpy":
+        return int(value.nbytes)
+    for base, length in _LENGTHS:
+        if issubclass(of, base):
+            return length(value)
+    return None
+
+
+def newest(value: Any) -> list[Any] | None:
+    """Some entries, the newest ones; None of what has no entries."""
+    with contextlib.suppress(Exception):  # it changes meanwhile
+        if isinstance(value, (list, tuple)):
+            return list(value[-SAMPLED:])
+        if isinstance(value, dict):
+            return list(islice(reversed(value.values()), SAMPLED))
+        if isinstance(value, deque):
+            return list(islice(reversed(value), SAMPLED))
+        if isinstance(value, set):
+            return list(islice(value, SAMPLED))
+    return None
+
+
+def entry_bytes(value: Any) -> float | None:
+    """Of one more entry; None: not known, or the entries are the same object."""
+    entries = newest(value)
+    if entries is None:
+        return 1.0  # sizes are bytes
+    known = [size for each in entries if (size := bytes_of(each, 4)) is not None]
+    if not entries or len(known) < len(entries) or len({id(each) for each in entries}) < len(entries) / 2:
+        return None
+    return median(known)
+
+
+def bytes_of(value: Any, depth: int) -> float | None:
+    of = type(value)
+    if of.__name__ == "ndarray" and of.__module__ == "numpy":
+        return float(value.nbytes if value.base is None else getattr(value.base, "nbytes", value.nbytes))
+    if of.__name__ == "EagerTensor":
+        with contextlib.suppress(Exception):
+            return float(value.shape.num_elements() * value.dtype.size)
+        return None
+    if value is None or isinstance(value, (bool, int, float, complex, *_FLAT)):
+        return float(sys.getsizeof(value))
+    inner = _parts(value)
+    if inner is None or not depth:
+        return None
+    parts, many = inner
+    known = [size for each in parts if (size := bytes_of(each, depth - 1)) is not None]
+    own = float(sys.getsizeof(value)) if size_of(value) is not None else 0.0
+    return own + (sum(known) if many <= SAMPLED else many * median(known)) if known else own or None
+
+
+def _parts(value: Any) -> tuple[list[Any], int] | None:
+    """What a value is made of: some of it, and how many parts it has."""
+    if isinstance(value, FunctionType):
+        parts = [each.value for each in _behind(_Found(value, None, (), 0))]
+        return parts, len(parts)
+    entries = newest(value)
+    if entries is not None:
+        return entries, size_of(value) or 0
+    if _is_users(type(value)):
+        parts = list(_attributes(value).values())
+        return parts, min(len(parts), SAMPLED)
+    return None
+
+
+class Growing(NamedTuple):
+    name: Name
+    kind: str  # "list"
+    of: tuple[type, ...]  # types of the newest entries, and of what they hold
+    grown: int  # entries, or bytes
+    rate: float  # entries or bytes a second, as ``grown``
+    bytes_rate: float | None  # bytes a second; None: not known
+
+
+def growing(first: Sizes, middle: Sizes, last: Sizes) -> list[Growing]:
+    """Those that became larger in both spans, the one with the most bytes first."""
+    found = []
+    for key, value in look().items():
+        before, then, now = (each.known.get(key) for each in (first, middle, last))
+        rate = (
+            None
+            if before is None or then is None or now is None
+            else steady_rate((first.at, before), (middle.at, then), (last.at, now))
+        )
+        if rate is not None:
+            one = entry_bytes(value)
+            types = {type(part) for each in newest(value) or () for part in (each, *((_parts(each) or ([],))[0][:SAMPLED]))}
+            grown = (now or 0) - (before or 0)
+            size = None if one is None else rate * one
+            name = key.name._replace(is_within=len(key.within) > key.name.is_attribute)
+            found.append(Growing(name, type(value).__name__, tuple(types), grown, rate, size))
+    return sorted(found, key=lambda each: -(each.bytes_rate or 0.0))
+
+
+# ---------------------------------------------------------------------------------------------------------------- the walk
+
+
+def user_files() -> dict[str, dict[str, Any]]:
+    """File -> the globals of its module."""
+    found = {}
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and file.endswith(".py") and not is_library(file):
+            found[file] = vars(module)
+    return found
+
+
+def _roots() -> Iterator[_Found]:
+    for file, names in user_files().items():
+        for name, value in list(names.items()):
+            if not name.startswith("__"):
+                yield _Found(value, Name(file, name), (), 0)
+    for file, line, names in _locals():
+        for name, value in names.items():
+            yield _Found(value, Name(file, name, line) if line else None, (), 0)
+
+
+def _locals() -> list[tuple[str, int, dict[str, Any]]]:
+    """(file, first line of the function, its locals) of running ones; line 0: of a library's, which the user's code called."""
+    found = []
+    with frames_of_threads() as frames:
+        frames.pop(threading.get_ident(), None)
+        for frame in list(frames.values()):
+            calls: list[FrameType] = []  # the library's, the innermost first
+            at: FrameType | None = frame
+            while at is not None:
+                if is_library(at.f_code.co_filename):
+                    calls.append(at)
+                else:
+                    for each in [*calls[-LIBRARY_CALLS:], at]:
+                        names = _locals_of(each)
+                        found.append((each.f_code.co_filename, each.f_code.co_firstlineno if each is at else 0, names))
+                    calls.clear()
+                at = at.f_back
+            del at, calls
+    return found
+
+
+def _locals_of(frame: FrameType) -> dict[str, Any]:
+    """Up to Python 3.12 a frame keeps a dict of its locals once it was asked: it is emptied again, as it keeps them alive.
+
+    A function that may have asked for that dict itself is left alone.
+    """
+    code = frame.f_code
+    if not code.co_flags & inspect.CO_OPTIMIZED or frame.f_trace is not None or not ASK_LOCALS.isdisjoint(code.co_names):
+        return {}
+    own = frame.f_locals
+    names = dict(own)
+    if sys.version_info < (3, 13):
+        own.clear()
+    return names
+
+
+def _behind(of: _Found) -> Iterator[_Found]:
+    """What a value leads to."""
+    value, depth = of.value, of.depth + 1
+    if isinstance(value, FunctionType):
+        code = value.__code__
+        if not is_library(code.co_filename):
+            for name, cell in zip(code.co_freevars, value.__closure__ or ()):
+                with contextlib.suppress(ValueError):  # it is empty
+                    yield _Found(cell.cell_contents, Name(code.co_filename, name, code.co_firstlineno), (), depth)
+    elif isinstance(value, MethodType):
+        yield _Found(value.__self__, None, (), depth)
+        yield _Found(value.__func__, None, (), depth)
+    elif isinstance(value, dict):
+        if len(value) <= MAX_ENTRIES:
+            for key, entry in list(value.items()):
+                yield _Found(entry, of.name, (*of.within, repr(key)[:50] if isinstance(key, (str, int)) else str(id(key))), depth)
+    elif isinstance(value, (list, tuple, set, deque)):
+        if len(value) <= MAX_ENTRIES:
+            for number, entry in enumerate(list(value)):
+                yield _Found(entry, of.name, (*of.within, str(number)), depth)
+    elif isinstance(value, type):
+        if _is_users(value):
+            for name, entry in list(vars(value).items()):
+                yield _Found(entry, Name(_file_of(value), name, 0, True), (value.__qualname__,), depth)
+    elif size_of(value) is None:
+        is_users = _is_users(type(value))
+        for name, entry in list(_attributes(value).items()):
+            known = Name(_file_of(type(value)), name, 0, True) if is_users else None
+            yield _Found(entry, known, (str(id(value)),), depth)
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    own = object.__getattribute__(value, "__dict__") if getattr(type(value), "__dictoffset__", 0) else {}
+    return own if type(own) is dict else {}
+
+
+def _file_of(of: type) -> str:
+    file = getattr(sys.modules.get(str(of.__module__)), "__file__", None)
+    return file if isinstance(file, str) else ""
+
+
+def _is_users(of: type) -> bool:
+    file = _file_of(of)
+    return bool(file) and not is_library(file)
