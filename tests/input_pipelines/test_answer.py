@@ -14,6 +14,7 @@ from tftracer.contract.input_pipelines import InputPipeline
 from tftracer.errors import FormatError
 from tftracer.input_pipelines import model_proto
 from tftracer.input_pipelines.answer import RECENT_S, input_pipelines, what_limits
+from tftracer.input_pipelines.script import Step
 from tftracer.input_pipelines.sheet import MAX_LOOKS, Sheet, read, record
 from tftracer.input_pipelines.summary import render
 
@@ -110,6 +111,14 @@ def test_stages_have_the_functions_and_lines_of_the_script() -> None:
     assert stage["parallelism"] == 2 and stage["parallelism_max"] == 2 and not stage["is_tuned"]
     (prefetch,) = [stage for stage in pipeline("slow_step")["stages"] if stage["name"] == "Prefetch"]
     assert prefetch["buffered"] == prefetch["buffer_size"] == 2
+
+
+def test_what_keras_takes_out_of_arrays_are_batches() -> None:
+    known = sheet_of("rebatch")
+    assert input_pipelines(known, 0.0)["pipelines"][0]["unit"] == "elements"
+    by_keras = replace(known.pipelines[0], steps=(Step("ParallelMap", "grab_batch", "array_data_adapter.py:202"),))
+    (answer,) = input_pipelines(replace(known, pipelines=(by_keras,)), 0.0)["pipelines"]
+    assert answer["unit"] == "batches"
 
 
 def test_never_more_waiting_than_the_ledger_counted() -> None:

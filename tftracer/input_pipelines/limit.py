@@ -136,10 +136,11 @@ class Flow:
     cores: int
     limiting: Stage | None = None
     counted: bool = True  # whether TensorFlow times what the limiting stage does
+    made_of_arrays: bool = False  # batches, by Keras
 
     @property
     def unit(self) -> Literal["batches", "elements"]:
-        return "batches" if _gives_batches(self.stages[0]) else "elements"
+        return "batches" if self.made_of_arrays or _gives_batches(self.stages[0]) else "elements"
 
     @property
     def threads(self) -> list[Thread]:

@@ -17,6 +17,8 @@ KINDS = {
     "ParallelInterleave": "interleave",
     "Shuffle": "shuffle",
 }
+#: The function by which Keras takes a batch out of arrays, and the files of Keras 3 and 2 that it stands in.
+KERAS_BATCHES = ("grab_batch", "array_data_adapter.py:", "data_adapter.py:")
 MAX_STEPS = 200
 MAX_OPS = 5000
 
@@ -52,6 +54,11 @@ def steps_of(dataset: Any) -> list[Step]:
 def is_distributed(steps: Sequence[Step]) -> bool:
     """Whether a distribution strategy hands the elements over."""
     return any("PerDeviceGenerator" in step.name for step in steps)
+
+
+def gives_batches(steps: Sequence[Step]) -> bool:
+    """Whether Keras makes batches from arrays: no stage is called batch then."""
+    return any(step.function == KERAS_BATCHES[0] and step.place.startswith(KERAS_BATCHES[1:]) for step in steps)
 
 
 def title_of(steps: list[Step]) -> str:
