@@ -1,5 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { filterRows, matcher, nextSort, sortRows, toCsv, visibleRange, type TableColumn } from "./table";
+import {
+  filterRows,
+  leastWidth,
+  matcher,
+  nextSort,
+  sortRows,
+  toCsv,
+  trackOf,
+  visibleRange,
+  type TableColumn,
+} from "./table";
 
 interface Row {
   name: string;
@@ -16,6 +26,14 @@ const rows: Row[] = [
   { name: "Relu", ns: 12 },
 ];
 const names = (some: readonly Row[]): string[] => some.map((r) => r.name);
+
+describe("the width of a table", () => {
+  it("is at least what its columns need: one that may be wider makes no row wider than the window", () => {
+    const tracks = [{ width: "92px" }, { width: "minmax(110px, 210px)" }, { numeric: true }, {}].map(trackOf);
+    expect(tracks).toEqual(["92px", "minmax(110px, 210px)", "96px", "minmax(140px, 1fr)"]);
+    expect(leastWidth(tracks)).toBe(92 + 110 + 96 + 140);
+  });
+});
 
 describe("sorting", () => {
   it("orders numbers in names by value", () => {

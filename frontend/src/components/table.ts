@@ -25,6 +25,16 @@ export interface TableColumn<Row> {
   readonly mono?: boolean;
 }
 
+/** A column's CSS grid track. */
+export function trackOf(column: Pick<TableColumn<never>, "width" | "numeric">): string {
+  return column.width ?? (column.numeric ? "96px" : "minmax(140px, 1fr)");
+}
+
+/** The pixels that tracks need, one a column: of `minmax(110px, 210px)` the smaller ones. */
+export function leastWidth(tracks: readonly string[]): number {
+  return tracks.reduce((sum, track) => sum + Number(/\d+(?=px)/.exec(track)?.[0] ?? 0), 0);
+}
+
 export interface TableSort {
   readonly key: string;
   readonly descending: boolean;

@@ -289,6 +289,17 @@ describe("a run's page", () => {
     page.unmount();
   });
 
+  it("does not say that a traced step took less than nothing longer", async () => {
+    const { page } = await show(
+      "/runs/:id",
+      fakeState({ runs: [fakeRun(1, { traced_overhead_s: -12e-6 })] }),
+      "/runs/1",
+    );
+    await flushPromises();
+    expect(page.text()).toContain("A traced step took no longer than those around it.");
+    page.unmount();
+  });
+
   it("says so when there is no such run", async () => {
     const { page } = await show("/runs/:id", fakeState(), "/runs/99");
     expect(page.text()).toContain("There is no such run");
