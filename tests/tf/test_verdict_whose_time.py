@@ -131,17 +131,20 @@ for number, batch in enumerate(tf.data.Dataset.range(60).map(product)):
     step(batch)
     if number == 30:
         assert recorder.flush()
-        recorder.request_traces(recorder.runs()[0]["id"], 2)
+        recorder.request_traces(recorder.runs()[0]["id"], 6)
 assert recorder.flush()
 (run,) = recorder.runs()
-assert run["steps"] == 60 and len(run["traces"]) == 2, run
+assert run["steps"] == 60 and len(run["traces"]) == 6, run
+found = []  # not in a step that itself was held up for long
 for trace in run["traces"]:
     context = recorder.trace_context(trace["id"])
     assert 0.5 * context.between_steps_s < context.between_input_s <= context.between_steps_s, context
     sentences = Answers(recorder.trace_bytes(trace["id"]), context).verdict()["sentences"]
-    (between,) = [each for each in sentences if each["code"] == "between_steps"]
+    found += [each for each in sentences if each["code"] == "between_steps"]
+for between in found:
     assert "the loop waits for the next element of a tf.data dataset" in between["text"], between
-    assert "prefetch" in between["advice"] and between["numbers"]["input_ns"] > 0, between
+    assert any(word in between["advice"] for word in ("prefetch", "no idle core")) and between["numbers"]["input_ns"] > 0, between
+assert found, sentences
 try:  # the end of a dataset reaches the script
     next(iter(tf.data.Dataset.range(0)))
 except StopIteration:
