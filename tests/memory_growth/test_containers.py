@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import sys
 import threading
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tftracer.memory_growth.finding import Finding, look_for
 SIZE = 100_000
 GLOBAL: list[Any] = []
 ROWS: list[Any] = []
+ALIEN: list[Any] = []
 
 
 class Recorder:
@@ -145,3 +147,46 @@ def test_a_function_that_uses_its_locals_itself_is_left_alone() -> None:
 def test_sizes_are_those_of_python() -> None:
     assert [containers.size_of(each) for each in ([1, 2], {1: 2}, "abc", np.ones(5), object())] == [2, 1, 3, 40, None]
     assert containers.bytes_of([1.5] * 10, 3) == sys.getsizeof([1.5] * 10) + 10 * sys.getsizeof(1.5)
+
+
+class Forbidden(Exception):
+    pass
+
+
+def refuse(*_: object) -> Any:
+    raise Forbidden
+
+
+class Noting(list):  # type: ignore[type-arg]
+    """As TensorFlow's lists, which note each access."""
+
+    noted: list[str] = []
+
+
+class LazyModule(types.ModuleType):
+    """As TensorFlow's, which import what they stand for when they are asked for an attribute."""
+
+    def __getattr__(self, name: str) -> Any:
+        Noting.noted.append(name)
+        raise AttributeError(name)
+
+
+def test_no_code_of_another_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def note(name: str) -> Callable[..., Any]:
+        def method(self: Any, *arguments: Any) -> Any:
+            Noting.noted.append(name)
+            return getattr(list, name)(self, *arguments)
+
+        return method
+
+    for name in ("__len__", "__iter__", "__getitem__", "__reversed__", "__sizeof__", "__getattribute__"):
+        setattr(Noting, name, note(name) if name != "__getattribute__" else refuse)
+    monkeypatch.setitem(sys.modules, "lazy_one", LazyModule("lazy_one"))
+    ALIEN.append(Noting())
+    looks = []
+    for at in range(3):
+        list.extend(ALIEN[0], [Noting([at] * 50) for _ in range(100)])
+        looks.append(containers.sizes(float(at)))
+    (one,) = [each for each in containers.growing(*looks) if each.kind == "Noting"]
+    assert (one.grown, Noting.noted) == (200, [])
+    assert one.bytes_rate == pytest.approx(100 * 50 * (8 + 28), rel=0.1)

@@ -2,6 +2,9 @@
 
 It starts at the globals of the user's modules and at the locals of running functions, and follows attributes, closures and small
 containers: a bounded walk, in Python, so that other threads go on meanwhile. Nothing of the script's is kept between two looks.
+
+No code of another's runs here: types are asked, not objects, and only by the methods of Python's own types. TensorFlow's lists
+note each access, lazy modules import what they stand for when they are asked for an attribute.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from statistics import median
-from types import FrameType, FunctionType, MethodType
+from types import FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 from tftracer.memory_growth.adding_line import Name
@@ -39,6 +42,9 @@ _LENGTHS: tuple[tuple[type, Callable[[Any], int]], ...] = (
     (bytearray, bytearray.__len__),
 )
 _FLAT = (str, bytes, bytearray)
+_TRACKED = (list, dict, set, deque, tuple)
+GC_HEAD = sys.getsizeof([]) - list.__sizeof__([])
+_SIZED: tuple[Any, ...] = (*(base for base, _ in _LENGTHS), int, float, complex, type(None))
 ASK_LOCALS = frozenset(["locals", "vars", "dir", "eval", "exec"])
 
 
@@ -95,15 +101,18 @@ def size_of(value: Any) -> int | None:
 
 def newest(value: Any) -> list[Any] | None:
     """Some entries, the newest ones; None of what has no entries."""
+    of = type(value)
     with contextlib.suppress(Exception):  # it changes meanwhile
-        if isinstance(value, (list, tuple)):
-            return list(value[-SAMPLED:])
-        if isinstance(value, dict):
-            return list(islice(reversed(value.values()), SAMPLED))
-        if isinstance(value, deque):
-            return list(islice(reversed(value), SAMPLED))
-        if isinstance(value, set):
-            return list(islice(value, SAMPLED))
+        if issubclass(of, list):
+            return list(list.__getitem__(value, slice(-SAMPLED, None)))
+        if issubclass(of, tuple):
+            return list(tuple.__getitem__(value, slice(-SAMPLED, None)))
+        if issubclass(of, dict):
+            return list(islice(reversed(dict.values(value)), SAMPLED))
+        if issubclass(of, deque):
+            return list(islice(deque.__reversed__(value), SAMPLED))
+        if issubclass(of, set):
+            return list(islice(set.__iter__(value), SAMPLED))
     return None
 
 
@@ -126,20 +135,27 @@ def bytes_of(value: Any, depth: int) -> float | None:
         with contextlib.suppress(Exception):
             return float(value.shape.num_elements() * value.dtype.size)
         return None
-    if value is None or isinstance(value, (bool, int, float, complex, *_FLAT)):
-        return float(sys.getsizeof(value))
+    if value is None or issubclass(of, (bool, int, float, complex, *_FLAT)):
+        return _own_bytes(value)
     inner = _parts(value)
     if inner is None or not depth:
         return None
     parts, many = inner
     known = [size for each in parts if (size := bytes_of(each, depth - 1)) is not None]
-    own = float(sys.getsizeof(value)) if size_of(value) is not None else 0.0
+    own = _own_bytes(value)
     return own + (sum(known) if many <= SAMPLED else many * median(known)) if known else own or None
+
+
+def _own_bytes(value: Any) -> float:
+    """Without what lies within; 0 of objects."""
+    base = next((base for base in _SIZED if issubclass(type(value), base)), None)
+    head = GC_HEAD if base in _TRACKED else 0
+    return float(base.__sizeof__(value) + head) if base is not None else 0.0
 
 
 def _parts(value: Any) -> tuple[list[Any], int] | None:
     """What a value is made of: some of it, and how many parts it has."""
-    if isinstance(value, FunctionType):
+    if type(value) is FunctionType:
         parts = [each.value for each in _behind(_Found(value, None, (), 0))]
         return parts, len(parts)
     entries = newest(value)
@@ -187,9 +203,10 @@ def user_files() -> dict[str, dict[str, Any]]:
     """File -> the globals of its module."""
     found = {}
     for module in list(sys.modules.values()):
-        file = getattr(module, "__file__", None)
-        if isinstance(file, str) and file.endswith(".py") and not is_library(file):
-            found[file] = vars(module)
+        names = _attributes(module)
+        file = names.get("__file__")
+        if type(file) is str and file.endswith(".py") and not is_library(file):
+            found[file] = names
     return found
 
 
@@ -242,31 +259,35 @@ def _locals_of(frame: FrameType) -> dict[str, Any]:
 def _behind(of: _Found) -> Iterator[_Found]:
     """What a value leads to."""
     value, depth = of.value, of.depth + 1
-    if isinstance(value, FunctionType):
+    kind = type(value)
+    if kind is FunctionType:
         code = value.__code__
         if not is_library(code.co_filename):
             for name, cell in zip(code.co_freevars, value.__closure__ or ()):
                 with contextlib.suppress(ValueError):  # it is empty
                     yield _Found(cell.cell_contents, Name(code.co_filename, name, code.co_firstlineno), (), depth)
-    elif isinstance(value, MethodType):
+    elif kind is MethodType:
         yield _Found(value.__self__, None, (), depth)
         yield _Found(value.__func__, None, (), depth)
-    elif isinstance(value, dict):
-        if len(value) <= MAX_ENTRIES:
-            for key, entry in list(value.items()):
-                yield _Found(entry, of.name, (*of.within, repr(key)[:50] if isinstance(key, (str, int)) else str(id(key))), depth)
-    elif isinstance(value, (list, tuple, set, deque)):
-        if len(value) <= MAX_ENTRIES:
-            for number, entry in enumerate(list(value)):
+    elif issubclass(kind, dict):
+        if dict.__len__(value) <= MAX_ENTRIES:
+            for key, entry in list(dict.items(value)):
+                yield _Found(entry, of.name, (*of.within, repr(key)[:50] if type(key) in (str, int) else str(id(key))), depth)
+    elif issubclass(kind, (list, tuple, set, deque)):
+        entries = next(base.__iter__(value) for base in (list, tuple, set, deque) if issubclass(kind, base))
+        if (size_of(value) or 0) <= MAX_ENTRIES:
+            for number, entry in enumerate(list(entries)):
                 yield _Found(entry, of.name, (*of.within, str(number)), depth)
-    elif isinstance(value, type):
+        if kind.__name__ == "ListWrapper":  # TensorFlow's, of the attributes of modules and models
+            yield _Found(_attributes(value).get("_storage"), of.name, of.within, depth)
+    elif issubclass(kind, type):
         if _is_users(value):
             for name, entry in list(vars(value).items()):
                 yield _Found(entry, Name(_file_of(value), name, 0, True), (value.__qualname__,), depth)
-    elif size_of(value) is None:
-        is_users = _is_users(type(value))
+    elif size_of(value) is None and not issubclass(kind, ModuleType):
+        is_users = _is_users(kind)
         for name, entry in list(_attributes(value).items()):
-            known = Name(_file_of(type(value)), name, 0, True) if is_users else None
+            known = Name(_file_of(kind), name, 0, True) if is_users else None
             yield _Found(entry, known, (str(id(value)),), depth)
 
 
@@ -276,8 +297,8 @@ def _attributes(value: Any) -> dict[str, Any]:
 
 
 def _file_of(of: type) -> str:
-    file = getattr(sys.modules.get(str(of.__module__)), "__file__", None)
-    return file if isinstance(file, str) else ""
+    file = _attributes(sys.modules.get(str(of.__module__))).get("__file__")
+    return file if type(file) is str else ""
 
 
 def _is_users(of: type) -> bool:
