@@ -40,6 +40,10 @@ describe("the verdict", () => {
 
   it("says what its percentages are of", () => {
     expect(show().find(".facts").text()).toBe("percentages of 50.0\u202fms");
+    const empty: Verdict = { sentences: [sentence("no_ops", 0, { nodes: [] })], step_ns: 1, whole_ns: 1, findings: [] };
+    const none: Answer<Verdict> = { ...answer("", false), data: shallowRef(empty) };
+    const page = mount(VerdictPanel, { props: { answer: none, facts: "" } });
+    expect(page.find("[data-testid=whole]").exists()).toBe(false);
     expect(show("It broke.").find("[data-testid=whole]").exists()).toBe(false);
   });
 
