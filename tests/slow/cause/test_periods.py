@@ -173,6 +173,11 @@ def test_what_is_slow_at_some_of_its_teeth_has_its_own_period_and_not_some_multi
     assert [(period.length, period.kind, (period.first - 1) % 400) for period in periods.periods()] == [(400, LOAD, 0)]
 
 
+def test_what_comes_twice_in_an_epoch_has_the_epochs_length() -> None:
+    slow = [epoch * 100 + batch for epoch in range(60) for batch in (39, 79)]
+    assert {period.length for period in periods_of(slow, kind=SAVE).periods() if period.stands} == {100}
+
+
 def test_slow_steps_at_random_prove_nothing() -> None:
     """False alarms of 10,000 histories: benchmarks/bench_periods.py."""
     for seed in range(20):

@@ -20,6 +20,8 @@ NEWEST_TEETH, WHOLE_LATER = 12, 0.5
 OF_A_KIND = 1 / 3
 #: Parts of a comb's length that may be the period's.
 FINEST = 8
+#: So many of the teeth of a finer comb must be hit now and then: what comes twice in an epoch of 100 steps has no length of 20.
+NEARLY_ALL = 0.75
 #: Slow steps are about as long up to this factor.
 ALIKE = 1.3
 #: A period ends with so many misses in a row that a share of its teeth no larger than this would miss as often.
@@ -143,4 +145,5 @@ def common_length(one: Comb, other: Comb) -> int:
     low, high = sorted((one.length, other.length))
     length = math.gcd(low, one.last - other.last)
     is_one = high % low == 0 and not one.tolerance and not other.tolerance
-    return length if is_one and length >= max(SHORTEST, high / FINEST) else 0
+    both = (high // low + 1) * length / high  # of its teeth
+    return length if is_one and length >= SHORTEST and both >= NEARLY_ALL else 0

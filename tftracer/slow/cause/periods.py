@@ -31,6 +31,7 @@ import numpy.typing as npt
 from tftracer.slow.cause.comb import (
     ALIKE,
     FINEST,
+    NEARLY_ALL,
     SHORTEST,
     SLACK,
     SLACK_SHARE,
@@ -256,7 +257,8 @@ class Periods:
             beside = sum(teeth[-1] <= step <= last for step in alike) - len(hits)
             rate = min(1.0, (beside + 1) / max(1, last - teeth[-1] - len(teeth)))
             chance = _chance(sum(step in alike for step in between), len(between), rate)
-            if chance < ALARM / FINEST:
+            hit = {(last - step) // length % parts for step in hits}
+            if chance < ALARM / FINEST and len(hit) >= NEARLY_ALL * parts:
                 finer.append(_Trial(chance, hits, len(teeth), length, 0))
         best = min(finer, key=lambda each: each.chance, default=trial)
         return best if len(best.steps) >= SOMETIMES * best.teeth else None
