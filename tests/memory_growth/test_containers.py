@@ -6,9 +6,10 @@ import collections
 import sys
 import threading
 import types
+import weakref
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -190,3 +191,40 @@ def test_no_code_of_another_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     (one,) = [each for each in containers.growing(*looks) if each.kind == "Noting"]
     assert (one.grown, Noting.noted) == (200, [])
     assert one.bytes_rate == pytest.approx(100 * 50 * (8 + 28), rel=0.1)
+
+
+class Held:
+    pass
+
+
+def holds(ready: threading.Barrier, references: list[Any]) -> None:
+    value: Any = Held()
+    references.append(weakref.ref(value))
+    ready.wait()
+    ready.wait()
+    del value
+    ready.wait()
+    ready.wait()
+
+
+def test_locals_that_were_looked_at_are_let_go_of_and_those_that_another_holds_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    ready, references = threading.Barrier(2), list[Any]()
+    thread = threading.Thread(target=holds, args=(ready, references))
+    thread.start()
+    ready.wait()
+    frame = sys._current_frames()[thread.ident or 0]
+    while frame.f_code.co_name != "holds":
+        frame = cast(Any, frame.f_back)
+    held = frame.f_locals
+    containers.look()
+    assert isinstance(held["value"], Held)
+    del held, frame
+    monkeypatch.setattr(threading, "_trace_hook", print)
+    assert not containers._locals_of(sys._getframe())
+    monkeypatch.undo()
+    containers.look()
+    ready.wait()
+    ready.wait()
+    assert references[0]() is None
+    ready.wait()
+    thread.join()

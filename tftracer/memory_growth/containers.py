@@ -45,6 +45,10 @@ _FLAT = (str, bytes, bytearray)
 _TRACKED = (list, dict, set, deque, tuple)
 GC_HEAD = sys.getsizeof([]) - list.__sizeof__([])
 _SIZED: tuple[Any, ...] = (*(base for base, _ in _LENGTHS), int, float, complex, type(None))
+#: References to a dict of locals that nobody else uses: the frame's, ours, and that of the call that counts them.
+OURS = 3
+#: Modules of debuggers, and of the profiler, that are told of every call in Python. cProfile has profile, too.
+DEBUGGERS = frozenset(["pydevd", "debugpy", "profile", "hunter"])
 ASK_LOCALS = frozenset(["locals", "vars", "dir", "eval", "exec"])
 
 
@@ -244,16 +248,24 @@ def _locals() -> list[tuple[str, int, dict[str, Any]]]:
 def _locals_of(frame: FrameType) -> dict[str, Any]:
     """Up to Python 3.12 a frame keeps a dict of its locals once it was asked: it is emptied again, as it keeps them alive.
 
-    A function that may have asked for that dict itself is left alone.
+    A function whose dict another may use is left alone: it may have asked for it itself, another has it just now, or a debugger
+    or a profiler in Python writes it back into the function's variables.
     """
     code = frame.f_code
+    if _are_written_back():
+        return {}
     if not code.co_flags & inspect.CO_OPTIMIZED or frame.f_trace is not None or not ASK_LOCALS.isdisjoint(code.co_names):
         return {}
     own = frame.f_locals
     names = dict(own)
-    if sys.version_info < (3, 13):
+    if sys.version_info < (3, 13) and sys.getrefcount(own) <= OURS:
         own.clear()
     return names
+
+
+def _are_written_back() -> bool:
+    hooks = (getattr(threading, name, None) for name in ("_trace_hook", "_profile_hook"))
+    return not DEBUGGERS.isdisjoint(sys.modules) or any(hook is not None for hook in hooks)
 
 
 def _behind(of: _Found) -> Iterator[_Found]:
