@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import collections
+import inspect
 import sys
 import threading
 import types
 import weakref
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -198,31 +199,31 @@ class Held:
 
 
 def holds(ready: threading.Barrier, references: list[Any]) -> None:
-    value: Any = Held()
-    references.append(weakref.ref(value))
+    held = [Held()]
+    references[:] = [weakref.ref(held[0]), inspect.currentframe()]
     ready.wait()
     ready.wait()
-    del value
+    del held
     ready.wait()
     ready.wait()
 
 
-def test_locals_that_were_looked_at_are_let_go_of_and_those_that_another_holds_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+def is_found() -> bool:
+    return any(key.name.name == "held" for key in containers.look())
+
+
+def test_locals_that_were_looked_at_are_let_go_of_and_those_that_another_uses_stay() -> None:
     ready, references = threading.Barrier(2), list[Any]()
     thread = threading.Thread(target=holds, args=(ready, references))
     thread.start()
     ready.wait()
-    frame = sys._current_frames()[thread.ident or 0]
-    while frame.f_code.co_name != "holds":
-        frame = cast(Any, frame.f_back)
-    held = frame.f_locals
-    containers.look()
-    assert isinstance(held["value"], Held)
-    del held, frame
-    monkeypatch.setattr(threading, "_trace_hook", print)
-    assert not containers._locals_of(sys._getframe())
-    monkeypatch.undo()
-    containers.look()
+    used = references.pop().f_locals
+    assert is_found() and isinstance(used["held"][0], Held)
+    del used
+    threading.settrace(refuse)
+    assert not is_found()
+    threading.settrace(None)
+    assert is_found()
     ready.wait()
     ready.wait()
     assert references[0]() is None
