@@ -26,10 +26,10 @@ ALIEN: list[Any] = []
 
 class Recorder:
     def __init__(self) -> None:
-        self.rows: list[Any] = []
+        self.noted_rows: list[Any] = []  # a name that no other file has
 
     def note(self) -> None:
-        self.rows.append(np.ones(SIZE, np.uint8))
+        self.noted_rows.append(np.ones(SIZE, np.uint8))
 
 
 def rows_of_a_closure() -> Callable[[], None]:
@@ -88,7 +88,7 @@ def test_a_list_by_its_global_name_holds_nobody_up(monkeypatch: pytest.MonkeyPat
 def test_an_attribute_and_a_closure() -> None:
     recorder, note = Recorder(), rows_of_a_closure()
     GLOBAL[:] = [recorder, note]
-    assert found(recorder.note).things[0].place == place("self.rows.append(np.ones(SIZE, np.uint8))")
+    assert found(recorder.note).things[0].place == place("self.noted_rows.append(np.ones(SIZE, np.uint8))")
     finding = found(note)
     assert (finding.things[0].name, finding.things[0].place) == ("seen, a list", place("seen.append(bytearray(SIZE))"))
     GLOBAL.clear()

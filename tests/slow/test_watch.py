@@ -241,9 +241,10 @@ def test_the_time_between_steps_is_profiled_when_asked(loop: Loop) -> None:
     found = wait_for(profile)
     assert found.asked_by_user and not loop.queue.slow.profile_requested.is_set()
     assert found.run.title == "train" and found.samples > 10 and found.between_s > found.inside_s > 0
-    assert sum(stack.seconds for stack in found.stacks) == pytest.approx(EVERY_NS * 1e-9 * found.samples)
+    sampled_s = sum(stack.seconds for stack in found.stacks)  # on a busy machine not all of the time between steps
+    assert sampled_s == pytest.approx(EVERY_NS * 1e-9 * found.samples)
     of_function = [stack.seconds for stack in found.stacks if "profile" in [frame.function for frame in stack.frames]]
-    assert sum(of_function) > 0.5 * found.between_s
+    assert sum(of_function) > 0.5 * sampled_s
 
 
 def test_a_first_profile_of_the_time_between_steps_ends_with_its_session(loop: Loop) -> None:
