@@ -46,11 +46,14 @@ def test_the_tracers_own_threads_do_not_count() -> None:
     own = threading.Thread(target=done.wait, name="tftracer-writer")
     own.start()
     name = str(own.native_id)
-    use = cpu_use(CpuReading(0, 0, {name: (0, 0)}), CpuReading(100 * MS, 90 * MS, {name: (60 * MS, 50 * MS), "x": (30 * MS, MS)}))
+    threads = {name: (60 * MS, 50 * MS), "x": (30 * MS, MS)}
+    use = cpu_use(CpuReading(0, 0, {name: (0, 0)}), CpuReading(100 * MS, 90 * MS, threads))
+    read_late = cpu_use(CpuReading(0, 0, {name: (0, 0)}), CpuReading(40 * MS, 40 * MS, threads))
     done.set()
     own.join()
     assert use["cpu_s"] == pytest.approx(0.030) and use["busiest_thread_s"] == pytest.approx(0.030)
     assert use["run_queue_s"] == pytest.approx(0.001)
+    assert read_late["cpu_s"] == pytest.approx(0.030), "no less than the thread that used most, whatever ours did after the step"
 
 
 def test_processes_that_it_started_are_the_jobs_own() -> None:

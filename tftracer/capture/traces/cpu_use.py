@@ -53,9 +53,11 @@ def cpu_use(before: CpuReading, after: CpuReading) -> CpuUse:
     if before.threads is not None and after.threads is not None:
         own = {str(thread.native_id) for thread in threading.enumerate() if thread.name.startswith(OWN)}
         counters = {name: (now, before.threads.get(name, (0, 0))) for name, now in after.threads.items()}
-        use["cpu_s"] -= sum(now[0] - then[0] for name, (now, then) in counters.items() if name in own) * 1e-9
         script = [both for name, both in counters.items() if name not in own]
-        use["busiest_thread_s"] = max((now[0] - then[0] for now, then in script), default=0) * 1e-9
+        busiest_s = use["busiest_thread_s"] = max((now[0] - then[0] for now, then in script), default=0) * 1e-9
+        own_s = sum(now[0] - then[0] for name, (now, then) in counters.items() if name in own) * 1e-9
+        # Threads are read over a longer time than the process: what ours did before it, or after it, is no part of its time.
+        use["cpu_s"] = max(use["cpu_s"] - own_s, min(use["cpu_s"], busiest_s))
         use["run_queue_s"] = sum(max(0, now[1] - then[1]) for now, then in script) * 1e-9
     if before.children is not None and after.children is not None and before.children.keys() <= after.children.keys():
         of_children = sum(now - before.children.get(name, 0) for name, now in after.children.items())
