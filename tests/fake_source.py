@@ -13,7 +13,7 @@ from tftracer.contract.input_pipelines import InputPipelines
 from tftracer.contract.ledger import Ledger
 from tftracer.contract.memory_growth import ProcessMemory
 from tftracer.contract.session import Bookmark, Loaded, Run, Session, StepTimes, TraceRecord
-from tftracer.contract.stalls import GapProfile, RunStalls, SlowSteps, Stall, StallDetail, StallList
+from tftracer.contract.stalls import GapProfile, RunStalls, Stall, StallDetail, StallList
 from tftracer.errors import StorageError, UnknownError, UnsupportedError
 from tftracer.ledger import answer
 from tftracer.session.publisher import Listener
@@ -22,17 +22,6 @@ from tftracer.trace.model import TraceContext
 
 DATA = Path(__file__).parent / "data"
 PLACE: Any = {"rank": None, "size": None, "local_rank": None, "role": "", "task": None, "launcher": ""}
-
-
-NO_SLOW_STEPS: SlowSteps = {
-    "count": 0,
-    "longest_s": None,
-    "lost_s": 0.0,
-    "last_at": None,
-    "text": "",
-    "trace_id": None,
-    "gaps_at": None,
-}
 
 
 def a_session() -> Session:

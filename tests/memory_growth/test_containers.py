@@ -159,7 +159,7 @@ def refuse(*_: object) -> Any:
     raise Forbidden
 
 
-class Noting(list):  # type: ignore[type-arg]
+class Noting(list[Any]):
     """As TensorFlow's lists, which note each access."""
 
     noted: list[str] = []

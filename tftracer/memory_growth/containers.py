@@ -95,12 +95,16 @@ def sizes(at: float) -> Sizes:
 def size_of(value: Any) -> int | None:
     """Entries, or bytes of an array, a text; None: it has no size."""
     of = type(value)
-    if of.__name__ == "ndarray" and of.__module__ == "numpy":
+    if _is_array(of):
         return int(value.nbytes)
     for base, length in _LENGTHS:
         if issubclass(of, base):
             return length(value)
     return None
+
+
+def _is_array(of: type) -> bool:
+    return of.__name__ == "ndarray" and of.__module__ == "numpy"
 
 
 def newest(value: Any) -> list[Any] | None:
@@ -133,7 +137,7 @@ def entry_bytes(value: Any) -> float | None:
 
 def bytes_of(value: Any, depth: int) -> float | None:
     of = type(value)
-    if of.__name__ == "ndarray" and of.__module__ == "numpy":
+    if _is_array(of):
         return float(value.nbytes if value.base is None else getattr(value.base, "nbytes", value.nbytes))
     if of.__name__ == "EagerTensor":
         with contextlib.suppress(Exception):

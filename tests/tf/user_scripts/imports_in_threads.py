@@ -16,7 +16,7 @@ class Finder:
 
 sys.meta_path.insert(0, Finder())
 
-import tensorflow as tf  # noqa: E402
+import tensorflow as tf  # noqa: E402  the finder has to be there before
 
 
 @tf.function
@@ -31,7 +31,7 @@ def train(ended):
         number += 1
         step(x)
         if number % 100 == 0:
-            time.sleep(0.2)
+            time.sleep(0.2)  # a slow turn, so that the watch works
 
 
 ended = threading.Event()
