@@ -11,8 +11,8 @@ from tftracer.memory_growth.adding_line import Name, adding_line
 FILE = "/home/user/train.py"
 
 
-def line_of(name: str, text: str, line: int = 0, is_attribute: bool = False, is_within: bool = False) -> str:
-    return adding_line(Name(FILE, name, line, is_attribute, is_within), {FILE: dedent(text).lstrip()})
+def line_of(name: str, text: str, line: int = 0, is_attribute: bool = False, is_within: bool = False, key: str = "") -> str:
+    return adding_line(Name(FILE, name, line, is_attribute, is_within, key), {FILE: dedent(text).lstrip()})
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,8 @@ def line_of(name: str, text: str, line: int = 0, is_attribute: bool = False, is_
         "kept += [x]",
         "kept = numpy.append(kept, x)",
         "kept = kept + x",
+        "kept = numpy.concatenate([kept, x], axis=0)",
+        "kept = numpy.r_[kept, x]",
     ],
 )
 def test_one_line_in_a_loop(adds: str) -> None:
@@ -41,8 +43,10 @@ def test_one_line_in_a_loop(adds: str) -> None:
         "kept.append(x)\n",  # once
         "for x in data:\n    kept = numpy.ones(x)\n",  # anew each time
         "other = kept\nfor x in data:\n    kept.append(x)\n",  # another name for it
-        "def log(rows, x):\n    rows.append(x)\nkept.append(0)\nfor x in data:\n    log(kept, x)\n",
         "def log(rows, x):\n    rows.append(x)\nfor x in data:\n    kept.append(x)\n    log(rows=kept, x=x)\n",
+        "def log(rows, x):\n    rows.append(x)\n    rows.append(1)\nfor x in data:\n    log(kept, x)\n",
+        "def log(rows, x):\n    rows.append(x)\nclass Log:\n    def log(self, x): pass\nfor x in data:\n    Log.log(kept, x)\n",
+        "add = kept.append\nfor x in data:\n    add(x)\n    kept.append(x)\n",
         "for kept in data:\n    kept.sort()\n",
         "for x in data:\n    kept.append(x\n",  # no Python
     ],
@@ -75,3 +79,25 @@ def test_what_grows_within_is_not_put_down_to_the_line_that_made_it() -> None:
     assert line_of("kept", made + "    kept['loss'].append(x)\n", is_within=True) == "train.py:4"
     assert line_of("kept", made + "    rows = kept['loss']\n    rows.append(x)\n", is_within=True) == ""
     assert line_of("kept", made + "    for rows in kept.values():\n        rows.append(x)\n", is_within=True) == ""
+
+
+def test_what_grows_within_is_added_under_its_own_key() -> None:
+    text = "kept = {'loss': [], 'rows': {}}\nfor x in data:\n    kept['loss'].append(1)\n    kept['rows'][x] = x\n"
+    assert line_of("kept", text, is_within=True, key="'rows'") == "train.py:4"
+    assert line_of("kept", text, is_within=True, key="'loss'") == "train.py:3"
+    assert line_of("kept", text + "    kept[x].append(2)\n", is_within=True, key="'loss'") == ""
+    assert line_of("kept", text + "    kept[True] += [2]\n", is_within=True, key="'loss'") == ""
+    for adds in ("kept['loss'] += [x]", "kept['loss'] = numpy.append(kept['loss'], x)"):
+        assert line_of("kept", f"for x in data:\n    {adds}\n", is_within=True, key="'loss'") == "train.py:2"
+
+
+def test_the_line_of_the_function_that_is_given_it() -> None:
+    text = "def log(x, rows, scale=1):\n    rows.append(x * scale)\nkept = []\nfor x in data:\n    log(x, kept)\n"
+    assert line_of("kept", text) == "train.py:2"
+    assert line_of("kept", text.replace("log(x, kept)", "log(x, rows=kept)")) == "train.py:2"
+    assert line_of("kept", text.replace("for x in data:\n    log(x, kept)", "log(0, kept)")) == ""  # once
+    assert line_of("kept", text + "    kept.append(x)\n") == ""
+    assert line_of("kept", text.replace("log(x, kept)", "log(*data, kept)")) == ""
+    within = "def log(rows, x):\n    rows['loss'].append(x)\n    rows['acc'].append(x)\nfor x in data:\n    log(kept, x)\n"
+    assert line_of("kept", within, is_within=True, key="'acc'") == "train.py:3"
+    assert line_of("kept", text.replace("kept)", "kept['loss'])"), is_within=True, key="'loss'") == "train.py:2"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tftracer.memory_growth import census
-from tftracer.memory_growth.finding import COUNTS, look_for
+from tftracer.memory_growth.finding import COUNTS, Finding, look_for
 
 
 class Kept:
@@ -13,7 +13,8 @@ class Kept:
         self.values = [1]
 
 
-def test_objects_that_grow_between_the_counts_are_found() -> None:
+def found(rate: float) -> Finding:
+    """Ten objects of some hundred bytes each become more in a second."""
     kept: list[Kept] = []
     seconds = [0.0]
 
@@ -22,8 +23,19 @@ def test_objects_that_grow_between_the_counts_are_found() -> None:
         kept.extend(Kept() for _ in range(10))
         return False
 
-    finding = look_for(1e6, wait, 1.0, lambda: seconds[0])
-    assert finding is not None and finding.kind == "objects"
+    finding = look_for(rate, wait, 1.0, lambda: seconds[0])
+    assert finding is not None
+    return finding
+
+
+def test_small_objects_are_not_what_large_memory_is_put_down_to() -> None:
+    finding = found(1e6)
+    assert (finding.kind, finding.things[0].kind) == ("unknown", "objects") and finding.things[0].bytes_rate < 1e4
+
+
+def test_objects_that_grow_between_the_counts_are_found() -> None:
+    finding = found(2500.0)
+    assert finding.kind == "objects"
     assert [thing.name for thing in finding.things] == [f"{Kept.__module__}.Kept"] and finding.things[0].grown == 20
     assert finding.lists == COUNTS + 1  # the objects of the types that grow are listed, too
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 from tftracer.memory_growth import census
 from tftracer.memory_growth.census import Census
-from tftracer.memory_growth.things import Thing, growing, kind_of, main_kind, place_of_newest, typical_bytes
+from tftracer.memory_growth.things import Thing, growing, kind_of, main_kind, place_of_newest, tensor_bytes, typical_bytes
 
 
 class Kept:
@@ -46,8 +46,8 @@ def test_small_tensors_are_not_what_large_memory_is_put_down_to() -> None:
 
 def test_few_large_tensors_that_a_step_uses_do_not_make_many_small_ones_large() -> None:
     kept = [tensor_of(1) for _ in range(30)]
-    assert typical_bytes([*(tensor_of(1_000_000) for _ in range(4)), *kept]) == 4
-    assert typical_bytes([object()]) is None
+    assert typical_bytes([*(tensor_of(1_000_000) for _ in range(4)), *kept], tensor_bytes) == 4
+    assert typical_bytes([object()], tensor_bytes) is None
 
 
 def tensor_of(elements: int) -> SimpleNamespace:

@@ -9,18 +9,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 #: Methods that add, and those that hand out what lies within.
 ADDING = frozenset(["append", "appendleft", "extend", "extendleft", "add", "insert", "update", "setdefault"])
 WITHIN = frozenset(["setdefault", "get", "values", "items", "pop"])
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_NAMED = (ast.FunctionDef, ast.AsyncFunctionDef)
+_FUNCTIONS = (*_NAMED, ast.Lambda)
 _SCOPES = (*_FUNCTIONS, ast.ClassDef)
 
 
 class Name(NamedTuple):
     """``line``: within the function whose local it is; 0: a global. ``is_attribute``: of any object of the user's classes.
-    ``is_within``: what grows is an entry of it, as in ``kept["loss"].append(1)``.
+    ``is_within``: what grows is an entry of it, as in ``kept["loss"].append(1)``; ``key``: of that entry, as ``repr`` gives it.
     """
 
     file: str
@@ -28,6 +29,11 @@ class Name(NamedTuple):
     line: int = 0
     is_attribute: bool = False
     is_within: bool = False
+    key: str = ""
+
+
+#: (file, line) of those that add; None: another one may.
+_Lines = Optional[set[tuple[str, int]]]
 
 
 def adding_line(of: Name, sources: Mapping[str, str]) -> str:
@@ -37,30 +43,56 @@ def adding_line(of: Name, sources: Mapping[str, str]) -> str:
         trees = {file: _Tree(ast.parse(text)) for file, text in files.items()}
     except (SyntaxError, ValueError, RecursionError):
         return ""
-    lines: set[tuple[str, int]] = set()
-    made = {name for tree in trees.values() for name in tree.defined}
-    for file, tree in trees.items():
-        for node in tree.uses(of):
-            inner = tree.inner(node)
-            statement = tree.adding(inner)
-            if statement is not None and (inner is not node or not of.is_within):
-                if tree.repeats(statement, of):
-                    lines.add((file, statement.lineno))
-            elif tree.is_handed_on(node, made) or (of.is_within and tree.is_handed_on(inner, made)):
-                return ""
-    if len(lines) != 1:
+    lines = _lines(of, trees, False, set())
+    if lines is None or len(lines) != 1:
         return ""
     ((file, line),) = lines
     return f"{PurePath(file.replace(chr(92), '/')).name}:{line}"
+
+
+def _lines(of: Name, trees: Mapping[str, _Tree], repeats: bool, seen: set[Name]) -> _Lines:
+    """``repeats``: the function whose argument it is, is called again and again. ``seen``: names that were followed."""
+    if of in seen:
+        return set()
+    seen.add(of)
+    lines: set[tuple[str, int]] = set()
+    made = {name for tree in trees.values() for name in tree.defined}
+    for file, tree in trees.items() if of.is_attribute else [(of.file, trees[of.file])]:
+        for node in tree.uses(of):
+            inner = tree.inner(node)
+            statement = tree.adding_within(node) if of.is_within and inner is node else tree.adding(inner)
+            if statement is not None and tree.may_have_key(node, of.key):
+                if repeats or tree.repeats(statement, of):
+                    lines.add((file, statement.lineno))
+                continue
+            for each in [node, inner] if of.is_within and inner is not node else [node]:
+                given = tree.parameter(each)
+                if given is not None:
+                    is_whole = of.is_within and each is node
+                    name = Name(file, given.name, given.line, False, is_whole, of.key if is_whole else "")
+                    more = _lines(name, trees, repeats or tree.repeats(given.call, of), seen)
+                    if more is None:
+                        return None
+                    lines |= more
+                elif tree.is_handed_on(each, made):
+                    return None
+    return lines
+
+
+class _Given(NamedTuple):
+    """An argument of a function of the same file."""
+
+    name: str
+    line: int  # of the function
+    call: ast.Call
 
 
 class _Tree:
     def __init__(self, root: ast.Module) -> None:
         self._root = root
         self._parents = {child: node for node in ast.walk(root) for child in ast.iter_child_nodes(node)}
-        self.defined = {
-            node.name for node in ast.walk(root) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-        }
+        self._functions = [node for node in ast.walk(root) if isinstance(node, _NAMED)]
+        self.defined = {node.name for node in ast.walk(root) if isinstance(node, (*_NAMED, ast.ClassDef))}
 
     def uses(self, of: Name) -> Iterator[ast.expr]:
         if of.is_attribute:
@@ -132,12 +164,51 @@ class _Tree:
         parent = self._parents.get(node)
         above = None if parent is None else self._parents.get(parent)
         if isinstance(parent, (ast.Assign, ast.AugAssign)) and isinstance(getattr(node, "ctx", None), ast.Store):
-            return parent if isinstance(parent, ast.AugAssign) or _mentions(parent.value, node) else None
+            return self._assigning(node)
         if isinstance(parent, ast.Subscript) and parent.value is node and isinstance(parent.ctx, ast.Store):
             return above if isinstance(above, ast.stmt) else None
         if isinstance(parent, ast.Attribute) and isinstance(above, ast.Call) and above.func is parent and parent.attr in ADDING:
             return above
         return None
+
+    def adding_within(self, node: ast.expr) -> ast.stmt | None:
+        """What adds to an entry by its key: ``kept["loss"] += [x]``, ``kept["loss"] = numpy.append(kept["loss"], x)``."""
+        entry = self._parents.get(node)
+        return self._assigning(entry) if isinstance(entry, ast.Subscript) and entry.value is node else None
+
+    def _assigning(self, target: ast.expr) -> ast.stmt | None:
+        statement = self._parents.get(target)
+        if not isinstance(statement, (ast.Assign, ast.AugAssign)) or not isinstance(getattr(target, "ctx", None), ast.Store):
+            return None
+        return statement if isinstance(statement, ast.AugAssign) or _mentions(statement.value, target) else None
+
+    def may_have_key(self, node: ast.expr, key: str) -> bool:
+        """False where a use is of an entry of another key."""
+        parent = self._parents.get(node)
+        above = None if parent is None else self._parents.get(parent)
+        given: ast.AST | None = parent.slice if isinstance(parent, ast.Subscript) and parent.value is node else None
+        if isinstance(parent, ast.Attribute) and parent.attr in WITHIN and isinstance(above, ast.Call) and above.args:
+            given = above.args[0]
+        is_known = isinstance(given, ast.Constant) and type(given.value) in (str, int)
+        return not key or not is_known or repr(given.value)[:50] == key  # type: ignore[union-attr]
+
+    def parameter(self, node: ast.expr) -> _Given | None:
+        """Of the one function of this name in the file, which is given the object; None where it is not given to one."""
+        parent = self._parents.get(node)
+        call = self._parents.get(parent) if isinstance(parent, ast.keyword) else parent
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func is node:
+            return None
+        named = [each for each in self._functions if each.name == call.func.id]
+        if len(named) != 1 or isinstance(self._parents.get(named[0]), ast.ClassDef):
+            return None
+        arguments = named[0].args
+        positional = [each.arg for each in [*arguments.posonlyargs, *arguments.args]]
+        if isinstance(parent, ast.keyword):
+            name = parent.arg if parent.arg in [*positional, *(each.arg for each in arguments.kwonlyargs)] else None
+        else:
+            is_plain = not any(isinstance(each, ast.Starred) for each in call.args) and node in call.args
+            name = positional[call.args.index(node)] if is_plain and call.args.index(node) < len(positional) else None
+        return None if name is None else _Given(name, _first_line(named[0]), call)
 
     def repeats(self, statement: ast.AST, of: Name) -> bool:
         """Whether it may run again and again while the name is what it is: in a loop, or in a function that is called."""
@@ -154,6 +225,11 @@ class _Tree:
         parent = self._parents.get(node)
         if isinstance(parent, (ast.For, ast.comprehension)):
             return parent.iter is node and isinstance(node, ast.Call)  # .values()
+        if isinstance(parent, (ast.List, ast.Tuple)) and isinstance(self._parents.get(parent), (ast.Call, ast.Subscript)):
+            return self.is_handed_on(parent, made)  # numpy.concatenate([kept, x]), numpy.r_[kept, x]
+        if isinstance(parent, ast.Attribute) and parent.attr in ADDING:  # add = kept.append
+            above = self._parents.get(parent)
+            return not isinstance(above, ast.Call) or above.func is not parent
         if isinstance(parent, ast.keyword):
             node, parent = parent, self._parents.get(parent)  # type: ignore[assignment]
         if isinstance(parent, ast.Call) and parent.func is not node:

@@ -46,7 +46,7 @@ UNKNOWN = (
 TOO_MANY = "What grows is not known: there are so many Python objects that counting them would hold the training up."
 TOO_LONG = "What grows is not known: Python's objects were not counted often enough, because a count held the training up."
 SEARCHING = "What grows is not known yet: that takes up to 40 s."
-UNKNOWN_BUT_SMALL = "What grows is not known: tensors became more, but are too small to explain it."
+UNKNOWN_BUT_SMALL = "What grows is not known: {} became more, but are too small to explain it."
 
 
 #: What happens at the place of a thing of this kind.
@@ -127,14 +127,16 @@ def _why(growth: Growth, kind: MemoryKind, things: list[MemoryThing]) -> str:
     if growth.lists < COUNTS and not things:
         return TOO_LONG if growth.lists else TOO_MANY
     if kind == "unknown" or not things:
-        return UNKNOWN_BUT_SMALL if things else UNKNOWN
+        small = " and ".join(dict.fromkeys(NAMES[each["kind"]] for each in things))
+        return UNKNOWN_BUT_SMALL.format(small) if small else UNKNOWN
     thing = things[0]
     place = f", {_PLACED.get(kind, 'added')} at {thing['place']}" if thing["place"] else ""
     size = f", {rate_text(thing['bytes_rate'])}" if thing["bytes_rate"] is not None else ""
     more = f": {thing['grown']:,} more" if thing["grown"] is not None else ""
     name = f" of {thing['name']}" if kind == "containers" else f" ({thing['name']})" if thing["name"] else ""
     kept = f", kept in {things[1]['name']}" if len(things) > 1 and things[1]["kind"] == "containers" else ""
-    return f"With it grow {NAMES[kind]}{name}{more}{size}{kept}{place}."
+    verb = "grow" if growth.is_growing else "grew"
+    return f"With it {verb} {NAMES[kind]}{name}{more}{size}{kept}{place}."
 
 
 def _minutes(seconds: float) -> str:

@@ -154,6 +154,15 @@ def bytes_of(value: Any, depth: int) -> float | None:
     return own + (sum(known) if many <= SAMPLED else many * median(known)) if known else own or None
 
 
+def object_bytes(value: Any) -> float | None:
+    """Of an object of the user's classes with all that it holds; None where that is not known of every part."""
+    attributes = _attributes(value)
+    known = [size for each in attributes.values() if (size := bytes_of(each, 3)) is not None]
+    if not attributes or len(known) < len(attributes):
+        return None
+    return sum(known) + object.__sizeof__(value) + dict.__sizeof__(attributes) + 2 * GC_HEAD
+
+
 def _own_bytes(value: Any) -> float:
     """Without what lies within; 0 of objects."""
     base = next((base for base in _SIZED if issubclass(type(value), base)), None)
@@ -199,7 +208,8 @@ def growing(first: Sizes, middle: Sizes, last: Sizes) -> list[Growing]:
             types = {type(part) for each in newest(value) or () for part in (each, *((_parts(each) or ([],))[0][:SAMPLED]))}
             grown = (now or 0) - (before or 0)
             size = None if one is None else rate * one
-            name = key.name._replace(is_within=len(key.within) > key.name.is_attribute)
+            entry = key.within[key.name.is_attribute :]
+            name = key.name._replace(is_within=bool(entry), key=entry[0] if entry else "")
             found.append(Growing(name, type(value).__name__, tuple(types), grown, rate, size))
     return sorted(found, key=lambda each: -(each.bytes_rate or 0.0))
 
@@ -229,7 +239,10 @@ def _roots() -> Iterator[_Found]:
 
 
 def _locals() -> list[tuple[str, int, dict[str, Any]]]:
-    """(file, first line of the function, its locals) of running ones; line 0: of a library's, which the user's code called."""
+    """(file, first line of the function, its locals) of running ones, the outermost first: what it calls comes and goes.
+
+    Line 0: of a library's, which the user's code called.
+    """
     found = []
     with frames_of_threads() as frames:
         frames.pop(threading.get_ident(), None)
@@ -246,7 +259,7 @@ def _locals() -> list[tuple[str, int, dict[str, Any]]]:
                     calls.clear()
                 at = at.f_back
             del at, calls
-    return found
+    return found[::-1]
 
 
 def _locals_of(frame: FrameType) -> dict[str, Any]:

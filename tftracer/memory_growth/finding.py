@@ -72,10 +72,10 @@ def _with_objects(rate: float, wait: Callable[[], bool], grown: Sequence[Growing
     kinds = growing_kinds(rates)
     lists = [each.held_s for each in counted]
     samples: Sequence[object] = ()
-    if kinds:
+    if kinds and sum(lists) <= census.MAX_HELD_S:
         samples, again_s = census.objects_of(kinds, MAX_SAMPLES)
         lists.append(again_s)
-    kind, found = main_kind(things(rates, more, kinds, samples), rate, census.collects_nothing())
+    kind, found = main_kind(things(rates, more, kinds, samples, containers.object_bytes), rate, census.collects_nothing())
     if kind != "unknown":
         found[:1] = _with_container(found[0], kinds, grown)
     is_collected = last.full_collections > first.full_collections

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from statistics import median
@@ -29,9 +29,10 @@ TENSORFLOWS = {
 ORDER = ("functions", "sessions", "ops", "iterators", "variables", "tensors")
 #: So many more objects of a type, from the first count to the last.
 LEAST = 4
-#: Tensors are held responsible from this part of the growth on.
+#: Tensors, and objects whose size is known, are held responsible from this part of the growth on.
 SHARE = 0.3
 MAX_THINGS, MAX_OBJECTS, MAX_SAMPLES = 6, 400, 100_000
+MAX_SIZED = 5  # objects whose parts are looked at
 #: Of modules whose objects are made by others, and named by them.
 _INNER = (
     "tensorflow.",
@@ -100,23 +101,35 @@ def growing_kinds(rates: Iterable[type]) -> dict[type, str]:
     return kinds
 
 
-def things(rates: dict[type, float], grown: dict[type, int], kinds: dict[type, str], samples: Sequence[Any]) -> list[Thing]:
-    """In the order of ``ORDER``, then objects. ``samples``: some objects of these types."""
+def things(
+    rates: dict[type, float],
+    grown: dict[type, int],
+    kinds: dict[type, str],
+    samples: Sequence[Any],
+    object_bytes: Callable[[Any], float | None],
+) -> list[Thing]:
+    """In the order of ``ORDER``, then objects. ``samples``: some objects of these types. ``object_bytes``: None if not known."""
     found = []
     for each, kind in kinds.items():
         some = [sample for sample in samples if type(sample) is each]
-        found.append(_thing(kind, each, some, grown[each], rates[each]))
+        found.append(_thing(kind, each, some, grown[each], rates[each], object_bytes))
     rank = {kind: number for number, kind in enumerate(ORDER)}
     found.sort(key=lambda thing: (rank.get(thing.kind, len(ORDER)), -(thing.rate or 0)))
     return found[:MAX_THINGS]
 
 
-def _thing(kind: str, of: type, samples: list[Any], grown: int, rate: float) -> Thing:
+def _thing(
+    kind: str, of: type, samples: list[Any], grown: int, rate: float, object_bytes: Callable[[Any], float | None]
+) -> Thing:
     name = of.__qualname__ if kind in ORDER else f"{of.__module__}.{of.__qualname__}"
     if kind == "functions":
         name = _names(samples[:MAX_OBJECTS])
     place = place_of_newest(samples, grown) if kind == "ops" else place_of_calls(samples, grown) if kind == "functions" else ""
-    size = typical_bytes(samples[:MAX_OBJECTS]) if kind == "tensors" else None
+    size = None
+    if kind == "tensors":
+        size = typical_bytes(samples[:MAX_OBJECTS], tensor_bytes)
+    elif kind == "objects":
+        size = typical_bytes(samples[:MAX_SIZED], object_bytes)
     return Thing(kind, name, grown, rate, None if size is None else rate * size, place)
 
 
@@ -124,7 +137,9 @@ def main_kind(found: Sequence[Thing], rate: float, is_uncollected: bool) -> tupl
     """What the growth is put down to, and the things, the one of that kind first. ``rate``: bytes a second."""
 
     def is_main(thing: Thing) -> bool:
-        return thing.kind != "tensors" or (thing.bytes_rate or 0.0) >= SHARE * rate
+        if thing.kind == "objects" and thing.bytes_rate is None:
+            return True
+        return thing.kind not in ("tensors", "objects") or (thing.bytes_rate or 0.0) >= SHARE * rate
 
     main = next((thing for thing in found if is_main(thing)), None)
     if main is None:
@@ -138,13 +153,13 @@ def _names(functions: Iterable[Any]) -> str:
     return ", ".join(name for name, _ in names.most_common(3) if name)
 
 
-def typical_bytes(tensors: Iterable[Any]) -> float | None:
+def typical_bytes(objects: Iterable[Any], bytes_of: Callable[[Any], float | None]) -> float | None:
     """The median: among many small ones that are kept are a few large ones, which the step just uses."""
-    sizes = [size for tensor in tensors if (size := _bytes_of(tensor)) is not None]
+    sizes = [size for each in objects if (size := bytes_of(each)) is not None]
     return median(sizes) if sizes else None
 
 
-def _bytes_of(tensor: Any) -> float | None:
+def tensor_bytes(tensor: Any) -> float | None:
     try:
         return float(tensor.shape.num_elements() * tensor.dtype.size)
     except Exception:  # a resource, a variant, or of an unknown TensorFlow
