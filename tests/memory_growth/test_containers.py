@@ -229,3 +229,21 @@ def test_locals_that_were_looked_at_are_let_go_of_and_those_that_another_uses_st
     assert references[0]() is None
     ready.wait()
     thread.join()
+
+
+HISTORY: dict[str, Any] = {"step": [], "loss": np.zeros(0, np.uint8)}
+
+
+def test_an_array_that_is_made_anew_from_itself_under_a_key() -> None:
+    def step() -> None:
+        HISTORY["step"].append(1)
+        HISTORY["loss"] = np.append(HISTORY["loss"], np.ones(SIZE, np.uint8))
+
+    thing = found(step).things[0]
+    assert (thing.name, thing.place) == ("HISTORY['loss'], an ndarray", place(inspect.getsource(step).splitlines()[2].strip()))
+    HISTORY.clear()
+
+
+def test_a_path_is_told_where_it_can_be_read() -> None:
+    paths = [containers.path_of(keys) for keys in ((), ("'a'", "3"), ("'a'", "'b'", "'c'"), (str(id(Held)),))]
+    assert paths == ["", "['a'][3]", "[...]", "[...]"]

@@ -49,6 +49,8 @@ _SIZED: tuple[Any, ...] = (*(base for base, _ in _LENGTHS), int, float, complex,
 OURS = 3
 #: Modules of debuggers, and of the profiler, that are told of every call in Python. cProfile has profile, too.
 DEBUGGERS = frozenset(["pydevd", "debugpy", "profile", "hunter"])
+#: A key of so many digits is the number of an object.
+LONG_NUMBER = 10
 ASK_LOCALS = frozenset(["locals", "vars", "dir", "eval", "exec"])
 
 
@@ -186,6 +188,7 @@ def _parts(value: Any) -> tuple[list[Any], int] | None:
 
 class Growing(NamedTuple):
     name: Name
+    path: str  # "['loss']": of what grows within it
     kind: str  # "list"
     of: tuple[type, ...]  # types of the newest entries, and of what they hold
     grown: int  # entries, or bytes
@@ -210,8 +213,14 @@ def growing(first: Sizes, middle: Sizes, last: Sizes) -> list[Growing]:
             size = None if one is None else rate * one
             entry = key.within[key.name.is_attribute :]
             name = key.name._replace(is_within=bool(entry), key=entry[0] if entry else "")
-            found.append(Growing(name, type(value).__name__, tuple(types), grown, rate, size))
+            found.append(Growing(name, path_of(entry), type(value).__name__, tuple(types), grown, rate, size))
     return sorted(found, key=lambda each: -(each.bytes_rate or 0.0))
+
+
+def path_of(entry: tuple[str, ...]) -> str:
+    """``entry``: the keys that lead to it; those of more than two, or of objects, are not told."""
+    is_readable = len(entry) <= 2 and all(key.startswith(("'", '"')) or len(key) < LONG_NUMBER for key in entry)
+    return "".join(f"[{key}]" for key in entry) if is_readable else "[...]"
 
 
 # ---------------------------------------------------------------------------------------------------------------- the walk

@@ -95,7 +95,8 @@ def _with_container(main: Thing, kinds: dict[type, str], grown: Sequence[Growing
 def _thing(container: Growing) -> Thing:
     kinds = set(map(kind_of, container.of)) - {""}
     kind = kinds.pop() if kinds in ({"tensors"}, {"objects"}) else "containers"
-    name = f"{'.' * container.name.is_attribute}{container.name.name}, a {container.kind}"
+    article = "an" if container.kind[:1].lower() in "aeio" or container.kind == "ndarray" else "a"
+    name = f"{'.' * container.name.is_attribute}{container.name.name}{container.path}, {article} {container.kind}"
     place = adding_line(container.name, _sources())
     if not container.of:  # of an array, a text
         return Thing(kind, name, None, None, container.bytes_rate, place)
