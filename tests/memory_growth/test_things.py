@@ -6,7 +6,16 @@ from types import SimpleNamespace
 
 from tftracer.memory_growth import census
 from tftracer.memory_growth.census import Census
-from tftracer.memory_growth.things import Thing, growing, kind_of, main_kind, place_of_newest, tensor_bytes, typical_bytes
+from tftracer.memory_growth.things import (
+    Thing,
+    growing,
+    kind_of,
+    main_kind,
+    place_of_calls,
+    place_of_newest,
+    tensor_bytes,
+    typical_bytes,
+)
 
 
 class Kept:
@@ -71,3 +80,16 @@ def test_the_line_is_of_the_newest_ops_of_a_graph_not_of_its_first() -> None:
 
 def op_of(graph: object, number: int, file: str, line: int) -> SimpleNamespace:
     return SimpleNamespace(graph=graph, _id=number, traceback=[(f"/home/user/{file}", line, "step", "")])
+
+
+def function_of(number: int, *frames: tuple[str, int]) -> SimpleNamespace:
+    op = SimpleNamespace(traceback=[(f"/home/user/{file}", line, "", "") for file, line in frames])
+    return SimpleNamespace(graph=SimpleNamespace(_graph_key=f"graph-key-{number}/", inputs=[SimpleNamespace(op=op)]))
+
+
+def test_the_line_of_the_calls_that_traced_the_newest_functions_not_one_within_them() -> None:
+    model = [function_of(number, ("model.py", number)) for number in range(12)]
+    calls = ("train.py", 30), ("site-packages/tensorflow/polymorphic_function.py", 9)
+    grown = [function_of(100 + number, *calls, ("train.py", 7)) for number in range(5)]
+    assert place_of_calls([*grown, *model], 5) == "train.py:30"
+    assert place_of_calls([*grown[:3], *model], 5) == "" == place_of_calls([], 5)

@@ -31,6 +31,10 @@ ORDER = ("functions", "sessions", "ops", "iterators", "variables", "tensors")
 LEAST = 4
 #: Tensors, and objects whose size is known, are held responsible from this part of the growth on.
 SHARE = 0.3
+#: A line has traced so many of the newest functions.
+MOST = 0.8
+#: TensorFlow's file through which calls of functions go.
+CALLS = "polymorphic_function.py"
 MAX_THINGS, MAX_OBJECTS, MAX_SAMPLES = 6, 400, 100_000
 MAX_SIZED = 5  # objects whose parts are looked at
 #: Of modules whose objects are made by others, and named by them.
@@ -178,11 +182,32 @@ def place_of_newest(ops: Sequence[Any], grown: int) -> str:
 
 
 def place_of_calls(functions: Sequence[Any], grown: int) -> str:
-    """Of the line whose calls traced these functions: TensorFlow remembers it with the ops that stand for their arguments."""
-    first_ops = [given[0].op for each in functions if (given := getattr(getattr(each, "graph", None), "inputs", None))]
-    places = Counter(map(_place_of_op, first_ops))
+    """Of the line whose calls traced most of the newest functions; "" if it is not one line.
+
+    TensorFlow remembers it with the ops that stand for their arguments, or for what they use from around them.
+    """
+    graphs = heapq.nlargest(grown, filter(None, (getattr(each, "graph", None) for each in functions)), key=_number_of)
+    newest = graphs[:MAX_OBJECTS]
+    places = Counter(_place_of_call(given[0].op) for graph in newest if (given := getattr(graph, "inputs", None)))
     place, count = places.most_common(1)[0] if places else ("", 0)
-    return place if count >= max(grown, 0.8 * len(functions)) else ""
+    return place if count >= MOST * len(newest) else ""
+
+
+def _number_of(graph: Any) -> int:
+    """Of the order in which graphs are made: "graph-key-12/"."""
+    digits = "".join(filter(str.isdigit, str(getattr(graph, "_graph_key", ""))))
+    return int(digits or 0)
+
+
+def _place_of_call(op: Any) -> str:
+    """The user's line that called the outermost function in which the op was made."""
+    place = ""
+    for filename, line, *_ in getattr(op, "traceback", None) or []:
+        if place and filename.endswith(CALLS):
+            break
+        if not is_library(filename):
+            place = f"{PurePath(filename.replace(chr(92), '/')).name}:{line}"
+    return place
 
 
 def _place_of_op(op: Any) -> str:
