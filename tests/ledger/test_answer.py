@@ -97,6 +97,8 @@ def test_what_steps_wait_for_elements_is_input() -> None:
     answer = ledger(sheet(*entries, step_waits=(StepWait("files", 15.0), StepWait("more", 6.0))), runs, no_lines)
     assert seconds(answer) == {"start": 4, "input": 21, "steps": 2, "python": 3, "end": 1}
     assert "pipeline tells: files 15 s" in render(answer)
+    assert any("in the last second of each epoch" in doubt for doubt in answer["doubts"])
+    assert not ledger(sheet(*entries, step_waits=(StepWait("files", 0.1),)), runs, no_lines)["doubts"]
     all_of_it = ledger(sheet(*entries, step_waits=(StepWait("files", 99.0),)), runs, no_lines)
     assert seconds(all_of_it) == {"start": 4, "input": 23, "python": 3, "end": 1}
 

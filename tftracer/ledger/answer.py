@@ -50,6 +50,11 @@ _ADVICE: dict[LedgerKind, str] = {
 LEAST_NO_CPU_S, LEAST_NO_CPU = 1.0, 0.01
 #: Below this part of the wall time, the steps themselves are what there is to win.
 LEAST = 0.05
+#: Where steps wait for their input as their pipeline tells.
+EPOCHS = (
+    "Steps may have waited for longer than is counted as input: waits at the start and in the last second of each epoch, and of "
+    "ten seconds and more, are not known and count as steps."
+)
 MAX_ITEMS = 20
 #: A line that fewer samples found may be that of a slow step nearby, which is counted as such.
 LEAST_SAMPLES = 3
@@ -212,6 +217,8 @@ def _ledger(
             f"For {long_duration(sheet.no_cpu_s)} ({sheet.no_cpu_s / whole:.0%}) the training's thread could have run and had "
             "no CPU: other threads and processes had them. The parts above contain that time."
         )
+    if sum(wait.own_s for wait in sheet.step_waits) >= LEAST * whole:
+        doubts.append(EPOCHS)
     if lost:
         doubts.append(f"{counted(lost, 'step')} found the queue full and counted as time between steps.")
     return {
