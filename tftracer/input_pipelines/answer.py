@@ -134,13 +134,14 @@ def _text(pipeline: Pipeline, flow: Flow | None, limiting: Stage | None, steps: 
         return f"It is not known whether the training waits: {ready if len(pipeline.looks) >= ENOUGH else 'too few looks yet'}."
     if flow.wait is None:
         return _filling(flow, steps) or "The training took no element in the last seconds."
+    looked_at = f"looked at for {max(1.0, pipeline.looks[-1].at - pipeline.looks[0].at):.0f} s"
+    waits = f"The training waits for input {percent(flow.wait)} of the time ({looked_at})"
     if flow.wait < WAITS:
-        python, waits = _computes_in_python(flow, steps), f"The training waits for input {percent(flow.wait)} of the time."
+        python = _computes_in_python(flow, steps)
         if python is not None:
             beside = f"{_name(python, steps)} runs in Python beside it, one thread at a time"
-            return f"{waits} {beside}: if it computes there, the training's own Python waits for it, too."
-        return f"{waits} The training is the slower side." if flow.wait <= WORKS else waits
-    waits = f"The training waits for input {percent(flow.wait)} of the time"
+            return f"{waits}. {beside}: if it computes there, the training's own Python waits for it, too."
+        return f"{waits}. The training is the slower side." if flow.wait <= WORKS else f"{waits}."
     if is_distributed(pipeline.steps):
         return f"{waits}. {DISTRIBUTED}"
     if limiting is None:
