@@ -14,6 +14,7 @@ from tftracer.memory_growth.things import (
     place_of_calls,
     place_of_newest,
     tensor_bytes,
+    things,
     typical_bytes,
 )
 
@@ -93,3 +94,12 @@ def test_the_line_of_the_calls_that_traced_the_newest_functions_not_one_within_t
     grown = [function_of(100 + number, *calls, ("train.py", 7)) for number in range(5)]
     assert place_of_calls([*grown, *model], 5) == "train.py:30"
     assert place_of_calls([*grown[:3], *model], 5) == "" == place_of_calls([], 5)
+
+
+def test_new_models_are_no_retracing() -> None:
+    """Each has variables, and functions of its own. Functions alone are traced again."""
+    kinds: dict[type, str] = {type("Concrete", (), {}): "functions", type("Variable", (), {}): "variables"}
+    rates, more = dict.fromkeys(kinds, 1.0), dict.fromkeys(kinds, 20)
+    assert [each.kind for each in things(rates, more, kinds, [], tensor_bytes)] == ["variables", "functions"]
+    functions = {each: kind for each, kind in kinds.items() if kind == "functions"}
+    assert [each.kind for each in things(rates, more, functions, [], tensor_bytes)] == ["functions"]

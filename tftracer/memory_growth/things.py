@@ -27,6 +27,8 @@ TENSORFLOWS = {
     "EagerTensor": "tensors",
 }
 ORDER = ("functions", "sessions", "ops", "iterators", "variables", "tensors")
+#: Functions that are traced again make no variables: those of new models do.
+ORDER_OF_MODELS = ("sessions", "variables", "functions", "ops", "iterators", "tensors")
 #: So many more objects of a type, from the first count to the last.
 LEAST = 4
 #: Tensors, and objects whose size is known, are held responsible from this part of the growth on.
@@ -117,7 +119,8 @@ def things(
     for each, kind in kinds.items():
         some = [sample for sample in samples if type(sample) is each]
         found.append(_thing(kind, each, some, grown[each], rates[each], object_bytes))
-    rank = {kind: number for number, kind in enumerate(ORDER)}
+    order = ORDER_OF_MODELS if {"functions", "variables"} <= set(kinds.values()) else ORDER
+    rank = {kind: number for number, kind in enumerate(order)}
     found.sort(key=lambda thing: (rank.get(thing.kind, len(ORDER)), -(thing.rate or 0)))
     return found[:MAX_THINGS]
 
