@@ -15,7 +15,7 @@ from typing import NamedTuple, Optional
 ADDING = frozenset(["append", "appendleft", "extend", "extendleft", "add", "insert", "update", "setdefault"])
 WITHIN = frozenset(["setdefault", "get", "values", "items", "pop"])
 _NAMED = (ast.FunctionDef, ast.AsyncFunctionDef)
-_FUNCTIONS = (*_NAMED, ast.Lambda)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _SCOPES = (*_FUNCTIONS, ast.ClassDef)
 
 
@@ -57,7 +57,8 @@ def _lines(of: Name, trees: Mapping[str, _Tree], repeats: bool, seen: set[Name])
     seen.add(of)
     lines: set[tuple[str, int]] = set()
     made = {name for tree in trees.values() for name in tree.defined}
-    for file, tree in trees.items() if of.is_attribute else [(of.file, trees[of.file])]:
+    for file in trees if of.is_attribute else [of.file]:
+        tree = trees[file]
         for node in tree.uses(of):
             inner = tree.inner(node)
             statement = tree.adding_within(node) if of.is_within and inner is node else tree.adding(inner)
@@ -92,7 +93,9 @@ class _Tree:
         self._root = root
         self._parents = {child: node for node in ast.walk(root) for child in ast.iter_child_nodes(node)}
         self._functions = [node for node in ast.walk(root) if isinstance(node, _NAMED)]
-        self.defined = {node.name for node in ast.walk(root) if isinstance(node, (*_NAMED, ast.ClassDef))}
+        self.defined = {
+            node.name for node in ast.walk(root) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+        }
 
     def uses(self, of: Name) -> Iterator[ast.expr]:
         if of.is_attribute:
@@ -189,8 +192,8 @@ class _Tree:
         given: ast.AST | None = parent.slice if isinstance(parent, ast.Subscript) and parent.value is node else None
         if isinstance(parent, ast.Attribute) and parent.attr in WITHIN and isinstance(above, ast.Call) and above.args:
             given = above.args[0]
-        is_known = isinstance(given, ast.Constant) and type(given.value) in (str, int)
-        return not key or not is_known or repr(given.value)[:50] == key  # type: ignore[union-attr]
+        value = given.value if isinstance(given, ast.Constant) else None
+        return not key or type(value) not in (str, int) or repr(value)[:50] == key
 
     def parameter(self, node: ast.expr) -> _Given | None:
         """Of the one function of this name in the file, which is given the object; None where it is not given to one."""
