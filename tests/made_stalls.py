@@ -28,12 +28,12 @@ RUN = Frame(f"{LIBRARY}/tensorflow/python/training/monitored_session.py", 1483, 
 SAVER = Frame(f"{LIBRARY}/tensorflow/python/training/basic_session_run_hooks.py", 620, "after_run", "CheckpointSaverHook", True)
 SAVE = Frame(f"{LIBRARY}/tensorflow/python/training/saver.py", 1256, "save", "", True)
 #: A change of the host in which nothing is known.
-UNKNOWN = HostChange(1.0, *[None] * 13)
+UNKNOWN = HostChange(1.0, *[None] * 12)
 BUSY = UNKNOWN._replace(on_cpu_s=0.1, run_queue_s=0.88, cpus=2, machine_cpu_s=2.0, process_cpu_s=0.2)
 
-LOADING = FoldedStack("MainThread", (TRAIN, LOAD, SORT), 50, 0.25, 5, 0, 0)
-SAVING = FoldedStack("MainThread", (TRAIN, RUN, SAVER, SAVE), 10, 0.05, 0, 0, 4)
-WAITING = FoldedStack("reader", (LOAD,), 3, 0.015, 0, 3, 0)
+LOADING = FoldedStack("MainThread", (TRAIN, LOAD, SORT), 50, 0.25)
+SAVING = FoldedStack("MainThread", (TRAIN, RUN, SAVER, SAVE), 10, 0.05)
+WAITING = FoldedStack("reader", (LOAD,), 3, 0.015)
 
 
 def a_stall(run: RunHandle, number: int, **changes: Any) -> Stall:
@@ -51,12 +51,9 @@ def a_stall(run: RunHandle, number: int, **changes: Any) -> Stall:
         cause=Cause("python", "", LOAD, 0.83),
         stacks=(LOADING, SAVING),
         other_stacks=(WAITING,),
-        sampled_s=0.27,
         gc_s=0.004,
         host=BUSY,
         is_traced=False,
-        stacks_left_out=0,
-        samples_left_out=2,
     )
     return stall._replace(**changes)
 
@@ -76,7 +73,6 @@ def a_profile(run: RunHandle) -> GapProfile:
     return GapProfile(
         run=run,
         thread="MainThread",
-        asked_by_user=False,
         start_ns=0,
         end_ns=10_000_000_000,
         steps=500,
@@ -84,11 +80,7 @@ def a_profile(run: RunHandle) -> GapProfile:
         between_s=3.0,
         gc_s=0.3,
         stacks=(LOADING, SAVING),
-        other_stacks=(WAITING,),
         samples=60,
-        late_samples=5,
-        stacks_left_out=0,
-        samples_left_out=0,
     )
 
 

@@ -161,9 +161,7 @@ def test_the_sums_are_the_same_however_often_they_are_taken(drawn: list[tuple[in
 
 def stall(run: RunHandle, start: float, end: float, expected_s: float, kind: Any = "wait", inside: bool = False) -> Stall:
     cause = Cause(kind, "", None, None)
-    return Stall(
-        run, 9, 9, inside, "MainThread", round(start * S), round(end * S), expected_s, cause, (), (), 0.0, 0.0, None, False, 0, 0
-    )
+    return Stall(run, 9, 9, inside, "MainThread", round(start * S), round(end * S), expected_s, cause, (), (), 0.0, None, False)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ ENCODE = Frame("/usr/lib/python3/json/encoder.py", 200, "encode", "", True)
 
 
 def stack(*frames: Frame, seconds: float = 0.2, thread: str = "MainThread") -> FoldedStack:
-    return FoldedStack(thread, frames, 40, seconds, 0, 0, 0)
+    return FoldedStack(thread, frames, 40, seconds)
 
 
 def span(length: float, *stacks: FoldedStack, cpu: float = 0.0, queue: float = 0.0, process: float = 0.0, **more: Any) -> Span:

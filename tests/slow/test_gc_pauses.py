@@ -55,9 +55,6 @@ def test_it_lies_inside_or_between_the_steps_of_its_thread() -> None:
         under_way[me] = -1
         gc.collect()
         assert pauses.recent[-1].inside is False and 0 < pauses.between_ns[me] < pauses.total_ns
-        first, after = pauses.between_ns[me], perf_counter_ns()
-        gc.collect()
-        assert pauses.between_until(me, after) == first < pauses.between_until(me, perf_counter_ns())
         assert kept
     finally:
         pauses.remove()

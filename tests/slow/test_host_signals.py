@@ -22,8 +22,8 @@ def test_the_texts_are_understood() -> None:
     assert host_signals.parse_state(STAT) == "R"  # after a name with spaces and brackets
     assert host_signals.parse_major_faults(STAT) == 17
     assert host_signals.parse_process_ticks(STAT) == 300
-    assert host_signals.parse_cpu(CPU) == (155, 15, 30)
-    assert host_signals.parse_cpu(b"cpu  1 2 3 4\n") == (6, 0, 0)  # an old kernel
+    assert host_signals.parse_cpu(CPU) == (155, 15)
+    assert host_signals.parse_cpu(b"cpu  1 2 3 4\n") == (6, 0)  # an old kernel
     assert host_signals.parse_pressure(PRESSURE) == 123456
     assert host_signals.parse_io(IO) == (4096, 8192)
 

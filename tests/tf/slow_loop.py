@@ -176,7 +176,7 @@ def described(stall: Stall) -> dict[str, Any]:
         ],
         "doubt": stall.doubt,
         "parts": [[part.kind, round(part.seconds, 3), part.what] for part in stall.parts],
-        "samples": [[stack.samples, stack.waiting_samples, stack.disk_samples] for stack in stall.stacks[:3]],
+        "samples": [stack.samples for stack in stall.stacks[:3]],
         "traced": stall.is_traced,
     }
 

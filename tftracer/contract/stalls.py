@@ -64,7 +64,7 @@ class CodeLine(TypedDict):
     owner: str  # the class of the hook or callback: "CheckpointSaverHook"; "" for other code
     calls: str  # what ran below it most of the time: "sort (numpy/_core/fromnumeric.py)"; "" if nothing was seen below it
     share: float  # 0..1
-    doubtful: float  # 0..share: sampled late, so that another line may be meant
+    doubtful: float  # 0; in files of older versions 0..share: sampled late, so that another line may be meant
 
 
 class StallPart(TypedDict):
@@ -118,7 +118,7 @@ class StallStacks(TypedDict):
     frame: list[int]  # into frames
     seconds: list[float]
     samples: list[int]
-    samples_left_out: int  # their stacks found no room, or were not taken
+    samples_left_out: int  # their stacks found no room
 
 
 class StallDetail(TypedDict):
@@ -263,11 +263,11 @@ class GapProfile(TypedDict):
     duration_s: float | None
     steps: int  # that ended in this time
     samples: int  # between steps
-    late: int  # of these: taken more than 1 ms late
+    late: int  # 0; in files of older versions: of these, taken more than 1 ms late
     share: float | None  # of the time that passed between steps: by clock, not sampled
     gc_share: float | None  # of the time between steps: garbage collection, by clock, not sampled
     lines: list[CodeLine]  # by share of the time between steps, but for what made steps slow
     #: The same by share of what is left without checkpoints, evaluations, tracing of functions and waits for input.
     python_lines: list[CodeLine]
-    other_lines: list[CodeLine]  # Python functions that TensorFlow called on other threads meanwhile
+    other_lines: list[CodeLine]  # []; in files of older versions: Python functions that TensorFlow called on other threads
     text: str  # what it says in a sentence, or why there is none

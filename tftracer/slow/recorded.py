@@ -51,12 +51,7 @@ class FoldedStack(NamedTuple):
     thread: str  # its name: "MainThread"
     frames: tuple[Frame, ...]  # the outermost first; at most 64, the outer ones are left out
     samples: int
-    seconds: float  # that the samples stand for: each the time since the one before it
-    #: Samples that were taken more than 1 ms after they were due, because another thread held the GIL. What they show may have
-    #: begun just then.
-    late_samples: int
-    waiting_samples: int  # during which the thread had no CPU and wanted none: asleep, in a lock, waiting for a network
-    disk_samples: int  # during which the thread waited for a disk (Linux's state "D"); both are 0 where /proc is missing
+    seconds: float  # that the samples stand for
 
 
 class HostChange(NamedTuple):
@@ -69,7 +64,6 @@ class HostChange(NamedTuple):
     machine_cpu_s: float | None  # of all processes, on all CPUs; in a container, of the machine
     cpus: int | None  # that the machine has
     steal_s: float | None  # summed over the CPUs: taken by the hypervisor
-    io_wait_s: float | None  # summed over the CPUs: idle with a disk request under way
     cpu_pressure_s: float | None  # some process waited for a CPU
     io_pressure_s: float | None  # some process waited for a disk
     memory_pressure_s: float | None  # some process waited for memory to be freed
@@ -132,12 +126,9 @@ class Stall(NamedTuple):
     cause: Cause
     stacks: tuple[FoldedStack, ...]  # of the training thread, the most seconds first; () where it was too short or stacks are off
     other_stacks: tuple[FoldedStack, ...]  # of the other Python threads, where they ran Python of the user's
-    sampled_s: float  # of its time that the stacks stand for; sampling begins some 30 ms late
     gc_s: float  # garbage collections meanwhile: inside a step on any thread, between steps on its own
     host: HostChange | None  # over the sampled part
     is_traced: bool  # there is a trace of this step
-    stacks_left_out: int  # more distinct stacks than are kept
-    samples_left_out: int  # samples in them, or not taken because sampling had used its share of a CPU
     parts: tuple[Part, ...] = ()  # the longest excess first
     doubt: str = ""  # why no stack, or no cause, is known; "" if nothing
 
@@ -172,7 +163,6 @@ class GapProfile(NamedTuple):
 
     run: WatchedRun  # of most of the steps on this thread meanwhile
     thread: str
-    asked_by_user: bool  # False: taken once by itself, because 20% or more of the time was between steps
     start_ns: int
     end_ns: int
     steps: int  # that ended in this time
@@ -180,13 +170,7 @@ class GapProfile(NamedTuple):
     between_s: float
     gc_s: float  # garbage collections between steps on this thread
     stacks: tuple[FoldedStack, ...]  # of this thread between its steps, the most seconds first
-    other_stacks: tuple[
-        FoldedStack, ...
-    ]  # Python functions that TensorFlow called on other threads meanwhile (tf.data, py_function)
     samples: int  # between steps
-    late_samples: int  # among these; their share is the uncertainty of the lines
-    stacks_left_out: int
-    samples_left_out: int
 
 
 class GcPause(NamedTuple):

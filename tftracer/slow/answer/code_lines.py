@@ -41,16 +41,14 @@ def _key(frame: Frame) -> tuple[str, str, int]:
 
 
 def _line(group: list[tuple[FoldedStack, int]], whole_s: float) -> CodeLine:
-    seconds, late, below, places = 0.0, 0.0, dict[str, float](), dict[Frame, float]()
+    seconds, below, places = 0.0, dict[str, float](), dict[Frame, float]()
     for stack, at in group:
         seconds += stack.seconds
-        late += stack.seconds * stack.late_samples / max(stack.samples, 1)
         frame, innermost = stack.frames[at], stack.frames[-1]
         places[frame] = places.get(frame, 0.0) + stack.seconds
         called = called_text(innermost) if at < len(stack.frames) - 1 else ""
         below[called] = below.get(called, 0.0) + stack.seconds
     frame = max(places, key=lambda each: places[each])
-    share = min(seconds / whole_s, 1.0)
     return {
         "file": frame.file,
         "line": frame.line,
@@ -58,8 +56,8 @@ def _line(group: list[tuple[FoldedStack, int]], whole_s: float) -> CodeLine:
         "kind": kind_of(frame),
         "owner": frame.owner,
         "calls": max(below, key=lambda each: below[each]),
-        "share": share,
-        "doubtful": min(late / whole_s, share),
+        "share": min(seconds / whole_s, 1.0),
+        "doubtful": 0.0,
     }
 
 
@@ -77,13 +75,10 @@ def called_text(frame: Frame) -> str:
     return f"{frame.function} ({short})" if short else frame.function
 
 
-def stack_tree(stacks: Sequence[FoldedStack], left_out: int) -> StallStacks:
-    """``left_out``: samples that are in no stack."""
+def stack_tree(stacks: Sequence[FoldedStack]) -> StallStacks:
     tree = _Tree()
     for stack in stacks:
-        if not tree.add(stack):
-            left_out += stack.samples
-    tree.stacks["samples_left_out"] = left_out
+        tree.add(stack)
     return tree.stacks
 
 
@@ -93,16 +88,16 @@ class _Tree:
         self._frames: dict[Frame | str, int] = {}
         self._nodes: dict[tuple[int, int], int] = {}
 
-    def add(self, stack: FoldedStack) -> bool:
-        """False: there is no room for it."""
+    def add(self, stack: FoldedStack) -> None:
+        """Its samples count as left out where there is no room for it."""
         if len(self.stacks["parent"]) + len(stack.frames) + 1 > MAX_NODES:
-            return False
+            self.stacks["samples_left_out"] += stack.samples
+            return
         node = self._node(-1, stack.thread, _thread(stack.thread))
         for frame in stack.frames:
             node = self._node(node, frame, _frame(frame))
         self.stacks["seconds"][node] += stack.seconds
         self.stacks["samples"][node] += stack.samples
-        return True
 
     def _node(self, parent: int, key: Frame | str, frame: StackFrame) -> int:
         number = self._frames.setdefault(key, len(self.stacks["frames"]))

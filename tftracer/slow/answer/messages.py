@@ -60,7 +60,7 @@ def stall_message(number: int, stall: Stall, offset: float) -> contract.Stall:
         "place": texts.place_of(stall.cause),
         "text": texts.cause_text(stall),
         "evidence": texts.evidence(stall),
-        "uncertainty": texts.uncertainty(stall),
+        "uncertainty": stall.doubt,
         "lines": code_lines(stall.stacks),
         "other_lines": code_lines(stall.other_stacks),
         "parts": [
@@ -73,7 +73,7 @@ def stall_message(number: int, stall: Stall, offset: float) -> contract.Stall:
 
 
 def stall_stacks(stall: Stall) -> contract.StallStacks:
-    return stack_tree((*stall.stacks, *stall.other_stacks), stall.samples_left_out)
+    return stack_tree((*stall.stacks, *stall.other_stacks))
 
 
 def period_message(period: Period) -> contract.Period:
@@ -105,12 +105,12 @@ def gap_message(profile: GapProfile, offset: float) -> contract.GapProfile:
         "duration_s": (profile.end_ns - profile.start_ns) / 1e9,
         "steps": profile.steps,
         "samples": profile.samples,
-        "late": profile.late_samples,
+        "late": 0,
         "share": profile.between_s / passed if passed > 0 else None,
         "gc_share": min(profile.gc_s / profile.between_s, 1.0) if profile.between_s > 0 else None,
         "lines": lines,
         "python_lines": code_lines(python),
-        "other_lines": code_lines(profile.other_stacks),
+        "other_lines": [],
         "text": f"Of the usual time between the steps: {texts.lines_text(lines)}." if lines else NO_LINES,
     }
 

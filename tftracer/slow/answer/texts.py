@@ -25,8 +25,6 @@ ELSEWHERE, ELSEWHERE_S = 0.4, 0.5
 #: Causes of code: all that its thread did there counts, whether it ran or waited.
 OWN = ("python", "wait", "disk", "hook", "callback")
 NOWHERE = "; where is not known"
-#: The share of late samples from which on it is named.
-DOUBTFUL_SHARE = 0.1
 
 
 def ordinal(number: int) -> str:
@@ -272,15 +270,6 @@ def _disk_evidence(host: HostChange) -> Iterator[str]:
     for size, words in ((host.read_bytes, "read {} from disks"), (host.written_bytes, "wrote {} to disks")):
         if size is not None and size >= NAMED_BYTES:
             yield f"This process {words.format(byte_size(size))}."
-
-
-def uncertainty(stall: Stall) -> str:
-    """What the measurement cannot tell; "" if nothing."""
-    samples = sum(stack.samples for stack in stall.stacks)
-    late = sum(stack.late_samples for stack in stall.stacks)
-    if stall.doubt or not samples or late < DOUBTFUL_SHARE * samples:
-        return stall.doubt
-    return f"{percent(late / samples)} of the samples came late: what they show may have begun just then."
 
 
 def period_text(period: Period) -> str:

@@ -35,7 +35,6 @@ class Span:
     late_s: float = 0.0  # the watch's thread waited for Python's lock, or for a CPU
     holders: tuple[LockHolder | None, ...] = ()  # of the lock meanwhile, one of each reading; None: nobody
     gc_s: float = 0.0  # garbage collections
-    stacks_left_out: int = 0
     samples: int = 0  # times at which stacks were read
     unseen_s: float | None = None  # the longest time without a look at all threads; None: there was no look
 

@@ -29,7 +29,6 @@ MAX_RUNS = 20
 class Wanted(NamedTuple):
     run: WatchedRun
     thread: int
-    is_asked_for: bool  # by the user
     start_ns: int
     length_ns: int
     sums: Sums
@@ -67,14 +66,14 @@ class GapProfiles:
         if wanted is not None and wanted.length_ns == FIRST_NS and now_ns - wanted.start_ns >= SHORTEST_NS:
             self._end(now_ns, source, threads, gc)
 
-    def take(self, answer: Answer, names: FrameNames, thread_names: Mapping[int, str], gc: GcPauses | None) -> None:
+    def take(self, answer: Answer, names: FrameNames) -> None:
         """The stacks of a profile have been read."""
         profile = self._asked.pop(answer.number, None)
         if profile is None:
             return
         given = answer.raw["spans"][0]["stacks"]
         sampled = [
-            FoldedStack(profile.thread, names.stack(stack), max(1, round(length * 1e9 / EVERY_NS)), length, 0, 0, 0)
+            FoldedStack(profile.thread, names.stack(stack), max(1, round(length * 1e9 / EVERY_NS)), length)
             for stack, length in given
         ]
         # A sample is stamped late: it may show the step after the time between.
@@ -92,7 +91,7 @@ class GapProfiles:
         length_ns = LENGTH_NS if run in self._next else FIRST_NS
         _, apart = self._next.get(run, (0, AGAIN_NS))
         self._next[run] = now_ns + apart, apart * LATER
-        self._wanted = Wanted(run, thread, is_asked_for, now_ns, length_ns, self._steps.sums(thread), _gc_ns(gc, thread))
+        self._wanted = Wanted(run, thread, now_ns, length_ns, self._steps.sums(thread), _gc_ns(gc, thread))
         self._records.run_profiled = run
         source.begin_profile(now_ns + length_ns)
         if is_asked_for:
@@ -107,7 +106,6 @@ class GapProfiles:
         profile = GapProfile(
             run=wanted.run,
             thread=threads.names.get(wanted.thread, ""),
-            asked_by_user=wanted.is_asked_for,
             start_ns=wanted.start_ns,
             end_ns=now_ns,
             steps=sums.steps - before.steps,
@@ -115,11 +113,7 @@ class GapProfiles:
             between_s=max(0, sums.between_ns - before.between_ns) * 1e-9,
             gc_s=max(0, _gc_ns(gc, wanted.thread) - wanted.gc_ns) * 1e-9,
             stacks=(),
-            other_stacks=(),
             samples=0,
-            late_samples=0,
-            stacks_left_out=0,
-            samples_left_out=0,
         )
         self._number -= 1  # apart from the numbers of slow turns
         self._asked = {self._number: profile}  # one at a time

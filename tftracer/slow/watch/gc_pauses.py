@@ -57,16 +57,6 @@ class GcPauses:
                 total += max(0, min(end_ns, pause.end_ns) - max(start_ns, pause.start_ns))
         return total * 1e-9
 
-    def between_until(self, thread: int, at_ns: int) -> int:
-        """Nanoseconds of collections between a thread's steps that began before that time, which has just passed."""
-        later = 0
-        for pause in reversed(list(self.recent)):
-            if pause.end_ns <= at_ns:
-                break
-            if pause.thread == thread and pause.inside is False and pause.start_ns >= at_ns:
-                later += pause.end_ns - pause.start_ns
-        return self.between_ns.get(thread, 0) - later
-
     def covers(self, at_ns: int) -> bool:
         """Whether a collection was under way at that time."""
         for pause in reversed(list(self.recent)):

@@ -31,7 +31,6 @@ class HostReading:
     process_ticks: int | None = None
     busy_ticks: int | None = None
     steal_ticks: int | None = None
-    io_wait_ticks: int | None = None
     cpu_pressure_us: int | None = None
     io_pressure_us: int | None = None
     memory_pressure_us: int | None = None
@@ -68,11 +67,11 @@ def parse_process_ticks(text: bytes) -> int:
     return int(fields[11]) + int(fields[12])
 
 
-def parse_cpu(text: bytes) -> tuple[int, int, int]:
-    """(busy, steal, waiting for a disk) of all CPUs, from ``/proc/stat``."""
+def parse_cpu(text: bytes) -> tuple[int, int]:
+    """(busy, steal) of all CPUs, from ``/proc/stat``."""
     fields = [int(field) for field in text.split(b"\n", 1)[0].split()[1:]]
-    user, nice, system, _, io_wait, irq, soft_irq, steal = (fields + [0] * 8)[:8]
-    return user + nice + system + irq + soft_irq, steal, io_wait
+    user, nice, system, _, _, irq, soft_irq, steal = (fields + [0] * 8)[:8]
+    return user + nice + system + irq + soft_irq, steal
 
 
 def parse_pressure(text: bytes) -> int:
@@ -155,7 +154,7 @@ class HostSignals:
             self._take(values, f"{thread}/schedstat", parse_schedstat, "thread_cpu_ns", "thread_queue_ns")
             self._take(values, f"{thread}/stat", parse_major_faults, "thread_major_faults")
         self._take(values, "self/stat", parse_process_ticks, "process_ticks")
-        self._take(values, "stat", parse_cpu, "busy_ticks", "steal_ticks", "io_wait_ticks")
+        self._take(values, "stat", parse_cpu, "busy_ticks", "steal_ticks")
         self._take(values, "self/io", parse_io, "read_bytes", "written_bytes")
         for name in ("cpu", "io", "memory"):
             self._take(values, f"pressure/{name}", parse_pressure, f"{name}_pressure_us")
@@ -179,7 +178,6 @@ class HostSignals:
             machine_cpu_s=delta("busy_ticks", tick),
             cpus=self._cpus,
             steal_s=delta("steal_ticks", tick),
-            io_wait_s=delta("io_wait_ticks", tick),
             cpu_pressure_s=delta("cpu_pressure_us", 1e-6),
             io_pressure_s=delta("io_pressure_us", 1e-6),
             memory_pressure_s=delta("memory_pressure_us", 1e-6),

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from tftracer.slow.cause.frame_names import FrameNames
 from tftracer.slow.cause.observed import LockHolder, Span
+from tftracer.slow.cause.stacks import has_users_code
 from tftracer.slow.recorded import FoldedStack
 from tftracer.slow.watch.counters import NAMES, Counters
 from tftracer.slow.watch.inside import InsideStacks
@@ -51,10 +52,6 @@ class StackSource:
                 self._outside.read_lock(lock)
         except (CannotWatch, OSError) as error:
             self._fall_back(str(error))
-
-    @property
-    def is_outside(self) -> bool:
-        return self._outside is not None
 
     def watch(self, natives: list[int], ours: list[int]) -> None:
         """``ours``: threads of the tracer."""
@@ -168,7 +165,7 @@ def span_of(
         stacks=tuple(
             _folded(thread_names.get(thread, ""), stack, seconds, times, names) for stack, seconds, times in raw["stacks"]
         ),
-        other_stacks=tuple(filter(_has_users, others)),
+        other_stacks=tuple(stack for stack in others if has_users_code([stack])),
         late_s=sum(end - start for start, end, _ in raw["late"]) * 1e-9,
         holders=tuple(
             LockHolder(
@@ -183,17 +180,12 @@ def span_of(
         samples=int(raw.get("samples", 0)),
         unseen_s=raw.get("unseen_s"),
         gc_s=gc_s,
-        stacks_left_out=int(raw.get("left_out", 0)),
         **{name: raw.get(name) for name in NAMES},
     )
 
 
 def _folded(thread: str, stack: Any, seconds: float, times: int, names: FrameNames) -> FoldedStack:
-    return FoldedStack(thread, names.stack(stack), times, seconds, 0, 0, 0)
-
-
-def _has_users(stack: FoldedStack) -> bool:
-    return any(not frame.is_library for frame in stack.frames)
+    return FoldedStack(thread, names.stack(stack), times, seconds)
 
 
 def _name(thread: int, names: Mapping[int, str]) -> str:

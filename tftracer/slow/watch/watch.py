@@ -235,7 +235,7 @@ class SlowWatch:
             if answer.number in self._asked:
                 self._explain(answer.number, answer.raw, answer.doubt)
             else:
-                self._gaps.take(answer, self._names, self._threads.names, self._gc)
+                self._gaps.take(answer, self._names)
         for number, asked in list(self._asked.items()):
             if now_ns - asked.at_ns > PATIENCE_NS or self._source is None:
                 self._explain(number, None, NO_ANSWER)
@@ -315,12 +315,9 @@ class SlowWatch:
             cause=cause,
             stacks=span.stacks[:MAX_STACKS],
             other_stacks=span.other_stacks[:MAX_STACKS],
-            sampled_s=span.sampled_s,
             gc_s=span.gc_s,
             host=host,
             is_traced=turn.is_traced,
-            stacks_left_out=max(0, len(span.stacks) - MAX_STACKS) + span.stacks_left_out,
-            samples_left_out=0,
             parts=parts,
             doubt=why,
         )
