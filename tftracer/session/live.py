@@ -184,8 +184,7 @@ class LiveSession(SessionAnswers):
             if self._writer is None and not self._closed:
                 self.store.open_spool(self._spool_dir)
                 self._unwatch = watch(self)
-                publish = self.publisher.publish
-                self._writer = Writer(self._steps, self._steps.slow, self.store, publish, self._analyzer, self.communication_ops)
+                self._writer = Writer(self._steps, self._steps.slow, self.store, self._analyzer, self.communication_ops)
                 self._writer.start()
         return self
 

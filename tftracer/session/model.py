@@ -144,7 +144,6 @@ class SessionModel:
             trace.context,
             step=record["step"],
             feeds=len(run.feeds),
-            fetches=list(run.fetches),
             between_lines=self.slow.between_lines(run.id),
             slow_times=self.slow.slow_times(run.id, record["step"]),
             **self.of_other_traces(run.id, record["step"], record["id"]),

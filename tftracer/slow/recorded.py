@@ -176,12 +176,9 @@ class GapProfile(NamedTuple):
 class GcPause(NamedTuple):
     """A garbage collection of 1 ms or longer."""
 
-    thread: str
     start_ns: int
     end_ns: int
     generation: int
-    collected: int  # objects
-    inside: bool | None  # a step of this thread was under way; None: the thread has no steps
 
 
 class HostSample(NamedTuple):
@@ -189,7 +186,6 @@ class HostSample(NamedTuple):
 
     at_ns: int  # its end
     change: HostChange
-    gc_s: float  # all garbage collections in this time, the short ones too
 
 
 SlowRecord = Union[Stall, Period, GapProfile, GcPause, HostSample]

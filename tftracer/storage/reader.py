@@ -48,7 +48,6 @@ class Reader:
         self._tried = 0
         self._window, self._window_at, self._asked = b"", 0, 0
         self.header, self.version, self.first = self._read_header()
-        self.end = self.first  # of the last whole record
 
     @property
     def damage(self) -> str:
@@ -97,7 +96,7 @@ class Reader:
                 self._parts.append(following - position)
                 position, closed = following, False
                 continue
-            position = self.end = record.end
+            position = record.end
             closed = record.type == tftrace.END and self.version > 1
             if closed:
                 self._closed(record.meta, counts)

@@ -25,7 +25,6 @@ class Hardware:
     compute_capability: str = ""  # "7.0"
     multiprocessors: int | None = None
     clock_hz: float | None = None
-    memory_bytes: float | None = None
     bytes_per_s: float | None = None  # of its memory
 
 

@@ -320,7 +320,6 @@ class TraceContext:
     input_advice: str = ""  # what to change about that
     slow_times: list[SlowTime] = field(default_factory=list)  # of this step, where it was a slow one
     feeds: int | None = None  # tensors that each step of the run is fed
-    fetches: list[str] = field(default_factory=list)  # names of what each step of a session's run fetches
     fed: list[FedValue] | None = None  # what this step was fed, the largest first; of a function: arguments that are no tensors
     began_at: float | None = None  # epoch seconds at which the session was called
     retraced: str = ""  # how the signature of the step's function differs from the one that was traced before

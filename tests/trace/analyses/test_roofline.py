@@ -151,7 +151,7 @@ ON_GPU = [N("a", "MatMul", 0, 20 * US, GPU, NodeKind.LAUNCH), N("a", "MatMul", 2
 
 
 def test_a_gpu_is_judged_by_its_table() -> None:
-    trace = replace(make_trace(ON_GPU), hardware={"/device:GPU:0": Hardware("Nvidia", "7.0", 80, 1.53e9, 16e9, 898e9)})
+    trace = replace(make_trace(ON_GPU), hardware={"/device:GPU:0": Hardware("Nvidia", "7.0", 80, 1.53e9, 898e9)})
     found = roofline(trace, work_of(trace), arithmetic(trace, [0.0, 1e9], [0.0, 1e6], HALF), TraceContext(), [], "name")
     (row,) = found["rows"]
     assert (row["kind"], row["key"], row["op"]) == ("GPU", "a", "MatMul")

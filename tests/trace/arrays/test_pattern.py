@@ -126,4 +126,4 @@ def test_work_is_bounded_whatever_the_pattern(monkeypatch: pytest.MonkeyPatch) -
     """Visits of positions are what costs Python's time."""
     monkeypatch.setattr(pattern_module, "MAX_VISITS", 8)
     with pytest.raises(PatternError, match="too complex"):
-        Pattern("abcde").search("abcdeabcde"[1:])
+        Pattern("abcde").search_all(["abcdeabcde"[1:]])

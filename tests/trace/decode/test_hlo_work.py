@@ -20,5 +20,5 @@ def test_the_zeros_of_a_transposed_convolutions_input_are_no_work(dilation: int)
     result.convolution.kernel_output = 3
     for _ in range(2):
         result.window.dimensions.add(base_dilation=dilation)
-    module = Module("m", {"convolution.1": result}, {1: kernel, 2: image, 3: result})
+    module = Module({"convolution.1": result}, {1: kernel, 2: image, 3: result})
     assert hlo_flops(module, "convolution.1") == 2 * (8 * 8 * 3) * (3 * 3 * 5) / dilation**2

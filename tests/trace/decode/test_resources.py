@@ -12,7 +12,7 @@ from traces import N, make_trace
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.decode.resources import decode_resources
-from tftracer.trace.decode.run_metadata import decode_memory, decode_outputs, decode_run_metadata
+from tftracer.trace.decode.run_metadata import decode_run_metadata
 from tftracer.trace.model import Trace
 
 DATA = Path(__file__).parents[2] / "data"
@@ -31,7 +31,7 @@ def texts(codes: Any, table: StringTable) -> list[str]:
 @REAL
 def test_outputs_read_as_protobuf_reads_them(path: Path) -> None:
     raw = path.read_bytes()
-    outputs = decode_outputs(decode_run_metadata(raw))
+    outputs = decode_resources(decode_run_metadata(raw))[0]
     columns = (outputs.node, outputs.slot, outputs.requested_bytes, outputs.allocated_bytes, outputs.ptr)
     rows = list(zip(*(c.tolist() for c in columns), texts(outputs.allocator, outputs.allocators), outputs.dtype.tolist()))
     want = []
@@ -47,7 +47,7 @@ def test_outputs_read_as_protobuf_reads_them(path: Path) -> None:
 def test_memory_reads_as_protobuf_reads_it(path: Path) -> None:
     raw = path.read_bytes()
     trace = decode_run_metadata(raw)
-    memory, nodes = decode_memory(trace), nodes_of(raw)
+    memory, nodes = decode_resources(trace)[1], nodes_of(raw)
     assert memory.temp_bytes.tolist() == [node.memory_stats.temp_memory_size for node in nodes]
     assert memory.persistent_bytes.tolist() == [node.memory_stats.persistent_memory_size for node in nodes]
 
@@ -55,7 +55,7 @@ def test_memory_reads_as_protobuf_reads_it(path: Path) -> None:
 def test_shapes_and_types() -> None:
     raw = (DATA / "ps_worker0_tf2.21_cpu.pb").read_bytes()
     trace = decode_run_metadata(raw)
-    outputs = decode_outputs(trace)
+    outputs = decode_resources(trace)[0]
     node = next(i for i in range(trace.n) if trace.names[trace.name[i]] == "MatMul_17")
     output = int(np.flatnonzero(outputs.node == node)[0])
     assert (outputs.shapes.texts[outputs.shape[output]], outputs.dtype_of(output)) == ("[8, 64]", "float32")
@@ -76,8 +76,8 @@ def shape_text(tensor: Any) -> str:
 def test_any_message_has_as_many_outputs_as_protobuf_finds(raw: bytes) -> None:
     trace = decode_run_metadata(raw)
     want = [i for i, node in enumerate(nodes_of(raw)) for _ in node.output]
-    assert decode_outputs(trace).node.tolist() == want
-    assert len(decode_memory(trace).temp_bytes) == trace.n
+    assert decode_resources(trace)[0].node.tolist() == want
+    assert len(decode_resources(trace)[1].temp_bytes) == trace.n
     _kept_and_read_again_are_equal(trace)
 
 
@@ -103,5 +103,5 @@ def _arrays(columns: Any) -> list[Any]:
 
 def test_a_trace_without_raw_bytes_has_none() -> None:
     trace = make_trace([N("a", "Op", 0, 1)])
-    assert len(decode_outputs(trace).node) == 0
-    assert decode_memory(trace).temp_bytes.tolist() == [0]
+    assert len(decode_resources(trace)[0].node) == 0
+    assert decode_resources(trace)[1].temp_bytes.tolist() == [0]

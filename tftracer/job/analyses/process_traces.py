@@ -27,8 +27,6 @@ class ProcessTrace:
     process: str  # the hub's id of it
     title: str  # "rank 0", "worker/1"
     trace: Trace
-    step_s: float | None = None  # wall time of its session.run
-    step: int | None = None
     findings: Sequence[Finding] = ()  # what the trace lacks
 
 

@@ -133,7 +133,7 @@ class JobTraces:
         def decode() -> ProcessTrace:
             trace = formats.decode(raw, self.communication_ops)
             findings = record["findings"] if is_analyzed(record) else findings_of(trace, TraceContext())
-            return ProcessTrace(process_id, title, trace, record["duration_s"], record["step"], findings)
+            return ProcessTrace(process_id, title, trace, findings)
 
         return await self.work(decode)
 

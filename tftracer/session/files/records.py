@@ -27,7 +27,6 @@ _OF_RUN = (
     "step",
     "title",
     "feeds",
-    "fetches",
     "between_lines",
     "slow_times",
     "other_traced",

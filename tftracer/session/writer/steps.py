@@ -15,7 +15,6 @@ import numpy as np
 from tftracer.session.files import records
 from tftracer.session.problems import Guard
 from tftracer.session.process.launcher import detect_launcher
-from tftracer.session.publisher import Publish
 from tftracer.session.recorded_steps import Capture, Missed, RunHandle, Settled, StepSource, Traced
 from tftracer.session.steps.history import Doubles, History
 from tftracer.session.steps.statistics import Between, BetweenSteps, LiveRun
@@ -55,14 +54,12 @@ class StepWriter:
         pipelines: PipelineWriter,
         memory: MemoryWriter,
         store: SessionStore,
-        publish: Publish,
         traces: TraceWriter,
         summaries: TraceSummaries,
         missing: MissingTraces,
     ) -> None:
         self._steps = steps
         self._store = store
-        self._publish = publish
         self._traces = traces
         self._summaries = summaries
         self._missing = missing

@@ -14,7 +14,6 @@ import numpy.ma  # noqa: F401  np.unique imports it, else in a thread
 
 from tftracer.contract.session import TraceRecord
 from tftracer.session.problems import Guard
-from tftracer.session.publisher import Publish
 from tftracer.session.recorded_steps import StepSource
 from tftracer.session.store import SessionStore
 from tftracer.session.traces.steps_without_trace import MissingTraces
@@ -41,7 +40,6 @@ class Writer:
         steps: StepSource,
         slow: SlowRecords,
         store: SessionStore,
-        publish: Publish,
         analyzer: TraceAnalyzer,
         communication_ops: str,
     ) -> None:
@@ -54,7 +52,7 @@ class Writer:
         pipelines = PipelineWriter(steps.pipelines, store)
         self._memory = MemoryWriter(store)
         self._steps = StepWriter(
-            steps, slow_writer, ledger, pipelines, self._memory, store, publish, self._traces, self._summaries, missing
+            steps, slow_writer, ledger, pipelines, self._memory, store, self._traces, self._summaries, missing
         )
         self._threads = [self._steps.thread, self._traces.thread]
         if store.spool.path:

@@ -125,7 +125,6 @@ class TraceWriter:
             input_text=input_text,
             input_advice=input_advice,
             feeds=len(handle.feeds),
-            fetches=list(handle.fetches),
             fed=capture.fed,
             began_at=capture.began_at,
             retraced=handle.changed,

@@ -19,17 +19,15 @@ KEPT = 120
 
 
 class GcReports:
-    def __init__(self, records: SlowRecords, threads: WatchedThreads) -> None:
+    def __init__(self, records: SlowRecords) -> None:
         self._records = records
-        self._threads = threads
 
     def report(self, gc: GcPauses) -> None:
         pauses = [gc.unreported.popleft() for _ in range(len(gc.unreported))]
         long = [pause for pause in pauses if pause.end_ns - pause.start_ns >= REPORTED_NS]
         longest = sorted(long, key=lambda pause: pause.start_ns - pause.end_ns)[:MOST_PAUSES]
         for pause in sorted(longest, key=lambda pause: pause.start_ns):
-            name = self._threads.names.get(pause.thread, "")
-            self._records.add(GcPause(name, *pause[1:]))
+            self._records.add(GcPause(pause.start_ns, pause.end_ns, pause.generation))
 
 
 class HostReadings:
@@ -62,13 +60,12 @@ class HostReports:
         self._before: HostReading | None = None
         self._native_id: int | None = None
         self._counted = 0
-        self._gc_ns = 0
 
-    def report(self, host: HostSignals, gc: GcPauses | None, training: list[int]) -> None:
+    def report(self, host: HostSignals, training: list[int]) -> None:
         """``training``: threads that have run steps. Nothing while no steps end."""
         thread = max(training, key=lambda thread: self._steps.sums(thread).steps, default=0)
         native_id, counted = self._threads.native_ids.get(thread), self._steps.sums(thread).steps
-        after, gc_ns = host.read(native_id), gc.total_ns if gc else 0
+        after = host.read(native_id)
         if self._before is not None and native_id == self._native_id and counted > self._counted:
-            self._records.add(HostSample(after.at_ns, host.change(self._before, after), (gc_ns - self._gc_ns) * 1e-9))
-        self._before, self._native_id, self._counted, self._gc_ns = after, native_id, counted, gc_ns
+            self._records.add(HostSample(after.at_ns, host.change(self._before, after)))
+        self._before, self._native_id, self._counted = after, native_id, counted

@@ -23,15 +23,12 @@ class Pause(NamedTuple):
     start_ns: int  # perf_counter
     end_ns: int
     generation: int
-    collected: int  # objects
-    inside: bool | None  # a step of this thread was under way; None: the thread has no steps
 
 
 class GcPauses:
     """``under_way``: as StepQueue's. Sums are read from any thread."""
 
     def __init__(self, under_way: Mapping[int, int], failed: Callable[[BaseException], None]) -> None:
-        self.total_ns = 0
         self.between_ns: dict[int, int] = {}  # thread -> between its steps
         self.recent: deque[Pause] = deque(maxlen=MAX_PAUSES)
         self.unreported: deque[Pause] = deque(maxlen=MAX_PAUSES)  # for the page, until they are taken
@@ -57,15 +54,6 @@ class GcPauses:
                 total += max(0, min(end_ns, pause.end_ns) - max(start_ns, pause.start_ns))
         return total * 1e-9
 
-    def covers(self, at_ns: int) -> bool:
-        """Whether a collection was under way at that time."""
-        for pause in reversed(list(self.recent)):
-            if pause.end_ns < at_ns:
-                return False
-            if pause.start_ns <= at_ns:
-                return True
-        return False
-
     def _called(self, phase: str, info: dict[str, Any]) -> None:
         try:
             if phase == "start":
@@ -79,12 +67,9 @@ class GcPauses:
 
     def _ended(self, start_ns: int, end_ns: int, info: dict[str, Any]) -> None:
         thread, took = get_ident(), end_ns - start_ns
-        mark = self._under_way.get(thread, 0)
-        self.total_ns += took
-        if mark < 0:
+        if self._under_way.get(thread, 0) < 0:
             self.between_ns[thread] = self.between_ns.get(thread, 0) + took
         if took >= SHORTEST_NS:
-            inside = mark > 0 if mark else None
-            pause = Pause(thread, start_ns, end_ns, int(info["generation"]), int(info["collected"]), inside)
+            pause = Pause(thread, start_ns, end_ns, int(info["generation"]))
             self.recent.append(pause)
             self.unreported.append(pause)

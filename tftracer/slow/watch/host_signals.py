@@ -52,11 +52,6 @@ def after_name(text: bytes) -> list[bytes]:
     return text.rpartition(b")")[2].split()
 
 
-def parse_state(text: bytes) -> str:
-    """ "R" runs or could, "S" sleeps, "D" waits for a disk."""
-    return after_name(text)[0].decode()
-
-
 def parse_major_faults(text: bytes) -> int:
     return int(after_name(text)[9])
 
@@ -138,13 +133,6 @@ class HostSignals:
 
     def close_thread(self, native_id: int) -> None:
         self._files.close_thread(native_id)
-
-    def state(self, native_id: int | None) -> str:
-        """What a thread does: Linux's letter, "" where not known."""
-        text = self._files.read(f"self/task/{native_id}/stat") if native_id else None
-        with contextlib.suppress(ValueError, IndexError):
-            return parse_state(text) if text else ""
-        return ""
 
     def read(self, native_id: int | None) -> HostReading:
         """The counters now; ``native_id``: the kernel's number of the training thread, None where not known."""

@@ -72,7 +72,7 @@ class SlowWatch:
         self._gc: GcPauses | None = None
         self._host: HostSignals | None = None
         self._readings = HostReadings()
-        self._gc_reports = GcReports(self._records, self._threads)
+        self._gc_reports = GcReports(self._records)
         self._host_reports = HostReports(self._records, self._steps, self._threads)
         self._lock_place = LockPlace()
         self._source: StackSource | None = None
@@ -246,7 +246,7 @@ class SlowWatch:
         if self._gc:
             self._gc_reports.report(self._gc)
         if self._host:
-            self._part("host", self._host_reports.report, self._host, self._gc, list(self._queue.under_way))
+            self._part("host", self._host_reports.report, self._host, list(self._queue.under_way))
             self._read_host(now_ns)
         for run, of_run in self._periods.items():
             waiting = [asked.turn.step - 1 for asked in self._asked.values() if asked.turn.run is run]

@@ -47,7 +47,7 @@ class Window:
         self._begun_ns = time.perf_counter_ns()
         self.intervals: dict[int, list[tuple[int, int, Stack]]] = {}  # thread -> (from, until, its stack)
         self.sampled_ns: list[int] = []  # when samples were taken, as far as any thread's stack had changed
-        self.start_ns = self.end_ns = self.stop_ns = 0
+        self.start_ns = self.stop_ns = 0
         self.problem = ""
         self._file = os.memfd_create("tftracer-window")
         command = [py_spy, "record", "--nonblocking", "--idle", "--rate", str(RATE), "--duration", str(WINDOW_S)]
@@ -138,7 +138,6 @@ class Window:
                     stack.append((str(arguments.get("filename", "")), int(arguments.get("line", 0)), str(event["name"])))
                 elif stack:
                     stack.pop()
-        self.end_ns = at
         if self.sampled_ns and not any(stacks.values()):  # the end, where py-spy closes all stacks: no sample
             self.sampled_ns.pop()
 

@@ -9,7 +9,6 @@ On a GPU both belong to the kernels that an op launched, shared by their times; 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,11 +47,6 @@ class Arithmetic:
     is_matrix: Bool  # [n]
     dtype: Int32  # [n] tensorflow.DataType of output 0, 0 where not known
     ops: StringTable  # the trace's
-
-    @cached_property
-    def kinds(self) -> list[str]:
-        """[ops] what each op type does, whoever wrote it: `MatMul` of `_MklNativeFusedMatMul`."""
-        return [canonical(op) for op in self.ops]
 
 
 def arithmetic(trace: Trace, outputs: Outputs, graph: Graph) -> Arithmetic:

@@ -217,7 +217,7 @@ def curves(trace: Trace, used: Use) -> list[MemoryCurve]:
 def memory(
     trace: Trace, outputs: Outputs, held: MemoryStats, used: Use, findings: list[Finding], most: int = MAX_TENSORS
 ) -> Memory:
-    """The answer, with the ``most`` largest buffers. ``held``: what nodes kept beside their outputs (resources.decode_memory)."""
+    """The answer, with the ``most`` largest buffers. ``held``: what nodes kept beside their outputs."""
     tensors = tensor_columns(trace, outputs, used, used.largest[:most], trace.start)
     return {
         "curves": curves(trace, used),

@@ -22,11 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from tftracer.contract.analyses import LEAST_TRACES
 from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.ops import By, Work, op_statistics
 from tftracer.trace.arrays.columns import Columns
-from tftracer.trace.arrays.types import Bool, Float64, Int64
+from tftracer.trace.arrays.types import Float64, Int64
 from tftracer.trace.model import Trace
 
 
@@ -101,11 +100,6 @@ class OpsOverTraces:
     def traces(self) -> Int64:
         """[k] how many it ran in."""
         return np.asarray(np.count_nonzero(self.count, axis=1), np.int64)
-
-    @property
-    def enough(self) -> Bool:
-        """[k] whether it ran in so many that its times can be judged."""
-        return np.asarray(self.traces >= LEAST_TRACES)
 
     @cached_property
     def mean_ns(self) -> Float64:

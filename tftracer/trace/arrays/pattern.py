@@ -60,10 +60,6 @@ class Pattern:
         self.begin = self._compile(tree, self.end)
         self.has_boundary = any("boundary" in position.assertion for position in self.positions)
 
-    def search(self, text: str) -> bool:
-        """Whether the pattern matches anywhere in the text."""
-        return _Search(self).matches(text)
-
     def search_all(self, strings: Sequence[str]) -> Mask:
         """[strings] whether the pattern matches anywhere in each. PatternError: that would take too long."""
         search, texts = _Search(self), iter(strings)

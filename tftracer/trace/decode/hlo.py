@@ -89,7 +89,6 @@ def hlo_messages() -> dict[str, Any]:
 class Module:
     """One compiled program."""
 
-    name: str
     instructions: dict[str, Any] = field(default_factory=dict)  # by name
     by_id: dict[int, Any] = field(default_factory=dict)
     computations: dict[int, Any] = field(default_factory=dict)
@@ -180,8 +179,8 @@ def _module(raw: bytes) -> Module:
     try:
         proto = hlo_messages()["HloProto"].FromString(raw).module
     except DecodeError:
-        return Module("")
-    module = Module(decoded(proto.name))
+        return Module()
+    module = Module()
     for computation in proto.computations:
         module.computations[computation.id] = computation
         for instruction in computation.instructions:

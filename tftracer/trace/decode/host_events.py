@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from tftracer.trace.arrays.intervals import Cover
-from tftracer.trace.arrays.types import Int32, Int64
+from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.hlo import PLANE as HLO_PLANE
 from tftracer.trace.decode.profile_nodes import kind_table
 from tftracer.trace.decode.profile_steps import steps_of
@@ -64,11 +64,6 @@ class HostEvents:
 
     def cover(self, rows: Int64) -> Cover:
         return Cover.of(self.start[rows], self.end[rows])
-
-    def threads(self, rows: Int64) -> Int64:
-        """The distinct threads of some events, as ``Trace.thread`` has them."""
-        lines: Int32 = np.unique(self.plane.events.line[rows])
-        return np.array([self.plane.lines[line].thread for line in lines.tolist()], np.int64)
 
     def settings(self, pattern: re.Pattern[str], stats: Sequence[str]) -> dict[str, dict[str, str]]:
         """Name of an event -> those of the stats that its last event has."""

@@ -17,13 +17,12 @@ import numpy.typing as npt
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Int64
 
-_MEMORY = re.compile(r"\[[^\]]*\] ")
-_RECEIVED = re.compile(r"\[([0-9.]{1,18})(M?)B\] (?:\[([0-9.]{1,18})([KMG]?)b/s\] )?(.*) from (\S+) to (\S+)", re.DOTALL)
+_MEMORY = re.compile(r"\[[^\]]*\] ")  # `[cpu 1.3MB 1.3MB] `: what the op held
+_RECEIVED = re.compile(r"\[([0-9.]{1,18})(M?)B\] (?:\[[0-9.]{1,18}[KMG]?b/s\] )?(.*) from (\S+) to (\S+)", re.DOTALL)
 _COPIED = re.compile(r"\b(?:MEMCPY|MEMSET|memcpy|memset|Memcpy|Memset)\w*\W+(\d{1,18}) bytes")
 _SLOT = re.compile(r"(.*):([0-9]{1,9})", re.DOTALL)
 _EDGE = re.compile(r"edge_\d+_(.*)", re.DOTALL)
 _MOST_BYTES = 1 << 62  # what a column of int64 holds
-_BITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9}
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,6 @@ class Label:
     name: str = ""
     op: str = ""
     inputs: tuple[str, ...] = ()
-    memory: str = ""  # `cpu 1.3MB 1.3MB`: what the op held, as TensorFlow printed it
 
 
 class Input(NamedTuple):
@@ -49,7 +47,6 @@ class Received:
     """The label of a RecvTensor."""
 
     bytes: int
-    bandwidth: float  # bytes a second as TensorFlow measured it; 0 where not said
     tensor: str  # `edge_116_MatMul/ReadVariableOp`
     source: str  # device name
     destination: str
@@ -72,10 +69,10 @@ def parse_label(text: str) -> Label:
         return Label()
     name, rest = text[:equals], text[equals + 3 : closed]
     op, _, inputs = rest.partition("(")
-    memory = _MEMORY.match(name)
-    if memory:
-        name = name[memory.end() :]
-    return Label(name, op, tuple(inputs.split(", ")) if inputs else (), memory.group()[1:-2] if memory else "")
+    held = _MEMORY.match(name)
+    if held:
+        name = name[held.end() :]
+    return Label(name, op, tuple(inputs.split(", ")) if inputs else ())
 
 
 def parse_input(text: str) -> Input:
@@ -90,8 +87,8 @@ def parse_received(text: str) -> Received | None:
     match = _RECEIVED.match(text)
     if match is None:
         return None
-    size, large, rate, unit, tensor, source, destination = match.groups()
-    return Received(_bytes(size, bool(large)), _rate(rate, unit), tensor, source, destination)
+    size, large, tensor, source, destination = match.groups()
+    return Received(_bytes(size, bool(large)), tensor, source, destination)
 
 
 def _bytes(size: str, large: bool) -> int:
@@ -100,13 +97,6 @@ def _bytes(size: str, large: bool) -> int:
         return min(round(float(size) * (1 << 20)), _MOST_BYTES) if large else int(size)
     except ValueError:
         return 0
-
-
-def _rate(rate: str | None, unit: str | None) -> float:
-    try:
-        return float(rate or 0) * _BITS[unit or ""] / 8
-    except ValueError:
-        return 0.0
 
 
 def copied_bytes(text: str) -> int:

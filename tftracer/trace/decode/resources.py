@@ -77,18 +77,8 @@ def dtype_name(dtype: int) -> str:
     return {"float": "float32", "double": "float64", "half": "float16"}.get(text, text)
 
 
-def decode_outputs(trace: Trace) -> Outputs:
-    """FormatError for bytes that are no NodeExecStats; a trace without raw bytes has no outputs."""
-    return decode_resources(trace)[0]
-
-
-def decode_memory(trace: Trace) -> MemoryStats:
-    """FormatError for bytes that are no NodeExecStats; all 0 for a trace without raw bytes."""
-    return decode_resources(trace)[1]
-
-
 def decode_resources(trace: Trace) -> tuple[Outputs, MemoryStats]:
-    """Both in one walk over the nodes."""
+    """Both in one walk over the nodes; empty and all 0 for a trace without raw bytes. FormatError: they are no NodeExecStats."""
     outputs, held = _Outputs(), MemoryStats(*np.zeros((2, trace.n), np.int64))
     for window, first, start, end in _windows(trace):
         messages = trace.messages or nodes_.read_messages(window, start, end, nodes_.RESOURCES)

@@ -23,12 +23,10 @@ from tftracer.trace.decode import node_fields as nodes_
 from tftracer.trace.decode.device_names import parse_device
 from tftracer.trace.decode.message_spans import MAX_OTHERS, Spans, node_spans
 from tftracer.trace.decode.node_kinds import node_kinds
-from tftracer.trace.decode.resources import BLOCK, MemoryStats, Outputs, decode_memory, decode_outputs
+from tftracer.trace.decode.resources import BLOCK
 from tftracer.trace.decode.times import MAX_NS, together
 from tftracer.trace.decode.wire import LEN, Field, fields
 from tftracer.trace.model import UNKNOWN_TIME, Content, Device, DeviceKind, Messages, NodeKind, Span, Trace
-
-__all__ = ["MemoryStats", "Outline", "Outputs", "decode_memory", "decode_outputs", "decode_run_metadata", "outline"]
 
 _INVERSE_OF_125 = np.uint64(pow(125, -1, 1 << 61))
 _TYPE_OF_DOUBLE = b"\n\x01T\x12\x020\x02"  # the attribute T of a NodeDef

@@ -94,7 +94,7 @@ class _Entities:
         pairs, which = np.unique(pair, return_inverse=True)
         transfers: list[tuple[int, Received]] = []
         for device, label in zip((pairs >> 32).tolist(), (pairs & 0xFFFFFFFF).tolist()):
-            transfer = parse_received(trace.labels[label]) or Received(0, 0.0, "", "", "")
+            transfer = parse_received(trace.labels[label]) or Received(0, "", "", "")
             self.tensors.setdefault(transfer.tensor, len(self.tensors))
             transfers.append((device, transfer))
         return rows, which.reshape(-1), transfers

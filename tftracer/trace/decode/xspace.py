@@ -176,7 +176,6 @@ def _hardware(plane: Plane) -> Hardware:
         compute_capability=capability,
         multiprocessors=int(_within(plane, "core_count", 1, 1e5) or 0) or None,
         clock_hz=_within(plane, "clock_rate", 1e5, 1e7, 1e3),
-        memory_bytes=_within(plane, "memory_size", 1e6, 1e15),
         bytes_per_s=_within(plane, "memory_bandwidth", 1e8, 1e15),
     )
 

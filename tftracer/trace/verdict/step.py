@@ -63,11 +63,6 @@ class Step:
     def is_session(self) -> bool:
         return self.trace.source != "xspace"
 
-    @property
-    def call(self) -> str:
-        """What the script calls to run a step."""
-        return "session.run" if self.is_session else "the compiled function"
-
     @cached_property
     def around(self) -> Around:
         """What the loop waited for beside the ops."""
