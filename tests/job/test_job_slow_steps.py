@@ -32,7 +32,7 @@ def test_a_rank_that_waits_tells_what_its_trace_says() -> None:
     trace["headline"] = "Communication runs for 99% of the step."
     run = a_run(1, [trace])
     run["slow_steps"] |= {"count": 3, "text": text, "trace_id": 7}
-    assert totals(a_session(), [run], None)["slow_text"] == f"{text}. Trace 7 of one says: {trace['headline']}"
+    assert totals(a_session(), [run], None)["slow_text"] == f"{text}. Trace 7, of step 2, says: {trace['headline']}"
     run["slow_steps"]["trace_id"] = None
     assert totals(a_session(), [run], None)["slow_text"] == text
 

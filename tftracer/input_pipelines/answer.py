@@ -8,7 +8,7 @@ from typing import Literal
 from tftracer.contract.input_pipelines import InputPipeline, InputPipelines, PipelineStage
 from tftracer.input_pipelines.advice import COMPUTES, Advice, advice
 from tftracer.input_pipelines.limit import ENOUGH, MOST, WAITS, WORKS, Flow, Stage, Thread, flow_of
-from tftracer.input_pipelines.script import Step, gives_batches, is_distributed, kind_of
+from tftracer.input_pipelines.script import Step, is_distributed, kind_of
 from tftracer.input_pipelines.sheet import Pipeline, Sheet
 from tftracer.trace.units import counted, percent
 from tftracer.trace.units import duration as ns_text
@@ -57,9 +57,7 @@ def limiting_name(pipeline: Pipeline, flow: Flow | None) -> str:
 
 
 def _pipeline(pipeline: Pipeline) -> InputPipeline:
-    flow = flow_of(pipeline.looks, is_distributed(pipeline.steps))
-    if flow:
-        flow.made_of_arrays = gives_batches(pipeline.steps)
+    flow = flow_of(pipeline)
     last = pipeline.looks[-1] if pipeline.looks else None
     steps = steps_by_node(flow, pipeline.steps) if flow else {}
     limiting = flow.limiting if flow and not is_distributed(pipeline.steps) else None

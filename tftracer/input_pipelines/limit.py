@@ -15,8 +15,8 @@ from statistics import median
 from typing import Literal, NamedTuple, Optional
 
 from tftracer.input_pipelines.model_proto import Model, Node
-from tftracer.input_pipelines.script import kind_of
-from tftracer.input_pipelines.sheet import Look
+from tftracer.input_pipelines.script import gives_batches, is_distributed, kind_of
+from tftracer.input_pipelines.sheet import Look, Pipeline
 
 #: Such a share of their time threads work that hold the others up.
 SATURATED = 0.75
@@ -134,13 +134,9 @@ class Flow:
     cpu: float  # cores that the process uses
     idle: float | None  # cores of the machine that have nothing to do
     cores: int
+    unit: Literal["batches", "elements"]
     limiting: Stage | None = None
     counted: bool = True  # whether TensorFlow times what the limiting stage does
-    made_of_arrays: bool = False  # batches, by Keras
-
-    @property
-    def unit(self) -> Literal["batches", "elements"]:
-        return "batches" if self.made_of_arrays or _gives_batches(self.stages[0]) else "elements"
 
     @property
     def threads(self) -> list[Thread]:
@@ -148,8 +144,9 @@ class Flow:
         return [thread for each in self.workers.values() for thread in (each.pool, each.feeder) if thread is not None]
 
 
-def flow_of(looks: Sequence[Look], is_distributed: bool = False) -> Flow | None:
-    """None: nothing can be told of one look. ``is_distributed``: TensorFlow does not time the calls of ``next``."""
+def flow_of(pipeline: Pipeline) -> Flow | None:
+    """None: one look tells nothing of it."""
+    looks = pipeline.looks
     if len(looks) < 2 or looks[-1].at <= looks[0].at:
         return None
     first, last = looks[0], looks[-1]
@@ -157,11 +154,13 @@ def flow_of(looks: Sequence[Look], is_distributed: bool = False) -> Flow | None:
     root = _tree(looks)
     rate = max(0, last.model.elements - first.model.elements) / seconds
     own, workers = _threads(root)
-    wait = (_counted_wait(looks) if is_distributed else _wait(looks, own)) if rate else None
+    # Where a distribution strategy hands the elements over, TensorFlow does not time the calls of ``next``.
+    wait = (_counted_wait(looks) if is_distributed(pipeline.steps) else _wait(looks, own)) if rate else None
     gap = None if wait is None else (1 - wait) / rate
     cpu = max(0.0, last.cpu_s - first.cpu_s) / seconds
     idle = None if first.idle_s is None or last.idle_s is None else max(0.0, last.idle_s - first.idle_s) / seconds
-    flow = Flow(list(_all(root)), own, workers, rate, gap, wait, cpu, idle, last.model.cores)
+    unit: Literal["batches", "elements"] = "batches" if gives_batches(pipeline.steps) or _gives_batches(root) else "elements"
+    flow = Flow(list(_all(root)), own, workers, rate, gap, wait, cpu, idle, last.model.cores, unit)
     if wait is not None and wait >= WAITS:
         flow.limiting, flow.counted = _limit(workers, own, None, wait, last.model.cores)
     return flow

@@ -198,7 +198,7 @@ class Pipelines:
         seen = watched.pipeline()
         if not seen.looks or (watched.history and seen.looks[-1].at < watched.history[-1].at + HISTORY_S):
             return
-        flow = flow_of(seen.looks, script.is_distributed(seen.steps))
+        flow = flow_of(seen)
         if flow is None:
             return
         with self._lock:

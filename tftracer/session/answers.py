@@ -21,6 +21,7 @@ from tftracer.session.steps import columns as step_columns
 from tftracer.session.steps.changes import step_changes
 from tftracer.session.steps.history import History
 from tftracer.slow.answer import answers
+from tftracer.slow.answer.groups import groups
 from tftracer.slow.answer.messages import SlowMark
 from tftracer.slow.record.reading import read_stacks
 from tftracer.storage import untrusted
@@ -73,12 +74,17 @@ class SessionAnswers:
         with self.lock:
             run = self.model.run(run_id)
             read, statistics = run.history_reader(), run.numbers()
-            answer = answers.run_stalls(self.model.slow, run_id, self.model.traces_by_step(run), statistics["steps"])
-            marks = self.model.slow.all_marks()
+            log, traces = self.model.slow, self.model.traces_by_step(run)
+            stalls, count, periods = answers.stalls_of(log, run_id, traces), log.count(run_id), log.periods_of(run_id)
+            listed, marks = groups(log, run_id, statistics["steps"], traces), log.all_marks()
         history = read()
         changes, drift = step_changes(history)
         return {
-            **answer,
+            "run_id": run_id,
+            "stalls": stalls,
+            "count": count,
+            "groups": listed,
+            "periods": periods,
             "marks": placed_marks(marks, history),
             "changes": changes,
             "drift": drift,

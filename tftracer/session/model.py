@@ -115,6 +115,7 @@ class SessionModel:
 
     def run_without_traces(self, run: RunState) -> RunWithoutTraces:
         statistics, handle = run.numbers(), run.live.handle if run.live else None
+        traces = self.traces_by_step(run) if self.slow.count(run.id) else {}
         return {
             **statistics,
             "id": run.id,
@@ -126,7 +127,7 @@ class SessionModel:
             "definition": run.definition,
             "graph_on_request": handle.graph_on_request if handle else False,
             "pending_traces": handle.requested if handle else 0,
-            "slow_steps": slow_steps(self.slow, run.id, statistics["steps"], self.traces_by_step(run)),
+            "slow_steps": slow_steps(self.slow, run.id, statistics["steps"], traces),
         }
 
     def traces_of(self, run_id: int) -> list[TraceState]:

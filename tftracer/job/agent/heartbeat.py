@@ -11,6 +11,7 @@ from tftracer.contract.session import Run, Session
 from tftracer.job.wire.protocol import Message
 from tftracer.session.process.launcher import process_title
 from tftracer.session.source import JobSource
+from tftracer.slow.answer.texts import trace_text
 
 LEDGER_S = 5.0
 
@@ -67,8 +68,8 @@ def _slow(runs: list[Run]) -> Message:
 def _slow_text(run: Run) -> str:
     """Why a rank waits is in its trace."""
     text, trace_id = run["slow_steps"]["text"], run["slow_steps"]["trace_id"]
-    headline = next((trace["headline"] for trace in run["traces"] if trace["id"] == trace_id), "")
-    return f"{text}. Trace {trace_id} of one says: {headline}" if headline else text
+    trace = next((trace for trace in run["traces"] if trace["id"] == trace_id), None)
+    return f"{text}. {trace_text(trace['id'], trace['step'], trace['headline'])}" if trace and trace["headline"] else text
 
 
 class TimeSpent:

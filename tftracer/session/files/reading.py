@@ -7,8 +7,8 @@ does not come here.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import Any, cast, get_args
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, cast, get_args
 
 from tftracer.contract.session import AskedBy, RunStatistics, Session, TraceRecord
 from tftracer.input_pipelines import sheet as pipelines_sheet
@@ -221,16 +221,8 @@ def _apply_marks(model: SessionModel, record: Record) -> None:
     slow_reading.apply_marks(model.slow, record)
 
 
-def _apply_ledger(model: SessionModel, record: Record) -> None:
-    model.ledger = sheet.read(record.meta)
-
-
-def _apply_input_pipelines(model: SessionModel, record: Record) -> None:
-    model.input_pipelines = pipelines_sheet.read(record.meta)
-
-
-def _apply_memory(model: SessionModel, record: Record) -> None:
-    model.memory = memory_sheet.read(record.meta)
+def _kept_as(name: Literal["ledger", "input_pipelines", "memory"], read: Callable[[Mapping[str, Any]], object]) -> Applier:
+    return lambda model, record: setattr(model, name, read(record.meta))
 
 
 _APPLIERS: dict[str, Applier] = {
@@ -246,7 +238,7 @@ _APPLIERS: dict[str, Applier] = {
     tftrace.KINDS: _applied_to_run(slow_reading.apply_kinds),
     tftrace.GAPS: _applied_to_run(slow_reading.apply_gaps),
     tftrace.MARKS: _apply_marks,
-    tftrace.LEDGER: _apply_ledger,
-    tftrace.INPUT_PIPELINES: _apply_input_pipelines,
-    tftrace.MEMORY: _apply_memory,
+    tftrace.LEDGER: _kept_as("ledger", sheet.read),
+    tftrace.INPUT_PIPELINES: _kept_as("input_pipelines", pipelines_sheet.read),
+    tftrace.MEMORY: _kept_as("memory", memory_sheet.read),
 }

@@ -1,10 +1,13 @@
-"""Keeps a record of which the newest counts: in the model once a second, in the file ever more rarely. On ``tftracer-writer``."""
+"""Keeps what is known of the input pipelines, or of the memory: in the model once a second, in the file ever more rarely.
+
+Of its records in the file the newest counts. On the thread ``tftracer-writer``.
+"""
 
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
-from typing import Generic, TypeVar
+from collections.abc import Callable
+from typing import Generic, Literal, TypeVar
 
 from tftracer.session.store import SessionStore
 from tftracer.storage.spool import NewRecord
@@ -15,23 +18,25 @@ LOST_S, LOST_SHARE = 5.0, 0.01
 Sheet = TypeVar("Sheet")
 
 
-class NewestRecord(ABC, Generic[Sheet]):
-    def __init__(self, store: SessionStore) -> None:
+class NewestRecord(Generic[Sheet]):
+    """``name``: of the model's attribute. ``sheet``: what is known now, None for nothing. ``end``: nothing more is looked for."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        name: Literal["input_pipelines", "memory"],
+        sheet: Callable[[], Sheet | None],
+        record: Callable[[Sheet], NewRecord],
+        end: Callable[[], None],
+    ) -> None:
+        self.end = end
         self._store = store
+        self._name = name
+        self._sheet = sheet
+        self._record = record
         self._began = time.monotonic()
         self._next_update = self._next_write = 0.0
         self._last: Sheet | None = None  # in the file
-
-    @abstractmethod
-    def sheet(self) -> Sheet | None:
-        """What is known now; None: nothing."""
-
-    @abstractmethod
-    def keep(self, sheet: Sheet) -> None:
-        """Put it into the session's model. The store is locked."""
-
-    @abstractmethod
-    def record(self, sheet: Sheet) -> NewRecord: ...
 
     def take(self) -> None:
         """Ten times a second."""
@@ -49,11 +54,11 @@ class NewestRecord(ABC, Generic[Sheet]):
         if known is None or known == self._last:
             return
         self._last = known
-        self._store.write_latest(type(self), self.record(known))
+        self._store.write_latest(self._name, self._record(known))
 
     def _update(self) -> Sheet | None:
-        known = self.sheet()
+        known = self._sheet()
         if known is not None:
             with self._store.lock:
-                self.keep(known)
+                setattr(self._store.model, self._name, known)
         return known

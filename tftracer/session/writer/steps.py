@@ -6,9 +6,10 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from functools import partial
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,9 +22,8 @@ from tftracer.session.steps.statistics import Between, BetweenSteps, LiveRun
 from tftracer.session.store import SessionStore
 from tftracer.session.traces.steps_without_trace import MissingTraces
 from tftracer.session.traces.usual import measures_tracing
-from tftracer.session.writer.input_pipelines import PipelineWriter
 from tftracer.session.writer.ledger import LedgerWriter
-from tftracer.session.writer.memory_growth import MemoryWriter
+from tftracer.session.writer.newest_record import NewestRecord
 from tftracer.session.writer.no_steps import no_steps
 from tftracer.session.writer.slow import SlowWriter
 from tftracer.session.writer.summaries import TraceSummaries
@@ -51,8 +51,7 @@ class StepWriter:
         steps: StepSource,
         slow: SlowWriter,
         ledger: LedgerWriter,
-        pipelines: PipelineWriter,
-        memory: MemoryWriter,
+        newest: Sequence[NewestRecord[Any]],
         store: SessionStore,
         traces: TraceWriter,
         summaries: TraceSummaries,
@@ -65,8 +64,7 @@ class StepWriter:
         self._missing = missing
         self._slow = slow
         self._ledger = ledger
-        self._pipelines = pipelines
-        self._memory = memory
+        self._newest = newest
         self._guard = Guard(store.problems, steps.failed)
         self._unpublished: dict[int, None] = {}  # ids of the runs with steps since the last update, in their order
         self._next_publish = self._next_flush = 0.0
@@ -105,8 +103,8 @@ class StepWriter:
         self._steps.restore_failed_claims()
         self._count()
         self._ledger.take()
-        self._pipelines.take()
-        self._memory.take()
+        for each in self._newest:
+            each.take()
         self._slow.take()
         self._look_around()
         now = perf_counter()
@@ -122,8 +120,8 @@ class StepWriter:
         self._store.script_ended()
         self._count()
         self._ledger.take()
-        self._pipelines.end()
-        self._memory.end()
+        for each in self._newest:
+            each.end()
         self._slow.take()
         self._report_missing()
         self._publish_steps()
@@ -214,8 +212,8 @@ class StepWriter:
                 self._write_run(run)
         self._slow.write()
         self._ledger.write(at_once)
-        self._pipelines.write(at_once)
-        self._memory.write(at_once)
+        for each in self._newest:
+            each.write(at_once)
         spool = self._store.spool
         if spool.superfluous_bytes > max(SUPERFLUOUS_BYTES, spool.size // 2) or spool.superfluous_records > SUPERFLUOUS_RECORDS:
             self._traces.put(self._store.rewrite)

@@ -9,17 +9,20 @@ from __future__ import annotations
 import threading
 import time
 from functools import partial
+from typing import Any
 
 import numpy.ma  # noqa: F401  np.unique imports it, else in a thread
 
 from tftracer.contract.session import TraceRecord
+from tftracer.input_pipelines import sheet as pipelines_sheet
+from tftracer.memory_growth import sheet as memory_sheet
+from tftracer.memory_growth.watch import MemoryWatch
 from tftracer.session.problems import Guard
 from tftracer.session.recorded_steps import StepSource
 from tftracer.session.store import SessionStore
 from tftracer.session.traces.steps_without_trace import MissingTraces
-from tftracer.session.writer.input_pipelines import PipelineWriter
 from tftracer.session.writer.ledger import LedgerWriter
-from tftracer.session.writer.memory_growth import MemoryWriter
+from tftracer.session.writer.newest_record import NewestRecord
 from tftracer.session.writer.slow import SlowWriter
 from tftracer.session.writer.steps import Flush, StepWriter
 from tftracer.session.writer.summaries import TraceAnalyzer, TraceSummaries
@@ -49,11 +52,12 @@ class Writer:
         self._traces = TraceWriter(steps, store, self._summaries, missing, communication_ops)
         ledger = LedgerWriter(steps, store)
         slow_writer = SlowWriter(slow, store, ledger, self._summaries)
-        pipelines = PipelineWriter(steps.pipelines, store)
-        self._memory = MemoryWriter(store)
-        self._steps = StepWriter(
-            steps, slow_writer, ledger, pipelines, self._memory, store, self._traces, self._summaries, missing
-        )
+        self._memory = MemoryWatch(lambda: sum(run.statistics.steps for run in list(store.live_runs.values())))
+        newest: list[NewestRecord[Any]] = [
+            NewestRecord(store, "input_pipelines", steps.pipelines.sheet, pipelines_sheet.record, steps.pipelines.stop),
+            NewestRecord(store, "memory", self._memory_sheet, memory_sheet.record, self._memory.stop),
+        ]
+        self._steps = StepWriter(steps, slow_writer, ledger, newest, store, self._traces, self._summaries, missing)
         self._threads = [self._steps.thread, self._traces.thread]
         if store.spool.path:
             self._traces.put(partial(tidy, store.spool.path.parent))
@@ -71,6 +75,11 @@ class Writer:
         if not _join([self._summaries.thread], HELPER_S):
             self._summaries.give_up()
             _join([self._summaries.thread], CLOSE_S)
+
+    def _memory_sheet(self) -> memory_sheet.Sheet:
+        if self._store.session()["ended_at"] is not None:  # a server that stays after its script is none of its memory
+            self._memory.stop()
+        return self._memory.sheet()
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until all that came before the call is written and analyzed; False if that takes longer."""

@@ -5,29 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from tftracer.contract import stalls as contract
-from tftracer.slow.answer.groups import Traces, all_groups, groups, headline, is_one_of, trace_of
+from tftracer.slow.answer.groups import Traces, all_groups, headline, is_one_of, trace_of
 from tftracer.slow.answer.messages import no_gaps
 from tftracer.slow.answer.texts import step_text
 from tftracer.slow.record.log import SlowLog
 
 NEVER_SAMPLED = "The time between the steps was not sampled, so that there are no lines for it."
-
-
-def run_stalls(log: SlowLog, run_id: int, traces: Traces, steps: int) -> contract.RunStalls:
-    """A run's slow steps; the step history adds marks, changes and drift. ``steps``: how many the run has had."""
-    return {
-        "run_id": run_id,
-        "stalls": stalls_of(log, run_id, traces),
-        "count": log.count(run_id),
-        "groups": groups(log, run_id, steps, traces),
-        "periods": log.periods_of(run_id),
-        "marks": [],
-        "changes": [],
-        "drift": None,
-        "median_s": None,
-        "p99_s": None,
-        "max_s": None,
-    }
 
 
 def all_stalls(log: SlowLog, traces: Mapping[int, Traces], steps_of: Callable[[int], int]) -> contract.StallList:

@@ -98,13 +98,17 @@ def groups(log: SlowLog, run_id: int, steps: int, traces: Traces = NO_TRACES) ->
 
     ``steps``: how many the run has had.
     """
+    return _grouped(log, run_id, list(_ranked(log, run_id, steps)), traces)
+
+
+def _grouped(log: SlowLog, run_id: int, all_ranked: Sequence[_Ranked], traces: Traces) -> list[SlowGroup]:
     left: dict[KindKey, list[Stall]] = {}
     collecting, periods = log.kinds.collecting(run_id), log.periods_of(run_id)
     for stall in (state.message for state in log.of_run(run_id)):
         left.setdefault(group_key(of_known_period(stall, periods) or stall, collecting), []).append(stall)
     listed = []
     # Groups with a period take their slow steps first; the group without one gets the rest.
-    for ranked in sorted(_ranked(log, run_id, steps), key=lambda each: (not each.periods, each.rank)):
+    for ranked in sorted(all_ranked, key=lambda each: (not each.periods, each.rank)):
         key = group_key(ranked.kind, collecting)
         own = left.get(key, [])
         if ranked.periods and ranked.kind["cause"] in APART:
@@ -126,10 +130,11 @@ def _lost(of_run: Sequence[SlowGroup]) -> float:
 
 def headline(log: SlowLog, run_id: int, steps: int, traces: Traces) -> tuple[str, int | None]:
     """The text of the first group, "" without any, and the newest trace that tells more of it."""
-    first = min(_ranked(log, run_id, steps), key=lambda each: each.rank, default=None)
+    all_ranked = list(_ranked(log, run_id, steps))
+    first = min(all_ranked, key=lambda each: each.rank, default=None)
     if first is None:
         return "", None
-    return first.text, groups(log, run_id, steps, traces)[0]["trace_id"] if traces and first.needs_trace else None
+    return first.text, _grouped(log, run_id, all_ranked, traces)[0]["trace_id"] if traces and first.needs_trace else None
 
 
 def trace_of(stall: Stall, traces: Traces) -> int | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tftracer.contract.session import Run
 from tftracer.contract.stalls import GapProfile, SlowGroup, Stall, StallList
-from tftracer.slow.answer.texts import lines_text, ordinal
+from tftracer.slow.answer.texts import lines_text, ordinal, trace_text
 from tftracer.slow.record.log import by_cost
 from tftracer.trace.summary import WIDTH, shortened
 from tftracer.trace.units import counted, duration, percent
@@ -50,7 +50,7 @@ def _lines(slow: dict[str, Any], headlines: Mapping[int, tuple[int | None, str]]
         yield _filled(_group(group))
         step, headline = headlines.get(group["trace_id"], (None, ""))
         if step and headline:
-            yield _filled(f"Trace {group['trace_id']}, of step {step:,}, says: {headline}", "    ")
+            yield _filled(trace_text(group["trace_id"], step, headline), "    ")
     if left := slow["groups"][GROUPS:]:
         times, lost = sum(group["times"] for group in left), sum(group["lost_s"] for group in left)
         yield _filled(f"{counted(len(left), 'further group')}: {times:,} times, {duration(lost * 1e9)} more than usual in all.")

@@ -40,6 +40,11 @@ def step_text(step: int | None, call: int | None) -> str:
     return f"step {step:,}" + (f" (call {call:,} of all signatures)" if call and call != step else "")
 
 
+def trace_text(trace_id: int, step: int | None, headline: str) -> str:
+    """What the trace of a slow step says first."""
+    return f"Trace {trace_id}, of {step_text(step, None)}, says: {headline}"
+
+
 def next_text(period: contract.Period) -> str:
     """Where the next of a period is expected; its distances are those of calls of all signatures."""
     if period["next_step"] is None:
