@@ -21,7 +21,7 @@ _SHOWN_OPS = 5
 
 @dataclass(frozen=True)
 class Comparison:
-    """``shifts``: by metric, of those that both sides tell. ``warnings``: what weakens the comparison, in words."""
+    """``shifts``: by metric, without metrics that only one side has. ``warnings``: what weakens the comparison, in words."""
 
     run: str
     a: list[Measured]
@@ -32,8 +32,9 @@ class Comparison:
     warnings: list[str]
 
     def op_type(self, name: str) -> Shift | None:
-        """Of an op type's time in a step (``MatMul``: ``_MklMatMul``, too); None where a side has no trace with it. By the same
-        times as ``ops``: of the medians and the shortest ones, those that scatter less; both are looked at, so it is as sure."""
+        """The shift of an op type's time in a step (``MatMul``: ``_MklMatMul``, too); None where a side has no trace with it.
+
+        It compares the medians or the shortest times, whichever scatter less; its interval allows for the choice."""
         looks = (False, True) if _has_shortest([*self.a, *self.b]) else (False,)
         shifts = [shift for shortest in looks if (shift := self._op_shift(name, shortest, len(looks))) is not None]
         return min(shifts, key=lambda shift: shift.spread, default=None)

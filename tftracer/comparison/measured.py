@@ -1,4 +1,4 @@
-"""What is compared of one session: numbers of its steps and of its traces.
+"""The numbers of a session's steps and traces that are compared with those of other sessions.
 
 Steps next to each other are alike, and two sessions of the same code differ by more than chance among their steps explains. So a
 session counts once: as the 25th percentile of its steps, which busy neighbours on the machine move least. Left out are the first

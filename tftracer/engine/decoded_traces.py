@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 V = TypeVar("V")
 
-#: Decoded, a trace takes about twice the bytes of its RunMetadata (these, and the columns).
+#: A decoded trace takes about twice the bytes of its RunMetadata: the bytes themselves, and the columns.
 DECODED_BYTES = 512 << 20
 DECODED_TRACES = 4
 
@@ -132,7 +132,7 @@ class DecodedTraces:
             return encode(compare(a, b, beside, cast("By", by)), *answer_format)
 
     def run_ops(self, run: RunTraces, by: str, answer_format: AnswerFormat) -> Body:
-        """Ops over the traces of a run, from what each was asked for."""
+        """The table of ops over the traces of a run, from the totals of each."""
         from tftracer.comparison.run_ops import run_ops
 
         return encode(run_ops(run, cast("By", by)), *answer_format)

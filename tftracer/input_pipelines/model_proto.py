@@ -97,15 +97,15 @@ def _node(data: bytes) -> Node:
         else:
             one[number] = value
     counts = (one.get(number, 0) for number in (8, 9, 5, 15))
-    elements, processing_ns, buffered, node_class = (_signed(value) for value in counts)
+    elements, processing_ns, buffered, node_class = (_count(value) for value in counts)
     ratio = max(0.0, _double(one.get(16)))
     name = one.get(2, b"").decode()[:200]
     return Node(one.get(1, 0), name, elements, processing_ns, buffered, node_class, ratio, tuple(inputs), parameters)
 
 
-def _signed(value: int) -> int:
-    """A count; a negative one, which TensorFlow's races may leave, is 0."""
-    return 0 if value >> 63 else value + 0
+def _count(value: int) -> int:
+    """A negative count, which TensorFlow's races may leave, is 0."""
+    return 0 if value >> 63 else value
 
 
 def _double(value: Any) -> float:

@@ -93,7 +93,7 @@ class Clock:
 
 
 def others_share(before: Clock, after: Clock) -> float | None:
-    """Of the processors' time between two moments, what others than this process took: 0..1. None: not known."""
+    """The share of the processors' time that other processes took between two moments, 0..1; None: not known."""
     if before.busy_s is None or after.busy_s is None or after.whole_s <= before.whole_s:
         return None
     others = after.busy_s - before.busy_s - (after.own_s - before.own_s)
@@ -101,7 +101,7 @@ def others_share(before: Clock, after: Clock) -> float | None:
 
 
 def doubt_about(share: float | None) -> str:
-    """ "" for no reason to doubt."""
+    """Why the rates may be too low, in a sentence; "" if nothing says so."""
     if share is None or share <= TOLERATED:
         return ""
     return f"Other programs used {share:.0%} of the processors while the machine was measured: its rates may be higher."

@@ -43,7 +43,7 @@ MEASURED: MeasuredRoof = {
 
 def arithmetic(trace: Trace, flops: list[float], moved: list[float], dtype: int = FLOAT) -> Arithmetic:
     is_matrix = np.array([trace.ops[code] == "MatMul" for code in trace.op.tolist()])
-    return Arithmetic(np.array(flops), np.array(moved), is_matrix, np.full(trace.n, dtype, np.int32), trace.ops)
+    return Arithmetic(np.array(flops), np.array(moved), is_matrix, np.full(trace.n, dtype, np.int32))
 
 
 def answer(nodes: list[N], flops: list[float], moved: list[float], by: Any = "name", dtype: int = FLOAT, **context: Any) -> Any:

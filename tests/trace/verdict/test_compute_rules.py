@@ -31,7 +31,7 @@ def in_a_row(*ops: tuple[str, str, float], device: str = CPU, **more: Any) -> li
 def sentences(nodes: list[N], context: TraceContext | None = None, dtype: int = FLOAT) -> dict[str, Any]:
     trace = make_trace(nodes)
     work, traffic = np.full(trace.n, 1e6), np.full(trace.n, 1e6)
-    known = Arithmetic(work, traffic, np.ones(trace.n, bool), np.full(trace.n, dtype), trace.ops)
+    known = Arithmetic(work, traffic, np.ones(trace.n, bool), np.full(trace.n, dtype))
     answer = verdict(trace, context or TraceContext(), [], load_arithmetic=lambda: known)["sentences"]
     ranked = [s["share"] for s in answer if s["code"] != "busy_machine"]
     assert ranked == sorted(ranked, reverse=True)
@@ -84,7 +84,7 @@ def codes_over(
         totals.append(OpTotals(**of_trace))
     count = np.array([flops[name] for name, _, _ in traces[0]])
     n = made[0].n
-    known = Arithmetic(count, np.full(n, 1e7), np.ones(n, bool), np.full(n, dtype), made[0].ops)
+    known = Arithmetic(count, np.full(n, 1e7), np.ones(n, bool), np.full(n, dtype))
     answer = verdict(made[0], context or TraceContext(), [], load_arithmetic=lambda: known, times=over_traces(totals))
     return {s["code"]: s for s in answer["sentences"]}
 
@@ -227,7 +227,7 @@ def test_of_many_equal_ops_one_that_was_interrupted_on_a_busy_machine_is_no_boun
     trace = make_trace(in_a_row(*held_up("m7", 38.0)))
     work = np.full(80, 1e6)
     work[7] = flops
-    known = Arithmetic(work, np.full(80, 1e4), np.ones(80, bool), np.full(80, FLOAT), trace.ops)
+    known = Arithmetic(work, np.full(80, 1e4), np.ones(80, bool), np.full(80, FLOAT))
     context = used(wall_s=0.060, cpu_s=0.030, run_queue_s=0.150, cpus=2.0) if is_busy else used()
     assert verdict(trace, context, [], load_arithmetic=lambda: known)["sentences"][0]["code"] == first
 
@@ -331,7 +331,7 @@ def test_ops_through_which_hardly_a_byte_passes_are_held_up_and_not_bound_by_mem
     """The turns of a loop on a busy machine: additions of four numbers that were interrupted."""
     trace = make_trace(in_a_row(*[(f"a{i}", "AddV2", 1.0) for i in range(20)]))
     for size, is_named in ((16.0, False), (1e6, True)):
-        known = Arithmetic(np.ones(20), np.full(20, size), np.zeros(20, bool), np.full(20, FLOAT), trace.ops)
+        known = Arithmetic(np.ones(20), np.full(20, size), np.zeros(20, bool), np.full(20, FLOAT))
         found = verdict(trace, TraceContext(), [], load_arithmetic=lambda known=known: known)["sentences"]  # type: ignore[misc]
         assert ("elementwise" in [s["code"] for s in found]) == is_named
 
@@ -340,7 +340,7 @@ def test_ops_through_which_hardly_a_byte_passes_are_held_up_and_not_bound_by_mem
 def test_ops_that_wait_for_their_threads_on_a_busy_machine_are_not_what_a_step_is_bound_by(op: str, code: str) -> None:
     """Twenty ops that move 0.8 MB each in 2 ms, beside products that take 20 ms: unhindered they take 4 ms, less in the cache."""
     trace = make_trace(in_a_row(*[(f"a{i}", op, 2.0) for i in range(20)], *[(f"m{i}", "MatMul", 1.0) for i in range(20)]))
-    known = Arithmetic(np.ones(40), np.full(40, 8e5), np.zeros(40, bool), np.full(40, FLOAT), trace.ops)
+    known = Arithmetic(np.ones(40), np.full(40, 8e5), np.zeros(40, bool), np.full(40, FLOAT))
     for context, is_named in ((used(), True), (used(wall_s=0.060, cpu_s=0.030, run_queue_s=0.150, cpus=2.0), False)):
         found = verdict(trace, context, [], load_arithmetic=lambda: known)["sentences"]
         assert (code in [s["code"] for s in found]) == is_named, found

@@ -73,7 +73,7 @@ class RunRegistry:
         return handle
 
     def add(self, title: str, fetches: tuple[str, ...], feeds: tuple[str, ...], definition: str) -> CallSite:
-        """A new run that is no session's: of a compiled function."""
+        """A new run of a compiled function."""
         with self._lock:
             if self._runs >= MAX_RUNS:
                 return self._rest()

@@ -135,7 +135,7 @@ def estimate(observations: Sequence[Observation], processes: int, reference: int
         pairs[a, b] = []
     for (a, b), seen in pairs.items():
         clock = _line(seen, at_ns) if seen else Clock(at_ns)
-        if shared and shared[a] == shared[b] != "":  # whatever their ends say: a starved process is told of them later
+        if shared and shared[a] == shared[b] != "":  # whatever the ends say: a process without a CPU notices them later
             clock = Clock(at_ns, 0.0, 0.0, RESOLUTION_NS, clock.matches)
         edges[a].append((b, clock))
         edges[b].append((a, Clock(at_ns, -clock.offset_ns, -clock.drift, clock.sigma_ns, clock.matches)))

@@ -1,7 +1,7 @@
-"""A session out of a file's records, believed only so far as types and sizes go: a stranger may have written them.
+"""Reads a session from a file's records. A stranger may have written them, so that types and sizes are checked.
 
-The one place that knows the fields of each message of contract/session.py beside their definition. What this process recorded
-does not come here.
+Beside contract/session.py, which defines the messages, this is the one place that knows their fields. What this process itself
+recorded is not read here.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _records(number: int) -> str:
 
 
 def apply(model: SessionModel, record: Record) -> None:
-    """Take over what a record says; of an unknown type, or about an unknown trace, nothing."""
+    """Apply a record to the model. Records of an unknown type, or about an unknown trace, are ignored."""
     applier = _APPLIERS.get(record.type)
     if applier:
         applier(model, record)
@@ -170,7 +170,7 @@ def _apply_run(model: SessionModel, record: Record) -> None:
 
 
 def _run_of(model: SessionModel, record: Record) -> RunState | None:
-    """The run that a record is about. One whose own record is damaged is made up, for its traces are worth reading."""
+    """The run that a record is about. Where its own record is damaged, a run without facts stands in for it."""
     run_id = count(record.meta.get("run_id"))
     if run_id and run_id not in model.runs and len(model.runs) < MAX_RUNS:
         model.add_run(RunState(run_id, f"run {run_id} (its record is missing)", [], [], ""))
@@ -221,7 +221,7 @@ def _apply_marks(model: SessionModel, record: Record) -> None:
     slow_reading.apply_marks(model.slow, record)
 
 
-def _kept_as(name: Literal["ledger", "input_pipelines", "memory"], read: Callable[[Mapping[str, Any]], object]) -> Applier:
+def _sheet_applier(name: Literal["ledger", "input_pipelines", "memory"], read: Callable[[Mapping[str, Any]], object]) -> Applier:
     return lambda model, record: setattr(model, name, read(record.meta))
 
 
@@ -238,7 +238,7 @@ _APPLIERS: dict[str, Applier] = {
     tftrace.KINDS: _applied_to_run(slow_reading.apply_kinds),
     tftrace.GAPS: _applied_to_run(slow_reading.apply_gaps),
     tftrace.MARKS: _apply_marks,
-    tftrace.LEDGER: _kept_as("ledger", sheet.read),
-    tftrace.INPUT_PIPELINES: _kept_as("input_pipelines", pipelines_sheet.read),
-    tftrace.MEMORY: _kept_as("memory", memory_sheet.read),
+    tftrace.LEDGER: _sheet_applier("ledger", sheet.read),
+    tftrace.INPUT_PIPELINES: _sheet_applier("input_pipelines", pipelines_sheet.read),
+    tftrace.MEMORY: _sheet_applier("memory", memory_sheet.read),
 }

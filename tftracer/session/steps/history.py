@@ -54,7 +54,7 @@ class History:
         self._extend(0, np.stack([numbers, np.ones(len(starts)), starts, durations, durations, durations], axis=1))
 
     def _traced_or_after(self, first_step: int, steps: int, traced: Sequence[int]) -> Bool:
-        """[steps]"""
+        """[steps] whether each was traced, or came right after a traced one."""
         after_last = bool(self.traced) and self.traced[-1] == first_step - 1
         mask = np.zeros(steps + 1, bool)
         mask[0] = after_last

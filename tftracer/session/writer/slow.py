@@ -1,4 +1,4 @@
-"""Takes what the watch recorded, turns it into messages, and has it kept. On the thread ``tftracer-writer``."""
+"""Turns what the watch recorded into messages, and stores them. On the thread ``tftracer-writer``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tftracer.slow.record.log import key_of
 from tftracer.slow.recorded import GapProfile, GcPause, HostSample, Period, SlowRecord, SlowRecords, Stall
 from tftracer.storage.trace_payload import TraceKey
 
-#: Records whose run has not been counted yet may wait, so many.
+#: How many records may wait until their run is counted.
 MAX_WAITING = 200
 
 
@@ -29,7 +29,7 @@ class SlowWriter:
         self._store = store
         self._waiting: deque[SlowRecord] = deque(maxlen=MAX_WAITING)
         self._marks: list[SlowMark] = []  # that are not in the file yet
-        self._more_of: set[int] = set()  # runs with slow steps since their kinds were written
+        self._unwritten_kinds: set[int] = set()  # runs with slow steps since their kinds were written
 
     def take(self) -> None:
         """After the steps were counted."""
@@ -63,12 +63,12 @@ class SlowWriter:
         new = records.stall_record(message, number, stall.is_traced, messages.stall_stacks(stall))
         store.add_stall(message, number, stall.is_traced, new)
         self._mark(messages.checkpoint_mark(message))
-        self._more_of.add(stall.run.run_id)
+        self._unwritten_kinds.add(stall.run.run_id)
         self._ledger.add_slow(stall)
         self._sum_up_anew(stall)
 
     def _sum_up_anew(self, stall: Stall) -> None:
-        """What its step's trace says first may be the cause now."""
+        """Have the traces of its step summed up again: their first sentence may be this cause now."""
         with self._store.lock:
             records = [trace.record for trace in self._store.model.traces_of(stall.run.run_id)]
         for record in records:
@@ -88,7 +88,7 @@ class SlowWriter:
         if message["cause"] not in APART and (earlier is None or earlier["cause"] in APART):
             with store.lock:
                 store.model.slow.count_into(message)
-            self._more_of.add(message["run_id"])
+            self._unwritten_kinds.add(message["run_id"])
 
     def _mark(self, mark: SlowMark | None) -> None:
         if mark is None:
@@ -102,8 +102,8 @@ class SlowWriter:
         marks, self._marks = self._marks, []
         if marks:
             self._store.write(records.marks_record(marks))
-        more_of, self._more_of = self._more_of, set()
-        for run_id in more_of:
+        run_ids, self._unwritten_kinds = self._unwritten_kinds, set()
+        for run_id in run_ids:
             with self._store.lock:
                 kinds = self._store.model.slow.kinds.of_run(run_id)
             self._store.put_kinds(run_id, kinds)

@@ -29,7 +29,7 @@ class SlowMark(NamedTuple):
     at: float
     duration_s: float | None
     text: str
-    share: float | None = None  # of its time, in which the trouble was; None: it is no such trouble
+    share: float | None = None  # of its time that the trouble lasted; None: not known
 
     @property
     def sentence(self) -> str:

@@ -23,12 +23,12 @@ from typing import Any
 from tftracer.slow.watch.looks import MAX_FRAMES, MAX_STACKS, Look, Stack, is_within
 from tftracer.slow.watch.sample_clock import NEVER, SampleClock, slot_of
 
-#: Samples a second. Each costs some 2 ms in a process of TensorFlow's, a window's begin 20 to 30 ms. While a turn takes too long
-#: more is seen by other looks (outside.py, inside.py).
+#: Samples a second. In a TensorFlow process each costs some 2 ms, and the start of a window 20 to 30 ms. While a turn takes too
+#: long, outside.py and inside.py read stacks more often.
 RATE = 4
 EVERY_US, EVERY_NS = 10**6 // RATE, 10**9 // RATE
 WINDOW_S, OVERLAP_NS = 60, 600_000_000
-#: A window may be ended early so often: seconds between two on average, and how many at once.
+#: How often a window may be ended early: nanoseconds between two times on average, and how many times in a row.
 HURRY_APART_NS, HURRIES = 30_000_000_000, 20
 KEPT = 20
 #: py-spy is given up when it fails so often in a row.
@@ -68,7 +68,7 @@ class Window:
         return bool(self.start_ns)
 
     def interrupt(self) -> None:
-        """Let it write what it has."""
+        """Make py-spy end, and write what it has."""
         if not self.stop_ns:
             self.stop_ns = time.perf_counter_ns()
             self._process.send_signal(signal.SIGINT)
@@ -77,7 +77,7 @@ class Window:
         return self._process.poll() is not None
 
     def collect(self) -> None:
-        """After its end: read its file."""
+        """Read its file. It has ended."""
         self._reader.join()
         try:
             if self._process.returncode:
@@ -100,7 +100,7 @@ class Window:
         os.close(self._file)
 
     def _read(self) -> None:
-        """On a thread of its own: its times count from the moment when it says that it samples."""
+        """Read py-spy's output, on a thread of its own. Its times count from the moment at which it says that it samples."""
         assert self._process.stdout is not None
         with contextlib.suppress(OSError, ValueError):
             while data := os.read(self._process.stdout.fileno(), 1 << 16):
@@ -234,7 +234,7 @@ class Windows:
     # ----------------------------------------------------------------------------------------------------------- asking
 
     def looks(self, start_ns: int, end_ns: int) -> Iterator[Look]:
-        """The samples within a span. Windows overlap: of each moment the newest that has it counts."""
+        """The samples within a span. Where windows overlap, the newest counts."""
         for window in reversed(self._kept):
             for at in _between(window.sampled_ns, start_ns, end_ns):
                 yield _look(window, at)

@@ -18,7 +18,7 @@ from tftracer.trace.analyses.flop_formulas import Call, flops_of
 from tftracer.trace.analyses.op_kinds import canonical, is_matrix_op
 from tftracer.trace.analyses.traffic import Rules
 from tftracer.trace.arrays.intervals import batches
-from tftracer.trace.arrays.strings import Hasher, StringTable, distinct
+from tftracer.trace.arrays.strings import Hasher, distinct
 from tftracer.trace.arrays.types import Bool, Float64, Int32, Int64
 from tftracer.trace.arrays.window import Window
 from tftracer.trace.decode.tensor_shapes import element_bytes
@@ -34,8 +34,8 @@ MOST = 1e24
 #: Inputs that formulas look at: a BlockLSTM's weights are its fifth.
 MOST_INPUTS = 5
 
-_HOLDS_NO_DATA = (20,)  # tensorflow.DT_RESOURCE: what reads one is told by its rule
-_MISSING = -1  # in place of a shape's code: the op has such an input, or output, of which no more is known
+_HOLDS_NO_DATA = (20,)  # tensorflow.DT_RESOURCE: what an op reads through one is known from the op's rule (traffic.py)
+_MISSING = -1  # in place of a shape's code: the op has this input or output, but its shape is not known
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,6 @@ class Arithmetic:
     bytes: Float64  # [n] compulsory traffic; NaN where not known
     is_matrix: Bool  # [n]
     dtype: Int32  # [n] tensorflow.DataType of output 0, 0 where not known
-    ops: StringTable  # the trace's
 
 
 def arithmetic(trace: Trace, outputs: Outputs, graph: Graph) -> Arithmetic:
@@ -56,7 +55,7 @@ def arithmetic(trace: Trace, outputs: Outputs, graph: Graph) -> Arithmetic:
     flops = np.where(known_ops(trace), 0.0, np.nan)
     rows = np.flatnonzero(is_matrix)
     flops[rows] = _flops(trace, outputs, graph, tensors, rows)
-    result = Arithmetic(flops, _traffic(trace, outputs, graph, tensors), is_matrix, tensors.dtype, trace.ops)
+    result = Arithmetic(flops, _traffic(trace, outputs, graph, tensors), is_matrix, tensors.dtype)
     return on_kernels(trace, result, np.ones(trace.n, np.bool_))
 
 

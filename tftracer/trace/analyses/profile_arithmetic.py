@@ -35,7 +35,7 @@ def arithmetic_of_profile(trace: Trace, calls: Calls, graphs: Sequence[Any] = ()
     flops[is_matrix] = np.nan
     called = np.flatnonzero(is_matrix & ~physical_devices.on_stream(trace) & ((input_of >= 0) | _has_outputs(trace, calls)))
     flops[called] = _flops(trace, calls, input_of, tensors, called)
-    result = Arithmetic(flops, _traffic(trace, calls, input_of), is_matrix, _types(trace, calls, input_of), trace.ops)
+    result = Arithmetic(flops, _traffic(trace, calls, input_of), is_matrix, _types(calls, input_of))
     _add_hlo(calls, result)
     return on_kernels(trace, result, calls.hlo_of < 0)
 
@@ -111,7 +111,7 @@ def _sizes(tensors: list[Tensor]) -> Float64:
     return size
 
 
-def _types(trace: Trace, calls: Calls, input_of: Int64) -> Int32:
+def _types(calls: Calls, input_of: Int64) -> Int32:
     """[n] of the first output, else of the first input that is no resource: ops mostly keep it."""
     first = [next((tensor.dtype for tensor in tensors if tensor.dtype != _RESOURCE), 0) for tensors in calls.inputs]
     dtype = np.array([*first, 0], np.int32)[input_of]
