@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 
 from tftracer.contract.live import LiveMessage
-from tftracer.contract.session import Run
 from tftracer.errors import UnsupportedError
 from tftracer.recorder import Recorder
+from tftracer.session.steps.statistics import total_s
 
 #: Runs that are traced in turn: each was the main one when it was, until a later one took more time.
 MAX_RUNS = 5
@@ -30,7 +30,7 @@ class UnattendedTraces:
     def _listen(self, message: LiveMessage) -> None:
         if message["type"] != "run":
             return
-        run = max(self._recorder.runs(), key=_seconds)
+        run = max(self._recorder.runs(), key=total_s)
         if run["steps"] >= self._first_step - 1 and run["id"] not in self._requested:
             self._requested.add(run["id"])  # before the request, which is a change of the run, too
             if len(self._requested) == MAX_RUNS:
@@ -43,10 +43,6 @@ class UnattendedTraces:
         runs = [run for run in self._recorder.runs() if run["id"] in self._requested]
         if not runs:
             return f"no step was traced: no run came to step {self._first_step:,} while it was the one that took the most time"
-        main = max(runs, key=_seconds)
+        main = max(runs, key=total_s)
         traced = sum(trace["asked_by"] == "user" for trace in main["traces"])
         return "" if traced >= self._steps else f"{traced} of {self._steps:,} steps were traced: {main['title']!r} had no more"
-
-
-def _seconds(run: Run) -> float:
-    return run["steps"] * (run["mean_s"] or 0.0)

@@ -14,14 +14,16 @@ from recording import DATA, TRAIN, recording, step
 from web_client import TIMEOUT_S, Client, client, no_stray_logs, serving, source
 
 import tftracer
+from tftracer.contract.analyses import LEAST_TRACES
 from tftracer.contract.over_traces import RunOps
 from tftracer.engine.decoded_traces import AnswerFormat, EncodedAnswer, Question
 from tftracer.engine.engine import ThreadEngine
 from tftracer.session.files.saved import open_session
+from tftracer.session.traces.run_traces import newest_that_fit
 from tftracer.storage.trace_payload import Payload, TraceKey
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import TraceContext
-from tftracer.web.other_traces import MOST_BYTES, MOST_TRACES, within_bytes
+from tftracer.web.other_traces import MOST_BYTES, MOST_TRACES
 
 __all__ = ["client", "no_stray_logs", "source"]  # fixtures
 
@@ -120,8 +122,11 @@ def test_of_many_traces_the_newest_are_read_once(client: Client, source: FakeSou
 
 
 def test_of_large_traces_four_are_read(client: Client, source: FakeSource) -> None:
-    assert [within_bytes([size] * 9) for size in (1, MOST_BYTES // 5, MOST_BYTES // 2, 9 * MOST_BYTES)] == [9, 5, 4, 4]
-    assert [within_bytes([size] * 3) for size in (1, 9 * MOST_BYTES)] == [3, 3]
+    def fitting(size: int, traces: int) -> int:
+        return len(newest_that_fit([a_trace(1, size)] * traces, MOST_BYTES, LEAST_TRACES))
+
+    assert [fitting(size, 9) for size in (1, MOST_BYTES // 5, MOST_BYTES // 2, 9 * MOST_BYTES)] == [9, 5, 4, 4]
+    assert [fitting(size, 3) for size in (1, 9 * MOST_BYTES)] == [3, 3]
     traces(source, 7, MOST_BYTES)
     answer = client.get("/api/runs/1/ops").json
     assert [trace["id"] for trace in answer["traces"]] == [4, 5, 6, 7]

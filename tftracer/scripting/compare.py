@@ -21,6 +21,7 @@ from tftracer.errors import UnknownError, UsageError
 from tftracer.export.tables.table import Table
 from tftracer.session.steps.history import RECENT
 from tftracer.session.steps.sketch import ERROR, SketchedSteps
+from tftracer.session.steps.statistics import total_s
 from tftracer.trace.analyses.ops import By
 
 LEAST_SHARE = 0.5  # of the time of a session's longest run, for a shared run to stand for the session
@@ -118,11 +119,6 @@ def _shared_run(sessions: Sequence[Session], wanted: str | None) -> str:
 
 def _busiest_first(session: Session) -> list[Run]:
     return sorted(session.run_messages(), key=total_s, reverse=True)
-
-
-def total_s(run: Run) -> float:
-    """The time that all steps of a run took."""
-    return run["steps"] * (run["mean_s"] or 0.0)
 
 
 def _listed(titles: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from tftracer.contract.session import Run, Session
 from tftracer.display import markup
 from tftracer.scripting.trace import SessionTrace
+from tftracer.session.steps.statistics import total_s
 from tftracer.trace.units import duration
 
 _SHOWN_RUNS = 8
@@ -16,7 +17,7 @@ _SHOWN_PROCESSES = 16
 
 def as_html(name: str, facts: Session, runs: Sequence[Run], processes: Sequence[str], newest: SessionTrace | None) -> str:
     """``processes``: titles of those of the job; ``newest``: the trace whose verdict is shown."""
-    busiest = sorted(runs, key=lambda run: -(run["steps"] or 0) * (run["mean_s"] or 0.0))
+    busiest = sorted(runs, key=total_s, reverse=True)
     return markup.block(
         name,
         markup.note(_origin(facts)),

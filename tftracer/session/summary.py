@@ -18,7 +18,8 @@ from tftracer.ledger import summary as ledger_summary
 from tftracer.memory_growth import summary as memory_summary
 from tftracer.session.source import SessionSource
 from tftracer.session.steps.sketch import ERROR
-from tftracer.session.traces.run_traces import MOST_BYTES_AT_ONCE, OtherTraces, how_many_fit, newest_readable
+from tftracer.session.steps.statistics import total_s
+from tftracer.session.traces.run_traces import MOST_BYTES_AT_ONCE, OtherTraces, newest_readable, newest_that_fit
 from tftracer.slow.answer import summary as slow_summary
 from tftracer.trace import summary as trace_summary
 from tftracer.trace.answers import Answers
@@ -44,7 +45,7 @@ def summarize(source: SessionSource) -> dict[str, Any]:
     and ``verdict`` empty, where there is none.
     """
     session, slow = source.session(), source.all_stalls()
-    runs = sorted(source.runs(), key=lambda run: run["steps"] * (run["mean_s"] or 0.0), reverse=True)
+    runs = sorted(source.runs(), key=total_s, reverse=True)
     chosen = _most_telling(runs)
     detail: dict[str, Any] = {"verdict": []}
     if chosen is not None:
@@ -83,7 +84,7 @@ def _recomputed(runs: list[Run], answers: Callable[[int], Answers], others: Othe
     result = {}
     for run in runs:
         _, newest = newest_readable([trace for trace in run["traces"] if trace["headline"]], MOST_RECOMPUTED)
-        for trace in newest[len(newest) - how_many_fit([trace["bytes"] for trace in newest], MOST_BYTES_AT_ONCE) :]:
+        for trace in newest_that_fit(newest, MOST_BYTES_AT_ONCE):
             with contextlib.suppress(TracerError):
                 now = headline(answers(trace["id"]).verdict(others=others.of(trace["id"], "verdict")))
                 if not _core(now).startswith(_core(trace["headline"])):

@@ -39,7 +39,7 @@ from tftracer.web.answer_cache import AnswerCache
 from tftracer.web.auth import WILDCARDS, Access, HostNames, choose_token
 from tftracer.web.live_feed import LiveFeed
 from tftracer.web.logins import Logins, OneTimeLinks
-from tftracer.web.ports import bind, own_address, tls_context
+from tftracer.web.ports import bind, netloc, own_address, tls_context
 from tftracer.web.rate_limit import RateLimit
 from tftracer.web.routes import API, PAGES, Route
 from tftracer.web.services import Services
@@ -203,7 +203,7 @@ class WebServer:
             return f"{self._origin}{self.path}/"
         scheme = "https" if self.options.certfile else "http"
         host = own_address() if self.options.ip in WILDCARDS else self.options.ip
-        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}{self.path}/"
+        return f"{scheme}://{netloc(host, self.port)}{self.path}/"
 
     @property
     def url(self) -> str:

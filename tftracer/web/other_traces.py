@@ -13,14 +13,15 @@ from tftracer.contract.session import TraceRecord
 from tftracer.engine.decoded_traces import AnswerFormat, EncodedOtherAnswers, Question
 from tftracer.errors import TracerError
 from tftracer.session.source import SessionSource
-from tftracer.session.traces.run_traces import how_many_fit, newest_readable, other_traces_of_run
+from tftracer.session.traces.run_traces import newest_readable, newest_that_fit, other_traces_of_run
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.web.answer_cache import AnswerCache
 
 #: The totals of 10,000 ops have names of a megabyte, which compress well.
 COMPRESSED = AnswerFormat(True, "zstd")
 
-#: Traces of a run that are read, and how large they may be together: about 4 million nodes. Four are read whatever their size.
+#: Traces of a run that are read, and how large they may be together: about 4 million nodes. ``LEAST_TRACES`` are read whatever
+#: their size.
 MOST_TRACES = 32
 MOST_BYTES = 1 << 30
 
@@ -75,12 +76,7 @@ class RunTraceKeys:
 def traces_to_read(records: Sequence[TraceRecord], name: Callable[[TraceRecord], TraceKey]) -> RunTraceKeys:
     """The newest that can be read, for a table of ops over the traces of a run."""
     readable, newest = newest_readable(records, MOST_TRACES)
-    read = newest[len(newest) - within_bytes([record["bytes"] for record in newest]) :]
+    read = newest_that_fit(newest, MOST_BYTES, LEAST_TRACES)
     return RunTraceKeys(
         {name(record): record["step"] for record in read}, len(readable) - len(read), len(records) - len(readable)
     )
-
-
-def within_bytes(sizes: Sequence[int]) -> int:
-    """How many of the last are together no larger than ``MOST_BYTES``; of ``LEAST_TRACES`` the size does not matter."""
-    return how_many_fit(sizes, MOST_BYTES, LEAST_TRACES)

@@ -85,6 +85,11 @@ def tls_context(certfile: str | None, keyfile: str | None) -> ssl.SSLContext | N
     return context
 
 
+def netloc(host: str, port: int) -> str:
+    """``host:port`` as in a URL."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def own_address() -> str:
     """This machine's address in its network, found without sending a packet or a name query."""
     with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:

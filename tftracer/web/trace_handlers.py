@@ -15,13 +15,21 @@ from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.decoded_traces import AnswerFormat, Question
 from tftracer.session.source import SessionSource
-from tftracer.session.traces.run_traces import how_many_fit, newest_readable
+from tftracer.session.traces.run_traces import newest_readable, newest_that_fit
 from tftracer.session.traces.usual import measures_tracing
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.version import __version__
 from tftracer.web.answer_cache import AnswerCache
 from tftracer.web.handlers import ID_DIGITS, ApiHandler
-from tftracer.web.other_traces import OtherTraceKeys, RunTraceKeys, ask_each, other_answers, other_trace_keys, traces_to_read
+from tftracer.web.other_traces import (
+    MOST_BYTES,
+    OtherTraceKeys,
+    RunTraceKeys,
+    ask_each,
+    other_answers,
+    other_trace_keys,
+    traces_to_read,
+)
 from tftracer.web.refusal import Refusal
 from tftracer.web.services import Services
 
@@ -178,10 +186,6 @@ class RunOpsHandler(AnswerHandler):
         return await answers.run_ops(RunTraces(totals, traces.older, unreadable), by, self.format())
 
 
-#: How large the other traces of a run may be together: about 4 million nodes. ``MOST_TRACES`` are read whatever their size.
-MOST_BYTES = 1 << 30
-
-
 @dataclass(frozen=True)
 class RunsBeside:
     """``a``, ``b``: the newest other traces of each run; of one run all are in ``a``."""
@@ -211,7 +215,7 @@ def runs_beside(source: SessionSource, name: Callable[[TraceRecord], TraceKey], 
     if same_run:
         b = []
     usable, newest = zip(*(newest_readable(side, MOST_OF_ONE_RUN if same_run else MOST_TRACES) for side in (a, b)))
-    read = [side[len(side) - how_many_fit([each["bytes"] for each in side], MOST_BYTES, MOST_TRACES) :] for side in newest]
+    read = [newest_that_fit(side, MOST_BYTES, MOST_TRACES) for side in newest]
     times = "" if same_run else step_times_in_words(*(source.step_times(run["id"]) for run in runs))
     return RunsBeside(
         [name(record) for record in read[0]],

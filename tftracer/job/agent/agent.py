@@ -35,6 +35,7 @@ from tftracer.job.wire.hub_addresses import address, digest_of, other_end
 from tftracer.job.wire.protocol import MEMBER_BYTES
 from tftracer.session.source import JobSource
 from tftracer.web.auth import AGENT_SCHEME, agent_credential
+from tftracer.web.ports import netloc
 from tftracer.web.worker_threads import WorkerThreads
 
 
@@ -223,7 +224,7 @@ def _request(target: Target, own_token: str) -> HTTPRequest:
     # A target from this user's file, or this process itself, is on this host; any other shows by its certificate who it is.
     context: ssl.SSLContext | None = unverified() if target.secure and target.source in ("file", "own") else None
     return HTTPRequest(
-        f"{'wss' if target.secure else 'ws'}://{_netloc(target)}{target.path}/api/job/agents",
+        f"{'wss' if target.secure else 'ws'}://{netloc(target.host, target.port)}{target.path}/api/job/agents",
         headers={"Authorization": f"{AGENT_SCHEME} {agent_credential(target.token or own_token, new_nonce())}"},
         connect_timeout=CONNECT_S,
         request_timeout=CONNECT_S,
@@ -232,11 +233,7 @@ def _request(target: Target, own_token: str) -> HTTPRequest:
 
 
 def _url(target: Target) -> str:
-    return f"{'https' if target.secure else 'http'}://{_netloc(target)}{target.path}/"
-
-
-def _netloc(target: Target) -> str:
-    return f"[{target.host}]:{target.port}" if ":" in target.host else f"{target.host}:{target.port}"
+    return f"{'https' if target.secure else 'http'}://{netloc(target.host, target.port)}{target.path}/"
 
 
 def _endpoint(connection: WebSocketClientConnection, target: Target) -> Endpoint:

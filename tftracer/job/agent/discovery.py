@@ -27,6 +27,7 @@ from tftracer.session.process.launcher import CHIEFS, Environment, is_chief, tf_
 from tftracer.storage.plain_files import open_own
 from tftracer.storage.whole_file import replacing
 from tftracer.web.auth import WILDCARDS
+from tftracer.web.ports import netloc
 
 #: The port of a hub by default, and how many are tried from it on: a hub whose port is in use takes the next free one.
 PORT = 9999
@@ -60,7 +61,7 @@ class OwnPage:
     @property
     def address(self) -> str:
         """``host:port`` as in a URL."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return netloc(self.host, self.port)
 
     def target(self, token: str) -> Target:
         """For the agent of the hub's own process."""

@@ -11,6 +11,7 @@ from tftracer.contract.session import Run, Session
 from tftracer.job.wire.protocol import Message
 from tftracer.session.process.launcher import process_title
 from tftracer.session.source import JobSource
+from tftracer.session.steps.statistics import total_s
 from tftracer.slow.answer.texts import trace_text
 
 LEDGER_S = 5.0
@@ -41,7 +42,7 @@ def machine_clock(host: str) -> str:
 def totals(session: Session, runs: list[Run], steps_per_s: float | None) -> Message:
     """How the process is doing: totals over all runs, so that a heartbeat has one size however many runs there are."""
     steps = sum(run["steps"] for run in runs)
-    step_time_s = sum(run["steps"] * (run["mean_s"] or 0.0) for run in runs)
+    step_time_s = sum(map(total_s, runs))
     between = [(run["steps"], run["between_steps_s"]) for run in runs if run["between_steps_s"] is not None]
     following = sum(count for count, _ in between)
     problem = session["problems"][-1]["message"] if session["problems"] else ""

@@ -18,6 +18,7 @@ from tftracer.job.wire.protocol import Message, number, text
 from tftracer.session.model import is_analyzed
 from tftracer.session.process.launcher import tf_config
 from tftracer.session.source import JobSource
+from tftracer.session.steps.statistics import total_s
 
 #: A step that passed so long ago without a trace will not have one any more.
 MISSED_AFTER_S = 30.0
@@ -76,7 +77,7 @@ class StepWatch:
         """Says how many steps of the run have begun; without a title, of the run that takes most of this process's time."""
         begun, runs = self._source.steps_begun(), self._source.runs()
         live = [run for run in runs if run["title"] in begun and (not title or run["title"] == title)]
-        run = max(live, key=lambda run: run["steps"] * (run["mean_s"] or 0.0), default=None)
+        run = max(live, key=total_s, default=None)
         self._post(
             "steps",
             job_trace=job_trace,

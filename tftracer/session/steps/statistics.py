@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tftracer.contract.session import RunStatistics
+from tftracer.contract.session import Run, RunStatistics
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.session.steps.history import Doubles, History
 from tftracer.session.steps.sketch import Sketch
@@ -17,6 +17,11 @@ from tftracer.session.steps.sketch import Sketch
 RECENT_STEPS = 60  # of the sparkline
 #: Steps that wait to be written; a run that cannot be written for longer is written as a whole history later.
 MAX_PENDING = 100_000
+
+
+def total_s(run: Run) -> float:
+    """The time that all steps of a run took."""
+    return run["steps"] * (run["mean_s"] or 0.0)
 
 
 class Steps(NamedTuple):

@@ -25,15 +25,15 @@ def newest_readable(records: Sequence[TraceRecord], most: int) -> tuple[list[Tra
     return readable, readable[-most:]
 
 
-def how_many_fit(sizes: Sequence[int], most_bytes: int, least: int = 0) -> int:
-    """How many of the last are together no larger than ``most_bytes``; of ``least`` the size does not matter."""
-    number, total = 0, 0
-    for size in reversed(sizes):
-        total += size
-        if total > most_bytes and number >= least:
+def newest_that_fit(records: Sequence[TraceRecord], most_bytes: int, least: int = 0) -> list[TraceRecord]:
+    """Those of the last that are together no larger than ``most_bytes``, but ``least`` of them whatever their size."""
+    fitting, total = 0, 0
+    for record in reversed(records):
+        total += record["bytes"]
+        if total > most_bytes and fitting >= least:
             break
-        number += 1
-    return number
+        fitting += 1
+    return list(records[len(records) - fitting :])
 
 
 def other_traces_of_run(source: SessionSource, trace_id: int, needed: OtherTracesNeeded) -> list[TraceRecord]:
@@ -43,8 +43,8 @@ def other_traces_of_run(source: SessionSource, trace_id: int, needed: OtherTrace
     """
     run = source.run(source.trace_record(trace_id)["run_id"])
     _, newest = newest_readable(usual(run["traces"], trace_id), needed.most)
-    fitting = how_many_fit([record["bytes"] for record in newest], MOST_BYTES_AT_ONCE)
-    return newest[len(newest) - fitting :] if fitting >= needed.least else []
+    fitting = newest_that_fit(newest, MOST_BYTES_AT_ONCE)
+    return fitting if len(fitting) >= needed.least else []
 
 
 class OtherTraces:
