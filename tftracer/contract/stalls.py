@@ -48,7 +48,7 @@ PartKind = Literal[
 #: Whose code a line is. "hook": a method of another SessionRunHook or of a Keras callback.
 CodeKind = Literal["script", "library", "hook", "thread"]
 MarkKind = Literal["gc", "checkpoint", "host"]
-#: Of a stall: in session.run or the compiled function, or between it and the step before.
+#: Of a slow step: in session.run or the compiled function, or between it and the step before.
 Place = Literal["inside", "between"]
 #: Of a gap profile. "none": never sampled.
 GapState = Literal["none", "sampling", "ready"]
@@ -111,7 +111,7 @@ class StackFrame(TypedDict):
 
 
 class StallStacks(TypedDict):
-    """The samples of a stall as a tree; a thread is a root. Node i was the innermost one for ``seconds[i]``."""
+    """The samples of a slow step as a tree; a thread is a root. Node i was the innermost one for ``seconds[i]``."""
 
     frames: list[StackFrame]
     parent: list[int]  # index of an earlier node; -1: a root
@@ -122,26 +122,26 @@ class StallStacks(TypedDict):
 
 
 class StallDetail(TypedDict):
-    """One stall with its stacks (GET /api/stalls/ID)."""
+    """One slow step with its stacks (GET /api/stalls/ID)."""
 
     stall: Stall
     stacks: StallStacks
 
 
 class Period(TypedDict):
-    """Stalls of a run that come again after the same number of steps."""
+    """Slow steps of a run that come again after the same number of steps."""
 
     run_id: int
     every: int  # steps
     where: Place
-    place: str  # as of a stall
+    place: str  # as of a slow step
     tolerance: int  # steps by which a distance may differ
     times: int  # how many were caught
     duration_s: float  # median
     cause: StallCause
     first_step: int  # 0: not known
     last_step: int
-    last_call: int  # as of a stall; 0: not known
+    last_call: int  # as of a slow step; 0: not known
     next_step: int | None  # expected to be slow; None: it ended
     text: str  # "Every 97th step: 310 ms before the step, CheckpointSaverHook (basic_session_run_hooks.py:620)"
 
@@ -185,7 +185,7 @@ class SlowKind(TypedDict):
 
     run_id: int
     cause: StallCause
-    place: str  # as of a stall; of the newest
+    place: str  # as of a slow step; of the newest
     where: Place
     times: int
     duration_s: float  # of all of them
@@ -193,7 +193,7 @@ class SlowKind(TypedDict):
     longest_s: float
     first_step: int | None
     last_step: int | None
-    last_call: int | None  # the highest, as of a stall
+    last_call: int | None  # the highest, as of a slow step
     last_at: float  # when the newest began
 
 
@@ -209,7 +209,7 @@ class SlowGroup(TypedDict):
     longest_s: float
     last_step: int | None
     last_call: int | None  # as of a kind
-    last_text: str  # "step 291", as of a stall; "" if not known
+    last_text: str  # "step 291", as of a slow step; "" if not known
     periods: list[GroupPeriod]  # that they come in, the most frequent first; [] if none is proven
     ended: bool  # all of its periods ended; without one: it has not come for long
     stalls: list[int]  # ids of those that are kept, those that cost most first
@@ -234,7 +234,7 @@ class RunStalls(TypedDict):
 
 
 class StallList(TypedDict):
-    """The stalls of all runs (GET /api/stalls)."""
+    """The slow steps of all runs (GET /api/stalls)."""
 
     stalls: list[Stall]  # those that cost most and the newest, oldest first
     count: int
@@ -243,7 +243,7 @@ class StallList(TypedDict):
 
 
 class SlowSteps(TypedDict):
-    """What a run's record says of its stalls."""
+    """What a run's record says of its slow steps."""
 
     count: int
     longest_s: float | None

@@ -184,7 +184,7 @@ class SessionStore(SessionAnswers):
             return self.model.slow.next_id()
 
     def add_stall(self, message: Stall, number: int, is_traced: bool, new: NewRecord) -> None:
-        """``number``: of the stalls of its run. ``is_traced``: there is a trace of its step.
+        """``number``: of the slow steps of its run. ``is_traced``: there is a trace of its step.
 
         One that cannot be written now has no stacks until the session is reopened.
         """

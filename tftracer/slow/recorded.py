@@ -73,7 +73,7 @@ class HostChange(NamedTuple):
 
 
 class Cause(NamedTuple):
-    """What a stall was, as far as the data shows it.
+    """What made a step slow, as far as the data shows it.
 
     ==============  ================================================================================================
     kind            evidence
@@ -100,7 +100,7 @@ class Cause(NamedTuple):
     kind: StallCause
     name: str  # the class of a hook or a callback; ``EPOCH_TURN``; else ""
     frame: Frame | None  # the user's nearest line with the most samples; a library's where no line is the user's
-    share: float | None  # of the stall: the part that the evidence covers, from 0 to 1
+    share: float | None  # of the slow step: the part that the evidence covers, from 0 to 1
 
 
 class Part(NamedTuple):

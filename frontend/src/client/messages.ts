@@ -94,7 +94,7 @@ export interface StackFrame {
   source: string;
 }
 
-/** The samples of a stall as a tree; a thread is a root. Node i was the innermost one for ``seconds[i]``. */
+/** The samples of a slow step as a tree; a thread is a root. Node i was the innermost one for ``seconds[i]``. */
 export interface StallStacks {
   frames: StackFrame[];
   parent: number[];
@@ -104,13 +104,13 @@ export interface StallStacks {
   samples_left_out: number;
 }
 
-/** One stall with its stacks (GET /api/stalls/ID). */
+/** One slow step with its stacks (GET /api/stalls/ID). */
 export interface StallDetail {
   stall: Stall;
   stacks: StallStacks;
 }
 
-/** Stalls of a run that come again after the same number of steps. */
+/** Slow steps of a run that come again after the same number of steps. */
 export interface Period {
   run_id: number;
   every: number;
@@ -220,7 +220,7 @@ export interface RunStalls {
   max_s: number | null;
 }
 
-/** The stalls of all runs (GET /api/stalls). */
+/** The slow steps of all runs (GET /api/stalls). */
 export interface StallList {
   stalls: Stall[];
   count: number;
@@ -228,7 +228,7 @@ export interface StallList {
   periods: Period[];
 }
 
-/** What a run's record says of its stalls. */
+/** What a run's record says of its slow steps. */
 export interface SlowSteps {
   count: number;
   longest_s: number | null;

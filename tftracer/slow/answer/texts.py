@@ -1,4 +1,4 @@
-"""Lines of code, stalls and periods in words: for the page, the summary and the verdict alike. Pure."""
+"""Lines of code, slow steps and periods in words: for the page, the summary and the verdict alike. Pure."""
 
 from __future__ import annotations
 
@@ -82,11 +82,11 @@ def place_of(cause: Cause) -> str:
     return code_text(frame.file, frame.line, frame.function, owner or frame.owner) if frame else owner
 
 
-# ------------------------------------------------------------------------------------------------------------------ stalls
+# -------------------------------------------------------------------------------------------------------------- slow steps
 
 
 def cause_text(stall: Stall) -> str:
-    """What a stall was, in a sentence without a full stop. Seconds are those of the part that the cause is."""
+    """What made the step slow, in a sentence without a full stop. Seconds are those of the part that the cause is."""
     return _cause(stall) + (_elsewhere(stall) if stall.cause.kind in OWN else "")
 
 

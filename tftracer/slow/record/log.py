@@ -42,10 +42,10 @@ def by_cost(periods: Iterable[contract.Period]) -> list[contract.Period]:
 
 @dataclass(frozen=True)
 class StallState:
-    """A stall without what depends on the rest of the session: its trace, its period."""
+    """A slow step without what depends on the rest of the session: its trace, its period."""
 
     message: contract.Stall
-    number: int  # of the stalls of its run, from 1; earlier ones may have made way
+    number: int  # of the slow steps of its run, from 1; earlier ones may have made way
     is_traced: bool  # there is, or was, a trace of its step
     stacks: StoredPayload
     record_bytes: int = 0  # what its record takes in the file
@@ -53,7 +53,7 @@ class StallState:
 
 @dataclass
 class _Kept:
-    """Stalls of one run that are kept."""
+    """Slow steps of one run that are kept."""
 
     newest: deque[int] = field(default_factory=deque)  # ids
     traced: deque[int] = field(default_factory=deque)  # older ones
@@ -62,7 +62,7 @@ class _Kept:
 
 @dataclass
 class _OfRun:
-    """What is known of all stalls of one run, and those that are kept: those that had no CPU, and all others."""
+    """What is known of all slow steps of one run, and those that are kept: those that had no CPU, and all others."""
 
     no_cpu: _Kept = field(default_factory=_Kept)
     others: _Kept = field(default_factory=_Kept)
@@ -102,7 +102,7 @@ class SlowLog:
         return [self.stalls[number] for number in ids if number in self.stalls]
 
     def count(self, run_id: int) -> int:
-        """Of all stalls that the run had."""
+        """How many slow steps the run had in all."""
         return self._of_run.get(run_id, _NONE).count
 
     def longest_s(self, run_id: int) -> float | None:
@@ -136,7 +136,7 @@ class SlowLog:
         return [self.stalls.pop(number) for number in dropped if number in self.stalls]
 
     def add_run(self, other: SlowLog, run_id: int, new_id: int) -> None:
-        """What another session's log holds of a run, which has a new number here; stalls get new ones, too."""
+        """Add what another session's log holds of a run. The run has a new number here; its slow steps get new ones, too."""
         for state in other.of_run(run_id):
             message: contract.Stall = {**state.message, "id": self.next_id(), "run_id": new_id}
             self.add(replace(state, message=message))

@@ -29,7 +29,7 @@ from tftracer.storage.untrusted import (
     text,
 )
 
-#: Bytes of a stall's stacks, unpacked: MAX_NODES nodes whose frames have long paths stay far below.
+#: Bytes of a slow step's stacks, unpacked: MAX_NODES nodes whose frames have long paths stay far below.
 MAX_STACKS = 8 << 20
 _KINDS = ("script", "library", "hook", "thread")
 

@@ -18,7 +18,7 @@ _FOUND_LATER = ("trace_id", "every", "step_text")
 
 
 def stall_record(message: Stall, number: int, is_traced: bool, stacks: StallStacks) -> NewRecord:
-    """``number``: of the stalls of its run."""
+    """``number``: of the slow steps of its run."""
     raw = bytes(msgpack.packb(stacks, unicode_errors="replace"))
     return NewRecord(STALL, _meta(message, number, is_traced), compress(raw), len(raw))
 

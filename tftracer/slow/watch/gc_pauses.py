@@ -13,7 +13,7 @@ from threading import get_ident
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
-#: Pauses that are kept to tell what a stall was made of; shorter ones count in the sums alone.
+#: Pauses that are kept to tell what a slow step's time went into; shorter ones count in the sums alone.
 MAX_PAUSES = 4096
 SHORTEST_NS = 100_000
 
