@@ -141,6 +141,15 @@ def test_a_period_that_ended_is_not_told_beside_one_that_stands_and_one_length_i
     assert group["text"].startswith("The hook ") and group["text"].endswith(", 5 of 9 times every 100th step")
 
 
+def test_what_comes_twice_in_a_length_is_told_so() -> None:
+    run = RunHandle("train", (), (), "")
+    loads = [a_stall(run, step) for first in (20, 50) for step in range(first, 451, 50)]
+    one = a_period(run, cause=loads[0].cause, steps=50, occurrences=9, last_step=420, last_call=420, next_step=470, first_step=20)
+    other = one._replace(last_step=450, last_call=450, next_step=500, first_step=50)
+    (group,) = groups(log_of(*loads, periods=[one, other]), run.run_id, 460)
+    assert group["text"] == "Twice in every 50 steps: Python code at load_batch() (train.py:88)"
+
+
 def test_slow_steps_of_unknown_cause_on_time_are_of_the_group_with_the_period() -> None:
     run = RunHandle("train", (), (), "")
     saves = [a_save(run, step) for step in (121, 241, 361, 481)]

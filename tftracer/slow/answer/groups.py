@@ -39,12 +39,15 @@ class _Ranked(NamedTuple):
     @property
     def text(self) -> str:
         told = [period for period in self.periods if period["next_step"] is not None] or self.periods
-        times: dict[int, int] = {}  # by length: slow steps may come twice in one
-        for period in told:
-            times[period["every"]] = max(times.get(period["every"], 0), period["times"])
-        regular = min(sum(times.values()), self.kind["times"]) if all(times.values()) else None
-        shares = {length: max(_share(each) for each in told if each["every"] == length) for length in times}
-        return texts.group_text(self.causes, self.kind["place"], shares, self.kind["times"], regular)
+        of_length: dict[int, list[Period]] = {}
+        for period in sorted(told, key=lambda each: -each["times"]):
+            alike = of_length.setdefault(period["every"], [])
+            if not any(_are_at_same_steps(period, each) for each in alike):
+                alike.append(period)
+        rhythms = {length: texts.Rhythm(len(alike), max(map(_share, alike))) for length, alike in of_length.items()}
+        times = [period["times"] for alike in of_length.values() for period in alike]
+        regular = min(sum(times), self.kind["times"]) if all(times) else None
+        return texts.group_text(self.causes, self.kind["place"], rhythms, self.kind["times"], regular)
 
     def group(self, stalls: Sequence[Stall], traces: Traces) -> SlowGroup:
         kind, is_part = self.kind, bool(self.periods) and self.kind["cause"] in APART  # a part of all that is not known
@@ -175,6 +178,13 @@ def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
             yield _Ranked(part, causes, [period], _is_over(part, [period], steps))
         if kind["times"]:
             yield _Ranked(kind, causes, [], _is_over(kind, [], steps))
+
+
+def _are_at_same_steps(one: Period, other: Period) -> bool:
+    """Whether two periods of one length have the same steps, or one of them went on at others: what ended is no second one."""
+    off = (one["last_call"] - other["last_call"]) % one["every"]
+    both_stand = one["next_step"] is not None and other["next_step"] is not None
+    return not both_stand or min(off, one["every"] - off) <= one["tolerance"] + other["tolerance"]
 
 
 def _share(period: Period) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from tftracer.contract import stalls as contract
 from tftracer.contract.stalls import CodeLine, StallCause
@@ -182,11 +183,24 @@ def _below(stall: Stall) -> str:
     return f", in {called}" if called else ""
 
 
-def group_text(causes: Sequence[StallCause], place: str, every: Mapping[int, float], times: int, regular: int | None) -> str:
+class Rhythm(NamedTuple):
+    """The periods of one length in a group."""
+
+    in_each: int  # slow steps in each length
+    share: float  # of its steps that were slow, 0..1
+
+    def text(self, length: int) -> str:
+        """ "every 97th step (60% of them)", "twice in every 50 steps"."""
+        some = f" ({percent(self.share)} of them)" if self.share < MOSTLY else ""
+        if self.in_each == 1:
+            return f"every {ordinal(length)} step{some}"
+        return f"{'twice' if self.in_each == 2 else f'{self.in_each} times'} in every {length:,} steps{some}"
+
+
+def group_text(causes: Sequence[StallCause], place: str, every: Mapping[int, Rhythm], times: int, regular: int | None) -> str:
     """ "Every 97th step: waiting at load() (train.py:31)"; without a period "Waiting at load() (train.py:31)".
 
-    ``every``: length of a period -> how many of its steps were slow, 0..1. ``regular``: how many of so many ``times`` were in the
-    periods; None: not known.
+    ``every``: by the length of a period. ``regular``: how many of so many ``times`` were in the periods; None: not known.
     """
     at = f" at {place}" if place else ""
     words: dict[StallCause, str] = {
@@ -216,11 +230,10 @@ def group_text(causes: Sequence[StallCause], place: str, every: Mapping[int, flo
         text += at or ("" if causes[0] == "disk" else NOWHERE)
     if not every:
         return text[0].upper() + text[1:]
-    some = {length: f" ({percent(share)} of them)" if share < MOSTLY else "" for length, share in every.items()}
-    if any(some.values()):
-        periods = " and ".join(f"every {ordinal(length)} step{part}" for length, part in some.items())
-    else:
+    if all(rhythm.in_each == 1 and rhythm.share >= MOSTLY for rhythm in every.values()):
         periods = f"every {' and every '.join(map(ordinal, every))} step"
+    else:
+        periods = " and ".join(rhythm.text(length) for length, rhythm in every.items())
     if regular is not None and regular < MOSTLY * times:
         return f"{text[0].upper()}{text[1:]}, {regular:,} of {times:,} times {periods}"
     part = f" ({regular:,} of {times:,} times)" if regular is not None and regular < times else ""
