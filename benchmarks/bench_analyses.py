@@ -57,6 +57,7 @@ class Beside:
 
     def __init__(self) -> None:
         self.turns, self.over = 0, False
+        self.then, self.turns_then = time.perf_counter(), 0
         threading.Thread(target=self._run, daemon=True).start()
         self.look()
 
@@ -66,7 +67,7 @@ class Beside:
 
     def look(self) -> float:
         now, turns = time.perf_counter(), self.turns
-        rate = (turns - self.turns_then) / (now - self.then) if hasattr(self, "then") else 0.0
+        rate = (turns - self.turns_then) / (now - self.then)
         self.then, self.turns_then = now, turns
         return rate
 

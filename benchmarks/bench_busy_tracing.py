@@ -47,8 +47,8 @@ LEAST_NS = 100_000
 
 @contextlib.contextmanager
 def busy(count: int) -> Iterator[None]:
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    processes = [subprocess.Popen([sys.executable, "-c", BUSY], **quiet) for _ in range(count)]
+    command = [sys.executable, "-c", BUSY]
+    processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(count)]
     try:
         yield
     finally:
@@ -106,7 +106,7 @@ class Training:
         self.held_ns: list[int] = []
         self.traced = 0
         self.steps_ns: dict[bool, list[int]] = {True: [], False: []}  # by whether the step was traced
-        recorder.queue.add = self._noted(recorder.queue.add)  # type: ignore[method-assign]
+        recorder.queue.add = self._noted(recorder.queue.add)  # type: ignore[assignment, method-assign]
         for _ in range(20):
             step()
         recorder.flush()

@@ -20,7 +20,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from environments import ROOT, environment
 
@@ -122,7 +122,7 @@ def started(which: str, path: Path) -> Iterator[dict[str, Callable[[], Once]]]:
         ) as process,
     ):
 
-        def answer() -> list:
+        def answer() -> list[Any]:
             line = process.stdout.readline()
             if not line:
                 errors.seek(0)

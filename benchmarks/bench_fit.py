@@ -14,7 +14,6 @@ import json
 import random
 import statistics
 import subprocess
-import sys
 import tempfile
 from time import perf_counter
 from typing import Any
@@ -116,4 +115,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

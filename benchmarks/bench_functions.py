@@ -14,7 +14,6 @@ import json
 import random
 import statistics
 import subprocess
-import sys
 import tempfile
 from time import perf_counter_ns, thread_time_ns
 from typing import Any
@@ -149,4 +148,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -12,9 +12,9 @@ import json
 import random
 import statistics
 import subprocess
-import sys
 import tempfile
 from time import perf_counter
+from typing import Any
 
 from environments import ROOT, environment
 
@@ -23,14 +23,14 @@ LAYERS = (20, 100, 500)
 ROUNDS = 5
 
 
-def our_hook():
+def our_hook() -> Any:
     from tftracer import TracingServer
 
     server = TracingServer(server_port=0, start_web_server_on_start=False, spool_dir=tempfile.mkdtemp())
     return server.hook
 
 
-def original_hook():
+def original_hook() -> Any:
     import original  # noqa: F401 (lets the next import work)
 
     from tftracer import TracingServer
@@ -51,26 +51,26 @@ def measure(which: str, layers: int, steps: int) -> dict[str, list[float]]:
 
     nothing = tf.train.SessionRunHook()
 
-    class Switch(tf.train.SessionRunHook):
+    class Switch(tf.train.SessionRunHook):  # type: ignore[name-defined]
         """Sends each step to the hook, or nowhere."""
 
         on = False
         inside = 0.0
 
-        def begin(self):
+        def begin(self) -> None:
             hook.begin()
 
-        def after_create_session(self, session, coord):
+        def after_create_session(self, session: Any, coord: Any) -> None:
             hook.after_create_session(session, coord)
 
-        def before_run(self, run_context):
+        def before_run(self, run_context: Any) -> Any:
             chosen = hook if self.on else nothing
             start = perf_counter()
             asked = chosen.before_run(run_context)
             self.inside = perf_counter() - start
             return asked
 
-        def after_run(self, run_context, run_values):
+        def after_run(self, run_context: Any, run_values: Any) -> None:
             chosen = hook if self.on else nothing
             start = perf_counter()
             chosen.after_run(run_context, run_values)
@@ -137,4 +137,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -152,9 +152,9 @@ async def bench(process: subprocess.Popen[str], count: int) -> None:
 
     async def state() -> tuple[float, float, float]:
         """The median and the mean step since the last look, and the processor time of all steps so far."""
-        process.stdin.write("\n")  # type: ignore[union-attr]
-        process.stdin.flush()  # type: ignore[union-attr]
-        median, mean, burnt = (await asyncio.to_thread(process.stdout.readline)).split()  # type: ignore[union-attr]
+        process.stdin.write("\n")
+        process.stdin.flush()
+        median, mean, burnt = (await asyncio.to_thread(process.stdout.readline)).split()
         return float(median), float(mean), float(burnt)
 
     async def block(speak: bool) -> tuple[float, float]:

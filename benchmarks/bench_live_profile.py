@@ -10,6 +10,8 @@ from __future__ import annotations
 import statistics
 import sys
 import tempfile
+from collections.abc import Iterator
+from typing import Any
 
 from bench_live_page import OPENS, ROOT, Api, ends_with_input, nodes_of, once, training
 
@@ -26,7 +28,7 @@ def train() -> None:
     server = TracingServer(server_port=0, spool_dir=tempfile.mkdtemp(), keep_traces=1000)
     stop = ends_with_input()
 
-    def batches():
+    def batches() -> Iterator[Any]:
         print(server.url, flush=True)
         while not stop.is_set():
             yield images, labels

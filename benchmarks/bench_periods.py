@@ -74,9 +74,16 @@ def clusters(random: Generator, steps: int) -> list[SlowStep]:
     return noise(random, np.flatnonzero(slow[:steps]) + 1)
 
 
-NULLS: dict[str, Callable[[Generator], tuple[list[SlowStep], int]]] = {
+History = Callable[[Generator], tuple[list[SlowStep], int]]
+
+
+def scattered_history(rate: float, steps: int) -> History:
+    return lambda random: (scattered(random, rate, steps), steps)
+
+
+NULLS: dict[str, History] = {
     **{
-        f"{rate:.1%} of {steps:,} steps": lambda random, rate=rate, steps=steps: (scattered(random, rate, steps), steps)
+        f"{rate:.1%} of {steps:,} steps": scattered_history(rate, steps)
         for steps in (8_000, 20_000)
         for rate in (0.002, 0.01, 0.05)
     },

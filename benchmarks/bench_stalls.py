@@ -153,7 +153,7 @@ class Loop:
         self._run = self._functions.named("train")
         self.watch.start()
 
-    def step(self, inside) -> None:
+    def step(self, inside: Callable[[], object]) -> None:
         with self._functions.calls.step(self._run):
             inside()
 
@@ -186,7 +186,7 @@ def memory(steps: int = 1_000_000, each: int = 100) -> None:
     gc.collect()
     for number in range(1, steps + 1):
         took = 300 * MS if number % each == 0 else 5 * MS
-        loop.queue.add_settled((run, now, now + took, None, None), 7)
+        loop.queue.add_settled((run, now, now + took, None, None, None), 7)
         now += took + MS
         if number % 2000 == 0:
             loop.queue.settled.clear()
@@ -268,12 +268,12 @@ def lines(py_spy: str | None) -> None:
         for part in PARTS:
             begin = perf_counter()
             part()
-            times[part.__name__] += perf_counter() - begin
+            times[part.__name__] += perf_counter() - begin  # type: ignore[assignment]  # seconds
         if step % 40 == 0:
             begin = perf_counter()
             tidy()
-            times["gc"] += perf_counter() - begin
-        times["(whole)"] += perf_counter() - start
+            times["gc"] += perf_counter() - begin  # type: ignore[assignment]
+        times["(whole)"] += perf_counter() - start  # type: ignore[assignment]
         loop.step(lambda: time.sleep(0.004))
         step += 1
         if step == 30:
@@ -293,8 +293,9 @@ def lines(py_spy: str | None) -> None:
     profile = next(record for record in loop.queue.slow.take() if isinstance(record, GapProfile))
     by_profile: collections.Counter[str] = collections.Counter({"gc": profile.gc_s})
     for stack in profile.stacks:
-        part = part_of([frame.function for frame in stack.frames])
-        by_profile["(other)" if part == "gc" else part] += stack.seconds  # a collection has no samples: it is measured
+        name = part_of([frame.function for frame in stack.frames])
+        # A collection has no samples: it is measured.
+        by_profile["(other)" if name == "gc" else name] += stack.seconds  # type: ignore[assignment]
     if spy:
         spy.wait()
     others = spied(report) if report.exists() else None
@@ -326,7 +327,7 @@ def show(
 ) -> None:
     whole = truth.pop("(whole)")
     truth["(other)"] = whole - sum(truth.values())
-    print(f"lines: {profile.samples} samples, {profile.late_samples} late; clocks say {profile.between_s:.2f} s between steps")
+    print(f"lines: {profile.samples} samples; clocks say {profile.between_s:.2f} s between steps")
     print(f"garbage collection: {truth['gc']:.3f} s by a clock around it, {profile.gc_s:.3f} s in the profile")
     sources = {"truth": truth, "profile": by_profile} | ({"py-spy": spy} if spy else {})
     print(f"{'part':14}" + "".join(f"{name:>10}" for name in sources))

@@ -32,7 +32,7 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 LAYERS, WIDTH, BATCH = 60, 256, 64
 SETTLING = 3  # steps after a change that do not count
@@ -42,7 +42,7 @@ BIG_LAYERS = 10_676  # a chain of dense layers of which one step has some 96,108
 # ------------------------------------------------------------------------------------------------------------------ the job
 
 
-def chain(tf, layers: int, width: int):
+def chain(tf: Any, layers: int, width: int) -> Any:
     inputs = tf.placeholder(tf.float32, [None, width], name="inputs")
     hidden = inputs
     for layer in range(layers):
@@ -66,19 +66,19 @@ def job(extra: list[str]) -> None:
         server.load_session(path)
     hook = server.hook
 
-    class Switch(tf.train.SessionRunHook):
+    class Switch(tf.train.SessionRunHook):  # type: ignore[name-defined]
         watched = False
 
-        def begin(self):
+        def begin(self) -> None:
             hook.begin()
 
-        def after_create_session(self, session, coordinator):
+        def after_create_session(self, session: Any, coordinator: Any) -> None:
             hook.after_create_session(session, coordinator)
 
-        def before_run(self, context):
+        def before_run(self, context: Any) -> Any:
             return hook.before_run(context) if self.watched else None
 
-        def after_run(self, context, values):
+        def after_run(self, context: Any, values: Any) -> None:
             if self.watched:
                 hook.after_run(context, values)
 

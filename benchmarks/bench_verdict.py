@@ -36,7 +36,7 @@ def record(folder: Path, names: list[str], ways: list[str], busy: int) -> None:
         command = [sys.executable, __file__, str(folder), "--here", "--planted", name, "--ways", *ways, "--busy", str(busy)]
         try:
             subprocess.run(command, check=True, timeout=MOST_S, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        except subprocess.SubprocessError as error:
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
             print(f"{name} was not recorded whole: {(error.stderr or b'')[-500:].decode()}", flush=True)
 
 

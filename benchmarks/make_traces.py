@@ -7,7 +7,6 @@ loop_cut.pb                       400,000 turns: TensorFlow stops at 2^20 nodes
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -60,4 +59,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -72,8 +72,10 @@ class Session:
     def __init__(self, folder: Path, name: str, steps: int, busy_ns: int) -> None:
         self.path = folder / f"{name}.tftrace"
         command = [sys.executable, __file__, str(folder), "--train", str(self.path), "--steps", str(steps)]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self.process = subprocess.Popen([*command, "--busy-ns", str(busy_ns)], env=environment(ours=True), text=True, **pipes)
+        command += ["--busy-ns", str(busy_ns)]
+        self.process = subprocess.Popen(
+            command, env=environment(ours=True), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
         self.is_waiting()
 
     def is_waiting(self) -> bool:

@@ -53,6 +53,13 @@ def test_turns_need_two_scripts_and_a_number(wrong: list[str]) -> None:
     assert ended.value.code == 2
 
 
+def test_a_misspelt_option_is_named_and_not_the_one_after_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--otput", "--port", "0", "train.py"], print)
+    assert ended.value.code == 2
+    assert "unrecognized arguments: --otput. Did you mean '--output'?" in capsys.readouterr().err
+
+
 def test_paths_mean_the_same_in_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     asked = handed_on("--export-dir", "tables", "--output", "s.tftrace")

@@ -64,8 +64,9 @@ def parser() -> Parser:
 
 def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
     """Does not return where the system can replace a process by another; elsewhere the script's exit code."""
-    ours, script = split(list(arguments))
-    options = checked(parser(), ours, script)
+    syntax = parser()
+    ours, script = split(list(arguments), syntax.options)
+    options = checked(syntax, ours, script)
     if options.repeat is not None:
         folder = Path(options.output or FOLDER)
         return recorded_in_turns(scripts_of(script), options.repeat, folder, _of_each(ours), say)
@@ -78,13 +79,16 @@ def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
     return subprocess.call(command, env=environment)
 
 
-def split(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """(our options, Python's arguments): ours are those with two dashes in front; argparse would eat a ``--`` of the script."""
+def split(arguments: list[str], known: Sequence[str]) -> tuple[list[str], list[str]]:
+    """(our options, Python's arguments): ours are those with two dashes in front; argparse would eat a ``--`` of the script.
+
+    An option that is not known takes no value: the parser then names it, and not the option after it.
+    """
     end = 0
     while end < len(arguments) and (arguments[end].startswith("--") or arguments[end] in FLAGS):
         if arguments[end] == "--":
             return arguments[:end], arguments[end + 1 :]
-        end += 1 if arguments[end] in FLAGS or "=" in arguments[end] else 2
+        end += 2 if arguments[end] in known and arguments[end] not in FLAGS else 1
     return arguments[:end], arguments[end:]
 
 
