@@ -166,6 +166,9 @@ def test_pythons_lock_is_blamed_on_the_thread_that_was_seen_with_it() -> None:
     held = span(1.9, stack(MAIN, LOAD, seconds=1.9), late_s=1.8, holders=(holder, holder, None))
     found = explained(1.9, between=held)
     assert (found.cause.kind, found.cause.name) == ("lock", "thread serializer, in main() (train.py:10)")
+    ended = dataclasses.replace(holder, thread="")  # before its name was read
+    found = explained(1.9, between=dataclasses.replace(held, holders=(ended, ended)))
+    assert found.cause.name == "another thread, in main() (train.py:10)"
     free = dataclasses.replace(held, holders=(holder, None, None))  # the watch had no CPU meanwhile
     assert explained(1.9, between=free).cause[:3] == ("wait", "", LOAD)
     itself = dataclasses.replace(holder, whose="training")

@@ -190,7 +190,7 @@ def holder_text(span: Span) -> str:
     stacks = [FoldedStack(name, holder.stack, 1, 1.0) for holder in other_holders(span) if holder.thread == name]
     frame = shared_line(stack for stack in stacks if stack.frames).frame
     where = f", in {frame.function}() ({frame.file.rpartition('/')[2]}:{frame.line})" if frame else ""
-    return f"{f'thread {name}' if name else 'a thread without a name'}{where}"
+    return f"{f'thread {name}' if name else 'another thread'}{where}"
 
 
 def _kind(name: str) -> PartKind:
