@@ -73,8 +73,12 @@ def open_spool(folder: str | os.PathLike[str] | None, session_id: str) -> tuple[
 
 
 def spool_name(session_id: str) -> str:
-    host = re.sub(r"[^A-Za-z0-9_.]", "_", socket.gethostname())[:60] or "host"
-    return f"{host}-{os.getpid()}-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{session_id}{SUFFIX}"
+    return f"{_own_host()}-{os.getpid()}-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{session_id}{SUFFIX}"
+
+
+def _own_host() -> str:
+    """This host, as names of spools have it."""
+    return re.sub(r"[^A-Za-z0-9_.]", "_", socket.gethostname())[:60] or "host"
 
 
 def _ready(folder: Path) -> Path:
@@ -136,7 +140,7 @@ def _writer(path: Path) -> int | None:
 
 def process_is_gone(host: str, pid: int) -> bool | None:
     """Whether no process of this number runs; None on another host."""
-    if host != re.sub(r"[^A-Za-z0-9_.]", "_", socket.gethostname())[:60]:
+    if host != _own_host():
         return None
     try:
         os.kill(pid, 0)

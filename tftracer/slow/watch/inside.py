@@ -60,8 +60,7 @@ class InsideStacks:
         for look in self._looks:
             if thread in look.stacks and is_within(look.at_ns, spans):
                 counts[look.stacks[thread]] += EVERY_NS
-        samples = sum(counts.values()) // EVERY_NS
-        return {"stacks": [[stack, length / 1e9] for stack, length in counts.most_common()], "samples": samples}
+        return {"stacks": [[stack, length / 1e9] for stack, length in counts.most_common()]}
 
     def _sample(self) -> None:
         begun = thread_time_ns()

@@ -129,15 +129,12 @@ class OutsideProcess:
         """Ends it. What was asked is not answered any more."""
         with contextlib.suppress(OSError):
             self._process.kill()
-        for stream in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(OSError):
-                assert stream is not None
-                stream.close()
+        self.close_pipes()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(END_S)
 
-    def after_fork(self) -> None:
-        """In a child: the process is the parent's."""
+    def close_pipes(self) -> None:
+        """All that there is to do in a forked child: the process is the parent's."""
         for stream in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
                 assert stream is not None

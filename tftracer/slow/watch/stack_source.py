@@ -114,7 +114,7 @@ class StackSource:
 
     def after_fork(self) -> None:
         if self._outside:
-            self._outside.after_fork()
+            self._outside.close_pipes()
         self._outside = self._counters = None
 
     def _fall_back(self, why: str) -> None:

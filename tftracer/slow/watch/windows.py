@@ -245,13 +245,11 @@ class Windows:
     def profile(self, thread: int, spans: list[tuple[int, int]]) -> dict[str, Any]:
         """The stacks within many short spans: of samples alone, each counted as the time between two samples."""
         counts: Counter[Stack] = Counter()
-        samples = 0
         for window in self._kept:
             for start, end, stack in window.intervals.get(thread, ()):
                 if taken := samples_within(window.sampled_ns, start, end, spans):
                     counts[stack] += taken * EVERY_NS
-                    samples += taken
-        return {"stacks": [[stack, length / 1e9] for stack, length in counts.most_common(MAX_STACKS)], "samples": samples}
+        return {"stacks": [[stack, length / 1e9] for stack, length in counts.most_common(MAX_STACKS)]}
 
 
 def samples_within(sampled_ns: list[int], start_ns: int, end_ns: int, spans: list[tuple[int, int]]) -> int:
