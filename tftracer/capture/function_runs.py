@@ -103,7 +103,7 @@ class FunctionRuns:
         self.calls.graphs.request(functions[-1], handle)
 
     def table_sizes(self) -> dict[str, int]:
-        """Of all that grows with the functions: none may grow with their calls."""
+        """The size of each table that grows with the number of functions: none may grow with their calls."""
         return {
             "functions": len(self._of_function),
             "concrete functions": len(self._sites),

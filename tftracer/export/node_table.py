@@ -114,7 +114,7 @@ def _scopes(trace: Trace) -> tuple[Int64, list[str]]:
 
 
 def _shares(trace: Trace) -> npt.NDArray[np.float64]:
-    """Of the time of all counted nodes of the op type."""
+    """Each node's share of the time of all counted nodes of its op type."""
     duration = (trace.end - trace.start).astype(np.float64)
     total = np.bincount(trace.op, duration * trace.counted, max(len(trace.ops), 1))[trace.op]
     return np.divide(duration, total, out=np.zeros(trace.n), where=total > 0)

@@ -110,7 +110,7 @@ def _ops(connection: Any, most: int) -> list[dict[str, Any]]:
 
 
 def percentile(buckets: Any, counts: Any, share: float) -> float:
-    """Of a sketch: the middle of the bucket in which the share is reached. ``buckets``: in order."""
+    """A percentile of a sketch: the middle of the bucket in which the share is reached. ``buckets``: in order."""
     reached = np.searchsorted(np.cumsum(counts), share * counts.sum())
     return float(GROWTH ** (buckets[min(int(reached), len(buckets) - 1)] + 0.5))
 

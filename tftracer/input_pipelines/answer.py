@@ -151,7 +151,7 @@ def _text(pipeline: Pipeline, flow: Flow | None, limiting: Stage | None, steps: 
 
 
 def _filling(flow: Flow, steps: dict[int, Step]) -> str:
-    """Of a shuffle that gives nothing until its buffer is full."""
+    """Says that a shuffle's buffer is filling: it gives nothing until it is full. "" if none is."""
     for stage in flow.stages:
         rate = stage.children[0].rate if stage.children else None
         step = steps.get(stage.node.id)

@@ -66,7 +66,7 @@ class Stage:
         return self.fill_of(self.buffered)
 
     def fill_of(self, buffered: float) -> float:
-        """Of its buffer; may exceed 1."""
+        """The part of its buffer that is full; may exceed 1."""
         given = self.node.parameters.get("buffer_size") or self.node.parameters.get("max_buffered_elements")
         room = given.value if given else self.parallelism or 1.0
         if self.node.name.startswith("MapAndBatch"):
@@ -77,7 +77,7 @@ class Stage:
 
     @property
     def inner_stages(self) -> list[Stage]:
-        """Of the datasets that it makes."""
+        """The stages of the datasets that it makes."""
         return [each for child in self.children if child.inner for each in _all(child)]
 
     @property
@@ -113,7 +113,7 @@ class Thread:
 
 @dataclass
 class Workers:
-    """Of a stage with a buffer."""
+    """The threads behind a stage with a buffer."""
 
     pool: Thread | None  # that call its function
     feeder: Thread  # the one that takes from the stages before it
@@ -185,7 +185,7 @@ def _wait(looks: Sequence[Look], own: Thread) -> float | None:
 
 
 def _counted_wait(looks: Sequence[Look]) -> float | None:
-    """As the ledger counted it."""
+    """The share of time in ``next`` as the ledger counted it; None where it counted no wait."""
     first, last = looks[0], looks[-1]
     return min(1.0, max(0.0, last.waited_s - first.waited_s) / (last.at - first.at)) if last.waits > first.waits else None
 

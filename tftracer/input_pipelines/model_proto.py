@@ -114,7 +114,7 @@ def _double(value: Any) -> float:
 
 
 def _numbers(value: Any) -> list[int]:
-    """Of a repeated field, packed or not."""
+    """The numbers of a repeated field, packed or not."""
     if isinstance(value, int):
         return [value]
     found, at = [], 0

@@ -159,7 +159,7 @@ class Pipelines:
                 self._watched.popitem(last=False)
 
     def _steps_of(self, dataset: Any) -> list[script.Step]:
-        """Of a dataset that is iterated again, as before."""
+        """The dataset's transformations, read once for each dataset."""
         if dataset is None:
             return []
         if dataset not in self._datasets:

@@ -128,7 +128,7 @@ def _take_first_calls(sheet: Sheet, runs: Mapping[int, RunWithoutTraces], items:
 
 
 def _usual_s(entries: Sequence[Entry]) -> float:
-    """Of a call, by the entries of one function."""
+    """The usual time of a call, from the entries of one function."""
     firsts = [entry.first_s or 0.0 for entry in entries]
     again = sum(entry.times - 1 for entry in entries)
     return (sum(entry.own_s for entry in entries) - sum(firsts)) / again if again > 0 else min(firsts)

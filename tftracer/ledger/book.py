@@ -77,7 +77,7 @@ class Sum:
 
 @dataclass
 class Sums:
-    """Of the time up to ``until_ns``. Rows and the three spans without any activity add up to it."""
+    """The sums up to ``until_ns``. Rows and the three spans without any activity add up to the whole time."""
 
     since_ns: int
     until_ns: int

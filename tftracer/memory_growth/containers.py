@@ -127,7 +127,7 @@ def newest(value: Any) -> list[Any] | None:
 
 
 def entry_bytes(value: Any) -> float | None:
-    """Of one more entry; None: not known, or the entries are the same object."""
+    """Bytes of one more entry; None: not known, or the entries are the same object."""
     entries = newest(value)
     if entries is None:
         return 1.0  # sizes are bytes

@@ -50,7 +50,7 @@ def floors(at: Float64, low: Float64, since: float, until: float) -> Float64 | N
 
 
 def slope_of(at: Float64, low: Float64, since: float, until: float) -> Slope | None:
-    """Of the lowest values of the parts, growing or not."""
+    """The slope through the lowest values of the parts, whether or not it is growth."""
     lowest = floors(at, low, since, until)
     if lowest is None:
         return None

@@ -91,7 +91,7 @@ class MemoryWatch:
             self._training_since = now + WARM_UP * self._period
 
     def _judged_s(self) -> float:
-        """Of the time that growth is looked for in."""
+        """How long growth has been looked for."""
         since = self._training_since
         return max(0.0, self._curve.recent[-1].at - since) if since is not None and self._curve.recent else 0.0
 

@@ -191,7 +191,7 @@ def _measure_trace(session: Session, trace: int, by: By) -> _Trace:
 
 
 def _traces(session: Session, run: str) -> list[int]:
-    """Of the run, those that can be read."""
+    """The numbers of the run's traces that can be read."""
     of_run = next(each["traces"] for each in session.run_messages() if each["title"] == run)
     return [trace["id"] for trace in of_run if session.table("traces", trace["id"])["state"][0] == "ready"]
 

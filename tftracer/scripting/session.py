@@ -302,7 +302,7 @@ class Session:
         return part.facts() if part else {"source": ""}
 
     def _parts_of(self, records: Iterable[TraceRecord]) -> Iterator[TracePart]:
-        """Of the traces that can be read."""
+        """The tables of the traces that can be read."""
         parts = (self._part_of(record) for record in records if record["state"] != "broken")
         return (part for part in parts if part is not None)
 
@@ -320,7 +320,7 @@ class Session:
         return [OpTotals(**part.answers.op_totals(by, with_flops=True)) for part in self._parts_of(records)]
 
     def _records(self, trace: int | None = None) -> list[TraceRecord]:
-        """Of all traces, or of one; what is in them is found out first where the file does not say."""
+        """The records of all traces, or of one; traces of which the file does not say what is in them are analyzed first."""
         chosen = self.trace_ids() if trace is None else [trace]
         with self._lock:
             unchecked = [number for number in chosen if number not in self._checked]

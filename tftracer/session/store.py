@@ -104,7 +104,7 @@ class SessionStore(SessionAnswers):
     # -------------------------------------------------------------------------------------------------------- traces
 
     def trace_payload(self, trace_id: int) -> Payload:
-        """As the file has it: nothing is decompressed."""
+        """A trace's bytes as the file has them: nothing is decompressed."""
         with self.lock:
             context, payload = self.trace_context(trace_id), self.model.trace(trace_id).payload
         return Payload(payload.stored() if payload.size else b"", True, payload.raw_size, context)

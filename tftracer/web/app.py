@@ -273,7 +273,7 @@ class Serving(threading.Thread):
             one.close()
 
     def contents(self, record: TraceRecord) -> dict[str, Any] | None:
-        """As the server's; None if it has stopped."""
+        """See ``WebServer.contents``; None if the server has stopped."""
         answers, loop = self._answers, self._loop
         if answers is None or loop is None or loop.is_closed():
             return None

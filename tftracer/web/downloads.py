@@ -197,7 +197,7 @@ class Upload:
 
 
 def suffix_of(raw: bytes) -> str:
-    """Of a trace's own bytes: TensorFlow's tools know a profile by its name."""
+    """The suffix of a file of a trace's own bytes: TensorFlow's tools know a profile by it."""
     return ".xplane.pb" if is_xspace(raw) else ".pb"
 
 

@@ -55,7 +55,7 @@ class TraceHandlerBase(ApiHandler):
         return trace
 
     async def others(self, trace: TraceKey, *analyses: str) -> OtherTraceKeys:
-        """By which a trace is judged in these analyses."""
+        """The other traces by which these analyses judge a trace."""
         asked = [analysis for analysis in analyses if analysis in OTHERS_NEEDED]
         if not asked:
             return {}

@@ -19,7 +19,7 @@ Job = tuple["Future[Any]", Callable[[], Any]]
 
 
 def lower_priority(nice: int) -> None:
-    """Of the calling thread only: Linux has a nice value for each thread."""
+    """Lowers the priority of the calling thread only: Linux has a nice value for each thread."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)

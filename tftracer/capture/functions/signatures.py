@@ -92,7 +92,7 @@ def _change(name: str, before: str, after: str) -> str:
 
 
 def _names(concrete: Any) -> list[str]:
-    """Of its positional parameters; [] where the release does not tell."""
+    """The names of its positional parameters; [] where this TensorFlow does not tell."""
     with contextlib.suppress(Exception):
         return [str(name) for name in concrete.function_type.parameters]
     return []

@@ -116,7 +116,7 @@ class Phases:
         return phase
 
     def watched_iterator(self, original: Callable[..., Any], rank: int, label: str) -> Callable[..., Any]:
-        """Of a method that yields: the phase is each time in which its next value is made."""
+        """Wraps a method that yields: each computation of its next value is a phase."""
         calls, begin, end = self._calls, self._begin, self._end
 
         @as_tensorflows

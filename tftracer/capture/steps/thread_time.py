@@ -49,7 +49,7 @@ class ThreadTimes:
         self._times: dict[int, ThreadTime] = {}
 
     def outside_before(self, run: RunHandle, thread: int, start_ns: int, end_ns: int, trace: Traced) -> Outside:
-        """As ``ThreadTime.outside_before``."""
+        """See ``ThreadTime.outside_before``."""
         if thread not in self._times:
             if len(self._times) >= MAX_THREADS:
                 self._times.clear()

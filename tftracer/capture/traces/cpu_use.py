@@ -129,7 +129,7 @@ def usable_cpus(cgroup: str = "/sys/fs/cgroup") -> float | None:
 
 
 def _cgroup_cpus(cgroup: str) -> float | None:
-    """Of a container: its quota of CPU time (cgroup v2, then v1); None for no limit."""
+    """A container's quota of CPU time, in CPUs (cgroup v2, then v1); None for no limit."""
     with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
         quota, period = Path(f"{cgroup}/cpu.max").read_text().split()
         return None if quota == "max" else int(quota) / int(period)

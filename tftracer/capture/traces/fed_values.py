@@ -17,7 +17,7 @@ _DEPTH = 4  # of arguments within tuples, lists and dicts
 
 
 def values_fed(feeds: Any) -> list[FedValue] | None:
-    """Of a ``feed_dict``; None for what a callable is fed, whose values are known by place alone."""
+    """The values of a ``feed_dict``; None for a callable's, which are known by their place alone."""
     if feeds is not None and not isinstance(feeds, Mapping):
         return None
     with contextlib.suppress(Exception):  # whatever the script feeds, its step runs
@@ -63,7 +63,7 @@ def _described(name: str, value: Any) -> FedValue:
 
 
 def _shape_of(value: Any) -> tuple[list[int], Any]:
-    """Of nested lists, by their first elements; and the first of what they hold."""
+    """The shape of nested lists, by their first elements, and the first element that is no list."""
     shape: list[int] = []
     while isinstance(value, (list, tuple)) and len(shape) < _DEPTH:
         shape.append(len(value))

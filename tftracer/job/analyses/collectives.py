@@ -66,7 +66,7 @@ def result_bytes(sources: Sequence[ProcessTrace], met: Collectives, most: int) -
 
 
 def _bytes(trace: Trace, node: int) -> float | None:
-    """Of all outputs of a node: what was asked for, which an allocator may have rounded up."""
+    """Bytes requested for all outputs of a node; an allocator may have given more."""
     described = [output.tensor_description.allocation_description for output in exec_stats(trace, node).output]
     return float(sum(each.requested_bytes or each.allocated_bytes for each in described)) or None
 

@@ -79,7 +79,7 @@ def read_facts(given: Any) -> Session:
 
 
 def new_facts() -> Session:
-    """Of a session of which nothing is known."""
+    """The facts of a session of which nothing is known."""
     return read_facts({})
 
 

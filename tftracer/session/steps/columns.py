@@ -92,7 +92,7 @@ def _add_history(history: History, columns: dict[str, Doubles]) -> None:
 
 
 def _read_sketched(columns: dict[str, Doubles]) -> SketchedSteps:
-    """Of none that an older version wrote. Numbers are believed as far as memory goes."""
+    """The sketches of a file; none where an older version wrote it. Numbers are cut to what memory can hold."""
     steps = columns.get("sketch_steps", np.zeros(0))
     if len(steps) != 2:
         return SketchedSteps()

@@ -64,7 +64,7 @@ class Sketch:
 
     @classmethod
     def merged(cls, sketches: Iterable[Sketch]) -> Sketch:
-        """As if one sketch had seen what all of them have."""
+        """One sketch of all that these sketches hold."""
         whole = cls()
         for each in sketches:
             if each.count:
@@ -128,7 +128,7 @@ class SketchedSteps:
         self.length *= 2
 
     def after(self, step: float) -> Sketch:
-        """Of the steps after ``step``, or up to a sixteenth fewer."""
+        """A sketch of the steps after ``step``; up to a sixteenth of all steps may be missing at its beginning."""
         starts = [self.first_step + number * self.length for number in range(len(self.sketches))]
         return Sketch.merged(sketch for start, sketch in zip(starts, self.sketches) if start > step)
 

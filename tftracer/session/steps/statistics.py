@@ -151,7 +151,7 @@ class StepStatistics:
 
     @property
     def median_s(self) -> float | None:
-        """Of the untraced steps."""
+        """The median of the untraced steps."""
         return self._untraced.percentile(0.5)
 
     @property

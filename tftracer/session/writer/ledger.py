@@ -99,7 +99,7 @@ class LedgerWriter:
             self._store.model.ledger = made
 
     def _under_way(self, now_ns: int) -> list[Activity]:
-        """As if it ended now."""
+        """The activities under way, as if they ended now."""
         activities = self._steps.activities
         steps, waits, phases = (
             list(self._steps.under_way.items()),

@@ -82,7 +82,7 @@ class _Trial(NamedTuple):
 
 
 class Periods:
-    """Of one run. Used by one thread at a time."""
+    """The periods of one run's slow steps. Used by one thread at a time."""
 
     def __init__(self) -> None:
         self._loose: list[_Slow] = []  # of no period, by step

@@ -171,7 +171,7 @@ def lock_s(span: Span) -> float:
 
 
 def other_holders(span: Span) -> list[LockHolder]:
-    """Of the lock, but for the training thread and the tracer's."""
+    """Holders of the lock other than the training thread and the tracer's threads."""
     return [holder for holder in span.holders if holder is not None and holder.whose == "other"]
 
 

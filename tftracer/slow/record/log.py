@@ -212,7 +212,7 @@ class SlowLog:
         return lines_text(gaps["lines"]) if gaps else ""
 
     def slow_times(self, run_id: int, step: int | None) -> list[SlowTime]:
-        """Of one step."""
+        """What is known of one step, where it was slow."""
         return [
             {
                 "inside": stall["where"] == "inside",

@@ -45,7 +45,7 @@ class GcPauses:
             gc.callbacks.remove(self._callback)
 
     def seconds(self, thread: int | None, start_ns: int, end_ns: int) -> float:
-        """Of collections on a thread (None: on any) between two times."""
+        """Seconds of collections on a thread (None: on any thread) between two times."""
         total = 0
         for pause in reversed(list(self.recent)):
             if pause.end_ns <= start_ns:

@@ -30,7 +30,7 @@ TRIES = 100
 
 
 class LockPlace:
-    """Of this process. ``narrow`` is called on two threads: what fits for both is the place."""
+    """Where this process notes who holds its lock. ``narrow`` is called on two threads: the place is what fits for both."""
 
     def __init__(self) -> None:
         self._fits: set[tuple[int, int]] | None = None  # (address of the holder, where a thread's state has the thread's number)
@@ -94,7 +94,7 @@ def _positions(data: bytes, value: bytes) -> list[int]:
 
 
 class LockReader:
-    """Of another process, that this one may read."""
+    """Reads who holds the lock of another process, whose memory this one may read."""
 
     def __init__(self, pid: int) -> None:
         self._path = f"/proc/{pid}/mem"
@@ -104,7 +104,7 @@ class LockReader:
         self._holders: deque[tuple[int, int]] = deque(maxlen=KEPT)  # when, the thread; 0: nobody
 
     def begin(self, address: int, number: int) -> None:
-        """As ``LockPlace.found`` tells."""
+        """``address`` and ``number``: ``LockPlace.found`` of that process."""
         self._place = address, number
 
     def read(self, now_ns: int) -> None:

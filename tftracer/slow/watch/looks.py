@@ -80,7 +80,7 @@ def _longest(at: list[int]) -> int:
 
 
 def _lengths(at: list[int], start_ns: int, end_ns: int) -> list[int]:
-    """Of the span, what each look stands for."""
+    """What part of the span each look stands for, in nanoseconds."""
     edges = [start_ns, *((here + following) // 2 for here, following in zip(at, at[1:])), end_ns]
     reach = int(REACH * (end_ns - start_ns))
     return [min(until, here + reach) - max(since, here - reach) for here, since, until in zip(at, edges, edges[1:])]

@@ -145,7 +145,7 @@ class OutsideProcess:
         self._send_rest()
 
     def _send_rest(self) -> None:
-        """As much as the pipe takes: nobody waits."""
+        """Send as much as the pipe takes, without waiting."""
         while self._unsent:
             try:
                 self._unsent = self._unsent[os.write(self._write, self._unsent) :]

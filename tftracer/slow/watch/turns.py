@@ -43,7 +43,7 @@ EACH_TURN, ABOUT_ONCE, LONGER, LEAST_TURNS = 0.8, 1.2, 1.5, 10
 
 
 class Sums(NamedTuple):
-    """Of all steps so far."""
+    """Sums over all steps so far."""
 
     steps: int = 0
     inside_ns: int = 0

@@ -49,7 +49,7 @@ class Arithmetic:
 
 
 def arithmetic(trace: Trace, outputs: Outputs, graph: Graph) -> Arithmetic:
-    """Of each node of the trace."""
+    """The arithmetic of each node of the trace."""
     tensors = _Tensors.of(trace, outputs, graph)
     is_matrix = np.array([is_matrix_op(op) for op in trace.ops] or [False])[trace.op]
     flops = np.where(known_ops(trace), 0.0, np.nan)

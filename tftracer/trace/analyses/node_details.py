@@ -188,7 +188,7 @@ def _known(column: Float64, index: int) -> float | None:
 
 
 def _share_of_type(trace: Trace, index: int) -> float:
-    """Of the time of all counted nodes of this op type."""
+    """Its share of the time of all counted nodes of this op type."""
     same = (trace.op == trace.op[index]) & trace.counted
     total = int((trace.end[same] - trace.start[same]).sum())
     return float(trace.end[index] - trace.start[index]) / total if total else 0.0

@@ -26,7 +26,7 @@ _RESOURCE = 20
 
 
 def arithmetic_of_profile(trace: Trace, calls: Calls, graphs: Sequence[Any] = ()) -> Arithmetic:
-    """Of each node of the trace. ``graphs``: the GraphDefs that ran."""
+    """The arithmetic of each node of the trace. ``graphs``: the GraphDefs that ran."""
     input_of = _of_launches(trace, calls.input_of)
     tensors = inferred(list(graphs))
     _add_inferred(trace, calls, input_of, tensors)

@@ -54,7 +54,7 @@ class Roofs:
     words: list[RoofWords]
 
     def limits(self, kind: str, dtype: str) -> list[Limit]:
-        """Of each source that has one, in the order in which they judge."""
+        """The limit of each source that has one, in the order in which they judge."""
         of_kind = [roof for roof in self.roofs if roof["device"] == kind]
         result = []
         for source in ORDER:
@@ -112,7 +112,7 @@ def _add_device(result: Roofs, kind: str, roof: MeasuredRoof, gpus: list[GpuDevi
 
 
 def _peaks(trace: Trace, groups: list[Group], gpus: list[GpuDevice]) -> Peaks:
-    """Of the first GPU of which something is known."""
+    """The peaks of the first GPU of which something is known."""
     every = []
     for group in groups:
         device = trace.devices[group.codes[0]]

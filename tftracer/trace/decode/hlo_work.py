@@ -27,7 +27,7 @@ def hlo_flops(module: Module, hlo_op: str) -> float | None:
 
 
 def hlo_bytes(module: Module, hlo_op: str) -> float | None:
-    """Of all operands and the result, once each."""
+    """Bytes of all operands and of the result, once each."""
     instruction = module.instructions.get(hlo_op)
     if instruction is None:
         return None

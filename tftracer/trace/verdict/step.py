@@ -128,7 +128,7 @@ class Step:
 
     @cached_property
     def stages(self) -> Stages:
-        """Of tf.data; none without a profile."""
+        """The stages of tf.data; none without a profile."""
         return Stages.of(self.trace)
 
     @cached_property
@@ -150,7 +150,7 @@ class Step:
 
     @cached_property
     def gaps(self) -> list[Gaps]:
-        """Of the GPUs that run kernels and whose launches have times."""
+        """The gaps of the GPUs that run kernels and whose launches have times."""
         gpus = [group for group in self.activities.groups if group.kind is DeviceKind.GPU]
         gaps_by_gpu = [gaps_of(self.trace, group, self.has_steps) for group in gpus]
         return [gaps for gaps in gaps_by_gpu if gaps is not None]
@@ -213,7 +213,7 @@ class Step:
 
     @cached_property
     def computing(self) -> Work:
-        """Of the process, all that computes."""
+        """The work of the process that computes."""
         computes: Bool = self.of_process & (self.trace.kind == NodeKind.COMPUTE)
         computes &= ~(self.function_calls if self.shows_xla else self.calls_of_ops)
         return self.work.only(computes[self.work.node])
