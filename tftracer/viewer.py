@@ -29,11 +29,11 @@ def port(text: str) -> int:
     return number
 
 
-def add_page_options(made: Parser) -> None:
-    made.add_argument("--port", type=port, default=9999, help="port of the page; the next free one if it is in use (9999)")
-    made.add_argument("--ip", default="127.0.0.1", help="address to listen on (127.0.0.1: this machine alone)")
-    made.add_argument("--token", help="what the page asks for; better in the environment, as TFTRACER_TOKEN (a new one)")
-    made.add_argument("--no-browser", action="store_true", help="print the page's URL and open no browser")
+def add_page_options(syntax: Parser) -> None:
+    syntax.add_argument("--port", type=port, default=9999, help="port of the page; the next free one if it is in use (9999)")
+    syntax.add_argument("--ip", default="127.0.0.1", help="address to listen on (127.0.0.1: this machine alone)")
+    syntax.add_argument("--token", help="what the page asks for; better in the environment, as TFTRACER_TOKEN (a new one)")
+    syntax.add_argument("--no-browser", action="store_true", help="print the page's URL and open no browser")
 
 
 def serve(source: SavedSession, path: str, options: argparse.Namespace) -> int:

@@ -360,8 +360,8 @@ def hook_class() -> type:
 def __getattr__(name: str) -> Any:
     if name != "TracingHook":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    made = globals()["TracingHook"] = hook_class()
-    return made
+    hook = globals()["TracingHook"] = hook_class()
+    return hook
 
 
 __all__ = ["StepRecorder", "TracingHook"]  # noqa: F822 (made by __getattr__)

@@ -51,8 +51,8 @@ def framed(page: str, title: str, height: int = HEIGHT, most_inline: int = MOST_
     except StorageError as error:
         why = f"The viewer is inside this notebook and makes it {len(content) / 1e6:.1f} MB larger: {error}"
         return Frame(title, _frame(f'srcdoc="{html.escape(page)}"', title, height) + markup.block("", markup.note(why)))
-    said = f"The viewer is in {path} ({len(content) / 1e6:.1f} MB), beside the notebook: keep them together."
-    return Frame(title, _frame(f'src="{path.name}"', title, height) + markup.block("", markup.note(said)), str(path))
+    message = f"The viewer is in {path} ({len(content) / 1e6:.1f} MB), beside the notebook: keep them together."
+    return Frame(title, _frame(f'src="{path.name}"', title, height) + markup.block("", markup.note(message)), str(path))
 
 
 def _frame(source: str, title: str, height: int) -> str:

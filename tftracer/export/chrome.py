@@ -204,19 +204,19 @@ class _Trace:
         start, end = trace.start + self._shift, trace.end + self._shift
         row = np.full(trace.n, -1, np.int64)
         row[tracks.node] = tracks.row
-        made, used = data_edges(self._answers)
-        drawn = (row[made] >= 0) & (row[used] >= 0) & (row[made] != row[used])
-        drawn &= (end[made] > start[made]) & (end[used] > start[used]) & (end[made] - 1 <= start[used])
-        made, used, places = made[drawn], used[drawn], self._places()
-        for part in batches(len(made), _BATCH):
-            a, b = made[part.start : part.stop], used[part.start : part.stop]
+        producer, used = data_edges(self._answers)
+        drawn = (row[producer] >= 0) & (row[used] >= 0) & (row[producer] != row[used])
+        drawn &= (end[producer] > start[producer]) & (end[used] > start[used]) & (end[producer] - 1 <= start[used])
+        producer, used, places = producer[drawn], used[drawn], self._places()
+        for part in batches(len(producer), _BATCH):
+            a, b = producer[part.start : part.stop], used[part.start : part.stop]
             ends = (row[a].tolist(), _microseconds(end[a] - 1), row[b].tolist(), _microseconds(start[b]))
             yield "".join(
                 f',\n{{"ph":"s","cat":"DataFlow","name":"tensor","id":"{number}",{places[source]}{left}}}'
                 f',\n{{"ph":"f","bp":"e","cat":"DataFlow","name":"tensor","id":"{number}",{places[target]}{entered}}}'
                 for number, source, left, target, entered in zip(range(self.flows + part.start, self.flows + part.stop), *ends)
             )
-        self.flows += len(made)
+        self.flows += len(producer)
 
     def _counters(self) -> Iterator[str]:
         """Live bytes over time, a counter for each allocator."""

@@ -55,9 +55,9 @@ class LocalFolder:
         target = self.root / path
         with _storage_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
-        chosen = beside(target)
-        self._aside.add(chosen)
-        return chosen
+        aside = beside(target)
+        self._aside.add(aside)
+        return aside
 
     def publish(self, aside: Path, path: str) -> None:
         with _storage_errors(self.root / path):

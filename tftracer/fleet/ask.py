@@ -79,8 +79,8 @@ def merged(partials: Iterable[Partial], partitions: int, left_out: Sequence[str]
                 connection.register("part", registered)
                 connection.execute(f"CREATE TABLE {name} AS FROM part" if not number else f"INSERT INTO {name} FROM part")
                 connection.unregister("part")
-        asked = {name: sql.format(most=most, floor=FLOOR_NS, share=LEAST_SHARE) for name, sql in QUESTIONS.items()}
-        answers = {name: _rows(connection, sql) for name, sql in asked.items()}
+        queries = {name: sql.format(most=most, floor=FLOOR_NS, share=LEAST_SHARE) for name, sql in QUESTIONS.items()}
+        answers = {name: _rows(connection, sql) for name, sql in queries.items()}
         ops = _ops(connection, most)
     finally:
         connection.close()

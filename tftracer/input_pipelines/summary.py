@@ -14,8 +14,8 @@ LISTED = 3
 
 def render(pipelines: InputPipelines) -> str:
     """ "" where nothing is known."""
-    chosen = sorted(pipelines["pipelines"], key=lambda each: (not each["is_open"], each["side"] != "input"))[:LISTED]
-    lines = [line for each in chosen for line in textwrap.wrap(f"Input {each['title']}: {said(each)}", WIDTH)]
+    listed = sorted(pipelines["pipelines"], key=lambda each: (not each["is_open"], each["side"] != "input"))[:LISTED]
+    lines = [line for each in listed for line in textwrap.wrap(f"Input {each['title']}: {said(each)}", WIDTH)]
     return "\n".join([*lines, *textwrap.wrap(pipelines["text"], WIDTH)])
 
 

@@ -20,8 +20,8 @@ def render(ledger: Ledger) -> str:
     rows += [[part["name"], long_duration(part["duration_s"]), f"{part['permille'] / 10:.1f}%"] for part in ledger["parts"]]
     head, *lines = table(rows).splitlines()
     lines = [shortened(f"{line}  {_most(part)}".rstrip(), WIDTH) for line, part in zip(lines, ledger["parts"])]
-    said = " ".join(filter(None, [ledger["text"], ledger["advice"], *ledger["doubts"]]))
-    return "\n".join([head, *lines, *textwrap.wrap(said, WIDTH)])
+    text = " ".join(filter(None, [ledger["text"], ledger["advice"], *ledger["doubts"]]))
+    return "\n".join([head, *lines, *textwrap.wrap(text, WIDTH)])
 
 
 def _most(part: LedgerPart) -> str:

@@ -56,7 +56,7 @@ def _lines(of: Name, trees: Mapping[str, _Tree], repeats: bool, seen: set[Name])
         return set()
     seen.add(of)
     lines: set[tuple[str, int]] = set()
-    made = {name for tree in trees.values() for name in tree.defined}
+    defined = {name for tree in trees.values() for name in tree.defined}
     for file in trees if of.is_attribute else [of.file]:
         tree = trees[file]
         for node in tree.uses(of):
@@ -75,7 +75,7 @@ def _lines(of: Name, trees: Mapping[str, _Tree], repeats: bool, seen: set[Name])
                     if more is None:
                         return None
                     lines |= more
-                elif tree.is_handed_on(each, made):
+                elif tree.is_handed_on(each, defined):
                     return None
     return lines
 
@@ -223,13 +223,13 @@ class _Tree:
                 return True
         return False
 
-    def is_handed_on(self, node: ast.expr, made: set[str]) -> bool:
+    def is_handed_on(self, node: ast.expr, defined: set[str]) -> bool:
         """Whether another name may be given to the same object."""
         parent = self._parents.get(node)
         if isinstance(parent, (ast.For, ast.comprehension)):
             return parent.iter is node and isinstance(node, ast.Call)  # .values()
         if isinstance(parent, (ast.List, ast.Tuple)) and isinstance(self._parents.get(parent), (ast.Call, ast.Subscript)):
-            return self.is_handed_on(parent, made)  # numpy.concatenate([kept, x]), numpy.r_[kept, x]
+            return self.is_handed_on(parent, defined)  # numpy.concatenate([kept, x]), numpy.r_[kept, x]
         if isinstance(parent, ast.Attribute) and parent.attr in ADDING:  # add = kept.append
             above = self._parents.get(parent)
             return not isinstance(above, ast.Call) or above.func is not parent
@@ -237,7 +237,7 @@ class _Tree:
             node, parent = parent, self._parents.get(parent)  # type: ignore[assignment]
         if isinstance(parent, ast.Call) and parent.func is not node:
             name = parent.func.attr if isinstance(parent.func, ast.Attribute) else getattr(parent.func, "id", "")
-            return name in made
+            return name in defined
         if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
             return parent.value is node
         return isinstance(parent, (ast.Yield, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.Starred)) and not isinstance(

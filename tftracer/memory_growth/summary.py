@@ -14,4 +14,4 @@ LISTED = 3
 def render(memory: ProcessMemory) -> str:
     """ "" where no growth is proven."""
     texts = [" ".join(filter(None, [each["text"], each["advice"], *each["doubts"]])) for each in memory["growths"][:LISTED]]
-    return "\n".join(line for said in [*texts, memory["text"]] for line in textwrap.wrap(said, WIDTH))
+    return "\n".join(line for text in [*texts, memory["text"]] for line in textwrap.wrap(text, WIDTH))

@@ -35,11 +35,11 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser() -> argparse.ArgumentParser:
-    made = _Parser(prog="%%trace", add_help=False, description="Trace a step of this cell.")
-    made.add_argument("name", nargs="?", default="", help="a variable for the trace")
-    made.add_argument("--slowest", action="store_true", help="show the slowest traced step, not the last one")
-    made.add_argument("--height", type=int, default=HEIGHT, help="of the viewer, in pixels")
-    return made
+    syntax = _Parser(prog="%%trace", add_help=False, description="Trace a step of this cell.")
+    syntax.add_argument("name", nargs="?", default="", help="a variable for the trace")
+    syntax.add_argument("--slowest", action="store_true", help="show the slowest traced step, not the last one")
+    syntax.add_argument("--height", type=int, default=HEIGHT, help="of the viewer, in pixels")
+    return syntax
 
 
 class TraceMagic:

@@ -321,13 +321,13 @@ class Session:
 
     def _records(self, trace: int | None = None) -> list[TraceRecord]:
         """The records of all traces, or of one; traces of which the file does not say what is in them are analyzed first."""
-        chosen = self.trace_ids() if trace is None else [trace]
+        numbers = self.trace_ids() if trace is None else [trace]
         with self._lock:
-            unchecked = [number for number in chosen if number not in self._checked]
+            unchecked = [number for number in numbers if number not in self._checked]
             self.source.check_payloads(unchecked)
             self.source.analyze_pending(unchecked)
             self._checked.update(unchecked)
-        return [self.source.trace_record(number) for number in chosen]
+        return [self.source.trace_record(number) for number in numbers]
 
     def _run(self, run: int | str) -> Run:
         if isinstance(run, str):

@@ -46,20 +46,20 @@ def summarize(source: SessionSource) -> dict[str, Any]:
     """
     session, slow = source.session(), source.all_stalls()
     runs = sorted(source.runs(), key=total_s, reverse=True)
-    chosen = _most_telling(runs)
+    selected = _most_telling(runs)
     detail: dict[str, Any] = {"verdict": []}
-    if chosen is not None:
+    if selected is not None:
 
         def answers(number: int) -> Answers:
             return Answers(source.trace_bytes(number), source.trace_context(number), trace_id=number)
 
         others = OtherTraces(source, answers)
-        detail = trace_summary.summarize(answers(chosen), others.of(chosen, "verdict"))
+        detail = trace_summary.summarize(answers(selected), others.of(selected, "verdict"))
         detail["recomputed"] = _recomputed(runs, answers, others)
     summaries = [_run(run, slow, source.gaps(run["id"])) for run in runs]
     head = {"session": _chosen(session, _SESSION), "ledger": source.ledger(), "input_pipelines": source.input_pipelines()}
     head["memory_growth"] = source.memory_growth()
-    return {**head, "runs": summaries, "trace": chosen, **detail}
+    return {**head, "runs": summaries, "trace": selected, **detail}
 
 
 def render(summary: dict[str, Any]) -> str:

@@ -56,10 +56,10 @@ class TraceHandlerBase(ApiHandler):
 
     async def others(self, trace: TraceKey, *analyses: str) -> OtherTraceKeys:
         """The other traces by which these analyses judge a trace."""
-        asked = [analysis for analysis in analyses if analysis in OTHERS_NEEDED]
-        if not asked:
+        with_others = [analysis for analysis in analyses if analysis in OTHERS_NEEDED]
+        if not with_others:
             return {}
-        return await self.quickly(other_trace_keys, self.services.source, self.services.answers.name, trace, asked)
+        return await self.quickly(other_trace_keys, self.services.source, self.services.answers.name, trace, with_others)
 
 
 class AnswerHandler(TraceHandlerBase):
@@ -139,9 +139,9 @@ class AnalysisHandler(AnalysisArguments, AnswerHandler):
     async def ask(self, trace: TraceKey, question: Question, others: OtherTraceKeys) -> Body:
         """``others``: traces of the same run, by which this one is judged."""
         answers = self.services.answers
-        said = (await other_answers(others, answers)).get(question.name)
-        asked = Question(question.name, {**question.arguments, "others": said}) if said else question
-        return await answers.ask(trace, asked, self.format())
+        other_replies = (await other_answers(others, answers)).get(question.name)
+        whole_question = Question(question.name, {**question.arguments, "others": other_replies}) if other_replies else question
+        return await answers.ask(trace, whole_question, self.format())
 
     def with_watched(self, question: Question, trace: TraceKey) -> Question:
         """What the watch knows may come after the trace: then it is another answer."""

@@ -70,8 +70,8 @@ def _name(function: Any, concrete: Any) -> str:
 def plain_name(name: str) -> str:
     """ "step" of TensorFlow's "__inference_step_67", "gradient of step" of "__inference___backward_step_67_80"."""
     is_gradient = False
-    while made := _GENERATED.fullmatch(name):
-        name, is_gradient = made["name"], is_gradient or made["way"] == "backward"
+    while match := _GENERATED.fullmatch(name):
+        name, is_gradient = match["name"], is_gradient or match["way"] == "backward"
     name = name.removeprefix(SIGNATURE)
     return f"gradient of {name}" if is_gradient else name
 

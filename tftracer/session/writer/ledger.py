@@ -94,9 +94,9 @@ class LedgerWriter:
         self._no_cpu_ns = without_cpu_ns(native or 0) or self._no_cpu_ns
         asleep_ns = self._standstills.asleep_ns
         waits = dict(self._steps.activities.step_waits)
-        made = sheet.sheet_of(sums, self._book.slow(), waits, now_ns, now, asleep_ns, began_ns, self._no_cpu_ns)
+        newest = sheet.sheet_of(sums, self._book.slow(), waits, now_ns, now, asleep_ns, began_ns, self._no_cpu_ns)
         with self._store.lock:
-            self._store.model.ledger = made
+            self._store.model.ledger = newest
 
     def _under_way(self, now_ns: int) -> list[Activity]:
         """The activities under way, as if they ended now."""

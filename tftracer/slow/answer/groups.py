@@ -38,9 +38,9 @@ class _Ranked(NamedTuple):
 
     @property
     def text(self) -> str:
-        told = [period for period in self.periods if period["next_step"] is not None] or self.periods
+        periods = [period for period in self.periods if period["next_step"] is not None] or self.periods
         of_length: dict[int, list[Period]] = {}
-        for period in sorted(told, key=lambda each: -each["times"]):
+        for period in sorted(periods, key=lambda each: -each["times"]):
             alike = of_length.setdefault(period["every"], [])
             if not any(_are_at_same_steps(period, each) for each in alike):
                 alike.append(period)

@@ -222,16 +222,16 @@ class Counters:
 
 
 def _usual(readings: Sequence[Reading], since_ns: int) -> dict[str, float | None]:
-    chosen: list[Reading] = []
+    second_apart: list[Reading] = []
     for reading in reversed(readings):
         if reading.at_ns < since_ns:
             break
-        if not chosen or chosen[-1].at_ns - reading.at_ns >= SECOND_NS:
-            chosen.append(reading)
-    chosen.reverse()
-    if len(chosen) < 2:
+        if not second_apart or second_apart[-1].at_ns - reading.at_ns >= SECOND_NS:
+            second_apart.append(reading)
+    second_apart.reverse()
+    if len(second_apart) < 2:
         return dict.fromkeys(("cpu", "process", "process_queue"))
-    pairs = list(zip(chosen, chosen[1:]))
+    pairs = list(zip(second_apart, second_apart[1:]))
     return {
         name: median((getattr(b, f"{name}_ns") - getattr(a, f"{name}_ns")) / (b.at_ns - a.at_ns) for a, b in pairs)
         for name in ("cpu", "process", "process_queue")

@@ -91,10 +91,10 @@ def _without_stale(looks: list[Look]) -> list[dict[int, Stack]]:
     later look at all threads still found them. A record goes on with the old stack of a thread that has ended, and of one that
     py-spy could not read just then."""
     kept: list[dict[int, Stack]] = []
-    told: set[int] = set()
+    changed: set[int] = set()
     for look in looks:
-        told |= look.stacks.keys() - look.unchanged
-        kept.append({owner: stack for owner, stack in look.stacks.items() if owner in told})
+        changed |= look.stacks.keys() - look.unchanged
+        kept.append({owner: stack for owner, stack in look.stacks.items() if owner in changed})
     later: dict[int, Stack] | None = None
     for index in range(len(looks) - 1, -1, -1):
         look = looks[index]

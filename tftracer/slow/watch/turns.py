@@ -237,37 +237,37 @@ class SlowSteps:
         of_loop.steps += 1
         return of_loop
 
-    def _choose_main(self, loop: ThreadLoop, come: LoopRun, now_ns: int) -> LoopRun | None:
+    def _choose_main(self, loop: ThreadLoop, stepped: LoopRun, now_ns: int) -> LoopRun | None:
         """The run that the thread's loop consists of: the first one that comes again and again, for as long as it comes. Of those
         that come equally often, the one that takes the time.
 
         What begins later lies within its turns: an evaluation may have more steps than the training.
         """
         main = loop.main
-        if come is main:
+        if stepped is main:
             return main
         silent = loop.silent
-        if main is not None and silent is not None and come is silent[0] and _was_interrupted(come, main):
+        if main is not None and silent is not None and stepped is silent[0] and _was_interrupted(stepped, main):
             loop.others, loop.tracer_ns = silent[1], loop.silent_tracer_ns  # the turn that it was in goes on
         elif (
             main is None
-            or (main.steps < WARM_UP and come.steps > main.steps and not is_no_loop(come.run))
-            or is_no_loop(main.run) > is_no_loop(come.run)
-            or come.takes_the_turns_of(main)
+            or (main.steps < WARM_UP and stepped.steps > main.steps and not is_no_loop(stepped.run))
+            or is_no_loop(main.run) > is_no_loop(stepped.run)
+            or stepped.takes_the_turns_of(main)
         ):
-            come.last_end_ns = 0  # its turns begin now
+            stepped.last_end_ns = 0  # its turns begin now
             loop.others, loop.tracer_ns = {}, 0
         elif now_ns - main.last_end_ns > _silence_ns(main):
-            come.last_end_ns = 0
+            stepped.last_end_ns = 0
             silent, loop.silent_tracer_ns = (main, loop.others), loop.tracer_ns
             loop.others, loop.tracer_ns = {}, 0
         else:
             return main
         loop.silent = silent if silent is not None and silent[0] is main else None
-        loop.main = come
+        loop.main = stepped
         for each in loop.runs.values():
             each.begin_turns()
-        return come
+        return stepped
 
     # -------------------------------------------------------------------------------------------------------- judging it
 

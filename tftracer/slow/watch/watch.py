@@ -236,8 +236,8 @@ class SlowWatch:
                 self._explain(answer.number, answer.raw, answer.doubt)
             else:
                 self._gaps.take(answer, self._names)
-        for number, asked in list(self._asked.items()):
-            if now_ns - asked.at_ns > PATIENCE_NS or self._source is None:
+        for number, question in list(self._asked.items()):
+            if now_ns - question.at_ns > PATIENCE_NS or self._source is None:
                 self._explain(number, None, NO_ANSWER)
 
     def _each_second(self, now_ns: int) -> None:
@@ -249,7 +249,7 @@ class SlowWatch:
             self._part("host", self._host_reports.report, self._host, list(self._queue.under_way))
             self._read_host(now_ns)
         for run, of_run in self._periods.items():
-            waiting = [asked.turn.step - 1 for asked in self._asked.values() if asked.turn.run is run]
+            waiting = [question.turn.step - 1 for question in self._asked.values() if question.turn.run is run]
             of_run.passed(min([run.steps, *waiting]), self._records)
         if self._source:
             self._source.watch(self._natives(), self._natives_of_ours())

@@ -62,11 +62,11 @@ def counters(trace: Trace, outputs: Outputs, held: Sequence[HeldBytes]) -> Count
 
 
 def _running(trace: Trace) -> Part:
-    chosen = _on_threads(trace)
-    if not chosen.any():
+    selected = _on_threads(trace)
+    if not selected.any():
         return Missing(RUNNING, "The trace has no ops of the host.")
     return _counter(
-        "running", RUNNING, "ops", curve(trace.start[chosen], trace.end[chosen], np.ones(int(chosen.sum()), np.int64))
+        "running", RUNNING, "ops", curve(trace.start[selected], trace.end[selected], np.ones(int(selected.sum()), np.int64))
     )
 
 
