@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tftracer.memory_growth.proof import growth, has_stopped
+from tftracer.memory_growth.proof import growth, has_stopped, slope_of, until_it_stopped
 
 MB = 1 << 20
 AT = np.arange(180.0)
@@ -54,3 +54,12 @@ def test_growth_ends() -> None:
     assert found is not None
     assert not has_stopped(at[:160], low[:160], found, 60.0)
     assert has_stopped(at, low, found, 60.0)
+    ended = until_it_stopped(at, low, 60.0)
+    assert ended is not None and 140 < ended.until <= 150 and ended.grown == pytest.approx(45 * MB, rel=0.1)
+
+
+def test_growth_goes_on_over_a_time_without_readings() -> None:
+    """As while it is found out what grows."""
+    is_read = (AT < 75) | (AT > 115)
+    slope = slope_of(AT[is_read], 0.5 * MB * AT[is_read], 15.0, 130.0)
+    assert slope is not None and slope.rate == pytest.approx(0.5 * MB, rel=0.1) and slope.until == 130

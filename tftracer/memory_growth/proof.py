@@ -23,6 +23,8 @@ LEAST_BYTES = 16 << 20
 STILL, SLOWER = 0.75, 1.5
 #: So much of the growth lies above all that was reached before.
 NEW = 0.25
+#: A growth has ended where so much of it is missing.
+NEAR = 0.05
 #: Times in which growth is looked for, in shortest proofs (60 s); and all that is known.
 SPANS = (1, 4, 16)
 
@@ -39,22 +41,27 @@ class Slope(NamedTuple):
         return self.end_bytes - self.start_bytes
 
 
-def floors(at: Float64, low: Float64, since: float, until: float) -> Float64 | None:
-    """[PARTS] lowest values; None where a part has no reading."""
+def floors(at: Float64, low: Float64, since: float, until: float) -> Float64:
+    """[PARTS] lowest values; inf of a part without a reading."""
     part = np.floor((at - since) / (until - since) * PARTS).astype(int)
     part[at == until] = PARTS - 1
     known = (part >= 0) & (part < PARTS)
     lowest = np.full(PARTS, np.inf)
     np.minimum.at(lowest, part[known], low[known])
-    return lowest if np.isfinite(lowest).all() else None
+    return lowest
 
 
 def slope_of(at: Float64, low: Float64, since: float, until: float) -> Slope | None:
-    """The slope through the lowest values of the parts, whether or not it is growth."""
+    """The slope through the lowest values of the parts, whether or not it is growth.
+
+    Parts without a reading are left out: nothing is read while it is found out what grows.
+    """
     lowest = floors(at, low, since, until)
-    if lowest is None:
+    known = np.isfinite(lowest)
+    if not known[0] or not known[-1]:
         return None
     i, j = np.triu_indices(PARTS, 1)
+    i, j = i[known[i] & known[j]], j[known[i] & known[j]]
     rate = np.median((lowest[j] - lowest[i]) / (j - i)) * PARTS / (until - since)
     return Slope(since, until, float(lowest[0]), float(lowest[-1]), float(rate))
 
@@ -62,7 +69,7 @@ def slope_of(at: Float64, low: Float64, since: float, until: float) -> Slope | N
 def proven(at: Float64, low: Float64, since: float, until: float) -> Slope | None:
     """``since`` to ``until``: the time that is judged; ``at``, ``low``: [n] it and what came before it."""
     slope, lowest = slope_of(at, low, since, until), floors(at, low, since, until)
-    if slope is None or lowest is None or slope.grown < LEAST_BYTES:
+    if slope is None or not np.isfinite(lowest).all() or slope.grown < LEAST_BYTES:
         return None
     i, j = np.triu_indices(PARTS, 1)
     quarter = PARTS // 4
@@ -98,6 +105,16 @@ def growth(at: Float64, low: Float64, shortest: float) -> Slope | None:
             if slope is not None and (before is None or before.rate <= SLOWER * slope.rate):
                 return slope
     return None
+
+
+def until_it_stopped(at: Float64, low: Float64, since: float) -> Slope | None:
+    """The growth from ``since`` until nearly all of what it reached was there."""
+    slope = slope_of(at, low, since, float(at[-1]))
+    if slope is None:
+        return None
+    reached = at[(at > since) & (low >= slope.end_bytes - NEAR * slope.grown)]
+    until = float(reached[0]) if len(reached) else slope.until
+    return slope._replace(until=until, rate=slope.grown / max(until - since, 1.0))
 
 
 def has_stopped(at: Float64, low: Float64, found: Slope, shortest: float) -> bool:

@@ -109,14 +109,14 @@ class MemoryWatch:
     def _follow(self, at: Float64, low: Float64) -> None:
         assert self._slope is not None
         has_stopped = proof.has_stopped(at, low, self._slope, self._proof_s)
-        now = proof.slope_of(at, low, self._slope.since, float(at[-1]))
+        since = self._slope.since
+        now = proof.until_it_stopped(at, low, since) if has_stopped else proof.slope_of(at, low, since, float(at[-1]))
         with self._lock:
             last = self._growths[-1]
-            if has_stopped:
-                self._growths[-1] = replace(last, is_growing=False)
-                self._slope = None
-            elif now is not None:
-                self._growths[-1] = last.grown(now)
+            last = last if now is None else last.grown(now)
+            self._growths[-1] = replace(last, is_growing=not has_stopped)
+        if has_stopped:
+            self._slope = None
 
     def _found(self, slope: proof.Slope) -> None:
         """Nothing is read meanwhile: the counts take memory themselves."""
