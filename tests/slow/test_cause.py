@@ -415,6 +415,21 @@ def test_a_wait_for_the_next_element_is_told_by_its_clock_though_no_stack_was_re
     assert usual.cause.kind == "python"  # the code takes the rest
 
 
+def test_a_generator_that_the_loop_waited_for_is_named() -> None:
+    generator = Frame(TF + "tensorflow/python/data/ops/from_generator_op.py", 250, "generator_py_func", "", True)
+    read = stack(SCRIPT_OPS, generator, LOAD, seconds=0.5, thread="tf_data")
+    between = span(0.6, stack(MAIN, ELEMENT, seconds=0.5), other_stacks=(read,))
+    assert explained(0.6, between=between, input_ns=590 * MS).cause[:3] == ("py_function", "", LOAD)
+
+
+def test_the_line_of_code_is_not_where_the_loop_waited_for_its_dataset() -> None:
+    stacks = stack(MAIN, ELEMENT, seconds=0.29), stack(MAIN, LOAD, seconds=0.21)
+    between = span(0.54, *stacks, cpu=0.11, queue=0.27)
+    assert explained(0.54, between=between, input_ns=167 * MS).cause[:3] == ("python", "", LOAD)
+    unseen = explained(0.54, between=dataclasses.replace(between, stacks=stacks[:1]), input_ns=167 * MS)
+    assert unseen.cause[:3] == ("python", "", None) and unseen.doubt
+
+
 def test_a_wait_for_an_element_is_not_python_code_where_the_tracer_held_the_lock_without_a_cpu() -> None:
     ours = LockHolder("tftracer-watch", "tracer", ())
     between = span(0.6, stack(MAIN, ELEMENT, seconds=0.5), cpu=0.16, late_s=0.3, holders=(ours,))

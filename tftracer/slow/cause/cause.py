@@ -91,7 +91,8 @@ def _cause(parts: tuple[Part, ...], seen: Observed, too_long: float, is_inside: 
         return _inside(parts, seen, too_long)
     if top.kind == "gc" and share >= HALF and sums.get("python", 0.0) < MADE_GARBAGE * too_long:
         return Cause("gc", "", shared_line(_with_line(seen.between, too_long).stacks).frame, share)
-    return _by_line(between, _with_line(_span_of_python(seen, too_long), too_long), too_long)
+    waited_s = sum(excess(part) for part in parts if part.kind == "input")
+    return _by_line(between, _span_of_code(seen, too_long, waited_s), too_long)
 
 
 def _with_line(span: Span, too_long: float) -> Span:
@@ -140,7 +141,7 @@ def _savers(stacks: tuple[FoldedStack, ...]) -> list[FoldedStack]:
 def _of_input(seen: Observed, share: float, is_inside: bool) -> Cause:
     """A wait for the next element of a dataset: the Python function that it waited for, or where the loop asks for it."""
     span = seen.inside if is_inside else seen.between
-    called = _python_functions(span, 0.0)
+    called = _python_functions(span, span.length_s)
     if sum(stack.seconds for stack in called) >= HALF * span.length_s:
         return Cause("py_function", "", shared_line(called).frame, share)
     return Cause("input", "", shared_line(stack for stack in span.stacks if waits_for_input([stack])).frame, share)
@@ -157,6 +158,15 @@ def _span_of_python(seen: Observed, too_long: float) -> Span:
     own = own_python(seen.inside.stacks)
     inside = replace(seen.inside, stacks=own)
     return inside if inside.sampled_s >= HALF * too_long else seen.between
+
+
+def _span_of_code(seen: Observed, too_long: float, waited_s: float) -> Span:
+    """``waited_s``: by clock, the thread waited so long for its dataset: that is no time of the code's."""
+    span = _span_of_python(seen, too_long)
+    if waited_s < LITTLE * too_long:
+        return _with_line(span, too_long)
+    code = tuple(stack for stack in span.stacks if not waits_for_input([stack]))
+    return _with_line(replace(span, stacks=code), too_long - waited_s)
 
 
 def _by_line(parts: list[Part], span: Span, too_long: float) -> Cause:
