@@ -29,7 +29,7 @@ from tftracer.errors import UnsupportedError
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.trace.decode.xplane import with_definitions, with_partition_graphs
 
-#: So many signatures of one function (RETRACED), in so many calls for each, are retracing.
+#: A function is retraced too often if it has RETRACED signatures, and fewer than CALLS_EACH calls for each.
 CALLS_EACH = 5
 MAX_SIGNATURES = 16  # of one place, that new ones are compared with
 

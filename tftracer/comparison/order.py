@@ -11,7 +11,7 @@ import numpy as np
 
 from tftracer.trace.arrays.types import Float64
 
-#: So many sessions of a side in a row, on average, are no turns any more.
+#: Sessions are not in turns if this many of one side come in a row, on average.
 IN_TURNS = 1.5
 #: How much of what a machine that drifts at random would add is added, times the sessions of a side in a row. Chosen by
 #: simulation: neighbours differ by chance, too (tests/comparison/test_order.py).

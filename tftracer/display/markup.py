@@ -58,8 +58,8 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _row(tag: str, cells: Sequence[str], aligned: Sequence[str]) -> str:
-    columns = (f'<{tag} style="text-align: {side}; {_CELL}">{text(cell.strip())}</{tag}>' for cell, side in zip(cells, aligned))
-    return f'<tr style="background: transparent">{"".join(columns)}</tr>'
+    marked = (f'<{tag} style="text-align: {side}; {_CELL}">{text(cell.strip())}</{tag}>' for cell, side in zip(cells, aligned))
+    return f'<tr style="background: transparent">{"".join(marked)}</tr>'
 
 
 def shown(what: str, render: Callable[[], str]) -> str:

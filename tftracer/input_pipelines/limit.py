@@ -28,7 +28,7 @@ MOST = 0.5
 LEAST_BUSY = 0.25
 #: The training waits for its input from this share of the time on; below the other, it is the slower side.
 WAITS, WORKS = 0.10, 0.05
-#: No more than this takes the call of a function for one element: a rest that is larger is something else.
+#: The call of a function for one element takes no longer than this: a rest that is larger is something else.
 CALL_S = 2e-3
 #: Node classes whose inputs, but the first, come and go.
 MANY = (1, 2)

@@ -8,7 +8,7 @@ from tftracer.contract.input_pipelines import InputPipeline, InputPipelines
 from tftracer.input_pipelines.answer import rate_text
 from tftracer.trace.summary import WIDTH
 
-#: So many pipelines are listed, open ones that hold the training up first.
+#: How many pipelines are listed; open ones that hold the training up come first.
 LISTED = 3
 
 

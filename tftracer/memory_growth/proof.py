@@ -21,7 +21,7 @@ EVEN = 0.25
 LEAST_BYTES = 16 << 20
 #: In the same time: the last quarter rises at least so much of the whole, and what came before so many times as fast at most.
 STILL, SLOWER = 0.75, 1.5
-#: So much of the growth lies above all that was reached before.
+#: The part of the growth that has to lie above all that was reached before.
 NEW = 0.25
 #: A growth has ended where so much of it is missing.
 NEAR = 0.05

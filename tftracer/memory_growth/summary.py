@@ -7,7 +7,7 @@ import textwrap
 from tftracer.contract.memory_growth import ProcessMemory
 from tftracer.trace.summary import WIDTH
 
-#: So many growths are listed, the newest first.
+#: How many growths are listed, the newest first.
 LISTED = 3
 
 

@@ -29,7 +29,7 @@ TENSORFLOWS = {
 ORDER = ("functions", "sessions", "ops", "iterators", "variables", "tensors")
 #: Functions that are traced again make no variables: those of new models do.
 ORDER_OF_MODELS = ("sessions", "variables", "functions", "ops", "iterators", "tensors")
-#: So many more objects of a type, from the first count to the last.
+#: A type grows if it has at least this many more objects in the last count than in the first.
 LEAST = 4
 #: Tensors, and objects whose size is known, are held responsible from this part of the growth on.
 SHARE = 0.3

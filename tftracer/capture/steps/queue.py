@@ -37,7 +37,7 @@ MAX_EVENTS = 1 << 16
 SETTLED_AT_ONCE = 200
 #: Why a step has no trace that was to have one.
 STORING = "traces came faster than they could be compressed and written to disk"
-#: So long after its last step a script that calls functions is taken to train still.
+#: For this long after its last step, a script that calls functions is taken to be training.
 ACTIVE_NS = 10 * 10**9
 
 _numbers = itertools.count()

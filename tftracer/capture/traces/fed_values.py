@@ -11,7 +11,7 @@ from typing import Any
 
 from tftracer.trace.model import FedValue
 
-#: So many of the largest are kept.
+#: How many of the largest values are kept.
 MOST = 200
 _DEPTH = 4  # of arguments within tuples, lists and dicts
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tftracer.contract.session import AskedBy
 from tftracer.session.recorded_steps import RunHandle
 
-#: No more steps than these can be requested at once.
+#: The most steps that can be requested at once.
 MAX_STEPS = 10_000
 
 

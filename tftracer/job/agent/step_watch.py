@@ -24,7 +24,7 @@ from tftracer.session.steps.statistics import total_s
 MISSED_AFTER_S = 30.0
 #: If no trace with the step's number has come by then, one with a lower number may be the step's.
 LOWER_NUMBER_AFTER_S = 2.0
-#: So many of the latest traces are remembered, to tell a new one from an update of an old one.
+#: How many of the latest traces are remembered, to tell a new one from an update of an old one.
 MAX_SEEN = 1000
 
 

@@ -16,7 +16,7 @@ from tftracer.trace.arrays.types import Bool
 
 Doubles = npt.NDArray[np.float64]
 
-#: So many recent steps are kept one by one; each older level holds entries of twice as many steps as the one before.
+#: How many recent steps are kept one by one; each older level holds entries of twice as many steps as the one before.
 RECENT = 4096
 LEVEL = 512
 

@@ -13,7 +13,7 @@ from tftracer.session.source import SessionSource
 from tftracer.session.traces.usual import usual
 from tftracer.trace.answers import Answers
 
-#: So large may the other traces be together that are read before an answer is shown.
+#: How many bytes of other traces may be read before an answer is shown.
 MOST_BYTES_AT_ONCE = 16 << 20
 #: Answers that are kept: the traces of a run are judged by nearly the same others.
 _KEPT = 32

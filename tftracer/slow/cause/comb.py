@@ -20,7 +20,7 @@ NEWEST_TEETH, WHOLE_LATER = 12, 0.5
 OF_A_KIND = 1 / 3
 #: Parts of a comb's length that may be the period's.
 FINEST = 8
-#: So many of the teeth of a finer comb must be hit now and then: what comes twice in an epoch of 100 steps has no length of 20.
+#: The share of a finer comb's teeth that must be hit now and then: what comes twice in an epoch of 100 steps has no length of 20.
 NEARLY_ALL = 0.75
 #: Slow steps are about as long up to this factor.
 ALIKE = 1.3

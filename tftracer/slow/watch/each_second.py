@@ -12,7 +12,7 @@ from tftracer.slow.watch.watched_threads import WatchedThreads
 
 #: Shorter collections are not reported one by one.
 REPORTED_NS = 1_000_000
-#: So many of the longest are reported each second.
+#: How many of the longest are reported each second.
 MOST_PAUSES = 50
 #: Readings of the machine, one a second.
 KEPT = 120

@@ -9,7 +9,7 @@ import numpy as np
 from tftracer.contract.layers import Layer
 from tftracer.trace.arrays.types import Float64, Int64
 
-#: So many scopes a tree holds; what lies in others counts for the scope around them.
+#: The most scopes in a tree; what lies in further ones counts for the scope around them.
 MAX_SCOPES = 1 << 17
 #: The name of the row of scopes that were folded together.
 OTHERS = "(others)"

@@ -11,7 +11,7 @@ from typing import Any
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.decode.expansion import Expansion
 
-#: So many nodes that did not run are passed on the way from one that did to what it reads.
+#: How many nodes that did not run are followed from one that did to what it reads.
 MAX_PASSED = 1000
 #: Ops that an executor has no work for: they are in no profile. So are results of functions on some releases.
 _NO_WORK = ("Const", "NoOp", "_Arg", "_Retval")

@@ -17,7 +17,7 @@ from tftracer.trace.model import Device
 Named = Callable[[str, str], "tuple[str, str] | None"]
 #: Ids of kinds of events up to this are looked up in a table; the profiler numbers them from 1.
 _SMALL = 1 << 22
-#: So many kinds are compared one after the other in less time than it takes to look up each event's.
+#: Up to this number of kinds, comparing with each is faster than looking up the kind of each event.
 _FEW = 4
 
 

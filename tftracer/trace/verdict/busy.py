@@ -15,7 +15,7 @@ LEAST_CPUS = 0.25  # that it lacked on average
 LEAST_S = 0.010  # Linux lets a thread run for some milliseconds before the next one: short steps tell nothing
 CACHED_BYTES = 1_000_000  # that an op reads and writes, from a core's cache
 HELD_UP = 3.0  # times its usual time in the run: something held the op up, or it had more to do
-#: Of so many ops of a type, on a busy machine, one that takes so many times as long for its work as most was interrupted.
+#: On a busy machine an op was interrupted that takes OF_ALIKE times as long for its work as most of LEAST_ALIKE of its type.
 LEAST_ALIKE, OF_ALIKE = 10, 5.0
 MUCH_MORE = 2.0  # times the usual work of its type: such an op is not alike
 #: Bytes per second that ops with hardly any arithmetic reach on one core: 11 to 20 GB/s were measured in the cache, 4 to 13
