@@ -40,10 +40,10 @@ class Frame:
         return f"<Frame {self.title}: {f'in {self.file}' if self.file else 'inside the notebook'}>"
 
 
-def framed(page: str, title: str, height: int = HEIGHT, most_inline: int = MOST_INLINE) -> Frame:
+def framed(page: str, title: str, height: int = HEIGHT) -> Frame:
     """``page``: a whole HTML page. ``title``: of the frame, and of its file's name."""
     content = page.encode("utf-8")
-    if len(content) <= most_inline:
+    if len(content) <= MOST_INLINE:
         return Frame(title, _frame(f'srcdoc="{html.escape(page)}"', title, height))
     path = Path.cwd() / file_name(title, content)
     try:

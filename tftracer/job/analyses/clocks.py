@@ -121,8 +121,8 @@ def _windows(witnesses: int) -> list[slice]:
     return [slice(int(edges[i]), int(edges[i + 1])) for i in range(parts)]
 
 
-def estimate(observations: Sequence[Observation], processes: int, reference: int = 0, shared: Sequence[str] = ()) -> list[Clock]:
-    """[processes] every clock against the reference's, along the most precise chain of pairs.
+def estimate(observations: Sequence[Observation], processes: int, shared: Sequence[str] = ()) -> list[Clock]:
+    """[processes] every clock against that of the first process, the reference, along the most precise chain of pairs.
 
     ``shared``: [processes] an id of the machine's clock, "" if it is not known.
     """
@@ -139,7 +139,7 @@ def estimate(observations: Sequence[Observation], processes: int, reference: int
             clock = Clock(at_ns, 0.0, 0.0, RESOLUTION_NS, clock.matches)
         edges[a].append((b, clock))
         edges[b].append((a, Clock(at_ns, -clock.offset_ns, -clock.drift, clock.sigma_ns, clock.matches)))
-    return _chains(edges, processes, reference, at_ns)
+    return _chains(edges, processes, at_ns)
 
 
 def _unseen(pairs: Iterable[tuple[int, int]], shared: Sequence[str]) -> list[tuple[int, int]]:
@@ -178,10 +178,10 @@ def _huber(time: Float64, offset: Float64, sigma: Float64, prior: float) -> tupl
     return fitted, np.sqrt(np.diag(np.linalg.inv(normal))), residual
 
 
-def _chains(edges: dict[int, list[tuple[int, Clock]]], processes: int, reference: int, at_ns: int) -> list[Clock]:
-    """The most precise chain from the reference to each process (Dijkstra over the variances), with the offsets added up."""
+def _chains(edges: dict[int, list[tuple[int, Clock]]], processes: int, at_ns: int) -> list[Clock]:
+    """The most precise chain from process 0, the reference, to each (Dijkstra over the variances), with the offsets added up."""
     clocks = [Clock(at_ns) for _ in range(processes)]
-    queue: list[tuple[float, int, Clock]] = [(0.0, reference, Clock(at_ns, 0.0, 0.0, 0.0, 0))]
+    queue: list[tuple[float, int, Clock]] = [(0.0, 0, Clock(at_ns, 0.0, 0.0, 0.0, 0))]
     done: set[int] = set()
     while queue:
         variance, node, clock = heapq.heappop(queue)
@@ -192,7 +192,7 @@ def _chains(edges: dict[int, list[tuple[int, Clock]]], processes: int, reference
         for neighbour, step in edges[node]:
             if neighbour not in done:
                 total = variance + step.sigma_ns**2
-                heapq.heappush(queue, (total, neighbour, _joined(clock, step, total, reference == node)))
+                heapq.heappush(queue, (total, neighbour, _joined(clock, step, total, node == 0)))
     return clocks
 
 

@@ -87,16 +87,13 @@ def node_detail(
     index: int,
     graph: Graph | None = None,
     *,
-    share_of_type: float | None = None,
-    share_of_step: float | None = None,
     critical: bool = False,
     slack_ns: float | None = None,
     computed: Arithmetic | None = None,
 ) -> NodeDetail:
     """One node's details. Without a graph, inputs are what the label names; without ``computed``, FLOPs are not known.
 
-    ``share_of_type``, ``share_of_step`` are computed here unless given; the rest comes from the critical path.
-    Raises UnknownError for an index that the trace does not have.
+    ``critical``, ``slack_ns``: from the critical path. Raises UnknownError for an index that the trace does not have.
     """
     check_index(trace, index)
     device, name, label = trace.devices[trace.device[index]], trace.names[trace.name[index]], trace.labels[trace.label[index]]
@@ -122,8 +119,8 @@ def node_detail(
         "op_end_ns": _time(trace.op_end, index),
         "scheduled_ns": scheduled,
         "delay_ns": None if scheduled is None else start - scheduled,
-        "share_of_type": _share_of_type(trace, index) if share_of_type is None else share_of_type,
-        "share_of_step": (end - start) / max(trace.duration_ns, 1) if share_of_step is None else share_of_step,
+        "share_of_type": _share_of_type(trace, index),
+        "share_of_step": (end - start) / max(trace.duration_ns, 1),
         "critical": critical,
         "slack_ns": slack_ns,
         "inputs": inputs,
