@@ -16,7 +16,6 @@ KEPT, MAX_BINS = 960, 240
 class Reading(NamedTuple):
     at: float  # epoch seconds
     own: int  # resident bytes that belong to no file
-    steps: int  # that had ended by then
 
 
 class Bin(NamedTuple):
@@ -35,7 +34,7 @@ class Curve:
 
     def add(self, reading: Reading) -> None:
         self.recent.append(reading)
-        at, own, _ = reading
+        at, own = reading
         if self.bins and at < self.bins[-1].at + 0.999 * self._width:
             last = self.bins[-1]
             self.bins[-1] = Bin(last.at, min(last.low, own), max(last.high, own))

@@ -86,7 +86,7 @@ class MemoryWatch:
         _, resident, shared, *_ = os.pread(self._file, 256, 0).split()
         now, steps = time.time(), self._steps()
         with self._lock:
-            self._curve.add(Reading(now, (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE"), steps))
+            self._curve.add(Reading(now, (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")))
         if self._training_since is None and steps >= LEAST_STEPS:
             self._training_since = now + WARM_UP * self._period
 
