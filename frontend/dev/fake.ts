@@ -229,12 +229,12 @@ export class FakeClient implements Client {
     return failure ? Promise.reject(failure) : Promise.resolve(value);
   }
 
-  /** What it knows of slow steps. */
+  /** What it knows of slow steps and of the process: a new object each time, as a server's is. */
   answers(path: string): unknown {
     if (/^runs\/\d+\/stalls$/.test(path)) return this.runStalls;
-    if (path === "ledger") return this.ledger;
-    if (path === "input-pipelines") return this.pipelines;
-    if (path === "memory-growth") return this.memory;
+    if (path === "ledger") return structuredClone(this.ledger);
+    if (path === "input-pipelines") return structuredClone(this.pipelines);
+    if (path === "memory-growth") return structuredClone(this.memory);
     if (/^runs\/\d+\/gaps$/.test(path)) return this.gaps;
     const stall = /^stalls\/(\d+)$/.exec(path);
     if (path === "../job/processes/p2/api/stalls") return { ...this.runStalls, count: 3 };

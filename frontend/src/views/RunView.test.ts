@@ -65,7 +65,11 @@ describe("slow steps on a run's page", () => {
     const client = new FakeClient();
     const of = { last_step: 26, last_call: 2211, last_text: text };
     const period = { ...fakePeriod, ...of, every: 50, next_step: 76, next_text: "call 2,261 of all signatures" };
-    const group = fakeGroup({ ...of, stalls: [1], periods: [period, { ...period, first_step: 2 }] });
+    const group = fakeGroup({
+      ...of,
+      stalls: [1],
+      periods: [period, { ...period, first_step: 2, next_text: "call 2,270" }],
+    });
     const stalls = [fakeStall(1, { step: 26, call: 2211, step_text: text })];
     client.runStalls = { ...fakeRunStalls(), count: 1, groups: [group], stalls };
     const { page } = await show("/runs/1?stall=1", client);

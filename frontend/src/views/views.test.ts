@@ -1,7 +1,7 @@
 /** The components over a made-up session, as a reader sees them. */
 import { flushPromises, mount, type VueWrapper } from "@vue/test-utils";
 import { createMemoryHistory, createRouter } from "vue-router";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { FakeClient, fakeJob, fakeRun, fakeSession, fakeState, fakeTrace, truncated } from "../../dev/fake";
 import { ClientError, type SessionState } from "@/client/client";
 import type { Run } from "@/client/messages";
@@ -67,6 +67,22 @@ describe("the overview", () => {
     await flushPromises();
     expect(page.text()).toContain("The script has ended. Keras computes with torch");
     page.unmount();
+  });
+
+  it("without a run shows where the time goes all the same, and asks again while the script runs", async () => {
+    vi.useFakeTimers();
+    const { page, client } = await show("/", fakeState({ runs: [], session: fakeSession() }));
+    const asked = vi.spyOn(client, "ask");
+    for (const card of ["ledger", "pipelines"]) expect(page.find(`[data-testid="${card}"]`).exists()).toBe(true);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(asked.mock.calls.filter(([path]) => path === "input-pipelines").length).toBeGreaterThan(1);
+    client.change({ session: fakeSession({ ended_at: 5 }) });
+    await vi.advanceTimersByTimeAsync(10_000);
+    asked.mockClear();
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(asked).not.toHaveBeenCalled();
+    page.unmount();
+    vi.useRealTimers();
   });
 
   it("folds runs of one step, and shows them to a search", async () => {

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 EAGER = (
-    "No session.run, no call of a compiled function (tf.function, Keras) and no step of an optimizer has ended so far. Other "
+    "No session.run, no call of a compiled function (tf.function, Keras) and no step of an optimizer was seen. Other "
     "eager code has nothing that marks a step: compile it with @tf.function, or say what a step is with TracingServer().step()."
 )
 JAX = (
