@@ -247,3 +247,20 @@ def test_an_array_that_is_made_anew_from_itself_under_a_key() -> None:
 def test_a_path_is_told_where_it_can_be_read() -> None:
     paths = [containers.path_of(keys) for keys in ((), ("'a'", "3"), ("'a'", "'b'", "'c'"), (str(id(Held)),))]
     assert paths == ["", "['a'][3]", "[...]", "[...]"]
+
+
+MODELS: list[Any] = []
+
+
+def test_the_list_that_keeps_the_models_whose_variables_grow() -> None:
+    variable = type("ResourceVariable", (), {"__module__": "tensorflow.python.ops.resource_variable_ops"})
+    model = type("Model", (), {"__module__": "keras.src.models.model"})
+
+    def step() -> None:
+        MODELS.append(model())
+        MODELS[-1].weights = [variable() for _ in range(5)]
+
+    finding = found(step, 1e9)
+    assert [thing.name for thing in finding.things[:2]] == ["ResourceVariable", "MODELS, a list"]
+    assert finding.things[0].place == place("MODELS.append(model())")
+    MODELS.clear()

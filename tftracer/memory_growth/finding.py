@@ -12,7 +12,17 @@ from typing import NamedTuple
 from tftracer.memory_growth import census, containers
 from tftracer.memory_growth.adding_line import adding_line
 from tftracer.memory_growth.containers import Growing, Sizes
-from tftracer.memory_growth.things import MAX_SAMPLES, MAX_THINGS, Thing, growing, growing_kinds, kind_of, main_kind, things
+from tftracer.memory_growth.things import (
+    MAX_SAMPLES,
+    MAX_THINGS,
+    Thing,
+    growing,
+    growing_kinds,
+    is_keras,
+    kind_of,
+    main_kind,
+    things,
+)
 
 #: In readings: until objects are counted again.
 AGAIN = 10
@@ -77,15 +87,19 @@ def _with_objects(rate: float, wait: Callable[[], bool], grown: Sequence[Growing
         lists.append(again_s)
     kind, found = main_kind(things(rates, more, kinds, samples, containers.object_bytes), rate, census.collects_nothing())
     if kind != "unknown":
-        found[:1] = _with_container(found[0], kinds, grown)
+        found[:1] = _with_container(found[0], kinds, rates, grown)
     is_collected = last.full_collections > first.full_collections
     return Finding(kind, tuple(found[:MAX_THINGS]), len(lists), sum(lists), is_collected)
 
 
-def _with_container(main: Thing, kinds: dict[type, str], grown: Sequence[Growing]) -> list[Thing]:
-    """What the growth is put down to, and the container that keeps about each of these things."""
-    of = {each for each, kind in kinds.items() if kind == main.kind}
-    holding = [each for each in grown if not of.isdisjoint(each.of) and HOLDS[0] <= each.rate / (main.rate or 1e-9) <= HOLDS[1]]
+def _with_container(main: Thing, kinds: dict[type, str], rates: dict[type, float], grown: Sequence[Growing]) -> list[Thing]:
+    """What the growth is put down to, and the container that keeps about each of these things, or the models that have them."""
+    types = {each for each, kind in kinds.items() if kind == main.kind or (main.kind == "variables" and is_keras(each))}
+
+    def holds(container: Growing) -> bool:
+        return any(HOLDS[0] <= container.rate / rates[each] <= HOLDS[1] for each in types.intersection(container.of))
+
+    holding = list(filter(holds, grown))
     if len(holding) != 1:
         return [main]
     thing = _thing(holding[0])

@@ -98,6 +98,11 @@ def kind_of(each: type) -> str:
     return "objects" if module == "__main__" or not module.startswith(_INNER) else ""
 
 
+def is_keras(each: type) -> bool:
+    """Whether it is a class of Keras's, or of the script's that is made of one."""
+    return any(str(base.__module__).startswith(("keras.", "tf_keras.")) for base in each.__mro__)
+
+
 def growing_kinds(rates: Iterable[type]) -> dict[type, str]:
     """Those of a kind."""
     kinds = {each: kind for each in rates if (kind := kind_of(each))}
