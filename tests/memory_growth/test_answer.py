@@ -7,6 +7,7 @@ from dataclasses import replace
 from tftracer.memory_growth import sheet, summary
 from tftracer.memory_growth.answer import memory_growth
 from tftracer.memory_growth.curve import Bin
+from tftracer.memory_growth.proof import Slope
 from tftracer.memory_growth.sheet import Growth, Sheet
 from tftracer.memory_growth.things import Thing
 
@@ -48,6 +49,12 @@ def test_a_growth_that_has_ended_counts_no_more() -> None:
     ended = memory_growth(replace(KNOWN, growths=(replace(OPS, is_growing=False),)))
     assert ended["growth_rate"] == 0
     assert ended["growths"][0]["text"].startswith("Memory grew by 60 MB in 2 min, and then no more. With it grew ops")
+
+
+def test_what_is_freed_at_the_end_of_a_training_does_not_make_its_growth_smaller() -> None:
+    """It was said: memory grows by 84.8 MB/min: 0 B in 36 s."""
+    assert OPS.grown(Slope(0.0, 130.0, 500.0 * MB, 500.0 * MB, 0.5 * MB)) == OPS
+    assert OPS.grown(Slope(0.0, 130.0, 500.0 * MB, 570.0 * MB, 0.5 * MB)).end_bytes == 570 * MB
 
 
 def test_it_comes_back_from_the_file_as_it_was() -> None:

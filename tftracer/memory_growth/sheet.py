@@ -8,7 +8,7 @@ from typing import Any
 
 from tftracer.memory_growth.curve import MAX_BINS, Bin
 from tftracer.memory_growth.finding import Finding
-from tftracer.memory_growth.proof import Slope
+from tftracer.memory_growth.proof import NEAR, Slope
 from tftracer.memory_growth.things import MAX_THINGS, Thing
 from tftracer.storage.spool import NewRecord
 from tftracer.storage.tftrace import MEMORY
@@ -38,6 +38,9 @@ class Growth:
         return cls(slope.since, slope.until, int(slope.start_bytes), int(slope.end_bytes), slope.rate, True)
 
     def grown(self, slope: Slope) -> Growth:
+        """What it is by now. A fall, as at the end of a training that lets go of all it had, is no part of it."""
+        if slope.end_bytes < self.end_bytes - NEAR * (self.end_bytes - self.start_bytes):
+            return self
         return replace(self, until=slope.until, end_bytes=int(slope.end_bytes), rate=slope.rate)
 
     def explained(self, finding: Finding) -> Growth:
