@@ -72,10 +72,6 @@ export function lineColumns(): TableColumn<CodeLine>[] {
     nameColumn("line", "Line", (l) => framePlace(l) || NONE, { width: "minmax(150px, 1fr)" }),
     nameColumn("function", "Function", (l) => l.owner || l.function, { width: "minmax(150px, 1fr)" }),
     nameColumn("calls", "Mostly in", (l) => l.calls, { width: "minmax(160px, 1.4fr)" }),
-    shareColumn("doubtful", "Doubtful", (l) => l.doubtful, {
-      width: "88px",
-      hint: "Sampled more than 1 ms late: another line may be meant",
-    }),
   ];
 }
 

@@ -231,7 +231,7 @@ describe("slow steps on a run's page", () => {
 });
 
 describe("the time between steps", () => {
-  it("stands by line and function, with what is doubtful, and can be sampled again", async () => {
+  it("stands by line and function, and can be sampled again", async () => {
     const { page, client } = await show("/runs/1");
     const section = page.find('[aria-labelledby="gaps-title"]');
     expect(section.text()).toContain("30% of the time passed between steps; 10% of that is garbage collection");
