@@ -196,6 +196,16 @@ def test_a_step_meanwhile_another_thread_held_pythons_lock_is_not_known_and_says
     assert found.cause.kind == "unknown" and "by thread serializer, in main() (train.py:10): the step may" in found.doubt
 
 
+def test_a_python_function_of_tensorflows_that_held_pythons_lock_is_the_cause_where_its_result_was_waited_for() -> None:
+    holder = LockHolder("", "other", (SCRIPT_OPS, LOAD))
+    within = span(0.6, late_s=0.55, holders=(holder, holder, None))
+    assert explained(0.0, 0.6, within=within).cause[:3] == ("py_function", "", LOAD)
+    waits = span(0.6, stack(MAIN, ELEMENT, seconds=0.5), late_s=0.55, holders=(holder,))
+    assert explained(0.6, between=waits, input_ns=590 * MS).cause[:3] == ("py_function", "", LOAD)
+    elsewhere = dataclasses.replace(waits, stacks=(stack(MAIN, seconds=0.5),))
+    assert explained(0.6, between=elsewhere).cause.kind == "lock"
+
+
 def test_garbage_collection_comes_before_the_line_that_it_struck() -> None:
     found = explained(0.3, between=span(0.3, stack(MAIN, LOAD, seconds=0.3), cpu=0.3, gc_s=0.28))
     assert (found.cause.kind, found.cause.frame) == ("gc", LOAD)

@@ -21,7 +21,7 @@ from tftracer.slow.cause.stacks import (
     shared_line,
     waits_for_input,
 )
-from tftracer.slow.cause.sums import COMPUTED_MORE, excess, holder_text, lock_s, parts_of
+from tftracer.slow.cause.sums import COMPUTED_MORE, excess, functions_with_lock, holder_text, lock_s, parts_of
 from tftracer.slow.recorded import EPOCH_TURN, Cause, FoldedStack, Part
 from tftracer.slow.watch.slow_turn import NO_LOOPS, SlowTurn
 
@@ -79,6 +79,9 @@ def _cause(parts: tuple[Part, ...], seen: Observed, too_long: float, is_inside: 
         if evaluation and evaluated_s >= HALF * too_long:  # all that passes there: its data are made ready, too
             return _of_clock(evaluation, seen.between, min(1.0, evaluated_s / too_long))
     if top.kind in (*OF_CLOCK, "other_run") and share >= HALF:
+        held = shared_line(functions_with_lock(seen.between)).frame if top.kind == "lock" else None
+        if held and waits_for_input(seen.between.stacks) >= HALF * seen.between.sampled_s > 0:
+            return Cause("py_function", "", held, share)  # it made the element that the loop waited for
         span = seen.inside if top.kind == "retrace" and seen.inside.sampled_s > seen.between.sampled_s else seen.between
         return _of_clock(top, _with_line(span, too_long), share)
     if top.kind == "input":
@@ -217,8 +220,9 @@ def _inside(parts: tuple[Part, ...], seen: Observed, too_long: float) -> Cause:
     own = no_cpu + sum(excess(part) for part in parts if part.kind == "tensorflow")
     if own < HALF * too_long:
         return UNKNOWN
-    if lock_s(span) >= HALF * own:
-        return UNKNOWN  # it may have come back from TensorFlow, and waited for Python's lock
+    if lock_s(span) >= HALF * own:  # it may have come back from TensorFlow, and waited for Python's lock
+        held = shared_line(functions_with_lock(span)).frame
+        return Cause("py_function", "", held, min(1.0, lock_s(span) / too_long)) if held else UNKNOWN
     share, work = min(1.0, own / too_long), _work(seen, own)
     if work is None or not work.computed_more:
         if no_cpu >= HALF * too_long:

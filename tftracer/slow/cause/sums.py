@@ -175,6 +175,13 @@ def other_holders(span: Span) -> list[LockHolder]:
     return [holder for holder in span.holders if holder is not None and holder.whose == "other"]
 
 
+def functions_with_lock(span: Span) -> list[FoldedStack]:
+    """What Python functions that TensorFlow calls did with the lock, if they held it in most of the readings."""
+    held = [FoldedStack("", holder.stack, 2, 1.0) for holder in other_holders(span)]
+    called = [cut for stack in held if (cut := called_by_tensorflow(stack)) is not None]
+    return called if len(called) > HALF * len(span.holders) else []
+
+
 def starved_s(span: Span) -> float:
     """Seconds in which the tracer's own threads had Python's lock: they need it for microseconds, longer only without a CPU."""
     ours = sum(holder is not None and holder.whose == "tracer" for holder in span.holders)
