@@ -45,7 +45,6 @@ LATE_NS = 110_000_000
 DUMPS_APART_NS, APART_NS, BURST, MAX_DUMPS, MAX_LATE = 100_000_000, 8_000_000_000, 20, 64, 3
 #: The stack of who held the lock is that of a look so near.
 NEAR_NS = 300_000_000
-MAX_NAMES = 1000
 #: An answer waits for stacks no longer than this.
 PATIENCE_NS = 45_000_000_000
 #: The id of what no question asked for: that stacks cannot be read.
@@ -87,6 +86,21 @@ class Pulse:
         return [(max(start_ns, a), min(end_ns, b), sure) for a, b, sure in newest_first if a < end_ns][::-1]
 
 
+class ThreadNames:
+    """Names as dumps show them, also of threads that have ended: their numbers go to later ones."""
+
+    def __init__(self) -> None:
+        self._dumps: deque[tuple[int, dict[int, str]]] = deque(maxlen=MAX_DUMPS)
+
+    def add(self, at_ns: int, names: dict[int, str]) -> None:
+        self._dumps.append((at_ns, names))
+
+    def at(self, thread: int, at_ns: int) -> str:
+        """As of the nearest dump that has the thread; "" if none has."""
+        near = [(abs(dumped_ns - at_ns), names[thread]) for dumped_ns, names in list(self._dumps) if thread in names]
+        return min(near)[1] if near else ""
+
+
 class Outside:
     def __init__(self, pid: int, py_spy: str, pulse_fd: int) -> None:
         self._pid = pid
@@ -99,7 +113,7 @@ class Outside:
         self._input = b""
         self._dumps: deque[Look] = deque(maxlen=MAX_DUMPS)
         self._lock = LockReader(pid)
-        self._names: dict[int, str] = {}  # of threads, also of those that have ended
+        self._names = ThreadNames()
         self._dumping: threading.Thread | None = None
         self._dumps_of_late = 0  # since the pulse is late
         self._has_told_broken = False
@@ -168,7 +182,7 @@ class Outside:
         if found is not None:
             look, names = found
             self._dumps.append(look)
-            self._names = {**dict(list(self._names.items())[-MAX_NAMES:]), **names}
+            self._names.add(look.at_ns, names)
 
     def _answer(self, now_ns: int) -> None:
         if self._windows.broken and not self._has_told_broken:
@@ -205,7 +219,7 @@ class Outside:
             **self._counters.within(native, start, end),
             "late": late,
             "holders": [
-                [holder, self._names.get(holder, ""), _nearest_stack(looks, at, holder)]
+                [holder, self._names.at(holder, at), _nearest_stack(looks, at, holder)]
                 for since, until, _ in late
                 for at, holder in self._lock.holders(since, until)
             ],

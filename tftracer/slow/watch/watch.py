@@ -329,11 +329,11 @@ class SlowWatch:
     def _observed(self, turn: SlowTurn, raw: dict[str, Any] | None, doubt: str) -> Observed:
         raw = raw or {"usual": {}, "spans": [{"stacks": [], "others": [], "late": [], "holders": []}] * 2}
         bounds = [(turn.start_ns, turn.step_ns), (turn.step_ns, turn.end_ns)]
-        spans = []
+        spans, names = [], self._threads.names_at(turn.end_ns)
         for given, (start, end), collecting in zip(raw["spans"], bounds, (turn.thread, None)):
             # Inside a step TensorFlow's threads may call Python functions, which wait for a collection on any thread.
             gc_s = self._gc.seconds(collecting, start, end) if self._gc else 0.0
-            spans.append(span_of(given, end - start, turn.thread, self._names, self._threads.names, self._threads.ours, gc_s))
+            spans.append(span_of(given, end - start, turn.thread, self._names, names, self._threads.ours, gc_s))
         between = replace(spans[0], stacks=without_tracer(spans[0].stacks))
         usual = raw["usual"]
         return Observed(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from threading import get_ident
+from time import perf_counter_ns
 
 from tftracer.slow.watch.frames_of_threads import frames_of_threads
 
@@ -16,13 +17,24 @@ class WatchedThreads:
         self.names: dict[int, str] = {}
         self.native_ids: dict[int, int | None] = {}  # the kernel's numbers
         self.ours: frozenset[int] = frozenset()  # the tracer's own threads
+        self._absent_ns: dict[int, int] = {}  # when each was looked for last and not there yet
+        self._looked_ns = 0
+
+    def names_at(self, at_ns: int) -> dict[int, str]:
+        """Names of the threads that may have been there then: the number of a thread that ended goes to a later one."""
+        return {ident: name for ident, name in self.names.items() if self._absent_ns[ident] < at_ns}
 
     def refresh(self, training: Iterable[int]) -> list[tuple[int, int | None]]:
         """(number, kernel number) of those of ``training`` that have ended, also where another thread has the number now."""
-        before = self.native_ids
+        before, looked_ns = self.native_ids, perf_counter_ns()
         threads = {thread.ident: thread for thread in threading.enumerate() if thread.ident is not None}
         self.names = {ident: thread.name for ident, thread in threads.items()}
         self.native_ids = {ident: thread.native_id for ident, thread in threads.items()}
+        self._absent_ns = {
+            ident: self._absent_ns[ident] if ident in before and before[ident] == native else self._looked_ns
+            for ident, native in self.native_ids.items()
+        }
+        self._looked_ns = looked_ns
         self.ours = frozenset({get_ident(), *(ident for ident, name in self.names.items() if name.startswith(OURS))})
         unknown = [ident for ident in training if ident not in threads]
         alive = _threads_with_frames() if unknown else set()  # threads that Python did not start are not enumerated

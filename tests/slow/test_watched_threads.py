@@ -1,0 +1,34 @@
+"""Which names threads had at some moment: the number of a thread that ended goes to a later one."""
+
+from __future__ import annotations
+
+import threading
+from time import perf_counter_ns
+
+from tftracer.slow.watch.outside import ThreadNames
+from tftracer.slow.watch.watched_threads import WatchedThreads
+
+
+def test_a_thread_that_began_later_names_nothing_before_it() -> None:
+    threads, over = WatchedThreads(), threading.Event()
+    earlier = perf_counter_ns()
+    threads.refresh([])
+    thread = threading.Thread(target=over.wait, name="spinner")
+    thread.start()
+    try:
+        threads.refresh([])
+        threads.refresh([])
+        assert "spinner" not in threads.names_at(earlier).values()
+        assert "spinner" in threads.names_at(perf_counter_ns()).values()
+        assert threading.main_thread().name in threads.names_at(earlier).values()
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_a_holder_of_the_lock_has_the_name_of_the_dump_nearest_to_it() -> None:
+    names = ThreadNames()
+    assert names.at(7, 50) == ""
+    names.add(10, {7: "serializer", 8: "reader"})
+    names.add(100, {7: "spinner"})
+    assert [names.at(7, 40), names.at(7, 90), names.at(8, 1000), names.at(9, 10)] == ["serializer", "spinner", "reader", ""]
