@@ -60,6 +60,7 @@ class Loop:
         """The stall of this step, as soon as it is reported."""
 
         def find() -> Stall | None:
+            assert "slow_steps" not in self.queue.other_problems, self.queue.other_problems
             self.queue.settle()
             self.records += self.queue.slow.take()
             stalls = [record for record in self.records if isinstance(record, Stall)]
