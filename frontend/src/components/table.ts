@@ -32,7 +32,7 @@ export function trackOf(column: Pick<TableColumn<never>, "width" | "numeric">): 
 
 /** The pixels that tracks need, one a column: of `minmax(110px, 210px)` the smaller ones. */
 export function leastWidth(tracks: readonly string[]): number {
-  return tracks.reduce((sum, track) => sum + Number(/\d+(?=px)/.exec(track)?.[0] ?? 0), 0);
+  return tracks.reduce((sum, track) => sum + Number(/\d{1,5}(?=px)/.exec(track)?.[0] ?? 0), 0);
 }
 
 export interface TableSort {
