@@ -106,6 +106,7 @@ class Training:
         self.held_ns: list[int] = []
         self.traced = 0
         self.steps_ns: dict[bool, list[int]] = {True: [], False: []}  # by whether the step was traced
+        # Each call is timed where the training makes it; mypy takes methods for constants.
         recorder.queue.add = self._noted(recorder.queue.add)  # type: ignore[assignment, method-assign]
         for _ in range(20):
             step()

@@ -44,14 +44,13 @@ def measure(which: str, layers: int, steps: int) -> dict[str, list[float]]:
     """
     hook = original_hook() if which == "original" else our_hook()
     import numpy as np
-    import tensorflow
+    import tensorflow.compat.v1 as tf
 
-    tf = tensorflow.compat.v1
     tf.disable_eager_execution()
 
     nothing = tf.train.SessionRunHook()
 
-    class Switch(tf.train.SessionRunHook):  # type: ignore[name-defined]
+    class Switch(tf.train.SessionRunHook):
         """Sends each step to the hook, or nowhere."""
 
         on = False

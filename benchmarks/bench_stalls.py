@@ -27,7 +27,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, perf_counter_ns
 
 import numpy as np
 
@@ -264,16 +264,16 @@ def lines(py_spy: str | None) -> None:
     spy, report = None, Path(tempfile.mkdtemp()) / "raw.txt"
     step, has_begun, is_over = 0, False, False
     while not is_over:
-        times, start = collections.Counter[str](), perf_counter()
+        times, start = collections.Counter[str](), perf_counter_ns()
         for part in PARTS:
-            begin = perf_counter()
+            begin = perf_counter_ns()
             part()
-            times[part.__name__] += perf_counter() - begin  # type: ignore[assignment]  # seconds
+            times[part.__name__] += perf_counter_ns() - begin
         if step % 40 == 0:
-            begin = perf_counter()
+            begin = perf_counter_ns()
             tidy()
-            times["gc"] += perf_counter() - begin  # type: ignore[assignment]
-        times["(whole)"] += perf_counter() - start  # type: ignore[assignment]
+            times["gc"] += perf_counter_ns() - begin
+        times["(whole)"] += perf_counter_ns() - start
         loop.step(lambda: time.sleep(0.004))
         step += 1
         if step == 30:
@@ -291,11 +291,11 @@ def lines(py_spy: str | None) -> None:
     loop.watch.stop()
     gc.enable()
     profile = next(record for record in loop.queue.slow.take() if isinstance(record, GapProfile))
-    by_profile: collections.Counter[str] = collections.Counter({"gc": profile.gc_s})
+    by_profile: collections.Counter[str] = collections.Counter({"gc": round(profile.gc_s * 1e9)})
     for stack in profile.stacks:
         name = part_of([frame.function for frame in stack.frames])
         # A collection has no samples: it is measured.
-        by_profile["(other)" if name == "gc" else name] += stack.seconds  # type: ignore[assignment]
+        by_profile["(other)" if name == "gc" else name] += round(stack.seconds * 1e9)
     if spy:
         spy.wait()
     others = spied(report) if report.exists() else None
@@ -325,10 +325,11 @@ def show(
     spy: collections.Counter[str] | None,
     profile: GapProfile,
 ) -> None:
+    """``truth``, ``by_profile``: nanoseconds by part; ``spy``: samples."""
     whole = truth.pop("(whole)")
     truth["(other)"] = whole - sum(truth.values())
     print(f"lines: {profile.samples} samples; clocks say {profile.between_s:.2f} s between steps")
-    print(f"garbage collection: {truth['gc']:.3f} s by a clock around it, {profile.gc_s:.3f} s in the profile")
+    print(f"garbage collection: {truth['gc'] * 1e-9:.3f} s by a clock around it, {profile.gc_s:.3f} s in the profile")
     sources = {"truth": truth, "profile": by_profile} | ({"py-spy": spy} if spy else {})
     print(f"{'part':14}" + "".join(f"{name:>10}" for name in sources))
     shares = {name: {part: counts[part] / sum(counts.values()) for part in truth} for name, counts in sources.items()}

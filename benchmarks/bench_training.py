@@ -55,18 +55,17 @@ def chain(tf: Any, layers: int, width: int) -> Any:
 def job(extra: list[str]) -> None:
     """Obeys lines of standard input, `on N` or `off N`: so many steps, then a line with their times in seconds."""
     import numpy as np
-    import tensorflow
+    import tensorflow.compat.v1 as tf
 
     from tftracer import TracingServer
 
-    tf = tensorflow.compat.v1
     tf.disable_eager_execution()
     server = TracingServer(server_port=0)
     for path in extra:
         server.load_session(path)
     hook = server.hook
 
-    class Switch(tf.train.SessionRunHook):  # type: ignore[name-defined]
+    class Switch(tf.train.SessionRunHook):
         watched = False
 
         def begin(self) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from time import perf_counter_ns
 
-from tftracer.slow.watch.outside import ThreadNames
+from tftracer.slow.watch.looks import Look
+from tftracer.slow.watch.outside import name_at
 from tftracer.slow.watch.watched_threads import WatchedThreads
 
 
@@ -27,8 +28,7 @@ def test_a_thread_that_began_later_names_nothing_before_it() -> None:
 
 
 def test_a_holder_of_the_lock_has_the_name_of_the_dump_nearest_to_it() -> None:
-    names = ThreadNames()
-    assert names.at(7, 50) == ""
-    names.add(10, {7: "serializer", 8: "reader"})
-    names.add(100, {7: "spinner"})
-    assert [names.at(7, 40), names.at(7, 90), names.at(8, 1000), names.at(9, 10)] == ["serializer", "spinner", "reader", ""]
+    assert name_at([], 7, 50) == ""
+    dumps = [(Look(10, {}), {7: "serializer", 8: "reader"}), (Look(100, {}), {7: "spinner"})]
+    moments = (7, 40), (7, 90), (8, 1000), (9, 10)
+    assert [name_at(dumps, thread, at) for thread, at in moments] == ["serializer", "spinner", "reader", ""]

@@ -32,7 +32,7 @@ from tftracer.slow.watch.counters import Counters, ThreadState
 from tftracer.slow.watch.lock_holder import LockReader
 from tftracer.slow.watch.looks import Look, Stack, shares
 from tftracer.slow.watch.sample_clock import PULSE_BYTES, SampleClock, read_beats
-from tftracer.slow.watch.windows import PR_SET_PDEATHSIG, Windows, dump
+from tftracer.slow.watch.windows import PR_SET_PDEATHSIG, Dump, Windows, dump
 
 #: Counters are read so often, and twice as often while the pulse is late; and whenever the training says something: while a turn
 #: takes too long it does so 20 times a second.
@@ -86,21 +86,6 @@ class Pulse:
         return [(max(start_ns, a), min(end_ns, b), sure) for a, b, sure in newest_first if a < end_ns][::-1]
 
 
-class ThreadNames:
-    """Names as dumps show them, also of threads that have ended: their numbers go to later ones."""
-
-    def __init__(self) -> None:
-        self._dumps: deque[tuple[int, dict[int, str]]] = deque(maxlen=MAX_DUMPS)
-
-    def add(self, at_ns: int, names: dict[int, str]) -> None:
-        self._dumps.append((at_ns, names))
-
-    def at(self, thread: int, at_ns: int) -> str:
-        """As of the nearest dump that has the thread; "" if none has."""
-        near = [(abs(dumped_ns - at_ns), names[thread]) for dumped_ns, names in list(self._dumps) if thread in names]
-        return min(near)[1] if near else ""
-
-
 class Outside:
     def __init__(self, pid: int, py_spy: str, pulse_fd: int) -> None:
         self._pid = pid
@@ -111,9 +96,8 @@ class Outside:
         self._pulse = Pulse(mmap.mmap(pulse_fd, PULSE_BYTES, access=mmap.ACCESS_READ), ThreadState(pid), self._clock)
         self._waiting: list[dict[str, Any]] = []
         self._input = b""
-        self._dumps: deque[Look] = deque(maxlen=MAX_DUMPS)
+        self._dumps: deque[Dump] = deque(maxlen=MAX_DUMPS)
         self._lock = LockReader(pid)
-        self._names = ThreadNames()
         self._dumping: threading.Thread | None = None
         self._dumps_of_late = 0  # since the pulse is late
         self._has_told_broken = False
@@ -180,9 +164,7 @@ class Outside:
     def _dump(self) -> None:
         found = dump(self._pid, self._py_spy, self._clock)
         if found is not None:
-            look, names = found
-            self._dumps.append(look)
-            self._names.add(look.at_ns, names)
+            self._dumps.append(found)
 
     def _answer(self, now_ns: int) -> None:
         if self._windows.broken and not self._has_told_broken:
@@ -211,15 +193,15 @@ class Outside:
         return answer
 
     def _span(self, thread: int, native: int, start: int, end: int, inside: list[Look]) -> dict[str, Any]:
-        dumps = [found for found in list(self._dumps) if start <= found.at_ns <= end]
-        looks = [*self._windows.looks(start, end), *dumps, *inside]
+        dumps = list(self._dumps)
+        looks = [*self._windows.looks(start, end), *(look for look, _ in dumps if start <= look.at_ns <= end), *inside]
         late = self._pulse.late_within(start, end)
         return {
             **shares(looks, thread, start, end),
             **self._counters.within(native, start, end),
             "late": late,
             "holders": [
-                [holder, self._names.at(holder, at), _nearest_stack(looks, at, holder)]
+                [holder, name_at(dumps, holder, at), _nearest_stack(looks, at, holder)]
                 for since, until, _ in late
                 for at, holder in self._lock.holders(since, until)
             ],
@@ -229,6 +211,12 @@ class Outside:
         data = memoryview(json.dumps(answer).encode() + b"\n")
         while data:
             data = data[os.write(1, data) :]
+
+
+def name_at(dumps: list[Dump], thread: int, at_ns: int) -> str:
+    """As of the nearest dump that has the thread; "" if none has. The number of a thread that ended goes to a later one."""
+    near = [(abs(look.at_ns - at_ns), names[thread]) for look, names in dumps if thread in names]
+    return min(near)[1] if near else ""
 
 
 def _nearest_stack(looks: list[Look], at_ns: int, thread: int) -> Stack:

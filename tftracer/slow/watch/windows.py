@@ -274,7 +274,11 @@ def _look(window: Window, at_ns: int) -> Look:
     return Look(at_ns, found, frozenset(unchanged), is_of_all=False)
 
 
-def dump(pid: int, py_spy: str, clock: SampleClock) -> tuple[Look, dict[int, str]] | None:
+#: A look, and the names of the threads.
+Dump = tuple[Look, dict[int, str]]
+
+
+def dump(pid: int, py_spy: str, clock: SampleClock) -> Dump | None:
     """The stacks just now, and the names of the threads; None if they cannot be read."""
     try:
         command = [py_spy, "dump", "--nonblocking", "--json", "--pid", str(pid)]
