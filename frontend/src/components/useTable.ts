@@ -100,8 +100,13 @@ export function useTable<Row>(options: TableOptions<Row>): TableView<Row> {
     measure();
     if (active.value >= 0) reveal(active.value);
   }
+  /** Also without a scroll event: other, fewer rows move the box at once, and its event comes a frame later. */
+  function onScroll(): void {
+    scrollTop.value = viewport.value?.scrollTop ?? 0;
+  }
   useResize(viewport, resized);
   onMounted(measure);
+  watch(shown, onScroll, { flush: "post" });
 
   // A selection made elsewhere (on the timeline) is brought into sight here.
   watch(
@@ -125,9 +130,7 @@ export function useTable<Row>(options: TableOptions<Row>): TableView<Row> {
     slice,
     active,
     invalid,
-    onScroll: () => {
-      scrollTop.value = viewport.value?.scrollTop ?? 0;
-    },
+    onScroll,
     onKey,
     pick,
     pageHeight: (rows) => (rows + 1) * ROW_PX + 2,
