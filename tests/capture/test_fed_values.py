@@ -50,6 +50,16 @@ def test_arguments_of_a_function_that_are_arrays() -> None:
     ]
 
 
+def test_arguments_of_a_function_that_are_lists_of_numbers() -> None:
+    found = arguments_fed((([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], [np.ones(2)], []), {"words": ["a", "b"]}))
+    assert found is not None
+    assert sorted((value["name"], value["dtype"], value["shape"]) for value in found) == [
+        ("argument 1", "list", [2, 3]),
+        ("argument 2", "float64", [2]),
+        ("words", "string", [2]),
+    ]
+
+
 def test_a_value_that_fails_when_it_is_looked_at() -> None:
     class Odd:
         dtype = np.dtype("float32")

@@ -232,6 +232,29 @@ def test_of_many_equal_ops_one_that_was_interrupted_on_a_busy_machine_is_no_boun
     assert verdict(trace, context, [], load_arithmetic=lambda: known)["sentences"][0]["code"] == first
 
 
+# ------------------------------------------------------------------------------------------------------------- printing
+
+
+def test_prints_are_named_and_not_the_op_that_makes_their_text() -> None:
+    found = sentences(in_a_row(*matmuls(2, 1), ("StringFormat", "StringFormat", 9.0), ("PrintV2", "PrintV2", 1.0)))
+    assert "one_op" not in found and found["printing"]["text"].startswith(
+        "1 tf.print in the step: making and writing the text takes 83% of the op time (StringFormat 75%, PrintV2 8%; 10 ms)"
+    )
+    without = sentences(in_a_row(*matmuls(2, 1), ("format", "StringFormat", 9.0)))  # tf.strings.format
+    assert "printing" not in without and "one_op" in without
+
+
+def test_many_short_prints_explain_the_gaps_between_them() -> None:
+    prints = [N(f"p{i}", "PrintV2", i * 40_000, i * 40_000 + 10_000) for i in range(100)]
+    assert [*sentences(prints)] == ["printing"]
+
+
+@pytest.mark.parametrize(("op", "is_text"), [("StaticRegexReplace", True), ("LookupTableFindV2", True), ("TopKV2", False)])
+def test_work_on_strings_is_not_advised_to_run_on_a_gpu(op: str, is_text: bool) -> None:
+    found = sentences(in_a_row(("op", op, 9.0), *matmuls(2, 1)))["one_op"]
+    assert ("GPU" in found["advice"]) != is_text and ("tf.data's map" in found["advice"]) == is_text
+
+
 # ---------------------------------------------------------------------------------------------------------- elementwise
 
 

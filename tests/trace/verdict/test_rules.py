@@ -158,6 +158,35 @@ def test_what_passes_before_the_first_op_is_told_where_beginning_the_trace_is_no
     assert "545 µs (88%) pass before the first op and after the last (419 µs before the first op), where" in text(0.00064)
 
 
+def slow_step_that_began_late(fed: list[FedValue]) -> list[Any]:
+    """70 ms pass before the first op of a step of 102 ms. Usual steps take 20 ms."""
+    trace = make_trace(matmuls(0, 31 * MS))
+    trace.origin_ns = 70 * MS + 10**18
+    context = TraceContext(step_s=0.102, median_s=0.020, feeds=len(fed), fed=fed, began_at=1e9, fastest_traced_s=0.021)
+    return verdict(trace, context, [])["sentences"]
+
+
+def test_a_slow_step_whose_time_passes_before_its_first_op() -> None:
+    """What it took more than usual is not tracing's: beginning a trace takes 5 ms at most."""
+    found = slow_step_that_began_late([fed("x:0", "float64", [60_000, 200], 96_000_000)])[0]
+    assert found["code"] == "around_ops" and "fed 96 MB" in found["text"]
+    assert "session.run takes at least 96 ms, usually 20 ms, and its ops 31 ms of that: 65 ms (68%)" in found["text"]
+    first = slow_step_that_began_late([])[0]
+    assert first["code"] == "balanced" and first["text"].startswith("Most of the step, 68% of 96 ms, is outside the recorded ops")
+    assert "hooks run, or the thread waits for a CPU or for Python's lock; the trace does not show which." in first["text"]
+
+
+def test_less_than_half_is_not_called_most_of_a_step() -> None:
+    trace = make_trace([N("a", "MatMul", 0, 3 * MS), N("b", "MatMul", 5 * MS, 6 * MS)])
+    first = verdict(trace, TraceContext(step_s=0.0115, median_s=0.0115), [])["sentences"][0]
+    assert first["text"].startswith("The largest part of the step, 48% of 11.5 ms, is outside the recorded ops")
+
+
+def test_a_session_that_usually_takes_less_than_this_step() -> None:
+    context = TraceContext(step_s=0.129, median_s=0.076, feeds=1, fed=[fed("x:0", "float32", [60_000_000], 240_000_000)])
+    assert "session.run usually takes 76 ms, and its ops" in sentences(matmuls(0, MS // 5), context)[0]["text"]
+
+
 def test_a_session_that_is_fed_very_many_tensors() -> None:
     trace = make_trace(matmuls(0, 8 * MS))
     trace.origin_ns = 16 * MS + 10**18
@@ -202,6 +231,13 @@ def test_a_pause_before_this_step_alone_comes_after_what_the_step_itself_shows()
     for context, expected in ((once, ["one_op", "between_steps"]), (always, ["between_steps", "one_op"])):
         answer = verdict(make_trace(one_op), context, [])
         assert [sentence["code"] for sentence in answer["sentences"]][:2] == expected
+
+
+def test_a_pause_that_made_the_turn_slow_comes_first_whatever_its_cause() -> None:
+    context = TraceContext(median_s=0.010, between_steps_s=0.0001, before_step_s=0.350, step_s=0.010)
+    context.slow_times = [slow_time(False, "unknown", "Not known", 0.35)]
+    one_op = [N("m", "MatMul", 0, 8 * MS), N("n", "MatMul", 8 * MS, 10 * MS)]
+    assert codes(one_op, context)[:2] == ["between_steps", "one_op"]
 
 
 def slow_time(inside: bool, cause: str, text: str, duration_s: float, lines: str = "") -> SlowTime:

@@ -26,7 +26,8 @@ def values_fed(feeds: Any) -> list[FedValue] | None:
 
 
 def arguments_fed(arguments: tuple[tuple[Any, ...], Mapping[str, Any]]) -> list[FedValue] | None:
-    """Of a function: those of its arguments that are arrays of NumPy's. TensorFlow's tensors are handed on as they are."""
+    """Of a function: those of its arguments that are arrays of NumPy's, or lists of numbers or strings. TensorFlow's tensors are
+    handed on as they are."""
     args, kwargs = arguments
     named = [*((f"argument {place}", value) for place, value in enumerate(args, 1)), *kwargs.items()]
     with contextlib.suppress(Exception):
@@ -78,5 +79,8 @@ def _arrays(value: Any, depth: int) -> Iterator[Any]:
         for each in value.values():
             yield from _arrays(each, depth - 1)
     elif depth and isinstance(value, (list, tuple)):
+        if isinstance(_shape_of(value)[1], (int, float, str, bytes)):
+            yield value
+            return
         for each in value[:MOST]:
             yield from _arrays(each, depth - 1)

@@ -26,7 +26,8 @@ def around(trace: Trace, context: TraceContext, calls: Sequence[FunctionCall]) -
     known when it began, and how long the run's untraced steps take: what TensorFlow needs to collect a trace follows the last op,
     and is no part of it.
     Where the ops wait for input, untraced steps may wait longer, for the input pipeline works ahead while TensorFlow starts a
-    trace: what follows the last op is not known then, and what comes before the first only where something is fed."""
+    trace: what follows the last op is not known then, and what comes before the first only where something is fed.
+    A slow step may be so by what passes before its first op, which is measured: only ``START_NS`` of that may be tracing's."""
     duration_ns, origin_ns = trace.duration_ns, trace.origin_ns
     if calls:
         before, after = -min(0, *(call.start for call in calls)), max(duration_ns, *(call.end for call in calls)) - duration_ns
@@ -40,8 +41,11 @@ def around(trace: Trace, context: TraceContext, calls: Sequence[FunctionCall]) -
     waits = bool((trace.kind == NodeKind.INPUT).any())
     tells_after = context.median_s is not None and not waits
     known = context.began_at is not None and origin_ns > 0 and (not waits or bool(context.feeds))
-    before = min(max(origin_ns - int((context.began_at or 0.0) * 1e9), 0), passed) if known else 0
-    return Around(before, passed - before if tells_after else 0)
+    measured = max(origin_ns - int((context.began_at or 0.0) * 1e9), 0) if known else 0
+    before = min(measured, passed)
+    if context.median_s is not None and context.step_s >= SLOW_FACTOR * context.median_s:
+        before = max(before, measured - START_NS)
+    return Around(before, max(passed - before, 0) if tells_after else 0)
 
 
 def _untraced(traced: Around, trace: Trace, context: TraceContext, calls: Sequence[FunctionCall]) -> Around:

@@ -33,7 +33,7 @@ IDLE_OR_WAITING = "idle or waiting to be scheduled"
 AROUND = "outside the recorded ops: before the first and after the last"
 #: What is known of parts in which no op runs.
 NOT_SHOWN = {
-    AROUND: "TensorFlow takes in what the call is given and hands out its results then, or the thread waits for a CPU or for "
+    AROUND: "TensorFlow takes in what the call is given and hands out its results then, {}or the thread waits for a CPU or for "
     "Python's lock; the trace does not show which.",
     "idle": "The trace does not show why.",
     IDLE_OR_WAITING: "The trace does not show why.",
@@ -46,6 +46,8 @@ CALL_LESS = (
 SEE_THE_GAPS = (
     "See on the timeline what ends before the gaps and what begins after them; trace another step to see whether it has them."
 )
+#: Rules that say why time passes before the first op and after the last.
+EXPLAIN_AROUND = {"around_ops", "slow_step", "retraced", "compiling", "python_lock", "input_bound", "between_steps"}
 BESIDE = 2  # the rank of what says nothing of what the step is bound by
 LEAST_PART = 0.05  # of the step: smaller parts of the budget are not listed
 MOST_SHARE = 0.5  # of the op time that goes into one op type
@@ -67,6 +69,8 @@ def verdict(
     ranked = sorted(_explained(sentences), key=lambda s: (_comes_later(s), -_takes_ns(step, s)))
     if not ranked or _comes_later(ranked[0]) == BESIDE:
         ranked = [balanced(step), *ranked]
+    elif ranked[0]["share"] < LARGE_PART and _is_around(step) and not EXPLAIN_AROUND & {s["code"] for s in ranked}:
+        ranked.insert(0, balanced(step))
     elif HELD_UP_NS in ranked[0]["numbers"]:
         ranked.insert(1 if _makes_slow(step, ranked[0]) else 0, balanced(step, beside_held_up=True))
     compared = None if is_explained(step) else other_steps(step, ranked)
@@ -97,6 +101,12 @@ def _comes_later(candidate: Sentence) -> int:
     if candidate["code"] == "busy_machine":
         return BESIDE
     return 1 if HELD_UP_NS in candidate["numbers"] or ONLY_HERE in candidate["numbers"] else 0
+
+
+def _is_around(step: Step) -> bool:
+    """Whether most of the step passes before its first op and after its last."""
+    share, largest = _parts(step)[0] if step.trace.n else (0.0, "")
+    return largest == AROUND and share > MOST_SHARE
 
 
 def _makes_slow(step: Step, held_up: Sentence) -> bool:
@@ -151,17 +161,23 @@ def balanced(step: Step, beside_held_up: bool = False) -> Sentence:
         text = f"{nothing}The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
     else:
         rest = f"; the rest is {listed}" if listed else ""
-        text = f"Most of the step, {percent(share)} of {duration(step.whole_ns)}, is {largest}{rest}."
+        most = "Most" if share > MOST_SHARE else "The largest part"
+        text = f"{most} of the step, {percent(share)} of {duration(step.whole_ns)}, is {largest}{rest}."
     return sentence(
         "balanced",
         text + _largest(step, op_types, text)
         if computes
-        else f"{text} {NOT_SHOWN.get(largest, '')}".rstrip() + _ops(step, largest),
+        else f"{text} {_not_shown(step, largest)}".rstrip() + _ops(step, largest),
         FASTER_OPS if computes else CALL_LESS if largest == AROUND else SEE_THE_GAPS,
         share,
         {"compute_ns": step.parts["compute"]},
         {"nodes": [], "tab": "critical-path"},
     )
+
+
+def _not_shown(step: Step, part: str) -> str:
+    """A session's other hooks run within its step."""
+    return NOT_SHOWN.get(part, "").format("hooks run, " if step.is_session else "")
 
 
 def _parts(step: Step) -> list[tuple[float, str]]:

@@ -11,6 +11,7 @@ from tftracer.trace.decode.labels import parse_input, parse_label
 from tftracer.trace.decode.resources import decode_resources
 from tftracer.trace.model import FedValue
 from tftracer.trace.units import byte_size, counted, duration, percent
+from tftracer.trace.verdict.around_ops import SLOW_FACTOR
 from tftracer.trace.verdict.step import Step, sentence
 
 AROUND_SHARE = 0.30  # of what the loop waits
@@ -20,6 +21,7 @@ FEED_BYTES = 1_000_000  # from so many on, or
 FEED_STRINGS = 1_000  # so many strings or values of Python's lists, or
 MANY_TENSORS = 200  # so many tensors, what is fed or fetched is named as what takes the time
 MOST_MORE = 0.5  # of what passes before the first op: by so much a traced step may be longer than usual for that to be named
+LIKE_THE_STEP = 0.9  # of what the traced step took: the rest may be tracing's
 MOST_NODES = 100_000  # of a trace in which what is fetched is looked for
 _RETVAL = "_retval_"
 
@@ -81,18 +83,25 @@ def _lengths(step: Step, passed: int, share: float) -> str:
             "Python's lock."
         )
     where = f" ({duration(step.around.before_ns)} before the first op)" if _knows_before(step) else ""
+    took, usual = (int((seconds or 0.0) * 1e9) for seconds in (step.context.step_s, step.context.median_s))
+    is_slow = 0 < SLOW_FACTOR * usual <= step.whole_ns
+    takes = "takes at least" if is_slow else "takes" if step.whole_ns >= LIKE_THE_STEP * took else "usually takes"
+    usually = f", usually {duration(usual)}," if is_slow else ","
     return (
-        f"session.run takes {whole}, and its ops {duration(step.trace.duration_ns)} of that: {duration(passed)} "
+        f"session.run {takes} {whole}{usually} and its ops {duration(step.trace.duration_ns)} of that: {duration(passed)} "
         f"({percent(share)}) pass before the first op and after the last{where}, where TensorFlow takes in what is fed and hands "
         "out what is fetched."
     )
 
 
 def _knows_before(step: Step) -> bool:
-    """Not where the traced step took longer than usual by as much: beginning the trace is a part of what was measured, then."""
+    """Not where the traced step took longer than usual by as much: beginning the trace is a part of what was measured, then.
+    In a slow step that can be told apart (``around``)."""
     context = step.context
-    more_s = max((context.step_s or 0.0) - (context.median_s or context.step_s or 0.0), 0.0)
-    return context.began_at is not None and more_s * 1e9 <= MOST_MORE * step.around.before_ns
+    more_ns = max((context.step_s or 0.0) - (context.median_s or context.step_s or 0.0), 0.0) * 1e9
+    before = step.around.before_ns
+    is_slow = before > max((context.median_s or 0.0) * 1e9 - step.trace.duration_ns, 0.0)
+    return context.began_at is not None and (is_slow or more_ns <= MOST_MORE * before)
 
 
 def _fed(step: Step) -> Amount:
@@ -139,9 +148,8 @@ def _fed_words(step: Step, fed: Amount) -> str:
         return " Nothing is fed." if step.is_session else ""
     largest = values[0]
     shape = f"[{', '.join(str(size) for size in largest['shape'])}]"
-    number = (
-        counted(fed.tensors, "value") if step.is_session else counted(len(values), "array") + " that TensorFlow makes tensors of"
-    )
+    noun = "value" if step.is_session or fed.values else "array"
+    number = counted(fed.tensors, noun) + ("" if step.is_session else " that TensorFlow makes tensors of")
     amount = f"{'at least ' * (fed.tensors > len(values))}{fed.words()}" if fed.words() else "little"
     return f" It is fed {amount} in {number}; the largest is {largest['name']}: {largest['dtype']} {shape}."
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from tftracer.contract.trace import Evidence, Sentence
@@ -12,6 +14,7 @@ from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.busy import HELD_UP
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.rules.number_types import TRY_FLOAT32, is_in_float64
+from tftracer.trace.verdict.rules.printing import FORMAT, PRINTS, printing
 from tftracer.trace.verdict.step import HELD_UP_NS, Step, evidence_of, sentence, spoken
 
 ONE_OP_SHARE = 0.40  # of the step in which one op runs
@@ -25,10 +28,17 @@ ON_GPU = (
     "See whether it has to be that large (shapes, precision, recomputation), and whether anything else could run in parallel "
     "with it."
 )
+OF_TEXT = (
+    "Do this work once, when the data is written, or in tf.data's map "
+    "(num_parallel_calls, prefetch), beside the step, and give the step numbers (ids)."
+)
 ONLY_HERE = (
     "Something held it up in this step (other work on the machine), or it had more to do than usual: compare the step with "
     "another traced step of the run."
 )
+
+
+_OF_TEXT = re.compile(r"String\w+|(Static)?Regex\w+|AsString|ReduceJoin|Substr|Unicode\w+|(En|De)codeBase64|LookupTableFind\w*")
 
 
 def one_op(step: Step) -> Sentence | None:
@@ -67,11 +77,12 @@ def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence 
         text = f"{what}; {else_where} {duration(usual)}. At most {duration(more)} ({percent(more / step.whole_ns)}) of the step "
         numbers |= {"usual_ns": usual, HELD_UP_NS: more}
         return sentence("one_op", f"{text}are due to that.", ONLY_HERE, more / step.whole_ns, numbers, evidence)
-    if only_held_up:
+    if only_held_up or (step.op(nodes[0]) in (FORMAT, *PRINTS) and printing(step)):
         return None
     in_float64 = is_in_float64(step, nodes[0])
     text = f"{what}: {percent(share)} of the step.{' It computes in float64.' * in_float64}"
-    advice = f"{TRY_FLOAT32} " * in_float64 + (ON_GPU if on_gpu else EACH_STEP)
+    of_text = _OF_TEXT.fullmatch(step.op(nodes[0]))
+    advice = f"{TRY_FLOAT32} " * in_float64 + (OF_TEXT if of_text else ON_GPU if on_gpu else EACH_STEP)
     return sentence("one_op", text, advice, share, numbers, evidence)
 
 

@@ -43,6 +43,7 @@ def between_steps(step: Step) -> Sentence | None:
     inside = max(step.whole_ns / 1e9, *(slow["duration_s"] for slow in context.slow_times if slow["inside"]), 0.0)
     is_usual = _share_between(usual, inside if context.median_s is None else context.median_s) > 0
     share = _share_between(usual if before is None else before, inside)
+    is_slow = any(not slow["inside"] for slow in context.slow_times)  # the loop's turn, by that time: the cause is not known
     is_longer = before is not None and (usual is None or before >= LONGER * usual)
     if not share or not (is_usual or is_longer):
         return None
@@ -60,7 +61,7 @@ def between_steps(step: Step) -> Sentence | None:
         passed if of_input >= INPUT_ALL else f"{passed} {_lines(step, is_usual)}",
         (context.input_advice or INPUT) if of_input >= INPUT_MOST else LOOP,
         share,
-        {**numbers, **({} if is_usual else {ONLY_HERE: 1.0})},
+        {**numbers, **({} if is_usual or is_slow else {ONLY_HERE: 1.0})},
         {"nodes": []},
     )
 
