@@ -168,7 +168,8 @@ def test_an_op_whose_shortest_times_differ_is_found_beside_busy_moments(more_tra
     assert not expected or judged.why.startswith("+92.")
 
 
-def test_an_op_is_not_separated_by_its_shortest_times_where_its_medians_differ_the_other_way() -> None:
+def test_an_op_is_compared_by_its_shortest_times_where_its_medians_scatter_more() -> None:
+    """The values that are shown are those that it is compared by."""
     medians = [[3e6, 1e6, 3e6, 1e6, 3e6], [2e6, 2.9e6, 1e6, 2.9e6, 1e6]]
 
     def side(of: int) -> list[Measured]:
@@ -178,8 +179,33 @@ def test_an_op_is_not_separated_by_its_shortest_times_where_its_medians_differ_t
             for n, (usual, shortest) in enumerate(ops)
         ]
 
-    (change,) = compare("train", side(0), side(1)).ops.changes
-    assert change.delta_ns < 0 and not change.separated
+    comparison = compare("train", side(0), side(1))
+    (change,) = comparison.ops.changes
+    assert change.separated and change.of_shortest and (change.a_ns, change.b_ns) == (1e5, 2e5)
+    assert "+100%  (the shortest of each session's traces)" in text.as_text(comparison)
+
+
+def test_a_comparison_says_from_which_difference_on_it_tells_one() -> None:
+    """Of sessions that scatter by a fifth, and of such that do by 1%."""
+
+    def told(scatter: float) -> Comparison:
+        rng = np.random.default_rng(8)
+        sides: list[list[Measured]] = [[], []]
+        for n in range(16):
+            ops = {
+                f"op{i}": 1e6 * (i + 1) * math.exp(rng.normal(0, scatter)) * (1.1 if (n % 2, i) == (1, 9) else 1)
+                for i in range(10)
+            }
+            sides[n % 2].append(Measured(f"s{n}", 1000, {}, ops=ops, traces=1 + n, started_at=1.0 + n))
+        return compare("train", *sides)
+
+    few, many = told(0.2), told(0.01)
+    assert few.ops.told_from is not None and few.ops.told_from > 0.2 and not any(each.separated for each in few.ops.changes)
+    assert many.ops.told_from is not None and many.ops.told_from < 0.1
+    assert [each.key for each in many.ops.changes if each.separated] == ["op9"]
+    share = f"{few.ops.told_from:.0%}"
+    assert f"Of op9, which takes most time, these sessions tell a difference of {share} or more from chance." in text.as_text(few)
+    assert "More traces a session tell smaller ones" in text.as_text(few) and "More traces" not in text.as_text(many)
 
 
 def test_other_machines_are_a_warning() -> None:

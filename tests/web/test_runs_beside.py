@@ -50,7 +50,7 @@ def test_two_runs_are_judged_by_all_their_traces_and_steps(session: str, compare
         f"Judged by {TRACED} traces of A's run and {TRACED} traces of B's. 2 traces cannot be read and are left out."
     )
     assert {row["status"] for row in two_runs["rows"]} == {"same"}
-    assert {row["statistic"] for row in two_runs["rows"]} == {"chance may explain it"}
+    assert all("too small" in row["statistic"] or "chance may" in row["statistic"] for row in two_runs["rows"])
     assert two_runs["step_times"].startswith("Recorded steps, step time (p25): 1 ms to 1 ms, +0.0%")
 
 

@@ -150,7 +150,7 @@ def _of_ops(ops: OpChanges, differ: int) -> str:
         needed = f"It takes {LEAST_SESSIONS} sessions a side, in turns, to rule out chance for ops"
         return f"{needed}; below are those whose medians differ most."
     floors = f"more than {duration(FLOOR_NS)} and {FLOOR_SHARE:.0%}"
-    return f"{differ} of {ops.compared} ops differ by more than chance explains, and by {floors}."
+    return f"{differ} of {ops.compared} ops differ by more than chance explains, and by {floors}. {ops.told_from_words}".rstrip()
 
 
 def _shift_table(shifts: Sequence[Shift]) -> str:
@@ -164,7 +164,12 @@ def _shift_table(shifts: Sequence[Shift]) -> str:
 
 def _op_table(changes: Sequence[OpChange]) -> str:
     rows = [
-        (change.key, duration(change.a_ns), duration(change.b_ns), f"{change.delta_ns / change.a_ns:+.0%}" if change.a_ns else "")
+        (
+            f"{change.key}{', the shortest of its traces' * change.of_shortest}",
+            duration(change.a_ns),
+            duration(change.b_ns),
+            f"{change.delta_ns / change.a_ns:+.0%}" if change.a_ns else "",
+        )
         for change in changes
     ]
     return markup.table(("op", " before", " after", " difference"), rows)

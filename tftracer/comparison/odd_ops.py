@@ -9,13 +9,18 @@ floors from which on a difference matters.
   fifty traces, and no margin tells that from a change.
 - Traces of two runs: the traces are dealt out to two groups of the same sizes in other ways, in all of them or in many. A row
   has *changed* if its means differ by more than any row's do in 97% of these. That holds for any number of rows, whatever their
-  times are like, as long as traces of equal runs are alike.
+  times are like, as long as traces of equal runs are alike. In each deal only rows count whose means differ by more than the
+  floors: those that do not matter take no power from those that do. Each row is looked at twice: as it is, and as it would be had
+  the machine been as fast as usual in each trace, which the median of all long rows against their usual times tells. A machine
+  whose speed varies hides a change of single ops otherwise. Where most rows differ, so does that median: then only the times as
+  they are count.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,6 +36,8 @@ LEAST_OTHERS = round(2 / FALSE_CLAIMS) - 2
 #: traces a side are enough.
 DEALS_SHARE = 0.03
 MOST_DEALS = 1_000
+#: Rows that tell how fast the machine was, and how many of them it takes: few may all have changed.
+LONG_NS, LEAST_LONG = 50_000, 5
 #: The standard deviation of normal values by their median absolute deviation.
 _MAD = 1.4826
 
@@ -46,21 +53,43 @@ def odd(times: Float64) -> Bool:
     return result
 
 
-def changed(times: Float64, first: int) -> Bool:
-    """[rows] whether the rows' means differ between the ``first`` traces and the others. ``times``: [rows, traces] ns; rows with
-    NaN never do. No row does if there are too few traces to tell a change from chance."""
+class Changed(NamedTuple):
+    """By rows. ``shown``: whether it has changed. ``least_ns``: by how much its means have to differ for that; infinite where
+    there are too few traces to tell any change from chance, or the row has NaN."""
+
+    shown: Bool
+    least_ns: Float64
+
+
+def changed(times: Float64, first: int) -> Changed:
+    """Whether the rows' means differ between the ``first`` traces and the others. ``times``: [rows, traces] ns; rows with NaN
+    never do."""
     known = ~np.isnan(times).any(axis=1)
-    result = np.zeros(len(times), bool)
+    result = Changed(np.zeros(len(times), bool), np.full(len(times), np.inf))
     rows, count = times[known], times.shape[1]
     if not len(rows) or count - first < 2 or first < 2:
         return result
     deals = _deals(count, first)
     if 2 / math.comb(count, first) > DEALS_SHARE:
         return result
-    distance = _distance(rows, deals)
-    limit = np.sort(distance.max(axis=0))[math.ceil((1 - DEALS_SHARE) * len(deals)) - 1]
-    result[known] = (distance[:, 0] > limit) & (distance[:, 0] > 0)
+    slowness = _slowness(rows)
+    is_as_fast = _apart(slowness[None], deals)[0] <= FLOOR_SHARE
+    (distance, unit), (at_one_speed, other_unit) = _distance(rows, deals), _distance(rows / np.exp(slowness), deals)
+    distances = np.concatenate([distance, at_one_speed * is_as_fast])
+    limit = np.sort(distances.max(axis=0))[math.ceil((1 - DEALS_SHARE) * len(deals)) - 1]
+    result.shown[known] = ((distances[:, 0] > limit) & (distances[:, 0] > 0)).reshape(2, -1).any(axis=0)
+    least = limit * (np.minimum(unit, other_unit) if is_as_fast[0] else unit)
+    result.least_ns[known] = np.maximum(least, _floor(np.median(rows, axis=1)))
     return result
+
+
+def _slowness(rows: Float64) -> Float64:
+    """[traces] how slow the machine was in each, as a logarithm: the median of what long rows took against their usual times."""
+    long = rows[np.median(rows, axis=1) >= LONG_NS]
+    if len(long) < LEAST_LONG:
+        return np.zeros(rows.shape[1])
+    logs = np.log(np.maximum(long, 1.0))
+    return np.asarray(np.median(logs - np.median(logs, axis=1)[:, None], axis=0))
 
 
 def _deals(count: int, first: int) -> Bool:
@@ -75,8 +104,9 @@ def _deals(count: int, first: int) -> Bool:
     return np.array([real, *(real[random.permutation(count)] for _ in range(MOST_DEALS - 1))])
 
 
-def _distance(rows: Float64, deals: Bool) -> Float64:
-    """[rows, deals] how far the groups' means lie apart, in units of the scatter within the groups and the floor."""
+def _distance(rows: Float64, deals: Bool) -> tuple[Float64, Float64]:
+    """([rows, deals] how far the groups' means lie apart, in units of the scatter within the groups and the floor, 0 where it
+    does not matter; [rows] that unit in the first deal)."""
     first, second = deals.sum(axis=1), (~deals).sum(axis=1)
     in_first = deals.T.astype(np.float64)
     total, squares = rows.sum(axis=1)[:, None], (rows**2).sum(axis=1)[:, None]
@@ -84,7 +114,15 @@ def _distance(rows: Float64, deals: Bool) -> Float64:
     mean_first, mean_second = sum_first / first, (total - sum_first) / second
     within = np.maximum(squares - first * mean_first**2 - second * mean_second**2, 0.0) / (len(deals[0]) - 2)
     unit = np.sqrt(within) + _floor(np.median(rows, axis=1)[:, None])
-    return np.asarray(np.abs(mean_second - mean_first) / unit)
+    apart = np.abs(mean_second - mean_first)
+    matters = apart > np.maximum(FLOOR_NS, FLOOR_SHARE * np.maximum(mean_first, mean_second))
+    return np.where(matters, apart / unit, 0.0), unit[:, 0]
+
+
+def _apart(rows: Float64, deals: Bool) -> Float64:
+    """[rows, deals] how far the groups' means lie apart."""
+    in_first, in_second = deals.T.astype(np.float64), (~deals).T.astype(np.float64)
+    return np.asarray(np.abs(rows @ (in_first / in_first.sum(axis=0)) - rows @ (in_second / in_second.sum(axis=0))))
 
 
 def _floor(usual: Float64) -> Float64:

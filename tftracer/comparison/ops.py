@@ -1,11 +1,12 @@
 """Ops that differ between two groups of sessions, by more than chance and by enough to matter.
 
-An op's value in a session is the median of its time in the traces. It is *separated* if the means of the groups differ by more
-than any op's do in 97% of the other ways to deal the sessions out to two groups (odd_ops.py), and their medians, in the same
-direction, by more than the floors of trace/analyses/compare.py: of equal sessions one comparison in twenty separates any op.
-Where all sessions have as many traces, the means of an op's shortest times count as well: traces follow each other, so a busy
-moment makes most of a session's long, and the shortest is disturbed least. Sessions of one side that were recorded in a row
-count once, as their mean.
+An op's value in a session is the median of its time in the traces, or the shortest of them: traces follow each other, so a busy
+moment makes most of a session's long, and the shortest is disturbed least. Of the two that one counts, and is shown, which
+scatters less between the sessions of a side; the shortest only where all sessions have as many traces. An op is *separated* if
+the means of the groups differ by more than any op's do in 97% of the other ways to deal the sessions out to two groups
+(odd_ops.py; medians and shortest times are one test), and their medians, in the same direction, by more than the floors of
+trace/analyses/compare.py: of equal sessions one comparison in twenty separates any op. Sessions of one side that were recorded
+in a row count once, as their mean.
 """
 
 from __future__ import annotations
@@ -19,20 +20,25 @@ import numpy as np
 from tftracer.comparison import odd_ops
 from tftracer.comparison.order import in_turns
 from tftracer.trace.analyses.compare import matters
-from tftracer.trace.arrays.types import Bool, Float64
+from tftracer.trace.arrays.types import Bool, Float64, Int64
+from tftracer.trace.units import percent
 
+#: Where smaller differences are told, more traces are not advised.
+ENOUGH = 0.1
 #: With fewer sessions on a side, chance separates too many ops.
 LEAST_SESSIONS = 4
 
 
 @dataclass(frozen=True)
 class OpChange:
-    """Medians of the sessions' values, in ns a step. ``separated``: as defined above."""
+    """Medians of the sessions' values, in ns a step. ``separated``: as defined above. ``of_shortest``: whether the values are
+    the shortest times of the sessions' traces."""
 
     key: str
     a_ns: float
     b_ns: float
     separated: bool
+    of_shortest: bool
 
     @property
     def delta_ns(self) -> float:
@@ -49,6 +55,7 @@ class OpChanges:
     """``changes``: the ops above the floors, the separated ones first.
 
     ``enough_sessions``: whether the groups are large enough, and were recorded in turns, for a separation to mean anything.
+    ``longest``, ``told_from``: the op that takes most time, and by what share it would have to differ to be separated.
     """
 
     compared: int
@@ -56,6 +63,17 @@ class OpChanges:
     only_a: dict[str, float]  # ops that no session of b has -> ns, the longest first
     only_b: dict[str, float]
     enough_sessions: bool
+    longest: str = ""
+    told_from: float | None = None  # None: no difference would be separated
+
+    @property
+    def told_from_words(self) -> str:
+        """What these sessions could show; "" where they show nothing."""
+        if self.told_from is None:
+            return ""
+        share = percent(self.told_from)
+        more = "" if self.told_from <= ENOUGH else " More traces a session tell smaller ones: tftracer run --trace 25."
+        return f"Of {self.longest}, which takes most time, these sessions tell a difference of {share} or more from chance.{more}"
 
 
 def op_changes(
@@ -71,11 +89,18 @@ def op_changes(
     """
     in_a, in_b = set().union(*a), set().union(*b)
     shared = sorted(in_a & in_b)
-    times = _table((*a, *b), shared)
-    separated, enough_sessions = _separated([times, *([_table(shortest, shared)] if shortest else [])], len(a), started)
+    tables = np.stack([_table((*a, *b), shared), *([_table(shortest, shared)] if any(shortest) else [])])
+    which = _scatters_less(tables, len(a))
+    separated, least_ns, enough_sessions = _separated(tables, which, len(a), started)
+    times = tables[which, np.arange(len(shared))]
+    usual = np.median(times, axis=1) if times.size else np.zeros(0)
+    longest = int(usual.argmax()) if len(usual) else None
+    told_from = (
+        None if longest is None or not np.isfinite(least_ns[longest]) else float(least_ns[longest] / max(usual[longest], 1.0))
+    )
     changes = [
-        OpChange(key, median(row[: len(a)]), median(row[len(a) :]), bool(is_separated))
-        for key, row, is_separated in zip(shared, times.tolist(), separated)
+        OpChange(key, median(row[: len(a)]), median(row[len(a) :]), bool(is_separated), bool(of_shortest))
+        for key, row, is_separated, of_shortest in zip(shared, times.tolist(), separated, which)
     ] if a and b else []  # fmt: skip
     return OpChanges(
         len(shared),
@@ -83,6 +108,8 @@ def op_changes(
         _longest_first(a, in_a - in_b) if b else {},
         _longest_first(b, in_b - in_a) if a else {},
         enough_sessions,
+        "" if longest is None else shared[longest],
+        told_from,
     )
 
 
@@ -91,20 +118,29 @@ def _table(sessions: Sequence[Mapping[str, float]], keys: Sequence[str]) -> Floa
     return np.array([[session.get(key, 0.0) for session in sessions] for key in keys]).reshape(len(keys), len(sessions))
 
 
+def _scatters_less(tables: Float64, in_a: int) -> Int64:
+    """[ops] which of the tables has times that scatter less between the sessions of a side."""
+    logs = np.log(np.maximum(tables, 1.0))
+    sides = [side for side in (logs[..., :in_a], logs[..., in_a:]) if side.shape[-1]]
+    return np.asarray(sum(side.var(axis=-1) for side in sides)).argmin(axis=0) if sides else np.zeros(tables.shape[1], np.int64)
+
+
 def _separated(
-    tables: Sequence[Float64], in_a: int, started: tuple[Sequence[float], Sequence[float]] | None
-) -> tuple[Bool, bool]:
-    """([ops] whether they are separated in one of the tables, whether there are enough sessions). All tables are one test. The
-    first has the values that are shown: no op is separated in another direction than they differ in."""
-    times, count = np.concatenate(tables), tables[0].shape[1]
+    tables: Float64, which: Int64, in_a: int, started: tuple[Sequence[float], Sequence[float]] | None
+) -> tuple[Bool, Float64, bool]:
+    """([ops] whether they are separated, [ops] by how much they have to differ for that, whether there are enough sessions).
+    ``tables``: [tables, ops, sessions], all of which are one test. ``which``: [ops] the table that counts for each."""
+    (number, ops, count), each = tables.shape, np.arange(tables.shape[1])
+    times = tables.reshape(number * ops, count)
     means, first = in_turns(times, *started) if 0 < in_a < count and started is not None else (times, in_a)
     enough_sessions = min(first, means.shape[1] - first) >= LEAST_SESSIONS
     if not enough_sessions:
-        return np.zeros(len(tables[0]), bool), False
-    shown = np.sign(np.median(tables[0][:, in_a:], axis=1) - np.median(tables[0][:, :in_a], axis=1))
-    direction = np.sign(means[:, first:].mean(axis=1) - means[:, :first].mean(axis=1)).reshape(len(tables), -1)
-    changed = odd_ops.changed(means, first).reshape(len(tables), -1)
-    return np.asarray((changed & (direction == shown)).any(axis=0)), True
+        return np.zeros(ops, bool), np.full(ops, np.inf), False
+    changed, least_ns = (of_all.reshape(number, ops)[which, each] for of_all in odd_ops.changed(means, first))
+    shown = tables[which, each]
+    by_medians = np.median(shown[:, in_a:], axis=1) - np.median(shown[:, :in_a], axis=1)
+    by_means = (means[:, first:].mean(axis=1) - means[:, :first].mean(axis=1)).reshape(number, ops)[which, each]
+    return np.asarray(changed & (np.sign(by_means) == np.sign(by_medians))), np.asarray(least_ns), True
 
 
 def _longest_first(side: Sequence[Mapping[str, float]], keys: Iterable[str]) -> dict[str, float]:

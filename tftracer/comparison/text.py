@@ -88,6 +88,8 @@ def _op_lines(comparison: Comparison) -> Iterator[str]:
         yield "  none"
     if len(separated) > _SHOWN_OPS:
         yield f"  and {len(separated) - _SHOWN_OPS:,} more"
+    if ops.told_from_words:
+        yield ops.told_from_words
     for side, times in (("before", ops.only_a), ("after", ops.only_b)):
         if times:
             more = f", and {len(times) - 5:,} more" if len(times) > 5 else ""
@@ -96,7 +98,8 @@ def _op_lines(comparison: Comparison) -> Iterator[str]:
 
 def _op_line(change: OpChange) -> str:
     ratio = f"{change.delta_ns / change.a_ns:+.0%}" if change.a_ns else ""
-    return f"  {change.key[:_WIDTH]:{_WIDTH}} {duration(change.a_ns):>9} -> {duration(change.b_ns):>9}  {ratio}"
+    of_shortest = "  (the shortest of each session's traces)" if change.of_shortest else ""
+    return f"  {change.key[:_WIDTH]:{_WIDTH}} {duration(change.a_ns):>9} -> {duration(change.b_ns):>9}  {ratio}{of_shortest}"
 
 
 def as_junit(outcomes: Sequence[Outcome]) -> str:

@@ -22,7 +22,7 @@ from tftracer.comparison.order import in_turns
 from tftracer.contract.encoding import unpacked
 from tftracer.trace.analyses.compare import compared_ops, matters
 from tftracer.trace.analyses.over_traces import OpTotals
-from tftracer.trace.units import counted, duration
+from tftracer.trace.units import counted, duration, percent
 
 if TYPE_CHECKING:
     from tftracer.contract.trace import ComparedOp, Comparison
@@ -115,18 +115,21 @@ def _of_two_runs(
         times, first = in_turns(times, started_a, started_b)
         if min(first, len(times[0]) - first) < LEAST_SESSIONS:
             return _judged(keys, [Judged(False, "not traced in turns")] * len(times), NOT_IN_TURNS)
-    differs = odd_ops.changed(times, first)
+    differs, least = odd_ops.changed(times, first)
     before, after = (np.median(side, axis=1).tolist() for side in (times[:, :first], times[:, first:]))
-    rows = zip(differs.tolist(), differs_by.tolist(), before, after)
+    rows = zip(differs.tolist(), least.tolist(), differs_by.tolist(), before, after)
     return _judged(keys, [_changed(*row, traces) for row in rows], "")
 
 
-def _changed(is_shown: bool, differs_by: float, before: float, after: float, traces: str) -> Judged:
-    """Of one op. ``differs_by``: of the two traces; ``before``, ``after``: the medians of all of their runs."""
+def _changed(is_shown: bool, least: float, differs_by: float, before: float, after: float, traces: str) -> Judged:
+    """Of one op. ``least``: from which difference on it is shown; ``differs_by``: that of the two traces; ``before``, ``after``:
+    the medians of all of their runs."""
     if math.isnan(before) or math.isnan(after):
         return Judged(False, "a trace has too many ops")
     if not is_shown:
-        return Judged(False, "chance may explain it")
+        is_small = not matters(before, after) and not matters(before, before + differs_by)
+        chance = f"chance may explain it, as any below {percent(least / before)}" if before > 0 and least < math.inf else CHANCE
+        return Judged(False, "too small to matter" if is_small else chance)
     if differs_by * (after - before) < 0:
         usually = "longer" if after > before else "shorter"
         return Judged(False, f"the other way than usual: {usually} in B, more than chance in {traces}")
@@ -157,6 +160,7 @@ def _times(keys: list[str], traces: Sequence[OpTotals]) -> Float64:
     return np.array(columns, np.float64).T
 
 
+CHANCE = "chance may explain it"
 NOT_IN_TURNS = (
     "The two runs were not traced in turns: whatever the machine did meanwhile looks like a change, so none is claimed. To tell, "
     f"trace them in turns, {LEAST_SESSIONS} times each, or compare sessions (tftracer compare)."
