@@ -442,6 +442,21 @@ def test_a_regularizer_whose_gradient_is_made_of_products_with_the_table(gradien
     assert found is None or ("UnsortedSegmentSum 21%" in found["text"] and found["numbers"]["dense_ns"] == 8 * MS)
 
 
+def test_an_update_with_a_momentum_belongs_to_the_dense_gradient_whole() -> None:
+    """The momentum decays by an op that reads no gradient, and is assigned by a short one that hands it on."""
+    nodes = dataflow(
+        ("rows", "ResourceGather", 0.1, "table"),
+        ("sgd/UnsortedSegmentSum", "UnsortedSegmentSum", 1.0, "rows"),
+        ("sgd/velocity", "ReadVariableOp", 0.005, "v"),
+        ("sgd/Mul", "Mul", 3.0, "sgd/velocity momentum"),
+        ("sgd/Sub", "Sub", 1.0, "sgd/Mul sgd/UnsortedSegmentSum"),
+        ("sgd/AssignVariableOp", "AssignVariableOp", 0.01, "v sgd/Sub"),
+        ("sgd/ReadVariableOp", "ReadVariableOp", 0.005, "sgd/AssignVariableOp"),
+        ("sgd/AssignAddVariableOp", "AssignAddVariableOp", 4.0, "table sgd/ReadVariableOp"),
+    )
+    assert sentences(nodes)["dense_update"]["numbers"]["dense_ns"] == 9 * MS
+
+
 def test_messages_that_a_product_follows_are_no_gradient_of_a_table() -> None:
     """A graph network adds up what neighbours send; a product stands between that and the variable that is updated."""
     nodes = dataflow(

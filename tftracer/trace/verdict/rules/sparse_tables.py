@@ -28,6 +28,8 @@ _SCATTER = re.compile(r"(Resource)?Scatter(Nd)?(Add|Sub|Update)")
 _GATHER = re.compile(r"ResourceGather(Nd)?")
 _ASSIGN = re.compile(r"ResourceApply\w+|Assign(Add|Sub)?VariableOp")
 _APPLY = re.compile(r"ResourceApply\w+")
+#: Of an update that is made of several ops: what may be short, and what a variable decays by.
+_PASSES, _SCALES = re.compile(r"ReadVariableOp|AssignVariableOp"), frozenset(("Mul", "RealDiv"))
 #: The part of an update that touches only the rows that were looked up.
 _SPARSE = re.compile(rf"{_SCATTER.pattern}|{_GATHER.pattern}|GatherV2|Unique\w*|UnsortedSegment\w+|StridedSlice|Shape")
 
@@ -135,14 +137,17 @@ class _Flow:
 
     def reached(self, sums: list[int]) -> set[int]:
         """The long ops that read these sums, directly or through each other: an update that is made of several ops, which read
-        variables that it has just assigned."""
-        return {
-            row
-            for row in self._all(
-                sums, self._graph.consumers_of, lambda row: self._is_long(row) or self._kind(row) == "ReadVariableOp"
-            )
-            if self._is_long(row)
-        }
+        variables that it has just assigned; and what they read beside them of variables alone (a momentum that decays)."""
+        passed = self._all(
+            sums, self._graph.consumers_of, lambda row: self._is_long(row) or _PASSES.fullmatch(self._kind(row)) is not None
+        )
+        long = {row for row in passed if self._is_long(row)}
+        beside = {row for each in long for row in self._inputs(each) if self._is_long(row) and self._kind(row) in _SCALES}
+        return long | {row for row in beside if not any(map(self._is_long, self._inputs(row)))}
+
+    def _inputs(self, row: int) -> set[int]:
+        nodes = self._graph.inputs_of(int(self._time.work.node[row])).tolist()
+        return {self._row_of[node] for node in nodes if node in self._row_of}
 
     def updates(self, row: int) -> bool:
         """Whether it reaches an assignment through elementwise ops alone, as an optimizer makes them."""
