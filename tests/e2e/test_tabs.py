@@ -102,6 +102,8 @@ def test_memory_shows_the_peak_and_what_is_alive_at_the_cursor(traced: TracePage
     grid(traced, "Tensors alive at the cursor")
     word = traced.panel.get_by_role("status").filter(has_text="alive; the")
     at_peak = re.compile(re.escape(word.inner_text().split(" alive")[0]))
+    sums = re.search(r": (.+) alive; the .+ listed below hold (.+) of that", " ".join(word.inner_text().split()))
+    assert sums and sums[1] == sums[2], "all that is alive is listed"
     slider = traced.panel.get_by_label("Time of the cursor")
     slider.press("Home")
     expect(word).not_to_have_text(at_peak)

@@ -47,6 +47,17 @@ def test_a_tensor_belongs_to_the_op_that_allocated_it_and_lives_until_its_addres
     assert (lived.time[lived.alloc[alive]] <= curve["peak_ns"]).all() and (lived.free[alive] > curve["peak_ns"]).all()
 
 
+def test_what_the_listed_tensors_of_a_gpu_lack_is_what_it_held_before() -> None:
+    """Tensors that were allocated before the profile are in the curve and have no row: as many bytes at each moment."""
+    memory = Answers(plain_protobuf.content(V100), TraceContext()).memory()
+    assert memory["tensors_total"] == len(memory["tensors"])
+    working = memory["curves"][0]
+    own = [t for t in memory["tensors"] if (t["device"], t["allocator"]) == (working["device"], working["allocator"])]
+    listed = [sum(t["bytes"] for t in own if t["alloc_ns"] <= at < t["free_ns"]) for at in working["time_ns"]]
+    assert len(own) > 700
+    assert {alive - of_rows for alive, of_rows in zip(working["bytes"], listed)} == {4_013_337_088.0}
+
+
 def test_a_profile_without_allocations_has_no_memory() -> None:
     memory = Answers(plain_protobuf.content("eager_tf2.21.xplane.pb"), TraceContext()).memory()
     assert memory["tensors"] == [] == memory["curves"]

@@ -154,6 +154,16 @@ def test_the_tensors_that_are_listed_add_up_to_what_is_alive(name: str) -> None:
             assert sum(t["bytes"] for t in own if t["alloc_ns"] <= at < t["free_ns"]) == moments[at]
 
 
+def test_where_not_all_tensors_are_listed_the_answer_says_how_many_there_are() -> None:
+    """The largest are listed; they hold less than what is alive, and the others the rest."""
+    nodes = [N(f"n{i}", "Mul", i, 100) for i in range(8)]
+    trace, made = make_trace(nodes), outputs([(i, 0, 10 * (i + 1), 0) for i in range(8)])
+    used = memory_.use(trace, made, with_slots([]))  # type: ignore[arg-type]
+    answer = memory(trace, made, held(8), used, [], most=3)
+    assert (answer["tensors_total"], [t["bytes"] for t in answer["tensors"]]) == (8, [80, 70, 60])
+    assert answer["curves"][0]["peak_bytes"] == sum(10 * (i + 1) for i in range(8))
+
+
 def test_a_trace_without_outputs_has_no_curves() -> None:
     trace, none = make_trace([]), outputs([])
     answer = memory(trace, none, held(0), memory_.use(trace, none, make_graph([])), [])  # type: ignore[arg-type]
