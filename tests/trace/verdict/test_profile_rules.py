@@ -66,15 +66,27 @@ def test_a_wait_beside_which_a_step_is_as_long_as_usual_ones_is_laid_to_no_stage
     assert is_named or "they hardly wait" in found["text"]
 
 
-def test_a_wait_for_input_on_a_busy_machine_in_which_tf_data_does_not_run() -> None:
-    """55% of a step: the thread that asks for the batch had no CPU."""
-    root = N("Iterator::Root", "Root", 54 * MS // 10, 55 * MS // 10, TF_DATA, NodeKind.INPUT)
-    waits = N("next", "IteratorGetNext", 0, 55 * MS // 10, kind=NodeKind.INPUT)
-    trace = make_trace([waits, root, *[N(f"m{i}", "MatMul", (55 + i * 5) * MS // 10, (60 + i * 5) * MS // 10) for i in range(9)]])
+def without_a_cpu(waits_ns: int) -> list[Any]:
+    """The first sentences about a step of 10 ms: the thread that asks for the batch had no CPU for so long, then it computes."""
+    root = N("Iterator::Root", "Root", waits_ns - MS // 10, waits_ns, TF_DATA, NodeKind.INPUT)
+    waits = N("next", "IteratorGetNext", 0, waits_ns, kind=NodeKind.INPUT)
+    each = (10 * MS - waits_ns) // 10
+    trace = make_trace([waits, root, *[N(f"m{i}", "MatMul", waits_ns + i * each, waits_ns + (i + 1) * each) for i in range(10)]])
     trace.known_edges = (np.array([1], np.int32), np.array([0], np.int32))
     busy = CpuUse(wall_s=0.011, cpu_s=0.004, job_cpu_s=0.004, run_queue_s=0.030, cpus=2.0)
-    found, then = verdict(trace, TraceContext(cpu_use=busy), [])["sentences"][:2]
+    return verdict(trace, TraceContext(cpu_use=busy), [])["sentences"]
+
+
+def test_a_wait_for_input_on_a_busy_machine_in_which_tf_data_does_not_run() -> None:
+    found, then = without_a_cpu(55 * MS // 10)[:2]
     assert "for the rest, the thread that asks it for the batch does not run" in found["text"] and then["code"] == "busy_machine"
+
+
+def test_what_a_step_computes_comes_before_a_shorter_wait_for_a_cpu() -> None:
+    computes, waits = without_a_cpu(3 * MS)[:2]
+    assert computes["text"].startswith("Most op time goes into 10 ops of type MatMul")
+    assert "The step is 70% compute, 30% input." in computes["text"]
+    assert "does not run" in waits["text"]
 
 
 def test_of_a_distribution_strategy_the_datasets_own_stage_is_named() -> None:

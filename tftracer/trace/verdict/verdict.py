@@ -71,6 +71,8 @@ def verdict(
         ranked = [balanced(step), *ranked]
     elif ranked[0]["share"] < LARGE_PART and _is_around(step) and not EXPLAIN_AROUND & {s["code"] for s in ranked}:
         ranked.insert(0, balanced(step))
+    elif _waits_for_a_cpu(step, ranked):
+        ranked.insert(0, balanced(step, beside_held_up=True))
     elif HELD_UP_NS in ranked[0]["numbers"]:
         ranked.insert(1 if _makes_slow(step, ranked[0]) else 0, balanced(step, beside_held_up=True))
     compared = None if is_explained(step) else other_steps(step, ranked)
@@ -107,6 +109,12 @@ def _is_around(step: Step) -> bool:
     """Whether most of the step passes before its first op and after its last."""
     share, largest = _parts(step)[0] if step.trace.n else (0.0, "")
     return largest == AROUND and share > MOST_SHARE
+
+
+def _waits_for_a_cpu(step: Step, ranked: list[Sentence]) -> bool:
+    """Whether a thread of the busy machine that had no CPU to ask for the batch is what is named, in a step that computes."""
+    waits = ranked[0]["code"] == "scheduling_delay" and any(s["code"] == "busy_machine" for s in ranked)
+    return waits and _parts(step)[0][1] == PART_TITLES["compute"]
 
 
 def _makes_slow(step: Step, held_up: Sentence) -> bool:
