@@ -286,6 +286,10 @@ class FedValue(TypedDict):
     bytes: int | None  # None: not known (strings, lists)
 
 
+#: How the text of a slow time begins that is laid to threads of the process, not to the one that waited for the step.
+ANY_THREADS_LACKED_CPU = "Threads of the process had no CPU"
+
+
 class SlowTime(TypedDict):
     """A time by which a step was slow, as the watch over slow steps explains it."""
 

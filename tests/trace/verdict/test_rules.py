@@ -13,7 +13,7 @@ from traces import CPU, GPU, H2D, PS, STREAM, WORKER, N, make_trace, received
 
 from tftracer.trace.analyses.ops import op_statistics
 from tftracer.trace.decode.host_events import FunctionCall
-from tftracer.trace.model import FedValue, NodeKind, SlowTime, TraceContext
+from tftracer.trace.model import ANY_THREADS_LACKED_CPU, FedValue, NodeKind, SlowTime, TraceContext
 from tftracer.trace.verdict import verdict as verdict_
 from tftracer.trace.verdict.around_ops import around
 from tftracer.trace.verdict.verdict import verdict
@@ -174,6 +174,20 @@ def test_a_slow_step_whose_time_passes_before_its_first_op() -> None:
     first = slow_step_that_began_late([])[0]
     assert first["code"] == "balanced" and first["text"].startswith("Most of the step, 68% of 96 ms, is outside the recorded ops")
     assert "hooks run, or the thread waits for a CPU or for Python's lock; the trace does not show which." in first["text"]
+
+
+def test_threads_that_lacked_cpus_are_no_reason_for_what_passes_before_the_first_op() -> None:
+    """TensorFlow's threads have nothing to do then. The step's own thread may have lacked one."""
+    trace = make_trace(matmuls(0, 16 * MS))
+    trace.origin_ns = 75 * MS + 10**18
+    others, own = (
+        f"{ANY_THREADS_LACKED_CPU}: other processes had them",
+        "Its thread had no CPU for 70 ms: other processes had them",
+    )
+    for text, code in ((others, "balanced"), (own, "slow_step")):
+        context = TraceContext(step_s=0.092, median_s=0.016, feeds=0, fed=[], began_at=1e9, fastest_traced_s=0.016)
+        context.slow_times = [slow_time(True, "machine", text, 0.092)]
+        assert verdict(trace, context, [])["sentences"][0]["code"] == code
 
 
 def test_less_than_half_is_not_called_most_of_a_step() -> None:

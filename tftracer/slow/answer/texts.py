@@ -10,6 +10,7 @@ from tftracer.contract import stalls as contract
 from tftracer.contract.stalls import CodeLine, StallCause
 from tftracer.slow.answer.code_lines import code_lines
 from tftracer.slow.recorded import EPOCH_TURN, FIRST_CALL, Cause, HostChange, Period, Stall
+from tftracer.trace.model import ANY_THREADS_LACKED_CPU
 from tftracer.trace.units import byte_size, duration, percent
 
 #: Evidence is named from this share of the measured time, and from so many bytes on.
@@ -151,7 +152,7 @@ def _seconds(stall: Stall) -> float | None:
 
 def _no_cpu_for_tensorflow(stall: Stall) -> str:
     what = next((part.what for part in stall.parts if part.kind == "tensorflow"), "")
-    return "Threads of the process had no CPU: other processes or threads had them" + (f"; {what}" if what else "")
+    return f"{ANY_THREADS_LACKED_CPU}: other processes or threads had them" + (f"; {what}" if what else "")
 
 
 def _retraced(stall: Stall, at: str) -> str:

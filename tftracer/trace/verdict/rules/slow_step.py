@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tftracer.contract.trace import Sentence
-from tftracer.trace.model import SlowTime
+from tftracer.trace.model import ANY_THREADS_LACKED_CPU, SlowTime
 from tftracer.trace.units import duration
 from tftracer.trace.verdict.step import Step, sentence
 
@@ -11,6 +11,7 @@ from tftracer.trace.verdict.step import Step, sentence
 MORE_NS = "more_than_usual_ns"
 #: Causes about which the watch knows no more than the trace does.
 LEFT_TO_THE_TRACE = ("unknown", "tensorflow")
+HALF = 0.5  # of what the step took more than usual
 RARELY = "Do it more rarely, in less time, or in a thread or process beside the training."
 ADVICE = {
     "gc": "Make fewer objects that refer to each other, or collect at times of your choice: gc.freeze() after the start, "
@@ -40,9 +41,17 @@ def is_explained(step: Step) -> bool:
 
 def _slow_time(step: Step, inside: bool) -> SlowTime | None:
     for slow in step.context.slow_times:
-        if slow["inside"] == inside and slow["cause"] not in LEFT_TO_THE_TRACE:
+        if slow["inside"] == inside and slow["cause"] not in LEFT_TO_THE_TRACE and not _passes_around(step, slow):
             return slow
     return None
+
+
+def _passes_around(step: Step, slow: SlowTime) -> bool:
+    """Whether threads of TensorFlow are said to have had no CPU, and the trace shows that the step was slow before its first op
+    or after its last, when they have nothing to do."""
+    more_ns = (slow["duration_s"] - (slow["usual_s"] or 0.0)) * 1e9
+    around_ns = step.around.before_ns + step.around.after_ns
+    return slow["inside"] and slow["text"].startswith(ANY_THREADS_LACKED_CPU) and around_ns >= HALF * more_ns
 
 
 def _slow(step: Step, inside: bool) -> Sentence | None:
