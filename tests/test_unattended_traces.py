@@ -24,14 +24,23 @@ def pending(recorder: Recorder) -> dict[str, int]:
 def test_the_run_that_takes_the_most_time_is_traced_once_it_comes_to_the_step(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
         traces = UnattendedTraces(recorder, 3, 100)
-        run_steps(recorder, range(1), TRAIN, seconds=60.0)  # sets variables, say
-        run_steps(recorder, range(1, 200), LOSS)
+        run_steps(recorder, range(2), TRAIN, seconds=30.0)  # an evaluation, say
+        run_steps(recorder, range(2, 200), LOSS)
         assert pending(recorder) == {} and "no run came to step 100 while it was" in traces.problem()
         run_steps(recorder, range(200, 270), seconds=1.0)
         assert pending(recorder) == {}
         run_steps(recorder, range(270, 299), seconds=1.0)
         assert pending(recorder) == {"train, loss": 3}, "its next step is the hundredth"
         assert traces.problem().startswith("0 of 3 steps were traced: 'train, loss'")
+
+
+def test_what_runs_once_is_not_the_main_run_however_long_it_takes(tmp_path: Path) -> None:
+    """A table of 20,000 words was set for longer than 80 steps took: none of them was traced."""
+    with recording(tmp_path) as recorder:
+        UnattendedTraces(recorder, 3, 20)
+        run_steps(recorder, range(1), TRAIN, seconds=60.0)
+        run_steps(recorder, range(1, 20), LOSS)
+        assert pending(recorder) == {"loss": 3}
 
 
 def test_a_run_that_takes_more_time_later_is_traced_too_and_none_twice(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ MAX_RUNS = 5
 
 
 class UnattendedTraces:
-    """Requests traces of the main run: of those that have come to ``first_step``, the one that took the most time.
+    """Requests traces of the main run once it comes to ``first_step``: of those that ran more than once, as initialization does
+    not, the one that took the most time.
 
     Counted steps are looked at five times a second on the session's thread, so the traced steps come at ``first_step`` or soon
     after. If another run takes more time later, its next ``steps`` are traced, too.
@@ -30,7 +31,7 @@ class UnattendedTraces:
     def _listen(self, message: LiveMessage) -> None:
         if message["type"] != "run":
             return
-        run = max(self._recorder.runs(), key=total_s)
+        run = max(self._recorder.runs(), key=lambda run: (run["steps"] > 1, total_s(run)))
         if run["steps"] >= self._first_step - 1 and run["id"] not in self._requested:
             self._requested.add(run["id"])  # before the request, which is a change of the run, too
             if len(self._requested) == MAX_RUNS:
