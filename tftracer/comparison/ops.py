@@ -25,6 +25,10 @@ from tftracer.trace.units import percent
 
 #: Where smaller differences are told, more traces are not advised.
 ENOUGH = 0.1
+TELL_SMALLER = (
+    "Smaller ones are told by more sessions, by more traces in each (tftracer run --trace 25), and by ops that share no threads "
+    "(TF_NUM_INTRAOP_THREADS=1)."
+)
 #: With fewer sessions on a side, chance separates too many ops.
 LEAST_SESSIONS = 4
 
@@ -72,7 +76,7 @@ class OpChanges:
         if self.told_from is None:
             return ""
         share = percent(self.told_from)
-        more = "" if self.told_from <= ENOUGH else " More traces a session tell smaller ones: tftracer run --trace 25."
+        more = "" if self.told_from <= ENOUGH else f" {TELL_SMALLER}"
         return f"Of {self.longest}, which takes most time, these sessions tell a difference of {share} or more from chance.{more}"
 
 

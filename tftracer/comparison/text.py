@@ -78,7 +78,8 @@ def _op_lines(comparison: Comparison) -> Iterator[str]:
     separated = [change for change in ops.changes if change.separated]
     if ops.enough_sessions:
         yield ""
-        yield f"{len(separated)} of {ops.compared} ops differ by more than chance explains, and by {floors}:"
+        end = ":" if separated else "."
+        yield f"{len(separated)} of {ops.compared} ops differ by more than chance explains, and by {floors}{end}"
     else:
         yield ""
         yield f"Ops whose medians differ by {floors}; it takes {LEAST_SESSIONS} sessions a side, in turns, to rule out chance:"
@@ -88,8 +89,7 @@ def _op_lines(comparison: Comparison) -> Iterator[str]:
         yield "  none"
     if len(separated) > _SHOWN_OPS:
         yield f"  and {len(separated) - _SHOWN_OPS:,} more"
-    if ops.told_from_words:
-        yield ops.told_from_words
+    yield from textwrap.wrap(ops.told_from_words, 110)
     for side, times in (("before", ops.only_a), ("after", ops.only_b)):
         if times:
             more = f", and {len(times) - 5:,} more" if len(times) > 5 else ""
