@@ -30,8 +30,6 @@ EPOCH_TURNS = ("enumerate_epochs", "enumerate_epoch", "_enumerate_iterator", "re
 TENSORFLOW = ("/tensorflow/", "/keras/", "/tf_keras/", "/tftracer/")
 #: The innermost frames of a step that runs: (file, function).
 STEPS = (("tensorflow/python/client/session.py", "_call_tf_sessionrun"), ("tensorflow/python/eager/execute.py", "quick_execute"))
-#: Python calls the tracer from here in the midst of other code.
-CALLED_BACK = "/tftracer/slow/watch/gc_pauses.py"
 
 
 class Line(NamedTuple):
@@ -172,26 +170,13 @@ def _is_kerass(frame: Frame) -> bool:
 
 
 def without_tracer(stacks: Iterable[FoldedStack]) -> tuple[FoldedStack, ...]:
-    """Those of code between the steps: without what the tracer does there, and without its callback in other code."""
-    kept = []
-    for stack in stacks:
-        at = _tracer_at(stack.frames)
-        if at == len(stack.frames):
-            kept.append(stack)
-        elif at and stack.frames[at].file.endswith(CALLED_BACK):
-            kept.append(stack._replace(frames=stack.frames[:at]))
-    return tuple(kept)
+    """Those of code between the steps: without what the tracer does there."""
+    return tuple(stack for stack in stacks if not _is_in_tracer(stack.frames))
 
 
-def _tracer_at(frames: tuple[Frame, ...]) -> int:
-    """Where the innermost call of the tracer begins; their number if the thread is in none. What it calls is Python's own."""
-    at = len(frames)
-    for position in range(len(frames) - 1, -1, -1):
-        if is_tracers(frames[position].file):
-            at = position
-        elif at < len(frames) or not is_standard_library(frames[position].file):
-            break
-    return at
+def _is_in_tracer(frames: tuple[Frame, ...]) -> bool:
+    """Also in what it calls of Python's own."""
+    return is_tracers(next((frame.file for frame in reversed(frames) if not is_standard_library(frame.file)), ""))
 
 
 def is_in_step(stack: FoldedStack) -> bool:

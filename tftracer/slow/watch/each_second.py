@@ -23,6 +23,7 @@ class GcReports:
         self._records = records
 
     def report(self, gc: GcPauses) -> None:
+        gc.settle()
         pauses = [gc.unreported.popleft() for _ in range(len(gc.unreported))]
         long = [pause for pause in pauses if pause.end_ns - pause.start_ns >= REPORTED_NS]
         longest = sorted(long, key=lambda pause: pause.start_ns - pause.end_ns)[:MOST_PAUSES]

@@ -142,4 +142,7 @@ class GapProfiles:
 
 
 def _gc_ns(gc: GcPauses | None, thread: int) -> int:
-    return gc.between_ns.get(thread, 0) if gc else 0
+    if gc is None:
+        return 0
+    gc.settle()
+    return gc.between_ns.get(thread, 0)

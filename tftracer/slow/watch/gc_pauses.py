@@ -1,14 +1,18 @@
 """Python's garbage collections, by ``gc.callbacks``: exact, where samples of stacks would blame the next line.
 
-The callback runs on the thread that collects, often a training thread, between two of its bytecodes: two clock reads and a few
-additions for each collection.
+The callbacks run on the thread that collects, often a training thread, between two of its bytecodes: two microseconds for each
+collection. They are functions of C alone: in a line of Python the handlers of signals that came meanwhile would run, and Python
+throws away what a callback raises, Ctrl-C's KeyboardInterrupt, too. What they note is read on the watch's thread.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import operator
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from threading import get_ident
 from time import perf_counter_ns
 from typing import Any, NamedTuple
@@ -16,6 +20,8 @@ from typing import Any, NamedTuple
 #: Pauses that are kept to tell what a slow step's time went into; shorter ones count in the sums alone.
 MAX_PAUSES = 4096
 SHORTEST_NS = 100_000
+#: Notes that wait to be read, four a collection.
+MAX_NOTES = 32_768
 
 
 class Pause(NamedTuple):
@@ -26,50 +32,61 @@ class Pause(NamedTuple):
 
 
 class GcPauses:
-    """``under_way``: as StepQueue's. Sums are read from any thread."""
+    """``under_way``: as StepQueue's. For one reading thread; what it reads of attributes is as of the last ``settle``."""
 
-    def __init__(self, under_way: Mapping[int, int], failed: Callable[[BaseException], None]) -> None:
+    def __init__(self, under_way: Mapping[int, int]) -> None:
         self.between_ns: dict[int, int] = {}  # thread -> between its steps
         self.recent: deque[Pause] = deque(maxlen=MAX_PAUSES)
         self.unreported: deque[Pause] = deque(maxlen=MAX_PAUSES)  # for the page, until they are taken
-        self._under_way = under_way
-        self._failed = failed
-        self._start_ns = 0  # collections do not overlap: Python has one at a time
-        self._callback = self._called  # one object, so that it can be removed again
+        self._start_ns = 0  # of the collection under way: Python has one at a time
+        self._start: Any = None  # what Python told of the last start, and the last end
+        self._stop: Any = None
+        told: dict[str, Any] = {"start": None, "stop": None}
+        self._noted: deque[tuple[int, int, int | None, tuple[Any, ...]]] = deque(maxlen=MAX_NOTES)
+        now = zip(
+            iter(perf_counter_ns, None),
+            iter(get_ident, None),
+            map(under_way.get, iter(get_ident, None)),
+            iter(partial(tuple, told.values()), None),
+        )
+        note = partial(next, map(operator.not_, map(self._noted.append, now)))
+        self._callbacks: list[Any] = [told.__setitem__, partial(max, key=note)]  # ``max`` calls it for both of its arguments
 
     def install(self) -> None:
-        gc.callbacks.append(self._callback)
+        gc.callbacks.extend(self._callbacks)
 
     def remove(self) -> None:
-        if self._callback in gc.callbacks:
-            gc.callbacks.remove(self._callback)
+        for callback in self._callbacks:
+            with contextlib.suppress(ValueError):
+                gc.callbacks.remove(callback)
 
     def seconds(self, thread: int | None, start_ns: int, end_ns: int) -> float:
         """Seconds of collections on a thread (None: on any thread) between two times."""
+        self.settle()
         total = 0
-        for pause in reversed(list(self.recent)):
+        for pause in reversed(self.recent):
             if pause.end_ns <= start_ns:
                 break
             if thread is None or pause.thread == thread:
                 total += max(0, min(end_ns, pause.end_ns) - max(start_ns, pause.start_ns))
         return total * 1e-9
 
-    def _called(self, phase: str, info: dict[str, Any]) -> None:
-        try:
-            if phase == "start":
-                self._start_ns = perf_counter_ns()
-            elif self._start_ns:
-                start, self._start_ns = self._start_ns, 0
-                self._ended(start, perf_counter_ns(), info)
-        except Exception as error:
-            self.remove()
-            self._failed(error)
+    def settle(self) -> None:
+        """Read the notes. Each is there twice."""
+        while self._noted:
+            now_ns, thread, under_way, (start, stop) = self._noted.popleft()
+            if start is not self._start:
+                self._start, self._start_ns = start, now_ns
+            elif stop is not self._stop:
+                self._stop = stop
+                if self._start_ns:
+                    self._ended(thread, self._start_ns, now_ns, (under_way or 0) < 0, int(stop["generation"]))
+                self._start_ns = 0
 
-    def _ended(self, start_ns: int, end_ns: int, info: dict[str, Any]) -> None:
-        thread, took = get_ident(), end_ns - start_ns
-        if self._under_way.get(thread, 0) < 0:
-            self.between_ns[thread] = self.between_ns.get(thread, 0) + took
-        if took >= SHORTEST_NS:
-            pause = Pause(thread, start_ns, end_ns, int(info["generation"]))
+    def _ended(self, thread: int, start_ns: int, end_ns: int, is_between: bool, generation: int) -> None:
+        if is_between:
+            self.between_ns[thread] = self.between_ns.get(thread, 0) + end_ns - start_ns
+        if end_ns - start_ns >= SHORTEST_NS:
+            pause = Pause(thread, start_ns, end_ns, generation)
             self.recent.append(pause)
             self.unreported.append(pause)

@@ -90,7 +90,7 @@ class SlowWatch:
     # ------------------------------------------------------------------------------------------------ starting, ending
 
     def start(self) -> None:
-        self._gc = GcPauses(self._queue.under_way, lambda error: self._part_failed("gc", error))
+        self._gc = GcPauses(self._queue.under_way)
         self._gc.install()
         self._host = HostSignals()
         self._lock_place.narrow()
@@ -187,6 +187,8 @@ class SlowWatch:
     def _tick(self, now_ns: int) -> None:
         if self._source:
             self._part("stacks", self._look, now_ns)
+        if self._gc:
+            self._gc.settle()
         if self._steps.found:
             self._ask_about_found(now_ns)
         if self._hurries.is_set():
@@ -360,7 +362,7 @@ class SlowWatch:
         except Exception as error:
             self._part_failed(name, error)
 
-    def _part_failed(self, name: str, error: BaseException) -> None:
+    def _part_failed(self, name: str, error: Exception) -> None:
         if name == "stacks":
             source, self._source = self._source, None
             if source:
@@ -369,8 +371,6 @@ class SlowWatch:
         elif name == "host" and self._host:
             self._host.close()
             self._host = None
-        elif name == "gc":
-            self._gc = None
         self._say(f"slow_{name}", f"{LACKS[name]}: {type(error).__name__}: {error}. Training goes on.")
 
     def _say(self, code: str, message: str) -> None:
@@ -381,5 +381,4 @@ class SlowWatch:
 LACKS = {
     "stacks": "Slow steps have no lines any more",
     "host": "What the machine did during slow steps is not known any more",
-    "gc": "Garbage collections during slow steps are not known any more",
 }
