@@ -176,6 +176,18 @@ def test_a_slow_step_whose_time_passes_before_its_first_op() -> None:
     assert "hooks run, or the thread waits for a CPU or for Python's lock; the trace does not show which." in first["text"]
 
 
+@pytest.mark.parametrize(("took", "usual", "first"), [(7.5, 3.2, "layout"), (7.5, 7.4, "balanced"), (95.0, 3.2, "balanced")])
+def test_time_before_the_first_op_comes_first_where_it_is_usual_or_made_the_step_slow(
+    took: float, usual: float, first: str
+) -> None:
+    """A step that took twice as long as usual by it is bound by what usual steps are bound by."""
+    nodes = [N(f"t{i}", "Transpose", i * MS // 10, (i + 1) * MS // 10) for i in range(20)]
+    trace = make_trace(nodes)
+    trace.origin_ns = int((took - 2) * MS) + 10**18
+    context = TraceContext(step_s=took / 1e3, median_s=usual / 1e3, began_at=1e9, fastest_traced_s=0.004)
+    assert verdict(trace, context, [])["sentences"][0]["code"] == first
+
+
 def test_threads_that_lacked_cpus_are_no_reason_for_what_passes_before_the_first_op() -> None:
     """TensorFlow's threads have nothing to do then. The step's own thread may have lacked one."""
     trace = make_trace(matmuls(0, 16 * MS))

@@ -51,6 +51,7 @@ EXPLAIN_AROUND = {"around_ops", "slow_step", "retraced", "compiling", "python_lo
 BESIDE = 2  # the rank of what says nothing of what the step is bound by
 LEAST_PART = 0.05  # of the step: smaller parts of the budget are not listed
 MOST_SHARE = 0.5  # of the op time that goes into one op type
+SLOW_TURN, SLOW_TURN_S = 3.0, 0.020  # times the median untraced step, and by so much, as the watch over slow steps has it
 LARGE_PART = 1 / 3  # of the step: something stands out beside the computing
 
 
@@ -106,9 +107,11 @@ def _comes_later(candidate: Sentence) -> int:
 
 
 def _is_around(step: Step) -> bool:
-    """Whether most of the step passes before its first op and after its last."""
+    """Whether most of the step passes before its first op and after its last, as in usual steps, or in one that is slow by it."""
     share, largest = _parts(step)[0] if step.trace.n else (0.0, "")
-    return largest == AROUND and share > MOST_SHARE
+    took, usual = step.context.step_s or 0.0, step.context.median_s or 0.0
+    is_meant = took < SLOW_FACTOR * usual or took >= max(SLOW_TURN * usual, usual + SLOW_TURN_S)
+    return largest == AROUND and share > MOST_SHARE and is_meant
 
 
 def _waits_for_a_cpu(step: Step, ranked: list[Sentence]) -> bool:
