@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from web_client import Client, a_path_of
 import tftracer
 from tftracer import TracingServer
 from tftracer.errors import MissingTensorFlowError, UnknownError
+from tftracer.session.at_end import WAITS
 from tftracer.session.files.saved import open_session
 
 TESTS = Path(__file__).parent
@@ -314,6 +316,27 @@ def test_neither_a_save_nor_the_end_of_a_script_waits_for_a_stopped_helper(tmp_p
         session = open_session(path)
         traces = [trace["id"] for run in session.runs() for trace in run["traces"]]
         assert [session.trace_bytes(trace) for trace in traces] == [(TESTS / "data/dense500_tf2.15_cpu.pb").read_bytes()] * 2
+
+
+@pytest.mark.parametrize("presses", [1, 2])
+def test_ctrl_c_at_the_end_of_a_script_waits_for_the_session_once(tmp_path: Path, presses: int) -> None:
+    code = (
+        "import atexit, sys, tftracer; atexit.register(lambda: print(server.recorder.closed))\n"
+        f"server = tftracer.TracingServer(server_port=0, spool_dir={str(tmp_path)!r}); stop = server.web.stop\n"
+        "server.web.stop = lambda: (stop(), print('ending', flush=True), sys.stdin.readline())"
+    )
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, stderr=pipe, text=True) as script:
+        assert script.stdout and script.stderr
+        assert script.stdout.readline() == "ending\n"
+        assert "http://" in script.stderr.readline()
+        script.send_signal(signal.SIGINT)
+        assert script.stderr.readline() == WAITS + "\n"
+        if presses == 2:
+            script.send_signal(signal.SIGINT)
+            assert script.wait(60) == 0
+        assert script.communicate("go on\n" if presses == 1 else None, timeout=60) == (f"{presses == 1}\n", "")
+        assert script.returncode == 0
 
 
 def test_join_keeps_the_script_until_the_page_shuts_it_down(tmp_path: Path) -> None:

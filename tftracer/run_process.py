@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from tftracer import run_sessions
 from tftracer.capture.after_import import after_import
 from tftracer.run_sessions import ProcessSession
+from tftracer.session.at_end import at_end
 from tftracer.terminal import PrintableFormatter
 
 if TYPE_CHECKING:
@@ -115,8 +116,14 @@ class ScriptProcess:
         if not self._is_first:
             return
         log_to_stderr("", self._stderr)  # again: the script may have configured logging meanwhile
-        server.recorder.flush(FLUSH_S)
-        saved = self._saved(server)
+        saved = ""
+
+        def write() -> None:
+            nonlocal saved
+            server.recorder.flush(FLUSH_S)
+            saved = self._saved(server)
+
+        at_end(write)
         problem = self._unattended.problem() if self._unattended else ""
         if problem:
             log.warning("tftracer: %s", problem)

@@ -27,6 +27,7 @@ from tftracer.contract.session import Loaded
 from tftracer.errors import TracerError, UnknownError
 from tftracer.job.membership import JobMembership, port_of
 from tftracer.recorder import Recorder
+from tftracer.session.at_end import at_end
 from tftracer.web.app import Options, WebServer
 
 if TYPE_CHECKING:
@@ -359,7 +360,7 @@ def end(reference: weakref.ref[TracingServer]) -> None:
     """At the end of the script."""
     server = reference()
     if server is not None:
-        server.close()
+        at_end(server.close)
 
 
 def in_notebook() -> bool:

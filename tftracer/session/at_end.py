@@ -1,0 +1,46 @@
+"""What is done at the end of the script, and Ctrl-C meanwhile."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+
+log = logging.getLogger("tftracer")
+
+WAITS = "tftracer: the end of the session is being written. Ctrl-C again does not wait for it."
+
+
+class _Ending:
+    """The first Ctrl-C only tells what is waited for: it may be the second one of somebody who ended the script so. After the
+    next one nothing more is done."""
+
+    def __init__(self) -> None:
+        self._presses = 0  # of Ctrl-C
+
+    def do(self, work: Callable[[], object]) -> None:
+        if self._presses > 1:
+            return
+        is_main = threading.current_thread() is threading.main_thread()
+        if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # the script's own handler stays
+            work()
+            return
+        signal.signal(signal.SIGINT, self._pressed)
+        try:
+            work()
+        except KeyboardInterrupt:  # a traceback would say nothing
+            pass
+        finally:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _pressed(self, number: int, frame: FrameType | None) -> None:
+        self._presses += 1
+        if self._presses > 1:
+            raise KeyboardInterrupt
+        log.warning(WAITS)
+
+
+#: Does some work at the end of the script.
+at_end = _Ending().do
