@@ -39,6 +39,19 @@ def test_a_period_of_unknown_cause_is_a_group_of_its_own() -> None:
     assert (save["cause"], rest["cause"], rest["times"], sorted(rest["stalls"])) == ("hook", "unknown", 3, [1, 2, 3])
 
 
+def test_a_period_whose_slow_steps_are_mostly_of_other_groups_is_none_of_unknown_cause() -> None:
+    """Of none that is left it would divide by zero; of one that is left it would say "once"."""
+    run = RunHandle("train", (), (), "")
+    regular = [a_stall(run, step, cause=UNKNOWN) for step in range(61, 306, 61)]
+    one = a_period(run, cause=UNKNOWN, steps=61, occurrences=5, last_step=305, next_step=366, first_step=61)
+    other = a_period(run, cause=UNKNOWN, occurrences=5, last_step=485, next_step=582, first_step=97)
+    for left in (0, 1):
+        more = [a_stall(run, step, cause=UNKNOWN) for step in (97,)[:left]]
+        every = groups(log_of(*regular, *more, periods=[one, other]), run.run_id, 500)
+        texts = ["Every 61st step: the cause is not known", "The cause is not known"]
+        assert [(group["text"], group["times"]) for group in every] == list(zip(texts, [5, left]))[: 1 + left]
+
+
 def test_a_slow_step_of_another_cause_is_none_of_a_period() -> None:
     run = RunHandle("train", (), (), "")
     regular = [a_save(run, step) for step in range(97, 486, 97)]

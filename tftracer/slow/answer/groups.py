@@ -13,6 +13,8 @@ from tftracer.slow.record.log import SlowLog
 
 #: A further cause of the same code is named if it has at least this share of the cost.
 NAMED = 0.2
+#: A period of unknown cause is told if this share of its slow steps is.
+MOST = 0.5
 #: Slow steps of unknown cause so soon after those of a known one follow from these: caches are cold.
 SOON = 3
 #: Causes of which a trace tells no more.
@@ -169,6 +171,8 @@ def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
             if period["next_step"] is None or any(_follows(period, each) for each in every):
                 continue  # chance makes periods of unknown cause, too; those end
             part = _of_period(kind, period)
+            if not part["times"] or part["times"] < MOST * period["times"]:
+                continue  # most of its slow steps are of known kinds, or of the periods before it
             kind = {
                 **kind,
                 "times": max(0, kind["times"] - part["times"]),
