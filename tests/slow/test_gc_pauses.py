@@ -16,6 +16,15 @@ import pytest
 from tftracer.slow.watch.gc_pauses import GcPauses
 
 
+@pytest.fixture(autouse=True)
+def no_other_callbacks() -> Iterator[None]:
+    """Set aside those of other packages, as Hypothesis's: in Python, and for the rest of the process."""
+    others = gc.callbacks[:]
+    gc.callbacks.clear()
+    yield
+    gc.callbacks[:] = others
+
+
 @pytest.fixture
 def pauses() -> Iterator[GcPauses]:
     installed = GcPauses({})
