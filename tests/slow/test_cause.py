@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import tftracer
-from tftracer.slow.cause.cause import NO_COUNTERS, NO_QUEUES, NO_STACK, NOT_TOLD_APART, SHORT, Explained, explain
+from tftracer.session.recorded_steps import RunHandle
+from tftracer.slow.cause.cause import LOOPS_OWN, NO_COUNTERS, NO_QUEUES, NO_STACK, NOT_TOLD_APART, SHORT, Explained, explain
 from tftracer.slow.cause.observed import LockHolder, Observed, Span
 from tftracer.slow.cause.stacks import COMPILED_FUNCTIONS, is_in_step, shared_line, without_tracer
 from tftracer.slow.recorded import FoldedStack, Frame
@@ -49,12 +50,13 @@ def explained(
     within: Span | None = None,
     usual_process_queue: float | None = None,
     may_call_python: bool = True,
+    title: str = "fit: net",
     **turn: Any,
 ) -> Explained:
     """Of a turn that usually takes 10 ms, 5 of them inside of its step, and 1 ms of CPU time."""
     given: dict[str, Any] = {"others": (), "retraced": "", "tracer_ns": 0} | turn
     start, step = 1_000 * MS, 1_000 * MS + int(before * 1e9)
-    run: Any = object()
+    run = RunHandle(title, (), (), "")
     end = step + int(inside * 1e9)
     given |= {"usual_ns": 10 * MS, "usual_inside_ns": 5 * MS, "limit_ns": 30 * MS}
     slow = SlowTurn(run, 50, 50, 7, start, step, end, is_traced=False, **given)
@@ -123,9 +125,54 @@ def test_three_helpers_below_one_line_name_that_line() -> None:
     assert shared_line(lines).frame == LOAD  # one function, whichever of its lines
 
 
-def test_the_line_is_the_scripts_also_where_keras_runs_the_loop() -> None:
-    found = explained(0.3, between=span(0.3, stack(MAIN, FIT, RESET, seconds=0.3), cpu=0.3))
-    assert found.cause.frame == MAIN
+ESTIMATE = Frame(TF + "tensorflow_estimator/python/estimator/estimator.py", 1522, "_train_with_estimator_spec", "", True)
+
+
+@pytest.mark.parametrize(("loop", "title"), [(FIT, "fit: net"), (FIT, "eager"), (ESTIMATE, "Momentum")])
+def test_a_line_that_calls_the_library_that_runs_the_loop_is_not_the_cause(loop: Frame, title: str) -> None:
+    """It was named, as the script's nearest line. But every sample of such a training has it, slow or not: it told nothing, and
+    stood where callbacks of the script and the library's own code shared the time."""
+    found = explained(0.3, between=span(0.3, stack(MAIN, loop, RESET, seconds=0.3), cpu=0.3), title=title)
+    assert (found.cause[:3], found.doubt) == (("python", "", None), LOOPS_OWN)
+    on_batch, other = (Frame("train.py", line, name, "", False) for line, name in ((30, "log"), (40, "draw")))
+    called = [stack(MAIN, loop, RESET, frame, seconds=seconds) for frame, seconds in ((on_batch, 0.12), (other, 0.1))]
+    mixed = span(0.3, *called, stack(MAIN, loop, RESET, seconds=0.08), cpu=0.3)
+    found = explained(0.3, between=mixed, title=title)
+    assert (found.cause[:3], found.doubt) == (("python", "", None), "No line of code was running for half of the time.")
+    below = span(0.3, stack(MAIN, loop, RESET, on_batch, seconds=0.2), stack(MAIN, loop, RESET, seconds=0.1), cpu=0.3)
+    assert explained(0.3, between=below, title=title).cause.frame == on_batch
+
+
+def test_a_line_between_two_calls_of_fit_is_named_and_not_the_calls() -> None:
+    calls, load, save = (MAIN._replace(line=line) for line in (10, 12, 13))
+    shared = span(0.9, stack(calls, FIT, seconds=0.4), stack(load, NUMPY, seconds=0.3), stack(save, seconds=0.2), cpu=0.9)
+    assert explained(0.9, between=shared).cause.frame == load
+
+
+def test_an_evaluation_that_is_the_loop_is_no_line_either() -> None:
+    evaluate = FIT._replace(function="evaluate")
+    inside = span(0.3, stack(MAIN, evaluate, RESET, seconds=0.3), cpu=0.3)
+    assert explained(0.3, between=inside, title="evaluate: net").cause.frame is None
+    assert explained(0.3, between=inside, title="train_step").cause.frame == MAIN
+
+
+def test_a_line_of_a_loop_of_the_scripts_that_trains_another_model_is_named_and_a_callbacks_in_fit() -> None:
+    steps = (OtherSteps("fit: other", 20, 100 * MS, ""),)
+    trains = span(0.9, stack(MAIN, LOAD, FIT, RESET, seconds=0.9), cpu=0.8)
+    assert explained(0.9, between=trains, others=steps, title="train_step").cause.frame == LOAD
+    in_fit = span(0.9, stack(MAIN, FIT, LOAD, FIT, RESET, seconds=0.9), cpu=0.8)
+    assert explained(0.9, between=in_fit, others=steps).cause.frame == LOAD
+    evaluated = (OtherSteps("evaluate: other", 20, 800 * MS, "", 1_010 * MS, 1_890 * MS),)
+    asked = span(0.9, stack(MAIN, FIT, LOAD, FIT._replace(function="evaluate"), RESET, seconds=0.9), cpu=0.8)
+    assert explained(0.9, between=asked, others=evaluated).cause[::2] == ("other_run", LOAD)
+
+
+def test_a_lock_that_was_held_where_no_line_ran_is_not_said_of_a_line() -> None:
+    loops = stack(MAIN, FIT, RESET, seconds=0.3)
+    found = explained(0.3, between=span(0.3, loops, late_s=0.3))
+    assert (found.cause[:3], "this line" in found.doubt) == (("wait", "", None), False)
+    mine = LockHolder("MainThread", "training", ())
+    assert explained(0.3, between=span(0.3, loops, late_s=0.3, holders=(mine,) * 3)).doubt == LOOPS_OWN
 
 
 def test_hooks_and_callbacks_are_named_by_their_class() -> None:

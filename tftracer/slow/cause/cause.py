@@ -8,6 +8,8 @@ from typing import NamedTuple
 from tftracer.contract.stalls import StallCause
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.stacks import (
+    FIT,
+    below_loop,
     called_by_tensorflow,
     caller_of_evaluation,
     caller_of_function,
@@ -15,7 +17,7 @@ from tftracer.slow.cause.stacks import (
     is_epoch_turn,
     is_fits_own,
     is_generator,
-    is_in_fit,
+    is_loops_own,
     own_python,
     owner_line,
     shared_line,
@@ -23,7 +25,7 @@ from tftracer.slow.cause.stacks import (
 )
 from tftracer.slow.cause.sums import COMPUTED_MORE, excess, functions_with_lock, holder_text, lock_s, parts_of
 from tftracer.slow.recorded import EPOCH_TURN, Cause, FoldedStack, Part
-from tftracer.slow.watch.slow_turn import NO_LOOPS, SlowTurn
+from tftracer.slow.watch.slow_turn import NO_LOOPS, SlowTurn, is_no_loop
 
 #: A cause explains at least this part of the excess.
 HALF = 0.5
@@ -47,6 +49,7 @@ NO_STACK = "No stack was read in this time: it passed between two readings, or t
 NO_COUNTERS = "Linux's counters of its thread were not read close enough to tell whether it ran there, waited, or had no CPU."
 NO_QUEUES = "No counters of TensorFlow's threads were read close enough to tell whether they computed, waited, or had no CPU."
 NOT_TOLD_APART = "It passed inside TensorFlow. Its threads had no CPU for a part of it; whether they waited, too, is not known."
+LOOPS_OWN = "No line of the script ran for most of it, but what the library does itself that runs the loop."
 TOO_FEW = "Its stacks were read in too small a part of the time to tell the line."
 
 
@@ -57,10 +60,25 @@ class Explained(NamedTuple):
 
 
 def explain(turn: SlowTurn, seen: Observed) -> Explained:
+    methods = _methods(turn)
+    seen = replace(seen, between=_below_loop(seen.between, methods), inside=_below_loop(seen.inside, methods))
     parts = parts_of(turn, seen)
     too_long = max(1e-9, (turn.length_ns - turn.usual_ns) * 1e-9)
     cause = _cause(parts, seen, too_long, turn.is_inside)
     return Explained(parts, cause, _doubt(cause, parts, seen, turn))
+
+
+def _below_loop(span: Span, methods: tuple[str, ...]) -> Span:
+    return replace(span, stacks=tuple(below_loop(stack, methods) for stack in span.stacks))
+
+
+def _methods(turn: SlowTurn) -> tuple[str, ...]:
+    """Keras's methods that may run this loop. Where the script runs it, a turn may train another model: that line counts."""
+    method = turn.run.title.partition(":")[0]
+    if is_no_loop(turn.run):
+        return FIT, method
+    is_scripts = method != FIT and any(other.title.partition(":")[0] == FIT for other in turn.others)
+    return () if is_scripts else (FIT,)
 
 
 def _cause(parts: tuple[Part, ...], seen: Observed, too_long: float, is_inside: bool) -> Cause:
@@ -151,9 +169,8 @@ def _of_input(seen: Observed, share: float, is_inside: bool) -> Cause:
 
 
 def _callers(stacks: tuple[FoldedStack, ...]) -> list[FoldedStack]:
-    """Of steps of another run: of an evaluation the code that asked for it, nobody's where ``fit`` did."""
-    evaluations = [caller for stack in stacks if (caller := caller_of_evaluation(stack)) is not None]
-    return [caller for caller in evaluations if not is_in_fit(caller)] if evaluations else list(stacks)
+    """Of steps of another run: of an evaluation the code that asked for it."""
+    return [caller for stack in stacks if (caller := caller_of_evaluation(stack)) is not None] or list(stacks)
 
 
 def _span_of_python(seen: Observed, too_long: float) -> Span:
@@ -303,9 +320,11 @@ def _of_busiest_thread(stacks: list[FoldedStack]) -> list[FoldedStack]:
 def _doubt(cause: Cause, parts: tuple[Part, ...], seen: Observed, turn: SlowTurn) -> str:
     span = seen.inside if turn.is_inside else seen.between
     if cause.kind == "wait" and span.late_s >= HALF * span.length_s:
-        if span.holders:  # they tell: nobody, the training thread itself, or others for a small part of the time
-            return "" if cause.frame else TOO_FEW
-        return "Python's lock was held meanwhile, by what this line calls or by a thread that was not seen."
+        if not span.holders:
+            by = "what this line calls" if cause.frame else "this one"
+            return f"Python's lock was held meanwhile, by {by} or by a thread that was not seen."
+        if cause.frame:  # they tell: nobody, the training thread itself, or others for a small part of the time
+            return ""
     if cause.kind == "unknown" and cause.frame is not None:
         return seen.doubt or NO_COUNTERS
     if (
@@ -334,4 +353,6 @@ def _doubt(cause: Cause, parts: tuple[Part, ...], seen: Observed, turn: SlowTurn
         return NO_QUEUES
     if parts and cause.kind == "unknown":
         return "No single part of its time makes up half of the excess."
+    if sum(stack.seconds for stack in span.stacks if is_loops_own(stack)) >= HALF * span.sampled_s:
+        return LOOPS_OWN
     return "No line of code was running for half of the time."

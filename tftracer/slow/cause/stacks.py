@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Literal, NamedTuple
 
 from tftracer.slow.cause.frame_names import WRAPPERS, is_callback, is_standard_library, is_tracers
@@ -25,6 +25,9 @@ PHASE, INPUT_WAIT = "phase", "next_element"
 COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>")
 #: Keras's methods that use a model without training it.
 EVALUATIONS = ("evaluate", "predict")
+FIT = "fit"
+#: What runs the loop of Estimator's ``train``, once the model is built.
+ESTIMATORS, ESTIMATOR_LOOP = "estimator/estimator.py", "_train_with_estimator_spec"
 #: What Keras's ``fit`` calls between two epochs alone: it makes an iterator and frees the old one, and counts anew.
 EPOCH_TURNS = ("enumerate_epochs", "enumerate_epoch", "_enumerate_iterator", "reset_metrics", "_get_metrics_result_or_logs")
 TENSORFLOW = ("/tensorflow/", "/keras/", "/tf_keras/", "/tftracer/")
@@ -40,7 +43,7 @@ class Line(NamedTuple):
 def shared_line(stacks: Iterable[FoldedStack]) -> Line:
     """The deepest function that half of the seconds share, at the line with the most of them.
 
-    Three helpers that one line calls name that line.
+    Three helpers that one line calls name that line. Code of a library that runs the loop (``below_loop``) is no line.
     """
     inner = list(stacks)
     whole = sum(stack.seconds for stack in inner)
@@ -63,6 +66,8 @@ def shared_line(stacks: Iterable[FoldedStack]) -> Line:
     if not shared:
         return Line(None, 0.0)
     users = next((position for position in range(len(shared) - 1, -1, -1) if not shared[position].is_library), None)
+    if users is None and _runs_loop(shared[0], (FIT, *EVALUATIONS)):
+        return Line(None, 0.0)
     return Line(shared[-1] if users is None else _in_its_function(shared[: users + 1]), min(1.0, share))
 
 
@@ -146,23 +151,40 @@ def caller_of_evaluation(stack: FoldedStack) -> FoldedStack | None:
             return stack._replace(frames=stack.frames[:position])
         # Its frame is gone while what it held is freed: of what the tracer times, ``fit`` itself calls evaluations alone.
         before = stack.frames[position - 1] if position else None
-        if _is_wrapper(frame, PHASE) and before and before.function == "fit" and _is_kerass(before):
+        if _is_wrapper(frame, PHASE) and before and before.function == FIT and _is_kerass(before):
             return stack._replace(frames=stack.frames[:position])
     return None
 
 
-def is_in_fit(stack: FoldedStack) -> bool:
-    return any(frame.function == "fit" and _is_kerass(frame) for frame in stack.frames)
+def below_loop(stack: FoldedStack, methods: Container[str]) -> FoldedStack:
+    """The stack from where a library runs the training's loop: what called that is in all samples, and explains none.
+
+    ``methods``: Keras's that may run it.
+    """
+    at = next((position for position, frame in enumerate(stack.frames) if _runs_loop(frame, methods)), 0)
+    return stack._replace(frames=stack.frames[at:])
+
+
+def is_loops_own(stack: FoldedStack) -> bool:
+    """Whether no line of the script is below the loop that a library runs. The stack begins there."""
+    is_loop = bool(stack.frames) and _runs_loop(stack.frames[0], (FIT, *EVALUATIONS))
+    return is_loop and all(frame.is_library for frame in stack.frames)
+
+
+def _runs_loop(frame: Frame, methods: Container[str]) -> bool:
+    if frame.function == ESTIMATOR_LOOP:
+        return frame.file.endswith(ESTIMATORS)
+    return frame.function in methods and _is_kerass(frame)
 
 
 def is_epoch_turn(stack: FoldedStack) -> bool:
-    inner = itertools.dropwhile(lambda frame: frame.function != "fit" or not _is_kerass(frame), stack.frames)
+    inner = itertools.dropwhile(lambda frame: frame.function != FIT or not _is_kerass(frame), stack.frames)
     return any(frame.function in EPOCH_TURNS and _is_kerass(frame) for frame in inner)
 
 
 def is_fits_own(stack: FoldedStack) -> bool:
     """Whether Keras's ``fit`` is the innermost frame: what it frees has none."""
-    return bool(stack.frames) and stack.frames[-1].function == "fit" and _is_kerass(stack.frames[-1])
+    return bool(stack.frames) and stack.frames[-1].function == FIT and _is_kerass(stack.frames[-1])
 
 
 def _is_kerass(frame: Frame) -> bool:
