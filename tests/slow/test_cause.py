@@ -11,7 +11,17 @@ import pytest
 
 import tftracer
 from tftracer.session.recorded_steps import RunHandle
-from tftracer.slow.cause.cause import LOOPS_OWN, NO_COUNTERS, NO_QUEUES, NO_STACK, NOT_TOLD_APART, SHORT, Explained, explain
+from tftracer.slow.cause.cause import (
+    LOOPS_OWN,
+    MAY_HAVE_WAITED,
+    NO_COUNTERS,
+    NO_QUEUES,
+    NO_STACK,
+    NOT_TOLD_APART,
+    SHORT,
+    Explained,
+    explain,
+)
 from tftracer.slow.cause.observed import LockHolder, Observed, Span
 from tftracer.slow.cause.stacks import COMPILED_FUNCTIONS, is_in_step, shared_line, without_tracer
 from tftracer.slow.recorded import FoldedStack, Frame
@@ -49,6 +59,7 @@ def explained(
     between: Span | None = None,
     within: Span | None = None,
     usual_process_queue: float | None = None,
+    usual_wanted_lock: float | None = None,
     may_call_python: bool = True,
     title: str = "fit: net",
     **turn: Any,
@@ -61,6 +72,7 @@ def explained(
     given |= {"usual_ns": 10 * MS, "usual_inside_ns": 5 * MS, "limit_ns": 30 * MS}
     slow = SlowTurn(run, 50, 50, 7, start, step, end, is_traced=False, **given)
     usual: dict[str, Any] = {"usual_cpu": 0.1, "usual_process": 0.1, "usual_process_queue": usual_process_queue}
+    usual["usual_wanted_lock"] = usual_wanted_lock
     seen = Observed(between or span(before), within or span(inside), **usual, may_call_python=may_call_python)
     found = explain(slow, seen)
     assert sum(part.seconds for part in found.parts) == pytest.approx(slow.length_ns * 1e-9), found.parts
@@ -227,6 +239,40 @@ def test_pythons_lock_is_blamed_on_the_thread_that_was_seen_with_it() -> None:
     assert waited.cause.kind == "wait" and "a thread that was not seen" in waited.doubt
     ran = dataclasses.replace(unproven, process_s=1.7)  # another thread, which only one that holds the lock can
     assert explained(1.9, between=ran).cause[:2] == ("lock", "")
+
+
+def test_a_thread_that_was_seen_to_wait_for_pythons_lock_waited_for_it_whoever_held_it_each_time() -> None:
+    one, other, third = (LockHolder(name, "other", (MAIN,)) for name in ("one", "other", "third"))
+    taken_in_turn = span(0.5, stack(MAIN, LOAD, seconds=0.5), cpu=0.05, wanted_lock_s=0.4, holders=(one, other, third, one))
+    assert explained(0.5, between=taken_in_turn).cause[:2] == ("lock", "several threads, in main() (train.py:10)")
+    most = dataclasses.replace(taken_in_turn, holders=(one, other, one))
+    assert explained(0.5, between=most).cause.name == "thread one, in main() (train.py:10)"
+    returning = span(0.5, stack(MAIN, RUN, seconds=0.5), wanted_lock_s=0.4, holders=(one,))  # from TensorFlow
+    assert explained(0.0, 0.5, within=returning).cause[:2] == ("lock", "thread one, in main() (train.py:10)")
+
+
+def test_code_is_not_said_to_wait_for_pythons_lock_that_it_was_never_seen_to_want() -> None:
+    holder = LockHolder("serializer", "other", (MAIN, ENCODE))
+    sleeps = span(1.9, stack(MAIN, LOAD, seconds=1.9), late_s=1.8, wanted_lock_s=0.0, holders=(holder, holder))
+    found = explained(1.9, between=sleeps)
+    assert found.cause[:3] == ("wait", "", LOAD) and not found.doubt
+
+
+def test_whether_a_thread_waited_for_a_lock_that_others_had_is_not_known_of_too_few_readings() -> None:
+    few: dict[str, Any] = {"wanted_lock_s": 0.0, "lock_looks": 1, "others_had_lock": 1.0}
+    found = explained(0.08, between=span(0.08, stack(MAIN, LOAD, seconds=0.08), **few))
+    assert found.cause.kind == "unknown" and found.doubt == MAY_HAVE_WAITED
+    found = explained(0.0, 0.1, within=span(0.1, stack(MAIN, RUN, seconds=0.1), **few))
+    assert found.cause.kind == "unknown" and found.doubt == MAY_HAVE_WAITED
+    free = few | {"others_had_lock": 0.2}
+    assert explained(0.08, between=span(0.08, stack(MAIN, LOAD, seconds=0.08), **free)).cause[:3] == ("wait", "", LOAD)
+
+
+def test_code_that_worked_more_beside_threads_that_always_run_python_is_the_cause_and_not_the_lock() -> None:
+    others = (LockHolder("spins", "other", (MAIN,)),)
+    worked = span(0.6, stack(MAIN, LOAD, seconds=0.6), cpu=0.2, wanted_lock_s=0.4, holders=others)
+    assert explained(0.6, between=worked, usual_wanted_lock=0.5).cause[:3] == ("python", "", LOAD)
+    assert explained(0.6, between=worked, usual_wanted_lock=0.0).cause.kind == "lock"
 
 
 def test_the_tracer_that_has_no_cpu_while_it_holds_pythons_lock_is_the_machines() -> None:

@@ -86,3 +86,12 @@ def test_threads_of_the_tracer_do_not_count_among_those_without_a_cpu(tmp_path: 
     queues.read(1300 * MS, at_once=False)
     assert queues.within(1000 * MS, 1300 * MS) == pytest.approx(0.3)
     assert queues.within(900 * MS, 1300 * MS) is None and queues.within(1000 * MS, 1400 * MS) is None
+
+
+def test_a_thread_waits_for_pythons_lock_as_long_as_its_readings_say_so() -> None:
+    wants = [False, True, True, False]
+    readings = [Reading(at * 100 * MS, 0, 0, "S", 0, 0, wants_lock) for at, wants_lock in enumerate(wants)]
+    assert within(readings, 50 * MS, 290 * MS)["wanted_lock_s"] == pytest.approx(0.2)
+    assert within(readings, 90 * MS, 120 * MS)["wanted_lock_s"] == pytest.approx(0.03)
+    unknown = [readings[0], readings[1]._replace(wants_lock=None), *readings[2:]]
+    assert within(unknown, 50 * MS, 290 * MS)["wanted_lock_s"] is None

@@ -5,9 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 
 from job_page import wait_for
 
+from tftracer.slow.watch.counters import Counters
 from tftracer.slow.watch.lock_holder import LockPlace, LockReader
 
 HOLDER = """
@@ -55,6 +57,50 @@ def test_another_process_reads_who_holds_the_lock_and_that_nobody_does() -> None
         wait_for(lambda: read(ident))
         assert process.stdout.readline() == "let go\n"
         wait_for(lambda: read(0))
+        process.kill()
+
+
+WAITER = """
+import ctypes, sys, threading
+sys.path[:0] = sys.argv[1:]
+from tftracer.slow.watch.lock_holder import LockPlace
+place = LockPlace()
+place.narrow()
+thread = threading.Thread(target=place.narrow)
+thread.start()
+thread.join()
+asleep = threading.Lock()
+asleep.acquire()
+
+def wait():
+    print(place.found[0], threading.get_native_id(), flush=True)
+    asleep.acquire()
+
+threading.Thread(target=wait, daemon=True).start()
+sys.stdin.readline()
+asleep.release()
+ctypes.PyDLL(None).usleep(60_000_000)  # with Python's lock: the other thread has its own now, and waits for Python's
+"""
+
+
+def test_another_process_sees_which_thread_waits_for_the_lock_and_which_for_something_else() -> None:
+    command = [sys.executable, "-c", WAITER, *sys.path]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin and process.stdout
+        address, native = map(int, process.stdout.readline().split())
+        counters = Counters(process.pid)
+        counters.lock = address
+        counters.watch([native], [])
+
+        def wants_lock() -> list[bool]:
+            begin = time.perf_counter_ns()
+            counters.read(begin)
+            return [wants for _, wants in counters.wants_lock(native, begin, begin) or ()]
+
+        wait_for(lambda: wants_lock() == [False])  # it waits for the lock of the script
+        process.stdin.write("\n")
+        process.stdin.flush()
+        wait_for(lambda: wants_lock() == [True])
         process.kill()
 
 

@@ -122,6 +122,19 @@ def test_what_one_function_does_in_turn_is_one_group() -> None:
     assert (group["times"], len(group["stalls"])) == (9, 9)
 
 
+def test_a_function_that_holds_pythons_lock_is_one_group_whatever_its_thread_and_line() -> None:
+    run = RunHandle("train", (), (), "")
+    places = ["thread one, in spin() (train.py:12)", "thread two, in spin() (train.py:12)"]
+    held = [a_stall(run, step, cause=Cause("lock", place, None, 0.9)) for step, place in enumerate((*places, places[0]), 5)]
+    (group,) = groups(log_of(*held), run.run_id, 500)
+    assert (group["times"], group["text"]) == (3, "Python's lock, held by other threads, in spin() (train.py:12)")
+    other_line = a_stall(run, 80, cause=Cause("lock", "thread one, in spin() (train.py:14)", None, 0.9))
+    (group,) = groups(log_of(held[0], other_line), run.run_id, 500)
+    assert group["text"] == "Python's lock, held by thread one, in spin() (train.py)"
+    elsewhere = a_stall(run, 90, cause=Cause("lock", "thread one, in load() (train.py:40)", None, 0.9))
+    assert len(groups(log_of(held[0], elsewhere), run.run_id, 500)) == 2
+
+
 def test_a_period_of_some_of_a_kind_is_not_told_of_all() -> None:
     run = RunHandle("train", (), (), "")
     saves = [a_save(run, step) for step in (250, 300, 500, 610, 750, 888, 1000, 1111)]

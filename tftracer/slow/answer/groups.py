@@ -8,7 +8,17 @@ from typing import NamedTuple
 
 from tftracer.contract.stalls import GroupPeriod, Period, SlowGroup, SlowKind, Stall, StallCause
 from tftracer.slow.answer import texts
-from tftracer.slow.record.kinds import APART, OF_CODE, KindKey, group_key, lost_s, may_be_of, of_known_period, without_line
+from tftracer.slow.record.kinds import (
+    APART,
+    OF_CODE,
+    KindKey,
+    group_key,
+    lost_s,
+    may_be_of,
+    of_known_period,
+    without_line,
+    without_thread,
+)
 from tftracer.slow.record.log import SlowLog
 
 #: A further cause of the same code is named if it has at least this share of the cost.
@@ -222,8 +232,12 @@ def _together(one: SlowKind, other: SlowKind) -> SlowKind:
 
 
 def _common_place(alike: Sequence[SlowKind]) -> str:
-    """A line that was not seen may be the same. "" where they differ in more than the line."""
+    """A line that was not seen may be the same. "" where they differ in more than the line, and the thread that held a lock."""
     places = {kind["place"] for kind in alike if kind["place"]}
+    if len(places) > 1 and alike[0]["cause"] == "lock":
+        threads, codes = {place.partition(", in ")[0] for place in places}, {without_thread(place) for place in places}
+        code = codes.pop() if len(codes) == 1 else without_line(codes.pop())
+        return ", in ".join(part for part in (threads.pop() if len(threads) == 1 else "other threads", code) if part)
     if len(places) > 1:
         places = {without_line(place) for place in places}
     return places.pop() if len(places) == 1 else ""

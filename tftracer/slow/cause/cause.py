@@ -23,7 +23,15 @@ from tftracer.slow.cause.stacks import (
     shared_line,
     waits_for_input,
 )
-from tftracer.slow.cause.sums import COMPUTED_MORE, excess, functions_with_lock, holder_text, lock_s, parts_of
+from tftracer.slow.cause.sums import (
+    COMPUTED_MORE,
+    excess,
+    functions_with_lock,
+    held_s,
+    holder_text,
+    may_have_waited_for_lock,
+    parts_of,
+)
 from tftracer.slow.recorded import EPOCH_TURN, Cause, FoldedStack, Part
 from tftracer.slow.watch.slow_turn import NO_LOOPS, SlowTurn, is_no_loop
 
@@ -50,6 +58,7 @@ NO_COUNTERS = "Linux's counters of its thread were not read close enough to tell
 NO_QUEUES = "No counters of TensorFlow's threads were read close enough to tell whether they computed, waited, or had no CPU."
 NOT_TOLD_APART = "It passed inside TensorFlow. Its threads had no CPU for a part of it; whether they waited, too, is not known."
 LOOPS_OWN = "No line of the script ran for most of it, but what the library does itself that runs the loop."
+MAY_HAVE_WAITED = "Other threads had Python's lock most of the time: whether this one waited for it is not known."
 TOO_FEW = "Its stacks were read in too small a part of the time to tell the line."
 
 
@@ -88,15 +97,20 @@ def _cause(parts: tuple[Part, ...], seen: Observed, too_long: float, is_inside: 
     sums = {kind: sum(map(excess, alike)) for kind, alike in of_kind.items()}
     kind = max(sums, key=lambda each: sums[each])
     top = of_kind[kind][0]
-    with_line = WITH_LINE | {"no_cpu"} if _worked_more(parts) else WITH_LINE
+    with_line, of_clock = set(WITH_LINE), set(OF_CLOCK)
+    if _worked_more(parts):
+        with_line.add("no_cpu")
+        if (seen.usual_wanted_lock or 0.0) >= LITTLE:
+            with_line.add("lock")
+            of_clock.remove("lock")
     between = [part for part in parts if part.kind in with_line]
     share = min(1.0, sums[kind] / too_long)
-    if not (top.kind in OF_CLOCK and share >= HALF):
+    if not (top.kind in of_clock and share >= HALF):
         evaluation = next((part for part in parts if part.kind == "other_run" and part.what.startswith(NO_LOOPS)), None)
         evaluated_s = sum(stack.seconds for stack in seen.between.stacks if caller_of_evaluation(stack) is not None)
         if evaluation and evaluated_s >= HALF * too_long:  # all that passes there: its data are made ready, too
             return _of_clock(evaluation, seen.between, min(1.0, evaluated_s / too_long))
-    if top.kind in (*OF_CLOCK, "other_run") and share >= HALF:
+    if top.kind in {*of_clock, "other_run"} and share >= HALF:
         held = shared_line(functions_with_lock(seen.between)).frame if top.kind == "lock" else None
         if held and waits_for_input(seen.between.stacks) >= HALF * seen.between.sampled_s > 0:
             return Cause("py_function", "", held, share)  # it made the element that the loop waited for
@@ -126,8 +140,9 @@ def _tells_line(span: Span, too_long: float) -> bool:
 
 
 def _worked_more(parts: tuple[Part, ...]) -> bool:
-    """Whether the thread had far more to do than usual. On a busy machine all that it does waits for a CPU most of the time: then
-    its work is what differs from other turns, and the wait belongs to it."""
+    """Whether the thread had far more to do than usual. On a busy machine all that it does waits for a CPU most of the time, and
+    beside threads that always run Python for Python's lock: then its work is what differs from other turns, and the wait belongs
+    to it."""
     return any(
         part.kind == "python" and part.seconds >= COMPUTED_MORE * (part.usual_s or 0.0) and excess(part) >= LEAST_CPU_S / 2
         for part in parts
@@ -194,10 +209,12 @@ def _by_line(parts: list[Part], span: Span, too_long: float) -> Cause:
     sums = sum(excess(part) for part in parts)
     if not parts or sums < HALF * too_long:
         return UNKNOWN
-    kind = next((part.kind for part in parts if part.kind not in ("no_cpu", "gc")), "python")
+    kind = next((part.kind for part in parts if part.kind not in ("no_cpu", "lock", "gc")), "python")
     if kind == "wait" and not _waited(parts, too_long):
         ran = sum(excess(part) for part in parts if part.kind in ("python", "no_cpu"))  # without a CPU only if it had more to do
         kind = "python" if ran >= LITTLE * too_long else "unknown"
+    if kind == "wait" and may_have_waited_for_lock(span):
+        kind = "unknown"
     share = min(1.0, sums / too_long)
     owned = owner_line(span.stacks, span.sampled_s)
     if owned is not None:
@@ -237,9 +254,12 @@ def _inside(parts: tuple[Part, ...], seen: Observed, too_long: float) -> Cause:
     own = no_cpu + sum(excess(part) for part in parts if part.kind == "tensorflow")
     if own < HALF * too_long:
         return UNKNOWN
-    if lock_s(span) >= HALF * own:  # it may have come back from TensorFlow, and waited for Python's lock
+    if held_s(span) >= HALF * own:
         held = shared_line(functions_with_lock(span)).frame
-        return Cause("py_function", "", held, min(1.0, lock_s(span) / too_long)) if held else UNKNOWN
+        if held:
+            return Cause("py_function", "", held, min(1.0, held_s(span) / too_long))
+        if span.wanted_lock_s is None:  # it may have come back from TensorFlow, and waited for Python's lock
+            return UNKNOWN
     share, work = min(1.0, own / too_long), _work(seen, own)
     if work is None or not work.computed_more:
         if no_cpu >= HALF * too_long:
@@ -250,6 +270,8 @@ def _inside(parts: tuple[Part, ...], seen: Observed, too_long: float) -> Cause:
         return UNKNOWN
     if work.computed_more:
         return Cause("tensorflow", "computed", None, share)
+    if may_have_waited_for_lock(span):
+        return UNKNOWN
     if span.process_queue_s is not None and span.process_queue_s >= NEARLY * own and work.used_s <= LITTLE * own:
         return Cause("machine", "", None, share)
     if span.process_queue_s is None or _lacked_cpu(span.process_queue_s, no_cpu, own):
@@ -320,11 +342,13 @@ def _of_busiest_thread(stacks: list[FoldedStack]) -> list[FoldedStack]:
 def _doubt(cause: Cause, parts: tuple[Part, ...], seen: Observed, turn: SlowTurn) -> str:
     span = seen.inside if turn.is_inside else seen.between
     if cause.kind == "wait" and span.late_s >= HALF * span.length_s:
-        if not span.holders:
+        if not span.holders and span.wanted_lock_s is None:
             by = "what this line calls" if cause.frame else "this one"
             return f"Python's lock was held meanwhile, by {by} or by a thread that was not seen."
-        if cause.frame:  # they tell: nobody, the training thread itself, or others for a small part of the time
+        if cause.frame:  # known: nobody held it, the training thread itself, or others for a small part of the time
             return ""
+    if cause.kind == "unknown" and may_have_waited_for_lock(span):
+        return MAY_HAVE_WAITED
     if cause.kind == "unknown" and cause.frame is not None:
         return seen.doubt or NO_COUNTERS
     if (
@@ -338,7 +362,7 @@ def _doubt(cause: Cause, parts: tuple[Part, ...], seen: Observed, turn: SlowTurn
     if not span.stacks:
         return SHORT if span.length_s <= SHORT_S else NO_STACK
     too_long = (turn.length_ns - turn.usual_ns) * 1e-9
-    if turn.is_inside and cause.kind == "unknown" and lock_s(span) >= HALF * too_long:
+    if turn.is_inside and cause.kind == "unknown" and span.wanted_lock_s is None and held_s(span) >= HALF * too_long:
         by = holder_text(span) or "another thread"
         return f"Python's lock was held meanwhile by {by}: the step may have waited for it."
     if turn.is_inside and cause.kind == "unknown" and not _rules_out_functions(seen, too_long):

@@ -15,6 +15,8 @@ from tftracer.trace.units import duration
 
 #: Of the readings of who holds Python's lock, so many must name another thread.
 HALF = 0.5
+#: Whether a thread waits for the lock is sure from so many readings on.
+SURE_LOOKS = 4
 #: A turn that used so many times its usual CPU time computed more.
 COMPUTED_MORE = 3.0
 
@@ -68,7 +70,12 @@ def _inside(turn: SlowTurn, seen: Observed, length: float) -> list[Part]:
     if waited > 0:
         taken.append(Part("input", waited, None, ""))
         left -= waited
-    own = min(left, sum(stack.seconds for stack in own_python(span.stacks)))
+    wanted_lock = min(left, lock_s(span)) if span.wanted_lock_s is not None else 0.0
+    usual_lock = min(usual, (seen.usual_wanted_lock or 0.0) * usual) if wanted_lock else 0.0
+    if wanted_lock:
+        taken.append(Part("lock", wanted_lock, usual_lock, holder_text(span)))
+        left -= wanted_lock
+    own = min(left, max(0.0, sum(stack.seconds for stack in own_python(span.stacks)) - wanted_lock))
     if own > 0:
         ran, no_cpu = min(own, span.cpu_s or 0.0), min(own - min(own, span.cpu_s or 0.0), span.queue_s or 0.0)
         rest = own - ran - no_cpu
@@ -80,7 +87,7 @@ def _inside(turn: SlowTurn, seen: Observed, length: float) -> list[Part]:
     if no_cpu:
         taken.append(Part("no_cpu", no_cpu, 0.0, ""))
         left -= no_cpu
-    return [Part("tensorflow", left, usual, cpus_text(span)), *taken]
+    return [Part("tensorflow", left, usual - usual_lock, cpus_text(span)), *taken]
 
 
 def cpus_text(span: Span) -> str:
@@ -133,6 +140,7 @@ def _between(seen: Observed, length: float, usual: float, input_s: float, usual_
     ran = span.cpu_s / max(span.cpu_s + span.queue_s, 1e-9)  # of the time in which it could: in collections, too
     collecting_s = min(span.cpu_s, span.gc_s * ran)
     usual_cpu = min(usual, (seen.usual_cpu or 0.0) * usual)
+    usual_lock = min(usual - usual_cpu, (seen.usual_wanted_lock or 0.0) * usual)
     queued_s = max(0.0, span.queue_s - (span.gc_s - collecting_s)) * scale
     without_lock_s = length - (span.stopped_s or 0.0) - span.gc_s - lock_s(span)
     computed_more = span.cpu_s * scale >= COMPUTED_MORE * usual_cpu  # a dataset that does not work ahead runs on this thread
@@ -148,17 +156,27 @@ def _between(seen: Observed, length: float, usual: float, input_s: float, usual_
         ("unknown", (span.doubtful_s or 0.0) * scale),
     ]
     parts, left = [], length
-    usually = {"python": usual_cpu, "input": usual_input_s}
+    usually = {"python": usual_cpu, "input": usual_input_s, "lock": usual_lock}
     for kind, seconds in measured:
         seconds = min(seconds, left)
         left -= seconds
         what = holder_text(span) if kind == "lock" and seconds else ""
         parts.append(Part(_kind(kind), seconds, usually.get(kind, 0.0), what))
-    return [*parts, Part("wait", left, max(0.0, usual - usual_cpu - usual_input_s), "")]
+    return [*parts, Part("wait", left, max(0.0, usual - usual_cpu - usual_lock - usual_input_s), "")]
 
 
 def lock_s(span: Span) -> float:
-    """Seconds in which the training thread waited for Python's lock: another thread was seen to hold it, or ran meanwhile.
+    """Seconds in which the training thread waited for Python's lock; where that cannot be seen, ``held_s``."""
+    return held_s(span) if span.wanted_lock_s is None else span.wanted_lock_s - starved_s(span)
+
+
+def may_have_waited_for_lock(span: Span) -> bool:
+    """Whether other threads mostly had the lock, and too few readings tell whether the training thread waited for it."""
+    return span.lock_looks is not None and span.lock_looks < SURE_LOOKS and (span.others_had_lock or 0.0) >= HALF
+
+
+def held_s(span: Span) -> float:
+    """Seconds in which the watch's thread waited for Python's lock and another thread was seen to hold it, or ran meanwhile.
 
     0 where neither is proven: the training thread itself may hold it in a call of a library.
     """
@@ -185,19 +203,21 @@ def functions_with_lock(span: Span) -> list[FoldedStack]:
 def starved_s(span: Span) -> float:
     """Seconds in which the tracer's own threads had Python's lock: they need it for microseconds, longer only without a CPU."""
     ours = sum(holder is not None and holder.whose == "tracer" for holder in span.holders)
-    return span.late_s * ours / len(span.holders) if ours else 0.0
+    waited_s = span.late_s if span.wanted_lock_s is None else span.wanted_lock_s
+    return waited_s * ours / len(span.holders) if ours else 0.0
 
 
 def holder_text(span: Span) -> str:
-    """The thread that held the lock most often, and its line."""
+    """The thread that held the lock in most of the readings, and its line."""
     names = [holder.thread for holder in other_holders(span)]
     if not names:
         return ""
     name = max(names, key=names.count)
-    stacks = [FoldedStack(name, holder.stack, 1, 1.0) for holder in other_holders(span) if holder.thread == name]
+    is_one = names.count(name) > HALF * len(names)
+    stacks = [FoldedStack(name, holder.stack, 1, 1.0) for holder in other_holders(span) if holder.thread == name or not is_one]
     frame = shared_line(stack for stack in stacks if stack.frames).frame
     where = f", in {frame.function}() ({frame.file.rpartition('/')[2]}:{frame.line})" if frame else ""
-    return f"{f'thread {name}' if name else 'another thread'}{where}"
+    return f"{'several threads' if not is_one else f'thread {name}' if name else 'another thread'}{where}"
 
 
 def _kind(name: str) -> PartKind:

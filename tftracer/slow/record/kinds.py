@@ -37,6 +37,11 @@ def without_line(place: str) -> str:
     return place if place.startswith("<module>") or ":" not in place else place.partition(":")[0] + ")"
 
 
+def without_thread(place: str) -> str:
+    """ "main() (train.py:31)" of "thread loader, in main() (train.py:31)"; "" of a thread whose line is not known."""
+    return place.partition(", in ")[2]
+
+
 def group_key(one: SlowKind | Stall | Period, collecting: str = "") -> KindKey:
     """What the slow steps of one group have in common: the causes that one function's code has in turn belong together.
 
@@ -46,6 +51,8 @@ def group_key(one: SlowKind | Stall | Period, collecting: str = "") -> KindKey:
         return one["run_id"], one["cause"], ""  # whether or where its line was seen
     if one["cause"] in (*OF_CODE, "gc") and one["place"]:
         return one["run_id"], OF_CODE[0], without_line(one["place"])
+    if one["cause"] == "lock":
+        return one["run_id"], one["cause"], without_line(without_thread(one["place"]))
     return kind_key(one["run_id"], one["cause"], one["place"])
 
 

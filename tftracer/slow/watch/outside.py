@@ -140,6 +140,7 @@ class Outside:
                 self._counters.watch(question["threads"], question["ours"])
             elif "lock" in question:
                 self._lock.begin(*question["lock"])
+                self._counters.lock = question["lock"][0]
             elif "hurry" in question:
                 for waiting in self._waiting:
                     waiting["hurry"] = True
@@ -196,13 +197,18 @@ class Outside:
         dumps = list(self._dumps)
         looks = [*self._windows.looks(start, end), *(look for look, _ in dumps if start <= look.at_ns <= end), *inside]
         late = self._pulse.late_within(start, end)
+        waits = self._counters.wants_lock(native, start, end)
+        held = [(at, at) for at, wants_lock in waits or () if wants_lock] or [(since, until) for since, until, _ in late]
+        holders = self._lock.holders(start, end) or self._lock.holders(start - TICK_NS, end + TICK_NS)
         return {
             **shares(looks, thread, start, end),
             **self._counters.within(native, start, end),
             "late": late,
+            "lock_looks": None if waits is None else len(waits),
+            "others_had_lock": sum(holder not in (0, thread) for _, holder in holders) / len(holders) if holders else None,
             "holders": [
                 [holder, name_at(dumps, holder, at), _nearest_stack(looks, at, holder)]
-                for since, until, _ in late
+                for since, until in held
                 for at, holder in self._lock.holders(since, until)
             ],
         }

@@ -177,6 +177,8 @@ def span_of(
             else None
             for each, name, stack in raw["holders"]
         ),
+        lock_looks=raw.get("lock_looks"),
+        others_had_lock=raw.get("others_had_lock"),
         samples=int(raw.get("samples", 0)),
         unseen_s=raw.get("unseen_s"),
         gc_s=gc_s,
