@@ -50,6 +50,14 @@ def test_code_that_took_nearly_as_long_is_named_too(seconds: float, said: str) -
     assert texts.cause_text(stall) == f"Waited at {LOADED}{said}"
 
 
+def test_the_line_that_calls_fit_is_not_named_beside_a_callbacks() -> None:
+    main = Frame("train.py", 5, "main", "", False)
+    fit, reset = (Frame(f"/lib/site-packages/keras/src/{name}.py", 9, name, "", True) for name in ("fit", "reset"))
+    stacks = [FoldedStack("MainThread", (main, fit, frame), 9, took) for frame, took in ((LOAD, 1.0), (reset, 0.9))]
+    stall = a_stall(RUN, 5, cause=Cause("wait", "", LOAD, 0.9), stacks=tuple(stacks))
+    assert texts.cause_text(stall) == f"Waited at {LOADED}"
+
+
 def test_evidence_says_what_was_measured_and_nothing_of_what_was_not() -> None:
     said = texts.evidence(a_stall(RUN, 5))
     assert said[0] == "What its thread did outside of TensorFlow explains 83% of what was more than usual."

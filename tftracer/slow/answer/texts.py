@@ -9,6 +9,7 @@ from typing import NamedTuple
 from tftracer.contract import stalls as contract
 from tftracer.contract.stalls import CodeLine, StallCause
 from tftracer.slow.answer.code_lines import code_lines
+from tftracer.slow.cause.stacks import FIT, below_loop
 from tftracer.slow.recorded import EPOCH_TURN, FIRST_CALL, Cause, HostChange, Period, Stall
 from tftracer.trace.model import ANY_THREADS_LACKED_CPU
 from tftracer.trace.units import byte_size, duration, percent
@@ -100,7 +101,7 @@ def _elsewhere(stall: Stall) -> str:
     whole = sum(stack.seconds for stack in stall.stacks)
     here = frame.file, frame.function
     others = [stack for stack in stall.stacks if here not in ((each.file, each.function) for each in stack.frames)]
-    lines = code_lines(others, whole)
+    lines = code_lines([below_loop(stack, (FIT,)) for stack in others], whole)  # no sample is without the line that calls fit
     if not lines or lines[0]["kind"] == "library" or lines[0]["share"] < max(ELSEWHERE, ELSEWHERE_S / whole):
         return ""
     return f"; {percent(lines[0]['share'])} of the time was at {line_text(lines[0])}"

@@ -227,7 +227,7 @@ def _by_line(parts: list[Part], span: Span, too_long: float) -> Cause:
     turning = [stack for stack in span.stacks if is_epoch_turn(stack) or (frees and is_fits_own(stack))]
     if sum(stack.seconds for stack in turning) >= HALF * span.sampled_s > 0:
         return Cause("python", EPOCH_TURN, None, share)
-    line = shared_line(span.stacks)
+    line = shared_line(span.stacks, or_librarys=True)
     if kind == "unknown":
         return Cause("unknown", "", line.frame, line.share) if line.frame else UNKNOWN
     return Cause(kind, "", line.frame, share)  # type: ignore[arg-type]

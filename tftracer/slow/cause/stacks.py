@@ -40,10 +40,11 @@ class Line(NamedTuple):
     share: float  # of the seconds
 
 
-def shared_line(stacks: Iterable[FoldedStack]) -> Line:
+def shared_line(stacks: Iterable[FoldedStack], or_librarys: bool = False) -> Line:
     """The deepest function that half of the seconds share, at the line with the most of them.
 
-    Three helpers that one line calls name that line. Code of a library that runs the loop (``below_loop``) is no line.
+    Three helpers that one line calls name that line. ``or_librarys``: where no line of the script is below the loop that a
+    library runs (``below_loop``), what that calls is named.
     """
     inner = list(stacks)
     whole = sum(stack.seconds for stack in inner)
@@ -67,7 +68,8 @@ def shared_line(stacks: Iterable[FoldedStack]) -> Line:
         return Line(None, 0.0)
     users = next((position for position in range(len(shared) - 1, -1, -1) if not shared[position].is_library), None)
     if users is None and _runs_loop(shared[0], (FIT, *EVALUATIONS)):
-        return Line(None, 0.0)
+        called = (frame for frame in reversed(shared[1:]) if or_librarys and not frame.file.endswith(WRAPPERS))
+        return Line(next(called, None), min(1.0, share))
     return Line(shared[-1] if users is None else _in_its_function(shared[: users + 1]), min(1.0, share))
 
 
