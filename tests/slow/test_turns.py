@@ -85,10 +85,54 @@ def test_five_slow_turns_in_a_row_hide_no_later_one_and_change_what_is_usual_whe
     noise = run_of([5.0] * 100 + [6000.0, 360.0, 80.0, 330.0, 80.0] + [5.0] * 10 + [300.0] + [5.0] * 90)
     assert [step for step, _ in found(noise)] == [101, 102, 103, 104, 105, 116]
     last = noise.found[-1]
-    assert (last.usual_ns, last.usual_inside_ns, last.limit_ns) == (6 * MS, 5 * MS, 3 * 81 * MS)
+    assert (last.usual_ns, last.usual_inside_ns, last.limit_ns) == (6 * MS, 5 * MS, 26 * MS)  # of before: nothing has changed
+    undecided = run_of([5.0] * 100 + [80.0] * 5 + [5.0] * 4 + [300.0])
+    assert (found(undecided)[-1], undecided.found[-1].limit_ns) == ((110, True), 3 * 81 * MS)
     lasting = run_of([5.0] * 100 + [60.0] * 30 + [200.0])
     assert [step for step, _ in found(lasting)] == [101, 102, 103, 104, 105, 131]
     assert lasting.found[-1].usual_ns == 61 * MS and lasting.found[-1].usual_inside_ns == 60 * MS
+
+
+def test_all_slow_turns_of_a_row_are_found_once_it_is_known_that_nothing_has_changed() -> None:
+    steps = [5.0] * 100 + [60.0] * 7 + [5.0] * 7
+    undecided, decided = run_of(steps), run_of([*steps, 5.0])
+    assert [step for step, _ in found(undecided)] == [101, 102, 103, 104, 105]
+    assert undecided.held(undecided.found[0].run) == [106, 107]
+    assert [step for step, _ in found(decided)] == [*range(101, 108)] and decided.held(decided.found[0].run) == []
+    assert {(turn.usual_ns, turn.limit_ns) for turn in decided.found} == {(6 * MS, 26 * MS)}
+    random = np.random.default_rng(1)
+    series, planted = 30.0 * random.lognormal(0, 0.1, 3000), set[int]()
+    for at in range(100, 3000, 100):
+        series[at : at + 7] *= 5
+        planted.update(range(at + 1, at + 8))
+    assert {step for step, _ in found(run_of(series))} == planted
+
+
+def test_a_change_that_lasts_and_phases_that_take_turns_are_told_no_more_often() -> None:
+    random = np.random.default_rng(1)
+    lasting = 30.0 * random.lognormal(0, 0.05, 1000)
+    lasting[500:] *= 4
+    phases = np.tile(np.repeat([30.0, 120.0], 8), 100)
+    for series, first in ((lasting, 501), (phases, 25)):
+        slow = run_of(series)
+        assert [step for step, _ in found(slow)] == [*range(first, first + 5)]
+        assert slow.held(slow.found[0].run) == []
+
+
+def test_a_turn_is_watched_by_the_limit_before_a_change_that_is_not_certain() -> None:
+    slow = run_of([5.0] * 100 + [60.0] * 6)
+    now = slow.found[-1].end_ns + 61 * MS
+    assert slow.overdue(now + 25 * MS) == {} and slow.overdue(now + 27 * MS) == {THREAD: now}
+
+
+def test_turns_that_are_held_are_few_also_where_every_step_is_traced() -> None:
+    slow, run, now = SlowSteps(3.0), RunHandle("train", (), (), ""), 1_000_000_000
+    for number in range(400):
+        took = 200 if number >= 100 else 5
+        run.steps += 1
+        slow.step(run, THREAD, now, now + took * MS, "user" if number >= 100 else None)
+        now += (took + 1) * MS
+        assert len(slow.held(run)) <= 20
 
 
 def test_what_is_usual_before_a_step_is_not_the_difference_of_two_medians() -> None:

@@ -128,6 +128,7 @@ class ThreadLoop:
     #: validation is a slow turn of the training.
     silent: tuple[LoopRun, Others] | None = None
     silent_tracer_ns: int = 0
+    held: list[SlowTurn] = field(default_factory=list)  # that are slow if the last change of what is usual was none
     spans: array[int] = field(default_factory=lambda: array("q"))  # begin and end of recent steps
 
 
@@ -194,7 +195,7 @@ class SlowSteps:
             return []
         with self._lock:
             edges = loop.spans[1:-1]
-        limit_ns = loop.main.state.turns.limit_ns if loop.main else NEVER
+        limit_ns = loop.main.state.turns.least_limit_ns if loop.main else NEVER
         pairs = list(zip(edges[::2], edges[1::2]))
         near = [(start - NEAR_NS, end + NEAR_NS) for start, end in pairs if end - start > limit_ns]
         usual = [(start, end) for start, end in pairs if start >= since_ns and 0 < end - start <= limit_ns]
@@ -205,8 +206,14 @@ class SlowSteps:
         return {
             thread: main.last_end_ns
             for thread, loop in list(self._threads.items())
-            if (main := loop.main) and main.last_end_ns and now_ns - main.last_end_ns - loop.tracer_ns > main.state.turns.limit_ns
+            if (main := loop.main)
+            and main.last_end_ns
+            and now_ns - main.last_end_ns - loop.tracer_ns > main.state.turns.least_limit_ns
         }
+
+    def held(self, run: WatchedRun) -> list[int]:
+        """Steps of which it is not certain yet whether they were slow."""
+        return [turn.step for loop in list(self._threads.values()) for turn in list(loop.held) if turn.run is run]
 
     def forget(self, thread: int) -> None:
         """A thread has ended; its number may be used again."""
@@ -265,6 +272,7 @@ class SlowSteps:
             return main
         loop.silent = silent if silent is not None and silent[0] is main else None
         loop.main = stepped
+        loop.held.clear()
         for each in loop.runs.values():
             each.begin_turns()
         return stepped
@@ -287,22 +295,26 @@ class SlowSteps:
         took, turns = end_ns - main.last_end_ns - tracer_ns, state.turns
         # A trace may double the time of a step.
         allowed = (min(state.inside.median_ns, NEVER // 4) + LEAST_NS) if asked_by is not None else 0
-        limit = turns.limit_ns
+        limit, least_ns, is_certain = turns.limit_ns, turns.least_limit_ns, turns.is_certain
         input_ns = waited_ns(
             waits, main.last_end_ns, start_ns, [(other.start_ns, other.end_ns) for other in others if is_no_loop(other)]
         )
         is_slow = turns.is_slow(took, allowed)
-        if is_slow:
+        if is_slow or took > least_ns + allowed:
             step = run.steps if run is main.run else main.run.steps + 1
             inside = min(state.inside.median_ns, turns.median_ns)
             usual = inside + min(state.before.median_ns, turns.median_ns)
-            self.found.append(
+            (self.found if is_slow else loop.held).append(
                 SlowTurn(
                     main.run, step, self._calls[run.fetches], thread, main.last_end_ns, start_ns, end_ns, tracer_ns, usual,
-                    inside, limit, others, tracing_of(run, main), asked_by is not None,
+                    inside, limit if is_slow else least_ns, others, tracing_of(run, main), asked_by is not None,
                     input_ns, min(state.input.median_ns, usual - inside), waited_ns(waits, start_ns, end_ns, []), saves,
                 )
             )  # fmt: skip
+        if not is_certain and turns.refutes_change(took, allowed):
+            self.found.extend(loop.held)
+        if turns.is_certain:
+            loop.held.clear()
         if asked_by == "slow":
             extra = state.traced_extra(end_ns - start_ns, is_slow)
             state.traced_extra_ns.append(extra)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 
 #: A median is of so many times, and is taken anew after so many more; before that nothing is slow.
 RECENT, REFRESH, WARM_UP = 201, 16, 20
@@ -12,6 +13,17 @@ LEAST_NS = 20_000_000
 #: is slow.
 CHANGE, SHORTER = 5, 1
 NEVER = 1 << 62
+
+
+@dataclass
+class Change:
+    """Of what is usual, as several slow times in a row seem to tell. It is none if most of all, these slow ones included, are as
+    before: of phases that take turns half are."""
+
+    limit_ns: int  # before
+    as_before_ns: int  # what is no longer is as usual before, rather than like the slow ones
+    times: int = CHANGE  # these, and those since
+    as_before: int = 0  # of them
 
 
 class Typical:
@@ -24,11 +36,22 @@ class Typical:
         self._recent: deque[int] = deque(maxlen=RECENT)
         self._until_refresh = WARM_UP
         self._in_a_row: list[int] = []  # slow ones
+        self._change: Change | None = None  # that is not certain yet
 
     @property
     def is_anew(self) -> bool:
         """Its median is about to be that of other times."""
         return not self._recent
+
+    @property
+    def least_limit_ns(self) -> int:
+        """From where on a time is slow, or would be if a change that is not certain is none."""
+        change = self._change  # the watch's thread asks, too
+        return change.limit_ns if change else self.limit_ns
+
+    @property
+    def is_certain(self) -> bool:
+        return self._change is None
 
     def add(self, ns: int) -> None:
         self._recent.append(ns)
@@ -54,7 +77,24 @@ class Typical:
             return False
         self._in_a_row.append(ns)
         if len(self._in_a_row) >= CHANGE:
+            shorter_ns = sorted(self._in_a_row)[SHORTER]
+            as_before_ns = min(self.limit_ns, (self.median_ns + shorter_ns) // 2)
+            self._change = self._change or Change(self.limit_ns, as_before_ns)
             self.begin_anew()
-            self.limit_ns = self._limit_of(sorted(self._in_a_row)[SHORTER])
+            self.limit_ns = self._limit_of(shorter_ns)
             self._in_a_row.clear()
         return True
+
+    def refutes_change(self, ns: int, allowed_ns: int = 0) -> bool:
+        """Whether a time, with those before it, shows that the last change was none: what was slow before is slow again."""
+        change = self._change
+        if change is None:
+            return False
+        change.times += 1
+        change.as_before += ns <= change.as_before_ns + allowed_ns
+        is_none = 2 * change.as_before > change.times
+        if is_none:
+            self.limit_ns = change.limit_ns
+        if is_none or change.times >= WARM_UP + CHANGE:
+            self._change = None
+        return is_none

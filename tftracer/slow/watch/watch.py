@@ -252,7 +252,7 @@ class SlowWatch:
             self._read_host(now_ns)
         for run, of_run in self._periods.items():
             waiting = [question.turn.step - 1 for question in self._asked.values() if question.turn.run is run]
-            of_run.passed(min([run.steps, *waiting]), self._records)
+            of_run.passed(min([run.steps, *waiting, *(step - 1 for step in self._steps.held(run))]), self._records)
         if self._source:
             self._source.watch(self._natives(), self._natives_of_ours())
             self._say_problem()
