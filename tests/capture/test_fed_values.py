@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,16 @@ class Key(NamedTuple):
     """As TensorFlow's placeholders."""
 
     name: str
+    dtype: Any = None
+
+
+class Dtype(NamedTuple):
+    """As TensorFlow's."""
+
+    as_numpy_dtype: Any
+
+
+FLOAT32 = Dtype(np.float32)
 
 
 def test_arrays_strings_and_lists_that_are_fed() -> None:
@@ -69,3 +79,58 @@ def test_a_value_that_fails_when_it_is_looked_at() -> None:
             raise RuntimeError("odd")
 
     assert values_fed({Key("x:0"): Odd()}) is None
+
+
+def test_the_type_of_the_tensor_that_a_value_becomes() -> None:
+    feeds = {
+        Key("x:0", FLOAT32): np.zeros((2, 3)),
+        Key("list:0", FLOAT32): [1.0, 2.0],
+        Key("objects:0", FLOAT32): np.array([1.0, 2.0], object),
+        Key("words:0", Dtype(np.object_)): np.array(["a"]),
+        "name:0": np.zeros(2),
+    }
+    found = {value["name"]: (value["dtype"], value["tensor_dtype"]) for value in values_fed(feeds) or []}
+    assert found == {
+        "x:0": ("float64", "float32"),
+        "list:0": ("list", "float32"),
+        "objects:0": ("object", "float32"),
+        "words:0": ("string", "string"),
+        "name:0": ("float64", ""),
+    }
+
+
+def test_the_type_that_the_signature_of_a_function_gives_an_argument() -> None:
+    found = arguments_fed(((np.zeros(4), np.zeros(2)), {"more": np.zeros(1)}), [Key("x", FLOAT32)])
+    assert found is not None
+    assert [(value["name"], value["tensor_dtype"]) for value in found] == [
+        ("argument 1", "float32"),
+        ("argument 2", ""),
+        ("more", ""),
+    ]
+
+
+def test_arrays_that_are_not_in_c_order_and_lists_of_arrays() -> None:
+    whole = np.zeros((6, 4), np.float32)
+    feeds = {"c": whole, "fortran": np.asfortranarray(whole), "part": whole[:, ::2], "rows": list(whole), "cut": whole[2:]}
+    found = {value["name"]: value for value in values_fed(feeds) or []}
+    assert {name: value["copied"] for name, value in found.items()} == {
+        "c": "",
+        "fortran": "order",
+        "part": "order",
+        "rows": "list",
+        "cut": "",
+    }
+    assert (found["rows"]["dtype"], found["rows"]["shape"], found["rows"]["bytes"]) == ("float32", [6, 4], 96)
+
+
+def test_a_sparse_tensor_is_fed_an_array_for_each_of_its_parts() -> None:
+    class Sparse(NamedTuple):
+        indices: Any
+        values: Any
+
+    value = Sparse(np.zeros((5, 2), np.int64), np.zeros(5))
+    found = values_fed({Sparse(Key("s/indices:0", Dtype(np.int64)), Key("s/values:0", FLOAT32)): value})
+    assert [(each["name"], each["dtype"], each["tensor_dtype"]) for each in found or []] == [
+        ("s/indices:0", "int64", "int64"),
+        ("s/values:0", "float64", "float32"),
+    ]

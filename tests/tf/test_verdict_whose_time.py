@@ -118,6 +118,31 @@ with tf.Graph().as_default():
     )
 
 
+def test_a_step_is_told_that_what_it_is_fed_is_converted_first(tmp_path: Path) -> None:
+    """To the type of a placeholder, and of the signature of a function, a method too."""
+    run_eager_script(
+        HELPERS
+        + TRACES
+        + """
+class Model:
+    @tf.function(input_signature=[tf.TensorSpec([None, 1000], tf.float32)])
+    def step(self, x):
+        return tf.reduce_sum(x[:10])
+model, values = Model(), np.zeros((6250, 1000))
+with tf.Graph().as_default():
+    fed = tf.compat.v1.placeholder(tf.float32, [None, 1000], name="x")
+    total = tf.reduce_sum(fed[:10])
+    with tf.compat.v1.Session() as session:
+        of_session = traced(lambda: session.run(total, {fed: values}))
+for name, all_answers in (("x:0", of_session), ("argument 1", traced(lambda: model.step(values)))):
+    for answers in all_answers:
+        first = answers.verdict()["sentences"][0]
+        assert f"First, {name} is converted from float64 to float32." in first["text"], first
+""",
+        tmp_path,
+    )
+
+
 def test_a_loop_over_a_dataset_is_told_that_it_waits_for_tf_data(tmp_path: Path) -> None:
     run_eager_script(
         HELPERS

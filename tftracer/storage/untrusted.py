@@ -155,7 +155,13 @@ findings = rows_of(Finding, 100, code=short, severity=one_of("info", "warning", 
 gpu_devices = rows_of(GpuDevice, 1000, name=short, compute_capability=short)
 problems = rows_of(Problem, 100, code=short)
 _LAUNCHER = readers(LauncherInfo, role=short, launcher=short)
-_FED = rows_of(FedValue, dtype=short, shape=lambda value: [count(size) for size in items(value)])
+_FED = rows_of(
+    FedValue,
+    dtype=short,
+    tensor_dtype=short,
+    shape=lambda value: [count(size) for size in items(value)],
+    copied=one_of("", "order", "list"),
+)
 
 
 def gpu_facts(value: Any) -> GpuFacts:

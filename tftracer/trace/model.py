@@ -277,13 +277,20 @@ class CpuUse(TypedDict, total=False):
     cpus: float  # that the process may use
 
 
+#: Why a fed value is copied before TensorFlow reads it: "order": an array whose elements are not in C order, without gaps.
+#: "list": arrays in a list of Python's, which are put together. "": for no such reason, or not known.
+FedCopy = Literal["", "order", "list"]
+
+
 class FedValue(TypedDict):
     """A value that the script hands to a step and that TensorFlow has to copy or convert: an array, or a list of Python's."""
 
     name: str  # of the tensor that is fed, of the function's argument
-    dtype: str  # NumPy's name; "string"; "list" of Python's values
+    dtype: str  # NumPy's name; "string"; "list" of Python's values; "object": an array of them
     shape: list[int]
     bytes: int | None  # None: not known (strings, lists)
+    tensor_dtype: str  # of the tensor that it is converted to; "": not known
+    copied: FedCopy
 
 
 #: How the text of a slow time begins that is laid to threads of the process, not to the one that waited for the step.

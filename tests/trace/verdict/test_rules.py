@@ -13,7 +13,7 @@ from traces import CPU, GPU, H2D, PS, STREAM, WORKER, N, make_trace, received
 
 from tftracer.trace.analyses.ops import op_statistics
 from tftracer.trace.decode.host_events import FunctionCall
-from tftracer.trace.model import ANY_THREADS_LACKED_CPU, FedValue, NodeKind, SlowTime, TraceContext
+from tftracer.trace.model import ANY_THREADS_LACKED_CPU, FedCopy, FedValue, NodeKind, SlowTime, TraceContext
 from tftracer.trace.verdict import verdict as verdict_
 from tftracer.trace.verdict.around_ops import around
 from tftracer.trace.verdict.verdict import verdict
@@ -124,8 +124,8 @@ def test_an_empty_trace_is_asked_every_rule() -> None:
     assert verdict(make_trace([]), TraceContext(), [])["sentences"][0]["text"] == "The trace holds no ops."
 
 
-def fed(name: str, dtype: str, shape: list[int], size: int | None) -> FedValue:
-    return {"name": name, "dtype": dtype, "shape": shape, "bytes": size}
+def fed(name: str, dtype: str, shape: list[int], size: int | None, tensor_dtype: str = "", copied: FedCopy = "") -> FedValue:
+    return {"name": name, "dtype": dtype, "shape": shape, "bytes": size, "tensor_dtype": tensor_dtype, "copied": copied}
 
 
 def test_a_session_whose_time_goes_into_its_feeds() -> None:
@@ -135,6 +135,54 @@ def test_a_session_whose_time_goes_into_its_feeds() -> None:
     assert only["code"] == "around_ops" and only["share"] == pytest.approx(23.4 / 23.6)
     assert "session.run takes 23.6 ms, and its ops 200 µs of that" in only["text"]
     assert "fed 200 MB in 1 value; the largest is x:0: float32 [50000000]" in only["text"] and "tf.data" in only["advice"]
+
+
+def of_feeds(*values: FedValue) -> Any:
+    context = TraceContext(step_s=0.0236, median_s=0.0236, feeds=len(values), fed=list(values), began_at=0.0)
+    (only,) = sentences(matmuls(0, MS // 5), context)
+    assert only["code"] == "around_ops"
+    return only
+
+
+def test_arrays_of_another_type_than_their_tensors() -> None:
+    first = fed("x:0", "float64", [6250, 1000], 50_000_000, "float32")
+    alone = of_feeds(first)
+    assert "First, x:0 is converted from float64 to float32." in alone["text"]
+    assert alone["advice"].startswith("Make the array float32 from the start, or convert it once before the loop (astype).")
+    both = of_feeds(first, fed("y:0", "int64", [1000], 8_000, "int32"))
+    assert "First, x:0 is converted from float64 to float32, and 1 other like it." in both["text"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        fed("x:0", "float32", [6250, 1000], 25_000_000, "float32"),  # of the same type
+        fed("x:0", "float64", [6250, 1000], 50_000_000),  # its tensor's type is not known, as in older files
+        fed("words:0", "string", [30_000], None, "string"),
+    ],
+)
+def test_what_is_not_known_to_be_converted(value: FedValue) -> None:
+    found = of_feeds(value)
+    assert "converted" not in found["text"] and "astype" not in found["advice"]
+
+
+def test_few_bytes_of_another_type_are_not_what_takes_the_time() -> None:
+    large = fed("x:0", "float32", [6250, 1000], 25_000_000, "float32")
+    assert "converted" not in of_feeds(large, fed("n:0", "int64", [10], 80, "int32"))["text"]
+
+
+def test_arrays_that_are_copied_since_they_are_in_another_order_or_in_a_list() -> None:
+    order = of_feeds(fed("x:0", "float32", [6250, 1000], 25_000_000, "float32", "order"))
+    assert "First, x:0 is brought into C order." in order["text"] and "np.ascontiguousarray" in order["advice"]
+    listed = of_feeds(fed("x:0", "float32", [32, 200, 1000], 25_600_000, "float32", "list"))
+    assert "First, x:0 is put together from a list of 32 arrays." in listed["text"] and "np.stack" in listed["advice"]
+
+
+def test_values_of_pythons_that_become_a_tensor_of_numbers() -> None:
+    for kind in ("list", "object"):
+        found = of_feeds(fed("x:0", kind, [625, 1000], None, "float32"))
+        assert "It is fed 625,000 Python values" in found["text"]
+        assert "Feed NumPy arrays of the tensor's type (float32)" in found["advice"]
 
 
 def test_a_session_that_is_fed_strings() -> None:

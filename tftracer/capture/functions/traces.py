@@ -107,7 +107,7 @@ class FunctionTraces:
         start = perf_counter_ns()
         begun = self._begin(function)
         if isinstance(begun, BegunTrace) and arguments is not None:
-            begun.fed = arguments_fed(arguments)
+            begun.fed = arguments_fed(arguments, getattr(function, "input_signature", None))
         if begun is not None:
             begun.before_ns = perf_counter_ns() - start
         return begun

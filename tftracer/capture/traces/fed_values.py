@@ -1,6 +1,6 @@
 """What the script hands to a step that is traced: arrays and Python's values that TensorFlow has to copy or convert.
 
-Read on the training thread, before a traced step alone. Nothing of a value is read but its type, shape and size.
+Read on the training thread, before a traced step alone. Nothing of a value is read but its type, shape, size and order.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tftracer.trace.model import FedValue
+from tftracer.trace.model import FedCopy, FedValue
 
 #: How many of the largest values are kept.
 MOST = 200
 _DEPTH = 4  # of arguments within tuples, lists and dicts
+_MOST_ARRAYS = 10_000  # of a list whose bytes are added up
 
 
 def values_fed(feeds: Any) -> list[FedValue] | None:
@@ -21,18 +22,44 @@ def values_fed(feeds: Any) -> list[FedValue] | None:
     if feeds is not None and not isinstance(feeds, Mapping):
         return None
     with contextlib.suppress(Exception):  # whatever the script feeds, its step runs
-        return _largest_first(_described(str(getattr(key, "name", key)), value) for key, value in (feeds or {}).items())
+        return _largest_first(each for key, value in (feeds or {}).items() for each in _of_key(key, value))
     return None
 
 
-def arguments_fed(arguments: tuple[tuple[Any, ...], Mapping[str, Any]]) -> list[FedValue] | None:
+def arguments_fed(arguments: tuple[tuple[Any, ...], Mapping[str, Any]], signature: Any = None) -> list[FedValue] | None:
     """Of a function: those of its arguments that are arrays of NumPy's, or lists of numbers or strings. TensorFlow's tensors are
-    handed on as they are."""
+    handed on as they are. ``signature``: its ``input_signature``, if it has one."""
     args, kwargs = arguments
-    named = [*((f"argument {place}", value) for place, value in enumerate(args, 1)), *kwargs.items()]
     with contextlib.suppress(Exception):
-        return _largest_first(_described(name, array) for name, value in named for array in _arrays(value, _DEPTH))
+        specs = [*(signature or ()), *[None] * len(args)]
+        named = [(f"argument {place}", value, spec) for place, (value, spec) in enumerate(zip(args, specs), 1)]
+        named += [(name, value, None) for name, value in kwargs.items()]
+        return _largest_first(
+            _described(name, array, _dtype_of(spec)) for name, value, spec in named for array in _arrays(value, _DEPTH)
+        )
     return None
+
+
+def _of_key(key: Any, value: Any) -> Iterator[FedValue]:
+    """A sparse or ragged tensor is fed a named tuple: an array for each of its tensors."""
+    name = str(getattr(key, "name", key))
+    parts = getattr(value, "_fields", ())
+    if parts:
+        for part in parts:
+            yield from _of_key(getattr(key, part, f"{name}.{part}"), getattr(value, part))
+    else:
+        yield _described(name, value, _dtype_of(key))
+
+
+def _dtype_of(key: Any) -> str:
+    """The type of a placeholder or of a TensorSpec, as NumPy names it; "" for what has none, as a name."""
+    numpys = getattr(getattr(key, "dtype", None), "as_numpy_dtype", None)
+    if numpys is None:
+        return ""
+    import numpy
+
+    dtype = numpy.dtype(numpys)
+    return "string" if dtype.kind in "OSU" else str(dtype)
 
 
 def _largest_first(values: Iterator[FedValue]) -> list[FedValue]:
@@ -46,21 +73,32 @@ def _elements(value: FedValue) -> int:
     return number
 
 
-def _described(name: str, value: Any) -> FedValue:
-    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
+def _described(name: str, value: Any, tensor_dtype: str = "") -> FedValue:
+    def described(dtype: str, shape: list[int], size: int | None = None, copied: FedCopy = "") -> FedValue:
+        return {"name": name, "dtype": dtype, "shape": shape, "bytes": size, "tensor_dtype": tensor_dtype, "copied": copied}
+
+    dtype, shape = getattr(value, "dtype", None), [int(size) for size in getattr(value, "shape", None) or ()]
     kind = getattr(dtype, "kind", "")  # of NumPy's types alone
+    if kind == "O" and tensor_dtype not in ("", "string"):
+        return described("object", shape)
     if kind in ("U", "S", "O"):
-        return {"name": name, "dtype": "string", "shape": [int(size) for size in shape or ()], "bytes": None}
+        return described("string", shape)
     if kind:
-        size = getattr(value, "nbytes", None)
-        return {"name": name, "dtype": str(dtype), "shape": [int(size) for size in shape or ()], "bytes": size}
+        flags = getattr(value, "flags", None)
+        is_in_order = flags is None or flags["C_CONTIGUOUS"]
+        return described(str(dtype), shape, getattr(value, "nbytes", None), "" if is_in_order else "order")
     if isinstance(value, (str, bytes)):
-        return {"name": name, "dtype": "string", "shape": [], "bytes": None}
+        return described("string", [])
     if isinstance(value, (list, tuple)):
         shape, first = _shape_of(value)
-        kind = "string" if isinstance(first, (str, bytes)) else "list"
-        return {"name": name, "dtype": kind, "shape": shape, "bytes": None}
-    return {"name": name, "dtype": type(value).__name__, "shape": [], "bytes": None}
+        if getattr(first, "shape", ()) and len(shape) == 1 and len(value) <= _MOST_ARRAYS:
+            arrays = [_described("", array, tensor_dtype) for array in value]
+            sizes = [array["bytes"] for array in arrays]
+            if len({array["dtype"] for array in arrays}) == 1 and None not in sizes:
+                whole = sum(size or 0 for size in sizes)
+                return described(arrays[0]["dtype"], [*shape, *arrays[0]["shape"]], whole, "list")
+        return described("string" if isinstance(first, (str, bytes)) else "list", shape)
+    return described(type(value).__name__, [])
 
 
 def _shape_of(value: Any) -> tuple[list[int], Any]:

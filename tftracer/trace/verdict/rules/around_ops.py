@@ -23,6 +23,9 @@ MANY_TENSORS = 200  # so many tensors, what is fed or fetched is named as what t
 MOST_MORE = 0.5  # of what passes before the first op: by so much a traced step may be longer than usual for that to be named
 LIKE_THE_STEP = 0.9  # of what the traced step took: the rest may be tracing's
 MOST_NODES = 100_000  # of a trace in which what is fetched is looked for
+#: Why fed values are copied: as ``FedCopy``, and since their tensor has another type.
+CONVERTED = "converted"
+COPIES = (CONVERTED, "order", "list")
 _RETVAL = "_retval_"
 
 
@@ -31,7 +34,7 @@ class Amount(NamedTuple):
 
     bytes: int
     strings: int
-    values: int  # in lists of Python's
+    values: int  # of Python's, in lists or arrays of objects
     tensors: int  # together
 
     @property
@@ -41,7 +44,7 @@ class Amount(NamedTuple):
     def words(self) -> str:
         parts = [byte_size(self.bytes)] if self.bytes else []
         parts += [counted(self.strings, "string")] if self.strings else []
-        parts += [counted(self.values, "value") + " in Python lists"] if self.values else []
+        parts += [counted(self.values, "Python value")] if self.values else []
         return " and ".join(parts)
 
 
@@ -107,8 +110,10 @@ def _knows_before(step: Step) -> bool:
 def _fed(step: Step) -> Amount:
     values = step.context.fed or []
     elements = [int(np.prod(value["shape"], dtype=np.float64)) for value in values]
-    of = {kind: sum(n for n, value in zip(elements, values) if value["dtype"] == kind) for kind in ("string", "list")}
-    return Amount(sum(value["bytes"] or 0 for value in values), of["string"], of["list"], _count(step, values))
+    kinds = ("string", "list", "object")
+    of = {kind: sum(n for n, value in zip(elements, values) if value["dtype"] == kind) for kind in kinds}
+    pythons = of["list"] + of["object"]
+    return Amount(sum(value["bytes"] or 0 for value in values), of["string"], pythons, _count(step, values))
 
 
 def _count(step: Step, values: list[FedValue]) -> int:
@@ -151,7 +156,31 @@ def _fed_words(step: Step, fed: Amount) -> str:
     noun = "value" if step.is_session or fed.values else "array"
     number = counted(fed.tensors, noun) + ("" if step.is_session else " that TensorFlow makes tensors of")
     amount = f"{'at least ' * (fed.tensors > len(values))}{fed.words()}" if fed.words() else "little"
-    return f" It is fed {amount} in {number}; the largest is {largest['name']}: {largest['dtype']} {shape}."
+    what = f" It is fed {amount} in {number}; the largest is {largest['name']}: {largest['dtype']} {shape}."
+    return what + "".join(f" {_copied_words(values, reason)}" for reason in COPIES if _copied(values, reason))
+
+
+def _copied(values: list[FedValue], reason: str) -> list[FedValue]:
+    """The values that are copied for this reason, the largest first; [] where they are few bytes."""
+    copied = [value for value in values if (_is_converted(value) if reason == CONVERTED else value["copied"] == reason)]
+    return copied if sum(value["bytes"] or 0 for value in copied) >= FEED_BYTES else []
+
+
+def _is_converted(value: FedValue) -> bool:
+    """Of an array: to its tensor's type."""
+    return value["bytes"] is not None and value["tensor_dtype"] not in ("", value["dtype"])
+
+
+def _copied_words(values: list[FedValue], reason: str) -> str:
+    copied = _copied(values, reason)
+    largest, more = copied[0], len(copied) - 1
+    words = {
+        CONVERTED: f"is converted from {largest['dtype']} to {largest['tensor_dtype']}",
+        "order": "is brought into C order",
+        "list": f"is put together from a list of {counted(largest['shape'][0], 'array')}" if largest["shape"] else "",
+    }[reason]
+    too = f", and {counted(more, 'other')} like it" if more else ""
+    return f"First, {largest['name']} {words}{too}."
 
 
 def _fetched_words(fetched: Amount) -> str:
@@ -162,11 +191,19 @@ def _fetched_words(fetched: Amount) -> str:
 
 
 def _advice(step: Step, fed: Amount, fetched: Amount) -> str:
-    advice = []
+    advice, fed_values = [], step.context.fed or []
     if fed.strings >= FEED_STRINGS or fetched.strings >= FEED_STRINGS:
         advice.append("Strings are converted one by one: use numbers (ids, or bytes in a uint8 array) in their place.")
     if fed.values >= FEED_STRINGS:
-        advice.append("Feed NumPy arrays of the tensor's type: values of lists are converted one by one.")
+        dtypes = {value["tensor_dtype"] for value in fed_values if value["dtype"] in ("list", "object")} - {""}
+        of_type = f" ({', '.join(sorted(dtypes))})" if dtypes else ""
+        advice.append(f"Feed NumPy arrays of the tensor's type{of_type}: Python's values are converted one by one.")
+    for value in _copied(fed_values, CONVERTED)[:1]:
+        advice.append(f"Make the array {value['tensor_dtype']} from the start, or convert it once before the loop (astype).")
+    if _copied(fed_values, "order"):
+        advice.append("Bring the array into C order once, before the loop (np.ascontiguousarray).")
+    if _copied(fed_values, "list"):
+        advice.append("Put the arrays of a list into one once, before the loop (np.stack).")
     if fed.is_much:
         advice.append(
             "Read the data in the graph with tf.data, which prepares the next batch while this one is computed; what stays the "
