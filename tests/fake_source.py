@@ -105,6 +105,7 @@ def a_stall_message(stall_id: int) -> Stall:
         "duration_s": 0.3,
         "expected_s": 0.02,
         "cause": "python",
+        "without_cpu": "",
         "place": "load_batch() (train.py:88)",
         "text": "Python code at load_batch() (train.py:88)",
         "evidence": [],

@@ -23,6 +23,9 @@ StallCause = Literal[
     "stopped",
     "unknown",
 ]
+#: Whose threads had no CPU, where that is the cause. "own": the thread that ran the step. "any": threads of the process, as those
+#: that run TensorFlow's ops. "": another cause, or not known.
+WithoutCpu = Literal["", "own", "any"]
 #: What a part of a slow turn's time is. The parts of a turn add up to its length.
 #: tensorflow: inside the step. py_function: inside the step, in Python that TensorFlow called. other_run: steps of other runs.
 #: input: it waited for the next element of a dataset. checkpoint: a checkpoint was saved or restored.
@@ -89,6 +92,7 @@ class Stall(TypedDict):
     duration_s: float
     expected_s: float | None  # the median of the run when it happened
     cause: StallCause
+    without_cpu: WithoutCpu  # "" in files of older versions
     place: str  # whose line it was: "CheckpointSaverHook (basic_session_run_hooks.py:620)"; "" where no line is known
     text: str  # the cause in words
     evidence: list[str]  # what was measured, a sentence each

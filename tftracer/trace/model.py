@@ -293,10 +293,6 @@ class FedValue(TypedDict):
     copied: FedCopy
 
 
-#: How the text of a slow time begins that is laid to threads of the process, not to the one that waited for the step.
-ANY_THREADS_LACKED_CPU = "Threads of the process had no CPU"
-
-
 class SlowTime(TypedDict):
     """A time by which a step was slow, as the watch over slow steps explains it."""
 
@@ -304,6 +300,7 @@ class SlowTime(TypedDict):
     duration_s: float
     usual_s: float | None  # None: not known
     cause: str  # a StallCause
+    without_cpu: str  # as of a stall: "own", "any", or "" where it is not known
     text: str  # the same in words
     lines: str  # the lines of Python in it, with their shares; "": not known
 

@@ -31,6 +31,8 @@ export interface Finding {
 
 export type StallCause = "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "lock" | "retrace" | "other_run" | "input" | "checkpoint" | "tensorflow" | "stopped" | "unknown";
 
+export type WithoutCpu = "" | "own" | "any";
+
 export type PartKind = "tensorflow" | "py_function" | "other_run" | "input" | "checkpoint" | "retrace" | "python" | "no_cpu" | "lock" | "gc" | "wait" | "disk" | "stopped" | "unknown";
 
 export type CodeKind = "script" | "library" | "hook" | "thread";
@@ -73,6 +75,7 @@ export interface Stall {
   duration_s: number;
   expected_s: number | null;
   cause: "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "lock" | "retrace" | "other_run" | "input" | "checkpoint" | "tensorflow" | "stopped" | "unknown";
+  without_cpu: "" | "own" | "any";
   place: string;
   text: string;
   evidence: string[];

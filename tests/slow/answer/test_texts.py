@@ -127,6 +127,19 @@ def test_a_cause_with_what_was_measured_of_it(stall: Stall, text: str) -> None:
     assert texts.cause_text(stall) == text
 
 
+@pytest.mark.parametrize(
+    ("stall", "whose", "words"),
+    [
+        (with_part(Cause("machine", "", None, 0.9), "no_cpu"), "own", "Its thread had no CPU"),
+        (with_part(Cause("machine", "", None, 0.9), "tensorflow"), "any", "Threads of the process had no CPU"),
+        (with_part(Cause("tensorflow", "computed", None, 0.9), "tensorflow"), "", "TensorFlow computed longer"),
+    ],
+)
+def test_whose_threads_had_no_cpu(stall: Stall, whose: str, words: str) -> None:
+    assert texts.without_cpu(stall) == stall_message(1, stall, 0.0)["without_cpu"] == whose
+    assert texts.cause_text(stall).startswith(words)
+
+
 def test_bytes_that_were_counted_over_a_longer_time_are_not_the_slow_step_s() -> None:
     host = UNKNOWN._replace(seconds=1.8, read_bytes=254_000_000)
     assert not [text for text in texts.evidence(a_stall(RUN, 50, host=host)) if "254 MB" in text]

@@ -242,7 +242,20 @@ VALUES = [None, -1, (1 << 64) - 1, float("nan"), float("inf"), "x" * 100_000, [[
 @pytest.mark.parametrize("value", VALUES)
 def test_no_value_in_a_file_breaks_the_contract(tmp_path: Path, value: Any) -> None:
     names = [
-        *("step", "where", "started_at", "duration_s", "expected_s", "cause", "text", "evidence", "lines", "samples", "number"),
+        *(
+            "step",
+            "where",
+            "started_at",
+            "duration_s",
+            "expected_s",
+            "cause",
+            "without_cpu",
+            "text",
+            "evidence",
+            "lines",
+            "samples",
+            "number",
+        ),
         *("every", "times", "last_step", "next_step", "share", "gc_share", "sampled_at", "steps", "late", "state"),
     ]
     given = {"run_id": 1, **dict.fromkeys(names, value)}

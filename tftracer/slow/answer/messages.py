@@ -57,6 +57,7 @@ def stall_message(number: int, stall: Stall, offset: float) -> contract.Stall:
         "duration_s": (stall.end_ns - stall.start_ns) / 1e9,
         "expected_s": stall.expected_s,
         "cause": stall.cause.kind,
+        "without_cpu": texts.without_cpu(stall),
         "place": texts.place_of(stall.cause),
         "text": texts.cause_text(stall),
         "evidence": texts.evidence(stall),

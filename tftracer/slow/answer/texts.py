@@ -7,11 +7,10 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from tftracer.contract import stalls as contract
-from tftracer.contract.stalls import CodeLine, StallCause
+from tftracer.contract.stalls import CodeLine, StallCause, WithoutCpu
 from tftracer.slow.answer.code_lines import code_lines
 from tftracer.slow.cause.stacks import FIT, below_loop
 from tftracer.slow.recorded import EPOCH_TURN, FIRST_CALL, Cause, HostChange, Period, Stall
-from tftracer.trace.model import ANY_THREADS_LACKED_CPU
 from tftracer.trace.units import byte_size, duration, percent
 
 #: Evidence is named from this share of the measured time, and from so many bytes on.
@@ -128,9 +127,9 @@ def _cause(stall: Stall) -> str:
         return _tensorflow(stall)
     if cause.kind == "unknown":
         return f"Not known; most samples were{at}" if place else "Not known: no measurement shows the cause"
-    seconds = _seconds(stall)
-    if cause.kind == "machine" and not seconds and any(part.kind == "tensorflow" for part in stall.parts):
+    if without_cpu(stall) == "any":
         return _no_cpu_for_tensorflow(stall)
+    seconds = _seconds(stall)
     took = f" for {duration(seconds * 1e9)}" if seconds else ""
     return {
         "gc": f"Python's garbage collection, {duration((seconds or stall.gc_s) * 1e9)}{',' if at else ''}{at}",
@@ -151,9 +150,17 @@ def _seconds(stall: Stall) -> float | None:
     return seconds if seconds >= HALF * ((stall.end_ns - stall.start_ns) * 1e-9 - stall.expected_s) else None
 
 
+def without_cpu(stall: Stall) -> WithoutCpu:
+    """Whose threads had no CPU, where that is the cause: the step's own where that was measured."""
+    if stall.cause.kind != "machine":
+        return ""
+    is_others = not _seconds(stall) and any(part.kind == "tensorflow" for part in stall.parts)
+    return "any" if is_others else "own"
+
+
 def _no_cpu_for_tensorflow(stall: Stall) -> str:
     what = next((part.what for part in stall.parts if part.kind == "tensorflow"), "")
-    return f"{ANY_THREADS_LACKED_CPU}: other processes or threads had them" + (f"; {what}" if what else "")
+    return "Threads of the process had no CPU: other processes or threads had them" + (f"; {what}" if what else "")
 
 
 def _retraced(stall: Stall, at: str) -> str:

@@ -219,6 +219,7 @@ class SlowLog:
                 "duration_s": stall["duration_s"],
                 "usual_s": stall["expected_s"],
                 "cause": stall["cause"],
+                "without_cpu": stall["without_cpu"],
                 "text": stall["text"],
                 "lines": lines_text(stall["lines"]),
             }

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Any, cast, get_args
 
-from tftracer.contract.stalls import CodeLine, GapProfile, PartKind, Period, SlowKind, Stall, StallCause, StallPart, StallStacks
+from tftracer.contract.stalls import (
+    CodeLine,
+    GapProfile,
+    PartKind,
+    Period,
+    SlowKind,
+    Stall,
+    StallCause,
+    StallPart,
+    StallStacks,
+    WithoutCpu,
+)
 from tftracer.errors import FormatError
 from tftracer.slow.answer.code_lines import MAX_LINES, MAX_NODES
 from tftracer.slow.answer.messages import SlowMark
@@ -91,6 +102,7 @@ STALL_FIELDS: Fields = {
     "duration_s": duration,
     "expected_s": duration_or_none,
     "cause": _CAUSE,
+    "without_cpu": one_of(*get_args(WithoutCpu)),
     "place": _name,
     "text": _name,
     "evidence": _words,

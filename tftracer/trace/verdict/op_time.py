@@ -8,14 +8,15 @@ from functools import cached_property
 
 import numpy as np
 
+from tftracer.contract.trace import Sentence
 from tftracer.trace.analyses.op_kinds import canonical
 from tftracer.trace.analyses.ops import Work
 from tftracer.trace.arrays.groups import largest_first
 from tftracer.trace.arrays.types import Bool, Float64, Int32
 from tftracer.trace.model import Trace
-from tftracer.trace.units import percent
+from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.busy import not_held_up_ns, unhindered_ns
-from tftracer.trace.verdict.step import MAX_EVIDENCE, Step
+from tftracer.trace.verdict.step import MAX_EVIDENCE, Step, evidence_of, sentence
 
 MAX_TYPES = 3  # that a sentence lists
 LISTED = 0.01  # of the op time, for a type to be listed
@@ -101,6 +102,22 @@ class OpTime:
         """The nodes that took longest, for evidence."""
         rows = np.flatnonzero(selected)
         return [int(node) for node in self.work.node[rows[largest_first(self.work.duration[rows], MAX_EVIDENCE)]]]
+
+    def sentence(
+        self, code: str, selected: Bool, what: str, advice: str, count: tuple[str, float], then: str = "", gain: float = 1.0
+    ) -> Sentence:
+        """``what`` takes so much of the op time, with the types and the longest op of these executions; ``then`` follows.
+        ``count``: the name and value of a number beside their time; ``gain``: what part of their time would go away."""
+        nodes, spent = self.longest(selected), float(self.work.self_ns[selected].sum())
+        return sentence(
+            code,
+            f"{what} {percent(self.share(selected))} of the op time ({self.types(selected)}; {duration(spent)}); the longest is "
+            f"{self.step.describe(nodes[0])}.{then}",
+            advice,
+            gain * self.share_of_step(selected),
+            {f"{code}_ns": spent, count[0]: count[1]},
+            {**evidence_of(self.step, nodes, "ops"), "op": self.op(selected)},
+        )
 
     def op(self, row: Bool) -> str:
         """The op type, as the trace names it, that takes most of their time."""

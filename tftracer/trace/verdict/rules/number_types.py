@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from tftracer.contract.trace import Sentence
 from tftracer.trace.analyses.op_kinds import canonical, is_matrix_op
-from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.op_time import OpTime
-from tftracer.trace.verdict.step import Step, evidence_of, sentence
+from tftracer.trace.verdict.step import Step
 
 FLOAT64_SHARE = 0.10  # of the op time
 GAIN = 0.5  # of their time, that float32 saves: half of the bytes, twice as many numbers in a register
@@ -27,15 +26,14 @@ def float64(step: Step) -> Sentence | None:
     selected &= step.arithmetic.dtype[time.work.node] == _DOUBLE
     if time.usual_share(selected) < FLOAT64_SHARE:
         return None
-    share, nodes, spent = time.share(selected), time.longest(selected), float(time.work.self_ns[selected].sum())
-    return sentence(
+    return time.sentence(
         "float64",
-        f"Matrix ops in float64 take {percent(share)} of the op time ({time.types(selected)}; {duration(spent)}); the longest is "
-        f"{step.describe(nodes[0])}. float32 takes half of the time or less.",
+        selected,
+        "Matrix ops in float64 take",
         TRY_FLOAT32,
-        GAIN * time.share_of_step(selected),
-        {"float64_ns": spent, "executions": float(selected.sum())},
-        {**evidence_of(step, nodes, "ops"), "op": time.op(selected)},
+        ("executions", float(selected.sum())),
+        " float32 takes half of the time or less.",
+        GAIN,
     )
 
 

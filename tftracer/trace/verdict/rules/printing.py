@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tftracer.contract.trace import Sentence
-from tftracer.trace.units import counted, duration, percent
+from tftracer.trace.units import counted
 from tftracer.trace.verdict.op_time import OpTime
-from tftracer.trace.verdict.step import Step, evidence_of, sentence
+from tftracer.trace.verdict.step import Step
 
 PRINT_SHARE = 0.20  # of the op time
 PRINTS = frozenset(("Print", "PrintV2"))
@@ -21,14 +21,11 @@ def printing(step: Step) -> Sentence | None:
     selected = prints | time.of_kinds(FORMAT.__eq__)
     if time.usual_share(selected) < PRINT_SHARE:
         return None
-    nodes, spent, share = time.longest(selected), float(time.work.self_ns[selected].sum()), time.share(selected)
-    return sentence(
+    return time.sentence(
         "printing",
-        f"{counted(int(prints.sum()), 'tf.print')} in the step: making and writing the text takes {percent(share)} of the op "
-        f"time ({time.types(selected)}; {duration(spent)}); the longest is {step.describe(nodes[0])}.",
+        selected,
+        f"{counted(int(prints.sum()), 'tf.print')} in the step: making and writing the text takes",
         "Print in every hundredth step (tf.cond on the step's number), and fewer values (summarize=3, or a mean). Or return the "
         "values and print them in Python. In a function, prints run one after the other, and wait for what comes before them.",
-        time.share_of_step(selected),
-        {"printing_ns": spent, "prints": float(prints.sum())},
-        {**evidence_of(step, nodes, "ops"), "op": time.op(selected)},
+        ("prints", float(prints.sum())),
     )

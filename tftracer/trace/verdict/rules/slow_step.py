@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tftracer.contract.trace import Sentence
-from tftracer.trace.model import ANY_THREADS_LACKED_CPU, SlowTime
+from tftracer.trace.model import SlowTime
 from tftracer.trace.units import duration
 from tftracer.trace.verdict.step import Step, sentence
 
@@ -47,11 +47,12 @@ def _slow_time(step: Step, inside: bool) -> SlowTime | None:
 
 
 def _passes_around(step: Step, slow: SlowTime) -> bool:
-    """Whether threads of TensorFlow are said to have had no CPU, and the trace shows that the step was slow before its first op
-    or after its last, when they have nothing to do."""
+    """Whether threads of TensorFlow are said to have had no CPU, or it is not known whose, and the trace shows that the step was
+    slow before its first op or after its last, when they have nothing to do."""
     more_ns = (slow["duration_s"] - (slow["usual_s"] or 0.0)) * 1e9
     around_ns = step.around.before_ns + step.around.after_ns
-    return slow["inside"] and slow["text"].startswith(ANY_THREADS_LACKED_CPU) and around_ns >= HALF * more_ns
+    may_be_others = slow["cause"] == "machine" and slow["without_cpu"] != "own"
+    return slow["inside"] and may_be_others and around_ns >= HALF * more_ns
 
 
 def _slow(step: Step, inside: bool) -> Sentence | None:
