@@ -122,6 +122,13 @@ def test_what_one_function_does_in_turn_is_one_group() -> None:
     assert (group["times"], len(group["stalls"])) == (9, 9)
 
 
+def test_two_lambdas_of_a_file_are_two_groups() -> None:
+    run = RunHandle("train", (), (), "")
+    codes = [Cause("python", "", LOAD._replace(function="<lambda>", line=line), 0.9) for line in (16, 18, 16)]
+    every = groups(log_of(*(a_stall(run, step, cause=code) for step, code in enumerate(codes, 5))), run.run_id, 500)
+    assert [group["text"] for group in every] == [f"Python code at <lambda> (train.py:{line})" for line in (16, 18)]
+
+
 def test_a_function_that_holds_pythons_lock_is_one_group_whatever_its_thread_and_line() -> None:
     run = RunHandle("train", (), (), "")
     places = ["thread one, in spin() (train.py:12)", "thread two, in spin() (train.py:12)"]

@@ -33,8 +33,9 @@ def kind_key(run_id: int, cause: StallCause, place: str) -> KindKey:
 
 
 def without_line(place: str) -> str:
-    """ "load() (train.py)" of "load() (train.py:31)"; a script's top level has nothing but its lines."""
-    return place if place.startswith("<module>") or ":" not in place else place.partition(":")[0] + ")"
+    """ "load() (train.py)" of "load() (train.py:31)"; a script's top level, lambdas and comprehensions have nothing but their
+    lines."""
+    return place if place.startswith("<") or ":" not in place else place.partition(":")[0] + ")"
 
 
 def without_thread(place: str) -> str:
