@@ -1,7 +1,8 @@
-"""The list of the sessions that the processes of a ``tftracer run`` record: each adds its own, the first one reads them all.
+"""The list of sessions that the processes of one ``tftracer run`` record: each process adds its own, the first reads them all.
 
-A file with a JSON object a line, in a folder of its own; a line is written at once, so processes do not mix theirs. The first
-process deletes the folder at its end, and its name may be anybody's then.
+The list is a file with one JSON object per line, in a folder of its own. Each line is written by one system call, so lines of
+different processes never mix. The first process deletes the folder when it ends; after that anybody may create a folder of that
+name.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ class ProcessSession(NamedTuple):
 
 
 def new_list() -> str:
-    """An empty list; ``""`` where there is no place for it: then nobody is told of the sessions at the end."""
-    import tempfile  # takes a while, and the processes that add to a list need it not
+    """Create an empty list and return its path; ``""`` if it cannot be created: the sessions are then not listed at the end."""
+    import tempfile  # a slow import that processes which only add to a list do not need
 
     try:
         path = Path(tempfile.mkdtemp(prefix="tftracer-run-")) / NAME
@@ -37,7 +38,7 @@ def new_list() -> str:
 
 
 def add(path: str, session: ProcessSession) -> None:
-    """Does nothing where the list is gone: the first process has ended."""
+    """Add a session. Does nothing if the list is gone, because the first process has ended."""
     with contextlib.suppress(OSError):
         if not is_own_folder(Path(path).parent):
             return
@@ -49,7 +50,7 @@ def add(path: str, session: ProcessSession) -> None:
 
 
 def read(path: str) -> list[ProcessSession]:
-    """The sessions, in the order of their first steps."""
+    """Return the sessions in the order in which they were added."""
     sessions: list[ProcessSession] = []
     with contextlib.suppress(OSError):
         with os.fdopen(open_own(path), encoding="utf-8") as file:

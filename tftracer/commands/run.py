@@ -1,8 +1,8 @@
-"""``tftracer run [options] script.py args...``: any script under tracing, unmodified, in every process that it starts.
+"""``tftracer run [options] script.py args...``: traces an unmodified script, and every process that it starts.
 
-The script runs as ``python script.py args...`` would run it: this process becomes that one (``exec``), so arguments, exit code,
-traceback, signals, ``__main__`` and working directory are its own. What is added is a folder on PYTHONPATH (autostart/) and an
-environment variable, which its children inherit.
+The script runs as with ``python script.py args...``: ``exec`` replaces this process, so arguments, exit code, traceback, signals,
+``__main__`` and working directory are the script's own. The command adds only a folder to PYTHONPATH (autostart/) and an
+environment variable; child processes inherit both.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from tftracer.command_line import Parser
 from tftracer.run_process import VARIABLE
 
 AUTOSTART = Path(__file__).parents[1] / "autostart"
-#: The first step that --trace traces: those before it warm up.
+#: The first step that --trace traces; the steps before it warm up.
 FIRST_STEP = 20
 MAX_TRACES = 10_000
-#: Options of ours that take no value.
+#: Options of ``tftracer run`` that take no value.
 FLAGS = ("-h", "--help", "--stay")
 
 SUMMARY = "any script under tracing, unchanged"
@@ -63,7 +63,7 @@ def parser() -> Parser:
 
 
 def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
-    """Does not return where the system can replace a process by another; elsewhere the script's exit code."""
+    """Run the script. On POSIX the script replaces this process and nothing is returned; elsewhere returns its exit code."""
     syntax = parser()
     ours, script = split(list(arguments), syntax.options)
     options = checked(syntax, ours, script)
@@ -80,9 +80,10 @@ def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
 
 
 def split(arguments: list[str], known: Sequence[str]) -> tuple[list[str], list[str]]:
-    """(our options, Python's arguments): ours are those with two dashes in front; argparse would eat a ``--`` of the script.
+    """Split the arguments into (our options, Python's arguments). By hand: argparse would drop a ``--`` of the script.
 
-    An option that is not known takes no value: the parser then names it, and not the option after it.
+    Our options are the first arguments that begin with two dashes. An unknown option is taken to have no value, so that the
+    parser's error names it and not the argument after it.
     """
     end = 0
     while end < len(arguments) and (arguments[end].startswith("--") or arguments[end] in FLAGS):
@@ -93,7 +94,7 @@ def split(arguments: list[str], known: Sequence[str]) -> tuple[list[str], list[s
 
 
 def checked(syntax: Parser, ours: list[str], script: list[str]) -> argparse.Namespace:
-    """The parsed options. Wrong ones end the command here with 2: after ``exec`` the script could only run without tracing."""
+    """Parse the options. Wrong options exit with 2 here: after ``exec`` the script could only run without tracing."""
     options = syntax.parse_args(ours)
     if not script:
         syntax.error("give the script to run, or -m and a module")
@@ -113,7 +114,7 @@ def checked(syntax: Parser, ours: list[str], script: list[str]) -> argparse.Name
 
 
 def _of_each(ours: list[str]) -> list[str]:
-    """The options for each single run of ``--repeat``: without those of the repetition, and with any free port."""
+    """Return the options for each run of ``--repeat``: those of the repetition are left out, and the port is any free one."""
     kept, skip = ["--port", "0"], False
     for argument in ours:
         name, has_value, _ = argument.partition("=")
@@ -125,7 +126,7 @@ def _of_each(ours: list[str]) -> list[str]:
 
 
 def environment_of(options: argparse.Namespace, python_path: str) -> dict[str, str]:
-    """The script's environment: ours, with the folder first on PYTHONPATH, and the options as JSON."""
+    """Return the script's environment: this one, with the autostart folder first on PYTHONPATH, and the options as JSON."""
     server = {
         "server_port": options.port,
         "server_ip": options.ip,
@@ -148,13 +149,13 @@ def environment_of(options: argparse.Namespace, python_path: str) -> dict[str, s
 
 
 def _absolute(place: str | None) -> str | None:
-    """An absolute path, because the script may change its working directory. A URL stays as it is."""
+    """Make a path absolute, because the script may change its working directory. A URL stays as it is."""
     return place and (place if "://" in place else str(Path(place).absolute()))
 
 
 def _slow(text: str) -> float | bool:
-    """``--trace-slow``."""
-    from tftracer.arguments import slow_factor  # with NumPy, which the command needs for nothing else
+    """Parse the value of ``--trace-slow``."""
+    from tftracer.arguments import slow_factor  # imports NumPy, which nothing else here needs
 
     if text == "off":
         return False
@@ -164,12 +165,12 @@ def _slow(text: str) -> float | bool:
         raise argparse.ArgumentTypeError("must be 'off' or a number from 1.5 to 1000") from None
 
 
-#: Of ``--repeat``: where the sessions of two scripts go, and the letters that tell the scripts apart.
+#: For ``--repeat``: the default folder of the sessions, and the letters that stand for the two scripts.
 FOLDER, SIDES = "sessions", "ab"
 
 
 def scripts_of(arguments: Sequence[str]) -> list[list[str]]:
-    """The scripts with their arguments, which ``--`` separates."""
+    """Split the arguments at each ``--`` into scripts with their arguments."""
     scripts: list[list[str]] = [[]]
     for argument in arguments:
         if argument == "--":
@@ -182,7 +183,10 @@ def scripts_of(arguments: Sequence[str]) -> list[list[str]]:
 def recorded_in_turns(
     scripts: Sequence[Sequence[str]], times: int, folder: Path, options: Sequence[str], say: Callable[[str], None]
 ) -> int:
-    """a, b, a, b, ...: the exit code of the first script that fails, else 0. ``options``: of ``tftracer run``, for each."""
+    """Run the scripts in the order a, b, a, b, ... and return the exit code of the first that fails, else 0.
+
+    ``options``: those of ``tftracer run``, used for every run.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(1, times + 1):
         for side, script in zip(SIDES, scripts):

@@ -1,10 +1,10 @@
-"""Python's objects counted by type, and those of some types. Where TensorFlow runs, and only while growth is suspected.
+"""Counts Python's objects by type and lists those of some types. Runs in the training process, only while growth is suspected.
 
-A list of all objects is dangerous in the hands of Python code: it holds tuples that other threads are still building, and CPython
-fails to build a tuple that somebody else holds. So the list lives within one call of C code, during which no other thread runs
-Python, no collection starts and nothing of the objects is looked at but their types. What comes out is types, or the objects
-of types that are never unfinished. The other threads wait for Python's lock meanwhile, as they do in a full garbage collection;
-the time that takes is measured.
+Python code must not hold a list of all objects: it contains tuples that other threads are still building, and CPython fails to
+build a tuple to which another reference exists. So the list lives within one call of C code. During that call no other thread
+runs Python, no garbage collection starts, and only the types of the objects are read. The result holds types, or objects of types
+that are never seen unfinished. Meanwhile the other threads wait for Python's lock, as in a full garbage collection; the length of
+this wait is measured.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from typing import Any, NamedTuple
 
 from tftracer.slow.watch.collections_off import collections_off
 
-#: Types that are counted between two chances for other threads.
+#: So many types are counted before other threads get a chance to run.
 AT_ONCE = 20_000
 GENERATIONS = (0, 1, 2)  # the youngest objects first
-#: A list of all objects holds the other threads up: some 13 ns a block of Python's allocator on a core of its own, many times
-#: that where others have the cores. Processes with more blocks, about a million objects, are not counted, nor is one again where
-#: its lists took this long.
+#: A list of all objects stops the other threads: for about 13 ns per block of Python's allocator on an idle core, and for many
+#: times that on busy cores. A process with more blocks (about a million objects) is not counted; a process whose lists took
+#: longer than MAX_HELD_S is not counted again.
 MAX_BLOCKS, MAX_HELD_S = 3_000_000, 1.5
 
 
 class Census(NamedTuple):
-    at: float  # monotonic
+    at: float  # seconds of a monotonic clock
     counts: dict[type, int]
-    held_s: float  # for so long no other thread could run Python
-    full_collections: int  # of Python's garbage collector, so far
+    held_s: float  # seconds in which no other thread could run Python
+    full_collections: int  # number of full garbage collections so far
 
 
 class Listed(NamedTuple):
@@ -65,15 +65,15 @@ def _types() -> tuple[list[type], float]:
 
 
 def objects_of(wanted: Iterable[type], limit: int) -> Listed:
-    """So many objects of these types, young ones first. Not of ``tuple``."""
+    """Return at most ``limit`` objects of the wanted types, the youngest first. ``tuple`` is never listed."""
     is_wanted = frozenset(id(each) for each in wanted if each is not tuple).__contains__
     with collections_off():
         start = time.perf_counter()
         objects, same = tee(chain.from_iterable(map(gc.get_objects, GENERATIONS)))
-        found = list(islice(compress(objects, map(is_wanted, map(id, map(type, same)))), limit))
-        return Listed(found, time.perf_counter() - start)
+        wanted_objects = list(islice(compress(objects, map(is_wanted, map(id, map(type, same)))), limit))
+        return Listed(wanted_objects, time.perf_counter() - start)
 
 
 def collects_nothing() -> bool:
-    """Python's garbage collection is off, and objects that it would have looked at pile up."""
+    """Return whether garbage collection is off and objects that it would have checked pile up."""
     return not gc.isenabled() and gc.get_count()[0] > 10 * max(gc.get_threshold()[0], 100)

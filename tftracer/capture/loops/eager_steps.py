@@ -1,8 +1,8 @@
-"""Steps of eager loops: each time that an optimizer applies gradients outside of a compiled function, a step ends.
+"""Steps of eager loops: a step ends when an optimizer applies gradients outside of a compiled function.
 
-It began when the thread's step before ended, of whichever kind. A loop is known by the lines that apply gradients in each of its
-turns: one mostly, two in a GAN. How many they are shows when the first of them comes again; until then no step has ended. What
-is wrapped are the methods of the optimizers of Keras 2 and 3 and of ``tf.compat.v1``. Code without an optimizer has no steps.
+A step begins when the previous step on the thread, of any kind, ends. A loop is identified by the lines that apply gradients in
+each of its turns: usually one, two in a GAN. Their number is known when the first line comes again; no step ends before that.
+The wrapped methods are those of the optimizers of Keras 2 and 3 and of ``tf.compat.v1``. Code without an optimizer has no steps.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from tftracer.capture.functions.calls import FunctionCalls, NamedStep
 from tftracer.capture.tracebacks import as_tensorflows, without_ours
 from tftracer.slow.cause.frame_names import is_library
 
-#: Where optimizers have the method that all ways to apply gradients come to: (module, class, method).
+#: The optimizer method that every way of applying gradients calls: (module, class, method).
 _OWNERS = [
     ("keras.src.optimizers.base_optimizer", "BaseOptimizer", "apply"),  # Keras 3
     *[
-        (f"{package}.optimizers.{module}", owner, "apply_gradients")  # Keras 2, that of TensorFlow 2.12, and tf_keras
+        (f"{package}.optimizers.{module}", owner, "apply_gradients")  # Keras 2, the Keras of TensorFlow 2.12, and tf_keras
         for package in ("keras.src", "keras", "tf_keras.src")
         for module, owner in (("optimizer", "_BaseOptimizer"), ("legacy.optimizer_v2", "OptimizerV2"))
     ],
     ("tensorflow.python.training.optimizer", "Optimizer", "apply_gradients"),
 ]
-_MOST_FRAMES = 12  # from an optimizer to the script's code
+_MAX_FRAMES = 12  # from an optimizer to the script's code
 MAX_LOOPS, MAX_CODES = 1000, 4096
-#: A step that is being traced is given up after so long, and so many times as long as the step before it: the loop has ended.
+#: A trace is given up when its step takes longer than both: seconds, and a multiple of the previous step. Its loop has ended.
 LIMIT_S, LIMIT_TIMES = 10.0, 10
 
 
@@ -46,12 +46,12 @@ class Place(NamedTuple):
     optimizer: str  # its class
 
 
-#: The calls in a turn of a loop: the place of each, and the id of its optimizer, for two loops may go by the same lines.
+#: The calls in one turn of a loop: each call's place and the id of its optimizer, because two loops may share their lines.
 Turn = tuple[tuple[Place, int], ...]
 
 
 class EagerLoop(NamedStep):
-    """What a turn of an eager loop is a step of."""
+    """An eager loop: each of its turns is a step."""
 
     origin = "eager code"
 
@@ -66,29 +66,29 @@ class _ThreadLoop:
     def __init__(self, began_ns: int) -> None:
         self.applying = False
         self.began_ns = began_ns  # when the step under way began
-        self.turn: Turn = ()  # the calls in it that have ended,
-        self.ended_ns = 0  # and when the last of them did
+        self.turn: Turn = ()  # the calls in that step that have ended
+        self.ended_ns = 0  # when the last of these calls ended
         self.steps = 0
-        self.pace: dict[EagerLoop, tuple[int, int]] = {}  # (number of its last step, how many steps after its last but one)
-        self.tracing: tuple[EagerLoop, Any] | None = None  # the step under way is traced, as one of this loop
-        self.traced = threading.Event()  # set when that step has ended
+        self.pace: dict[EagerLoop, tuple[int, int]] = {}  # (number of its last step, number of steps between its last two)
+        self.tracing: tuple[EagerLoop, Any] | None = None  # the expected loop and the trace of the step under way
+        self.traced = threading.Event()  # set when the traced step has ended
 
 
 class EagerSteps:
-    """Runs on the training threads; another thread gives up traces of loops that have ended."""
+    """Records the steps of eager loops. Runs on the training threads; another thread gives up traces of loops that have ended."""
 
     def __init__(self, calls: FunctionCalls) -> None:
-        """``calls`` are watched already."""
+        """``calls``: the calls of compiled functions, which must be watched already."""
         self._calls = calls
         self._began_ns = perf_counter_ns()
         self._local = threading.local()
         self._loops: dict[tuple[Place, ...], EagerLoop] = {}
-        self._loop_of_turn: dict[Turn, EagerLoop] = {}  # of loops that have done a turn
+        self._loop_of_turn: dict[Turn, EagerLoop] = {}  # loops that have completed a turn
         self._is_library: dict[CodeType, bool] = {}
-        self._traced: set[_ThreadLoop] = set()  # whose steps under way are traced
+        self._traced: set[_ThreadLoop] = set()  # threads whose current step is being traced
         self._lock = threading.Lock()
         self._background = Background("tftracer-eager")
-        self._waiting: list[Callable[[], None]] = []  # cancel what is to be done when an optimizer's module is imported
+        self._waiting: list[Callable[[], None]] = []  # each cancels an action that waits for an import
 
     def watch(self) -> None:
         self._waiting = [
@@ -117,7 +117,7 @@ class EagerSteps:
         @as_tensorflows
         def apply(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
             here = None if calls.is_within_step() or not is_eager() else calls.quietly(loop_here)
-            if here is not None and here.applying:  # an optimizer within an optimizer
+            if here is not None and here.applying:  # one optimizer calls another
                 here = None
             try:
                 if here is None:
@@ -143,7 +143,7 @@ class EagerSteps:
 
     def _applied(self, here: _ThreadLoop, optimizer: Any, end_ns: int, frame: FrameType) -> None:
         call = self._place(frame, optimizer), id(optimizer)
-        if call in here.turn:  # the turn ended with the call before
+        if call in here.turn:  # the turn ended with the previous call
             self._end_step(here, self._new_loop(here.turn), here.ended_ns)
         here.turn += (call,)
         here.ended_ns = end_ns
@@ -151,13 +151,13 @@ class EagerSteps:
         if loop is not None:
             before_ns = here.began_ns
             began_ns = self._end_step(here, loop, end_ns)
-            # Where every step is to be traced, those of compiled functions are; a process has one profiler.
+            # A process has one profiler: if every step is traced, the compiled functions' own steps use it.
             calls_functions = began_ns != before_ns
             if self._calls.may_be_traced and not (calls_functions and self._calls.traces_all):
                 self._trace_next(here, (end_ns - began_ns) * 1e-9)
 
     def _new_loop(self, turn: Turn) -> EagerLoop:
-        """A loop that has done its first turn. One that goes by the same places, with other optimizers, is the same run."""
+        """Return the loop of a first completed turn. Loops at the same places with other optimizers are the same run."""
         for table in (self._loops, self._loop_of_turn):
             if len(table) >= MAX_LOOPS:
                 table.clear()
@@ -166,9 +166,9 @@ class EagerSteps:
         return loop
 
     def _end_step(self, here: _ThreadLoop, loop: EagerLoop, end_ns: int) -> int:
-        """When it began."""
+        """Record the end of the step and return when it began."""
         thread = threading.get_ident()
-        # Compiled functions that were called meanwhile were steps of their own.
+        # Compiled functions called during this time were steps of their own.
         last_ns = -self._calls.under_way.get(thread, 0)
         start_ns = last_ns if here.began_ns < last_ns <= end_ns else here.began_ns
         traced = self._end_trace(here, loop, end_ns)
@@ -181,9 +181,10 @@ class EagerSteps:
         return start_ns
 
     def _trace_next(self, here: _ThreadLoop, last_s: float) -> None:
-        """Trace the step that has just begun, if that is asked for. ``last_s``: how long the one before took.
+        """Trace the step that has just begun, if a trace is requested. ``last_s``: the length of the previous step.
 
-        Loops may take turns on a thread, as a critic that learns twice does with its generator. Each comes at its own pace.
+        Several loops may alternate on a thread, such as a critic with two updates for each of its generator. So the next step of
+        each loop is expected at that loop's own pace.
         """
         due = [loop for loop, (number, pace) in here.pace.items() if number + pace == here.steps + 1]
         begun_of = ((loop, self._calls.begin_step(loop)[1]) for loop in due)
@@ -213,16 +214,16 @@ class EagerSteps:
         self._calls.end_step(begun, None, False, perf_counter_ns())
 
     def _place(self, frame: FrameType, optimizer: Any) -> Place:
-        """The line of the script that applies gradients; the optimizer's caller, where that is none of the script's."""
-        found, above = frame, frame
-        for _ in range(_MOST_FRAMES):
+        """Return the line of the script that applies gradients; without one, the optimizer's caller."""
+        caller, above = frame, frame
+        for _ in range(_MAX_FRAMES):
             if not self._of_library(above.f_code):
-                found = above
+                caller = above
                 break
             if above.f_back is None:
                 break
             above = above.f_back
-        return Place(found.f_code.co_filename, found.f_lineno, type(optimizer).__name__)
+        return Place(caller.f_code.co_filename, caller.f_lineno, type(optimizer).__name__)
 
     def _of_library(self, code: CodeType) -> bool:
         known = self._is_library.get(code)

@@ -1,8 +1,8 @@
-"""Where a process looks for its job's hub, and what the job is called. Pure but for one file in a folder of the user's.
+"""Finds a job's hub and name. Pure, except for one file in a folder of the user.
 
-The hub is the page of rank 0 or of the chief. A process looks for it, in this order: where the user says (``hub=`` or
-``TFTRACER_HUB``), in a file on this host that rank 0 wrote, on the first host of ``TF_CONFIG``, of SLURM's node list, or of
-Horovod's launcher. Only the file holds a token; otherwise the processes share ``TFTRACER_TOKEN``.
+The hub is the page of rank 0 or of the chief. A process looks for it in this order: at the address that the user gives (``hub=``
+or ``TFTRACER_HUB``), in a file on this host that rank 0 wrote, on the first host of ``TF_CONFIG``, of SLURM's node list, or of
+Horovod's launcher. Only that file holds a token; otherwise the processes share ``TFTRACER_TOKEN``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tftracer.storage.whole_file import replacing
 from tftracer.web.auth import WILDCARDS
 from tftracer.web.ports import netloc
 
-#: The port of a hub by default, and how many are tried from it on: a hub whose port is in use takes the next free one.
+#: The default port of a hub, and how many ports from there are tried: if its port is in use, a hub takes the next free one.
 PORT = 9999
 PORTS = 4
 MAX_FILE = 1 << 16
@@ -47,7 +47,7 @@ class OwnPage:
 
     @property
     def host(self) -> str:
-        """To connect to from this process."""
+        """The host to connect to from this process."""
         return "127.0.0.1" if self.ip in WILDCARDS else self.ip
 
     @property
@@ -64,16 +64,16 @@ class OwnPage:
         return netloc(self.host, self.port)
 
     def target(self, token: str) -> Target:
-        """For the agent of the hub's own process."""
+        """Return this page as the target of the agent in the hub's own process."""
         return Target(self.host, self.port, token, self.secure, self.path, "own")
 
     def tls_context(self) -> ssl.SSLContext | None:
-        """Verifies nothing: the server is this process itself. None without TLS."""
+        """A context that verifies nothing, because the server is this process itself; None without TLS."""
         return unverified() if self.secure else None
 
 
 def unverified() -> ssl.SSLContext:
-    """For servers of this user on this host."""
+    """Make a TLS context that verifies nothing, for servers of this user on this host."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
@@ -81,33 +81,33 @@ def unverified() -> ssl.SSLContext:
 
 @dataclass(frozen=True)
 class Target:
-    """Where the hub may be. ``token`` "": the process's own token, which it shares with the hub."""
+    """An address at which the hub may be. ``token`` "": the process's own token, which it shares with the hub."""
 
     host: str
     port: int
     token: str = ""
     secure: bool = False
     path: str = ""
-    source: str = ""  # what names it: "own", "given", "file", "TF_CONFIG", ...
+    source: str = ""  # where the address comes from: "own", "given", "file", "TF_CONFIG", ...
     any_job: bool = False  # the user named this hub, so its job may have any name
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a process does about its job: whether its own page is the hub, and where it looks for the hub."""
+    """A process's role in its job: whether its own page is the hub, and where it looks for the hub."""
 
     job: str
     is_hub: bool
-    given: tuple[Target, ...]  # by the user: no others are tried
+    given: tuple[Target, ...]  # by the user; then no other targets are tried
     guessed: tuple[Target, ...]  # from the launcher's environment
-    shared_token: bool  # whether the user chose the process's token, so that the hub may have the same
+    shared_token: bool  # the user set the process's token, so the hub may have the same one
 
     @property
     def has_no_job(self) -> bool:
         return not self.is_hub and not self.given and not self.guessed and not self.job
 
     def targets(self) -> list[Target]:
-        """The places to try now, the most likely one first. Reads the file on this host each time."""
+        """Return the targets to try now, the most likely first. Reads the file on this host each time."""
         if self.given:
             return list(self.given)
         published = read_hub(self.job)
@@ -116,7 +116,7 @@ class Plan:
 
 
 def make_plan(place: LauncherInfo, environ: Environment, hub: str = "", shared_token: bool = False) -> Plan:
-    """ValueError for a ``hub`` that names no host and port."""
+    """Plan from the launcher and the environment. ValueError: ``hub`` is no host and port."""
     given = hub or environ.get("TFTRACER_HUB", "")
     targets = (parse_target(given),) if given.strip() else ()
     job = job_name(place, environ, one_host=not targets)
@@ -126,7 +126,7 @@ def make_plan(place: LauncherInfo, environ: Environment, hub: str = "", shared_t
 
 
 def parse_target(text: str) -> Target:
-    """``host:port`` or the URL of the hub's page; a token in it counts."""
+    """Parse ``host:port`` or the URL of the hub's page; a token in the URL is used."""
     match = re.fullmatch(
         r"(?:(https?)://)?(\[[0-9A-Fa-f:.]+\]|[^\s/:@?#\[\]]+)(?::(\d{1,5}))?(/[^\s?#]*)?(?:\?token=(\S+))?", text.strip()
     )
@@ -137,7 +137,7 @@ def parse_target(text: str) -> Target:
     return Target(host, int(match[3] or PORT), match[5] or "", match[1] == "https", path, "given", any_job=True)
 
 
-#: Variables whose values are the same in all processes of a job and differ between two jobs of one host.
+#: Variables with the same values in all processes of a job, and different values in two jobs on one host.
 JOB_VARIABLES = (
     ("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT"),
     ("PMIX_NAMESPACE",),
@@ -152,9 +152,9 @@ JOB_VARIABLES = (
 
 
 def job_name(place: LauncherInfo, environ: Environment, one_host: bool = True) -> str:
-    """The job's name, the same in all of its processes; "" for a process without a job.
+    """Return the job's name, the same in all of its processes; "" for a process without a job.
 
-    Without ``one_host``, names that only the processes of one host share are not used.
+    one_host: whether a name may be used that only the processes of one host share.
     """
     if environ.get("TFTRACER_JOB", "").strip():
         return environ["TFTRACER_JOB"].strip()[:200]
@@ -167,7 +167,7 @@ def job_name(place: LauncherInfo, environ: Environment, one_host: bool = True) -
         values = [environ.get(name, "") for name in names]
         if values[0]:
             return f"{place['launcher']}-{_digest(' '.join([*names, *values]))}"
-    if place["launcher"] == "mpich":  # Hydra sets no id of the job; but one parent starts all ranks of a host
+    if place["launcher"] == "mpich":  # Hydra sets no job id, but one parent starts all ranks of a host
         return f"mpich-{_digest(f'{socket.gethostname()} {os.getppid()}')}" if one_host else ""
     return f"{place['launcher']}-{place['size'] or 0}"
 
@@ -177,7 +177,7 @@ def _digest(text: str) -> str:
 
 
 def _guesses(environ: Environment) -> list[Target]:
-    """The hosts on which the job's first process may be."""
+    """Return the addresses at which the job's first process may be."""
     cluster = tf_config(environ)[0]
     chiefs = [address for name in (*CHIEFS, "worker") for address in cluster.get(name, [])][:1]
     hosts = [(re.sub(r":\d+$", "", address), "TF_CONFIG") for address in chiefs]
@@ -185,11 +185,11 @@ def _guesses(environ: Environment) -> list[Target]:
     hosts += [(node, "SLURM") for node in nodes[:1]]
     horovod = environ.get("HOROVOD_GLOO_RENDEZVOUS_ADDR", "")
     hosts += [(horovod, "Horovod")] if horovod else []
-    return [Target(host.strip("[]"), PORT + i, source=how) for host, how in hosts if host for i in range(PORTS)]
+    return [Target(host.strip("[]"), PORT + i, source=source) for host, source in hosts if host for i in range(PORTS)]
 
 
 def node_list(text: str, limit: int = 100_000) -> list[str]:
-    """SLURM's ``node[01-03,7],gpu5`` as names; [] for what is no such list."""
+    """Expand SLURM's ``node[01-03,7],gpu5`` into names; [] if the text is no such list."""
     nodes: list[str] = []
     for part in re.findall(r"[^,\[\]\s]+(?:\[[^\[\]]*\][^,\[\]\s]*)?", text[:100_000]):
         match = re.fullmatch(r"([^\[\]]*)\[([\d,\-]+)\]([^\[\]]*)", part)
@@ -210,13 +210,13 @@ def hub_file(job: str, folder: Path | None = None) -> Path:
 
 
 def hub_folder() -> Path:
-    """A folder of this user and host. Not in the home folder, which hosts that cannot reach the hub may share."""
+    """Return the hub's folder of this user on this host. The home folder may be shared by hosts that cannot reach the hub."""
     user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
     return Path(os.environ.get("TFTRACER_HUB_DIR") or Path(tempfile.gettempdir()) / f"tftracer-hub-{user}")
 
 
 def publish_hub(job: str, target: Target, folder: Path | None = None) -> Path:
-    """Writes the file by which the job's other processes on this host find the hub; only its user can read it. StorageError."""
+    """Write the file by which the job's other processes on this host find the hub. Only its user can read it. StorageError."""
     path = hub_file(job, folder)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -234,7 +234,7 @@ def publish_hub(job: str, target: Target, folder: Path | None = None) -> Path:
 
 
 def read_hub(job: str, folder: Path | None = None) -> Target | None:
-    """What the hub of this job wrote; None if there is no file, or one that somebody else may have written."""
+    """Read the file that the hub of this job wrote; None if there is none, or if another user may have written it."""
     path = hub_file(job, folder)
     try:
         _check_own(path.parent)
@@ -247,7 +247,7 @@ def read_hub(job: str, folder: Path | None = None) -> Target | None:
 
 
 def withdraw_hub(job: str, port: int, folder: Path | None = None) -> None:
-    """Removes the file if this hub wrote it."""
+    """Remove the file if this hub wrote it."""
     published = read_hub(job, folder)
     if published is not None and published.port == port:
         with contextlib.suppress(OSError):
@@ -264,7 +264,7 @@ def _target(content: Any, job: str) -> Target | None:
 
 
 def _check_own(path: Path) -> None:
-    """StorageError for a file in the temporary folder that another user made or can read."""
+    """Raise StorageError if another user created the file or can read it."""
     facts = path.lstat()
     if hasattr(os, "getuid") and (facts.st_uid != os.getuid() or stat.S_ISLNK(facts.st_mode) or facts.st_mode & 0o077):
         raise StorageError(f"{path}: belongs to another user, or others may read it. Remove it.")

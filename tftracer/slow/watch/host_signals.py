@@ -1,7 +1,7 @@
-"""What Linux tells of a thread, its process and the machine: counters in /proc, read before and after.
+"""Counters of a thread, its process and the machine, which Linux keeps in /proc; read before and after a span of time.
 
-Each file may be missing: on other systems, in containers, with older kernels. What it would have told is None then. A reading
-takes some 40 µs. Runs on the watch's thread.
+Any file may be missing: on other systems, in containers, with older kernels. Its values are None then. A reading takes about
+40 µs. Runs on the watch's thread.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 
 from tftracer.slow.recorded import HostChange
 
-#: The largest part of a file that is looked at.
+#: Only the first bytes of a file are read.
 READ_BYTES = 4096
 Parse = Callable[[bytes], Any]
 
 
 @dataclass(frozen=True)
 class HostReading:
-    """Counters since some start of their own; None where the system has none."""
+    """Counters, each since a start of its own; None where the system does not have it."""
 
     at_ns: int  # perf_counter
     thread_cpu_ns: int | None = None
@@ -38,17 +38,17 @@ class HostReading:
     written_bytes: int | None = None
 
 
-# ------------------------------------------------------------------------------------------------------- the files' texts
+# ------------------------------------------------------------------------------------------------------- parsing the files
 
 
 def parse_schedstat(text: bytes) -> tuple[int, int]:
-    """(ns on a CPU, ns in the run queue) of a thread."""
+    """Return a thread's (ns on a CPU, ns in the run queue)."""
     on_cpu, queued = text.split()[:2]
     return int(on_cpu), int(queued)
 
 
 def after_name(text: bytes) -> list[bytes]:
-    """The fields of a ``stat`` file from the state on; the name before them may hold spaces and brackets."""
+    """Return the fields of a ``stat`` file that follow the name; the name may contain spaces and brackets."""
     return text.rpartition(b")")[2].split()
 
 
@@ -57,28 +57,28 @@ def parse_major_faults(text: bytes) -> int:
 
 
 def parse_process_ticks(text: bytes) -> int:
-    """User and system time of all threads."""
+    """Return the user and system time of all threads, in ticks."""
     fields = after_name(text)
     return int(fields[11]) + int(fields[12])
 
 
 def parse_cpu(text: bytes) -> tuple[int, int]:
-    """(busy, steal) of all CPUs, from ``/proc/stat``."""
+    """Return (busy, steal) ticks of all CPUs, from ``/proc/stat``."""
     fields = [int(field) for field in text.split(b"\n", 1)[0].split()[1:]]
     user, nice, system, _, _, irq, soft_irq, steal = (fields + [0] * 8)[:8]
     return user + nice + system + irq + soft_irq, steal
 
 
 def parse_pressure(text: bytes) -> int:
-    """Microseconds in which some process waited."""
+    """Return the microseconds in which at least one process waited."""
     line = text.split(b"\n", 1)[0]
     if not line.startswith(b"some"):
-        raise ValueError("no line of pressure")
+        raise ValueError("no pressure line")
     return int(line.rpartition(b"total=")[2])
 
 
 def parse_io(text: bytes) -> tuple[int, int]:
-    """(bytes read, bytes written), as far as they went to or came from disks."""
+    """Return (bytes read, bytes written); only those that came from or went to a disk count."""
     fields = dict(line.split(b": ") for line in text.splitlines())
     return int(fields[b"read_bytes"]), int(fields[b"write_bytes"])
 
@@ -87,7 +87,7 @@ def parse_io(text: bytes) -> tuple[int, int]:
 
 
 class ProcFiles:
-    """Files that are read again and again: each is opened once; one that cannot be read is not tried again."""
+    """Files that are read repeatedly: each is opened once, and a file that cannot be read is not tried again."""
 
     def __init__(self, root: str = "/proc") -> None:
         self._root = root
@@ -116,17 +116,19 @@ class ProcFiles:
         self._open.clear()
 
     def close_thread(self, native_id: int) -> None:
-        """A thread's files: its number may be used again."""
+        """Close the files of a thread: its number may be used again."""
         for path in [path for path in self._open if path.startswith(f"self/task/{native_id}/")]:
             self.forget(path)
             del self._open[path]
 
 
 class HostSignals:
+    """Reads the counters of a thread and the machine, and computes their changes."""
+
     def __init__(self, root: str = "/proc") -> None:
         self._files = ProcFiles(root)
         self._hertz = _ticks_per_second()
-        self._cpus = os.cpu_count()  # which takes as long as all the rest of a change
+        self._cpus = os.cpu_count()  # read once: it takes as long as the rest of ``change``
 
     def close(self) -> None:
         self._files.close()
@@ -135,7 +137,7 @@ class HostSignals:
         self._files.close_thread(native_id)
 
     def read(self, native_id: int | None) -> HostReading:
-        """The counters now; ``native_id``: the kernel's number of the training thread, None where not known."""
+        """Read the counters now. ``native_id``: the kernel's number of the training thread, None where unknown."""
         values: dict[str, int] = {}
         thread = f"self/task/{native_id}"
         if native_id:
@@ -150,8 +152,8 @@ class HostSignals:
 
     def change(self, before: HostReading, after: HostReading) -> HostChange:
         def delta(name: str, unit: float) -> float | None:
-            one, other = getattr(before, name), getattr(after, name)
-            return None if one is None or other is None else max(0, other - one) * unit
+            start, end = getattr(before, name), getattr(after, name)
+            return None if start is None or end is None else max(0, end - start) * unit
 
         def whole(name: str) -> int | None:
             change = delta(name, 1)

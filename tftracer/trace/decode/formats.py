@@ -1,4 +1,4 @@
-"""Which of the two kinds of bytes a trace is: RunMetadata of ``session.run``, or the profiler's XSpace."""
+"""Decodes a trace in either format: RunMetadata of ``session.run``, or the profiler's XSpace."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ def is_xspace(raw: bytes) -> bool:
 
 
 def decode(raw: bytes, communication_ops: str = "") -> Trace:
-    """The trace in serialized RunMetadata or XSpace. Raises FormatError and TruncatedError for what is neither."""
+    """Decode serialized RunMetadata or XSpace. Raises FormatError or TruncatedError for bytes that are neither."""
     return decode_xspace(raw, communication_ops) if is_xspace(raw) else decode_run_metadata(raw, communication_ops)

@@ -1,8 +1,8 @@
-"""The graph of a compiled step: a function's definition with the functions that it calls put in their places, as one GraphDef.
+"""Builds the graph of a compiled step as one GraphDef: a function's definition, with every function that it calls inlined.
 
-TensorFlow does the same before it runs a step: a node of a called function is named ``call/node``, one of a branch or a
-loop's body ``while/body/_7/node``. The numbers are TensorFlow's own, so such nodes find their executions by their names
-without them.
+TensorFlow does the same before it runs a step. It names a node of a called function ``call/node``, and a node of a branch or of
+a loop's body ``while/body/_7/node``. Only TensorFlow knows these numbers, so nodes and executions are matched by names without
+them.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from tftracer.trace.decode.executed_graph import read_by
 from tftracer.trace.decode.expansion import Expansion
 from tftracer.trace.decode.lowered_control_flow import lowered
 
-#: Deeper than this no model nests its functions; a library that calls itself ends here, too.
+#: No model nests its functions deeper than this; recursion in a library ends here, too.
 MAX_DEPTH = 16
-#: Results of calls of results of calls, and arguments of arguments, are followed so far.
+#: How far results of calls, and arguments of arguments, are followed.
 _MAX_CHAIN = 4 * MAX_DEPTH
-#: Attributes that hold a function whose nodes run under a name of their own, and that name.
+#: Attribute that holds a branch or body -> the name under which its nodes run.
 _BRANCHES = {"then_branch": "then", "else_branch": "else", "body": "body", "cond": "cond"}
 _SLOT = re.compile(r"[0-9]{1,9}")
 _NUMBERED = re.compile(r"/(then|else|body|cond)/_\d+(?=/)")
 
 
-#: A loop's variable, and what a branch returns: no nodes of TensorFlow's, passed over on the way to what ran.
+#: Placeholders for a loop's variable and a branch's result. TensorFlow has no such nodes; readers skip them.
 _VARIABLE, _RESULT = "/ variable/", "/ result/"
-#: Ops that the optimizer put in the place of others are named after these.
+#: TensorFlow's graph optimizer names an op after the one that it replaces.
 _OPTIMIZED = re.compile(
     r"(?P<scope>(?:.*/)?)(?:ArithmeticOptimizer/)+(?:AddOpsRewrite_(?P<leaf>Leaf_\d+_)?|ReorderCastLikeAndValuePreserving_\w+?_(?=[A-Z]))"
     r"(?P<name>[^/]+)"
@@ -41,7 +41,7 @@ _COMPOSED = "/unary_ops_composition"
 
 
 class _Function:
-    """A definition, and what one call of it takes (expansion.py)."""
+    """A function's definition, and the size of one inlined call (expansion.py)."""
 
     def __init__(self, definition: Any) -> None:
         self.definition = definition  # FunctionDef
@@ -59,7 +59,7 @@ class _Function:
 
     @cached_property
     def called(self) -> dict[str, list[tuple[str, str]]]:
-        """node -> (attribute, function's name) of what it runs."""
+        """node -> (attribute, function's name) of each function that it runs."""
         return {name: of_node for name, node in self.nodes.items() if (of_node := _called(node))}
 
     def returned(self, index: int) -> str:
@@ -68,14 +68,14 @@ class _Function:
 
 @dataclass
 class _Call:
-    """A function in the place of one call."""
+    """One call, with the function that is inlined for it."""
 
     function: _Function
     prefix: str
-    arguments: dict[str, str]  # its arguments -> what the caller gives
+    arguments: dict[str, str]  # argument -> the caller's input
     caller: _Call | None = None
     depth: int = 0
-    calls: dict[str, list[_Call]] = field(default_factory=dict)  # node -> what it runs
+    calls: dict[str, list[_Call]] = field(default_factory=dict)  # node -> the calls that it makes
 
     @property
     def nodes(self) -> dict[str, Any]:
@@ -84,25 +84,26 @@ class _Call:
 
 @dataclass
 class _Graph:
-    """All nodes by ``without_numbers(name)``, with what they read."""
+    """The inputs and the op of every node, by ``without_numbers(name)``."""
 
     inputs: dict[str, list[str]] = field(default_factory=dict)
     ops: dict[str, str] = field(default_factory=dict)
 
 
 def without_numbers(name: str) -> str:
-    """``while/body/_7/MatMul`` as ``while/body/MatMul``."""
+    """Turn ``while/body/_7/MatMul`` into ``while/body/MatMul``."""
     return _NUMBERED.sub(r"/\1", name)
 
 
 def inlined(library: Any, root: str, executed: dict[str, tuple[str, str]], expansion: Expansion) -> Any:
-    """The GraphDef of function ``root`` of a FunctionDefLibrary.
+    """Build the GraphDef of function ``root`` of a FunctionDefLibrary.
 
-    executed: ``without_numbers(name)`` -> (name, device) of what ran in the trace: nodes take these, so that they are found. What
-    did not run (TensorFlow fuses ops, and leaves some out) is left out here, too: its readers read what it read. What the
-    optimizer added stands for the ops that it replaced. A call for which ``expansion`` has no room stays a node.
+    executed: ``without_numbers(name)`` -> (name, device) of the nodes that ran in the trace; the graph's nodes take these names
+    and devices. Nodes that did not run (TensorFlow fuses some ops and drops others) are left out: their consumers get their
+    inputs. Ops that the optimizer added take the place of the ops that they replaced. A call that ``expansion`` does not admit
+    stays a node.
     """
-    functions = {one.signature.name: _Function(one) for one in library.function}
+    functions = {definition.signature.name: _Function(definition) for definition in library.function}
     result = message_class("GraphDef")()
     if root not in functions or not expansion.admits(functions[root].items + len(executed), functions[root].characters):
         return result
@@ -118,7 +119,7 @@ def inlined(library: Any, root: str, executed: dict[str, tuple[str, str]], expan
 
 
 def _with_replacements(graph: _Graph, executed: dict[str, tuple[str, str]], expansion: Expansion) -> dict[str, tuple[str, str]]:
-    """``executed``, with the ops that the optimizer's stand for; parts of one op that it split are nodes of the graph."""
+    """Add the replaced ops to ``executed``. If the optimizer split one op, each part becomes a node of the graph."""
     ran = dict(executed)
     missing = [key for key in executed if key not in graph.inputs]
     for key, (op, reads) in lowered(missing, graph.ops, graph.inputs, _VARIABLE, _RESULT).items():
@@ -137,7 +138,7 @@ def _with_replacements(graph: _Graph, executed: dict[str, tuple[str, str]], expa
 
 
 def _drop_branches_not_taken(graph: _Graph, ran: dict[str, tuple[str, str]]) -> None:
-    """A result comes from the branches of which anything ran; from all, where nothing did."""
+    """Keep only the results of branches that ran; where no branch ran, keep all."""
     taken = {key[: match.end()] for key in ran for match in itertools.islice(_BRANCH.finditer(key), MAX_DEPTH)}
     for key, returned in graph.inputs.items():
         if _RESULT in key:
@@ -146,13 +147,13 @@ def _drop_branches_not_taken(graph: _Graph, ran: dict[str, tuple[str, str]]) -> 
 
 
 def _lies_in(text: str, place: str, taken: set[str]) -> bool:
-    """Whether a node is in a branch of the If at ``place`` that ran."""
+    """Return whether a node is in a branch, of the If at ``place``, that ran."""
     name = without_numbers(text)
     return any(name.startswith(branch) for branch in (f"{place}/then/", f"{place}/else/") if branch in taken)
 
 
 def _replaced(name: str) -> tuple[str, bool]:
-    """(the op that an op of the optimizer's stands for, whether it is one of several)."""
+    """Return (the op that an optimizer's op replaces, whether it is only a part of it)."""
     optimized = _OPTIMIZED.fullmatch(name)
     if optimized:
         return optimized["scope"] + optimized["name"], bool(optimized["leaf"])
@@ -165,7 +166,7 @@ def _graph(root: _Call, functions: dict[str, _Function], expansion: Expansion) -
         graph.inputs[argument], graph.ops[argument] = [], "_Arg"
     for index, output in enumerate(root.function.outputs):
         returned = _resolved(root.function.returned(index), root)
-        for name in (f"{output}_RetVal", f"{output}_retval_RetVal"):  # as versions name it
+        for name in (f"{output}_RetVal", f"{output}_retval_RetVal"):  # the name depends on the version of TensorFlow
             graph.inputs[name], graph.ops[name] = [returned] if returned else [], "_Retval"
     for call in calls:
         for node in call.nodes.values():
@@ -179,15 +180,15 @@ def _graph(root: _Call, functions: dict[str, _Function], expansion: Expansion) -
 
 
 def _expanded(root: _Call, functions: dict[str, _Function], expansion: Expansion) -> list[_Call]:
-    """All calls: what each runs is known before any of their nodes are read."""
+    """Collect all calls first, so that each node's calls are known before any inputs are resolved."""
     calls = [root]
-    for call in calls:  # grows
+    for call in calls:  # the list grows in this loop
         if call.depth == MAX_DEPTH:
-            break  # each is at least as deep as the one before it
+            break  # no later call is less deep
         for name, attributes in call.function.called.items():
             node = call.nodes[name]
             called = [(attribute, functions[function]) for attribute, function in attributes if function in functions]
-            if called and all(_fits(one, node, call, expansion) for _, one in called):
+            if called and all(_fits(function, node, call, expansion) for _, function in called):
                 call.calls[name] = [_call_of(node, attribute, function, call) for attribute, function in called]
                 calls += call.calls[name]
             if not expansion.left:
@@ -202,18 +203,18 @@ def _called(node: Any) -> list[tuple[str, str]]:
 
 
 def _fits(function: _Function, node: Any, call: _Call, expansion: Expansion) -> bool:
-    """Each of its nodes and inputs gets the names of the calls that it is in before its own."""
+    """Return whether there is room: the names of the surrounding calls are prepended to each node and input."""
     items = function.items + len(node.input)
     return expansion.admits(items, function.characters + items * (len(call.prefix) + len(node.name)))
 
 
 def _admitted(texts: Iterable[str], expansion: Expansion) -> list[str]:
-    """Those of the names that are known; few bytes may stand for a long one."""
+    """Return the names that are not empty, while there is room: a few bytes of a file may expand to a long name."""
     return [text for text in itertools.takewhile(lambda text: expansion.admits(0, len(text)), texts) if text]
 
 
 def _call_of(node: Any, attribute: str, function: _Function, call: _Call) -> _Call:
-    """Its arguments are told by name, and resolved when they are read."""
+    """Make the call of a node. Its arguments are stored as names, and resolved when they are read."""
     inputs = [text for text in node.input if not text.startswith("^")]
     place = f"{call.prefix}{node.name}"
     if node.op.endswith("PartitionedCall"):
@@ -223,7 +224,7 @@ def _call_of(node: Any, attribute: str, function: _Function, call: _Call) -> _Ca
 
 
 def _add_results(graph: _Graph, call: _Call, node: Any, expansion: Expansion) -> None:
-    """What a branch returns, and a loop's variables: first what the loop is given, then what its body returned."""
+    """Add the results of a branch, or a loop's variables: for each its initial value, then the result of the body."""
     place, children = f"{call.prefix}{node.name}", call.calls[node.name]
     if node.op.endswith("If"):
         for k in range(max(len(child.function.outputs) for child in children)):
@@ -239,7 +240,7 @@ def _add_results(graph: _Graph, call: _Call, node: Any, expansion: Expansion) ->
 
 
 def _resolved(text: str, call: _Call, depth: int = 0) -> str:
-    """``node``, ``node:slot`` or ``^node`` with full names; "" for what comes from outside the step."""
+    """Return ``node``, ``node:slot`` or ``^node`` with its full name; "" if it comes from outside the step."""
     control = text.startswith("^")
     name, _, output = text.lstrip("^").partition(":")
     if name in call.arguments and name not in call.nodes:
@@ -256,13 +257,13 @@ def _resolved(text: str, call: _Call, depth: int = 0) -> str:
 
 
 def _slot(output: str) -> int:
-    """The number in ``value:2``; 0 where there is none."""
+    """Return the number in ``value:2``; 0 if there is none."""
     digits = output.rpartition(":")[2]
     return int(digits) if _SLOT.fullmatch(digits) else 0
 
 
 def _argument(call: _Call, name: str, depth: int) -> str:
-    """Where the caller has it from."""
+    """Resolve an argument to the caller's input."""
     given = call.arguments[name]
     if call.caller is None or depth >= _MAX_CHAIN:
         return given if call.caller is None else ""

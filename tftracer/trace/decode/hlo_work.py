@@ -1,4 +1,4 @@
-"""What one of XLA's ops computes, by the shapes in its module: FLOPs of products and convolutions, and bytes."""
+"""FLOPs and bytes of one op of XLA, from the shapes in its module. FLOPs of matrix products and convolutions are counted."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Any
 from tftracer.trace.decode.hlo import Module
 from tftracer.trace.decode.xplane import decoded
 
-#: Tuples within tuples; computations that one fusion calls, directly or not.
-_DEEPEST, _MOST_COMPUTATIONS = 8, 100
-#: The values of XLA's PrimitiveType as those of tensorflow.DataType, and the bytes of an element.
+#: Limits: levels of nested tuples; computations that one fusion calls, directly or indirectly.
+_MAX_DEPTH, _MAX_COMPUTATIONS = 8, 100
+#: XLA's PrimitiveType -> (tensorflow.DataType, bytes of an element).
 _TYPES = {1: (10, 1), 2: (6, 1), 3: (5, 2), 4: (3, 4), 5: (9, 8), 6: (4, 1), 7: (17, 2), 8: (22, 4), 9: (23, 8)}
 _TYPES |= {10: (19, 2), 11: (1, 4), 12: (2, 8), 15: (8, 8), 16: (14, 2), 18: (18, 16), 19: (24, 1), 20: (25, 1)}
 _TUPLE = 13
-#: They run other ops, which have events of their own, or hand tuples on.
+#: Ops that do no work themselves: they run other ops, which have events of their own, or pass tuples on.
 _NO_WORK = ("while", "conditional", "tuple", "get-tuple-element", "parameter", "constant", "bitcast")
 _UNKNOWN = ("custom-call", "call", "fft", "cholesky", "triangular-solve")
 
 
 def hlo_flops(module: Module, hlo_op: str) -> float | None:
-    """None for an op that the module does not hold, and for what a library computes in its place."""
+    """Return an op's FLOPs; None for an op that is not in the module, or that a library computes instead."""
     instruction = module.instructions.get(hlo_op)
     return None if instruction is None else _flops(module, instruction, {})
 
 
 def hlo_bytes(module: Module, hlo_op: str) -> float | None:
-    """Bytes of all operands and of the result, once each."""
+    """Return the bytes of all distinct operands and of the result."""
     instruction = module.instructions.get(hlo_op)
     if instruction is None:
         return None
@@ -40,13 +40,13 @@ def hlo_bytes(module: Module, hlo_op: str) -> float | None:
 
 
 def hlo_dtype(module: Module, hlo_op: str) -> int:
-    """tensorflow.DataType of the result, 0 for none."""
+    """Return the tensorflow.DataType of the result; 0 if it has none."""
     instruction = module.instructions.get(hlo_op)
     return 0 if instruction is None else _TYPES.get(instruction.shape.element_type, (0, 0))[0]
 
 
 def _size(shape: Any, depth: int = 0) -> float | None:
-    if shape.element_type == _TUPLE and depth < _DEEPEST:
+    if shape.element_type == _TUPLE and depth < _MAX_DEPTH:
         parts = [_size(part, depth + 1) for part in shape.tuple]
         known = [part for part in parts if part is not None]
         return sum(known) if len(known) == len(parts) else None
@@ -55,13 +55,13 @@ def _size(shape: Any, depth: int = 0) -> float | None:
 
 
 def _elements(sizes: Iterable[int]) -> float:
-    """A float from the first on: what a file says may be any number."""
+    """Multiply as floats, because a file may contain any number."""
     return math.prod(map(float, sizes))
 
 
 def _flops(module: Module, instruction: Any, of_computations: dict[int, float | None]) -> float | None:
     opcode = decoded(instruction.opcode)
-    if opcode in _UNKNOWN or len(of_computations) > _MOST_COMPUTATIONS:
+    if opcode in _UNKNOWN or len(of_computations) > _MAX_COMPUTATIONS:
         return None
     if opcode in ("dot", "convolution"):
         return _of_product(module, instruction, opcode)
@@ -69,7 +69,7 @@ def _flops(module: Module, instruction: Any, of_computations: dict[int, float | 
         return 0.0
     for number in instruction.called:
         if number not in of_computations:
-            of_computations[number] = None  # one that calls itself is unknown
+            of_computations[number] = None  # a computation that calls itself is unknown
             computation = module.computations.get(number)
             inner = [_flops(module, one, of_computations) for one in computation.instructions] if computation is not None else []
             known = [flops for flops in inner if flops is not None]
@@ -80,7 +80,7 @@ def _flops(module: Module, instruction: Any, of_computations: dict[int, float | 
 
 
 def _of_product(module: Module, instruction: Any, opcode: str) -> float | None:
-    """Two for each element of the result and each pair that it is a sum over."""
+    """Return two FLOPs for each product that is summed into each element of the result."""
     place = 0 if opcode == "dot" else 1
     operand = module.by_id.get(instruction.operands[place]) if len(instruction.operands) > place else None
     if operand is None:
@@ -92,6 +92,6 @@ def _of_product(module: Module, instruction: Any, opcode: str) -> float | None:
     feature = instruction.convolution.kernel_output
     if not 0 <= feature < len(sizes) or not sizes[feature]:
         return None
-    # Of a transposed convolution XLA dilates the input: the zeros between its elements are no work.
+    # XLA dilates the input of a transposed convolution: the zeros between its elements are no work.
     dilated = _elements(max(one.base_dilation, 1) for one in instruction.window.dimensions)
     return 2 * outputs * _elements(sizes) / float(sizes[feature]) / dilated

@@ -1,7 +1,7 @@
-"""The nodes that TensorFlow puts in the place of a branch or a loop when it runs one: Switch, Merge, Enter, Exit and their kin.
+"""The nodes by which TensorFlow replaces a branch or a loop when it runs one: Switch, Merge, Enter, Exit and similar ops.
 
-They are named after the If or While: ``loop/merge/_21``, ``branch/switch_pred/_2``. Of what they read only that is told which the
-names tell for certain: which of a loop's variables a Merge is for they do not, unless each has one.
+They are named after the If or While: ``loop/merge/_21``, ``branch/switch_pred/_2``. Inputs are given only where the names prove
+them: a name does not say which of a loop's variables a Merge belongs to, unless every variable has a Merge.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 _LOWERED = re.compile(r"(?P<path>.+)/_(?P<number>\d{1,9})")
-_INPUT = re.compile(r".+/(input|output|output_control_node)/_\d+(/_\d+)?")  # what follows the name of the loop, and /Func/
+_INPUT = re.compile(r".+/(input|output|output_control_node)/_\d+(/_\d+)?")  # the part of a name after the caller and /Func/
 _LOOP = {"enter": "Enter", "merge": "Merge", "next_iteration": "NextIteration", "exit": "Exit", "LoopCond": "LoopCond"}
-#: Name scopes of a node that are looked at for the branch or loop that it belongs to.
+#: At most so many name scopes of a node are searched for its branch or loop.
 _MAX_SCOPES = 200
 
 
 def lowered(
     names: Iterable[str], ops: Mapping[str, str], read_by: Mapping[str, list[str]], variable: str, result: str
 ) -> dict[str, tuple[str, list[str]]]:
-    """name -> (op, what it reads) of those of the names that stand in the place of a branch or loop.
+    """Return name -> (op, inputs) of the names that replace a branch or loop.
 
-    ops, read_by: of the nodes of the graph. variable, result: what stands between a loop's or a branch's name and the number of
-    its variable or result in ``read_by``. Several names may share one list.
+    ops, read_by: the op and the inputs of each node of the graph. variable, result: the text between the name of a loop or branch
+    and the number of its variable or result in ``read_by``. Several names may share one list of inputs.
     """
     parts: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
     lowered: dict[str, tuple[str, list[str]]] = {}
     for name in names:
         caller, _, inlined = name.rpartition("/Func/")
-        of = _LOWERED.fullmatch(name)
+        match = _LOWERED.fullmatch(name)
         if ops.get(caller) and _INPUT.fullmatch(inlined):
             lowered[name] = ("Identity", [])
-        elif of and (place := _branch_or_loop(of["path"], ops)):
-            parts[place, of["path"][len(place) + 1 :]].append((int(of["number"]), name))
+        elif match and (place := _branch_or_loop(match["path"], ops)):
+            parts[place, match["path"][len(place) + 1 :]].append((int(match["number"]), name))
     for numbered in parts.values():
         numbered.sort()
     places = _Places(parts, read_by, variable, result)
@@ -42,12 +42,12 @@ def lowered(
         is_branch = ops[place].endswith("If")
         reads = places.of_branch(place, part, len(numbered)) if is_branch else places.of_loop(place, part, len(numbered))
         op = _op(part, is_branch)
-        lowered.update((name, (op, one)) for (_, name), one in zip(numbered, reads))
+        lowered.update((name, (op, inputs)) for (_, name), inputs in zip(numbered, reads))
     return lowered
 
 
 def _branch_or_loop(path: str, ops: Mapping[str, str]) -> str:
-    """The one that a node stands in the place of: ``loop`` of ``loop/merge``, of ``loop/scope/variable_switch``; "" for none."""
+    """Return the branch or loop that a node replaces: ``loop`` for ``loop/merge`` and ``loop/scope/switch``; "" if none."""
     place = path
     for _ in range(_MAX_SCOPES):
         place = place.rpartition("/")[0]
@@ -63,7 +63,7 @@ def _op(part: str, is_branch: bool) -> str:
 
 
 class _Places:
-    """What the nodes of a branch or loop read. A place may have any number of parts: what they share is made once."""
+    """The inputs of the nodes of branches and loops. A place may have any number of parts: shared lists are built once."""
 
     def __init__(
         self, parts: Mapping[tuple[str, str], list[tuple[int, str]]], read_by: Mapping[str, list[str]], variable: str, result: str
@@ -81,14 +81,14 @@ class _Places:
 
     def of_loop(self, place: str, part: str, count: int) -> list[list[str]]:
         if part in ("enter", "next_iteration"):
-            one = slice(0, 1) if part == "enter" else slice(1, None)
-            return _one_each([variable[one] for variable in self._numbered(place, self._variable)], count)
+            inputs = slice(0, 1) if part == "enter" else slice(1, None)
+            return _one_each([variable[inputs] for variable in self._numbered(place, self._variable)], count)
         if part == "LoopCond":
             return [self._read_by.get(f"{place}{self._result}cond", [])] * count
-        for target, of in (("merge", "enter"), ("exit", "merge")):
-            before = self._names(place, of)
-            if part == target and len(before) == count:
-                return [[one] for one in before]
+        for target, producing_part in (("merge", "enter"), ("exit", "merge")):
+            producers = self._names(place, producing_part)
+            if part == target and len(producers) == count:
+                return [[producer] for producer in producers]
         return [self._names(place, "LoopCond") if part not in ("merge", "exit") else []] * count
 
     def _find_numbered(self, place: str, kind: str) -> list[list[str]]:

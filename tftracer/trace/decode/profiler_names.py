@@ -1,4 +1,4 @@
-"""How TensorFlow's profiler names its events, where more than one reader goes by the name."""
+"""Names of events of TensorFlow's profiler that more than one module recognizes."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from __future__ import annotations
 EAGER = "EagerLocalExecute: "
 #: A stage of tf.data: its path follows.
 STAGE = "Iterator::"
-#: The executor at work for one run of a function: an event for each of its turns on a thread.
+#: One turn of TensorFlow's executor on a thread; one run of a function has several.
 TURN = "ExecutorState::Process"
