@@ -599,6 +599,16 @@ def test_a_few_interrupted_executions_are_left_out(strays: int, expected: bool) 
     assert ("tiny_ops" in codes(nodes)) == expected
 
 
+@pytest.mark.parametrize(("op", "kind", "first"), [("Enter", NodeKind.CONTROL, "tiny_ops"), ("Sort", NodeKind.COMPUTE, "one_op")])
+def test_an_op_without_work_of_its_own_was_interrupted_where_it_is_long(op: str, kind: NodeKind, first: str) -> None:
+    """One of the two ``Enter`` of a loop took 121 ms of a step of 189 ms on a busy machine."""
+    nodes = [N("while/enter", op, 0, 12 * MS, kind=kind)]
+    nodes += [N(f"a{i}", "AddV2", 12 * MS + i * 5_000, 12 * MS + i * 5_000 + 3_000) for i in range(1_200)]
+    found = sentences(nodes)
+    assert found[0]["code"] == first
+    assert ("A few ops and gaps of unusual length take 12 ms more." in found[0]["text"]) == (first == "tiny_ops")
+
+
 def test_tiny_ops_beside_large_ones_hold_nothing_back() -> None:
     tiny = [N(f"a{i}", "AddV2", i * 5_000, i * 5_000 + 3_000) for i in range(2_000)]
     assert codes([*tiny, *matmuls(0, 12 * MS)]) == ["balanced"]

@@ -19,7 +19,7 @@ TINY_NS = 20_000  # running an op costs the executor about as much as an op of t
 TINY_COUNT = 1_000
 TINY_SHARE = 0.50  # of the step that goes into tiny ops and into the gaps between ops
 STRAY_NS = 1_000_000  # an op this long was interrupted, where
-STRAY_SHARE = 0.005  # at most this share of its type is as long and the rest is tiny
+STRAY_SHARE = 0.005  # at most this share of its type is as long and the rest is tiny, or its type does no work (Enter)
 ACCOUNTED_SHARE = 0.20  # of the step, or of the usual step where this one was held up, that must be left without those
 ELEMENTWISE_SHARE = 0.50  # of the tiny ops, for XLA to be named
 ELEMENTWISE = re.compile(
@@ -96,11 +96,12 @@ def _gaps(step: Step) -> Int64:
 
 
 def _stray(trace: Trace, ops: Bool, tiny: Bool) -> Bool:
-    """[n] the few long executions of op types that are tiny nearly always: the system ran something else meanwhile."""
+    """[n] the few long executions of op types that are tiny nearly always, and those of ops that do no work of their own: the
+    system ran something else meanwhile."""
     long = ops & (trace.end - trace.start >= STRAY_NS)
     types = len(trace.ops)
     rare = np.bincount(trace.op[long], minlength=types) <= STRAY_SHARE * np.bincount(trace.op[tiny], minlength=types)
-    result: Bool = long & rare[trace.op]
+    result: Bool = long & (rare[trace.op] | (trace.kind == NodeKind.CONTROL))
     return result
 
 
