@@ -552,6 +552,19 @@ def test_one_huge_op(size: int, expected: list[str]) -> None:
         assert "huge (MatMul) on the CPU," in stated[0]["text"] and stated[0]["evidence"]["op"] == "MatMul"
 
 
+@pytest.mark.parametrize(
+    ("median_ms", "device", "told"), [(1.42, CPU, True), (4.0, CPU, False), (None, CPU, False), (1.42, STREAM, False)]
+)
+def test_one_op_that_takes_longer_than_usual_steps_do_in_all(median_ms: float | None, device: str, told: bool) -> None:
+    """A product of 614 µs took 5 ms on a busy machine. A call may return before a GPU has run it."""
+    context = TraceContext(step_s=0.0062, median_s=None if median_ms is None else median_ms / 1e3)
+    found = sentences([N("m", "MatMul", 0, 5 * MS, device), N("n", "MatMul", 5 * MS, 5_800_000, device)], context)
+    text = next(each["text"] for each in found if each["code"] == "one_op")
+    assert text.startswith("One op, m (MatMul) on ") and "runs for 5 ms: 8" in text
+    held_up = " The run's untraced steps take 1.42 ms in all: here something held it up, or it had more to do."
+    assert text.endswith(held_up) == told == ("untraced" in text)
+
+
 @pytest.mark.parametrize(("count", "expected"), [(900, ["balanced"]), (1_100, ["tiny_ops"])])
 def test_many_tiny_ops(count: int, expected: list[str]) -> None:
     nodes = [N(f"a{i}", "AddV2", i * 5_000, i * 5_000 + 3_000, scheduled=max(0, i * 5_000 - 2_000)) for i in range(count)]

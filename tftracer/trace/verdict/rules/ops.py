@@ -11,6 +11,7 @@ from tftracer.trace.analyses import physical_devices
 from tftracer.trace.arrays.types import Bool
 from tftracer.trace.model import DeviceKind
 from tftracer.trace.units import duration, percent
+from tftracer.trace.verdict.around_ops import HOST_OP_NS, SLOW_FACTOR
 from tftracer.trace.verdict.busy import HELD_UP
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.rules.number_types import TRY_FLOAT32, is_in_float64
@@ -83,6 +84,9 @@ def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence 
     text = f"{what}: {percent(share)} of the step.{' It computes in float64.' * in_float64}"
     of_text = _OF_TEXT.fullmatch(step.op(nodes[0]))
     advice = f"{TRY_FLOAT32} " * in_float64 + (OF_TEXT if of_text else ON_GPU if on_gpu else EACH_STEP)
+    usual_ns = (step.context.median_s or 0.0) * 1e9
+    if usual_ns and not on_gpu and SLOW_FACTOR * usual_ns + HOST_OP_NS * count <= runs:  # calls may return before a GPU has ended
+        text += f" The run's untraced steps take {duration(usual_ns)} in all: here something held it up, or it had more to do."
     return sentence("one_op", text, advice, share, numbers, evidence)
 
 
