@@ -1,4 +1,4 @@
-"""How a difference between two groups of sessions is said, in a terminal and in a notebook."""
+"""Wording of the differences between two groups of sessions, for terminals and notebooks."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def outcome(shift: Shift) -> str:
     more, less = ("more", "less") if shift.metric in _IN_BYTES else ("longer", "shorter")
     if shift.low <= 0 <= shift.high:
         return "no difference beyond chance"
-    which = more if shift.low > 0 else less
-    return which if shift.differs else f"perhaps {which}: the 95% interval leaves 0 out, that of 99% does not"
+    direction = more if shift.low > 0 else less
+    return direction if shift.differs else f"perhaps {direction}: the 95% interval leaves 0 out, that of 99% does not"
 
 
 def sessions(number: int) -> str:

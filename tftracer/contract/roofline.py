@@ -6,7 +6,7 @@ from typing import Literal, TypedDict
 
 from tftracer.contract.basics import Finding
 
-#: Where a roof comes from: `tftracer roof` measured it, a GPU's table of peak rates, or the best that the run's traces reached.
+#: Where a roof comes from: a measurement (`tftracer roof`), the table of GPUs' peak rates, or the best rate in the run's traces.
 RoofSource = Literal["measured", "peak", "best"]
 
 
@@ -15,10 +15,10 @@ class Roof(TypedDict):
 
     source: RoofSource
     device: str  # "CPU", "GPU"
-    dtype: str  # of the numbers, "float32"; "" for memory
-    unit: str  # what computes: "tensor cores", "" for the ordinary cores
-    rate: float  # floating-point operations a second; of memory bytes a second
-    node: int  # the execution that reached it, -1 where it is not of this trace
+    dtype: str  # type of the numbers, such as "float32"; "" for memory
+    unit: str  # the part of the device that computes: "tensor cores"; "" for the ordinary cores
+    rate: float  # floating-point operations a second; for memory, bytes a second
+    node: int  # the execution that reached it; -1 if that is not in this trace
 
 
 class RoofWords(TypedDict):
@@ -33,17 +33,17 @@ class RooflineRow(TypedDict):
     key: str  # node name or op type
     op: str
     device: str  # as in the trace
-    kind: str  # "CPU", "GPU": whose roofs they are
-    dtype: str  # of what the ops make, "float32"
-    count: int  # executions of which operations and bytes are known
+    kind: str  # kind of device whose roofs apply: "CPU", "GPU"
+    dtype: str  # type of the ops' results, such as "float32"
+    count: int  # executions with known operations and bytes
     total_ns: float
-    flops: float  # floating-point operations; 0 of what is no matrix op
+    flops: float  # floating-point operations; 0 for other than matrix ops
     bytes: float  # compulsory traffic
     flops_per_s: float
     bytes_per_s: float
     intensity: float | None  # flops a byte; None without traffic
-    of_roof: float | None  # of what the roof allows at this intensity; None without a roof
-    judged_by: RoofSource | None  # whose roof that is
+    of_roof: float | None  # rate as a share of what the roof allows at this intensity; None without a roof
+    judged_by: RoofSource | None  # source of that roof
     node: int  # the longest execution
 
 
@@ -54,8 +54,8 @@ class Roofline(TypedDict):
     left_out_ns: float
     roofs: list[Roof]
     words: list[RoofWords]
-    known_ns: float  # time of the ops of which operations and bytes are known
-    work_ns: float  # of all ops that compute
-    unknown_matrix_ops: int  # executions of matrix ops of which they are not
-    remedy: str  # where no matrix op's operations are known: why, and what to do; "" otherwise
+    known_ns: float  # time of the ops with known operations and bytes
+    work_ns: float  # time of all ops that compute
+    unknown_matrix_ops: int  # executions of matrix ops with unknown operations or bytes
+    remedy: str  # if no matrix op's operations are known: the reason and what to do; else ""
     findings: list[Finding]

@@ -1,10 +1,11 @@
-"""The lists, dicts, texts and arrays that the script's names lead to, and how large they are. Where TensorFlow runs.
+"""Finds the lists, dicts, texts and arrays that the script's names lead to, and measures them. Runs in the training process.
 
-It starts at the globals of the user's modules and at the locals of running functions, and follows attributes, closures and small
-containers: a bounded walk, in Python, so that other threads go on meanwhile. Nothing of the script's is kept between two looks.
+The walk starts at the globals of the user's modules and at the locals of running functions, and follows attributes, closures and
+small containers. It is bounded, and written in Python so that other threads can run meanwhile. No object of the script is kept
+between two walks.
 
-No code of another's runs here: types are asked, not objects, and only by the methods of Python's own types. TensorFlow's lists
-note each access, lazy modules import what they stand for when they are asked for an attribute.
+No foreign code runs here: only types are inspected, and only methods of Python's own types are called. TensorFlow's lists note
+each access, and a lazy module imports its target when an attribute is read.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from tftracer.memory_growth.things import steady_rate
 from tftracer.slow.cause.frame_names import is_library
 from tftracer.slow.watch.frames_of_threads import frames_of_threads
 
-#: Objects that are looked at in one walk; steps from a name; entries of a container that are followed; calls of a library's that
-#: begin in a line of the user's and whose locals are followed, such as what ``fit`` was given.
+#: Limits of one walk: objects; steps from a name; entries of a container that is followed; library calls below a line of the
+#: user's whose locals are followed, such as the arguments of ``fit``.
 MAX_SEEN, MAX_DEPTH, MAX_ENTRIES, LIBRARY_CALLS = 20_000, 5, 50, 4
-#: The newest entries that tell how large one is.
+#: The size of an entry is estimated from so many of the newest entries.
 SAMPLED = 40
 _LENGTHS: tuple[tuple[type, Callable[[Any], int]], ...] = (
     (list, list.__len__),
@@ -45,30 +46,30 @@ _FLAT = (str, bytes, bytearray)
 _TRACKED = (list, dict, set, deque, tuple)
 GC_HEAD = sys.getsizeof([]) - list.__sizeof__([])
 _SIZED: tuple[Any, ...] = (*(base for base, _ in _LENGTHS), int, float, complex, type(None))
-#: References to a dict of locals that nobody else uses: the frame's, ours, and that of the call that counts them.
+#: References to a dict of locals that nobody else uses: from the frame, from this module, and from the call that counts them.
 OURS = 3
-#: Modules of debuggers, and of the profiler, that are told of every call in Python. cProfile has profile, too.
+#: Modules of debuggers and of the profiler that follow every call in Python. cProfile imports ``profile``, too.
 DEBUGGERS = frozenset(["pydevd", "debugpy", "profile", "hunter"])
-#: A key of so many digits is the number of an object.
+#: A key with at least so many digits is the id of an object.
 LONG_NUMBER = 10
 ASK_LOCALS = frozenset(["locals", "vars", "dir", "eval", "exec"])
 
 
 class Key(NamedTuple):
     name: Name
-    within: tuple[str, ...]  # the ids and keys that lead on from there
+    within: tuple[str, ...]  # the ids and keys that lead from the name to the container
 
 
 @dataclass(frozen=True)
 class _Found:
     value: Any
-    name: Name | None  # of the user's
+    name: Name | None  # a name in the user's code
     within: tuple[str, ...]
     depth: int
 
 
 def look() -> dict[Key, Any]:
-    """What the script's names lead to: let go of it soon."""
+    """Return the containers that the script's names lead to. Callers must drop them soon."""
     found: dict[Key, Any] = {}
     seen: set[int] = set()
     waiting = deque(_roots())
@@ -80,7 +81,7 @@ def look() -> dict[Key, Any]:
             found[Key(each.name, each.within)] = each.value
         if each.depth < MAX_DEPTH:
             seen.add(id(each.value))
-            with contextlib.suppress(Exception):  # it changes meanwhile, or is of an unknown kind
+            with contextlib.suppress(Exception):  # the object changes meanwhile, or is of an unknown kind
                 waiting.extend(_behind(each))
     return found
 
@@ -95,42 +96,42 @@ def sizes(at: float) -> Sizes:
 
 
 def size_of(value: Any) -> int | None:
-    """Entries, or bytes of an array, a text; None: it has no size."""
-    of = type(value)
-    if _is_array(of):
+    """Return the number of entries, or the bytes of an array or text; None if the value has no size."""
+    kind = type(value)
+    if _is_array(kind):
         return int(value.nbytes)
     for base, length in _LENGTHS:
-        if issubclass(of, base):
+        if issubclass(kind, base):
             return length(value)
     return None
 
 
-def _is_array(of: type) -> bool:
-    return of.__name__ == "ndarray" and of.__module__ == "numpy"
+def _is_array(kind: type) -> bool:
+    return kind.__name__ == "ndarray" and kind.__module__ == "numpy"
 
 
 def newest(value: Any) -> list[Any] | None:
-    """Some entries, the newest ones; None of what has no entries."""
-    of = type(value)
-    with contextlib.suppress(Exception):  # it changes meanwhile
-        if issubclass(of, list):
+    """Return the newest entries, at most SAMPLED; None if the value has no entries."""
+    kind = type(value)
+    with contextlib.suppress(Exception):  # the object changes meanwhile
+        if issubclass(kind, list):
             return list(list.__getitem__(value, slice(-SAMPLED, None)))
-        if issubclass(of, tuple):
+        if issubclass(kind, tuple):
             return list(tuple.__getitem__(value, slice(-SAMPLED, None)))
-        if issubclass(of, dict):
+        if issubclass(kind, dict):
             return list(islice(reversed(dict.values(value)), SAMPLED))
-        if issubclass(of, deque):
+        if issubclass(kind, deque):
             return list(islice(deque.__reversed__(value), SAMPLED))
-        if issubclass(of, set):
+        if issubclass(kind, set):
             return list(islice(set.__iter__(value), SAMPLED))
     return None
 
 
 def entry_bytes(value: Any) -> float | None:
-    """Bytes of one more entry; None: not known, or the entries are the same object."""
+    """Return the bytes that one more entry takes; None if unknown, or if many entries are the same object."""
     entries = newest(value)
     if entries is None:
-        return 1.0  # sizes are bytes
+        return 1.0  # a text or an array: its size is in bytes
     known = [size for each in entries if (size := bytes_of(each, 4)) is not None]
     if not entries or len(known) < len(entries) or len({id(each) for each in entries}) < len(entries) / 2:
         return None
@@ -138,14 +139,14 @@ def entry_bytes(value: Any) -> float | None:
 
 
 def bytes_of(value: Any, depth: int) -> float | None:
-    of = type(value)
-    if _is_array(of):
+    kind = type(value)
+    if _is_array(kind):
         return float(value.nbytes if value.base is None else getattr(value.base, "nbytes", value.nbytes))
-    if of.__name__ == "EagerTensor":
+    if kind.__name__ == "EagerTensor":
         with contextlib.suppress(Exception):
             return float(value.shape.num_elements() * value.dtype.size)
         return None
-    if value is None or issubclass(of, (bool, int, float, complex, *_FLAT)):
+    if value is None or issubclass(kind, (bool, int, float, complex, *_FLAT)):
         return _own_bytes(value)
     inner = _parts(value)
     if inner is None or not depth:
@@ -157,7 +158,7 @@ def bytes_of(value: Any, depth: int) -> float | None:
 
 
 def object_bytes(value: Any) -> float | None:
-    """Of an object of the user's classes with all that it holds; None where that is not known of every part."""
+    """Return the bytes of an object of a class of the user's, with its attributes; None if an attribute's size is unknown."""
     attributes = _attributes(value)
     known = [size for each in attributes.values() if (size := bytes_of(each, 3)) is not None]
     if not attributes or len(known) < len(attributes):
@@ -166,14 +167,14 @@ def object_bytes(value: Any) -> float | None:
 
 
 def _own_bytes(value: Any) -> float:
-    """Without what lies within; 0 of objects."""
+    """Return the bytes of the value without its contents; 0 for objects."""
     base = next((base for base in _SIZED if issubclass(type(value), base)), None)
     head = GC_HEAD if base in _TRACKED else 0
     return float(base.__sizeof__(value) + head) if base is not None else 0.0
 
 
 def _parts(value: Any) -> tuple[list[Any], int] | None:
-    """What a value is made of: some of it, and how many parts it has."""
+    """Return some of the parts of a value, and how many parts it has."""
     if type(value) is FunctionType:
         parts = [each.value for each in _behind(_Found(value, None, (), 0))]
         return parts, len(parts)
@@ -188,7 +189,7 @@ def _parts(value: Any) -> tuple[list[Any], int] | None:
 
 class Growing(NamedTuple):
     name: Name
-    path: str  # "['loss']": of what grows within it
+    path: str  # "['loss']": where in the named object the growing container is
     kind: str  # "list"
     of: tuple[type, ...]  # types of the newest entries, and of what they hold
     grown: int  # entries, or bytes
@@ -197,8 +198,8 @@ class Growing(NamedTuple):
 
 
 def growing(first: Sizes, middle: Sizes, last: Sizes) -> list[Growing]:
-    """Those that became larger in both spans, the one with the most bytes first."""
-    found = []
+    """Return the containers that became larger in both spans, the one that grows by the most bytes first."""
+    result = []
     for key, value in look().items():
         before, then, now = (each.known.get(key) for each in (first, middle, last))
         rate = (
@@ -213,12 +214,12 @@ def growing(first: Sizes, middle: Sizes, last: Sizes) -> list[Growing]:
             size = None if one is None else rate * one
             entry = key.within[key.name.is_attribute :]
             name = key.name._replace(is_within=bool(entry), key=entry[0] if entry else "")
-            found.append(Growing(name, path_of(entry), type(value).__name__, tuple(types), grown, rate, size))
-    return sorted(found, key=lambda each: -(each.bytes_rate or 0.0))
+            result.append(Growing(name, path_of(entry), type(value).__name__, tuple(types), grown, rate, size))
+    return sorted(result, key=lambda each: -(each.bytes_rate or 0.0))
 
 
 def path_of(entry: tuple[str, ...]) -> str:
-    """``entry``: the keys that lead to it; those of more than two, or of objects, are not told."""
+    """Format the keys that lead to a container; "[...]" for more than two keys, or for ids of objects."""
     is_readable = len(entry) <= 2 and all(key.startswith(("'", '"')) or len(key) < LONG_NUMBER for key in entry)
     return "".join(f"[{key}]" for key in entry) if is_readable else "[...]"
 
@@ -227,14 +228,14 @@ def path_of(entry: tuple[str, ...]) -> str:
 
 
 def user_files() -> dict[str, dict[str, Any]]:
-    """File -> the globals of its module."""
-    found = {}
+    """Return file -> the globals of its module, for the user's modules."""
+    globals_of = {}
     for module in list(sys.modules.values()):
         names = _attributes(module)
         file = names.get("__file__")
         if type(file) is str and file.endswith(".py") and not is_library(file):
-            found[file] = names
-    return found
+            globals_of[file] = names
+    return globals_of
 
 
 def _roots() -> Iterator[_Found]:
@@ -248,15 +249,15 @@ def _roots() -> Iterator[_Found]:
 
 
 def _locals() -> list[tuple[str, int, dict[str, Any]]]:
-    """(file, first line of the function, its locals) of running ones, the outermost first: what it calls comes and goes.
+    """Return (file, first line of the function, its locals) of the running functions.
 
-    Line 0: of a library's, which the user's code called.
+    Outer functions come first, because inner calls come and go. Line 0: a function of a library that the user's code called.
     """
-    found = []
+    scopes = []
     with frames_of_threads() as frames:
         frames.pop(threading.get_ident(), None)
         for frame in list(frames.values()):
-            calls: list[FrameType] = []  # the library's, the innermost first
+            calls: list[FrameType] = []  # calls of libraries, the innermost first
             at: FrameType | None = frame
             while at is not None:
                 if is_library(at.f_code.co_filename):
@@ -264,18 +265,19 @@ def _locals() -> list[tuple[str, int, dict[str, Any]]]:
                 else:
                     for each in [*calls[-LIBRARY_CALLS:], at]:
                         names = _locals_of(each)
-                        found.append((each.f_code.co_filename, each.f_code.co_firstlineno if each is at else 0, names))
+                        scopes.append((each.f_code.co_filename, each.f_code.co_firstlineno if each is at else 0, names))
                     calls.clear()
                 at = at.f_back
             del at, calls
-    return found[::-1]
+    return scopes[::-1]
 
 
 def _locals_of(frame: FrameType) -> dict[str, Any]:
-    """Up to Python 3.12 a frame keeps a dict of its locals once it was asked: it is emptied again, as it keeps them alive.
+    """Copy the locals of a frame.
 
-    A function whose dict another may use is left alone: it may have asked for it itself, another has it just now, or a debugger
-    or a profiler in Python writes it back into the function's variables.
+    Up to Python 3.12 reading them leaves a dict in the frame that keeps them alive, so it is emptied again. A function whose dict
+    may be used elsewhere is skipped: the function may call ``locals`` itself, other code may hold the dict, or a debugger or a
+    profiler in Python may write it back into the function's variables.
     """
     code = frame.f_code
     if _are_written_back():
@@ -294,15 +296,15 @@ def _are_written_back() -> bool:
     return not DEBUGGERS.isdisjoint(sys.modules) or any(hook is not None for hook in hooks)
 
 
-def _behind(of: _Found) -> Iterator[_Found]:
-    """What a value leads to."""
-    value, depth = of.value, of.depth + 1
+def _behind(container: _Found) -> Iterator[_Found]:
+    """Yield the values to which a value leads."""
+    value, depth = container.value, container.depth + 1
     kind = type(value)
     if kind is FunctionType:
         code = value.__code__
         if not is_library(code.co_filename):
             for name, cell in zip(code.co_freevars, value.__closure__ or ()):
-                with contextlib.suppress(ValueError):  # it is empty
+                with contextlib.suppress(ValueError):  # the cell is empty
                     yield _Found(cell.cell_contents, Name(code.co_filename, name, code.co_firstlineno), (), depth)
     elif kind is MethodType:
         yield _Found(value.__self__, None, (), depth)
@@ -310,14 +312,15 @@ def _behind(of: _Found) -> Iterator[_Found]:
     elif issubclass(kind, dict):
         if dict.__len__(value) <= MAX_ENTRIES:
             for key, entry in list(dict.items(value)):
-                yield _Found(entry, of.name, (*of.within, repr(key)[:50] if type(key) in (str, int) else str(id(key))), depth)
+                text = repr(key)[:50] if type(key) in (str, int) else str(id(key))
+                yield _Found(entry, container.name, (*container.within, text), depth)
     elif issubclass(kind, (list, tuple, set, deque)):
         entries = next(base.__iter__(value) for base in (list, tuple, set, deque) if issubclass(kind, base))
         if (size_of(value) or 0) <= MAX_ENTRIES:
             for number, entry in enumerate(list(entries)):
-                yield _Found(entry, of.name, (*of.within, str(number)), depth)
-        if kind.__name__ == "ListWrapper":  # TensorFlow's, of the attributes of modules and models
-            yield _Found(_attributes(value).get("_storage"), of.name, of.within, depth)
+                yield _Found(entry, container.name, (*container.within, str(number)), depth)
+        if kind.__name__ == "ListWrapper":  # TensorFlow's wrapper of lists in modules and models
+            yield _Found(_attributes(value).get("_storage"), container.name, container.within, depth)
     elif issubclass(kind, type):
         if _is_users(value):
             for name, entry in list(vars(value).items()):
@@ -334,11 +337,11 @@ def _attributes(value: Any) -> dict[str, Any]:
     return own if type(own) is dict else {}
 
 
-def _file_of(of: type) -> str:
-    file = _attributes(sys.modules.get(str(of.__module__))).get("__file__")
+def _file_of(kind: type) -> str:
+    file = _attributes(sys.modules.get(str(kind.__module__))).get("__file__")
     return file if type(file) is str else ""
 
 
-def _is_users(of: type) -> bool:
-    file = _file_of(of)
+def _is_users(kind: type) -> bool:
+    file = _file_of(kind)
     return bool(file) and not is_library(file)

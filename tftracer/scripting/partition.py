@@ -1,6 +1,7 @@
-"""One process's tables as Parquet files: ``TABLE/job=J/rank=RRRR/part-N.parquet``, and a manifest that lists them.
+"""Writes one process's tables as Parquet files, ``TABLE/job=J/rank=RRRR/part-N.parquet``, and a manifest that lists them.
 
-Files are written aside and renamed when all are there, the manifest last: who finds a manifest finds all that it lists.
+Files are written under temporary names, and renamed when all are complete; the manifest comes last. So if a manifest exists, all
+files that it lists exist.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tftracer.version import __version__
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-#: A file is written when so many rows have come together; a trace is never split.
+#: A file is written when at least so many rows are gathered; a trace is never split.
 PART_ROWS = 1 << 20
 MANIFESTS = "manifests"
 
@@ -33,13 +34,13 @@ Columns = dict[str, Array]
 
 
 def partition_name(job: str, rank: int) -> str:
-    """``job=J/rank=RRRR``, with what no path may hold in percents."""
+    """Return ``job=J/rank=RRRR``; characters that a path may not contain are percent-encoded."""
     return f"job={quote(job, safe=' ()+,@')}/rank={rank:04d}"
 
 
 @dataclass
 class PartWriter:
-    """Gathers a table's rows and writes them to files aside; the first of them gets the number ``first_part``."""
+    """Gathers a table's rows and writes them to temporary files, numbered from ``first_part``."""
 
     connection: DuckDBPyConnection
     folder: Folder
@@ -57,7 +58,7 @@ class PartWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Also a table without rows has a file, so that whoever reads it finds its columns."""
+        """Write the gathered rows. A table without rows gets a file, too, so that readers find its columns."""
         if not self.rows and (self.written or self.first_part):
             return
         columns = {each.name: joined(each, [part[each.name] for part in self.waiting]) for each in TABLES[self.table]}
@@ -76,7 +77,10 @@ def write_parts(
     first_part: Callable[[str], int],
     traces: Sequence[int] | None,
 ) -> dict[str, PartWriter]:
-    """The session's tables, by name, written aside. ``traces``: the numbers of those whose rows are written, None: all."""
+    """Write the session's tables to temporary files, and return the writers by table.
+
+    ``traces``: the numbers of the traces whose rows are written; None: all traces.
+    """
     writers = {name: PartWriter(connection, folder, name, where, first_part(name)) for name in TABLES}
     for name in TABLES:
         if name not in OF_TRACES:
@@ -106,12 +110,12 @@ def manifest_path(where: str) -> str:
 
 
 def older_parts(folder: Folder, session_id: str, where: str) -> list[str]:
-    """The files of the partition that is replaced. The manifest goes first: what is not whole has none."""
-    given = folder.read(manifest_path(where))
-    if given is None:
+    """Remove the old manifest, and return the old partition's files. An incomplete partition must have no manifest."""
+    content = folder.read(manifest_path(where))
+    if content is None:
         return []
     try:
-        older = json.loads(given)
+        older = json.loads(content)
         paths = [str(part["path"]) for parts in older["tables"].values() for part in parts]
         other = str(older["session_id"])
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -123,13 +127,13 @@ def older_parts(folder: Folder, session_id: str, where: str) -> list[str]:
 
 
 def is_part(path: str, where: str) -> bool:
-    """A manifest is a file like any other: nothing outside the partition is removed because it says so."""
+    """Return whether a path is a file of the partition. A damaged or forged manifest must not cause other files to be removed."""
     table, _, rest = path.partition("/")
     return table in TABLES and re.fullmatch(rf"{re.escape(where)}/part-\d+\.parquet", rest) is not None
 
 
 def publish(folder: Folder, writers: Iterable[PartWriter], older: Sequence[str] = ()) -> None:
-    """What was written gets its names; the other ones of ``older`` go."""
+    """Rename the written files to their final names, and remove the other files of ``older``."""
     paths = set()
     for writer in writers:
         for aside, part in writer.written:
@@ -141,7 +145,7 @@ def publish(folder: Folder, writers: Iterable[PartWriter], older: Sequence[str] 
 
 
 def new_manifest(session: Session, job: str, rank: int, tables: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
-    """``tables``: the parts of each."""
+    """Make a manifest. ``tables``: table -> its parts."""
     return {
         "schema": SCHEMA_VERSION,
         "tftracer": __version__,

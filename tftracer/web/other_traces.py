@@ -1,6 +1,6 @@
-"""What several traces of a run say, and which ones are read for it: each is asked one question, one after the other.
+"""Answers of several traces of a run: selects the traces, and asks each the same question, one after the other.
 
-Runs on the server's loop. Whoever does not want the answers any more stops asking, so that no further trace is read.
+Runs on the server's loop. If the caller is cancelled, no further trace is read.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from tftracer.session.traces.run_traces import newest_readable, newest_that_fit,
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.web.answer_cache import AnswerCache
 
-#: The totals of 10,000 ops have names of a megabyte, which compress well.
+#: The names in the totals of 10,000 ops take a megabyte and compress well.
 COMPRESSED = AnswerFormat(True, "zstd")
 
-#: Traces of a run that are read, and how large they may be together: about 4 million nodes. ``LEAST_TRACES`` are read whatever
-#: their size.
-MOST_TRACES = 32
-MOST_BYTES = 1 << 30
+#: At most so many traces of a run are read, of at most so many bytes in total: about 4 million nodes. ``LEAST_TRACES`` are read
+#: whatever their size.
+MAX_TRACES = 32
+MAX_BYTES = 1 << 30
 
 #: The other traces by which a trace is judged, by analysis.
 OtherTraceKeys = dict[str, list[TraceKey]]
 
 
 async def ask_each(traces: Sequence[TraceKey], question: Question, answers: AnswerCache) -> list[tuple[TraceKey, bytes]]:
-    """The encoded answers of those that can be read, and that were not removed in the meantime."""
+    """Return (trace, encoded answer) of each trace. Traces that cannot be read, or were removed meanwhile, are left out."""
     replies = []
     for trace in traces:
         try:
@@ -44,13 +44,13 @@ async def ask_each(traces: Sequence[TraceKey], question: Question, answers: Answ
 def other_trace_keys(
     source: SessionSource, name: Callable[[TraceRecord], TraceKey], trace: TraceKey, analyses: Sequence[str]
 ) -> OtherTraceKeys:
-    """For analyses that take something of others. From any thread; takes the session's lock."""
+    """Return the other traces that each analysis needs. May be called from any thread; takes the session's lock."""
     records_of = {analysis: other_traces_of_run(source, trace.id, OTHERS_NEEDED[analysis]) for analysis in analyses}
     return {analysis: [name(record) for record in records] for analysis, records in records_of.items()}
 
 
 async def other_answers(traces: OtherTraceKeys, answers: AnswerCache) -> EncodedOtherAnswers:
-    """What each analysis takes of the others."""
+    """Return the other traces' answers that each analysis needs."""
     replies = {}
     for analysis, keys in traces.items():
         needed = OTHERS_NEEDED[analysis]
@@ -61,22 +61,22 @@ async def other_answers(traces: OtherTraceKeys, answers: AnswerCache) -> Encoded
 
 @dataclass(frozen=True)
 class RunTraceKeys:
-    """The traces of a run to read, the oldest first."""
+    """The traces of a run to read, the oldest first, and how many are not read."""
 
-    traces: dict[TraceKey, int | None]  # their steps
-    older: int
-    broken: int
+    traces: dict[TraceKey, int | None]  # trace -> its step
+    older: int  # readable traces beyond the limits
+    broken: int  # traces that cannot be read
 
     @property
     def tag(self) -> str:
-        """Differs where the answer may."""
+        """A text that changes whenever the answer may change."""
         return f"{' '.join(trace.tag for trace in self.traces)} {self.older} {self.broken}"
 
 
 def traces_to_read(records: Sequence[TraceRecord], name: Callable[[TraceRecord], TraceKey]) -> RunTraceKeys:
-    """The newest that can be read, for a table of ops over the traces of a run."""
-    readable, newest = newest_readable(records, MOST_TRACES)
-    read = newest_that_fit(newest, MOST_BYTES, LEAST_TRACES)
+    """Select the newest readable traces, for a table of ops over the traces of a run."""
+    readable, newest = newest_readable(records, MAX_TRACES)
+    read = newest_that_fit(newest, MAX_BYTES, LEAST_TRACES)
     return RunTraceKeys(
         {name(record): record["step"] for record in read}, len(readable) - len(read), len(records) - len(readable)
     )

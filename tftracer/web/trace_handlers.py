@@ -22,7 +22,7 @@ from tftracer.version import __version__
 from tftracer.web.answer_cache import AnswerCache
 from tftracer.web.handlers import ID_DIGITS, ApiHandler
 from tftracer.web.other_traces import (
-    MOST_BYTES,
+    MAX_BYTES,
     OtherTraceKeys,
     RunTraceKeys,
     ask_each,
@@ -215,7 +215,7 @@ def runs_beside(source: SessionSource, name: Callable[[TraceRecord], TraceKey], 
     if same_run:
         b = []
     usable, newest = zip(*(newest_readable(side, MOST_OF_ONE_RUN if same_run else MOST_TRACES) for side in (a, b)))
-    read = [newest_that_fit(side, MOST_BYTES, MOST_TRACES) for side in newest]
+    read = [newest_that_fit(side, MAX_BYTES, MOST_TRACES) for side in newest]
     times = "" if same_run else step_times_in_words(*(source.step_times(run["id"]) for run in runs))
     return RunsBeside(
         [name(record) for record in read[0]],

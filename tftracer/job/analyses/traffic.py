@@ -1,7 +1,7 @@
-"""What the processes of a job sent each other in a step: each link and each tensor, over all of its traces. Pure.
+"""Computes what a job's processes sent each other in a step: links and tensors, over the traces of all processes. Pure.
 
-A worker's trace holds what it received and what the servers received from it, so one link appears in several traces: its
-messages, bytes and times are added up. A tensor is waited for while the receiving process computes nothing.
+A worker's trace contains what it received and what the servers received from it, so one link appears in several traces: its
+messages, bytes and times are added up. Waiting time is the time in which the receiving process computes nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_TENSORS = 5000
 def links_and_tensors(
     sources: Sequence[ProcessTrace], answers: Callable[[int], Answers], merged: Merged
 ) -> tuple[list[Link], list[JobTensor]]:
-    """The links, sorted by waiting time, and the longest transfers, with the merged trace's nodes and times."""
+    """Return the links, sorted by waiting time, and the longest transfers. Nodes and times are those of the merged trace."""
     links: dict[tuple[str, str], Link] = {}
     tensors: list[JobTensor] = []
     for i, source in enumerate(sources):
@@ -46,7 +46,7 @@ def links_and_tensors(
 
 
 def _waited(answers: Answers, transfers: Sequence[Transfer]) -> Int64:
-    """[transfers] the time in ns in which the receiving process computed nothing, as for links."""
+    """Return for each transfer the ns in which the receiving process computed nothing, as for links."""
     trace, computing = answers.trace, dict[str, Cover]()
     for process in physical_devices.processes(trace):
         compute = answers.activities.of_process(process).compute
@@ -62,29 +62,29 @@ def _waited(answers: Answers, transfers: Sequence[Transfer]) -> Int64:
 
 
 def _moved(transfer: Transfer, waited_ns: int, first: int, start: Int64) -> JobTensor:
-    """A transfer of one trace, with the merged trace's node and times."""
+    """Convert a transfer of one trace to the merged trace's node and times."""
     node = transfer["node"] + first
     shift = float(start[node]) - transfer["start_ns"]
     moved = {"node": node, "start_ns": transfer["start_ns"] + shift, "end_ns": transfer["end_ns"] + shift}
     return cast("JobTensor", {**transfer, **moved, "waited_ns": float(waited_ns)})
 
 
-def _sum(one: Link, other: Link) -> Link:
-    wire, moved = one["wire_ns"] + other["wire_ns"], one["bytes"] + other["bytes"]
+def _sum(first: Link, second: Link) -> Link:
+    wire, moved = first["wire_ns"] + second["wire_ns"], first["bytes"] + second["bytes"]
     return {
-        "source": one["source"],
-        "destination": one["destination"],
-        "messages": one["messages"] + other["messages"],
+        "source": first["source"],
+        "destination": first["destination"],
+        "messages": first["messages"] + second["messages"],
         "bytes": moved,
         "wire_ns": wire,
-        "waited_ns": one["waited_ns"] + other["waited_ns"],
+        "waited_ns": first["waited_ns"] + second["waited_ns"],
         "mean_bandwidth": moved * 1e9 / wire if wire else 0.0,
-        "longest": one["longest"],
+        "longest": first["longest"],
     }
 
 
 def slow_link(link: Link, step: float) -> Sentence:
-    """The sentence for a link that slows the step down. ``step``: length of the step in ns, summed over the processes."""
+    """Return the sentence for a link that slows the step down. ``step``: the step's length in ns, summed over the processes."""
     waited, sent = duration(link["waited_ns"]), byte_size(link["bytes"])
     source, destination = parse_device(link["source"]).title, parse_device(link["destination"]).title
     return {

@@ -1,4 +1,4 @@
-"""Which traces of a run show what is usual, and may be compared with others of it."""
+"""Selects the traces of a run that show usual steps, and so can be compared with each other."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from tftracer.contract.session import AskedBy, TraceRecord
 
 
 def measures_tracing(asked_by: AskedBy) -> bool:
-    """Whether a step was traced for another reason than that it was expected to be slow: such a step is no measure of tracing."""
+    """Return whether a traced step shows what tracing costs: False for a step traced because it was expected to be slow."""
     return asked_by != "slow"
 
 
 def usual(records: Iterable[TraceRecord], but_trace: int = 0) -> list[TraceRecord]:
-    """Those of steps that nobody expected to be slow, and that are not known to be broken; but for one of them."""
+    """Return the traces of steps that were not expected to be slow, without broken traces and without ``but_trace``."""
     return [
         record
         for record in records
@@ -22,11 +22,11 @@ def usual(records: Iterable[TraceRecord], but_trace: int = 0) -> list[TraceRecor
 
 
 def durations_s(records: Iterable[TraceRecord]) -> list[float]:
-    """Their wall times, where they are known."""
+    """Return the known wall times of the traced steps."""
     durations = [record["duration_s"] for record in records]
     return [duration for duration in durations if duration is not None]
 
 
 def follows_traced(records: Sequence[TraceRecord], step: int | None) -> bool:
-    """Whether the step before was traced, too: while its trace is collected, the script's threads are held up."""
+    """Return whether the previous step was traced, too: collecting its trace delays the script's threads."""
     return step is not None and any(record["step"] == step - 1 for record in records)

@@ -1,4 +1,4 @@
-"""The critical path: the chain of ops, and of waits between them, that the step's length comes from; and every op's slack.
+"""The critical path, which is the chain of ops and waits that determines the step's length; and every op's slack.
 
 *Path*: from the node that ends last, back to the predecessor that ended last, and so on to the step's first op. Predecessors
 are
@@ -12,13 +12,14 @@ are
   (``time``): labels lack the control edges that TensorFlow added itself, and a trace may lack the ops of other processes. For an
   op that started more than 20 µs later than it was scheduled, the op that had ended last when it started.
 
-An edge whose producer ended after its consumer cannot be the cause of anything and is passed over. Ends never decrease along the
-path, so what its nodes add to it and the gaps between them sum up to the length of the step.
+An edge whose producer ended after its consumer cannot explain a wait and is ignored. Ends never decrease along the path, so the
+time that each node adds and the gaps between nodes sum up to the length of the step.
 
 *Slack*: how much later a node could end without the step ending later, were all durations what they are:
-``min(over consumers: latest end - duration) - end``, the end of the step for a node without consumers. 0 on a path without gaps.
+``min(over consumers: latest end - duration) - end``, and for a node without consumers ``end of the step - end``. Slack is 0 along
+a path without gaps.
 
-The path is NumPy and one Python turn for each of its nodes; slack is one turn for each edge, in batches that let go of the GIL.
+The path takes NumPy and one Python iteration for each of its nodes; slack takes one for each edge. Batches release the GIL.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _OP, _TRANSFER, _THREAD, _LAUNCH, _STREAM, _TIME, _START = range(7)
 
 @dataclass(frozen=True)
 class Edges:
-    """Which node could have kept which waiting; no edge leads back in (end, start, index), so there is no cycle."""
+    """Which node may have delayed which. Edges only lead forward in the order (end, start, index), so there is no cycle."""
 
     producer: Int32
     consumer: Int32
@@ -56,7 +57,7 @@ class Edges:
 
 
 def edges_of(trace: Trace, graph: Graph) -> Edges:
-    """The graph's edges between counted nodes, the waits for threads, a kernel's edge from its launch, each stream's order."""
+    """Collect the edges between counted nodes: those of the graph, waits for threads, launches of kernels, order in streams."""
     waited, before = threads.waits_for_threads(trace)
     launch = physical_devices.launch_of(trace)
     launched = np.flatnonzero(launch >= 0)
@@ -82,19 +83,19 @@ def _ranks(trace: Trace) -> Int64:
 
 
 def _stream_order(trace: Trace) -> tuple[Int64, Int64]:
-    """Neighbours on one stream of a GPU, in order of their start."""
-    there = np.flatnonzero(physical_devices.on_stream(trace))
-    there = there[np.lexsort((trace.start[there], trace.device[there]))]
-    same = trace.device[there[1:]] == trace.device[there[:-1]]
-    return there[:-1][same], there[1:][same]
+    """Return (earlier, later) for neighbours on one stream of a GPU, in order of their start."""
+    on_stream = np.flatnonzero(physical_devices.on_stream(trace))
+    on_stream = on_stream[np.lexsort((trace.start[on_stream], trace.device[on_stream]))]
+    same = trace.device[on_stream[1:]] == trace.device[on_stream[:-1]]
+    return on_stream[:-1][same], on_stream[1:][same]
 
 
 def last_predecessor(trace: Trace, edges: Edges) -> tuple[Int32, Int8]:
-    """[n] the predecessor that ended last (-1: none), and how it is known (an index into REASONS)."""
+    """Return for each node the predecessor that ended last (-1: none), and the kind of edge (an index into REASONS)."""
     best = np.full(trace.n, -1, np.int32)
     why = np.full(trace.n, _START, np.int8)
     order = np.argsort(edges.rank[edges.producer], kind="stable")
-    best[edges.consumer[order]] = edges.producer[order]  # of several writes to one place the last stays
+    best[edges.consumer[order]] = edges.producer[order]  # NumPy keeps the last of several writes to one place
     why[edges.consumer[order]] = edges.reason[order]
     counted = np.flatnonzero(trace.counted)
     orphans = counted[best[counted] < 0]
@@ -106,8 +107,9 @@ def last_predecessor(trace: Trace, edges: Edges) -> tuple[Int32, Int8]:
 
 
 def _ended_before(trace: Trace, rank: Int64, counted: Int64, orphans: Int64) -> Int64:
-    """[orphans] the counted node that ended last on the same device before each was ready; else on any device, before it
-    was ready or before it started; -1 if none had ended.
+    """Return for each orphan the counted node that ended last before it was ready, on the same device if there is one.
+
+    Else on any device, before the orphan was ready or before it started; -1 if none had ended.
     """
     at_once = (trace.scheduled >= 0) & (trace.start - trace.scheduled <= threads.NEXT_OP_NS)
     ready = np.where(at_once, trace.scheduled, trace.start)[orphans]
@@ -121,7 +123,7 @@ def _ended_before(trace: Trace, rank: Int64, counted: Int64, orphans: Int64) -> 
 
 
 def _last_ended(trace: Trace, rank: Int64, counted: Int64, group: Int64, nodes: Int64, moment: Int64) -> Int64:
-    """[nodes] the counted node of the same group that ended last until each moment, -1 if none did. ``group``: [n]."""
+    """Return for each of the nodes the counted node of its group that ended last until its moment; -1: none. ``group``: [n]."""
     by_end = counted[np.lexsort((rank[counted], group[counted]))]
     stride = trace.duration_ns + 1
     at = np.searchsorted(group[by_end] * stride + trace.end[by_end], group[nodes] * stride + moment, "right") - 1
@@ -130,7 +132,7 @@ def _last_ended(trace: Trace, rank: Int64, counted: Int64, group: Int64, nodes: 
 
 
 def path_nodes(trace: Trace, edges: Edges) -> tuple[Int64, Int8]:
-    """The nodes of the path in time order, and why each comes after the one before it."""
+    """Return the nodes of the path in time order, and the kind of edge that leads to each."""
     counted = np.flatnonzero(trace.counted)
     if not len(counted):
         return np.zeros(0, np.int64), np.zeros(0, np.int8)
@@ -148,11 +150,11 @@ def path_nodes(trace: Trace, edges: Edges) -> tuple[Int64, Int8]:
 
 
 def slack_of(trace: Trace, edges: Edges) -> Float64:
-    """[n] ns by which each node could have ended later; -1 for repeats."""
+    """Return for each node the ns by which it could have ended later; -1 for repeats."""
     latest, duration = [trace.duration_ns] * trace.n, (trace.end - trace.start).tolist()
     order = np.argsort(edges.rank[edges.consumer], kind="stable")[::-1]
     producer, consumer = edges.producer[order], edges.consumer[order]
-    current, must = -1, 0  # the consumer whose edges these are, and when it has to start
+    current, must = -1, 0  # the consumer of the current edges, and its latest start
     for batch in batches(len(order), 20_000):
         part = slice(batch.start, batch.stop)
         for p, c in zip(producer[part].tolist(), consumer[part].tolist()):
@@ -170,8 +172,8 @@ class Path:
     """The path in time order."""
 
     node: Int64
-    reason: Int8  # why each comes after the one before it: index into REASONS
-    reached: Int64  # when the one before it ended
+    reason: Int8  # the kind of edge that leads to each node: index into REASONS
+    reached: Int64  # when the previous node ended
 
 
 def path_of(trace: Trace, edges: Edges) -> Path:
@@ -182,9 +184,9 @@ def path_of(trace: Trace, edges: Edges) -> Path:
 def critical_path(
     trace: Trace, graph: Graph, findings: list[Finding], computed: Path | None = None, most: int = MAX_STEPS
 ) -> CriticalPath:
-    """The path with its ops summed up, and its last ``most`` steps, on which the step's end hangs.
+    """Answer with the path: its last ``most`` steps, which lead to the step's end, and the path's time by op type.
 
-    ``slack_ns`` is left to those who can carry a column (``slack_of``).
+    ``slack_ns`` stays None; callers that can send a column add it (``slack_of``).
     """
     path = computed or path_of(trace, edges_of(trace, graph))
     start, end = trace.start[path.node], trace.end[path.node]
@@ -202,7 +204,7 @@ def critical_path(
 
 
 def waits(trace: Trace, path: Path) -> Int64:
-    """[path] ns between the end of the one before and the start."""
+    """Return for each node of the path the ns from the end of the previous node to its start."""
     result: Int64 = np.maximum(trace.start[path.node] - path.reached, 0)
     return result
 
@@ -227,7 +229,7 @@ def _some_steps(trace: Trace, node: Int64, wait: Int64, why: Int8) -> Iterator[P
 
 
 def _by_op(trace: Trace, nodes: Int64, reached: Int64) -> list[OpRow]:
-    """The path's time by op type; what two neighbours overlap counts for the earlier one."""
+    """Sum up the path's time by op type. Where two neighbours overlap, the time counts for the earlier one."""
     own = trace.end[nodes] - np.maximum(trace.start[nodes], np.minimum(reached, trace.end[nodes]))
     rows = ops.rows_by_type(trace, nodes, trace.end[nodes] - trace.start[nodes], own)
     for row in rows:
