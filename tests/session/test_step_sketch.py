@@ -74,7 +74,7 @@ def test_of_a_long_run_the_tail_is_known_without_its_beginning(size: int) -> Non
         block = durations[first : first + size]
         history.add(first + 1, np.arange(len(block), dtype=float), block)
     sketched = history.sketched
-    assert len(sketched.sketches) <= SketchedSteps.MOST
+    assert len(sketched.sketches) <= SketchedSteps.MAX_SKETCHES
     usual = sketched.after(steps * 0.1)
     exact = np.quantile(durations[steps - usual.count :], [0.5, 0.99], method="lower")
     assert [usual.percentile(0.5), usual.percentile(0.99)] == pytest.approx(exact, rel=ERROR)

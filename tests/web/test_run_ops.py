@@ -23,7 +23,7 @@ from tftracer.session.traces.run_traces import newest_that_fit
 from tftracer.storage.trace_payload import Payload, TraceKey
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import TraceContext
-from tftracer.web.other_traces import MOST_BYTES, MOST_TRACES
+from tftracer.web.other_traces import MAX_BYTES, MAX_TRACES
 
 __all__ = ["client", "no_stray_logs", "source"]  # fixtures
 
@@ -110,24 +110,24 @@ def traces(source: FakeSource, count: int, size: int | None = None) -> None:
 
 
 def test_of_many_traces_the_newest_are_read_once(client: Client, source: FakeSource) -> None:
-    traces(source, MOST_TRACES + 5)
+    traces(source, MAX_TRACES + 5)
     answer = client.get("/api/runs/1/ops")
-    assert answer.json["summary"] == f"Of the run's {MOST_TRACES + 5} traces the newest {MOST_TRACES} are read."
-    assert [trace["id"] for trace in answer.json["traces"]] == list(range(6, MOST_TRACES + 6))
-    assert source.reads == MOST_TRACES
+    assert answer.json["summary"] == f"Of the run's {MAX_TRACES + 5} traces the newest {MAX_TRACES} are read."
+    assert [trace["id"] for trace in answer.json["traces"]] == list(range(6, MAX_TRACES + 6))
+    assert source.reads == MAX_TRACES
     assert client.get("/api/runs/1/ops", If_None_Match=answer.headers["Etag"]).status == 304
-    traces(source, MOST_TRACES + 6)
+    traces(source, MAX_TRACES + 6)
     assert client.get("/api/runs/1/ops", If_None_Match=answer.headers["Etag"]).status == 200
-    assert source.reads == MOST_TRACES + 1, "what the others said is kept"
+    assert source.reads == MAX_TRACES + 1, "what the others said is kept"
 
 
 def test_of_large_traces_four_are_read(client: Client, source: FakeSource) -> None:
     def fitting(size: int, traces: int) -> int:
-        return len(newest_that_fit([a_trace(1, size)] * traces, MOST_BYTES, LEAST_TRACES))
+        return len(newest_that_fit([a_trace(1, size)] * traces, MAX_BYTES, LEAST_TRACES))
 
-    assert [fitting(size, 9) for size in (1, MOST_BYTES // 5, MOST_BYTES // 2, 9 * MOST_BYTES)] == [9, 5, 4, 4]
-    assert [fitting(size, 3) for size in (1, 9 * MOST_BYTES)] == [3, 3]
-    traces(source, 7, MOST_BYTES)
+    assert [fitting(size, 9) for size in (1, MAX_BYTES // 5, MAX_BYTES // 2, 9 * MAX_BYTES)] == [9, 5, 4, 4]
+    assert [fitting(size, 3) for size in (1, 9 * MAX_BYTES)] == [3, 3]
+    traces(source, 7, MAX_BYTES)
     answer = client.get("/api/runs/1/ops").json
     assert [trace["id"] for trace in answer["traces"]] == [4, 5, 6, 7]
     assert answer["summary"] == "Of the run's 7 traces the newest 4 are read."

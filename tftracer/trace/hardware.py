@@ -1,13 +1,13 @@
-"""How fast a device can be at most, by what is known of it.
+"""The peak rates of a device, from what is known about it.
 
-A rate is FLOPs of a multiprocessor in one clock, by the device's compute capability, times its multiprocessors times its clock. A
-multiply and an add are two FLOPs. Products count as on dense matrices: tensor cores do twice as much where half of the numbers
-are zeros in the pattern that they know.
+A rate is the FLOPs of one multiprocessor per clock cycle, by compute capability, times the number of multiprocessors, times the
+clock rate. A multiply and an add are two FLOPs. Rates are those of dense matrices: tensor cores are twice as fast with matrices
+of which half is zero, in the pattern that they support.
 
 Sources. NVIDIA, CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions", for the cores; for tensor cores the
-architectures' white papers (Volta, Turing, Ampere GA100 and GA102, Ada, Hopper H100), of which each rate is the one that gives
-the paper's figure of the whole GPU. AMD, CDNA 3 white paper, for gfx942 (MI300), which its profiler calls 9.4. Multiprocessors,
-boost clocks and bandwidths of GPUs by name are those of their data sheets.
+architectures' white papers (Volta, Turing, Ampere GA100 and GA102, Ada, Hopper H100): each rate gives the paper's figure for
+the whole GPU. AMD, CDNA 3 white paper, for gfx942 (MI300), which AMD's profiler calls 9.4. Multiprocessors, boost clocks and
+bandwidths of GPUs by name come from their data sheets.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tftracer.contract.machine import GpuDevice
 
 @dataclass(frozen=True)
 class Hardware:
-    """What a trace says of a device. None and "": it does not say."""
+    """What a trace says about a device. None or "": the trace does not say it."""
 
     vendor: str = ""  # "Nvidia", "AMD"
     compute_capability: str = ""  # "7.0"
@@ -30,21 +30,23 @@ class Hardware:
 
 @dataclass(frozen=True)
 class Peak:
-    dtype: str  # the numbers that are multiplied
-    unit: str  # what computes: "" for the cores, "tensor cores", "tensor cores as TF32", "matrix cores" (AMD's)
+    """The highest rate for one type of number."""
+
+    dtype: str  # type of the numbers that are multiplied
+    unit: str  # part of the device: "" for the cores, "tensor cores", "tensor cores as TF32", "matrix cores" (AMD's)
     flops_per_s: float
 
 
 @dataclass(frozen=True)
 class Peaks:
-    """A device's limits. Nothing known: no peaks, and ``words`` say why."""
+    """A device's limits. ``words`` describe the device; without peaks, they say why there are none."""
 
     words: str
     peaks: list[Peak] = field(default_factory=list)
     bytes_per_s: float | None = None
 
 
-#: (float64, float32, float16) of a multiprocessor in one clock, without tensor cores; 0: TensorFlow does not compute with it so.
+#: FLOPs of a multiprocessor per clock cycle without tensor cores: (float64, float32, float16); 0: not used by TensorFlow.
 _CORES: dict[str, tuple[int, int, int]] = {
     "5.2": (8, 256, 0),
     "6.0": (64, 128, 256),
@@ -56,7 +58,7 @@ _CORES: dict[str, tuple[int, int, int]] = {
     "8.9": (4, 256, 256),
     "9.0": (128, 256, 512),
 }
-#: The same on tensor cores: (float64, float32 as TF32, float16, bfloat16), sums kept in float32.
+#: The same with tensor cores, which sum in float32: (float64, float32 as TF32, float16, bfloat16).
 _TENSOR_CORES: dict[str, tuple[int, int, int, int]] = {
     "7.0": (0, 0, 1024, 0),
     "7.5": (0, 0, 1024, 0),
@@ -67,10 +69,10 @@ _TENSOR_CORES: dict[str, tuple[int, int, int, int]] = {
 }
 _AMD_CORES = {"9.4": (128, 256, 0)}
 _AMD_MATRIX_CORES = {"9.4": (256, 256, 2048, 2048)}
-#: Those of GeForce cards add products up in float32 at half of the rate.
+#: On GeForce cards of these, tensor cores that sum in float32 have half of the rate.
 _HALVED = ("7.5", "8.6", "8.9")
 
-#: Multiprocessors, MHz, GB/s: for traces that do not tell them.
+#: Multiprocessors, MHz and GB/s, for traces that lack them.
 _NAMED = {
     "Tesla P100-SXM2-16GB": (56, 1480, 732),
     "Tesla P100-PCIE-16GB": (56, 1303, 732),
@@ -94,7 +96,7 @@ _DTYPES = ("float64", "float32", "float16", "bfloat16")
 
 
 def peaks_of(hardware: Hardware | None, device: GpuDevice | None = None) -> Peaks:
-    """``hardware``: what the trace says of the GPU; ``device``: what TensorFlow called it."""
+    """Look up the peaks of a GPU. ``hardware``: what the trace says about it; ``device``: TensorFlow's description of it."""
     known = hardware or Hardware()
     name = device["name"] if device else ""
     capability = known.compute_capability or (device["compute_capability"] if device else "")
@@ -105,8 +107,8 @@ def peaks_of(hardware: Hardware | None, device: GpuDevice | None = None) -> Peak
         return Peaks(f"The trace does not say who made this GPU of compute capability {capability}.")
     cores, tensor_cores = (_AMD_CORES, _AMD_MATRIX_CORES) if is_amd else (_CORES, _TENSOR_CORES)
     if capability not in cores:
-        who = "AMD GPU" if is_amd else "GPU"
-        return Peaks(f"The table of peak rates has no {who} of compute capability {capability}. Measure it: tftracer roof.")
+        maker = "AMD GPU" if is_amd else "GPU"
+        return Peaks(f"The table of peak rates has no {maker} of compute capability {capability}. Measure it: tftracer roof.")
     size = _size_of(known, name)
     if size is None:
         return Peaks(f"Neither the trace nor the table says how many multiprocessors {name or 'this GPU'} has, nor its clock.")
@@ -129,7 +131,7 @@ def _peaks(per_clock: tuple[int, ...], per_second: float, unit: str) -> list[Pea
 
 
 def _size_of(known: Hardware, name: str) -> tuple[int, float] | None:
-    """(multiprocessors, clock in Hz)."""
+    """Return (multiprocessors, clock in Hz)."""
     if known.multiprocessors and known.clock_hz:
         return known.multiprocessors, known.clock_hz
     named = _named(name)
@@ -137,7 +139,10 @@ def _size_of(known: Hardware, name: str) -> tuple[int, float] | None:
 
 
 def _bandwidth(known: Hardware, name: str, is_amd: bool) -> float | None:
-    """Of AMD's GPUs the profiler reports half of what the data sheet says (MI300X: 2.66 of 5.3 TB/s): not known."""
+    """Return the bytes per second of the memory. For AMD's GPUs the profiler's value is not used.
+
+    The profiler reports half of the data sheet's bandwidth there (MI300X: 2.66 of 5.3 TB/s).
+    """
     if known.bytes_per_s and not is_amd:
         return known.bytes_per_s
     named = _named(name)

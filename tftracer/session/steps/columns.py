@@ -98,7 +98,7 @@ def _read_sketched(columns: dict[str, Doubles]) -> SketchedSteps:
         return SketchedSteps()
     first, length = np.clip(steps, 1, _MAX_STEP).astype(np.int64).tolist()
     rows = np.clip(_rows(columns, ("sketch_number", "sketch_bucket", "sketch_count")), 0, _MAX_COUNT).astype(np.int64)
-    rows = rows[rows[:, 0] < SketchedSteps.MOST]
+    rows = rows[rows[:, 0] < SketchedSteps.MAX_SKETCHES]
     sketches = [Sketch.of_counters(*rows[rows[:, 0] == number, 1:].T) for number in range(int(rows[:, 0].max(initial=-1)) + 1)]
     return SketchedSteps(first, length, sketches)
 

@@ -1,4 +1,4 @@
-"""Percentiles of any number of step times, each right to 1%, in some KB. Not thread-safe: the owner locks."""
+"""Percentiles of any number of step times, to 1%, in a few KB. Not thread-safe: the owner locks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from tftracer.trace.arrays.types import Bool, Float64, Int64
 
-#: How far a percentile may be from the right one, as a share.
+#: The largest relative error of a percentile.
 ERROR = 0.01
 _RATIO = math.log(1.02)  # the middle of a bucket is 1% from its ends
 _FLOOR_S = 1e-9
@@ -18,7 +18,7 @@ _BUCKETS = 1800  # up to 3,000,000 s
 
 
 class Sketch:
-    """Counters for buckets of equal ratio: those from the shortest to the longest duration there was."""
+    """A histogram of durations: each bucket ends at the same multiple of its start. Only buckets in the seen range are kept."""
 
     def __init__(self) -> None:
         self._low = 0  # bucket of the first counter
@@ -40,17 +40,17 @@ class Sketch:
         self.max_s = max(self.max_s, float(durations.max()))
 
     def _add_counts(self, low: int, counts: Int64) -> None:
-        """Makes new counters: copies of this sketch share the old ones."""
+        """Add counts. Makes a new array, because copies of this sketch share the old one."""
         if not self.count:
             self._low, self._counts = low, np.zeros(0, np.int64)
         first, end = min(self._low, low), max(self._low + len(self._counts), low + len(counts))
-        both = np.zeros(end - first, np.int64)
-        both[self._low - first : self._low - first + len(self._counts)] = self._counts
-        both[low - first : low - first + len(counts)] += counts
-        self._low, self._counts, self.count = first, both, self.count + int(counts.sum())
+        merged = np.zeros(end - first, np.int64)
+        merged[self._low - first : self._low - first + len(self._counts)] = self._counts
+        merged[low - first : low - first + len(counts)] += counts
+        self._low, self._counts, self.count = first, merged, self.count + int(counts.sum())
 
     def percentile(self, share: float) -> float | None:
-        """The duration below which ``share`` (0 to 1) of all lie."""
+        """Return the duration below which ``share`` (0 to 1) of all durations are; None without durations."""
         if not self.count:
             return None
         rank = math.floor(share * (self.count - 1))
@@ -64,7 +64,7 @@ class Sketch:
 
     @classmethod
     def merged(cls, sketches: Iterable[Sketch]) -> Sketch:
-        """One sketch of all that these sketches hold."""
+        """Merge sketches into one."""
         whole = cls()
         for each in sketches:
             if each.count:
@@ -74,13 +74,13 @@ class Sketch:
         return whole
 
     def counters(self) -> tuple[Int64, Int64]:
-        """The buckets that are not empty, and their counts."""
+        """Return the buckets that are not empty, and their counts."""
         filled = np.flatnonzero(self._counts)
         return filled + self._low, self._counts[filled]
 
     @classmethod
     def of_counters(cls, buckets: Int64, counts: Int64) -> Sketch:
-        """A sketch read back. Its mean and ends are as right as the buckets are."""
+        """Restore a sketch from its counters. Its mean, minimum and maximum are only as exact as the buckets."""
         sketch = cls()
         valid = (buckets >= 0) & (buckets < _BUCKETS) & (counts > 0)
         if valid.any():
@@ -95,12 +95,12 @@ class Sketch:
 
 
 class SketchedSteps:
-    """Sketches of a run's untraced steps: ``MOST`` at most, each of as many steps in a row, so that the first can be left out.
+    """At most ``MAX_SKETCHES`` sketches of a run's steps, each of as many consecutive steps; early ones can be left out.
 
-    Traced steps are not in them, nor are those after one, which take longer.
+    Traced steps, and the slower steps right after them, are not in the sketches.
     """
 
-    MOST = 16
+    MAX_SKETCHES = 16
     SHORTEST = 512  # steps
 
     def __init__(self, first_step: int = 1, length: int = SHORTEST, sketches: Iterable[Sketch] = ()) -> None:
@@ -109,12 +109,12 @@ class SketchedSteps:
         self.sketches = list(sketches)
 
     def add(self, first_step: int, durations: Float64, left_out: Bool) -> None:
-        """Steps in a row, from number ``first_step``; those left out are not in the sketches."""
+        """Add consecutive steps from number ``first_step``, without those of the mask ``left_out``."""
         if not self.sketches:
             self.first_step = first_step
         while len(durations):
             number = max(0, first_step - self.first_step) // self.length
-            if number >= self.MOST:
+            if number >= self.MAX_SKETCHES:
                 self._halve()
                 continue
             while len(self.sketches) <= number:
@@ -128,7 +128,7 @@ class SketchedSteps:
         self.length *= 2
 
     def after(self, step: float) -> Sketch:
-        """A sketch of the steps after ``step``; up to a sixteenth of all steps may be missing at its beginning."""
+        """Return a sketch of the steps after ``step``. Up to a sixteenth of all steps may be missing at its beginning."""
         starts = [self.first_step + number * self.length for number in range(len(self.sketches))]
         return Sketch.merged(sketch for start, sketch in zip(starts, self.sketches) if start > step)
 

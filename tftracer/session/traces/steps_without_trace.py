@@ -1,23 +1,25 @@
-"""Which steps were to be traced and have no trace, in words. Filled by the writer's threads."""
+"""The message about steps that should have been traced and have no trace. The writer's threads add to it."""
 
 from __future__ import annotations
 
 import threading
 
-#: Ranges of steps that the message names for a run, and runs that it names.
+#: The message names at most so many ranges of steps per run, and so many runs.
 MAX_RANGES, MAX_RUNS = 5, 5
 
 
 class MissingTraces:
+    """Collects the steps without a trace, by run, and the reasons."""
+
     def __init__(self) -> None:
-        self.changed = False  # since the last message
+        self.changed = False  # whether steps were added since the last message
         self._steps: dict[str, list[tuple[int, int]]] = {}  # run title -> first and last step of each range
         self._counts: dict[str, int] = {}
-        self._reasons: dict[str, None] = {}  # in the order in which they came
+        self._reasons: dict[str, None] = {}  # a set in order of arrival
         self._lock = threading.Lock()
 
     def add(self, title: str, steps: list[int], reason: str) -> None:
-        """Steps of one run, in order; ``reason``: what follows "because"."""
+        """Add steps of one run, in order. ``reason``: the text after "because"."""
         with self._lock:
             self._reasons[reason] = None
             self._counts[title] = self._counts.get(title, 0) + len(steps)

@@ -1,9 +1,8 @@
-"""Who sent what to whom, how long it was on the wire and how long it was waited for.
+"""Which process sent what to which, how long that was on the wire, and how long it was waited for.
 
-- A *transfer* has a source and a destination: a RecvTensor, whose label says both, on the device that receives. Its time
-  runs from
-  the moment at which the sender began to send (by its clock, which TensorFlow bounds by the request and the arrival) to the
-  tensor's arrival: the time in which the tensor was not made yet is not in it.
+- A *transfer* has a source and a destination: it is a RecvTensor on the receiving device, whose label names both. Its time runs
+  from the moment at which the sender began to send (by the sender's clock, which TensorFlow bounds by the request and the
+  arrival) to the tensor's arrival. The time before the tensor was computed is not part of it.
 - A *link* is all transfers from one device to another. *Wire* time is the union of their times; *waited for* is the part of
   it in which the receiving process computed nothing.
 - A *collective* is any other communication: Horovod, NCCL, TensorFlow's own, DDL, the user's pattern.
@@ -35,17 +34,17 @@ MAX_COLLECTIVES = 5_000
 
 @dataclass(frozen=True)
 class Transfers:
-    """The transfers of a trace: one entry each."""
+    """The transfers of a trace: ``node`` and ``link`` have one entry for each."""
 
     node: Int64
-    link: Int64  # into links
+    link: Int64  # index into links
     tensors: dict[int, Received]  # by label code
     links: list[tuple[str, str]]  # source, destination
-    others: Int64  # nodes that communicate without saying with whom
+    others: Int64  # communicating nodes whose label names no source and destination
 
 
 def transfers(trace: Trace) -> Transfers:
-    """Reads each distinct label of a communicating node once."""
+    """Find the transfers. Each distinct label of a communicating node is parsed once."""
     nodes = np.flatnonzero(trace.kind == NodeKind.COMMUNICATION)
     labels, inverse = np.unique(trace.label[nodes], return_inverse=True)
     links: dict[tuple[str, str], int] = {}
@@ -62,9 +61,9 @@ def transfers(trace: Trace) -> Transfers:
 
 
 def unrecorded(trace: Trace) -> dict[str, tuple[int, int]]:
-    """Processes that received tensors of which the trace has no RecvTensor: title -> (such tensors, all that it received).
+    """Return title of process -> (received tensors without a RecvTensor in the trace, all received tensors).
 
-    What a process receives from others is told by the partition graphs alone; without them the answer is empty.
+    Only the partition graphs say what a process receives from others; without them the answer is empty.
     """
     if not trace.partition_graphs or len({(d.job, d.task) for d in trace.devices if d.job}) < 2:
         return {}
@@ -83,7 +82,7 @@ def unrecorded(trace: Trace) -> dict[str, tuple[int, int]]:
 def communication(
     trace: Trace, findings: list[Finding], activities: Activities | None = None, work: ops.Work | None = None
 ) -> Communication:
-    """The links by the time waited for them, the longest transfers, and the collectives."""
+    """Answer with the links sorted by waiting time, the longest transfers, and the collectives."""
     activities = activities or budget.activities(trace)
     all_transfers = transfers(trace)
     whole = activities.whole
@@ -104,7 +103,7 @@ def communication(
 
 
 def link_table(trace: Trace, all_transfers: Transfers, activities: Activities) -> list[Link]:
-    """One row a link, the one waited for longest first."""
+    """Return one row for each link, the one with the longest waiting time first."""
     by_device: dict[str, Cover] = {}
     for process in physical_devices.processes(trace):
         compute = activities.of_process(process).compute

@@ -1,15 +1,15 @@
-"""Ops over several traces of one run: in how many each ran, how long it took in them, and how much that differs.
+"""Ops over several traces of one run: the number of traces that each ran in, and its times and their spread in these.
 
-An op's value in a trace is its total: the sum of the lengths of its executions (ops.py), so that a step counts once, however
-often the op ran in it. Over the traces that it ran in:
+An op's value in a trace is its total: the sum of the lengths of its executions (ops.py). So each step counts once, however
+often the op ran in it. Over the traces in which it ran:
 
 - *mean*, *median*, *shortest*, *longest* of these totals;
 - *spread*: their sample standard deviation (n - 1); unknown with one trace;
-- *share*: of the total op time of all traces together, those without the op included.
+- *share*: the op's part of the total op time of all traces, including traces without the op.
 - *FLOPs*: their mean (arithmetic.py). *FLOP/s*: FLOPs by the op's time in a trace, on a GPU by that of its kernels; *best* is the
-  highest. Unknown where FLOPs are not known of all executions.
+  highest. Unknown unless the FLOPs of all executions are known.
 
-The time of one trace misleads: on a busy machine equal ops of one step differed 57-fold. What is said of an op's rate takes
+The time in one trace can mislead: on a busy machine equal ops of one step differed 57-fold. So an op's rate is judged only with
 ``LEAST_TRACES`` traces, and its shortest time is the one that other work disturbed least.
 """
 
@@ -33,7 +33,7 @@ from tftracer.trace.model import Trace
 class OpTotals:
     """The ops of one trace by type, node or scope (``Answers.op_totals``), times in ns.
 
-    ``left_out``: ops that are not in the table, with the smallest totals. The sequences have an entry for each op in it.
+    ``left_out``: number of ops that are not in the table, those with the smallest totals. The sequences have one entry per op.
     """
 
     step_ns: float
@@ -44,19 +44,19 @@ class OpTotals:
     total_ns: Sequence[float]
     count: Sequence[int]
     node: Sequence[int]  # the longest execution
-    device_ns: Sequence[float] = ()  # of the total, on a GPU's streams
-    flops: Sequence[float | None] = ()  # None: not known of all executions; none: they were not asked for
+    device_ns: Sequence[float] = ()  # the part of the total that ran on a GPU's streams
+    flops: Sequence[float | None] = ()  # None: unknown for some executions; empty: not requested
 
     @cached_property
     def by_key(self) -> Mapping[str, float]:
         return dict(zip(self.keys, self.total_ns))
 
     def time_of(self, key: str) -> float | None:
-        """None: not known."""
+        """Return an op's total in ns; None if unknown, because ops are left out."""
         return self.by_key.get(key, None if self.left_out else 0.0)
 
     def rates(self) -> tuple[Float64, Float64]:
-        """(FLOPs, FLOP/s) of each op, NaN where not known."""
+        """Return (FLOPs, FLOP/s) of each op; NaN where unknown."""
         total, flops = np.array(self.total_ns, np.float64), np.array(self.flops, np.float64)
         if not len(flops):
             return np.full(len(total), np.nan), np.full(len(total), np.nan)
@@ -66,7 +66,7 @@ class OpTotals:
 
 
 def op_totals(trace: Trace, by: By, work: Work, computed: Arithmetic | None) -> dict[str, Any]:
-    """The fields of ``OpTotals``. ``computed``: None where FLOPs are not asked for."""
+    """Return the fields of ``OpTotals``. ``computed``: None if FLOPs are not requested."""
     table = op_statistics(trace, by, [], work, computed=computed)
     rows = table["rows"]
     totals = {
@@ -84,26 +84,28 @@ def op_totals(trace: Trace, by: By, work: Work, computed: Arithmetic | None) -> 
 
 @dataclass(frozen=True)
 class OpsOverTraces:
-    """k ops in t traces, as defined above. ``[k, t]`` arrays hold NaN, 0 and -1 where the op is not in a trace's table."""
+    """k ops in t traces, as defined above. Properties have one value per op.
+
+    ``[k, t]`` arrays hold NaN, 0 or -1 where the op is not in a trace's table.
+    """
 
     keys: list[str]
     op: list[str]
     total_ns: Float64  # [k, t]
     count: Int64  # [k, t] executions
-    node: Int64  # [k, t] the longest
+    node: Int64  # [k, t] the longest execution
     flops: Float64  # [k, t]
     flop_rate: Float64  # [k, t] FLOP/s
     work_ns: Float64  # [t] total op time
-    cut: int  # traces with more ops than their tables hold: what is not in those may have run
+    cut: int  # number of traces whose tables are cut: an op missing there may have run
 
     @cached_property
     def traces(self) -> Int64:
-        """[k] how many it ran in."""
+        """[k] number of traces in which the op ran."""
         return np.asarray(np.count_nonzero(self.count, axis=1), np.int64)
 
     @cached_property
     def mean_ns(self) -> Float64:
-        """[k]"""
         return _floats(_sum(self.total_ns) / self.traces)
 
     @cached_property
@@ -115,33 +117,30 @@ class OpsOverTraces:
 
     @cached_property
     def median_ns(self) -> Float64:
-        """[k]"""
         return row_medians(self.total_ns)
 
     @cached_property
     def shortest_ns(self) -> Float64:
-        """[k]"""
         return _floats(np.fmin.reduce(self.total_ns, axis=1, initial=np.nan))
 
     @cached_property
     def longest_ns(self) -> Float64:
-        """[k]"""
         return _floats(np.fmax.reduce(self.total_ns, axis=1, initial=np.nan))
 
     @cached_property
     def longest_of_others_ns(self) -> Float64:
-        """[k] without the first trace; NaN where it ran in none of them."""
+        """[k] The longest total in all traces but the first; NaN if the op ran in none of them."""
         return _floats(np.fmax.reduce(self.total_ns[:, 1:], axis=1, initial=np.nan))
 
     @property
     def mean_flops(self) -> Float64:
-        """[k] of the traces in which they are known; NaN where they are in none."""
+        """[k] Mean over the traces in which the FLOPs are known; NaN if they are known in none."""
         known = np.count_nonzero(~np.isnan(self.flops), axis=1)
         return _floats(np.divide(_sum(self.flops), known, out=np.full(len(known), np.nan), where=known > 0))
 
     @cached_property
     def best_flop_rate(self) -> Float64:
-        """[k] FLOP/s: how fast it ran where other work disturbed it least."""
+        """[k] FLOP/s in the trace in which other work disturbed the op least."""
         return _floats(np.fmax.reduce(self.flop_rate, axis=1, initial=np.nan))
 
     @cached_property
@@ -151,37 +150,36 @@ class OpsOverTraces:
 
     @property
     def share(self) -> Float64:
-        """[k]"""
         work = self.work_ns.sum()
         return _floats(_sum(self.total_ns) / work) if work else np.zeros(len(self.keys))
 
     @property
     def mean_count(self) -> Float64:
-        """[k] executions, in the traces that it ran in."""
+        """[k] Mean number of executions, over the traces in which the op ran."""
         return _floats(self.count.sum(1) / self.traces)
 
-    def columns(self, most: int | None = None) -> Columns:
-        """Of the ``most`` ops with the largest shares; what is not known is masked."""
+    def columns(self, limit: int | None = None) -> Columns:
+        """Return the columns of the ``limit`` ops with the largest shares; unknown values are masked."""
         unknown = np.ma.masked_invalid
         return {
-            "key": lambda: self.keys[:most],
-            "op": lambda: self.op[:most],
-            "traces": lambda: self.traces[:most],
-            "count": lambda: self.mean_count[:most],
-            "mean_ns": lambda: self.mean_ns[:most],
-            "median_ns": lambda: self.median_ns[:most],
-            "spread_ns": lambda: unknown(self.spread_ns[:most]),
-            "shortest_ns": lambda: self.shortest_ns[:most],
-            "longest_ns": lambda: self.longest_ns[:most],
-            "share": lambda: self.share[:most],
-            "flops": lambda: unknown(self.mean_flops[:most]),
-            "best_flop_rate": lambda: unknown(self.best_flop_rate[:most]),
-            "median_flop_rate": lambda: unknown(self.median_flop_rate[:most]),
+            "key": lambda: self.keys[:limit],
+            "op": lambda: self.op[:limit],
+            "traces": lambda: self.traces[:limit],
+            "count": lambda: self.mean_count[:limit],
+            "mean_ns": lambda: self.mean_ns[:limit],
+            "median_ns": lambda: self.median_ns[:limit],
+            "spread_ns": lambda: unknown(self.spread_ns[:limit]),
+            "shortest_ns": lambda: self.shortest_ns[:limit],
+            "longest_ns": lambda: self.longest_ns[:limit],
+            "share": lambda: self.share[:limit],
+            "flops": lambda: unknown(self.mean_flops[:limit]),
+            "best_flop_rate": lambda: unknown(self.best_flop_rate[:limit]),
+            "median_flop_rate": lambda: unknown(self.median_flop_rate[:limit]),
         }
 
 
 def over_traces(traces: Sequence[OpTotals]) -> OpsOverTraces:
-    """The op with the largest share first."""
+    """Combine the totals of several traces. The op with the largest share comes first."""
     place: dict[str, int] = {}
     ops: list[str] = []
     for trace in traces:
@@ -211,16 +209,16 @@ def over_traces(traces: Sequence[OpTotals]) -> OpsOverTraces:
 
 
 def of_messages(messages: Sequence[Mapping[str, Any]]) -> OpsOverTraces:
-    """``messages``: what ``Answers.op_totals`` returned for each trace."""
+    """Combine messages: the answer of ``Answers.op_totals`` for each trace."""
     return over_traces([OpTotals(**message) for message in messages])
 
 
 def row_medians(values: Float64) -> Float64:
-    """[k] the median of what is known in each row; NaN where nothing is. (NumPy's nanmedian loops over the rows.)"""
+    """Return the median of the known values of each row; NaN if there are none. (NumPy's nanmedian loops over the rows.)"""
     known = np.count_nonzero(~np.isnan(values), axis=1)
     if not values.size:
         return np.full(len(values), np.nan)
-    ordered = np.sort(values, axis=1)  # NaN last
+    ordered = np.sort(values, axis=1)  # puts NaN last
     row = np.arange(len(values))
     middle = (ordered[row, np.maximum(known - 1, 0) // 2] + ordered[row, known // 2]) / 2
     return _floats(middle)

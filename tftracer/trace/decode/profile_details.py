@@ -1,4 +1,4 @@
-"""All that a profile says of one node: the stats of its event, and an HLO op's text. Read again from the bytes when asked."""
+"""Everything that a profile says about one node: its event's stats, and its HLO op's text. Read from the bytes on request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tftracer.trace.decode.xplane import EVENT_STATS, HOST, PARTITIONS_PLANE, Pl
 from tftracer.trace.decode.xplane_stats import stats_of, texts
 from tftracer.trace.model import Allocations, Calls
 
-#: How the profiler writes what belongs together: ``regs:32 static_shared:0 grid:16,1,1 block:512,1,1 occ_pct:100``.
+#: Stats with several values in one text: ``regs:32 static_shared:0 grid:16,1,1 block:512,1,1 occ_pct:100``.
 _PACKED = ("kernel_details", "memcpy_details")
 _PART = re.compile(r"\b(\w+):(\S*)")
 _PROGRAM = re.compile("[0-9]{1,20}")
@@ -41,19 +41,19 @@ _WORDS = {
     "dest": "destination",
     "async": "asynchronous",
 }
-#: Numbers by which the profiler joins events, and what the node tells already.
+#: Stats that are not shown: ids by which the profiler joins events, and values that the node already has.
 _HIDDEN = frozenset(("_c", "_ct", "_p", "_pt", "_r", "device_ordinal", "run_id"))
 MAX_TEXT = 2_000
 
 
 @dataclass
 class ProfileDetails:
-    """``plane``, ``row``: of each node, which plane of the space its event is of, and which event of it."""
+    """Reads details of nodes. ``plane``, ``row``: for each node the index of its event's plane, and of the event in it."""
 
     raw: bytes
     plane: Int32
     row: Int64
-    origin: int  # the profile's time at the trace's time 0
+    origin: int  # the profile's clock at time 0 of the trace
 
     @cached_property
     def _space(self) -> Space:
@@ -64,19 +64,19 @@ class ProfileDetails:
         return Modules(self._space)
 
     def facts(self, node: int) -> list[tuple[str, str]]:
-        """(name, value) of the stats of a node's event."""
+        """Return (name, value) of the stats of a node's event."""
         plane = self._space.planes[int(self.plane[node])]
-        return [fact for name, text in self._stats(plane, int(self.row[node])).items() for fact in _told(name, text)]
+        return [fact for name, text in self._stats(plane, int(self.row[node])).items() for fact in _named_values(name, text)]
 
     def hlo(self, node: int) -> str:
-        """The text of the HLO op that a node ran, "" for others."""
+        """Return the text of the HLO op that a node ran; "" if it ran none."""
         stats = self._stats(self._space.planes[int(self.plane[node])], int(self.row[node]))
         program = stats.get("program_id", "")
         module = self._modules.module(int(program) if _PROGRAM.fullmatch(program) else -1, stats.get("hlo_module", ""))
         return module.text(stats.get("hlo_op", "")) if module is not None else ""
 
     def allocations(self) -> Allocations | None:
-        """All of the profile's; None where it has no host."""
+        """Return all allocations in the profile; None if it has no host plane."""
         for place, plane in enumerate(self._space.planes):
             if plane.name == HOST:
                 nodes = np.flatnonzero(self.plane == place)
@@ -96,14 +96,14 @@ class ProfileDetails:
         kind = plane.stats_of_kind(int(events.kind[row])) if int(events.kind[row]) in plane.metadata else {}
         stats = {name: str(value) for name, value in kind.items()}
         raw = events.raw[int(events.stats[row]) : int(events.end[row])]
-        for one in fields(raw, 0, len(raw)):
-            if one.number == EVENT_STATS and one.wire == LEN:
-                stat = plane_messages()["Stat"].FromString(raw[one.offset : one.offset + one.size])
+        for field in fields(raw, 0, len(raw)):
+            if field.number == EVENT_STATS and field.wire == LEN:
+                stat = plane_messages()["Stat"].FromString(raw[field.offset : field.offset + field.size])
                 stats[plane.stat_names.get(stat.metadata_id, "")] = str(value_of(stat, plane.stat_names))[:MAX_TEXT]
         return stats
 
 
-def _told(name: str, text: str) -> Iterator[tuple[str, str]]:
+def _named_values(name: str, text: str) -> Iterator[tuple[str, str]]:
     if name in _PACKED:
         for key, value in _PART.findall(text):
             yield _WORDS.get(key, key.replace("_", " ")), value
@@ -116,9 +116,9 @@ _STATS = ("allocator_name", "bytes_allocated", "allocation_bytes", "addr", "tf_o
 
 
 def allocations_of(host: Plane, op_rows: Int64, op_nodes: Int64) -> Allocations:
-    """``op_rows``: the host's events that are nodes (ascending), and their nodes."""
-    which = kind_table(host, [*host.kinds(_ALLOCATED), *host.kinds(_FREED)])
-    rows = np.flatnonzero(which)
+    """Read the host's allocations. ``op_rows``, ``op_nodes``: the host's events that are nodes (ascending), and these nodes."""
+    kind = kind_table(host, [*host.kinds(_ALLOCATED), *host.kinds(_FREED)])
+    rows = np.flatnonzero(kind)
     stats = stats_of(host, rows, _STATS)
     allocator, allocators = texts(stats["allocator_name"])
     op, ops = texts(stats["tf_op"])
@@ -127,7 +127,7 @@ def allocations_of(host: Plane, op_rows: Int64, op_nodes: Int64) -> Allocations:
     order = np.argsort(host.events.start[rows], kind="stable")
     return Allocations(
         time=host.events.start[rows][order],
-        is_freed=(which[rows] > len(host.kinds(_ALLOCATED)))[order],
+        is_freed=(kind[rows] > len(host.kinds(_ALLOCATED)))[order],
         allocator=allocator[order],
         in_use=stats["bytes_allocated"].number[order],
         bytes=stats["allocation_bytes"].number[order],
