@@ -1,4 +1,4 @@
-"""``tftracer fleet DIR``: questions over exported sessions of many ranks and jobs."""
+"""``tftracer fleet DIR``: answers questions about exported sessions of many ranks and jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The analyses of a trace: one entry each. Routes, engine, job, standalone page and the page's types follow it."""
+"""The table of a trace's analyses. Routes, engine, job, standalone page and the page's types are derived from it."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Any, Literal, NamedTuple
 
 from tftracer.contract import layers, roofline, trace
 
-#: by: what ops are grouped by; of: "time" or "memory"; index: of a node; depth: edges from that node;
-#: with_slack: a column with the slack of each node, for clients that take msgpack.
+#: by: how ops are grouped; of: "time" or "memory"; index: a node's number; depth: number of edges from that node;
+#: with_slack: whether to add a column with each node's slack, for clients that accept msgpack.
 Parameter = Literal["by", "of", "index", "depth", "with_slack"]
 
-#: What ops are grouped by, and what they are in the roofline; the first where the client does not say.
+#: The groupings of ops, in general and in the roofline. The first is the default.
 GROUPINGS = ("type", "name", "scope")
 ROOFLINE_GROUPINGS = ("name", "type")
 MEASURES = ("time", "memory")
 
-#: With fewer traces nothing is claimed of an op's usual time or rate.
+#: With fewer traces no op's usual time or rate is stated.
 LEAST_TRACES = 4
 
 
 class OtherTracesNeeded(NamedTuple):
-    """What an analysis needs of other traces of the run: answers of a method of ``Answers``, of ``least`` to ``most``."""
+    """The other traces of the run that an analysis needs: ``least`` to ``most`` traces, of each the answer of a method."""
 
-    method: str
+    method: str  # of ``Answers``
     arguments: Mapping[str, Any]
     least: int
     most: int
@@ -37,15 +37,15 @@ class Analysis(NamedTuple):
     path: str  # under /api/traces/ID/; {index} stands for a node's number
     message: type  # of the answer
     parameters: tuple[Parameter, ...] = ()
-    packed: bool = False  # columns within: msgpack whatever the client accepts
-    of_job: bool = False  # the merged trace of a job has it, too, under /api/job/traces/ID/
+    packed: bool = False  # has columns: msgpack whatever the client accepts
+    of_job: bool = False  # also available for a job's merged trace, under /api/job/traces/ID/
     groupings: tuple[str, ...] = GROUPINGS  # the values of ``by``
-    needs_watch: bool = False  # what the watch over slow steps knows, which may come after the trace
+    needs_watch: bool = False  # uses results of the watch over slow steps, which may come after the trace
     others: OtherTracesNeeded | None = None  # given to the method as its argument ``others``
-    standalone_rows: int = 0  # a standalone page has so many rows of it (the method's argument ``most``); 0: all
+    standalone_rows: int = 0  # number of rows in a standalone page (the method's argument ``most``); 0: all
 
     def choices(self) -> Iterator[dict[str, str]]:
-        """The arguments of each answer that a standalone page has."""
+        """Yield the arguments of each answer that a standalone page contains."""
         values = {"by": self.groupings, "of": MEASURES}
         names = [name for name in self.parameters if name in values]
         for combination in product(*(values[name] for name in names)):
@@ -77,9 +77,9 @@ ANALYSES = (
     Analysis("neighbourhood", "nodes/{index}/graph", trace.Neighbourhood, ("index", "depth")),
 )
 
-#: By the analysis that needs them.
+#: Analysis -> the other traces that it needs.
 OTHERS_NEEDED = {analysis.name: analysis.others for analysis in ANALYSES if analysis.others is not None}
 
-#: The answers of the other traces, by the analysis that needs them.
+#: Analysis -> the answers of the other traces that it needs.
 OtherAnswers = Mapping[str, Sequence[Mapping[str, Any]]]
 NO_OTHERS: OtherAnswers = {}

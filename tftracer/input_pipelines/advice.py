@@ -1,4 +1,4 @@
-"""What to change about the stage that limits, and the throughput that this predicts. Pure."""
+"""Advice on what to change about the limiting stage, and the predicted throughput. Pure."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from tftracer.input_pipelines.limit import MANY, SATURATED, Flow, Stage, Thread,
 from tftracer.input_pipelines.script import Step, kind_of
 
 MAX_CALLS = 32
-#: A function that uses less of the processor than this waits for something: more of its calls at once fit the same cores.
+#: A function whose CPU share is below this waits for something, so the same cores can run more of its calls at once.
 COMPUTES = 0.5
-#: With fewer idle cores a function may seem to wait that waits for a core.
+#: With fewer idle cores than this, a function that seems to wait may be waiting for a core.
 MIN_IDLE = 0.25
-#: A prediction below this is none.
+#: A smaller predicted speed-up is not reported.
 GAIN = 1.05
 
 
 class Advice(NamedTuple):
     text: str
-    rate: float | None = None  # elements a second that it predicts at most
+    rate: float | None = None  # predicted upper bound, elements a second
 
 
 def advice(flow: Flow, stage: Stage, step: Step | None) -> Advice:
-    """``step``: what the script says of the limiting stage."""
+    """Advise on the limiting stage. ``step``: the script's line for that stage."""
     name, kind, target = stage.node.name, kind_of(stage.node.name), _target(flow, stage)
     if stage in flow.own.stages:
         rate = _least(1 / flow.own.busy * flow.rate if flow.own.busy else None, target)
@@ -32,7 +32,7 @@ def advice(flow: Flow, stage: Stage, step: Step | None) -> Advice:
         return _uncounted(kind)
     if name.startswith("Batch"):
         copies = _parallel(flow, stage, target, "batch(..., num_parallel_calls={})", is_python=False)
-        return copies._replace(rate=None)  # what the machine's memory can do is not known
+        return copies._replace(rate=None)  # the memory's speed is not known
     if name == "Generator":
         return Advice("from_generator runs one Python function in one thread: do less in it, or read with tf.data's own readers.")
     reader = reader_of(name)
@@ -61,14 +61,14 @@ def _uncounted(kind: str) -> Advice:
 
 
 def _parallel(flow: Flow, stage: Stage, target: float | None, call: str, is_python: bool) -> Advice:
-    """More calls at once, as many as would help."""
+    """Advise more calls at once, as many as would help."""
     busy, now = stage.busy or 0.0, stage.parallelism or 1.0
     if stage.parallelism is not None:
         busy = next((each.pool.busy for each in flow.workers.values() if each.pool and each.pool.stages[0] is stage), busy)
     elif stage.node.node_class in MANY:
         busy += stage.inner_busy
     busy = min(busy, now)  # one call may use several threads
-    one = flow.rate / busy if busy else None  # elements a second for one call at a time
+    rate_of_one = flow.rate / busy if busy else None  # elements a second with one call at a time
     computes = flow.cpu >= COMPUTES * busy
     if not computes and (flow.idle is None or flow.idle < MIN_IDLE):
         instead = " Use TensorFlow ops in place of Python, which runs one thread at a time, or cache()." if is_python else ""
@@ -77,20 +77,20 @@ def _parallel(flow: Flow, stage: Stage, target: float | None, call: str, is_pyth
     if is_python and computes:
         return Advice("It computes in Python, which runs one thread at a time: use TensorFlow ops, or cache() its result.")
     free = flow.cores if flow.idle is None else min(float(flow.cores), flow.cpu + flow.idle)
-    by_cores = free / flow.cpu * flow.rate if flow.cpu else None  # with what an element takes of the cores now
+    by_cores = free / flow.cpu * flow.rate if flow.cpu else None  # if an element needs as much CPU time as now
     target = _least(target, by_cores)
-    if not computes and one and target:
-        calls = min(MAX_CALLS, math.ceil(target / one))
+    if not computes and rate_of_one and target:
+        calls = min(MAX_CALLS, math.ceil(target / rate_of_one))
         if calls > now or now > flow.cores > busy * SATURATED:
             threads = "" if calls <= flow.cores else f" and options.threading.private_threadpool_size = {calls}"
             why = ": TensorFlow and AUTOTUNE stop at a thread a core" if threads else ""
             text = f"It waits more than it computes. Set {call.format(calls, calls)}{threads}{why}."
-            return _gains(flow, text, _least(calls * one, target))
-    given = stage.node.parameters.get("parallelism")
-    if given and given.tunable and now < flow.cores:
-        return Advice(f"AUTOTUNE runs {now:.0f} of at most {given.most:.0f} calls at once so far. It may still raise that.")
+            return _gains(flow, text, _least(calls * rate_of_one, target))
+    parallelism = stage.node.parameters.get("parallelism")
+    if parallelism and parallelism.tunable and now < flow.cores:
+        return Advice(f"AUTOTUNE runs {now:.0f} of at most {parallelism.most:.0f} calls at once so far. It may still raise that.")
     if now < flow.cores and computes:
-        rate = _least(flow.cores * one if one else None, target)
+        rate = _least(flow.cores * rate_of_one if rate_of_one else None, target)
         auto = call.format("tf.data.AUTOTUNE", flow.cores)
         if rate is not None and rate >= GAIN * flow.rate:
             return _gains(flow, f"Set {auto}.", rate)
@@ -106,23 +106,23 @@ def _gains(flow: Flow, text: str, rate: float | None) -> Advice:
 
 
 def _target(flow: Flow, stage: Stage) -> float | None:
-    """What everything else could do: the training itself, and every other thread."""
+    """Return the rate that everything else could reach: the training itself, and every other thread."""
 
     def of(thread: Thread) -> float | None:
         if thread.stages[0] is stage and stage.parallelism is not None:
             return None
-        its_own = {id(each) for each in stage.inner_stages} | {id(stage)}
-        busy = sum(each.busy or 0.0 for each in thread.stages if id(each) not in its_own)
-        most = max((each.node.parameters["parallelism"].most for each in thread.stages[:1] if _is_tuned(each)), default=0.0)
-        return max(thread.threads, min(most, flow.cores)) * flow.rate / busy if busy > 0 else None
+        own_stages = {id(each) for each in stage.inner_stages} | {id(stage)}
+        busy = sum(each.busy or 0.0 for each in thread.stages if id(each) not in own_stages)
+        limit = max((each.node.parameters["parallelism"].most for each in thread.stages[:1] if _is_tuned(each)), default=0.0)
+        return max(thread.threads, min(limit, flow.cores)) * flow.rate / busy if busy > 0 else None
 
     training = 1 / flow.gap_s if flow.gap_s else None
     return _least(training, *(of(thread) for thread in flow.threads if thread.stages))
 
 
 def _is_tuned(stage: Stage) -> bool:
-    given = stage.node.parameters.get("parallelism")
-    return given is not None and given.tunable
+    parallelism = stage.node.parameters.get("parallelism")
+    return parallelism is not None and parallelism.tunable
 
 
 def _least(*rates: float | None) -> float | None:

@@ -23,7 +23,7 @@ _SHOWN_FINDINGS = 5
 
 
 class SessionTrace:
-    """One traced step. Made by ``Session.trace``; in a notebook it shows its verdict, and ``view()`` is the whole viewer."""
+    """One traced step, from ``Session.trace``. A notebook shows its verdict; ``view()`` shows the whole viewer."""
 
     def __init__(
         self,
@@ -51,14 +51,14 @@ class SessionTrace:
         return self._run["title"] + (f", step {step:,}" if step is not None else "")
 
     def sentences(self) -> list[str]:
-        """What the verdict says, the most important first. Raises what decoding raises for a trace that is damaged."""
+        """Return the verdict's sentences, the most important first. Raises TracerError for a damaged trace."""
         return [sentence["text"] for sentence in self._verdict()["sentences"]]
 
     def view(self, height: int = HEIGHT) -> Frame:
-        """The whole viewer in a frame, for a notebook. ``height``: in pixels.
+        """Show the whole viewer in a frame of the notebook. ``height``: in pixels.
 
-        A small page is inside the notebook; one above 1 MB lies in the kernel's working folder, which the frame says. The frame's
-        scripts reach neither the notebook nor the network.
+        A small page is stored in the notebook, a page above 1 MB in the kernel's working folder; the frame then says so. The
+        frame's scripts can access neither the notebook nor the network.
         """
         try:
             page = "".join(self._page())
@@ -67,7 +67,7 @@ class SessionTrace:
         return framed(page, self.title, height)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the whole viewer as one HTML file, which needs no network. ``StorageError``: it cannot be written."""
+        """Write the whole viewer as one HTML file, which needs no network. ``StorageError``: the file cannot be written."""
         write_whole(os.fspath(path), (part.encode() for part in self._page()))
 
     def _page(self) -> Iterable[str]:
@@ -79,7 +79,7 @@ class SessionTrace:
         return markup.shown("Trace", lambda: markup.block(self.title, *self.parts()))
 
     def parts(self) -> list[str]:
-        """What a notebook shows of it, below its title."""
+        """Return what a notebook shows below the title, as HTML."""
         try:
             verdict = self._verdict()
             ops = self._answers().ops("type")["rows"]

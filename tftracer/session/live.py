@@ -1,16 +1,16 @@
-"""The live session: takes what a training recorded, keeps it, and answers for it. Implements session/source.py's SessionSource.
+"""The live session: stores what a training records, and answers requests about it. Implements SessionSource (session/source.py).
 
     session = LiveSession(steps, make_analyzer, keep_traces=5)      # starts nothing and writes nothing
     session.start()                                                   # spool file and threads
     ...
-    session.close()                                                   # at exit, too: writes what is left and ends the session
+    session.close()                                                   # also at exit: writes what is left, ends the session
 
-``tftracer.recorder.Recorder`` is one with the queue of this process's training and the process that decodes traces.
+``tftracer.recorder.Recorder`` is a live session with this process's training queue and the process that decodes traces.
 
-Threads: the training threads touch the queue alone. ``tftracer-writer`` (writer/steps.py) counts steps and writes them;
+Threads: the training threads touch only the queue. ``tftracer-writer`` (writer/steps.py) counts steps and writes them;
 ``tftracer-traces`` (writer/traces.py) compresses and stores traces, ``tftracer-summaries`` (writer/summaries.py) has them
-analyzed. Everything else may be called from any thread. Listeners are called from these threads, or from the one that made the
-change; runs and steps at most 5 times a second.
+analyzed. Everything else may be called from any thread. Listeners are called from these threads, or from the thread that caused
+the change; messages about runs and steps come at most 5 times a second.
 """
 
 from __future__ import annotations
@@ -46,28 +46,30 @@ from tftracer.slow.recorded import SlowRecords
 from tftracer.storage import save
 from tftracer.storage.trace_payload import Payload, TraceKey
 
-SAVE_S = 60.0  # that a save may wait for what was recorded before it
+SAVE_S = 60.0  # the longest time for which a save waits until earlier records are written
 
 
 class Live(Protocol):
+    """A session that must be closed at exit and told about forks."""
+
     def close(self) -> None: ...
 
     def after_fork(self) -> None: ...
 
 
 def watch(session: Live) -> Callable[[], None]:
-    """Close it at exit, tell it of forks in the child; returns what ends the watch at exit."""
+    """Close the session at exit, and notify it in forked children. Returns a function that cancels the closing at exit."""
     reference = weakref.ref(session)
 
     def close() -> None:
-        alive = reference()
-        if alive:
-            at_end(alive.close)
+        live = reference()
+        if live:
+            at_end(live.close)
 
     def forked() -> None:
-        alive = reference()
-        if alive:
-            alive.after_fork()
+        live = reference()
+        if live:
+            live.after_fork()
 
     atexit.register(close)
     if hasattr(os, "register_at_fork"):
@@ -76,7 +78,7 @@ def watch(session: Live) -> Callable[[], None]:
 
 
 def load(store: SessionStore, other: SavedSession, origin: str, analyze_later: Callable[[TraceRecord], None] | None) -> Loaded:
-    """Under numbers of their own; ``origin``: how the file is called."""
+    """Add a saved session's runs and traces under new numbers. ``origin``: the file's name."""
     other.check_payloads()
     runs = other.runs()
     for run in runs:
@@ -118,7 +120,7 @@ def _load_trace(store: SessionStore, other: SavedSession, trace_id: int, run_id:
 
 
 class TraceRequests(Protocol):
-    """Which steps are to be traced (capture/traces/requests.py)."""
+    """The requests for traces (capture/traces/requests.py)."""
 
     def request(self, handle: RunHandle | None, steps: int) -> None: ...
 
@@ -126,9 +128,9 @@ class TraceRequests(Protocol):
 
 
 class Steps(StepSource, Protocol):
-    """A training's queue, as its session uses it (capture/steps/queue.py)."""
+    """A training's queue, as the session uses it (capture/steps/queue.py)."""
 
-    slow: SlowRecords  # slow steps and what was seen meanwhile
+    slow: SlowRecords  # slow steps and what was observed during them
 
     @property
     def requests(self) -> TraceRequests: ...
@@ -143,17 +145,17 @@ class Steps(StepSource, Protocol):
     def cancel_steps(self) -> None: ...
 
     def switch_off(self) -> None:
-        """Record no more."""
+        """Stop recording."""
 
     def close(self) -> None:
-        """Record no more, and forget what is in the queue."""
+        """Stop recording, and drop what is in the queue."""
 
 
 class LiveSession(SessionAnswers):
     """A live session.
 
-    keep_traces: so many traces of each run that global tracing or the script made are kept, the oldest make way; those that were
-    asked for are kept up to retention.ASKED_BYTES. spool_dir: where the session is written as it goes
+    keep_traces: how many traces from global tracing or from the script are kept for each run; the oldest are deleted. Traces that
+    users requested are kept up to retention.ASKED_BYTES. spool_dir: the folder to which the session is written while it runs
     (default: $TFTRACER_SPOOL_DIR or the user's cache). communication_ops: a pattern of ops that communicate.
     """
 
@@ -190,7 +192,7 @@ class LiveSession(SessionAnswers):
         return self
 
     def close(self) -> None:
-        """Write what is left, end the session, give the file free. Its traces can still be read."""
+        """Write what is left, end the session, and release the file. Its traces can still be read."""
         with self._starting:
             if self._closed or os.getpid() != self._pid:
                 return
@@ -198,7 +200,7 @@ class LiveSession(SessionAnswers):
         self._unwatch()
         if self._writer:
             self._writer.stop()
-        self._steps.close()  # a training that goes on is not recorded any more
+        self._steps.close()  # if the training continues, it is no longer recorded
         self._analyzer.close()
         self.store.close()
 
@@ -207,23 +209,23 @@ class LiveSession(SessionAnswers):
         return self._closed
 
     def after_fork(self) -> None:
-        """In a child there are no threads to write what is recorded, and the spool is the parent's."""
+        """Stop recording in a forked child: it has no writer threads, and the spool belongs to the parent."""
         self._steps.switch_off()
         self.store.spool.leave_to_parent()
 
     def flush(self, timeout_s: float = 600.0) -> bool:
-        """Wait until all that was recorded before the call is counted and written; False if that takes longer."""
+        """Wait until everything recorded before the call is counted and written; False after ``timeout_s``."""
         return bool(self._writer and self._writer.flush(timeout_s))
 
     def set_tensorflow(self, version: str, hook_cost_s: float | None) -> None:
         self.store.set_facts(tensorflow=version, hook_cost_s=hook_cost_s)
 
     def add_problem(self, code: str, message: str) -> None:
-        """Report something that went wrong, once a code, in the log and on the page."""
+        """Report a problem in the log and on the page, once for each code."""
         self.store.problems.add(code, message)
 
     def solved(self, code: str) -> None:
-        """A problem is over."""
+        """Report that a problem is over."""
         self.store.problems.solve(code)
 
     # ------------------------------------------------------------------------------------------------------- reading
@@ -245,9 +247,9 @@ class LiveSession(SessionAnswers):
         return self.store.set_trace_facts(trace_id, **facts)
 
     def request_traces(self, run_id: int | None, steps: int, with_graph: bool = False) -> None:
-        """Trace the next ``steps`` steps of a run (None: of whichever comes); 0 takes the request back.
+        """Trace the next ``steps`` steps of a run (None: of any run); 0 cancels the request.
 
-        ``with_graph``: the next step collects the graph that the run's function runs as, and is not traced.
+        ``with_graph``: the next step is not traced; it collects the graph as which the run's function runs.
         """
         self._analyzer.start_in_background()
         if run_id is None:
@@ -264,7 +266,7 @@ class LiveSession(SessionAnswers):
         self.store.publish_run(run_id)
 
     def sample_gaps(self, run_id: int) -> None:
-        """Sample the next 20 s between the run's steps."""
+        """Sample stacks between the run's steps for the next 20 s."""
         live = self._live_run(run_id, "sampled")
         if self.session()["slow_watch"] == "off":
             raise UnsupportedError("Nothing is sampled: the watch over slow steps is off (trace_slow=False).")
@@ -277,20 +279,20 @@ class LiveSession(SessionAnswers):
         self.store.set_facts(trace_all=on)
 
     def _live_run(self, run_id: int, what: str) -> LiveRun:
-        self.store.run(run_id)  # UnknownError for one that does not exist
+        self.store.run(run_id)  # UnknownError if there is no such run
         live = self.store.live_runs.get(run_id)
         if live is None:
             raise UnsupportedError(f"Run {run_id} was loaded from a file: there is no training in it to be {what}.")
         return live
 
     def steps_begun(self) -> dict[str, int]:
-        """Run title -> steps so far; the next one may be under way."""
+        """Return run title -> number of steps so far; the next one may be under way."""
         return self._steps.steps_done()
 
     def request_trace_at(self, run_title: str, step: int) -> bool:
-        """Trace the run's step of this number (as ``steps_begun`` counts), the same on every rank of a job.
+        """Trace the run's step with this number (as ``steps_begun`` counts); all ranks of a job trace the same number.
 
-        False if it has begun already or there is no such run. A request for another step of the run is replaced.
+        Returns False if the step has begun already, or if there is no such run. Replaces a request for another step of the run.
         """
         return self._steps.request_step(run_title, step)
 
@@ -300,16 +302,16 @@ class LiveSession(SessionAnswers):
     # -------------------------------------------------------------------------------------------------- saving, loading
 
     def save(self, path: str) -> None:
-        """All that was recorded before the call."""
+        """Save everything that was recorded before the call."""
         if self._writer:
             self._writer.flush_without_analysis(SAVE_S)
         save.write_whole(path, self.saved_bytes())
 
     def saved_bytes(self) -> Iterator[bytes]:
         chunks = self.store.saved_bytes()
-        return chain([next(chunks)], chunks)  # begun now
+        return chain([next(chunks)], chunks)  # takes the first chunk now, which fixes what is saved
 
     def load(self, path: str, name: str = "") -> Loaded:
-        """Add a file's runs and traces to this session, under numbers of their own; ``name``: how the file is called."""
+        """Add a file's runs and traces to this session, under new numbers. ``name``: the file's name."""
         later = self._writer.analyze_later if self._writer else None
         return load(self.store, open_session(path), name or Path(path).name, later)

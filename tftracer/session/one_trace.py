@@ -1,4 +1,4 @@
-"""The record of a trace that no session recorded (a Timeline's, or a single file's), and a session that consists of it."""
+"""Makes a record for a trace outside of any session (of a Timeline, or of a single file), and a session with only that trace."""
 
 from __future__ import annotations
 

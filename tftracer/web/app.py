@@ -1,7 +1,7 @@
-"""The web server: its thread with the event loop on which everything in web/ runs, its sockets, and its services.
+"""The web server: its sockets, its services, and the thread with the event loop on which everything in web/ runs.
 
-``WebServer`` may be used from any thread; it reaches the loop by ``call_soon_threadsafe`` only. ``start`` raises what went wrong;
-its caller keeps that from the training script.
+``WebServer`` may be used from any thread; it reaches the loop by ``call_soon_threadsafe`` only. ``start`` raises errors; its
+caller keeps them from the training script.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ CONNECTIONS = 512
 IDLE_CONNECTION_S = 120.0
 BODY_S = 60.0
 STOP_S = 5.0
-ALIVE_S = 1.0  # between two checks whether the starting thread is still alive
-#: Worker threads give way to the training. A viewer has none.
+ALIVE_S = 1.0  # seconds between two checks whether the starting thread is still alive
+#: Worker threads have a lower priority than the training. In a viewer there is no training.
 NICE = 5
 
 
@@ -70,7 +70,7 @@ class Options:
 
 
 def split_base_url(base_url: str) -> tuple[str, str]:
-    """``https://host`` (or "") and ``/prefix`` (or "")."""
+    """Split a base URL into ``https://host`` (or "") and ``/prefix`` (or "")."""
     parts = urlsplit(base_url)
     origin = f"{parts.scheme}://{parts.netloc}" if parts.scheme and parts.netloc else ""
     path = parts.path.strip("/")
@@ -83,12 +83,12 @@ class JobPages:
 
     routes: Sequence[Route] = ()
     message: Callable[[], Job | None] = lambda: None  # the job as the pages show it; from any thread
-    connections: Callable[[], int] = lambda: 0  # of the job's processes; the limit on connections does not count them
-    strangers: Callable[[], int] = lambda: 0  # that have connected as processes of the job and have not proved it
+    connections: Callable[[], int] = lambda: 0  # number of connections of the job's processes, which the limit does not count
+    strangers: Callable[[], int] = lambda: 0  # number of clients that claim to be processes of the job without proof so far
 
 
 class Server(HTTPServer):
-    """Tornado's, with a limit on connections."""
+    """Tornado's HTTP server, with a limit on connections."""
 
     open_connections = 0
     uncounted: Callable[[], int] = staticmethod(lambda: 0)  # connections that the limit does not count
@@ -108,7 +108,10 @@ class Server(HTTPServer):
 
 
 def close_in_child(reference: weakref.ref[Serving]) -> Callable[[], None]:
-    """A forked child (of a data loader, say) has no server thread, but would keep the port in use after its parent's end."""
+    """Return a function that closes the sockets in a forked child.
+
+    A child (such as a data loader's) has no server thread, but would keep the port in use after its parent has ended.
+    """
 
     def close() -> None:
         serving = reference()
@@ -119,7 +122,7 @@ def close_in_child(reference: weakref.ref[Serving]) -> Callable[[], None]:
 
 
 async def end_tasks() -> None:
-    """Cancels the requests that are unfinished when the server stops."""
+    """Cancel the requests that are unfinished when the server stops."""
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
@@ -146,7 +149,7 @@ class WebServer:
     # -------------------------------------------------------------------------------------------------- from any thread
 
     def start(self) -> None:
-        """Does nothing if the server is running. PortError: no free port, or an unusable certificate."""
+        """Start the server; do nothing if it is running. PortError: no free port, or an unusable certificate."""
         with self._change:
             if self._serving is not None and self._serving.is_alive():
                 return
@@ -157,13 +160,13 @@ class WebServer:
             self._serving.begin()
 
     def stop(self) -> None:
-        """Returns when the port is free again; on the server's own thread, at once."""
+        """Stop the server. Returns when the port is free again; on the server's own thread, returns at once."""
         serving = self._serving
         if serving is not None:
             serving.end()
 
     def join(self) -> None:
-        """Waits until the server is stopped."""
+        """Wait until the server is stopped."""
         serving = self._serving
         if serving is not None:
             serving.wait()
@@ -173,15 +176,15 @@ class WebServer:
         return self._serving is not None and self._serving.is_alive()
 
     def publish(self, message: LiveMessage) -> None:
-        """Sends a message to all pages. Does nothing while the server is stopped."""
+        """Send a message to all pages; do nothing while the server is stopped."""
         serving = self._serving
         if serving is not None and serving.live is not None:
             serving.live.publish(message)
 
     def contents(self, record: TraceRecord) -> dict[str, Any]:
-        """What a trace's record says of its contents, found out with the traces that pages ask for. Not on the server's thread.
+        """Return the fields of a trace's record that describe its contents. Must not be called on the server's thread.
 
-        UnsupportedError: the server has stopped.
+        They are read through the cache that serves the pages. UnsupportedError: the server has stopped.
         """
         contents = self._serving.contents(record) if self._serving is not None else None
         if contents is None:
@@ -240,23 +243,23 @@ class Serving(threading.Thread):
             os.register_at_fork(after_in_child=close_in_child(weakref.ref(self)))
 
     def begin(self) -> None:
-        """Returns when the server accepts connections; raises what prevented it."""
+        """Return when the server accepts connections; raise the error that prevented it."""
         try:
             self.start()
-        except BaseException:  # no thread could be started
+        except BaseException:  # the thread could not be started
             self.close_sockets()
             raise
         while not self._ready.wait(ALIVE_S) and self.is_alive():
             pass
         if self._failure is not None:
-            self.join()  # else ``running`` could still be true
+            self.join()  # otherwise ``running`` could still be true
             raise self._failure
         if not self._ready.is_set():
             self.close_sockets()
             raise PortError("The web server's thread ended before it accepted connections.")
 
     def end(self) -> None:
-        self._is_ended = True  # first: it may not have begun to wait for its end
+        self._is_ended = True  # set first, because the thread may not be waiting for ``_end`` yet
         if self._loop is not None and self._end is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended already
                 self._loop.call_soon_threadsafe(self._end.set)
@@ -264,13 +267,13 @@ class Serving(threading.Thread):
             self.wait()
 
     def wait(self) -> None:
-        """Until it has ended; one that was never started has."""
+        """Wait until the thread has ended; return at once if it was never started."""
         if self.ident is not None:
             self.join()
 
     def close_sockets(self) -> None:
-        for one in self._sockets:
-            one.close()
+        for listener in self._sockets:
+            listener.close()
 
     def contents(self, record: TraceRecord) -> dict[str, Any] | None:
         """See ``WebServer.contents``; None if the server has stopped."""

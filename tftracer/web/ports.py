@@ -15,15 +15,15 @@ PORTS_TRIED = 100
 
 
 def bind(port: int, ip: str) -> list[socket.socket]:
-    """Listening sockets at this port or at the next free one; PortError if there is none."""
+    """Return sockets that listen at this port or at the next free one; PortError if there is none."""
     last = min(port + PORTS_TRIED, 65536) if port else 1
     problem: Exception | None = None
     for candidate in range(port, last):
         try:
             return listen(candidate, ip)
-        except (OSError, ValueError) as this:
-            problem = this
-            if isinstance(this, (socket.gaierror, ValueError)):  # no address; a text that can be no name, such as "a..b"
+        except (OSError, ValueError) as error:
+            problem = error
+            if isinstance(error, (socket.gaierror, ValueError)):  # an unknown address, or an invalid name such as "a..b"
                 break
     raise PortError(
         f"No port from {port} to {last - 1} can be bound at {ip or 'any address'}: {problem}. "
@@ -32,44 +32,44 @@ def bind(port: int, ip: str) -> list[socket.socket]:
 
 
 def listen(port: int, ip: str) -> list[socket.socket]:
-    """A listening socket for each address of ``ip``, all at one port; OSError if that port is in use at any of them."""
+    """Return a listening socket for each address of ``ip``, all at one port; OSError if the port is in use at any of them."""
     sockets: list[socket.socket] = []
     problem: OSError | None = None
     for family, kind, protocol, _, address in dict.fromkeys(
         socket.getaddrinfo(ip or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     ):
-        at = sockets[0].getsockname()[1] if sockets else port
+        same_port = sockets[0].getsockname()[1] if sockets else port
         try:
-            sockets.append(listening(family, kind, protocol, (address[0], at, *address[2:])))
-        except OSError as this:  # no IPv6 here, for one
-            problem = this
-            if this.errno == errno.EADDRINUSE:
+            sockets.append(listening(family, kind, protocol, (address[0], same_port, *address[2:])))
+        except OSError as error:  # for example, this machine has no IPv6
+            problem = error
+            if error.errno == errno.EADDRINUSE:
                 break
     if sockets and (problem is None or problem.errno != errno.EADDRINUSE):
         return sockets
-    for one in sockets:
-        one.close()
+    for opened in sockets:
+        opened.close()
     raise problem or OSError(f"{ip} is no address")
 
 
 def listening(family: int, kind: int, protocol: int, address: tuple[Any, ...]) -> socket.socket:
-    one = socket.socket(family, kind, protocol)
+    listener = socket.socket(family, kind, protocol)
     try:
-        if os.name != "nt":  # where it means that a port just left may be taken at once
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if os.name != "nt":  # elsewhere it only lets a port be used again at once; on Windows it would share the port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
-            one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        one.setblocking(False)
-        one.bind(address)
-        one.listen(128)
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.setblocking(False)
+        listener.bind(address)
+        listener.listen(128)
     except OSError:
-        one.close()
+        listener.close()
         raise
-    return one
+    return listener
 
 
 def tls_context(certfile: str | None, keyfile: str | None) -> ssl.SSLContext | None:
-    """None without a certificate; PortError for an unusable one. Never falls back to plain HTTP."""
+    """Load the certificate; return None if none is given. PortError: it is unusable. Never falls back to plain HTTP."""
     if not certfile:
         if keyfile:
             raise PortError("A keyfile needs its certfile; give both, or none to serve plain HTTP.")
@@ -86,12 +86,12 @@ def tls_context(certfile: str | None, keyfile: str | None) -> ssl.SSLContext | N
 
 
 def netloc(host: str, port: int) -> str:
-    """``host:port`` as in a URL."""
+    """Join host and port as in a URL."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def own_address() -> str:
-    """This machine's address in its network, found without sending a packet or a name query."""
+    """Return this machine's address in its network. Sends no packet and no name query."""
     with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(("192.0.2.1", 9))
         return str(probe.getsockname()[0])

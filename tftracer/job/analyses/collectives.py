@@ -1,7 +1,7 @@
-"""What the traces of one step have in common: collectives on several ranks, and sends with their receives. Pure.
+"""Matches the traces of one step: collectives that run on several ranks, and sends with their receives. Pure.
 
-A collective is identified by its node's name and, in loops, by its turn. Horovod's ops run from the moment a rank is ready until
-the result is there: their start is when the rank arrived, and they end at nearly the same moment on all ranks.
+A collective is identified by its node's name and, in loops, by its iteration. Horovod's ops run from the moment at which a rank
+is ready until the result is available: they start when the rank arrives, and end at nearly the same moment on all ranks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MISSING = -1
 
 @dataclass(frozen=True)
 class Collectives:
-    """The collectives of a step; times in ns since the epoch by each trace's own clock, else MISSING."""
+    """The collectives of a step; times in ns since the epoch by each trace's own clock; MISSING where not in the trace."""
 
     names: list[str]
     ops: list[str]
@@ -38,11 +38,11 @@ class Collectives:
 
 
 def find_collectives(sources: Sequence[ProcessTrace]) -> Collectives:
-    """The collectives that at least two of the traces have, in order of their start."""
+    """Find the collectives that are in at least two of the traces, in order of their start."""
     seen: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
     for i, source in enumerate(sources):
-        for key, met in _occurrences(source.trace):
-            seen[key].append((i, met))
+        for key, occurrence in _occurrences(source.trace):
+            seen[key].append((i, occurrence))
     shared = {key: where for key, where in seen.items() if len(where) > 1}
     shape = (len(shared), len(sources))
     start, end, node = (np.full(shape, MISSING, np.int64) for _ in range(3))
@@ -59,22 +59,22 @@ def find_collectives(sources: Sequence[ProcessTrace]) -> Collectives:
     return Collectives([names[i] for i in order], [ops[i] for i in order], start[order], end[order], node[order])
 
 
-def result_bytes(sources: Sequence[ProcessTrace], met: Collectives, most: int) -> list[float | None]:
-    """[most of the collectives] bytes of what each left on the first rank that took source; None where the trace does not say."""
-    first = (met.node != MISSING).argmax(axis=1) if len(met) else np.zeros(0, np.int64)
-    return [_bytes(sources[p].trace, int(met.node[row, p])) for row, p in enumerate(first[:most].tolist())]
+def result_bytes(sources: Sequence[ProcessTrace], collectives: Collectives, limit: int) -> list[float | None]:
+    """Return the bytes of each collective's result, for the first ``limit``, on the first rank that ran it; None: unknown."""
+    first = (collectives.node != MISSING).argmax(axis=1) if len(collectives) else np.zeros(0, np.int64)
+    return [_bytes(sources[p].trace, int(collectives.node[row, p])) for row, p in enumerate(first[:limit].tolist())]
 
 
 def _bytes(trace: Trace, node: int) -> float | None:
-    """Bytes requested for all outputs of a node; an allocator may have given more."""
+    """Return the bytes requested for all outputs of a node; an allocator may have given more."""
     described = [output.tensor_description.allocation_description for output in exec_stats(trace, node).output]
     return float(sum(each.requested_bytes or each.allocated_bytes for each in described)) or None
 
 
 def _occurrences(trace: Trace) -> Iterator[tuple[tuple[str, int], int]]:
-    """``((name, turn), node)`` of each collective in a trace, in order of start."""
-    met = np.array([NO_COLLECTIVE.fullmatch(op) is None for op in trace.ops], bool)
-    is_collective = met[trace.op] & (trace.kind == NodeKind.COMMUNICATION) if len(met) else np.zeros(0, bool)
+    """Yield ``((name, iteration), node)`` of each collective in a trace, in order of start."""
+    may_be = np.array([NO_COLLECTIVE.fullmatch(op) is None for op in trace.ops], bool)
+    is_collective = may_be[trace.op] & (trace.kind == NodeKind.COMMUNICATION) if len(may_be) else np.zeros(0, bool)
     turns: dict[int, int] = defaultdict(int)
     for node in sorted(np.flatnonzero(is_collective), key=lambda n: int(trace.start[n])):
         name = int(trace.name[node])
@@ -82,16 +82,16 @@ def _occurrences(trace: Trace) -> Iterator[tuple[tuple[str, int], int]]:
         turns[name] += 1
 
 
-def observations(sources: Sequence[ProcessTrace], owners: Owners, met: Collectives) -> list[Observation]:
-    """What the step says about the owners' clocks: from the ends of collectives that two of them share, and from sends."""
+def observations(sources: Sequence[ProcessTrace], owners: Owners, collectives: Collectives) -> list[Observation]:
+    """Collect what the step shows about the owners' clocks: from ends of collectives that two of them share, and from sends."""
     result: list[Observation] = []
     for i in range(1, len(sources)):
-        present = met.end[:, i] != MISSING
+        present = collectives.end[:, i] != MISSING
         for first in range(i):
-            both = present & (met.end[:, first] != MISSING)
+            both = present & (collectives.end[:, first] != MISSING)
             if both.any():
                 a, b = owners.of_trace[first], owners.of_trace[i]
-                result += from_ends(a, b, met.end[both, first], met.end[both, i])
+                result += from_ends(a, b, collectives.end[both, first], collectives.end[both, i])
                 break
     for i, source in enumerate(sources):
         result += _from_transfers(source, owners_of_nodes(source, owners.of_device[i]))
@@ -99,7 +99,7 @@ def observations(sources: Sequence[ProcessTrace], owners: Owners, met: Collectiv
 
 
 def _from_transfers(source: ProcessTrace, owner: Int64) -> list[Observation]:
-    """The pairs of clocks that a source's RecvTensors tie together."""
+    """Collect observations of pairs of clocks from one trace's RecvTensors."""
     pairs: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
     for sender, receiver, sent, received in _transfers(source.trace, owner):
         pairs[sender, receiver].append((sent, received))
@@ -115,12 +115,12 @@ def _times(moments: list[tuple[int, int]]) -> tuple[Int64, Int64]:
 
 
 def _transfers(trace: Trace, owner: Int64) -> Iterator[tuple[int, int, int, int]]:
-    """``(sender, receiver, sent, received)`` of each RecvTensor between two owners whose tensor was made just once.
+    """Yield ``(sender, receiver, sent, received)`` of each RecvTensor between two owners whose producer ran exactly once.
 
-    The tensor's producer had ended before it was sent: its end is the latest moment known on the sender's clock.
+    The producer had ended before its tensor was sent: its end is the latest known moment on the sender's clock.
     """
     devices = {device.name: code for code, device in enumerate(trace.devices)}
-    producers = _made_once(trace)
+    producers = _nodes_run_once(trace)
     receives = np.array([op == "RecvTensor" for op in trace.ops], bool)
     for node in np.flatnonzero(receives[trace.op]) if len(receives) else []:
         label = parse_received(str(trace.labels[int(trace.label[node])]))
@@ -133,8 +133,8 @@ def _transfers(trace: Trace, owner: Int64) -> Iterator[tuple[int, int, int, int]
             yield int(owner[producer]), int(owner[node]), *times
 
 
-def _made_once(trace: Trace) -> dict[tuple[str, int], int]:
-    """(name, device) -> node, of the names that ran once on that device."""
+def _nodes_run_once(trace: Trace) -> dict[tuple[str, int], int]:
+    """Return (name, device) -> node, for the names that ran exactly once on that device."""
     if len(trace.devices) < 2:
         return {}
     key = trace.name.astype(np.int64) * len(trace.devices) + trace.device

@@ -1,4 +1,4 @@
-"""Where the watch gets what it knows of a span of time: a process that looks from outside, else stacks read inside.
+"""The watch's source of stacks and counters: a process that reads them from outside, or else this process itself.
 
 Used by the watch's thread.
 """
@@ -27,15 +27,17 @@ USED_UP = "Its stacks were not read: reading stacks had used its share of a CPU.
 
 
 class Answer(NamedTuple):
+    """The answer to the question with this number."""
+
     number: int
     raw: dict[str, Any]
     doubt: str
 
 
 class StackSource:
-    """Starts the process outside. Without it there are only ``InsideStacks``, and the counters are read here.
+    """Asks the process outside, which it starts. Without that process it uses ``InsideStacks`` and reads the counters itself.
 
-    ``lock``: where this process notes who holds Python's lock; None: not known.
+    ``lock``: where this process's memory names the holder of Python's lock (``LockPlace.found``); None: not known.
     """
 
     def __init__(self, lock: tuple[int, int] | None = None) -> None:
@@ -45,7 +47,7 @@ class StackSource:
         self._counters: Counters | None = None
         self._answers: list[Answer] = []
         self._threads: tuple[list[int], list[int]] = ([], [])
-        self._asked: dict[int, tuple[int, int, list[tuple[int, int]], bool]] = {}
+        self._questions: dict[int, tuple[int, int, list[tuple[int, int]], bool]] = {}
         try:
             self._outside = OutsideProcess()
             if lock:
@@ -54,7 +56,7 @@ class StackSource:
             self._fall_back(str(error))
 
     def watch(self, natives: list[int], ours: list[int]) -> None:
-        """``ours``: threads of the tracer."""
+        """Set the threads to watch. ``ours``: threads of the tracer."""
         if (natives, ours) == self._threads:
             return
         self._threads = natives, ours
@@ -64,12 +66,12 @@ class StackSource:
             self._counters.watch(natives, ours)
 
     def beat(self, native: int, number: int) -> None:
-        """The watch's thread begins its sleep ``number`` (sample_clock.py)."""
+        """Report that the watch's thread begins its sleep ``number`` (sample_clock.py)."""
         if self._outside:
             self._outside.beat(native, number)
 
     def tick(self, now_ns: int, overdue: dict[int, int]) -> None:
-        """``overdue``: threads whose turn takes too long, and when it began."""
+        """Sample, and read counters as needed. ``overdue``: thread whose turn takes too long -> when the turn began."""
         self._inside.tick(now_ns, overdue)
         if self._outside and any(now_ns - begun_ns < CLOSELY_NS for begun_ns in overdue.values()):
             self._outside.overdue()
@@ -77,35 +79,35 @@ class StackSource:
             self._counters.read(now_ns)
 
     def ask(self, number: int, thread: int, native: int, spans: list[tuple[int, int]], profile: bool = False) -> None:
-        """The answer comes with ``answers``."""
+        """Ask about spans of time; ``answers`` returns the answer later."""
         if self._outside:
-            self._asked[number] = (thread, native, spans, profile)
+            self._questions[number] = (thread, native, spans, profile)
             inside = [] if profile else self._inside.looks(spans[0][0], spans[-1][1])
             self._outside.ask(number, thread, native, spans, profile, inside)
         elif self._counters:
             self._answers.append(self._answer_inside(number, thread, native, spans, profile))
 
     def hurry(self) -> None:
-        """Answers to what was asked are wanted at once: the session ends, or is saved."""
+        """Request all open answers at once, because the session ends or is saved."""
         if self._outside:
             self._outside.hurry()
 
     def begin_profile(self, until_ns: int) -> None:
-        """Samples are wanted until then, also while no turn is slow."""
+        """Sample until then, even if no turn is slow."""
         if self._counters:
             self._inside.begin_profile(until_ns)
 
     def answers(self) -> list[Answer]:
-        taken, self._answers = self._answers, []
+        answers, self._answers = self._answers, []
         if self._outside:
             for raw in self._outside.answers():
-                if self._asked.pop(int(raw["id"]), None) is not None:
-                    taken.append(Answer(int(raw["id"]), raw, ""))
+                if self._questions.pop(int(raw["id"]), None) is not None:
+                    answers.append(Answer(int(raw["id"]), raw, ""))
                 if raw["broken"]:
                     self._outside.ended = str(raw["broken"])
             if self._outside.ended:
                 self._fall_back(self._outside.ended)
-        return taken
+        return answers
 
     def stop(self) -> None:
         if self._outside:
@@ -125,8 +127,8 @@ class StackSource:
         if outside:
             with contextlib.suppress(Exception):
                 outside.stop()
-        asked, self._asked = self._asked, {}
-        for number, question in asked.items():
+        questions, self._questions = self._questions, {}
+        for number, question in questions.items():
             self.ask(number, *question)
 
     def _answer_inside(self, number: int, thread: int, native: int, spans: list[tuple[int, int]], profile: bool) -> Answer:
@@ -154,7 +156,7 @@ def span_of(
     ours: frozenset[int],
     gc_s: float,
 ) -> Span:
-    """A span as it was answered. ``ours``: threads of the tracer, which are of no interest."""
+    """Convert one span of an answer. ``ours``: threads of the tracer, whose stacks are left out."""
     others = [
         _folded(_name(other, thread_names), stack, seconds, times, names)
         for other, stack, seconds, times in raw["others"]

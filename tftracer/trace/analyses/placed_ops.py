@@ -1,8 +1,8 @@
-"""Which layer each op of a trace belongs to, and in which phase: the rules of ``layer_names``, for all of its names at once.
+"""Assigns each op of a trace to a layer and a phase, by the rules of ``layer_names``, for all names at once.
 
-Layers are the name scopes of the ops of the forward pass. What else there is belongs to the deepest layer that its name tells:
-gradients, updates of variables, control flow, communication. A gradient whose op lies in no scope makes a layer of that op:
-``gradients/MatMul_3_grad`` and ``MatMul_3``. One Python turn for each scope, and for each name of a variable or a transfer.
+Layers are the name scopes of the ops of the forward pass. Other ops (gradients, updates of variables, control flow,
+communication) belong to the deepest layer that their names contain. If a gradient's op has no scope, that op becomes a layer:
+``MatMul_3`` by ``gradients/MatMul_3_grad``. One Python iteration for each scope, and for each name of a variable or a transfer.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ from tftracer.trace.model import NodeKind, Trace
 
 PHASES: tuple[LayerPhase, ...] = ("forward", "backward", "optimizer", "communication", "input", "variables")
 
-#: The most scopes and names that are looked at: those with the most time.
+#: At most so many scopes and names are examined: those with the most time.
 MAX_LOOKED_AT = 1 << 15
 
 VARIABLES = frozenset(["VarHandleOp", "_VarHandlesOp", "Variable", "VariableV2", "AutoReloadVariable"])
 
-# What is read of an op: of the first four its scope, of the others a name.
+# How an op's layer is read: the first four from its scope, the others from a name.
 _COMPUTES, _UPDATES, _CONTROLS, _INPUT, _VARIABLE, _TRANSFER, _RECEIVED = range(7)
 _READINGS = 7
 
 
 @dataclass(frozen=True)
 class PlacedOps:
-    """The columns have an entry for each of ``Work``."""
+    """The layers and phases of ops. The columns have one entry for each entry of ``Work``."""
 
     tree: LayerTree
     layer: Int32  # the layer's number in the tree; 0: in no layer
     phase: Int8  # index into PHASES
-    optimizer: Int32  # index of the optimizer that the op belongs to; -1: none, or its name does not tell
+    optimizer: Int32  # index of the optimizer that the op belongs to; -1: none, or unknown
     optimizers: list[str]
     looked_at: Bool  # whether its scope or name is within the limit
     not_looked_at: int  # scopes and names beyond the limit
@@ -76,11 +76,11 @@ def placed_ops(trace: Trace, work: Work, most: int = MAX_LOOKED_AT) -> PlacedOps
 
 @dataclass(frozen=True)
 class _Groups:
-    """Ops whose place is the same: those of one scope, or of one name."""
+    """Ops with the same place, because they have the same scope or the same name."""
 
-    of: Int64  # [work] group
-    total: int  # groups
-    looked_at: Int64  # the ops that the next two columns describe
+    of: Int64  # [work] the group of each op
+    total: int  # number of groups
+    looked_at: Int64  # the groups that the next two columns describe
     reading: list[int]
     texts: list[str]
 
@@ -104,7 +104,7 @@ def _groups(trace: Trace, work: Work, most: int) -> _Groups:
 
 
 def _readings(trace: Trace, work: Work) -> Int8:
-    """[work]"""
+    """Return for each op of ``work`` how its layer is read."""
     of_op = [_VARIABLE if op in VARIABLES else _UPDATES if is_update(op) else _COMPUTES for op in trace.ops]
     reading = np.array(of_op or [0], np.int8)[work.op]
     kind = trace.kind[work.node]
@@ -116,7 +116,7 @@ def _readings(trace: Trace, work: Work) -> Int8:
 
 
 def _texts(trace: Trace, scopes: StringTable, readings: Int64, codes: Int64) -> list[str]:
-    """The scope, name or label that is read."""
+    """Return the scope, name or label that each group is read from."""
     texts = np.empty(len(codes), object)
     is_received = readings == _RECEIVED
     for table, selected in (
@@ -144,7 +144,7 @@ def _place(reading: int, text: str, updating: frozenset[str]) -> Place:
 
 
 def _layers(tree: LayerTree, groups: _Groups, places: list[Place]) -> list[int]:
-    """The layer of each group. Groups that create layers come before groups that only look for one."""
+    """Return the layer of each group. Groups that create layers come before groups that only look one up."""
     layer_of_group, ranks = [0] * len(places), list(map(_rank, groups.reading, places))
     order = sorted(range(len(places)), key=ranks.__getitem__)
     reduced = _ReducedGradients(tree)
@@ -171,12 +171,12 @@ def _rank(reading: int, place: Place) -> int:
 
 
 def _new_layer(rank: int, path: tuple[str, ...]) -> tuple[str, ...]:
-    """The path of a new layer where none is found: a variable's scope, or the outermost scope of a differentiated op."""
+    """Return the path of the layer to add if none exists: a variable's scope, or the outermost scope of a differentiated op."""
     return path[:-1] if rank == _OF_VARIABLE else path[:1] if rank == _DIFFERENTIATES else ()
 
 
 class _ReducedGradients:
-    """Layers by what the names of collectives say, ``dense_MatMul_grad_tuple_1``: the one with the longest path."""
+    """Finds a collective's layer by its name, such as ``dense_MatMul_grad_tuple_1``: the layer with the longest matching path."""
 
     def __init__(self, tree: LayerTree) -> None:
         self._tree = tree
@@ -193,14 +193,14 @@ class _ReducedGradients:
 
 
 def _spread(values: Sequence[int] | Int32, groups: _Groups, otherwise: int = 0) -> Int32:
-    """[work] of what the groups that were looked at have."""
+    """Return for each op of ``work`` the value of its group; ``otherwise`` if its group was not examined."""
     of_groups = np.full(max(groups.total, 1), otherwise, np.int32)
     of_groups[groups.looked_at] = values
     return of_groups[groups.of]
 
 
 def _take_namesakes(trace: Trace, work: Work, tree: LayerTree, layer: Int32) -> None:
-    """Ops without a scope whose gradients have made layers of them."""
+    """Assign ops without a scope to the layers that their own gradients created."""
     outermost = tree.outermost()
     bare = np.flatnonzero(layer == 0)
     name = work.name[bare]

@@ -1,9 +1,9 @@
-"""Regular expressions that are searched in time linear in the text, whoever wrote the pattern.
+"""Regular expressions with search time linear in the length of the text, for patterns from any source.
 
-Python's ``re`` backtracks: ``(a+)+$`` on thirty letters takes minutes and holds the interpreter's lock all the while. A pattern
-may come out of a stranger's file, so it is matched by an automaton instead: Thompson's construction, its sets of positions made
-into states as the text needs them. Work is bounded by the text's length times a constant, plus MAX_VISITS visits of positions; a
-pattern that needs more is refused with PatternError.
+Python's ``re`` backtracks: ``(a+)+$`` on thirty letters takes minutes and holds the interpreter's lock meanwhile. A pattern may
+come from a stranger's file, so it is matched by an automaton instead: Thompson's construction, whose sets of positions become
+states when the text first needs them. Work is bounded by the text's length times a constant, plus MAX_VISITS visits of positions;
+a pattern that needs more is refused with PatternError.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_POSITIONS = 1000
 MAX_STATES = 1000
 MAX_VISITS = 1 << 19
 
-#: What stands before or behind a position in the text.
+#: The kinds of neighbours of a place in the text: the text's edge, a word character, another character.
 _EDGE, _WORD, _OTHER = range(3)
 
 
@@ -39,17 +39,17 @@ class _Position:
 
 @dataclass(eq=False)
 class _State:
-    """What may follow the text so far. ``after``: the state behind each character that was read from here; None: a match."""
+    """The state after the text so far. ``after``: character -> the next state; None: a match."""
 
     positions: frozenset[int]
     before: int
     after: dict[str, _State | None] = field(default_factory=dict)
-    reading: dict[int, list[_Position] | None] = field(default_factory=dict)  # by what stands behind
+    reading: dict[int, list[_Position] | None] = field(default_factory=dict)  # by the kind of the next character
 
 
 @dataclass
 class Pattern:
-    """A compiled regular expression. PatternError: it is none, is too long, or uses what is not supported."""
+    """A compiled regular expression. PatternError: the text is invalid, too long, or uses unsupported syntax."""
 
     text: str
     positions: list[_Position] = field(default_factory=list, repr=False)
@@ -61,7 +61,7 @@ class Pattern:
         self.has_boundary = any("boundary" in position.assertion for position in self.positions)
 
     def search_all(self, strings: Sequence[str]) -> Mask:
-        """[strings] whether the pattern matches anywhere in each. PatternError: that would take too long."""
+        """Return for each string whether the pattern matches anywhere in it. PatternError: that would take too long."""
         search, texts = _Search(self), iter(strings)
         matching = [search.matches(next(texts)) for batch in batches(len(strings), 500) for _ in batch]
         return np.array(matching, np.bool_)
@@ -73,7 +73,7 @@ class Pattern:
         return len(self.positions) - 1
 
     def _compile(self, node: Node, after: int) -> int:
-        """The position at which ``node`` begins, followed by ``after``."""
+        """Add positions for ``node``, followed by position ``after``; return the first position."""
         if isinstance(node, CharSet):
             return self._add(_Position([after], node))
         if isinstance(node, Assertion):
@@ -98,7 +98,7 @@ class Pattern:
 
 
 class _Search:
-    """One pattern over some strings, with the states that they have needed so far."""
+    """A search for one pattern in several strings, with the states needed so far."""
 
     def __init__(self, pattern: Pattern) -> None:
         self._pattern = pattern
@@ -118,7 +118,7 @@ class _Search:
         return self._reading(state, _EDGE) is None
 
     def _read(self, state: _State, char: str) -> _State | None:
-        """The state behind a character; None: a match ends before it."""
+        """Return the state after a character; None: a match ends before it."""
         kind = _WORD if self._pattern.has_boundary and _contains(WORD, char) else _OTHER
         reading = self._reading(state, kind)
         if reading is None:
@@ -138,7 +138,7 @@ class _Search:
         return self._states[key]
 
     def _reading(self, state: _State, behind: int) -> list[_Position] | None:
-        """The positions that read a character next, a match that begins here among them; None: a match ends here."""
+        """Return the positions that read the next character, also of a match that begins here; None: a match ends here."""
         if behind not in state.reading:
             state.reading[behind] = self._closure(state, behind)
         return state.reading[behind]
@@ -180,10 +180,10 @@ def _holds(assertion: str, before: int, behind: int) -> bool:
 
 
 def _contains(chars: CharSet, char: str) -> bool:
-    code = ord(char) if len(char) == 1 else -1  # the upper case of some letters is two
-    among = any(low <= code <= high for low, high in chars.ranges)
-    among = among or any(_CATEGORIES[one.lower()](char) == one.islower() for one in chars.categories)
-    return among != chars.negated
+    code = ord(char) if len(char) == 1 else -1  # the upper case of some letters is two characters
+    is_in = any(low <= code <= high for low, high in chars.ranges)
+    is_in = is_in or any(_CATEGORIES[category.lower()](char) == category.islower() for category in chars.categories)
+    return is_in != chars.negated
 
 
 _CATEGORIES = {"d": str.isdecimal, "w": lambda char: char.isalnum() or char == "_", "s": str.isspace}

@@ -1,6 +1,6 @@
-"""When a GPU runs nothing between its kernels and copies: because the host had not launched the next yet, or though it had.
+"""Gaps between the kernels and copies of a GPU, split by cause: the next work was not launched yet, or was already launched.
 
-Profiles tell when each was launched (``Trace.launched_at``). Nothing is known of gaps before work whose launch is not recorded.
+Profiles record when each was launched (``Trace.launched_at``). A gap before work without a recorded launch is left out.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from tftracer.trace.model import UNKNOWN_TIME, Trace
 
 @dataclass(frozen=True)
 class Gaps:
-    """The gaps of one GPU. ``starved[i]`` and ``queued[i]``: ns of the gap before ``before[i]``, in the order of time."""
+    """The gaps of one GPU, in order of time: ``starved`` and ``queued`` are the two parts of the gap before node ``before``."""
 
     group: Group
     kernels: Int64  # the kernels of the GPU
     span: Cover  # from its first kernel to the end of the last
     before: Int64  # the node that ends each gap
-    starved: Int64  # it was not launched yet
-    queued: Int64  # it was launched, and had not begun
+    starved: Int64  # ns in which the node was not launched yet
+    queued: Int64  # ns in which the node was launched and had not begun
     begin: Int64  # when each gap began
 
     @property
@@ -34,17 +34,20 @@ class Gaps:
 
 
 def gaps_of(trace: Trace, group: Group, is_step: bool) -> Gaps | None:
-    """None without kernels, or times of launches. ``is_step``: the time before the GPU's first work counts, too."""
-    there = physical_devices.members(trace, group) & physical_devices.on_stream(trace)
-    kernels = np.flatnonzero(there & physical_devices.kernels(trace))
+    """Find the gaps; None without kernels or without launch times.
+
+    ``is_step``: whether the time before the GPU's first work counts as a gap, too.
+    """
+    on_gpu = physical_devices.members(trace, group) & physical_devices.on_stream(trace)
+    kernels = np.flatnonzero(on_gpu & physical_devices.kernels(trace))
     if trace.launched_at is None or not (trace.launched_at[kernels] != UNKNOWN_TIME).any():
         return None
     span = Cover.span(int(trace.start[kernels].min()), int(trace.end[kernels].max()))
-    work = np.flatnonzero(there if is_step else there & (trace.start >= span.start[0]) & (trace.start < span.end[0]))
+    work = np.flatnonzero(on_gpu if is_step else on_gpu & (trace.start >= span.start[0]) & (trace.start < span.end[0]))
     work = work[np.argsort(trace.start[work], kind="stable")]
     start, launched = trace.start[work], trace.launched_at[work]
     free = np.maximum.accumulate(np.concatenate([[0 if is_step else start[0]], trace.end[work][:-1]]))
     is_launched: Bool = (launched != UNKNOWN_TIME) & (start > free)
-    free, start, launched, work_there = free[is_launched], start[is_launched], launched[is_launched], work[is_launched]
+    free, start, launched, before = free[is_launched], start[is_launched], launched[is_launched], work[is_launched]
     ready = np.clip(launched, free, start)
-    return Gaps(group, kernels, span, work_there, ready - free, start - ready, free)
+    return Gaps(group, kernels, span, before, ready - free, start - ready, free)
