@@ -16,7 +16,7 @@ from recording import DATA, TRAIN, recording, step
 from web_client import no_stray_logs, serving
 
 import tftracer
-from tftracer.contract.analyses import OTHERS_NEEDED
+from tftracer.contract.analyses import OTHER_TRACES_NEEDED
 from tftracer.display.frame import Frame
 from tftracer.session.files.saved import open_session
 from tftracer.session.summary import render, summarize
@@ -28,7 +28,7 @@ RAW = [
     trace["raw"]
     for trace in msgpack.unpackb(lzma.decompress((DATA / "compute_steps" / "slow_kernel_1_tf2.21.xz").read_bytes()))["traces"]
 ]
-VERDICT, ROOFLINE = OTHERS_NEEDED["verdict"], OTHERS_NEEDED["roofline"]
+VERDICT, ROOFLINE = OTHER_TRACES_NEEDED["verdict"], OTHER_TRACES_NEEDED["roofline"]
 
 
 def saved(folder: Path, traces: int) -> str:

@@ -22,12 +22,12 @@ LEAST_TRACES = 4
 
 
 class OtherTracesNeeded(NamedTuple):
-    """The other traces of the run that an analysis needs: ``least`` to ``most`` traces, of each the answer of a method."""
+    """The other traces that an analysis needs: ``min_traces`` to ``max_traces`` of the run, of each the answer of a method."""
 
     method: str  # of ``Answers``
     arguments: Mapping[str, Any]
-    least: int
-    most: int
+    min_traces: int
+    max_traces: int
 
 
 class Analysis(NamedTuple):
@@ -78,8 +78,8 @@ ANALYSES = (
 )
 
 #: Analysis -> the other traces that it needs.
-OTHERS_NEEDED = {analysis.name: analysis.others for analysis in ANALYSES if analysis.others is not None}
+OTHER_TRACES_NEEDED = {analysis.name: analysis.others for analysis in ANALYSES if analysis.others is not None}
 
 #: Analysis -> the answers of the other traces that it needs.
 OtherAnswers = Mapping[str, Sequence[Mapping[str, Any]]]
-NO_OTHERS: OtherAnswers = {}
+NO_OTHER_ANSWERS: OtherAnswers = {}

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar, Union, cast
 
-from tftracer.contract.analyses import ANALYSES, OTHERS_NEEDED
+from tftracer.contract.analyses import ANALYSES, OTHER_TRACES_NEEDED
 from tftracer.contract.encoding import Body, encode, unpacked
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.bounded_cache import BoundedCache
@@ -33,7 +33,7 @@ DECODED_BYTES = 512 << 20
 DECODED_TRACES = 4
 
 #: The methods of ``Answers`` that a question may name: the analyses, and what they need of other traces.
-QUESTIONS = {analysis.name for analysis in ANALYSES} | {needed.method for needed in OTHERS_NEEDED.values()}
+QUESTIONS = {analysis.name for analysis in ANALYSES} | {needed.method for needed in OTHER_TRACES_NEEDED.values()}
 
 #: Keys of questions are kept with their answers; longer ones are hashed.
 LONG_KEY = 10_000

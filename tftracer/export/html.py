@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 
 import msgpack
 
-from tftracer.contract.analyses import ANALYSES, NO_OTHERS, OtherAnswers
+from tftracer.contract.analyses import ANALYSES, NO_OTHER_ANSWERS, OtherAnswers
 from tftracer.contract.session import SessionMessage, TraceRecord
 from tftracer.contract.standalone import Embedded
 from tftracer.errors import StorageError
@@ -67,7 +67,7 @@ def _asset(name: str) -> str:
 
 
 def write_html(
-    answers: Answers, record: TraceRecord, file: IO[bytes], session: SessionMessage, others: OtherAnswers = NO_OTHERS
+    answers: Answers, record: TraceRecord, file: IO[bytes], session: SessionMessage, others: OtherAnswers = NO_OTHER_ANSWERS
 ) -> None:
     """Write the page. ``record`` is the trace's, ``session`` the session that it belongs to, ``others`` what other traces of its
     run say."""
@@ -75,7 +75,7 @@ def write_html(
         file.write(part.encode("utf-8"))
 
 
-def page_of(answers: Answers, record: TraceRecord, session: SessionMessage, others: OtherAnswers = NO_OTHERS) -> list[str]:
+def page_of(answers: Answers, record: TraceRecord, session: SessionMessage, others: OtherAnswers = NO_OTHER_ANSWERS) -> list[str]:
     """What ``write_html`` writes, in parts."""
     step = f" · step {record['step']:,}" if record["step"] is not None else ""
     title = html.escape(f"{answers.context.title or 'session.run'}{step} · tftracer")

@@ -70,7 +70,7 @@ class _Found:
 
 def look() -> dict[Key, Any]:
     """Return the containers that the script's names lead to. Callers must drop them soon."""
-    found: dict[Key, Any] = {}
+    containers: dict[Key, Any] = {}
     seen: set[int] = set()
     waiting = deque(_roots())
     while waiting and len(seen) < MAX_SEEN:
@@ -78,12 +78,12 @@ def look() -> dict[Key, Any]:
         if id(each.value) in seen:
             continue
         if each.name is not None and size_of(each.value) is not None:
-            found[Key(each.name, each.within)] = each.value
+            containers[Key(each.name, each.within)] = each.value
         if each.depth < MAX_DEPTH:
             seen.add(id(each.value))
             with contextlib.suppress(Exception):  # the object changes meanwhile, or is of an unknown kind
                 waiting.extend(_behind(each))
-    return found
+    return containers
 
 
 class Sizes(NamedTuple):

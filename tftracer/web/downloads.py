@@ -14,7 +14,7 @@ from typing import IO, NamedTuple
 from tornado.httputil import HTTPServerRequest
 from tornado.iostream import StreamClosedError
 
-from tftracer.contract.analyses import OTHERS_NEEDED
+from tftracer.contract.analyses import OTHER_TRACES_NEEDED
 from tftracer.contract.encoding import WRITE_BYTES, joined
 from tftracer.contract.session import Session, TraceRecord
 from tftracer.errors import StorageError, TracerError
@@ -227,7 +227,7 @@ class TraceFileHandler(TraceHandlerBase, Download):
 
     async def export(self, trace: TraceKey, file_format: str, record: TraceRecord) -> IO[bytes]:
         """The standalone page has the verdict and the roofline, which take something of the run's other traces."""
-        analyses = OTHERS_NEEDED if file_format == "html" else ()
+        analyses = OTHER_TRACES_NEEDED if file_format == "html" else ()
         answers = self.services.answers
         others = await other_answers(await self.others(trace, *analyses), answers)
         return await answers.export(trace, file_format, record, others)

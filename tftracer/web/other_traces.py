@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tftracer.contract.analyses import LEAST_TRACES, OTHERS_NEEDED
+from tftracer.contract.analyses import LEAST_TRACES, OTHER_TRACES_NEEDED
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.decoded_traces import AnswerFormat, EncodedOtherAnswers, Question
 from tftracer.errors import TracerError
@@ -45,7 +45,7 @@ def other_trace_keys(
     source: SessionSource, name: Callable[[TraceRecord], TraceKey], trace: TraceKey, analyses: Sequence[str]
 ) -> OtherTraceKeys:
     """Return the other traces that each analysis needs. May be called from any thread; takes the session's lock."""
-    records_of = {analysis: other_traces_of_run(source, trace.id, OTHERS_NEEDED[analysis]) for analysis in analyses}
+    records_of = {analysis: other_traces_of_run(source, trace.id, OTHER_TRACES_NEEDED[analysis]) for analysis in analyses}
     return {analysis: [name(record) for record in records] for analysis, records in records_of.items()}
 
 
@@ -53,7 +53,7 @@ async def other_answers(traces: OtherTraceKeys, answers: AnswerCache) -> Encoded
     """Return the other traces' answers that each analysis needs."""
     replies = {}
     for analysis, keys in traces.items():
-        needed = OTHERS_NEEDED[analysis]
+        needed = OTHER_TRACES_NEEDED[analysis]
         question = Question(needed.method, needed.arguments)
         replies[analysis] = [reply for _, reply in await ask_each(keys, question, answers)]
     return replies

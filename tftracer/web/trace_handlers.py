@@ -10,7 +10,7 @@ from typing import Any
 from tftracer.comparison.run_ops import RunTraces
 from tftracer.comparison.run_steps import step_times_in_words
 from tftracer.comparison.two_traces import MOST_OF_ONE_RUN, MOST_TRACES, Beside
-from tftracer.contract.analyses import GROUPINGS, MEASURES, OTHERS_NEEDED, Analysis, Parameter
+from tftracer.contract.analyses import GROUPINGS, MEASURES, OTHER_TRACES_NEEDED, Analysis, Parameter
 from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.decoded_traces import AnswerFormat, Question
@@ -56,7 +56,7 @@ class TraceHandlerBase(ApiHandler):
 
     async def others(self, trace: TraceKey, *analyses: str) -> OtherTraceKeys:
         """The other traces by which these analyses judge a trace."""
-        with_others = [analysis for analysis in analyses if analysis in OTHERS_NEEDED]
+        with_others = [analysis for analysis in analyses if analysis in OTHER_TRACES_NEEDED]
         if not with_others:
             return {}
         return await self.quickly(other_trace_keys, self.services.source, self.services.answers.name, trace, with_others)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tftracer.contract.analyses import OTHERS_NEEDED, OtherAnswers, OtherTracesNeeded
+from tftracer.contract.analyses import OTHER_TRACES_NEEDED, OtherAnswers, OtherTracesNeeded
 from tftracer.contract.session import TraceRecord
 from tftracer.errors import TracerError
 from tftracer.session.source import SessionSource
@@ -42,9 +42,9 @@ def other_traces_of_run(source: SessionSource, trace_id: int, needed: OtherTrace
     From any thread; takes the session's lock. ``UnknownError``: the trace is there no more.
     """
     run = source.run(source.trace_record(trace_id)["run_id"])
-    _, newest = newest_readable(usual(run["traces"], trace_id), needed.most)
+    _, newest = newest_readable(usual(run["traces"], trace_id), needed.max_traces)
     fitting = newest_that_fit(newest, MOST_BYTES_AT_ONCE)
-    return fitting if len(fitting) >= needed.least else []
+    return fitting if len(fitting) >= needed.min_traces else []
 
 
 class OtherTraces:
@@ -61,13 +61,13 @@ class OtherTraces:
 
     def of(self, trace_id: int, analysis: str) -> list[Any]:
         """For one analysis. Traces that cannot be read are left out."""
-        needed = OTHERS_NEEDED[analysis]
+        needed = OTHER_TRACES_NEEDED[analysis]
         replies = [self._reply(record["id"], analysis) for record in other_traces_of_run(self._source, trace_id, needed)]
         return [reply for reply in replies if reply is not None]
 
     def of_all(self, trace_id: int) -> OtherAnswers:
         """For every analysis that takes something of others."""
-        return {analysis: self.of(trace_id, analysis) for analysis in OTHERS_NEEDED}
+        return {analysis: self.of(trace_id, analysis) for analysis in OTHER_TRACES_NEEDED}
 
     def _reply(self, trace_id: int, analysis: str) -> Any | None:
         """None: the trace cannot be read."""
@@ -75,7 +75,7 @@ class OtherTraces:
         with self._lock:
             if key in self._kept:
                 return self._kept[key]
-        needed = OTHERS_NEEDED[analysis]
+        needed = OTHER_TRACES_NEEDED[analysis]
         try:
             reply = getattr(self._answers(trace_id), needed.method)(**needed.arguments)
         except TracerError:

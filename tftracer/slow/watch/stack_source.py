@@ -157,7 +157,7 @@ def span_of(
     gc_s: float,
 ) -> Span:
     """Convert one span of an answer. ``ours``: threads of the tracer, whose stacks are left out."""
-    others = [
+    other_stacks = [
         _folded(_name(other, thread_names), stack, seconds, times, names)
         for other, stack, seconds, times in raw["others"]
         if other not in ours
@@ -167,7 +167,7 @@ def span_of(
         stacks=tuple(
             _folded(thread_names.get(thread, ""), stack, seconds, times, names) for stack, seconds, times in raw["stacks"]
         ),
-        other_stacks=tuple(stack for stack in others if has_users_code([stack])),
+        other_stacks=tuple(stack for stack in other_stacks if has_users_code([stack])),
         late_s=sum(end - start for start, end, _ in raw["late"]) * 1e-9,
         holders=tuple(
             LockHolder(

@@ -58,8 +58,8 @@ class PlacedOps:
     not_looked_at: int  # scopes and names beyond the limit
 
 
-def placed_ops(trace: Trace, work: Work, most: int = MAX_LOOKED_AT) -> PlacedOps:
-    groups = _groups(trace, work, most)
+def placed_ops(trace: Trace, work: Work, limit: int = MAX_LOOKED_AT) -> PlacedOps:
+    groups = _groups(trace, work, limit)
     updating = updating_scopes(text for reading, text in zip(groups.reading, groups.texts) if reading == _UPDATES)
     places = [_place(reading, text, updating) for reading, text in zip(groups.reading, groups.texts)]
     tree = LayerTree()
@@ -89,7 +89,7 @@ class _Groups:
         return self.total - len(self.looked_at)
 
 
-def _groups(trace: Trace, work: Work, most: int) -> _Groups:
+def _groups(trace: Trace, work: Work, limit: int) -> _Groups:
     reading = _readings(trace, work)
     scope, scopes = own_scopes(trace.names, work.name)
     code = np.where(reading <= _INPUT, scope, work.name).astype(np.int64)
@@ -97,7 +97,7 @@ def _groups(trace: Trace, work: Work, most: int) -> _Groups:
     numbers = Numbering(code * _READINGS + reading)
     group = numbers(code * _READINGS + reading)
     spent = np.bincount(group, work.self_ns, len(numbers))
-    looked_at = np.sort(largest_first(spent, most))
+    looked_at = np.sort(largest_first(spent, limit))
     keys = numbers.values[looked_at]
     selected = keys % _READINGS
     return _Groups(group, len(numbers), looked_at, selected.tolist(), _texts(trace, scopes, selected, keys // _READINGS))
