@@ -34,7 +34,7 @@ _OWNERS = [
 ]
 _MAX_FRAMES = 12  # from an optimizer to the script's code
 MAX_LOOPS, MAX_CODES = 1000, 4096
-#: A trace is given up when its step takes longer than both: seconds, and a multiple of the previous step. Its loop has ended.
+#: A trace is given up after LIMIT_S seconds, or after LIMIT_TIMES the previous step's length if that is more: its loop has ended.
 LIMIT_S, LIMIT_TIMES = 10.0, 10
 
 

@@ -1,4 +1,4 @@
-"""Keras steps that a compiled function alone does not show, or does not name.
+"""Keras steps that are no calls of a compiled function, and names of steps. Compiled ``fit``: functions/calls.py.
 
 *Models that run eagerly* (``run_eagerly=True``) call no compiled function. Keras 2 and 3 alike hand each step to the distribution
 strategy, the default one included: ``Strategy.run(function, batch)``. That method is wrapped. A call from a model's ``fit``,
