@@ -19,7 +19,7 @@ from tftracer.contract.basics import Finding
 from tftracer.contract.layers import Layers
 from tftracer.contract.roofline import Roof, Roofline
 from tftracer.errors import UnknownError
-from tftracer.trace import layout
+from tftracer.trace import layout, timeline
 from tftracer.trace.analyses import (
     allocations,
     arithmetic,
@@ -44,12 +44,12 @@ from tftracer.trace.analyses.layers import Alive
 from tftracer.trace.analyses.ops import By
 from tftracer.trace.analyses.profile_arithmetic import arithmetic_of_profile
 from tftracer.trace.analyses.roofline import By as RooflineBy
-from tftracer.trace.arrays.columns import column, narrow, strings
+from tftracer.trace.arrays.columns import column
 from tftracer.trace.arrays.types import Bool, Float64
 from tftracer.trace.decode import formats, labels, resources
 from tftracer.trace.decode.static_graph import StaticGraph
 from tftracer.trace.layout import Layout
-from tftracer.trace.model import UNKNOWN_TIME, Trace, TraceContext, Watched
+from tftracer.trace.model import Trace, TraceContext, Watched
 from tftracer.trace.verdict import verdict
 from tftracer.trace.verdict.lacks import findings_of
 
@@ -232,7 +232,7 @@ class Answers:
         """
         with self._lock:
             marks = self.on_critical_path() if "critical" in self._computed else np.zeros(self.trace.n, bool)
-            return timeline(self.trace, self.layout, marks, self.context, self.findings(), self.trace_id)
+            return timeline.timeline(self.trace, self.layout, marks, self.context, self.findings(), self.trace_id)
 
     def verdict(self, watched: Watched | None = None, others: Sequence[Mapping[str, Any]] = ()) -> messages.Verdict:
         """``watched``: of ``TraceContext``, which may have come after it; None: as it was. ``others``: of other traces of the
@@ -362,36 +362,3 @@ class Answers:
     def _check(self, index: int) -> None:
         if not 0 <= index < self.trace.n:
             raise UnknownError(f"The trace has no node {index}: its nodes are 0 to {self.trace.n - 1}.")
-
-
-def timeline(
-    trace: Trace, laid_out: Layout, critical: Bool, context: TraceContext, findings: list[Finding], trace_id: int
-) -> messages.Timeline:
-    """The layout's slices as columns, in its order."""
-    order = laid_out.order
-    start = trace.start[order]
-    duration = trace.end[order] - start
-    is_scheduled = trace.scheduled[order] != UNKNOWN_TIME
-    delay = np.where(is_scheduled, start - trace.scheduled[order], -1)
-    wide = duration.max(initial=0) >= 1 << 32
-    return {
-        "trace_id": trace_id,
-        "title": context.title,
-        "nodes": trace.n,
-        "origin_ns": str(trace.origin_ns),
-        "duration_ns": float(trace.duration_ns),
-        "lanes": layout.lane_messages(trace, laid_out),
-        "row_offsets": column(laid_out.row_offsets.astype(np.uint32)),
-        "start": column(start.astype(np.float64)),
-        "duration": column(duration.astype(np.float64 if wide else np.uint32)),
-        "delay": column(delay.astype(np.float32)),
-        "node": column(order.astype(np.uint32)),
-        "name": column(trace.name[order].astype(np.uint32)),
-        "op": column(narrow(trace.op[order], len(trace.ops))),
-        "kind": column(trace.kind[order].astype(np.uint8)),
-        "critical": column(critical[order]),
-        "names": strings(trace.names),
-        "ops": strings(trace.ops),
-        "has_cost_graph": trace.cost_graph is not None,
-        "findings": findings,
-    }
