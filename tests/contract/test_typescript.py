@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TypedDict
 
 import pytest
 
 from tftracer.contract import typescript
+from tftracer.contract.analyses import Analysis
 
 GENERATED = Path(__file__).parents[2] / "frontend/src/client/messages.ts"
 
@@ -17,6 +19,17 @@ pytestmark = pytest.mark.skipif(sys.version_info < (3, 10), reason="Python 3.9 c
 
 def test_the_committed_types_are_what_the_contract_says() -> None:
     assert GENERATED.read_text(encoding="utf-8") == typescript.generate(), "run `make frontend-types`"
+
+
+class Shares(TypedDict):
+    of_total: float
+
+
+def test_the_message_of_an_analysis_is_declared_whichever_module_it_is_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(typescript, "ANALYSES", [Analysis("shares", "shares", Shares)])
+    generated = typescript.generate()
+    assert "export interface Shares {\n  of_total: number;\n}" in generated
+    assert '"shares": Shares;' in generated
 
 
 def test_a_type_that_the_wire_cannot_carry_is_refused() -> None:

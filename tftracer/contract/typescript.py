@@ -13,6 +13,7 @@ from tftracer.contract.analyses import ANALYSES
 
 HEADER = """// Generated from tftracer/contract/ by `make frontend-types`. Do not edit.
 """
+#: In the order of messages.ts. Modules that only hold messages of analyses need no line: they follow these.
 MODULES = [
     "basics",
     "stalls",
@@ -64,7 +65,13 @@ def interface(name: str, kind: Any) -> str:
 def generate() -> str:
     """The whole of messages.ts."""
     parts = [HEADER]
-    contract = {name: value for module in MODULES for name, value in vars(import_module(f"tftracer.contract.{module}")).items()}
+    modules = dict.fromkeys(
+        [
+            *(f"tftracer.contract.{module}" for module in MODULES),
+            *(analysis.message.__module__ for analysis in ANALYSES),
+        ]
+    )
+    contract = {name: value for module in modules for name, value in vars(import_module(module)).items()}
     for name, value in contract.items():
         if typing.is_typeddict(value):
             documentation = inspect.getdoc(value) if "__doc__" in vars(value) and value.__doc__ else None
