@@ -33,5 +33,5 @@ def test_what_the_fuzzers_found_stays_fixed(path: Path) -> None:
 
 
 def test_make_fuzz_gives_every_reader_its_share_of_a_million() -> None:
-    assert run.INPUTS.keys() == targets.TARGETS.keys()
+    assert run.INPUTS.keys() == targets.TARGETS.keys(), "each of TARGETS in targets.py has a number in INPUTS of run.py"
     assert sum(run.INPUTS.values()) > 1_000_000
