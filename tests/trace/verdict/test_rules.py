@@ -636,6 +636,14 @@ def test_copies(size: int, expected: list[str]) -> None:
         assert "9 MB" in stated[0]["text"] and stated[0]["numbers"]["bytes"] == 9_000_000
 
 
+def test_the_line_of_a_python_function_that_made_the_step_slow_comes_first() -> None:
+    """Both sentences tell of the same 301 ms; the trace does not know the line."""
+    context = TraceContext(step_s=0.3015, median_s=0.0005)
+    context.slow_times = [slow_time(True, "py_function", "A Python function that TensorFlow calls: f() (x.py:7)", 0.3015)]
+    nodes = [N("f", "PyFunc", 0, 301 * MS, kind=NodeKind.INPUT)]
+    assert [each["code"] for each in verdict(make_trace(nodes), context, [])["sentences"]] == ["slow_step", "python_function"]
+
+
 def test_a_python_function_is_named_and_what_it_does_is_not_guessed() -> None:
     nodes = [*matmuls(0, 5 * MS), N("f", "EagerPyFunc", 5 * MS, 9 * MS, kind=NodeKind.INPUT)]
     (only,) = sentences(nodes)

@@ -133,7 +133,14 @@ def _takes_ns(step: Step, candidate: Sentence) -> float:
         return numbers[MORE_NS]
     if candidate["code"] == "between_steps":
         return numbers.get("before_step_ns", numbers.get("between_steps_ns", 0.0))
-    return candidate["share"] * step.whole_ns
+    takes_ns = candidate["share"] * step.whole_ns
+    return takes_ns - _known_to_the_watch_ns(step) if candidate["code"] == "python_function" else takes_ns
+
+
+def _known_to_the_watch_ns(step: Step) -> float:
+    """By how much a Python function that TensorFlow calls made the step slow, whose line the watch over slow steps names."""
+    slow = [slow for slow in step.context.slow_times if slow["inside"] and slow["cause"] == "py_function"]
+    return max((slow["duration_s"] - (slow["usual_s"] or 0.0) for slow in slow), default=0.0) * 1e9
 
 
 def step_of(
