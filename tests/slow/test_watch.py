@@ -23,10 +23,11 @@ from tftracer.capture.function_runs import FunctionRuns
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.capture.traces.expected_slow import ExpectedTraces
 from tftracer.session.recorded_steps import RunHandle
-from tftracer.slow.recorded import GapProfile, GcPause, HostSample, Period, SlowRecord, Stall
+from tftracer.slow.recorded import GapProfile, GcPause, HostSample, Period, SlowRecord, SlowRecords, Stall
 from tftracer.slow.watch.gap_profiles import FIRST_NS, SHORTEST_NS
 from tftracer.slow.watch.host_signals import HostSignals
 from tftracer.slow.watch.run_periods import RunPeriods
+from tftracer.slow.watch.turns import SlowSteps
 from tftracer.slow.watch.watch import SlowWatch
 from tftracer.slow.watch.windows import EVERY_NS
 
@@ -222,16 +223,16 @@ def test_a_trace_that_is_expected_is_not_waited_for_once_the_watch_has_ended(loo
 
 
 def test_periods_wait_for_steps_of_which_it_is_not_certain_whether_they_were_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    watch, run, told = Loop().watch, RunHandle("train", (), (), ""), list[int]()
+    steps, run, told = SlowSteps(3.0), RunHandle("train", (), (), ""), list[int]()
     periods = RunPeriods(run)
-    monkeypatch.setattr(periods, "passed", lambda steps, records: told.append(steps))
-    watch._periods[run] = periods
+    monkeypatch.setattr(periods, "passed", lambda passed, records: told.append(passed))
     now = 10**9
     for took_ms in (5,) * 100 + (60,) * 7 + (5,):
         run.steps += 1
-        watch._steps.step(run, 7, now, now := now + took_ms * 10**6)
-    watch._each_second(now)
-    assert (run.steps, told) == (108, [105])
+        steps.step(run, 7, now, now := now + took_ms * 10**6)
+    periods.passed_before(steps.held(run), SlowRecords())
+    periods.passed_before([], SlowRecords())
+    assert (run.steps, told) == (108, [105, 108])
 
 
 def test_what_was_slow_is_reported_with_its_stacks_before_a_session_is_saved(loop: Loop) -> None:

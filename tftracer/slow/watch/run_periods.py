@@ -49,6 +49,10 @@ class RunPeriods:
         self._periods.passed(steps + self._ahead)
         self._tell(records)
 
+    def passed_before(self, waiting: list[int], records: SlowRecords) -> None:
+        """The run's steps have ended; whether those of ``waiting`` were slow, and why, is still to come."""
+        self.passed(min([self._run.steps, *(step - 1 for step in waiting)]), records)
+
     def expected(self) -> list[tuple[WatchedRun, int, int]]:
         """(run, first, last) of each range of steps in which a slow one is expected inside of its step."""
         expected = self._periods.expected(self._run.steps + self._ahead, self._is_inside)

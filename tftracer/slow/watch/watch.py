@@ -251,8 +251,8 @@ class SlowWatch:
             self._part("host", self._host_reports.report, self._host, list(self._queue.under_way))
             self._read_host(now_ns)
         for run, of_run in self._periods.items():
-            waiting = [question.turn.step - 1 for question in self._asked.values() if question.turn.run is run]
-            of_run.passed(min([run.steps, *waiting, *(step - 1 for step in self._steps.held(run))]), self._records)
+            asked = [question.turn.step for question in self._asked.values() if question.turn.run is run]
+            of_run.passed_before([*asked, *self._steps.held(run)], self._records)
         if self._source:
             self._source.watch(self._natives(), self._natives_of_ours())
             self._say_problem()
