@@ -112,6 +112,17 @@ def test_a_headline_does_not_deny_itself() -> None:
     assert "Nothing stands out" not in text
 
 
+@pytest.mark.parametrize(("cast_ms", "stands_out"), [(7, True), (4, False)])
+def test_a_type_of_ops_that_takes_a_third_of_the_op_time_stands_out(cast_ms: int, stands_out: bool) -> None:
+    """Keras's cast of uint8 images took 43% of the op time, of which it was said that nothing stands out."""
+    nodes = [N("cast", "Cast", 0, cast_ms * MS)]
+    for op in ("Conv2D", "MaxPool", "ResizeBilinear", "MatMul"):
+        nodes.append(N(op, op, nodes[-1].end, nodes[-1].end + 3 * MS))
+    (only,) = sentences(nodes)
+    assert only["code"] == "balanced" and "The largest op type is Cast, with" in only["text"]
+    assert ("Nothing stands out" not in only["text"]) == stands_out
+
+
 def test_nearly_half_of_a_step_outside_its_ops_stands_out() -> None:
     text = sentences(matmuls(0, 27 * MS), TraceContext(step_s=0.05, median_s=0.05))[0]["text"]
     assert text.startswith("The step is 54% compute, 46% outside the recorded ops: before the first and after the last.")

@@ -52,7 +52,7 @@ BESIDE = 2  # the rank of what says nothing of what the step is bound by
 LEAST_PART = 0.05  # of the step: smaller parts of the budget are not listed
 MOST_SHARE = 0.5  # of the op time that goes into one op type
 SLOW_TURN, SLOW_TURN_S = 3.0, 0.020  # times the median untraced step, and by so much, as the watch over slow steps has it
-LARGE_PART = 1 / 3  # of the step: something stands out beside the computing
+LARGE_PART = 1 / 3  # of the step: something stands out beside the computing; of the op time: one type of ops does
 
 
 def verdict(
@@ -175,7 +175,8 @@ def balanced(step: Step, beside_held_up: bool = False) -> Sentence:
         text = f"{op_types.words()} The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
     elif computes:
         nothing = "Beside what was held up in this step, nothing stands out. " if beside_held_up else "Nothing stands out. "
-        nothing = "" if others[0][0] >= LARGE_PART else nothing
+        is_one_type = not beside_held_up and op_types is not None and op_types.share >= LARGE_PART
+        nothing = "" if others[0][0] >= LARGE_PART or is_one_type else nothing
         text = f"{nothing}The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
     else:
         rest = f"; the rest is {listed}" if listed else ""
