@@ -50,6 +50,7 @@ export function fakeStall(id: number, change: Partial<Stall> = {}): Stall {
     duration_s: 0.31,
     expected_s: 0.0012,
     cause: "hook",
+    without_cpu: "",
     place: "CheckpointSaverHook (basic_session_run_hooks.py:620)",
     text: "The hook CheckpointSaverHook (basic_session_run_hooks.py:620)",
     evidence: ["The evidence for this cause covers 83% of the time."],
