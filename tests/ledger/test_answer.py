@@ -84,6 +84,25 @@ def test_slow_steps_take_from_what_they_were() -> None:
     assert [item["name"] for item in part["items"]] == ["no CPU", "wait between steps: load() (train.py:3)"]
 
 
+def test_a_callback_is_one_item_whichever_of_its_lines_was_seen() -> None:
+    entries = (Entry(STEPS, 1, "", 10.0, 100, None),)
+    slow = (
+        SlowEntry(1, "python", "main() (train.py:8)", True, 3.5, 1),
+        SlowEntry(1, "callback", "Journal (train.py:35)", True, 3.0, 9),
+        SlowEntry(1, "callback", "Journal (train.py:39)", True, 1.0, 6),
+        SlowEntry(1, "python", "main() (train.py:9)", True, 0.5, 1),
+        SlowEntry(1, "callback", "Saver (train.py:50)", True, 0.25, 1),
+    )
+    answer = ledger(sheet(*entries, slow=slow), [run(1, "train")], no_lines)
+    (part,) = (part for part in answer["parts"] if part["kind"] == "slow")
+    assert [(item["name"], item["duration_s"], item["times"]) for item in part["items"]] == [
+        ("callback: Journal (train.py)", 4.0, 15),
+        ("python: main() (train.py:8)", 3.5, 1),
+        ("python: main() (train.py:9)", 0.5, 1),
+        ("callback: Saver (train.py:50)", 0.25, 1),
+    ]
+
+
 @pytest.mark.parametrize(("length", "said"), [(14.0, True), (0.9, False), (None, False)])
 def test_that_the_training_had_no_cpu_is_said(length: float | None, said: bool) -> None:
     answer = ledger(sheet(Entry(STEPS, 1, "", 20.0, 100, None), no_cpu_s=length), [run(1, "train")], no_lines)

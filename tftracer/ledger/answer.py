@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from tftracer.contract.ledger import Ledger, LedgerItem, LedgerKind, LedgerPart
 from tftracer.contract.session import RunWithoutTraces
 from tftracer.contract.stalls import CodeLine, GapProfile
 from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, SUSPENDED, TRACER
-from tftracer.ledger.sheet import Entry, Sheet, has_steps
+from tftracer.ledger.sheet import Entry, Sheet, SlowEntry, has_steps
+from tftracer.slow.record.kinds import without_line
 from tftracer.trace.units import counted, duration
 
 NAMES: dict[LedgerKind, str] = {
@@ -36,6 +38,8 @@ _KINDS: dict[int, LedgerKind] = {
 }
 #: Causes of slow steps whose names say little.
 _CAUSES = {"machine": "no CPU", "unknown": "not known why"}
+#: Causes that are an object of the training, with several lines.
+_OF_TRAINING = ("callback", "hook")
 #: What could become smaller, and how.
 _ADVICE: dict[LedgerKind, str] = {
     "start": "Cache what is prepared before the training, and import less.",
@@ -152,7 +156,7 @@ def _take_step_waits(sheet: Sheet, items: dict[LedgerKind, list[LedgerItem]]) ->
 def _take_slow(
     sheet: Sheet, runs: Mapping[int, RunWithoutTraces], items: dict[LedgerKind, list[LedgerItem]], rest: dict[LedgerKind, float]
 ) -> None:
-    for slow in sheet.slow:
+    for slow in _by_code(sheet.slow):
         seconds = slow.own_s
         if slow.inside:
             seconds = sum(_move(items[kind], slow.run_id, seconds) for kind in ("steps", "evaluation"))
@@ -163,6 +167,21 @@ def _take_slow(
             where = "" if slow.inside else " between steps"
             name = f"{_CAUSES.get(slow.cause) or slow.cause.replace('_', ' ')}{where}{f': {slow.place}' if slow.place else ''}"
             items["slow"].append(item(name, seconds, slow.times, slow.run_id if slow.run_id in runs else None))
+
+
+def _by_code(slow: Sequence[SlowEntry]) -> Iterable[SlowEntry]:
+    """A callback or hook is one item, whichever of its lines was seen in its slow steps."""
+    rows: dict[tuple[int, str, str, bool], SlowEntry] = {}
+    for row in slow:
+        code = without_line(row.place) if row.cause in _OF_TRAINING else row.place
+        key = (row.run_id, row.cause, code, row.inside)
+        other = rows.get(key)
+        if other is None:
+            rows[key] = row
+        else:
+            place = row.place if row.place == other.place else code
+            rows[key] = replace(other, place=place, own_s=other.own_s + row.own_s, times=other.times + row.times)
+    return rows.values()
 
 
 def _move(items: list[LedgerItem], run_id: int, seconds: float) -> float:
