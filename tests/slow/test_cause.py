@@ -267,6 +267,15 @@ def test_code_is_not_said_to_wait_for_pythons_lock_that_it_was_never_seen_to_wan
     assert found.cause[:3] == ("wait", "", LOAD) and not found.doubt
 
 
+def test_of_a_turn_that_ran_at_one_line_and_waited_at_another_neither_is_said_of_the_wrong_one() -> None:
+    lines = Frame("train.py", 41, "plant", "", False), LOAD, Frame("data.py", 30, "upload", "", False)
+    ran, waited = stack(MAIN, *lines[:2], seconds=0.33), stack(MAIN, lines[0], lines[2], seconds=0.27)
+    found = explained(0.6, between=span(0.6, ran, waited, cpu=0.28))
+    assert found.cause[:3] == ("wait", "", lines[0])
+    mostly = explained(0.6, between=span(0.6, ran, waited, cpu=0.1))
+    assert mostly.cause[:3] == ("wait", "", LOAD)
+
+
 def test_whether_a_thread_waited_for_a_lock_that_others_had_is_not_known_of_too_few_readings() -> None:
     few: dict[str, Any] = {"wanted_lock_s": 0.0, "lock_looks": 1, "others_had_lock": 1.0}
     found = explained(0.08, between=span(0.08, stack(MAIN, LOAD, seconds=0.08), **few))

@@ -41,6 +41,8 @@ HALF = 0.5
 MADE_GARBAGE = 0.2
 #: A step that used so little of a CPU waited.
 LITTLE, SOME, NEARLY = 0.1, 0.25, 0.9
+#: So large a part of the samples is all of them: a few may lie beside the turn.
+SURE = 0.9
 #: A wait of so long that belongs to ``fit`` and to nothing that it calls: it frees the iterator of the epoch before.
 FREES_S = 0.5
 #: CPU seconds of the process that are too few to tell.
@@ -227,10 +229,20 @@ def _by_line(parts: list[Part], span: Span, too_long: float) -> Cause:
     turning = [stack for stack in span.stacks if is_epoch_turn(stack) or (frees and is_fits_own(stack))]
     if sum(stack.seconds for stack in turning) >= HALF * span.sampled_s > 0:
         return Cause("python", EPOCH_TURN, None, share)
-    line = shared_line(span.stacks, or_librarys=True)
+    line = shared_line(span.stacks, or_librarys=True, least=_least_share(parts, kind))
     if kind == "unknown":
         return Cause("unknown", "", line.frame, line.share) if line.frame else UNKNOWN
     return Cause(kind, "", line.frame, share)  # type: ignore[arg-type]
+
+
+def _least_share(parts: list[Part], kind: str) -> float:
+    """Share of the samples from which on a line did surely most of its time what the cause says: it ran, or it waited.
+
+    A turn may run at one line and wait at another: of a line with half of the samples nothing is known then.
+    """
+    seconds: dict[str, float] = {part.kind: max(0.0, excess(part)) for part in parts if part.kind in ("python", "wait", "disk")}
+    of_kind = seconds.get(kind, 0.0) / max(sum(seconds.values()), 1e-9)
+    return max(HALF, min(SURE, 2 * (1 - of_kind))) if kind in seconds else HALF
 
 
 def _waited(parts: list[Part], too_long: float) -> bool:

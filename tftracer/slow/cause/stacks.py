@@ -40,8 +40,8 @@ class Line(NamedTuple):
     share: float  # of the seconds
 
 
-def shared_line(stacks: Iterable[FoldedStack], or_librarys: bool = False) -> Line:
-    """The deepest function that half of the seconds share, at the line with the most of them.
+def shared_line(stacks: Iterable[FoldedStack], or_librarys: bool = False, least: float = HALF) -> Line:
+    """The deepest function that so large a part of the seconds shares, at the line with the most of them.
 
     Three helpers that one line calls name that line. ``or_librarys``: where no line of the script is below the loop that a
     library runs (``below_loop``), what that calls is named.
@@ -56,7 +56,7 @@ def shared_line(stacks: Iterable[FoldedStack], or_librarys: bool = False) -> Lin
             if len(stack.frames) > len(shared):
                 functions[_function(stack.frames[len(shared)])] += stack.seconds  # type: ignore[assignment]
         function, seconds = functions.most_common(1)[0] if functions else (None, 0.0)
-        if seconds < HALF * whole:
+        if seconds < least * whole:
             break
         inner = [stack for stack in inner if len(stack.frames) > len(shared) and _function(stack.frames[len(shared)]) == function]
         lines: Counter[Frame] = Counter()
