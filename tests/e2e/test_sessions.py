@@ -107,6 +107,8 @@ def test_both_timelines_have_one_cursor_and_move_together(traced: TracePage) -> 
         for (let i = 0; i < data.length; i += 4) if (data[i] === 194 && data[i + 1] === 65 && data[i + 2] === 12) count++;
         return count === canvas.height;
     }"""
+    for canvas in (a, b):  # until it is painted it has a canvas's size, 300 pixels
+        page.wait_for_function("canvas => canvas.width > 300", arg=canvas.element_handle(), timeout=LONG)
     box = a.bounding_box()
     assert box
     at = round(box["width"] / 2)
@@ -246,7 +248,12 @@ def test_what_is_opened_after_the_server_went_says_so_and_is_tried_again(
         page.get_by_role("navigation").get_by_role("link", name="train").click()
         expect(failed.filter(has_text="This page")).to_be_visible(timeout=LONG)
         viewer, _ = start_viewer(tmp_path, file, "--port", port)
-        failed.filter(has_text="This page").get_by_role("button", name="Retry").click()
+        retry = failed.filter(has_text="This page").get_by_role("button", name="Retry")
+        for _ in range(100):  # on a busy machine the first answer of the new server may come too late
+            if not retry.is_visible():
+                break
+            retry.click(timeout=LONG)
+            page.wait_for_timeout(500)
         expect(page.get_by_role("heading", name="Step times")).to_be_visible(timeout=LONG)
         page.go_back()
         expect(page.get_by_role("tabpanel").get_by_role("gridcell").first).to_be_visible(timeout=LONG)
