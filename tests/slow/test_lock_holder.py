@@ -12,7 +12,7 @@ from job_page import wait_for
 from tftracer.slow.watch.counters import Counters
 from tftracer.slow.watch.lock_holder import LockPlace, LockReader
 
-HOLDER = """
+FINDS_PLACE = """
 import ctypes, sys, threading
 sys.path[:0] = sys.argv[1:]
 from tftracer.slow.watch.lock_holder import LockPlace
@@ -21,6 +21,8 @@ place.narrow()
 thread = threading.Thread(target=place.narrow)
 thread.start()
 thread.join()
+"""
+HOLDER = """
 print(*place.found, threading.get_ident(), flush=True)
 for turn in range(1000):
     sys.stdin.readline()
@@ -39,7 +41,7 @@ def test_two_threads_find_one_place() -> None:
 
 
 def test_another_process_reads_who_holds_the_lock_and_that_nobody_does() -> None:
-    command = [sys.executable, "-c", HOLDER, *sys.path]
+    command = [sys.executable, "-c", FINDS_PLACE + HOLDER, *sys.path]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin and process.stdout
         address, number, ident = map(int, process.stdout.readline().split())
@@ -61,14 +63,6 @@ def test_another_process_reads_who_holds_the_lock_and_that_nobody_does() -> None
 
 
 WAITER = """
-import ctypes, sys, threading
-sys.path[:0] = sys.argv[1:]
-from tftracer.slow.watch.lock_holder import LockPlace
-place = LockPlace()
-place.narrow()
-thread = threading.Thread(target=place.narrow)
-thread.start()
-thread.join()
 asleep = threading.Lock()
 asleep.acquire()
 
@@ -84,7 +78,7 @@ ctypes.PyDLL(None).usleep(60_000_000)  # with Python's lock: the other thread ha
 
 
 def test_another_process_sees_which_thread_waits_for_the_lock_and_which_for_something_else() -> None:
-    command = [sys.executable, "-c", WAITER, *sys.path]
+    command = [sys.executable, "-c", FINDS_PLACE + WAITER, *sys.path]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin and process.stdout
         address, native = map(int, process.stdout.readline().split())

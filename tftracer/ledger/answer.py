@@ -10,7 +10,7 @@ from tftracer.contract.session import RunWithoutTraces
 from tftracer.contract.stalls import CodeLine, GapProfile
 from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, SUSPENDED, TRACER
 from tftracer.ledger.sheet import Entry, Sheet, SlowEntry, has_steps
-from tftracer.slow.record.kinds import without_line
+from tftracer.slow.record.kinds import OWNED, without_line
 from tftracer.trace.units import counted, duration
 
 NAMES: dict[LedgerKind, str] = {
@@ -38,8 +38,6 @@ _KINDS: dict[int, LedgerKind] = {
 }
 #: Causes of slow steps whose names say little.
 _CAUSES = {"machine": "no CPU", "unknown": "not known why"}
-#: Causes that are an object of the training, with several lines.
-_OF_TRAINING = ("callback", "hook")
 #: What could become smaller, and how.
 _ADVICE: dict[LedgerKind, str] = {
     "start": "Cache what is prepared before the training, and import less.",
@@ -170,10 +168,10 @@ def _take_slow(
 
 
 def _by_code(slow: Sequence[SlowEntry]) -> Iterable[SlowEntry]:
-    """A callback or hook is one item, whichever of its lines was seen in its slow steps."""
+    """Add up the rows of a callback or hook: it is one item, whichever of its lines was seen in its slow steps."""
     rows: dict[tuple[int, str, str, bool], SlowEntry] = {}
     for row in slow:
-        code = without_line(row.place) if row.cause in _OF_TRAINING else row.place
+        code = without_line(row.place) if row.cause in OWNED else row.place
         key = (row.run_id, row.cause, code, row.inside)
         other = rows.get(key)
         if other is None:

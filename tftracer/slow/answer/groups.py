@@ -16,8 +16,8 @@ from tftracer.slow.record.kinds import (
     lost_s,
     may_be_of,
     of_known_period,
+    thread_and_code,
     without_line,
-    without_thread,
 )
 from tftracer.slow.record.log import SlowLog
 
@@ -235,9 +235,10 @@ def _common_place(alike: Sequence[SlowKind]) -> str:
     """A line that was not seen may be the same. "" where they differ in more than the line, and the thread that held a lock."""
     places = {kind["place"] for kind in alike if kind["place"]}
     if len(places) > 1 and alike[0]["cause"] == "lock":
-        threads, codes = {place.partition(", in ")[0] for place in places}, {without_thread(place) for place in places}
-        code = codes.pop() if len(codes) == 1 else without_line(codes.pop())
-        return ", in ".join(part for part in (threads.pop() if len(threads) == 1 else "other threads", code) if part)
+        threads, codes = map(set, zip(*map(thread_and_code, places)))
+        thread = threads.pop() if len(threads) == 1 else "other threads"
+        code = codes.pop() if len(codes) == 1 else without_line(codes.pop())  # one group has one function
+        return f"{thread}, in {code}" if code else thread
     if len(places) > 1:
         places = {without_line(place) for place in places}
     return places.pop() if len(places) == 1 else ""

@@ -10,6 +10,7 @@ from tftracer.contract import stalls as contract
 from tftracer.contract.stalls import CodeLine, StallCause, WithoutCpu
 from tftracer.slow.answer.code_lines import code_lines
 from tftracer.slow.cause.stacks import FIT, below_loop
+from tftracer.slow.record.kinds import OF_CODE, OWNED
 from tftracer.slow.recorded import EPOCH_TURN, FIRST_CALL, Cause, HostChange, Period, Stall
 from tftracer.trace.units import byte_size, duration, percent
 
@@ -25,7 +26,7 @@ MOSTLY = 0.8
 #: Other code is named if it took this share of a slow step, and so many seconds: a single sample proves nothing.
 ELSEWHERE, ELSEWHERE_S = 0.4, 0.5
 #: Causes of code: all that its thread did there counts, whether it ran or waited.
-OWN = ("python", "wait", "disk", "hook", "callback")
+OWN = (*OF_CODE, *OWNED)
 NOWHERE = "; where is not known"
 
 
@@ -80,7 +81,7 @@ def place_of(cause: Cause) -> str:
         return cause.name
     if cause.kind in ("lock", "other_run") and cause.name:
         return cause.name.rpartition(": ")[0] if cause.kind == "other_run" else cause.name
-    owner = cause.name if cause.kind in ("hook", "callback") else ""
+    owner = cause.name if cause.kind in OWNED else ""
     return code_text(frame.file, frame.line, frame.function, owner or frame.owner) if frame else owner
 
 

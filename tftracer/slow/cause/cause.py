@@ -41,7 +41,7 @@ HALF = 0.5
 MADE_GARBAGE = 0.2
 #: A step that used so little of a CPU waited.
 LITTLE, SOME, NEARLY = 0.1, 0.25, 0.9
-#: So large a part of the samples is all of them: a few may lie beside the turn.
+#: A line with this share of the samples counts as having all of them: a few samples may lie beside the turn.
 SURE = 0.9
 #: A wait of so long that belongs to ``fit`` and to nothing that it calls: it frees the iterator of the epoch before.
 FREES_S = 0.5
@@ -236,9 +236,9 @@ def _by_line(parts: list[Part], span: Span, too_long: float) -> Cause:
 
 
 def _least_share(parts: list[Part], kind: str) -> float:
-    """Share of the samples from which on a line did surely most of its time what the cause says: it ran, or it waited.
+    """Return the share of the samples that a line must have, so that it surely spent most of its time as the cause says.
 
-    A turn may run at one line and wait at another: of a line with half of the samples nothing is known then.
+    A turn may run at one line and wait at another. A line with half of the samples may then be either.
     """
     seconds: dict[str, float] = {part.kind: max(0.0, excess(part)) for part in parts if part.kind in ("python", "wait", "disk")}
     of_kind = seconds.get(kind, 0.0) / max(sum(seconds.values()), 1e-9)

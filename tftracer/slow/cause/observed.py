@@ -33,9 +33,9 @@ class Span:
     process_least_s: float | None = None  # so much of it is surely of this span
     process_queue_s: float | None = None  # threads of the process, not the tracer's, could have run and had no CPU: summed
     late_s: float = 0.0  # the watch's thread waited for Python's lock, or for a CPU
-    wanted_lock_s: float | None = None  # the training thread waited for Python's lock, by its own state
-    lock_looks: int | None = None  # at so many times its state was read
-    others_had_lock: float | None = None  # another thread had the lock in so large a part of the readings
+    wanted_lock_s: float | None = None  # the training thread waited for Python's lock, as read from the thread's state
+    lock_looks: int | None = None  # number of readings of that state
+    others_had_lock: float | None = None  # share of the readings of the lock in which another thread held it
     holders: tuple[LockHolder | None, ...] = ()  # of the lock meanwhile, one of each reading; None: nobody
     gc_s: float = 0.0  # garbage collections
     samples: int = 0  # times at which stacks were read
@@ -55,6 +55,6 @@ class Observed:
     usual_cpu: float | None = None  # CPU seconds of the training thread per second, as usual lately
     usual_process: float | None = None  # of the whole process
     usual_process_queue: float | None = None  # what its threads waited for a CPU, summed
-    usual_wanted_lock: float | None = None  # the training thread waited for Python's lock
+    usual_wanted_lock: float | None = None  # share of the time in which the training thread waits for Python's lock
     may_call_python: bool = True  # TensorFlow may call Python functions
     doubt: str = ""  # why something is missing

@@ -15,7 +15,7 @@ from tftracer.trace.units import duration
 
 #: Of the readings of who holds Python's lock, so many must name another thread.
 HALF = 0.5
-#: Whether a thread waits for the lock is sure from so many readings on.
+#: With fewer readings it is not certain whether a thread waited for the lock.
 SURE_LOOKS = 4
 #: A turn that used so many times its usual CPU time computed more.
 COMPUTED_MORE = 3.0
@@ -209,12 +209,13 @@ def starved_s(span: Span) -> float:
 
 def holder_text(span: Span) -> str:
     """The thread that held the lock in most of the readings, and its line."""
-    names = [holder.thread for holder in other_holders(span)]
+    others = other_holders(span)
+    names = [holder.thread for holder in others]
     if not names:
         return ""
     name = max(names, key=names.count)
     is_one = names.count(name) > HALF * len(names)
-    stacks = [FoldedStack(name, holder.stack, 1, 1.0) for holder in other_holders(span) if holder.thread == name or not is_one]
+    stacks = [FoldedStack(name, holder.stack, 1, 1.0) for holder in others if holder.thread == name or not is_one]
     frame = shared_line(stack for stack in stacks if stack.frames).frame
     where = f", in {frame.function}() ({frame.file.rpartition('/')[2]}:{frame.line})" if frame else ""
     return f"{'several threads' if not is_one else f'thread {name}' if name else 'another thread'}{where}"

@@ -13,8 +13,11 @@ MOST_KINDS = 400
 #: Causes that one piece of code has in turn: it runs, waits, and reads from a disk.
 OF_CODE: tuple[StallCause, ...] = ("python", "wait", "disk")
 
+#: Causes that are an object with a name: it stays the same whichever of its lines was seen.
+OWNED: tuple[StallCause, ...] = ("hook", "callback")
+
 #: Causes that are code at a line: what was seen to run or wait at no line may be it.
-HAS_CODE: tuple[StallCause, ...] = (*OF_CODE, "gc", "hook", "callback", "py_function")
+HAS_CODE: tuple[StallCause, ...] = (*OF_CODE, "gc", *OWNED, "py_function")
 
 #: Causes that are one for a whole run, whatever line they come at.
 OF_PROCESS: tuple[StallCause, ...] = ("gc", "retrace", "input", "checkpoint")
@@ -29,7 +32,7 @@ KindKey = tuple[int, StallCause, str]
 def kind_key(run_id: int, cause: StallCause, place: str) -> KindKey:
     if cause in APART:
         return run_id, cause, ""
-    return run_id, cause, place.partition(" (")[0] if cause in ("hook", "callback") else place
+    return run_id, cause, place.partition(" (")[0] if cause in OWNED else place
 
 
 def without_line(place: str) -> str:
@@ -38,9 +41,10 @@ def without_line(place: str) -> str:
     return place if place.startswith("<") or ":" not in place else place.partition(":")[0] + ")"
 
 
-def without_thread(place: str) -> str:
-    """ "main() (train.py:31)" of "thread loader, in main() (train.py:31)"; "" of a thread whose line is not known."""
-    return place.partition(", in ")[2]
+def thread_and_code(place: str) -> tuple[str, str]:
+    """Split the place of a lock: "thread loader", "main() (train.py:31)". The code is "" if its line is not known."""
+    thread, _, code = place.partition(", in ")
+    return thread, code
 
 
 def group_key(one: SlowKind | Stall | Period, collecting: str = "") -> KindKey:
@@ -53,7 +57,7 @@ def group_key(one: SlowKind | Stall | Period, collecting: str = "") -> KindKey:
     if one["cause"] in (*OF_CODE, "gc") and one["place"]:
         return one["run_id"], OF_CODE[0], without_line(one["place"])
     if one["cause"] == "lock":
-        return one["run_id"], one["cause"], without_line(without_thread(one["place"]))
+        return one["run_id"], one["cause"], without_line(thread_and_code(one["place"])[1])
     return kind_key(one["run_id"], one["cause"], one["place"])
 
 

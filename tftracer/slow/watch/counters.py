@@ -27,10 +27,10 @@ BESIDE_NS, BESIDE = 150_000_000, 0.3
 QUEUES_NS, LIST_NS, MAX_LISTED, MAX_WAITS = 200_000_000, 5_000_000_000, 200, 600
 SECOND_NS, MINUTE_NS = 10**9, 60 * 10**9
 NS = 1e-9
-#: What a thread that waits for Python's lock sleeps on lies so near behind the note of who holds it (64 or 68 bytes in Python 3.9
-#: to 3.13).
+#: A thread that waits for Python's lock sleeps on an address less than so many bytes behind the note of who holds the lock (64 or
+#: 68 bytes in Python 3.9 to 3.13).
 LOCK_BYTES = 256
-#: It wakes 200 times a second to ask for the lock again: so small a part of the time is no other work.
+#: While it waits it wakes 200 times a second to ask for the lock again. CPU time below this share is no more than that.
 ASKING = 0.1
 
 
@@ -79,9 +79,10 @@ class ThreadCounters:
             return None
         if len(call) > 1 and lock <= int(call[1], 16) < lock + LOCK_BYTES:
             return True
-        before = self.readings[-1] if self.readings else None  # it may be about to ask again, and have no CPU
-        is_asking = before is not None and cpu_ns - before.cpu_ns < ASKING * (now_ns - before.at_ns)
-        return call == [b"running"] and before is not None and is_asking and bool(before.wants_lock)
+        if call != [b"running"] or not self.readings or not self.readings[-1].wants_lock:
+            return False
+        before = self.readings[-1]  # if it has hardly run since, it is about to ask again, perhaps without a CPU
+        return cpu_ns - before.cpu_ns < ASKING * (now_ns - before.at_ns)
 
     def close(self) -> None:
         for file in self._files:
@@ -240,10 +241,10 @@ class Counters:
         return told if len(told) == len(inner) else None
 
     def usual(self, native: int, now_ns: int) -> dict[str, float | None]:
-        """Of the last minute, per second: CPU seconds of a thread and of the process, what its threads waited for a CPU, and
-        the thread for Python's lock.
+        """Return the usual seconds per second, in the last minute: CPU time of a thread and of the process, the wait of the
+        process's threads for a CPU, and the wait of the thread for Python's lock.
 
-        Medians over spans of a second, but of the lock: the mean of them.
+        The first three are medians over spans of a second, the last is a mean over readings a second apart.
         """
         taken_ns, usual = self._usual.get(native, (0, {}))
         if not usual or now_ns - taken_ns >= SECOND_NS:

@@ -10,6 +10,7 @@ from collections.abc import Hashable
 from tftracer.slow.cause.cause import UNKNOWN
 from tftracer.slow.cause.comb import Proven
 from tftracer.slow.cause.periods import Periods
+from tftracer.slow.record.kinds import OF_CODE, OWNED
 from tftracer.slow.recorded import EPOCH_TURN, TAKEN_IN, Cause, Period, SlowRecords, Stall, WatchedRun
 
 #: Causes that tell nothing of what comes regularly: chance gives many slow steps the same one.
@@ -106,11 +107,11 @@ def kind_of(stall: Stall) -> Hashable:
     if cause.kind in NO_KIND:
         return None
     place = place_of(cause)
-    if cause.kind in ("python", "wait", "disk") and not place and not cause.name:
+    if cause.kind in OF_CODE and not place and not cause.name:
         return None
-    name = cause.name if cause.kind in ("hook", "callback") or cause.name == EPOCH_TURN else ""
-    if cause.kind in ("hook", "callback"):
+    name = cause.name if cause.kind in OWNED or cause.name == EPOCH_TURN else ""
+    if cause.kind in OWNED:
         return cause.kind, name  # its line is not always seen
-    if cause.kind in ("python", "wait", "disk") and not cause.name:
+    if cause.kind in OF_CODE and not cause.name:
         return place  # one piece of code runs, waits and reads in turn
     return cause.kind if cause.kind in OF_RUN else (cause.kind, name, place)

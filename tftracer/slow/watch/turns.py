@@ -128,7 +128,7 @@ class ThreadLoop:
     #: validation is a slow turn of the training.
     silent: tuple[LoopRun, Others] | None = None
     silent_tracer_ns: int = 0
-    held: list[SlowTurn] = field(default_factory=list)  # that are slow if the last change of what is usual was none
+    held: list[SlowTurn] = field(default_factory=list)  # slow only if the usual time has not changed
     spans: array[int] = field(default_factory=lambda: array("q"))  # begin and end of recent steps
 
 

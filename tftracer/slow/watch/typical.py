@@ -17,13 +17,13 @@ NEVER = 1 << 62
 
 @dataclass
 class Change:
-    """Of what is usual, as several slow times in a row seem to tell. It is none if most of all, these slow ones included, are as
-    before: of phases that take turns half are."""
+    """A possible change of the usual time, after several slow times in a row. There was none if most times are as before. The
+    slow ones count, too: in phases that alternate half of the times are as before."""
 
-    limit_ns: int  # before
-    as_before_ns: int  # what is no longer is as usual before, rather than like the slow ones
-    times: int = CHANGE  # these, and those since
-    as_before: int = 0  # of them
+    limit_ns: int  # the limit before the change
+    as_before_ns: int  # times up to this one are as before
+    times: int = CHANGE  # number of times: the slow ones, and all since
+    as_before: int = 0  # how many of them are as before
 
 
 class Typical:
@@ -45,7 +45,7 @@ class Typical:
 
     @property
     def least_limit_ns(self) -> int:
-        """From where on a time is slow, or would be if a change that is not certain is none."""
+        """The limit; while a change is not certain, the limit before it."""
         change = self._change  # the watch's thread asks, too
         return change.limit_ns if change else self.limit_ns
 
@@ -86,7 +86,7 @@ class Typical:
         return True
 
     def refutes_change(self, ns: int, allowed_ns: int = 0) -> bool:
-        """Whether a time, with those before it, shows that the last change was none: what was slow before is slow again."""
+        """Count a time. Return whether it shows that the usual time has not changed: then the limit is the one before."""
         change = self._change
         if change is None:
             return False

@@ -23,6 +23,8 @@ MANY_TENSORS = 200  # so many tensors, what is fed or fetched is named as what t
 MOST_MORE = 0.5  # of what passes before the first op: by so much a traced step may be longer than usual for that to be named
 LIKE_THE_STEP = 0.9  # of what the traced step took: the rest may be tracing's
 MOST_NODES = 100_000  # of a trace in which what is fetched is looked for
+#: Types of fed values that hold values of Python's (``FedValue.dtype``).
+PYTHONS = ("list", "object")
 #: Why fed values are copied: as ``FedCopy``, and since their tensor has another type.
 CONVERTED = "converted"
 COPIES = (CONVERTED, "order", "list")
@@ -110,10 +112,9 @@ def _knows_before(step: Step) -> bool:
 def _fed(step: Step) -> Amount:
     values = step.context.fed or []
     elements = [int(np.prod(value["shape"], dtype=np.float64)) for value in values]
-    kinds = ("string", "list", "object")
-    of = {kind: sum(n for n, value in zip(elements, values) if value["dtype"] == kind) for kind in kinds}
-    pythons = of["list"] + of["object"]
-    return Amount(sum(value["bytes"] or 0 for value in values), of["string"], pythons, _count(step, values))
+    strings = sum(n for n, value in zip(elements, values) if value["dtype"] == "string")
+    pythons = sum(n for n, value in zip(elements, values) if value["dtype"] in PYTHONS)
+    return Amount(sum(value["bytes"] or 0 for value in values), strings, pythons, _count(step, values))
 
 
 def _count(step: Step, values: list[FedValue]) -> int:
@@ -157,7 +158,7 @@ def _fed_words(step: Step, fed: Amount) -> str:
     number = counted(fed.tensors, noun) + ("" if step.is_session else " that TensorFlow makes tensors of")
     amount = f"{'at least ' * (fed.tensors > len(values))}{fed.words()}" if fed.words() else "little"
     what = f" It is fed {amount} in {number}; the largest is {largest['name']}: {largest['dtype']} {shape}."
-    return what + "".join(f" {_copied_words(values, reason)}" for reason in COPIES if _copied(values, reason))
+    return what + "".join(_copied_words(copied, reason) for reason in COPIES if (copied := _copied(values, reason)))
 
 
 def _copied(values: list[FedValue], reason: str) -> list[FedValue]:
@@ -171,8 +172,7 @@ def _is_converted(value: FedValue) -> bool:
     return value["bytes"] is not None and value["tensor_dtype"] not in ("", value["dtype"])
 
 
-def _copied_words(values: list[FedValue], reason: str) -> str:
-    copied = _copied(values, reason)
+def _copied_words(copied: list[FedValue], reason: str) -> str:
     largest, more = copied[0], len(copied) - 1
     words = {
         CONVERTED: f"is converted from {largest['dtype']} to {largest['tensor_dtype']}",
@@ -180,7 +180,7 @@ def _copied_words(values: list[FedValue], reason: str) -> str:
         "list": f"is put together from a list of {counted(largest['shape'][0], 'array')}" if largest["shape"] else "",
     }[reason]
     too = f", and {counted(more, 'other')} like it" if more else ""
-    return f"First, {largest['name']} {words}{too}."
+    return f" First, {largest['name']} {words}{too}."
 
 
 def _fetched_words(fetched: Amount) -> str:
@@ -195,7 +195,7 @@ def _advice(step: Step, fed: Amount, fetched: Amount) -> str:
     if fed.strings >= FEED_STRINGS or fetched.strings >= FEED_STRINGS:
         advice.append("Strings are converted one by one: use numbers (ids, or bytes in a uint8 array) in their place.")
     if fed.values >= FEED_STRINGS:
-        dtypes = {value["tensor_dtype"] for value in fed_values if value["dtype"] in ("list", "object")} - {""}
+        dtypes = {value["tensor_dtype"] for value in fed_values if value["dtype"] in PYTHONS} - {""}
         of_type = f" ({', '.join(sorted(dtypes))})" if dtypes else ""
         advice.append(f"Feed NumPy arrays of the tensor's type{of_type}: Python's values are converted one by one.")
     for value in _copied(fed_values, CONVERTED)[:1]:

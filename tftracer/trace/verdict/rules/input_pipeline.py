@@ -13,7 +13,7 @@ from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.profiler_names import STAGE
 from tftracer.trace.model import TraceContext
 from tftracer.trace.units import counted, duration, percent
-from tftracer.trace.verdict.rules.around_ops import FEED_BYTES
+from tftracer.trace.verdict.rules.around_ops import FEED_BYTES, PYTHONS
 from tftracer.trace.verdict.step import HELD_UP_NS, Step, evidence_of, mask, sentence
 
 INPUT_SHARE = 0.20  # of the step in which nothing but input ops runs
@@ -119,7 +119,7 @@ def _worked_ahead(step: Step) -> Sentence | None:
     """Usual steps take far longer than this one's ops, and it asks for input: a wait that this trace does not show."""
     usual_ns, ns = (step.context.median_s or 0.0) * 1e9, step.trace.duration_ns
     took_ns = ns if step.is_session else (step.context.step_s or 0.0) * 1e9
-    fed = any((v["bytes"] or 0) >= FEED_BYTES or v["dtype"] in ("string", "list", "object") for v in step.context.fed or [])
+    fed = any((v["bytes"] or 0) >= FEED_BYTES or v["dtype"] in ("string", *PYTHONS) for v in step.context.fed or [])
     if fed or (step.context.step or 0) < AHEAD_STEPS or usual_ns < AHEAD * max(took_ns, ns, 1.0) or usual_ns - ns < AHEAD_NS:
         return None
     gets = np.array([_GETS.match(op) is not None for op in step.trace.ops] or [False])[step.trace.op]
