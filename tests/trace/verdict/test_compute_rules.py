@@ -131,6 +131,13 @@ def test_one_interrupted_transpose_is_no_pattern() -> None:
     assert "layout" not in sentences(in_a_row(*matmuls(8, 1), ("t0", "Transpose", 3.0), ("t1", "Transpose", 0.1)))
 
 
+def test_one_long_cast_is_a_pattern_where_other_traces_have_it() -> None:
+    one_cast = [*matmuls(6, 1), ("c", "Cast", 6.0), ("t", "Transpose", 0.1)]
+    flops = {name: 1e6 for name, _, _ in one_cast}
+    assert "layout" not in codes_over([one_cast], flops)
+    assert "layout" in codes_over([one_cast] * 4, flops)
+
+
 def test_matrix_ops_in_float64_that_were_interrupted_are_no_pattern_where_other_traces_tell() -> None:
     nodes = [("m0", "MatMul", 0.3), ("m1", "MatMul", 0.3), *[(f"t{i}", "TopKV2", 3.0) for i in range(4)]]
     flops = {name: 1e6 for name, _, _ in nodes}

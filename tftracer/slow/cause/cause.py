@@ -59,7 +59,7 @@ NO_STACK = "No stack was read in this time: it passed between two readings, or t
 NO_COUNTERS = "Linux's counters of its thread were not read close enough to tell whether it ran there, waited, or had no CPU."
 NO_QUEUES = "No counters of TensorFlow's threads were read close enough to tell whether they computed, waited, or had no CPU."
 NOT_TOLD_APART = "It passed inside TensorFlow. Its threads had no CPU for a part of it; whether they waited, too, is not known."
-LOOPS_OWN = "No line of the script ran for most of it, but what the library does itself that runs the loop."
+LOOPS_OWN = "For most of it the library that runs the loop ran its own code, and no line of the script."
 MAY_HAVE_WAITED = "Other threads had Python's lock most of the time: whether this one waited for it is not known."
 TOO_FEW = "Its stacks were read in too small a part of the time to tell the line."
 

@@ -70,8 +70,9 @@ class OpTime:
         return (float(times.sum()) - longest) / max(self.total_ns - longest, 1.0)
 
     def typical_share(self, selected: Bool) -> float:
-        """``lasting_share``, but no more than ``usual_share``: several may be interrupted."""
-        return min(self.lasting_share(selected), self.usual_share(selected))
+        """``usual_share``; where no other trace of the run confirms it, no more than ``lasting_share``."""
+        is_confirmed = self.step.usual_ns is not None
+        return self.usual_share(selected) if is_confirmed else min(self.lasting_share(selected), self.usual_share(selected))
 
     def usual_share(self, selected: Bool) -> float:
         """Their share of the op time, but no more than by the times that ops need where nothing holds them up, and by the median
