@@ -141,7 +141,7 @@ def test_what_a_recorder_keeps() -> None:
 
 
 def test_the_bytes_of_a_large_trace_are_let_go_and_loaded_when_they_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers_module, "LET_GO_BYTES", 1)
+    monkeypatch.setattr(answers_module, "RELEASE_BYTES", 1)
     raw, loaded = (DATA / "horovod_rank1_tf2.15_cpu.pb").read_bytes(), []
 
     def load() -> bytes:

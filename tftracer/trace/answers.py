@@ -1,8 +1,8 @@
-"""One trace's answers: the facade through which the server, the command line and the exports ask the engine.
+"""``Answers``: all analyses of one trace, for the server, the command line and the exports.
 
-``Answers(raw, context)`` decodes when first asked, keeps what is costly, and returns the messages of contract/trace.py: plain
-dicts, lists, floats and ints, with ``Column`` where the contract says so. Safe to use from several threads: one answer is
-computed at a time, under a lock, and kept. No TensorFlow, no Tornado.
+``Answers(raw, context)`` decodes the trace at the first question, caches expensive results, and returns the messages of
+contract/trace.py: plain dicts, lists, floats and ints, with ``Column`` where the contract has it. Thread-safe: a lock lets one
+answer be computed at a time. No TensorFlow, no Tornado.
 """
 
 from __future__ import annotations
@@ -53,22 +53,21 @@ from tftracer.trace.model import Trace, TraceContext, Watched
 from tftracer.trace.verdict import verdict
 from tftracer.trace.verdict.lacks import findings_of
 
-#: Up to this many nodes a node's details tell its slack without being asked.
+#: Up to this many nodes, the details of a node include its slack even if it has not been computed yet.
 SLACK_AT_ONCE = 100_000
-#: The graph before its executions is kept up to this many edges, about 9 MB.
+#: The static graph is cached up to this many edges, about 9 MB.
 KEPT_EDGES = 1 << 18
-#: RunMetadata of this size is not kept beside its columns: most questions need only these.
-LET_GO_BYTES = 32 << 20
+#: RunMetadata of this size is released after decoding: most answers need only the columns.
+RELEASE_BYTES = 32 << 20
 
 T = TypeVar("T")
 
 
 class Answers:
-    """All that can be asked about one trace.
+    """All analyses of one trace.
 
-    ``raw``: serialized RunMetadata; or what loads it, which is called again where a large one was let go and is needed; or give
-    a ``trace`` that was decoded from elsewhere. Raises FormatError and TruncatedError, at the first question, for bytes that are
-    no RunMetadata.
+    ``raw``: serialized RunMetadata or XSpace, or a function that loads it, which may be called again. Or pass a decoded
+    ``trace``. The first question raises FormatError or TruncatedError for invalid bytes.
     """
 
     def __init__(
@@ -89,7 +88,7 @@ class Answers:
             value: T = self._computed[key]
             return value
 
-    # ------------------------------------------------------------------------------------------- what answers share
+    # ----------------------------------------------------------------------------------------- shared intermediate results
 
     @property
     def trace(self) -> Trace:
@@ -97,8 +96,8 @@ class Answers:
             if not callable(self._raw):
                 return formats.decode(self._raw or b"", self.context.communication_ops)
             trace = formats.decode(self._raw(), self.context.communication_ops)
-            if trace.source == "run_metadata" and trace.content.size >= LET_GO_BYTES:
-                trace.content.let_go(self._raw)
+            if trace.source == "run_metadata" and trace.content.size >= RELEASE_BYTES:
+                trace.content.release(self._raw)
             return trace
 
         return self._once("trace", compute)
@@ -116,7 +115,7 @@ class Answers:
         return self._once("graph", lambda: dependencies.dependencies(self.trace, self._static_graph()))
 
     def _static_graph(self) -> StaticGraph:
-        """Two answers are made of it; a large one is read twice rather than kept."""
+        """Return the static graph, which two answers need; a large one is read twice instead of cached."""
         with self._lock:
             static: StaticGraph = self._computed.get("static graph") or dependencies.static_graph_of(self.trace)
             if len(static.producer) <= KEPT_EDGES:
@@ -145,12 +144,11 @@ class Answers:
 
     @property
     def placed(self) -> placed_ops.PlacedOps:
-        """Which layer each op belongs to; the graph is read only if names leave out some that it may tell."""
+        """The layer of each op. The graph is read only if it may place ops that names do not place."""
 
         def compute() -> placed_ops.PlacedOps:
             placed = placed_ops.placed_ops(self.trace, self.work)
-            bare = layers_by_graph.may_be_found(self.trace, self.work, placed)
-            if not bare.any():
+            if not layers_by_graph.may_be_found(self.trace, self.work, placed).any():
                 return placed
             return layers_by_graph.with_graph(self.trace, self.work, placed, self._static_graph())
 
@@ -166,7 +164,7 @@ class Answers:
 
     @property
     def slack(self) -> Float64:
-        """[n] ns; -1 where it is not known: of repeats, and of all nodes where no dependencies are recorded."""
+        """[n] ns; -1 if not known: for repeats, and for all nodes if the trace has no dependencies."""
 
         def compute() -> Float64:
             is_known = self.graph.source != "none"
@@ -184,12 +182,12 @@ class Answers:
 
     @property
     def used(self) -> memory.Use:
-        """Every buffer of the step, by the outputs that the trace has: not of profiles (``recorded``)."""
+        """Every buffer of the step, from the outputs in the trace. Profiles have ``recorded`` instead."""
         return self._once("used", lambda: memory.use(self.trace, self.outputs, self.graph))
 
     @property
     def recorded(self) -> allocations.Lives | None:
-        """What a profile recorded of its allocators; None where it recorded nothing, and of all other traces."""
+        """The allocations that a profile recorded; None if it has none, and for all other traces."""
 
         def compute() -> allocations.Lives | None:
             source = self.trace.details
@@ -202,7 +200,7 @@ class Answers:
 
     @property
     def curves(self) -> list[messages.MemoryCurve]:
-        """Live bytes of each allocator over time, the highest peak first, from whichever source the trace has."""
+        """Live bytes of each allocator over time, highest peak first."""
         with self._lock:
             recorded = self.recorded
             return allocations.curves(recorded) if recorded is not None else memory.curves(self.trace, self.used)
@@ -227,16 +225,20 @@ class Answers:
     # ------------------------------------------------------------------------------------------------------ answers
 
     def timeline(self) -> messages.Timeline:
-        """Everything that is drawn. ``critical`` is all 0 until the critical path was asked for: reading the graph that it
-        needs takes most of the time to the first picture.
+        """Return what the page draws. ``critical`` is all 0 until something else asked for the critical path.
+
+        Reading the graph that the path needs would take most of the time to the first picture.
         """
         with self._lock:
             marks = self.on_critical_path() if "critical" in self._computed else np.zeros(self.trace.n, bool)
             return timeline.timeline(self.trace, self.layout, marks, self.context, self.findings(), self.trace_id)
 
     def verdict(self, watched: Watched | None = None, others: Sequence[Mapping[str, Any]] = ()) -> messages.Verdict:
-        """``watched``: of ``TraceContext``, which may have come after it; None: as it was. ``others``: of other traces of the
-        run, ``op_totals("name")``: rules about rates speak from several traces on."""
+        """Return the verdict.
+
+        ``watched``: replaces these fields of the context, as they may arrive after the trace; None: no change. ``others``:
+        ``op_totals("name")`` of the run's other traces: rules about rates need several traces.
+        """
         with self._lock:
             if watched is not None and watched != self.context.watched:
                 self.context = replace(self.context, **watched)
@@ -269,16 +271,16 @@ class Answers:
         return self._once(f"layers {of} {most}", compute)
 
     def _alive(self) -> Alive | None:
-        """At the peak."""
+        """Return the buffers that are alive at the peak."""
         recorded = self.recorded
         if recorded is not None:
             return layers.alive_of_allocations(recorded)
         return layers.alive_of_outputs(self.trace, self.used, self.outputs.node)
 
     def op_totals(self, by: By = "type", with_flops: bool = False) -> dict[str, Any]:
-        """What is asked of each of a run's traces where several are looked at: the fields of ``over_traces.OpTotals``.
+        """Return the fields of ``over_traces.OpTotals``, for analyses over several traces of a run.
 
-        Without FLOPs neither the graph nor outputs are read.
+        Without FLOPs neither the graph nor the outputs are read.
         """
         return over_traces.op_totals(self.trace, by, self.work, self.arithmetic if with_flops else None)
 
@@ -296,7 +298,7 @@ class Answers:
             return {**answer, "slack_ns": slack}
 
     def memory(self, most: int = memory.MAX_TENSORS) -> messages.Memory:
-        """``most``: so many of the largest tensors."""
+        """``most``: the number of largest tensors to return."""
 
         def compute() -> messages.Memory:
             recorded = self.recorded
@@ -312,7 +314,7 @@ class Answers:
         )
 
     def counters(self) -> messages.Counters:
-        """Not kept: that of 2^20 nodes has 20 MB, and what it is made of is kept."""
+        """Return the counters. They are not cached: 20 MB for 2^20 nodes, and their inputs are cached."""
         with self._lock:
             recorded = self.recorded
             held = allocations.held_bytes(recorded) if recorded is not None else memory.held_bytes(self.trace, self.used)
@@ -321,7 +323,7 @@ class Answers:
     def roofline(
         self, by: RooflineBy = "name", most: int = roofline.MAX_ROWS, others: Sequence[Mapping[str, list[Roof]]] = ()
     ) -> Roofline:
-        """``most``: so many rows of those that took most time. ``others``: of other traces of the run, ``best_rates()``."""
+        """``most``: the number of rows that took most time. ``others``: ``best_rates()`` of the run's other traces."""
         if by not in ("name", "type"):
             raise UnknownError(f"The ops of a roofline are grouped by name or type, not by {by!r}.")
 
@@ -333,7 +335,7 @@ class Answers:
             return compute() if others else self._once(f"roofline {by} {most}", compute)
 
     def best_rates(self) -> dict[str, list[Roof]]:
-        """``rates``: the highest that this trace's ops reached, for the roofline of other traces of the run."""
+        """Return ``rates``: the highest that this trace's ops reached, for the roofline of other traces of the run."""
         with self._lock:
             return {"rates": roofline.best_rates_of(self.trace, self.work, self.arithmetic)}
 
@@ -344,15 +346,16 @@ class Answers:
         return self._once("cost", lambda: cost_graph.cost_graph(self.trace, self.findings()))
 
     def node(self, index: int) -> messages.NodeDetail:
-        """Raises UnknownError for a node that the trace does not have."""
+        """Return the details of a node. Raises UnknownError if the trace has no such node."""
         with self._lock:
             self._check(index)
             small = self.trace.n <= SLACK_AT_ONCE
             critical = bool(self.on_critical_path()[index]) if small or "critical" in self._computed else False
             slack = float(self.slack[index]) if small or "slack" in self._computed else -1.0
-            computed = self.arithmetic
-            known = slack if slack >= 0 else None
-            return node_details.node_detail(self.trace, index, self.graph, critical=critical, slack_ns=known, computed=computed)
+            slack_ns = slack if slack >= 0 else None
+            return node_details.node_detail(
+                self.trace, index, self.graph, critical=critical, slack_ns=slack_ns, computed=self.arithmetic
+            )
 
     def neighbourhood(self, index: int, depth: int = 2, limit: int = 200) -> messages.Neighbourhood:
         with self._lock:

@@ -1,4 +1,4 @@
-"""What a trace's record says of its contents, from the engine; a trace that it cannot read is kept and marked."""
+"""The fields of a TraceRecord that come from the trace's contents. A trace that cannot be read is kept and marked."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from tftracer.trace.answers import Answers
     from tftracer.trace.model import Watched
 
-#: Codes of findings of traces whose contents are not known.
+#: Codes of findings for traces whose contents are not known.
 UNREADABLE, NOT_ANALYZED = "unreadable", "not_summed_up"
 UNREAD = (UNREADABLE, NOT_ANALYZED)
 
 
 def read_contents(raw: bytes, context: TraceContext) -> dict[str, Any]:
-    """``nodes``, ``devices``, ``findings``, ``headline`` and ``state`` of a TraceRecord; computed here and now."""
+    """Compute ``nodes``, ``devices``, ``findings``, ``headline`` and ``state`` of a TraceRecord in this thread."""
     try:
         from tftracer.trace.answers import Answers
 
@@ -26,12 +26,15 @@ def read_contents(raw: bytes, context: TraceContext) -> dict[str, Any]:
             return contents_of(Answers(raw, context))
     except HelperError as error:
         return unfinished(error)
-    except Exception as error:  # whatever it is, the trace stays downloadable and the session usable
+    except Exception as error:  # the trace stays downloadable and the session usable
         return broken(error)
 
 
 def contents_of(answers: Answers, watched: Watched | None = None) -> dict[str, Any]:
-    """``watched``: as for ``Answers.verdict``. Raises what the engine raises. Reads no graph, no memory, no layout."""
+    """Compute the same fields of ``answers``, without reading the graph, the memory or the layout.
+
+    ``watched``: as for ``Answers.verdict``. Raises what the engine raises.
+    """
     from tftracer.trace.analyses.physical_devices import physical_devices
     from tftracer.trace.verdict.verdict import headline
 
@@ -46,13 +49,13 @@ def contents_of(answers: Answers, watched: Watched | None = None) -> dict[str, A
 
 
 def broken(error: Exception) -> dict[str, Any]:
-    """The same for a trace that cannot be read."""
+    """Return the same fields for a trace that cannot be read."""
     message = f"This trace cannot be read ({type(error).__name__}: {error})."
     return _without(UNREADABLE, message, "Download it as RunMetadata and report it, with the file.", "broken")
 
 
 def unfinished(error: Exception) -> dict[str, Any]:
-    """The same for a trace whose reader failed; nothing is known to be wrong with the trace."""
+    """Return the same fields for a trace whose reader failed; the trace itself may be fine."""
     return _without(
         NOT_ANALYZED, str(error), "Open the trace: that tries again. Or save the session and open it elsewhere.", "ready"
     )

@@ -73,7 +73,7 @@ _AMD_MATRIX_CORES = {"9.4": (256, 256, 2048, 2048)}
 _HALVED = ("7.5", "8.6", "8.9")
 
 #: Multiprocessors, MHz and GB/s, for traces that lack them.
-_NAMED = {
+_BY_NAME = {
     "Tesla P100-SXM2-16GB": (56, 1480, 732),
     "Tesla P100-PCIE-16GB": (56, 1303, 732),
     "Tesla V100-SXM2-16GB": (80, 1530, 898),
@@ -150,4 +150,4 @@ def _bandwidth(known: Hardware, name: str, is_amd: bool) -> float | None:
 
 
 def _named(name: str) -> tuple[int, int, int] | None:
-    return _NAMED.get(name.removeprefix("NVIDIA "))
+    return _BY_NAME.get(name.removeprefix("NVIDIA "))

@@ -1,9 +1,8 @@
 """Lanes and rows: where each slice of a timeline is drawn, so that no two slices overlap on a row.
 
-A lane is one device's compute, its communication, the launches of a GPU, one stream. A lane has as many rows as slices that
-ever ran at once in it. A slice takes the row that was freed last; when all rows are free, it takes the first. No loop over
-the slices (arrays/turns.py). A slice of no length is laid out as one of a nanosecond, so that nothing hides
-behind it.
+A lane is one device's compute, its communication, the launches of a GPU, or one stream. It has as many rows as slices that ran
+at once. A slice takes the row that was freed last, or the first row if all are free. No Python loop over the slices
+(arrays/turns.py). A slice of zero length takes one nanosecond, so that no other slice covers it.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _KINDS: dict[DeviceKind, LaneKind] = {
 
 @dataclass
 class Lane:
-    """One horizontal band: rows first_row : first_row + rows of the layout."""
+    """A horizontal band: rows first_row : first_row + rows of the layout."""
 
     id: int
     device: int  # index into trace.devices
@@ -47,12 +46,12 @@ class Lane:
     rows: int
     slices: int
     busy_ns: int  # length of the union of its slices
-    collapsed: bool  # to begin with
+    collapsed: bool  # initially
 
 
 @dataclass
 class Layout:
-    """Row r holds the nodes order[row_offsets[r] : row_offsets[r + 1]], by start."""
+    """The nodes of each row: row r has order[row_offsets[r] : row_offsets[r + 1]], sorted by start."""
 
     lanes: list[Lane] = field(default_factory=list)
     order: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))  # [slices] node indices by (row, start)
@@ -64,7 +63,6 @@ class Layout:
 
 
 def lane_messages(trace: Trace, layout: Layout) -> list[messages.Lane]:
-    """The lanes as the wire carries them."""
     return [
         {
             "id": lane.id,
@@ -83,9 +81,9 @@ def lane_messages(trace: Trace, layout: Layout) -> list[messages.Lane]:
 
 
 def lay_out(trace: Trace, device_pattern: str = "") -> Layout:
-    """The lanes of a trace, or of its devices whose names ``device_pattern`` (a regular expression) is found in.
+    """Lay out the lanes of a trace, or only of devices whose names match ``device_pattern`` (a regular expression).
 
-    Nodes without a time are left out. Raises PatternError for a pattern that cannot be used.
+    Nodes without a time are left out. Raises PatternError for an invalid pattern.
     """
     lanes: list[Lane] = []
     orders: list[Int64] = []
@@ -118,13 +116,13 @@ def lay_out(trace: Trace, device_pattern: str = "") -> Layout:
 
 
 def _selected(devices: list[Device], pattern: str) -> list[int]:
-    """Indices of the devices to show, in the order in which they are shown."""
+    """Return the indices of the devices to show, in display order."""
     shown = Pattern(pattern).search_all(StringTable.of([device.name for device in devices]))
     return sorted(np.flatnonzero(shown).tolist(), key=lambda i: sort_key(devices[i]))
 
 
 def _bands(trace: Trace, devices: list[int]) -> list[tuple[int, LaneKind, Int64]]:
-    """(device, kind, its nodes) of each lane that has any."""
+    """Return (device, kind, nodes) of each lane that has nodes."""
     outside = trace.kind == NodeKind.OUTSIDE
     timed = (trace.start >= 0) & ~outside
     communicates = trace.kind == NodeKind.COMMUNICATION
@@ -153,7 +151,7 @@ def _title(device: Device, kind: LaneKind) -> str:
 
 
 def _pack(nodes: Int64, start: Int64, end: Int64) -> tuple[Int64, Int64, int]:
-    """(nodes by (row, start), slices in each row, length of the union) of one lane."""
+    """Return (nodes sorted by (row, start), number of slices in each row, length of the union) of one lane."""
     by_start = np.argsort(start, kind="stable") if (start[1:] < start[:-1]).any() else np.arange(len(start))
     start = start[by_start]
     end = np.maximum(end[by_start], start + 1)
@@ -164,22 +162,22 @@ def _pack(nodes: Int64, start: Int64, end: Int64) -> tuple[Int64, Int64, int]:
 
 
 def _rows(start: Int64, end: Int64) -> tuple[Int64, int]:
-    """(row of each, length of the union) of slices sorted by start, none of them empty."""
+    """Return (row of each slice, length of the union). Slices are sorted by start and not empty."""
     running, before = turns(start, end)
     alone = running == 0  # nothing else runs when these start
-    ended = before[alone]  # what ran last before each of them
+    ended = before[alone]  # the slice that ended last before each of them
     busy = int(end.max() + end[ended[ended >= 0]].sum() - start[alone].sum())
-    stretch = np.cumsum(alone)  # from one moment at which nothing runs to the next
+    stretch = np.cumsum(alone)  # number of the busy period that a slice belongs to
     first = alone | (before < 0) | (stretch[before] != stretch)
     return _inherited(running, before, first), busy
 
 
 def _inherited(running: Int64, before: Int64, first: npt.NDArray[np.bool_]) -> Int64:
-    """Each slice's row: that of the slice before it, back to one that has the row of its level."""
+    """Return each slice's row: its level (``running``) if it is a first slice, else the row of the slice before it."""
     row = np.where(first, running, -1)
     todo = np.flatnonzero(~first)
     link = np.where(first, np.arange(len(running)), before)
-    while len(todo):  # pointer doubling: the distance to the first one halves in each round
+    while len(todo):  # pointer doubling: the distance to the first slice halves in each round
         link[todo] = link[link[todo]]
         row[todo] = row[link[todo]]
         todo = todo[row[todo] < 0]

@@ -1,8 +1,8 @@
-"""The one type that every source of a trace is decoded into, and all analyses work on.
+"""``Trace``: the type that every trace format is decoded into, and that all analyses read.
 
-A ``Trace`` is a struct of NumPy columns, one entry a node (one execution of one op or kernel), in the order in which the
-source gave them. Times are int64 nanoseconds since ``origin_ns``. Strings are dictionary-coded: a column of int32 codes
-into a ``StringTable``, so that no Python object is made for a node.
+A ``Trace`` is a struct of NumPy columns with one entry per node (one execution of one op or kernel), in the order of the source.
+Times are int64 nanoseconds since ``origin_ns``. Strings are dictionary-coded: a column of int32 codes into a ``StringTable``, so
+that no Python object is created per node.
 """
 
 from __future__ import annotations
@@ -20,56 +20,56 @@ from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Bool, Int8, Int32, Int64
 from tftracer.trace.hardware import Hardware
 
-#: TensorFlow stops collecting at this many nodes a step (kMaxCollectedNodes): a trace that has exactly as many is cut off.
+#: TensorFlow stops collecting at this many nodes per step (kMaxCollectedNodes): a trace with exactly as many is cut off.
 MAX_COLLECTED_NODES = 1 << 20
 
-#: The note of a profile that lacks the ops that TensorFlow had found to be cheap; how many of all were recorded follows it.
+#: The note of a profile without the ops that TensorFlow considers cheap; the number of recorded ops follows it.
 OPS_LEFT_OUT = "cheap_ops_left_out"
 
-#: In a time column: not known (missing in the source, or no time at all).
+#: In a time column: missing in the source, or not a valid time.
 UNKNOWN_TIME = -1
 
 
 class DeviceKind(enum.Enum):
-    """What a line of step_stats stands for."""
+    """What one device name of step_stats stands for."""
 
     CPU = "cpu"
     GPU = "gpu"  # a GPU's op entries: launches on the host
     STREAM = "stream"  # one CUDA stream: kernels
     MEMCPY = "memcpy"  # one stream of copies, `/device:GPU:0/stream:14<MemcpyH2D>`
     SYNC = "sync"
-    REPEAT = "repeat"  # `stream:all` and `memcpy`: says again what single streams say
+    REPEAT = "repeat"  # `stream:all` and `memcpy`: repeats the nodes of the single streams
     TPU = "tpu"
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
 class Device:
-    """One device name of a trace, taken apart (decode/device_names.py)."""
+    """A parsed device name (decode/device_names.py)."""
 
     name: str  # as in the source
     title: str  # short, for people: `CPU:0`, `ps/0 CPU:0`, `GPU:0 stream 14 (MemcpyH2D)`
     kind: DeviceKind
-    job: str = ""  # "" where the name has none
+    job: str = ""  # "" if the name has none
     task: int = -1
-    index: int = -1  # the number behind CPU:, GPU:
+    index: int = -1  # the number after CPU:, GPU:
     stream: str = ""  # "12", "14", "all"
-    parent: str = ""  # the physical device that this line belongs to, `/device:GPU:0`: the same for its launches and streams
-    repeats: bool = False  # its slices are counted elsewhere: never add them up
+    parent: str = ""  # the physical device, `/device:GPU:0`: the same for its launches and its streams
+    repeats: bool = False  # its nodes repeat those of other devices: never add them up
 
 
 class NodeKind(enum.IntEnum):
-    """What a node's time is spent on; the values travel to the page in the timeline's ``kind`` column."""
+    """What a node's time is spent on. The page gets these values in the timeline's ``kind`` column."""
 
     COMPUTE = 0  # an op that runs on its device, or a GPU kernel
     COMMUNICATION = 1  # between processes or devices: RecvTensor, Send/Recv, Horovod, NCCL, collectives, DDL
     COPY = 2  # a copy between host and device, or on a device (memcpy, memset)
-    LAUNCH = 3  # host-side launch of work whose kernels are on streams of their own
+    LAUNCH = 3  # the host launches work; the kernels are on streams of their own
     SYNC = 4
     INPUT = 5  # the input pipeline: IteratorGetNext, queue dequeues, PyFunc feeding
     CONTROL = 6  # NoOp, Switch, Merge, Enter, Exit, NextIteration, _Source: no work of their own
     REPEAT = 7  # on a repeating device: drawn, never added up
-    OUTSIDE = 8  # no part of the step: other threads' work, or before or behind it; drawn, never added up
+    OUTSIDE = 8  # not part of the step: work of other threads, or before or after the step; drawn, never added up
 
 
 @dataclass
@@ -82,7 +82,7 @@ class Span:
 
 @dataclass
 class Messages:
-    """Messages within nodes: which row each is of, and where it lies in the window."""
+    """Submessages of nodes: the row that each belongs to, and its place in the window."""
 
     row: Int64
     start: Int64
@@ -91,19 +91,19 @@ class Messages:
 
 @dataclass
 class Allocations:
-    """What allocators did, one entry an allocation or a freeing, in the order of time."""
+    """The events of allocators, one entry per allocation or deallocation, in the order of time."""
 
-    time: Int64  # ns, as the profile has it
+    time: Int64  # ns, on the profile's clock
     is_freed: Bool
     allocator: Int64  # codes into allocators
-    in_use: Int64  # the allocator's bytes behind the event, with what it held before the profile
+    in_use: Int64  # the allocator's bytes after the event, with those from before the profile
     bytes: Int64
     address: Int64
     op: Int64  # codes into ops
     dtype: Int64
     node: Int64  # the op that was running on the thread, -1: none
     allocators: list[str]
-    ops: list[str]  # names, as the allocator was told
+    ops: list[str]  # names, as the allocator has them
 
 
 class Tensor(NamedTuple):
@@ -114,7 +114,7 @@ class Tensor(NamedTuple):
 
 
 class Computed(NamedTuple):
-    """What the source knows that an op computes; None: not known."""
+    """The FLOPs and bytes of an op according to the source; None: not known."""
 
     flops: float | None
     bytes: float | None
@@ -123,13 +123,13 @@ class Computed(NamedTuple):
 
 @dataclass
 class Calls:
-    """What a source says of the tensors that nodes were called with; each distinct call once."""
+    """The tensors that nodes were called with; each distinct call once."""
 
     inputs: list[list[Tensor]]
-    input_of: Int64  # [n] which of ``inputs``; -1: it does not say
+    input_of: Int64  # [n] index into ``inputs``; -1: not known
     outputs: dict[int, list[Tensor]]  # by node
     hlo: list[Computed]
-    hlo_of: Int64  # [n] which of ``hlo``; -1: not compiled by XLA
+    hlo_of: Int64  # [n] index into ``hlo``; -1: not compiled by XLA
 
     @classmethod
     def none(cls, n: int) -> Calls:
@@ -137,41 +137,41 @@ class Calls:
 
 
 class NodeSource(Protocol):
-    """What a source says of one node beyond the columns."""
+    """What a source knows about nodes beyond the columns."""
 
     def facts(self, node: int) -> list[tuple[str, str]]:
-        """(name, value), for people."""
+        """Return (name, value) pairs for people."""
 
     def hlo(self, node: int) -> str:
-        """XLA's text of the op, "" for none."""
+        """Return XLA's text of the op, "" if there is none."""
 
     origin: int  # the source's time at the trace's time 0
 
     def allocations(self) -> Allocations | None:
-        """What it says of memory; None for nothing."""
+        """Return the events of allocators; None if the source has none."""
 
     def calls(self) -> Calls:
-        """What it says of the ops' tensors."""
+        """Return the tensors that ops were called with."""
 
     def graphs(self) -> list[Any]:
-        """The GraphDefs that ran, whole; none where it holds none."""
+        """Return the complete GraphDefs that ran; [] if the source has none."""
 
 
 class Content:
-    """The bytes that a trace was decoded from. Those that can be loaded again may be let go until somebody needs them."""
+    """The bytes that a trace was decoded from. They may be released, and are loaded again when they are needed."""
 
     def __init__(self, data: bytes) -> None:
         self.size = len(data)
         self._load: Callable[[], bytes] = lambda: data
         self._data: bytes | None = data
 
-    def let_go(self, load: Callable[[], bytes]) -> None:
-        """Free the bytes. ``load`` returns them."""
+    def release(self, load: Callable[[], bytes]) -> None:
+        """Free the bytes; ``load`` returns them when they are needed again."""
         self._load, self._data = load, None
 
     @property
     def data(self) -> bytes:
-        """Raises what ``load`` raises."""
+        """The bytes. Raises what ``load`` raises."""
         if self._data is None:
             self._data = self._load()
         return self._data
@@ -179,47 +179,45 @@ class Content:
 
 @dataclass
 class Trace:
-    """One traced step as columns. ``raw`` stays the truth: details are read from it at ``offset[i] : offset[i] + size[i]``."""
+    """One traced step as columns. Details of a node are read from ``raw`` at ``offset[i] : offset[i] + size[i]``."""
 
     content: Content
     origin_ns: int  # epoch nanoseconds of time 0 (the earliest start)
     devices: list[Device]  # merged by name
     names: StringTable  # node names
-    ops: StringTable  # op types: `MatMul`; "" where the label tells none
-    labels: StringTable  # timeline labels; not compared where each node has a name of its own
+    ops: StringTable  # op types: `MatMul`; "" if the label has none
+    labels: StringTable  # timeline labels; equal labels may appear several times if each node has a name of its own
     device: Int32  # [n] codes into devices
     name: Int32  # [n] codes into names
     op: Int32  # [n] codes into ops
     label: Int32  # [n] codes into labels
     kind: Int8  # [n] NodeKind
-    start: Int64  # [n] ns since origin: all_start; below 0 only what ran before the step (OUTSIDE)
+    start: Int64  # [n] ns since origin: all_start; below 0 only for nodes before the step (OUTSIDE)
     end: Int64  # [n] ns since origin: all_start + all_end_rel; never < start
-    op_start: Int64  # [n] ns since origin, UNKNOWN_TIME where not filled
+    op_start: Int64  # [n] ns since origin, or UNKNOWN_TIME
     op_end: Int64  # [n]
-    scheduled: Int64  # [n] ns since origin; UNKNOWN_TIME where missing or invalid; 0 where it precedes 0
+    scheduled: Int64  # [n] ns since origin, or UNKNOWN_TIME; 0 if before the origin
     thread: Int64  # [n] thread_id
-    offset: Int64  # [n] where the NodeExecStats lies in raw
+    offset: Int64  # [n] position of the NodeExecStats in raw
     size: Int64  # [n] its length
-    bytes_moved: Int64  # [n] payload of a RecvTensor or memcpy, 0 elsewhere
+    bytes_moved: Int64  # [n] payload of a RecvTensor or memcpy, else 0
     partition_graphs: list[Span] = field(default_factory=list)
     cost_graph: Span | None = None
     notes: list[str] = field(default_factory=list)  # what the decoder could not read: codes of verdict/lacks.py
-    source: str = "run_metadata"  # run_metadata, xspace
-    launch: Int64 | None = None  # [n] the node that launched each, -1: none; None: the source does not tell (physical_devices.py)
-    launched_at: Int64 | None = (
-        None  # [n] ns since origin: when the host launched a kernel or copy; UNKNOWN_TIME elsewhere; 0 before 0
-    )
-    known_edges: tuple[Int64, ...] = ()  # (nodes, nodes that waited for them): what the source itself says of it
-    details: NodeSource | None = None  # what else the source says of a node
-    load_graph: Callable[[], bytes] | None = None  # makes a GraphDef, for sources whose raw bytes hold none
+    source: str = "run_metadata"  # or "xspace"
+    launch: Int64 | None = None  # [n] the node that launched each, -1: none; None: not known (physical_devices.py)
+    launched_at: Int64 | None = None  # [n] ns since origin: launch of a kernel or copy, else UNKNOWN_TIME; 0 if before the origin
+    known_edges: tuple[Int64, ...] = ()  # (nodes, nodes that waited for them) as the source has them
+    details: NodeSource | None = None  # further details of nodes
+    load_graph: Callable[[], bytes] | None = None  # builds a GraphDef, for sources whose raw bytes have none
     may_be_double: bool = True  # some op may compute in float64
-    has_definitions: bool = False  # and it makes it of what functions are defined as, not of the graphs that ran
-    hardware: dict[str, Hardware] = field(default_factory=dict)  # of physical devices, by ``parent``: what the source tells
-    messages: dict[int, list[Messages]] = field(default_factory=dict)  # within the nodes of ``raw``, if the decoder kept them
+    has_definitions: bool = False  # ``load_graph`` builds the graph from the definitions of functions, not from graphs that ran
+    hardware: dict[str, Hardware] = field(default_factory=dict)  # of physical devices, by ``parent``
+    messages: dict[int, list[Messages]] = field(default_factory=dict)  # submessages of the nodes, if the decoder kept them
 
     @property
     def raw(self) -> bytes:
-        """Serialized RunMetadata, as TensorFlow gave it; b"" for sources that have none."""
+        """The serialized RunMetadata or XSpace; b"" for other sources."""
         return self.content.data
 
     @property
@@ -228,17 +226,17 @@ class Trace:
 
     @property
     def duration_ns(self) -> int:
-        """Of the step."""
+        """The duration of the step."""
         return max(int(self.end.max(where=self.kind != NodeKind.OUTSIDE, initial=0)), 0)
 
     @property
     def counted(self) -> Bool:
-        """[n] the nodes that stand for work of their own: nothing on repeating devices, nothing without a time."""
+        """[n] whether a node counts as work: it has a time and is not on a repeating device."""
         counted: Bool = (self.kind < NodeKind.REPEAT) & (self.start >= 0)
         return counted
 
-    def described(self, node: Int64) -> dict[str, list[Any]]:
-        """What tables of nodes begin with, a list a column, each as long as ``node``; ``start_ns`` as in the page's messages."""
+    def node_columns(self, node: Int64) -> dict[str, list[Any]]:
+        """Return the columns that tables of nodes begin with, each as long as ``node``."""
         return {
             "node": node.tolist(),
             "name": self.names.texts(self.name[node]),
@@ -249,44 +247,44 @@ class Trace:
 
     @property
     def drawn(self) -> Bool:
-        """[n] the nodes with a time."""
+        """[n] whether a node has a time."""
         drawn: Bool = (self.start >= 0) | (self.kind == NodeKind.OUTSIDE)
         return drawn
 
 
 class GpuFacts(TypedDict, total=False):
-    """What the traced process knows of its GPU profiling (session/process/gpu_profiling.py). A key that is missing: not known."""
+    """GPU profiling in the traced process (session/process/gpu_profiling.py). A missing key: not known."""
 
     build: Literal["cuda", "rocm", "cpu"]  # what TensorFlow was built for
     cuda_version: str  # that TensorFlow was built with
-    driver: bool  # an NVIDIA driver is there
-    visible_devices: str  # CUDA_VISIBLE_DEVICES, where it is set
+    driver: bool  # an NVIDIA driver is installed
+    visible_devices: str  # CUDA_VISIBLE_DEVICES, if set
     libcupti_loaded: str  # the file, "" if none is loaded
-    libcupti_file: str  # one of that CUDA version that is not loaded, "" if none was found
-    restricted: bool  # the driver lets administrators alone profile, and the process is not privileged
+    libcupti_file: str  # a file of that CUDA version that is not loaded, "" if none was found
+    restricted: bool  # only administrators may profile, and the process is not privileged
 
 
 class CpuUse(TypedDict, total=False):
-    """How the traced process used the CPUs during the step (capture/traces/cpu_use.py). A key that is missing: not known."""
+    """The traced process's use of the CPUs during the step (capture/traces/cpu_use.py). A missing key: not known."""
 
-    wall_s: float  # the time that the others are of
-    cpu_s: float  # CPU time of all threads but the tracer's own
+    wall_s: float  # the interval in which the other values were measured
+    cpu_s: float  # CPU time of all threads except the tracer's own
     job_cpu_s: float  # CPU time of all threads, and of the processes that this one has started
-    busiest_thread_s: float  # CPU time of the thread that used most
-    run_queue_s: float  # in which threads were ready to run and had no CPU, added up
+    busiest_thread_s: float  # the highest CPU time of one thread
+    run_queue_s: float  # time in which threads were ready to run and had no CPU, summed over threads
     cpus: float  # that the process may use
 
 
-#: Why a fed value is copied before TensorFlow reads it: "order": an array whose elements are not in C order, without gaps.
-#: "list": arrays in a list of Python's, which are put together. "": for no such reason, or not known.
+#: Why a fed value is copied before TensorFlow reads it. "order": the array is not contiguous in C order. "list": arrays in a
+#: Python list are joined. "": neither, or not known.
 FedCopy = Literal["", "order", "list"]
 
 
 class FedValue(TypedDict):
-    """A value that the script hands to a step and that TensorFlow has to copy or convert: an array, or a list of Python's."""
+    """A value that the script passes to a step and that TensorFlow has to copy or convert: an array, or a Python list."""
 
-    name: str  # of the tensor that is fed, of the function's argument
-    dtype: str  # NumPy's name; "string"; "list" of Python's values; "object": an array of them
+    name: str  # of the fed tensor, or of the function's argument
+    dtype: str  # NumPy's name; "string"; "list" of Python values; "object": an array of them
     shape: list[int]
     bytes: int | None  # None: not known (strings, lists)
     tensor_dtype: str  # of the tensor that it is converted to; "": not known
@@ -294,19 +292,19 @@ class FedValue(TypedDict):
 
 
 class SlowTime(TypedDict):
-    """A time by which a step was slow, as the watch over slow steps explains it."""
+    """A slow time of a step, as the watch over slow steps explains it."""
 
-    inside: bool  # of the step; else it is the time before it
+    inside: bool  # whether it is inside the step; else it is before it
     duration_s: float
     usual_s: float | None  # None: not known
     cause: str  # a StallCause
-    without_cpu: str  # as of a stall: "own", "any", or "" where it is not known
-    text: str  # the same in words
-    lines: str  # the lines of Python in it, with their shares; "": not known
+    without_cpu: str  # as in a stall: "own", "any"; "": not known
+    text: str  # the explanation in words
+    lines: str  # the Python lines in it, with their shares; "": not known
 
 
 class Watched(TypedDict):
-    """What the watch over slow steps knows of a step. It may come after the trace."""
+    """What the watch over slow steps found about a step. It may arrive after the trace."""
 
     between_lines: str
     slow_times: list[SlowTime]
@@ -314,25 +312,25 @@ class Watched(TypedDict):
 
 @dataclass
 class TraceContext:
-    """What is known of a trace from outside its bytes; each None means 'not known', and no answer depends on a guess."""
+    """What is known about a trace besides its bytes. None: not known."""
 
     step: int | None = None
     step_s: float | None = None  # wall time of the traced session.run
     median_s: float | None = None  # the run's median untraced step
-    between_steps_s: float | None = None  # median time that passes between two steps of the run, outside session.run
-    before_step_s: float | None = None  # the same just before this step
-    between_input_s: float | None = None  # of these times: the loop waits for the next element of a tf.data dataset
-    before_input_s: float | None = None
-    between_lines: str = ""  # the lines of Python in that time, with their shares, as they were sampled; "": not known
+    between_steps_s: float | None = None  # median time between two steps of the run, outside session.run
+    before_step_s: float | None = None  # time between the step before and this step
+    between_input_s: float | None = None  # part of between_steps_s in which the loop waits for a tf.data dataset
+    before_input_s: float | None = None  # the same part of before_step_s
+    between_lines: str = ""  # the Python lines sampled between steps, with their shares; "": not known
     input_text: str = ""  # what limited the input pipeline just before the trace, in words; "": nothing, or not known
     input_advice: str = ""  # what to change about that
-    slow_times: list[SlowTime] = field(default_factory=list)  # of this step, where it was a slow one
-    feeds: int | None = None  # tensors that each step of the run is fed
-    fed: list[FedValue] | None = None  # what this step was fed, the largest first; of a function: arguments that are no tensors
+    slow_times: list[SlowTime] = field(default_factory=list)  # of this step, if it was slow
+    feeds: int | None = None  # number of tensors that each step of the run is fed
+    fed: list[FedValue] | None = None  # the values fed to this step, or a function's arguments that are no tensors; largest first
     began_at: float | None = None  # epoch seconds at which the session was called
     retraced: str = ""  # how the signature of the step's function differs from the one that was traced before
-    other_traced: int = 0  # how many other steps of the run are traced, but for those that were expected to be slow,
-    fastest_traced_s: float | None = None  # and the shortest of their wall times
+    other_traced: int = 0  # number of other traced steps of the run, without those that were expected to be slow
+    fastest_traced_s: float | None = None  # the shortest wall time of those
     follows_traced: bool = False  # the step before was traced, too
     gpus: int | None = None  # GPUs that TensorFlow sees
     trace_level: str = ""  # "FULL_TRACE", "SOFTWARE_TRACE", ...
@@ -341,9 +339,9 @@ class TraceContext:
     measured_roof: MeasuredRoof | None = None  # of the machine that the step ran on
     cpu_use: CpuUse = field(default_factory=lambda: CpuUse())
     partition_graphs_asked: bool | None = None
-    distributed: bool | None = None  # the session's target was a grpc one
-    communication_ops: str = ""  # the user's own pattern of op types or names that communicate
-    device_pattern: str = ""  # only devices matching were kept, by the user's wish
+    distributed: bool | None = None  # the session's target is a gRPC address
+    communication_ops: str = ""  # the user's pattern of op types or names that communicate
+    device_pattern: str = ""  # the user's pattern of devices to show
     rank: int | None = None
     title: str = ""  # the run's title, for headings
     findings: list[Finding] = field(default_factory=list)  # what an imported file lacks: part of every answer

@@ -21,9 +21,9 @@ WIDTH = 100
 
 
 def summarize(answers: Answers, others: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """JSON-serializable: verdict, budget, top ops by type and by op, critical path, links, findings. None: not known.
+    """Return the summary as JSON-serializable values: verdict, budget, top ops, critical path, links, findings. None: not known.
 
-    ``others``: what a verdict takes of other traces of the run (contract/analyses.py).
+    ``others``: the answers of the run's other traces that a verdict takes (contract/analyses.py).
     """
     trace, context = answers.trace, answers.context
     path = answers.critical_path()
@@ -57,7 +57,7 @@ def summarize(answers: Answers, others: Sequence[Mapping[str, Any]] = ()) -> dic
 
 
 def render(summary: dict[str, Any]) -> str:
-    """The summary for a terminal, at most WIDTH columns, no colours; ends in a line break."""
+    """Format the summary for a terminal: at most WIDTH columns, no colours. Ends with a line break."""
     parts = [_head(summary), _verdict(summary), _budget(summary), _ops(summary), _path(summary), _links(summary)]
     return "\n\n".join(part for part in [*parts, _findings(summary)] if part) + "\n"
 
@@ -87,7 +87,7 @@ def _budget(summary: dict[str, Any]) -> str:
     if len(budgets) == 2:  # with one device its row is the whole step
         budgets = [{**budgets[0], "title": "first op to last"}]
     used = [p for p in [*PARTS, "hidden_communication"] if any(b["parts_ns"][p] for b in budgets)]
-    step = summary["step_ns"] or 1.0  # from the first op to the last; shares of the verdict are of the call, which may be longer
+    step = summary["step_ns"] or 1.0  # first op to last; the verdict's shares are of the call, which may be longer
     rows = [[f"Budget of {duration(step)}", *(shortened(b["title"], 20) for b in budgets)]]
     for part in used:
         mark = " (under compute)" if part == "hidden_communication" else ""
@@ -115,8 +115,8 @@ def _path(summary: dict[str, Any]) -> str:
     sources = {"partition_graph": "partition graphs", "function_graph": "the function's definition", "labels": "labels"}
     edges = sources.get(path["edges"], "no edges known")
     line = f"Critical path: {path['steps']:,} ops, {duration(path['busy_ns'])} of work in {duration(path['length_ns'])} ({edges})"
-    most = ", ".join(f"{r['key']} {r['share']:.0%}" for r in path["by_op"][:5])
-    return f"{line}\n  {shortened(most, WIDTH - 2)}"
+    top_ops = ", ".join(f"{r['key']} {r['share']:.0%}" for r in path["by_op"][:5])
+    return f"{line}\n  {shortened(top_ops, WIDTH - 2)}"
 
 
 def _links(summary: dict[str, Any]) -> str:
@@ -138,7 +138,7 @@ def _findings(summary: dict[str, Any]) -> str:
 
 
 def table(rows: list[list[str]]) -> str:
-    """First column to the left, the others to the right."""
+    """Align the first column to the left, the others to the right."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "\n".join(
         "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:]))]).rstrip() for row in rows

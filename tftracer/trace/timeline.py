@@ -1,4 +1,4 @@
-"""What the page draws of a trace: its slices as columns, in the order of the layout's rows."""
+"""The message that the page draws a trace from: its slices as columns, in the order of the layout's rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tftracer.trace.model import UNKNOWN_TIME, Trace, TraceContext
 def timeline(
     trace: Trace, laid_out: Layout, critical: Bool, context: TraceContext, findings: list[Finding], trace_id: int
 ) -> messages.Timeline:
-    """``critical``: [n] whether each node is on the critical path."""
+    """Build the message. ``critical``: [n] whether each node is on the critical path."""
     order = laid_out.order
     start = trace.start[order]
     duration = trace.end[order] - start

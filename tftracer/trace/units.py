@@ -1,4 +1,4 @@
-"""Times, sizes and shares as sentences and the summary write them: three significant digits, in the units of the page."""
+"""Formats times, sizes and shares for sentences and the summary: three significant digits, in the units of the page."""
 
 from __future__ import annotations
 

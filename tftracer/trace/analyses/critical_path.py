@@ -220,7 +220,7 @@ def _steps(trace: Trace, path: Path, shown: slice) -> list[PathStep]:
 
 def _some_steps(trace: Trace, node: Int64, wait: Int64, why: Int8) -> Iterator[PathStep]:
     columns = {
-        **trace.described(node),
+        **trace.node_columns(node),
         "end_ns": trace.end[node].astype(np.float64).tolist(),
         "wait_ns": wait.astype(np.float64).tolist(),
         "reason": [REASONS[code] for code in why.tolist()],

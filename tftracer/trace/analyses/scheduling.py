@@ -50,7 +50,7 @@ def scheduling(trace: Trace, findings: list[Finding]) -> Scheduling:
 
 def _rows(trace: Trace, node: Int64, delay: Int64) -> list[DelayRow]:
     columns = {
-        **trace.described(node),
+        **trace.node_columns(node),
         "delay_ns": delay.astype(np.float64).tolist(),
         "duration_ns": (trace.end[node] - trace.start[node]).astype(np.float64).tolist(),
     }

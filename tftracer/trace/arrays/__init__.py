@@ -1,1 +1,1 @@
-"""NumPy building blocks that know nothing of traces."""
+"""NumPy building blocks that do not depend on traces."""

@@ -1,4 +1,4 @@
-"""Columns of tables, and arrays and string tables as the wire carries them (contract/basics.py: ``Column``, ``Strings``)."""
+"""Columns of tables, and arrays and string tables in the wire format (contract/basics.py: ``Column``, ``Strings``)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tftracer.trace.arrays.strings import StringTable
 
 @dataclass(frozen=True)
 class Coded:
-    """Texts as codes into the distinct ones; a code of -1 is the empty text."""
+    """A dictionary-coded column of texts; code -1 is the empty text."""
 
     codes: npt.NDArray[Any]
     texts: Sequence[str]
 
     def decoded(self) -> npt.NDArray[Any]:
-        """[n] objects; equal texts share one."""
+        """Return [n] strings as an object array; equal texts share one object."""
         texts = np.empty(len(self.texts) + 1, object)
         texts[:-1] = list(self.texts)
         texts[-1] = ""
@@ -30,12 +30,12 @@ class Coded:
 
 
 Values = Union[npt.NDArray[Any], Coded, Sequence[Any]]
-#: Computed when they are called.
+#: Columns that are computed when they are called.
 Columns = dict[str, Callable[[], Values]]
 
 
 def rows_of(columns: Mapping[str, Values | Callable[[], Values]]) -> list[dict[str, Any]]:
-    """The rows of a table; what is masked is None."""
+    """Return the rows of a table; masked values are None."""
     lists = [_listed(column() if callable(column) else column) for column in columns.values()]
     rows: list[dict[str, Any]] = []
     for batch in batches(len(lists[0]), 500):
@@ -53,7 +53,7 @@ DType = Literal["u1", "u2", "u4", "i1", "i2", "i4", "f4", "f8"]
 
 
 def column(array: npt.NDArray[Any]) -> Column:
-    """Little-endian, C order; bool as u1, 64-bit integers as f8 (exact to 2^53: 104 days in nanoseconds)."""
+    """Encode an array: little-endian, C order; bool as u1, 64-bit integers as f8 (exact to 2^53: 104 days in nanoseconds)."""
     code = _code(array.dtype)
     return {"dtype": code, "data": np.ascontiguousarray(array, dtype="<" + code).tobytes()}
 
@@ -70,7 +70,7 @@ def _code(dtype: np.dtype[Any]) -> DType:
 
 
 def array(value: Column) -> npt.NDArray[Any]:
-    """The inverse of ``column``: what the tests and the exports read."""
+    """Decode a column: the inverse of ``column``, for tests and exports."""
     return np.frombuffer(value["data"], "<" + value["dtype"])
 
 
@@ -79,5 +79,5 @@ def strings(table: StringTable) -> Strings:
 
 
 def narrow(codes: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
-    """Codes below ``count`` in the narrowest unsigned type of u2, u4."""
+    """Convert codes below ``count`` to uint16 if they fit, else to uint32."""
     return codes.astype(np.uint16 if count <= 1 << 16 else np.uint32)

@@ -1,4 +1,4 @@
-"""The largest of a column: over all of it, and in each group of its rows. No sort of all rows, which takes most of the time."""
+"""The largest values of a column, in total and per group of rows, without sorting all rows, which would be slow."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from tftracer.trace.arrays.types import Float64, Int32, Int64
 
 
 def largest_in_groups(group: Int64 | Int32, amount: Int64 | Float64, groups: int, then: Int64 | None = None) -> Int64:
-    """[groups] the row with the largest amount in each, -1 for none. Of equal ones that with the most of ``then``, then the last.
+    """Return [groups] the row with the largest amount in each group, -1 for an empty group.
 
-    group: [rows] 0 to groups - 1. amount, then: [rows] no NaN.
+    Ties go to the largest ``then``, then to the last row. group: [rows] 0 to groups - 1. amount, then: [rows] no NaN.
     """
     rows = np.flatnonzero(_is_largest(group, amount, groups))
     if then is not None:
         rows = rows[_is_largest(group[rows], then[rows], groups)]
     largest = np.full(groups, -1, np.int64)
-    largest[group[rows]] = rows  # of several writes to one place the last stays
+    largest[group[rows]] = rows  # of several writes to one index the last one stays
     return largest
 
 
@@ -26,11 +26,11 @@ def _is_largest(group: Int64 | Int32, amount: Int64 | Float64, groups: int) -> n
     return np.asarray(amount == best[group])
 
 
-def largest_first(amount: Int64 | Float64, most: int) -> Int64:
-    """At most ``most`` rows, those with the largest amounts. The largest first, of equal ones the first first. No NaN."""
+def largest_first(amount: Int64 | Float64, limit: int) -> Int64:
+    """Return the rows with the ``limit`` largest amounts, largest first; equal amounts in the order of rows. No NaN."""
     rows = np.arange(len(amount))
-    if len(amount) > most > 0:
-        rows = np.flatnonzero(amount >= np.partition(amount, len(amount) - most)[len(amount) - most])
+    if len(amount) > limit > 0:
+        rows = np.flatnonzero(amount >= np.partition(amount, len(amount) - limit)[len(amount) - limit])
     order = np.argsort(-amount[rows].astype(np.float64), kind="stable")
-    selected: Int64 = rows[order][:most]
+    selected: Int64 = rows[order][:limit]
     return selected

@@ -1,6 +1,6 @@
-"""Sets of moments as sorted, disjoint intervals: union, overlap, difference, all without a Python loop.
+"""Sets of moments as sorted, disjoint intervals: union, intersection, difference, without a Python loop.
 
-Pure NumPy on int64; no shared state, so any thread may use it. Intervals are half-open, ``[start, end)``.
+Pure NumPy on int64 without shared state: any thread may use it. Intervals are half-open, ``[start, end)``.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from tftracer.trace.arrays.types import Bool, Float64, Int32, Int64
 
 Sorted = TypeVar("Sorted", Int32, Int64)
 
-#: Before and after every time that a trace can hold; leaves room to subtract one from the other.
+#: Beyond every time of a trace; the difference of -FAR and FAR still fits into int64.
 FAR = 1 << 61
 
 
 @dataclass(frozen=True, eq=False)
 class Cover:
-    """Disjoint intervals in order, none empty, no two touching."""
+    """Sorted, disjoint intervals; none is empty, no two touch."""
 
     start: Int64
     end: Int64
 
     @classmethod
     def of(cls, start: Int64, end: Int64) -> Cover:
-        """The union of any intervals, in any order; empty ones are left out. O(n log n), quicker if nearly sorted."""
+        """Return the union of intervals in any order. O(n log n), faster if nearly sorted."""
         solid = end > start
         if not solid.all():
             start, end = start[solid], end[solid]
@@ -52,7 +52,7 @@ class Cover:
 
     @classmethod
     def span(cls, start: int, end: int) -> Cover:
-        """One interval; none if it is empty."""
+        """Return a cover of one interval, or of none if it is empty."""
         return cls.of(np.array([start], np.int64), np.array([end], np.int64))
 
     def __len__(self) -> int:
@@ -64,15 +64,15 @@ class Cover:
         return int((self.end - self.start).sum())
 
     def contains(self, times: Int64) -> Bool:
-        """For each time, whether it lies in ``[start, end)`` of an interval."""
+        """Return for each time whether it is in ``[start, end)`` of an interval."""
         return np.searchsorted(self.start, times, "right") > np.searchsorted(self.end, times, "right")
 
     def contains_before(self, times: Int64) -> Bool:
-        """For each time, whether the moment just before it is covered: it lies in ``(start, end]``."""
+        """Return for each time whether it is in ``(start, end]`` of an interval."""
         return np.searchsorted(self.start, times, "left") > np.searchsorted(self.end, times, "left")
 
     def within(self, start: Int64, end: Int64) -> Int64:
-        """For each interval ``[start, end)``, how much of it is covered."""
+        """Return the covered length of each interval ``[start, end)``."""
         return self._before(end) - self._before(start)
 
     def _before(self, times: Int64) -> Int64:
@@ -108,22 +108,25 @@ class Cover:
         return self & other.complement() if len(other) else self
 
     def complement(self) -> Cover:
-        """Every moment that is not covered, from ``-FAR`` to ``FAR``."""
+        """Return every moment from ``-FAR`` to ``FAR`` that is not covered."""
         return Cover(np.concatenate([[-FAR], self.end]), np.concatenate([self.start, [FAR]]))
 
 
 def concatenated(parts: Sequence[Int64]) -> Int64:
-    """One column of the parts, which may be none at all."""
+    """Concatenate the parts; an empty column if there are none."""
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
 def distinct(values: Sorted) -> Sorted:
-    """The distinct values in order. (``np.unique`` hashes since NumPy 2.3: 2 s where this takes 20 ms, and holds the GIL.)"""
+    """Return the distinct values, sorted.
+
+    ``np.unique`` hashes since NumPy 2.3: it takes 2 s instead of 20 ms and holds the GIL.
+    """
     return _without_repeats(np.sort(values))
 
 
 def merged(values: Sorted) -> Sorted:
-    """The distinct values of a few sorted columns, one after the other: a stable sort finds the sorted parts, and merges them."""
+    """Return the distinct values of a few concatenated sorted columns: a stable sort finds the sorted parts and merges them."""
     return _without_repeats(np.sort(values, kind="stable"))
 
 
@@ -135,9 +138,9 @@ def _without_repeats(values: Sorted) -> Sorted:
 
 
 class Numbering:
-    """The numbers 0, 1, ... of the distinct values of a column that is not below zero: looked up in a table, if not too large.
+    """Numbers the distinct values of a column 0, 1, ... in sorted order. The values are not negative.
 
-    A search in the sorted values takes forty times as long.
+    Uses a table if it would not be too large: a search in the sorted values takes forty times as long.
     """
 
     def __init__(self, values: Int64) -> None:
@@ -156,25 +159,25 @@ class Numbering:
         return len(self.values)
 
     def __call__(self, wanted: Int64) -> Int64:
-        """The number of each value, -1 for one that is not among them."""
+        """Return the number of each value, -1 for unknown values."""
         if self._table is not None:
-            last = len(self._table) - 1  # which is no value
+            last = len(self._table) - 1  # always -1
             return self._table[np.where((wanted < 0) | (wanted > last), last, wanted)]
         place = np.minimum(np.searchsorted(self.values, wanted), len(self.values) - 1)
         return np.where(self.values[place] == wanted, place, -1)
 
 
 def fair_shares(start: Int64, end: Int64, running: Bool | None = None) -> tuple[Float64, Float64]:
-    """Splits every moment evenly between the intervals that cover it.
+    """Split every moment evenly between the intervals that cover it.
 
-    Returns ``(share, alone)``, float64[n]: what each interval got of the moments in which ``running`` intervals (default:
-    all) run, and what it got of the moments in which none of those run, which the others split between themselves. The
-    sum of both is the length of the union.
+    Return ``(share, alone)``, float64[n]. ``share``: each interval's part of the moments in which ``running`` intervals (default:
+    all) run; only those get a part. ``alone``: each other interval's part of the moments in which no ``running`` interval runs.
+    The sum of both is the length of the union.
     """
     n = len(start)
     running = np.ones(n, bool) if running is None else running
     times = np.concatenate([start, end])
-    del start, end  # of 2^20 intervals each of these columns has 8 or 16 MB
+    del start, end  # for 2^20 intervals each of these columns takes 8 or 16 MB
     order = np.argsort(times, kind="stable")
     step = times[order]
     del times
@@ -193,13 +196,13 @@ def fair_shares(start: Int64, end: Int64, running: Bool | None = None) -> tuple[
 
 
 def _running(which: Bool, order: Int64) -> npt.NDArray[np.int32]:
-    """How many run behind each start and end, in the order of time."""
+    """Return how many of ``which`` run after each start and end, in the order of time."""
     one = which.astype(np.int8)
     return np.cumsum(np.concatenate([one, -one])[order], dtype=np.int32)
 
 
 def _split(step: Int64, active: npt.NDArray[np.int32], order: Int64, n: int) -> Float64:
-    """What each interval gets, if the time to the next start or end is divided by ``active``."""
+    """Return each interval's part if the time to the next start or end is divided by ``active``."""
     portion = np.zeros(2 * n)
     np.divide(step, active, out=portion, where=active > 0)
     before = np.cumsum(portion)
@@ -209,10 +212,10 @@ def _split(step: Int64, active: npt.NDArray[np.int32], order: Int64, n: int) -> 
 
 
 def batches(n: int, size: int = 2000) -> Iterator[range]:
-    """0..n in short ranges, for what has to be a Python loop: a training thread that waits for the GIL gets it in between.
+    """Yield 0..n in short ranges, for Python loops: the training threads get the GIL between two ranges.
 
-    A thread that wants the GIL waits for up to 5 ms (``sys.getswitchinterval``) unless it is let go; 2,000 turns are
-    about 1 ms, and sleeping for 20 µs lets go of it for certain.
+    A thread waits up to 5 ms for the GIL (``sys.getswitchinterval``) unless its holder releases it. 2,000 iterations take about
+    1 ms, and a sleep of 20 µs always releases the GIL.
     """
     for first in range(0, n, size):
         if first:

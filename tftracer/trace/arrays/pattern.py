@@ -1,9 +1,9 @@
 """Regular expressions with search time linear in the length of the text, for patterns from any source.
 
-Python's ``re`` backtracks: ``(a+)+$`` on thirty letters takes minutes and holds the interpreter's lock meanwhile. A pattern may
-come from a stranger's file, so it is matched by an automaton instead: Thompson's construction, whose sets of positions become
-states when the text first needs them. Work is bounded by the text's length times a constant, plus MAX_VISITS visits of positions;
-a pattern that needs more is refused with PatternError.
+Python's ``re`` backtracks: ``(a+)+$`` on thirty letters takes minutes and holds the GIL meanwhile. A pattern may come from an
+untrusted file, so it is matched by an automaton: Thompson's construction, whose states are computed when they are first needed.
+The work is bounded by the text's length times a constant, plus MAX_VISITS visits of positions; a pattern that needs more raises
+PatternError.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Regular expressions as syntax trees, read by the parser of Python's ``re``. ``pattern.py`` matches them.
+"""Parses regular expressions into syntax trees, with the parser of Python's ``re``. ``pattern.py`` matches them.
 
-What needs backtracking is refused (look-around, back references, atomic groups and possessive repeats), and so are inline flags
-other than a leading ``(?i)``.
+Syntax that needs backtracking is rejected (look-around, back references, atomic groups, possessive repeats), and so are inline
+flags other than a leading ``(?i)``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ try:
 except ImportError:  # Python 3.9 and 3.10
     import sre_parse as sre
 
-#: Bounds on what is compiled: far above what a person writes, and low enough to compile in milliseconds.
+#: Limits on patterns: far above what people write, and low enough to compile in milliseconds.
 MAX_LENGTH = 1000
 MAX_DEPTH = 50
 MAX_REPEAT = 1000
@@ -40,7 +40,7 @@ _UNSUPPORTED = {"GROUPREF": "back references", "POSSESSIVE_REPEAT": "possessive 
 
 @dataclass(frozen=True)
 class CharSet:
-    """One character: of a range or a category (``d``, ``w``, ``s``; upper case: not of it), or none of them if negated."""
+    """A set of characters: ranges and categories (``d``, ``w``, ``s``; upper case: the opposite). ``negated``: all others."""
 
     ranges: tuple[tuple[int, int], ...] = ()
     categories: str = ""
@@ -76,7 +76,7 @@ _ANY = CharSet(ranges=((10, 10),), negated=True)
 
 
 def parsed(text: str) -> tuple[Node, bool]:
-    """(the tree of a pattern, whether it ignores case). PatternError: not a regular expression, or one that is not supported."""
+    """Return (the tree of a pattern, whether it ignores case). Raises PatternError if it is invalid or not supported."""
     if len(text) > MAX_LENGTH:
         raise PatternError(f"a pattern of {len(text):,} characters is too long; use at most {MAX_LENGTH:,}")
     try:
@@ -107,7 +107,7 @@ def _node(kind: Any, value: Any, text: str, depth: int) -> Node:
         return Choice(tuple(_sequence(branch, text, depth + 1) for branch in value[1]))
     if kind is sre.SUBPATTERN and not value[1] and not value[2]:
         return _sequence(value[3], text, depth + 1)
-    if kind in (sre.MAX_REPEAT, sre.MIN_REPEAT):  # what is found first differs, whether anything is found does not
+    if kind in (sre.MAX_REPEAT, sre.MIN_REPEAT):  # greedy or not: whether the text matches is the same
         least, most, body = value
         if max(least, 0 if most is sre.MAXREPEAT else most) > MAX_REPEAT:
             _refuse(f"repeats of more than {MAX_REPEAT:,}", text)

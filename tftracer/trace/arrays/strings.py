@@ -1,7 +1,7 @@
-"""Dictionary coding of strings that lie in raw bytes, by 64-bit hashes, without a Python object for any but the rare long one.
+"""Dictionary coding of strings in raw bytes, by 64-bit hashes, without a Python object per string (except for rare long ones).
 
-The hash is seeded at random for each decode, so that nobody can write a trace whose strings collide; that any two of
-2^20 different strings do so by chance has odds of 1 in 30 million.
+The hash has a random seed for each decode, so that nobody can craft a trace whose strings collide. The chance that any two of
+2^20 different strings collide is 1 in 30 million.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ import numpy.typing as npt
 from tftracer.trace.arrays.types import Int32, Int64, UInt64
 from tftracer.trace.arrays.window import Window
 
-#: Longer strings are hashed by Python, one by one: nobody names an op like that.
+#: Longer strings are hashed by Python, one by one: op names are shorter.
 LONG = 1024
 
-_SHORT = 256  # no name of a device is longer
+_SHORT = 256  # device names are shorter
 _ROUND = 32  # bytes that are hashed together
-_CHUNK = 64  # bytes that are copied together: NumPy takes hardly longer than for one
+_CHUNK = 64  # bytes that are copied together: hardly slower than copying one
 _ROWS = 1 << 14  # strings that are hashed or copied together
-_MASKS = (np.tri(_ROUND + 1, _ROUND, -1, np.uint8) * np.uint8(255)).view(f"V{_ROUND}")[:, 0]  # [n] the first n bytes of a chunk
+_MASKS = (np.tri(_ROUND + 1, _ROUND, -1, np.uint8) * np.uint8(255)).view(f"V{_ROUND}")[:, 0]  # [n] selects the first n bytes
 _HALF = np.uint64(32)
 
 
 class StringTable(Sequence[str]):
-    """Distinct strings as one UTF-8 blob and n+1 offsets into it; an entry becomes a ``str`` when it is asked for."""
+    """Strings as one UTF-8 blob and n+1 offsets into it; an entry becomes a ``str`` when it is read."""
 
     __slots__ = ("data", "hashed", "offsets")
 
     def __init__(self, data: bytes, offsets: Int64) -> None:
         self.data = data
         self.offsets = offsets
-        self.hashed: Hashed | None = None  # of strings.hashed
+        self.hashed: Hashed | None = None  # cache of strings.hashed
 
     @classmethod
     def of(cls, strings: Sequence[str]) -> StringTable:
@@ -59,7 +59,7 @@ class StringTable(Sequence[str]):
         return self.data[self.offsets[i] : self.offsets[i + 1]].decode("utf-8", "replace")
 
     def texts(self, codes: npt.NDArray[np.integer[Any]]) -> list[str]:
-        """[n] the strings of these codes: a third of the time that asking for one by one takes."""
+        """Return [n] the strings of these codes: three times as fast as one by one."""
         data, low, high = self.data, self.offsets[codes].tolist(), self.offsets[codes + 1].tolist()
         return [data[first:last].decode("utf-8", "replace") for first, last in zip(low, high)]
 
@@ -67,7 +67,7 @@ class StringTable(Sequence[str]):
         data, offsets = bytes(self.data), self.offsets.tolist()
         if not data.isascii():
             return (data[low:high].decode("utf-8", "replace") for low, high in zip(offsets, offsets[1:]))
-        text = data.decode("ascii")  # names of ops are ASCII: one decoding and slices, a tenth of the time
+        text = data.decode("ascii")  # op names are ASCII: decoding once and slicing takes a tenth of the time
         return (text[low:high] for low, high in zip(offsets, offsets[1:]))
 
 
@@ -82,19 +82,19 @@ class Hasher:
         return cls(seed, factor | np.uint64(1))
 
     def spans(self, window: Window, offset: Int64, size: Int64) -> UInt64:
-        """[n] hashes of the strings at offset[i] : offset[i] + size[i] of the window. Equal strings have equal hashes."""
+        """Return [n] hashes of the strings at offset[i] : offset[i] + size[i] of the window. Equal strings have equal hashes."""
         if len(offset) <= _ROWS:
-            if _alike(window, offset, size):
-                return np.repeat(self._some(window, offset[:1], size[:1]), len(offset))
-            return self._some(window, offset, size)
+            if _all_equal(window, offset, size):
+                return np.repeat(self._hash(window, offset[:1], size[:1]), len(offset))
+            return self._hash(window, offset, size)
         parts = [slice(first, first + _ROWS) for first in range(0, len(offset), _ROWS)]
-        return np.concatenate([self._some(window, offset[part], size[part]) for part in parts])
+        return np.concatenate([self._hash(window, offset[part], size[part]) for part in parts])
 
-    def _some(self, window: Window, offset: Int64, size: Int64) -> UInt64:
-        out = self._mix(size.astype(np.uint64), self.seed)  # strings of different lengths begin far from each other
+    def _hash(self, window: Window, offset: Int64, size: Int64) -> UInt64:
+        out = self._mix(size.astype(np.uint64), self.seed)  # strings of different lengths have different hashes
         chunks = _chunks(window.bytes, _ROUND)
         row, at, left, value = np.arange(len(out)), offset, np.minimum(size, LONG), out
-        while len(row):  # a round takes 32 bytes of each, zeros behind the last; strings drop out when nothing is left
+        while len(row):  # each round hashes 32 bytes of each string, padded with zeros, and drops finished strings
             words = _words(chunks[at])
             if left.min() < _ROUND:
                 words &= _words(_MASKS[np.minimum(left, _ROUND)])
@@ -116,12 +116,12 @@ class Hasher:
 
 
 def _words(chunks: npt.NDArray[Any]) -> UInt64:
-    """[n, 4] of n chunks."""
+    """View n chunks as [n, 4] words."""
     return chunks.view("<u8").reshape(len(chunks), _ROUND // 8)
 
 
-def _alike(window: Window, offset: Int64, size: Int64) -> bool:
-    """Whether all are one string, as allocators mostly are, and the devices of a graph."""
+def _all_equal(window: Window, offset: Int64, size: Int64) -> bool:
+    """Return whether all strings are equal, as most allocators and the devices of a graph are."""
     length = int(size[0]) if len(size) > 1 else 0
     if not 0 < length <= _SHORT or (size != length).any():
         return False
@@ -140,7 +140,7 @@ class Hashed(NamedTuple):
 
 
 def hashed(strings: StringTable) -> Hashed:
-    """Kept with the table: names are looked up for one answer after another."""
+    """Return the hashes of a table, which are kept with it for further lookups."""
     if strings.hashed is None:
         data, hasher = bytes(strings.data), Hasher.random()
         hashes = hasher.spans(Window(data, 0, len(data)), strings.offsets[:-1], np.diff(strings.offsets))
@@ -149,7 +149,7 @@ def hashed(strings: StringTable) -> Hashed:
 
 
 def distinct(hashes: UInt64) -> tuple[Int32, Int64]:
-    """(code of each, index of the first with each code). Codes are in the order in which they first appear."""
+    """Return (code of each hash, index of the first hash with each code). Codes are in the order of first appearance."""
     if len(hashes) and (hashes == hashes[0]).all():
         return np.zeros(len(hashes), np.int32), np.zeros(1, np.int64)
     codes, first = _common(hashes)
@@ -167,41 +167,37 @@ def distinct(hashes: UInt64) -> tuple[Int32, Int64]:
 
 
 _SAMPLE = 4096
-_FEW = 1 << 15  # hashes for which looking at a sample first does not pay
-_SLOTS = 16  # bits
-_MOST_SLOTS = 20
+_MIN_TO_SAMPLE = 1 << 15  # a sample does not pay for fewer hashes
+_SLOT_BITS = 16
+_MAX_SLOT_BITS = 20
 
 
 def _common(hashes: UInt64) -> tuple[Int32, Int64]:
-    """Codes of the strings that are among the first some thousand, -1 for the others: a loop's ops are all among them.
+    """Return codes of the strings that appear among the first _SAMPLE, -1 for the others: a loop repeats the same ops.
 
-    No codes where the first some thousand are too different, or all there is.
+    No codes if there are few hashes, or if more than half of the sample are distinct.
     """
-    first = _by_slots(hashes[:_SAMPLE])[1] if len(hashes) > _FEW else np.zeros(0, np.int64)
+    first = _by_slots(hashes[:_SAMPLE])[1] if len(hashes) > _MIN_TO_SAMPLE else np.zeros(0, np.int64)
     if not 0 < len(first) <= _SAMPLE // 2:
         return np.zeros(0, np.int32), first[:0]
-    slots = np.zeros(1 << _SLOTS, np.int32)
+    slots = np.zeros(1 << _SLOT_BITS, np.int32)
     common = hashes[first]
-    slots[(common >> np.uint64(64 - _SLOTS)).astype(np.int64)] = np.arange(len(first), dtype=np.int32)
-    codes = slots[(hashes >> np.uint64(64 - _SLOTS)).view(np.int64)]
+    slots[(common >> np.uint64(64 - _SLOT_BITS)).astype(np.int64)] = np.arange(len(first), dtype=np.int32)
+    codes = slots[(hashes >> np.uint64(64 - _SLOT_BITS)).view(np.int64)]
     hit = common[codes] == hashes
     codes[~hit] = -1
-    return _first_kept(codes, first)
-
-
-def _first_kept(codes: Int32, first: Int64) -> tuple[Int32, Int64]:
-    """Two known strings may share a slot; the one that lost it has no code here, and is found by sorting."""
-    kept = codes[first] >= 0
+    kept = codes[first] >= 0  # a string that lost its slot to another has no code here
     renumbered = np.cumsum(kept, dtype=np.int32) - 1
     table = np.append(renumbered, np.int32(-1))
     return table[codes], first[kept]
 
 
 def _by_slots(hashes: UInt64) -> tuple[Int32, Int64]:
-    """As ``distinct``: of the strings that share a slot the first has it; those of other hashes in it are sorted. A third of
-    the time of sorting all.
+    """As ``distinct``, with a hash table: a slot belongs to its first hash, and the other hashes in it are sorted.
+
+    Takes a third of the time of sorting all.
     """
-    bits = min(max((4 * len(hashes)).bit_length(), 8), _MOST_SLOTS)
+    bits = min(max((4 * len(hashes)).bit_length(), 8), _MAX_SLOT_BITS)
     slot = (hashes >> np.uint64(64 - bits)).view(np.int64)
     place = np.arange(len(hashes), dtype=np.int32)
     slots = np.empty(1 << bits, np.int32)
@@ -227,26 +223,26 @@ def _sorted(hashes: UInt64) -> tuple[Int32, Int64]:
     return codes, np.minimum.reduceat(order, np.flatnonzero(begins))
 
 
-_BITE = 1 << 12  # strings: what is made of them stays in the cache, and in memory that is used again
+_BATCH = 1 << 12  # strings: the temporary arrays of a batch fit into the CPU's cache
 
 
 def table(raw: bytes, offset: Int64, size: Int64) -> StringTable:
-    """The strings at raw[offset[i] : offset[i] + size[i]], one after the other."""
+    """Return the table of the strings at raw[offset[i] : offset[i] + size[i]], in order."""
     offsets = np.zeros(len(offset) + 1, np.int64)
     np.cumsum(size, out=offsets[1:])
     parts = []
-    for first in range(0, len(offset), _BITE):
-        at, length = offset[first : first + _BITE], size[first : first + _BITE]
+    for first in range(0, len(offset), _BATCH):
+        at, length = offset[first : first + _BATCH], size[first : first + _BATCH]
         low = int(at.min())
         parts.append(gathered(Window(raw, low, int((at + length).max())).bytes, at - low, length).data)
     return StringTable(b"".join(parts), offsets)
 
 
 def gathered(text: npt.NDArray[np.uint8], offset: Int64, size: Int64) -> npt.NDArray[np.uint8]:
-    """The bytes of the strings at offset[i] : offset[i] + size[i] of ``text``, one after the other.
+    """Concatenate the bytes of the strings at offset[i] : offset[i] + size[i] of ``text``.
 
-    ``text`` goes on for ``wire.PADDING`` bytes behind the last one: strings are copied by chunks, in order, and what a chunk
-    carries past the end of its string is written over by the next one. A fifth of the time of slices.
+    ``text`` has ``wire.PADDING`` more bytes after the last string. Strings are copied in chunks; the next string overwrites
+    the bytes that a chunk copies past the end of its string. Takes a fifth of the time of slices.
     """
     place = np.cumsum(size) - size
     out = np.empty(int(size.sum()) + _CHUNK, np.uint8)
@@ -255,7 +251,7 @@ def gathered(text: npt.NDArray[np.uint8], offset: Int64, size: Int64) -> npt.NDA
         part = slice(first, first + _ROWS)
         source_at, target_at, left = offset[part], place[part], size[part]
         last = (min(int(left.max()), LONG) - 1) // _CHUNK * _CHUNK
-        for done in range(last, 0, -_CHUNK):  # the first chunks come last: they write over what later ones carry too far
+        for done in range(last, 0, -_CHUNK):  # last chunks first: earlier chunks overwrite what they copy too far
             rows = np.flatnonzero(left > done)
             target[target_at[rows] + done] = source[source_at[rows] + done]
         target[target_at] = source[source_at]
@@ -265,12 +261,12 @@ def gathered(text: npt.NDArray[np.uint8], offset: Int64, size: Int64) -> npt.NDA
 
 
 def _chunks(text: npt.NDArray[np.uint8], size: int = _CHUNK) -> npt.NDArray[Any]:
-    """The chunk that begins at each byte."""
+    """Return a view of the chunk that begins at each byte."""
     return np.ndarray((len(text) - size + 1,), f"V{size}", text, strides=(1,))
 
 
 def spans_in(strings: StringTable, offset: Int64, size: Int64) -> tuple[Int32, StringTable]:
-    """Dictionary-code spans of a table's own text: op types within labels."""
+    """Dictionary-code spans of a table's text, such as the op types in labels."""
     data = bytes(strings.data)
     hashes = Hasher.random().spans(Window(data, 0, len(data)), offset, size)
     codes, first = distinct(hashes)
@@ -278,13 +274,13 @@ def spans_in(strings: StringTable, offset: Int64, size: Int64) -> tuple[Int32, S
 
 
 def find(strings: StringTable, text: bytes) -> int:
-    """The code of a string, -1 where the table does not hold it; no Python step for each."""
+    """Return the code of a string, -1 if it is not in the table. No Python loop over the strings."""
     places = equal_to(text, np.frombuffer(strings.data, np.uint8), strings.offsets[:-1], np.diff(strings.offsets))
     return int(places[0]) if len(places) else -1
 
 
 def equal_to(wanted: bytes, text: npt.NDArray[np.uint8], offset: Int64, size: Int64) -> Int64:
-    """Which of the strings at offset[i] : offset[i] + size[i] of ``text`` are the wanted one; no Python step for each."""
+    """Return the indices of the strings at offset[i] : offset[i] + size[i] of ``text`` that equal ``wanted``."""
     equal = np.flatnonzero(size == len(wanted))
     for i, byte in enumerate(wanted):
         equal = equal[text[offset[equal] + i] == byte]

@@ -1,4 +1,4 @@
-"""Which interval follows which, if a new one always takes the place that was freed last. Pure NumPy, O(n log n)."""
+"""Finds each interval's predecessor if an interval takes the place that was freed last. Pure NumPy, O(n log n)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from tftracer.trace.arrays.types import Int64
 
 
 def turns(start: Int64, end: Int64) -> tuple[Int64, Int64]:
-    """``(running, before)`` of intervals sorted by start, none of them empty.
+    """Return ``(running, before)`` of intervals that are sorted by start and not empty.
 
-    ``running``: [n] how many intervals contain each one's start. ``before``: [n] the interval whose place each one takes, -1
-    for one that opens a place. An interval that ends at a moment makes room for one that starts then.
+    ``running``: [n] the number of earlier intervals that contain each start. ``before``: [n] the interval whose place each one
+    takes, -1 if it opens a new place. An interval that ends at a moment makes room for one that starts then.
 
-    At each number of running intervals, starts (one more) and ends (one less) take turns, so the j-th start at a level takes
-    the place of the (j-1)-th end at that level. Of 2^20 intervals a column has 8 MB: each is freed as soon as it can be.
+    At each number of running intervals (level), starts and ends alternate, so the j-th start at a level takes the place of the
+    (j-1)-th end at that level. A column of 2^20 intervals takes 8 MB, so each is freed as early as possible.
     """
     n = len(start)
     by_end = np.argsort(end, kind="stable")
     ends = end[by_end]
     running = np.searchsorted(ends, start, "right")
     np.subtract(np.arange(n), running, out=running)
-    left = np.searchsorted(start, ends, "left")  # running when each has ended, by end
+    left = np.searchsorted(start, ends, "left")  # the number running after each end, by end
     del ends
     left -= np.arange(1, n + 1)
     levels = int(running.max(initial=0)) + 1
@@ -40,7 +40,7 @@ def turns(start: Int64, end: Int64) -> tuple[Int64, Int64]:
 
 
 def narrow(values: Int64, bound: int) -> npt.NDArray[np.integer[Any]]:
-    """As few bytes as hold values below ``bound``: NumPy sorts small integers in linear time."""
+    """Convert values below ``bound`` to the smallest integer type: NumPy sorts small integers in linear time."""
     if bound <= 1 << 8:
         return values.astype(np.uint8)
     return values.astype(np.uint16) if bound <= 1 << 16 else values.astype(np.int32)

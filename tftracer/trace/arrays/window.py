@@ -1,4 +1,4 @@
-"""A stretch of raw bytes as arrays: one entry a byte, or the eight bytes that begin at each byte as a little-endian word."""
+"""A range of raw bytes as arrays: of bytes, and of the little-endian 8-byte words that begin at each byte."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PADDING = 512
 
 
 class Window:
-    """raw[low:high], with at least PADDING bytes readable behind it. Positions are relative to ``low``."""
+    """raw[low:high], with at least PADDING more readable bytes after it. Positions are relative to ``low``."""
 
     __slots__ = ("bytes", "low", "size", "words")
 
@@ -21,7 +21,7 @@ class Window:
         self.size = high - low
         if high + PADDING <= len(raw):
             self.bytes = np.frombuffer(raw, np.uint8, self.size + PADDING, low)
-        else:  # the last one: there is nothing behind it to read
+        else:  # at the end of ``raw``: copy and pad with zeros
             self.bytes = np.empty(self.size + PADDING, np.uint8)
             self.bytes[: self.size] = np.frombuffer(raw, np.uint8, self.size, low)
             self.bytes[self.size :] = 0

@@ -1,9 +1,9 @@
-"""TensorFlow's protobuf messages without TensorFlow: RunMetadata, StepStats, GraphDef and what they are made of.
+"""TensorFlow's protobuf messages without TensorFlow: RunMetadata, StepStats, GraphDef and the messages in them.
 
-The descriptors ship as ``run_metadata.binpb``, a FileDescriptorSet taken once from TensorFlow 2.21 (field numbers never
-change meaning, so that older and newer messages are read with it). They live in a DescriptorPool of their own, which cannot clash
-with the pool that TensorFlow registers the same names in. Written again by ``python -m tftracer.trace.decode.descriptors``,
-in an environment that has TensorFlow.
+The descriptors ship as ``run_metadata.binpb``, a FileDescriptorSet extracted from TensorFlow 2.21. It also reads messages of
+older and newer versions, because field numbers never change meaning. The descriptors have a DescriptorPool of their own, which
+cannot clash with TensorFlow's. To write the file again, run ``python -m tftracer.trace.decode.descriptors`` where TensorFlow is
+installed.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _lock = threading.Lock()
 
 
 def message_class(name: str) -> Any:
-    """The generated class of a message by its short name: ``message_class("RunMetadata")``, ``"GraphDef"``, ``"StepStats"``.
+    """Return the generated class of a message: ``message_class("RunMetadata")``, ``"GraphDef"``, ``"StepStats"``.
 
-    Raises UnknownError for a message that the shipped descriptors do not hold.
+    Raises UnknownError for a message that is not in the shipped descriptors.
     """
     with _lock:
         return _message_class(name)
@@ -52,14 +52,14 @@ def _pool() -> Any:
 
 
 def file_descriptor_set() -> Any:
-    """The shipped FileDescriptorSet; what a session file carries in its header is its serialization."""
+    """Return the shipped FileDescriptorSet. Session files have it in their header, serialized."""
     return descriptor_pb2.FileDescriptorSet.FromString(FILE.read_bytes())
 
 
 def extract() -> bytes:
-    """The FileDescriptorSet of RunMetadata and all that it depends on, dependencies first, from the installed TensorFlow.
+    """Serialize the FileDescriptorSet of RunMetadata and its dependencies, dependencies first, from the installed TensorFlow.
 
-    Raises MissingTensorFlowError where there is none.
+    Raises MissingTensorFlowError if TensorFlow cannot be imported.
     """
     try:
         import tensorflow  # noqa: F401  (registers the descriptors)

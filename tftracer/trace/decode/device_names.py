@@ -1,4 +1,4 @@
-"""Device names taken apart, in all the schemes that TensorFlow has used.
+"""Parses device names in all the schemes that TensorFlow has used.
 
     /job:worker/replica:0/task:1/device:CPU:0      ops of a CPU; `/job:localhost/replica:0/task:0/cpu:0` before 1.4
     /job:localhost/replica:0/task:0/device:GPU:0   launches on the host
@@ -7,7 +7,7 @@
     /device:GPU:0/stream:all, /gpu:0/memcpy        repeat what the single streams hold
     /device:GPU:0/sync                             the host waits for the GPU
 
-A name of no kinds scheme is shown as it is.
+Any other name is shown unchanged.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _KIND_ORDER = {
 
 @functools.lru_cache(maxsize=4096)
 def parse_device(name: str) -> Device:
-    """One device name of step_stats. Never fails: a name of no kinds scheme has kind UNKNOWN and itself as title."""
+    """Parse a device name of step_stats. Never fails: any other name has kind UNKNOWN, and is its own title."""
     unit, index = _unit(name)
     job, task = _match(_JOB, name), _match(_TASK, name)
     kind, stream, detail = _line(name, unit)
@@ -65,15 +65,15 @@ def parse_device(name: str) -> Device:
 
 
 def place(name: str) -> str:
-    """The process that a device belongs to: ``ps/0``."""
+    """Return the process that a device belongs to: ``ps/0``."""
     device = parse_device(name)
     return f"{device.job}/{device.task}"
 
 
 def sort_key(device: Device) -> tuple[Any, ...]:
-    """The order in which people look at devices: host first, by job and task; then each GPU's launches, streams, copies.
+    """Return the display order: the host by job and task; then each GPU's launches, streams and copies; then repeating devices.
 
-    Repeating lines come last. Streams are in the order of their numbers.
+    Streams are in the order of their numbers.
     """
     number = int(device.stream) if _NUMBER.fullmatch(device.stream) else -1
     gpu = device.parent.startswith("/device:GPU:")
@@ -88,7 +88,7 @@ def _match(pattern: re.Pattern[str], name: str) -> str:
 
 
 def _unit(name: str) -> tuple[str, int]:
-    """(`GPU`, 0) of a name; ("", -1) where it has none. The last one counts: a job may be called `gpu`."""
+    """Return (`GPU`, 0); ("", -1) if the name has no unit. The last unit counts, because a job may be called `gpu`."""
     units = [(u, n) for u, n in _UNIT.findall(name) if u.lower() not in _NOT_UNITS]
     if not units:
         return "", -1
@@ -97,7 +97,7 @@ def _unit(name: str) -> tuple[str, int]:
 
 
 def _line(name: str, unit: str) -> tuple[DeviceKind, str, str]:
-    """(kind, stream, what stands in angle brackets) of a line of step_stats."""
+    """Return (kind, stream, text in angle brackets) of a device name."""
     stream = _STREAM.search(name)
     if stream:
         number, detail = stream.group(1), stream.group(2) or ""

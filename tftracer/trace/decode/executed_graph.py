@@ -1,4 +1,4 @@
-"""The graph of what ran: what stands between an op that ran and what it reads, and did not run itself, is passed over.
+"""Builds the graph of the nodes that ran. A node that did not run is replaced by its inputs.
 
 TensorFlow's profiler leaves out ops, and the optimizer fuses and removes some.
 """
@@ -11,9 +11,9 @@ from typing import Any
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.decode.expansion import Expansion
 
-#: How many nodes that did not run are followed from one that did to what it reads.
+#: How many nodes that did not run are skipped between a node that ran and its inputs.
 MAX_PASSED = 1000
-#: Ops that an executor has no work for: they are in no profile. So are results of functions on some releases.
+#: Ops without work for the executor: no profile has them. The same is true for results of functions on some releases.
 _NO_WORK = ("Const", "NoOp", "_Arg", "_Retval")
 SENDS, RECEIVES = (b"_Send", b"_HostSend", b"_SendV2"), (b"_Recv", b"_HostRecv", b"_RecvV2")
 
@@ -25,10 +25,10 @@ def read_by(
     key_of: Callable[[str], str],
     expansion: Expansion,
 ) -> Iterator[str]:
-    """What a node reads among what ran, as a NodeDef's inputs; as far as ``expansion`` has room.
+    """Yield a node's inputs among the nodes that ran, in the form of NodeDef.input, as long as ``expansion`` has room.
 
-    inputs: key of a node -> what it reads, as a NodeDef has it. executed: key -> (name, device) of what ran.
-    key_of: makes keys of names.
+    inputs: key of a node -> its inputs as in the NodeDef. executed: key -> (name, device) of the nodes that ran. key_of: turns
+    names into keys.
     """
     left: list[tuple[str, bool]] = []
     seen = {key}
@@ -51,7 +51,7 @@ def read_by(
 
 
 def of_partitions(graphs: list[Any], executed: Mapping[str, tuple[str, str]], expansion: Expansion) -> Any:
-    """One GraphDef of a function's partition graphs, of the nodes that ran. A _Recv reads the _Send of its tensor."""
+    """Merge the nodes that ran of a function's partition graphs into one GraphDef. A _Recv gets its _Send as an input."""
     nodes = [node for graph in graphs for node in graph.node]
     sends = {channel(node): node.name for node in nodes if node.op.encode() in SENDS}
     inputs: dict[str, list[str]] = {}
@@ -67,18 +67,17 @@ def of_partitions(graphs: list[Any], executed: Mapping[str, tuple[str, str]], ex
 
 
 def ran_and_left_out(graphs: list[Any], recorded: set[str]) -> tuple[set[str], set[str]]:
-    """(nodes of partition graphs that were recorded, nodes that may have run and were not).
+    """Return (nodes of partition graphs that were recorded, nodes that may have run but were not recorded).
 
-    An executor has no work for constants and for NoOps. Before it runs a graph it computes what depends on constants alone, and
-    of nodes that are alike it runs one.
+    Constants and NoOps are no work for an executor. Before it runs a graph, TensorFlow folds constants and merges equal nodes.
     """
     nodes = {node.name: node for graph in graphs for node in graph.node}
     ran = {name for name, node in nodes.items() if name in recorded or _result_name(node) in recorded}
-    alike = {_work_of(nodes[name]) for name in ran}
+    recorded_work = {_work_of(nodes[name]) for name in ran}
     constant = {name for name, node in nodes.items() if node.op == "Const"}
     left_out = {name: node for name, node in nodes.items() if name not in ran and node.op not in _NO_WORK}
     while True:
-        known = {name for name, node in left_out.items() if _is_constant(node, constant) or _work_of(node) in alike}
+        known = {name for name, node in left_out.items() if _is_constant(node, constant) or _work_of(node) in recorded_work}
         if not known:
             return ran, set(left_out)
         constant |= {name for name in known if _is_constant(left_out[name], constant)}
@@ -86,7 +85,7 @@ def ran_and_left_out(graphs: list[Any], recorded: set[str]) -> tuple[set[str], s
 
 
 def _work_of(node: Any) -> tuple[Any, ...]:
-    """What two nodes have in common that compute the same."""
+    """Return a key that is equal for nodes that compute the same."""
     attributes = sorted((name, value.SerializeToString()) for name, value in node.attr.items() if not name.startswith("_"))
     return node.op, node.device, tuple(node.input), tuple(attributes)
 
@@ -97,10 +96,10 @@ def _is_constant(node: Any, constant: set[str]) -> bool:
 
 
 def _result_name(node: Any) -> str:
-    """TensorFlow 2.15 runs the result ``identity_RetVal`` as ``identity_retval_RetVal``; "" of all else."""
+    """Return the name under which TensorFlow 2.15 runs a result: ``identity_retval_RetVal`` for ``identity_RetVal``; else ""."""
     return f"{node.name.removesuffix('_RetVal')}_retval_RetVal" if node.op == "_Retval" else ""
 
 
 def channel(node: Any) -> tuple[bytes, bytes, bytes]:
-    """What a _Send and its _Recv have in common."""
+    """Return the key that a _Send shares with its _Recv."""
     return node.attr["tensor_name"].s, node.attr["send_device"].s, node.attr["recv_device"].s

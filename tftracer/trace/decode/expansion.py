@@ -1,24 +1,24 @@
-"""Limits how large a file may become when its references are followed: calls of calls, readers of readers.
+"""Limits the size of a graph when its references are expanded, such as nested calls.
 
-A file may name the same thing any number of times at a few bytes each, so its size does not bound what it expands to.
+A file may refer to the same function any number of times at a few bytes each, so its own size is no limit.
 """
 
 from __future__ import annotations
 
-#: Every graph may take LEAST bytes; a large one FACTOR times its own size, up to MOST. Real steps take 2 to 20 times theirs.
-LEAST, FACTOR, MOST = 64 << 20, 50, 512 << 20
-#: Bytes that one node, input or argument takes in addition to its text, roughly.
-ITEM = 300
+#: Every graph may take MIN_BYTES, plus FACTOR times its own size, up to MAX_BYTES. Real steps take 2 to 20 times their size.
+MIN_BYTES, FACTOR, MAX_BYTES = 64 << 20, 50, 512 << 20
+#: Approximate bytes of one node, input or argument in addition to its text.
+ITEM_BYTES = 300
 
 
 class Expansion:
-    """The bytes that a file of ``size`` bytes may still expand to: ``left``."""
+    """``left``: the bytes that a file of ``size`` bytes may still expand to."""
 
     def __init__(self, size: int) -> None:
-        self.left = min(MOST, LEAST + FACTOR * size)
+        self.left = min(MAX_BYTES, MIN_BYTES + FACTOR * size)
 
     def admits(self, items: int, characters: int = 0) -> bool:
-        """Reserves room for these. False if there was none, and for everything after that."""
-        cost = ITEM * items + characters
+        """Reserve room for items and characters. Return False if there is not enough, and from then on."""
+        cost = ITEM_BYTES * items + characters
         self.left = self.left - cost if cost <= self.left else 0
         return self.left > 0

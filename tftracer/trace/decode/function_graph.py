@@ -68,7 +68,7 @@ class _Function:
 
 @dataclass
 class _Call:
-    """One call, with the function that is inlined for it."""
+    """A call, with the function that is inlined for it."""
 
     function: _Function
     prefix: str

@@ -1,6 +1,6 @@
-"""The nodes of a GraphDef as columns: names, ops, devices and inputs, read by NumPy from the bytes, attributes passed over.
+"""Reads names, ops, devices and inputs of a GraphDef's nodes from the bytes into NumPy columns; attributes are skipped.
 
-Nothing is decoded for a node: what is compared with the names of a trace is its hash (strings.py).
+Names are not decoded: their hashes (strings.py) are compared with those of a trace's names.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ _TEXTS = [(number, LEN) for number in (_NAME, _OP, _INPUT, _DEVICE)]
 
 @dataclass
 class GraphNodes:
-    """One partition graph. Hashes are the given hasher's."""
+    """The nodes of one partition graph, with hashes by the given hasher."""
 
     name: UInt64  # [nodes] hashes
     device: Int32  # [nodes] codes into devices
     devices: StringTable
-    of_op: Callable[[bytes], Int64]  # the nodes of an op type
-    span: Callable[[int], bytes]  # a node's own bytes, by its number
-    node: Int64  # [inputs] whose input it is
-    source: UInt64  # [inputs] hash of the name of the node that it comes from
-    slot: Int64  # [inputs] that node's output; -1 for control
-    text: Callable[[int], bytes]  # the name of an input's node, by the input's number
+    of_op: Callable[[bytes], Int64]  # op type -> its nodes
+    span: Callable[[int], bytes]  # node -> its serialized NodeDef
+    node: Int64  # [inputs] the node that reads the input
+    source: UInt64  # [inputs] hash of the name of the node that produces it
+    slot: Int64  # [inputs] index of the producer's output; -1 for a control input
+    text: Callable[[int], bytes]  # input -> the name of its producer
 
 
 def read_graph(raw: bytes, span: Span, hasher: Hasher) -> GraphNodes:
-    """The nodes of the GraphDef at ``span``. FormatError and TruncatedError for bytes that are none."""
+    """Read the GraphDef at ``span``. Raises FormatError or TruncatedError for invalid bytes."""
     window = Window(raw, span.offset, span.offset + span.size)
     spans = node_spans(raw, span.offset, span.offset + span.size, GRAPH_NODE)
     start = concatenated(spans.starts) - window.low
@@ -77,18 +77,18 @@ def _coded(window: Window, raw: bytes, hasher: Hasher, offset: Int64, size: Int6
     return codes, table(raw, offset[first] + window.low, size[first])
 
 
-_FEW = 8
+_MIN_TOGETHER = 8
 
 
 def leading_fields(window: Window, start: Int64, end: Int64, last: int) -> Iterator[Fields]:
-    """The fields up to number ``last`` of the messages at start[i] : end[i], as ``walk``, but some rounds of one row together.
+    """Yield the fields up to number ``last`` of the messages at start[i] : end[i], as ``walk``.
 
-    A message is read to its first field of a higher number: protobuf writes fields in the order of their numbers. The last
-    few messages are read one by one: the one op that has a thousand inputs would make a thousand rounds.
+    A message is read up to its first field with a higher number: protobuf writes fields in ascending order. When few messages
+    are left, they are read one by one: one op with a thousand inputs would otherwise take a thousand rounds.
     """
     row = np.flatnonzero(start < end)
     at, stop = start[row], end[row]
-    while len(row) > _FEW:
+    while len(row) > _MIN_TOGETHER:
         tag = window.bytes[at]
         wanted = (tag < (last + 1) << 3) | (tag >= 0x80)
         if not wanted.all():
@@ -104,7 +104,7 @@ def leading_fields(window: Window, start: Int64, end: Int64, last: int) -> Itera
 
 
 def _short_texts(window: Window, row: Int64, at: Int64, stop: Int64, tag: npt.NDArray[np.uint8]) -> tuple[Fields, Int64] | None:
-    """One field of each row, if all are of the length-delimited kind and shorter than 128 bytes, as names are; else None."""
+    """Read one field of each row if all are length-delimited and shorter than 128 bytes, as names are; else return None."""
     length = window.bytes[at + 1]
     if (length >= 0x80).any() or ((tag & 0x87) != LEN).any() or (tag < 8).any():
         return None
@@ -114,14 +114,14 @@ def _short_texts(window: Window, row: Int64, at: Int64, stop: Int64, tag: npt.ND
 
 
 def _texts(row: Int64, at: Int64, tag: npt.NDArray[np.uint8], length: npt.NDArray[np.uint8]) -> Fields:
-    """Short texts, by where their tags stand."""
+    """Return the short texts whose tags are at ``at``."""
     size = length.astype(np.int64)
     return Fields(row, (tag >> 3).astype(np.int64), np.full(len(at), LEN), size, at + 2, size)
 
 
 def _up_to(window: Window, row: int, at: int, stop: int, last: int) -> Iterator[Fields]:
-    """The fields of one message up to number ``last``."""
-    data = window.bytes[at : stop + 1].tobytes()  # a byte of it takes half as long as one of an array
+    """Yield the fields of one message up to number ``last``."""
+    data = window.bytes[at : stop + 1].tobytes()  # indexing bytes takes half as long as indexing an array
     base, end, at = at, stop - at, 0
     while at < end:
         texts, at = _run(data, at, end) if data[at] < (last + 1) << 3 else ([], at)
@@ -137,7 +137,7 @@ def _up_to(window: Window, row: int, at: int, stop: int, last: int) -> Iterator[
 
 
 def _run(data: bytes, at: int, end: int) -> tuple[list[int], int]:
-    """(where each of the short texts begins that follow one another from ``at`` on with one tag, where the last one ends)."""
+    """Return (start of each short text in a run of fields with the same tag from ``at`` on, end of the last one)."""
     tag, texts = data[at], []
     while at < end and data[at] == tag:
         size = data[at + 1]

@@ -1,6 +1,6 @@
-"""XLA's modules in a profile (the plane ``/host:metadata``): which of the framework's ops an HLO op comes from, and its text.
+"""XLA's modules in a profile (the plane ``/host:metadata``): the TensorFlow op that an HLO op comes from, and its text.
 
-Modules are parsed when one of their ops is asked for. One that cannot be read counts as missing.
+A module is parsed when one of its ops is needed. A module that cannot be read counts as missing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tftracer.trace.decode.private_messages import BYTES, INT, Schema, message_c
 from tftracer.trace.decode.xplane import Space, decoded
 
 PLANE = "/host:metadata"
-#: Lines of a fused computation that a text shows.
+#: A text shows at most this many lines of fused computations.
 MAX_LINES = 400
 
 #: Parts of hlo.proto and xla_data.proto.
@@ -94,12 +94,12 @@ class Module:
     computations: dict[int, Any] = field(default_factory=dict)
 
     def op_name(self, hlo_op: str) -> str:
-        """The framework's op that an HLO op comes from, ``model/dense/MatMul``; "" where the module does not tell."""
+        """Return the TensorFlow op that an HLO op comes from, ``model/dense/MatMul``; "" if not known."""
         instruction = self.instructions.get(hlo_op)
         return decoded(instruction.metadata.op_name) if instruction is not None else ""
 
     def text(self, hlo_op: str) -> str:
-        """An HLO op with the computations that it calls, as XLA prints them; "" for one that is not in the module."""
+        """Return an HLO op and the computations that it calls, as XLA prints them; "" if it is not in the module."""
         instruction = self.instructions.get(hlo_op)
         if instruction is None:
             return ""
@@ -134,12 +134,12 @@ class Module:
 
 
 def hlo_kind(hlo_op: str) -> str:
-    """`fusion` of `fusion.12`."""
+    """Return `fusion` for `fusion.12`."""
     return _NUMBERED.sub("", hlo_op)
 
 
 def shape_text(shape: Any, depth: int = 0) -> str:
-    """``f32[32,10]``, ``(f32[2], s32[])``."""
+    """Format a shape: ``f32[32,10]``, ``(f32[2], s32[])``."""
     if shape.element_type == _TUPLE and depth < 4:
         return "(" + ", ".join(shape_text(part, depth + 1) for part in shape.tuple) + ")"
     name = _TYPES[shape.element_type] if 0 <= shape.element_type < len(_TYPES) else "?"
@@ -147,7 +147,7 @@ def shape_text(shape: Any, depth: int = 0) -> str:
 
 
 class Modules:
-    """The modules of a profile, by the number of the program or, where an event has none, by name."""
+    """The modules of a profile, by the program's number, or by name for events without a number."""
 
     def __init__(self, space: Space) -> None:
         plane = space.plane(PLANE)
@@ -169,7 +169,7 @@ class Modules:
         return self._parsed[number]
 
     def name_of(self, program: int, module: str, hlo_op: str, op_name: str = "") -> str:
-        """A node's name: the HLO op in the scope of the framework's op that it comes from, else in that of its module."""
+        """Return a node's name: the HLO op in the scope of the TensorFlow op that it comes from, or else of its module."""
         hlo_module = self.module(program, module)
         scope = (hlo_module.op_name(hlo_op) if hlo_module else "") or op_name or module
         return f"{scope}/{hlo_op}" if scope else hlo_op

@@ -1,4 +1,4 @@
-"""What a profile says of the host beside its ops: calls of functions, their tracing and compiling, turns of the executor."""
+"""Events of a profile's host other than ops: calls of functions, tracing, compiling, turns of the executor."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _PROGRAM = re.compile(r"(.*)\(\d+\)")
 
 @dataclass(frozen=True)
 class FunctionCall:
-    """One call of a tf.function from Python."""
+    """A call of a tf.function from Python."""
 
     name: str
-    start: int  # ns since the trace's origin; below 0 where it began before the first op
+    start: int  # ns since the trace's origin; below 0 if before the first op
     end: int
     was_traced: bool  # in this call
-    times_traced: int  # so far; 0: the profile does not tell
-    runs_at: int  # when TensorFlow began to run what was traced; ``start`` where the profile does not tell
-    ran_ns: int  # how long it ran that; 0 where the profile does not tell
+    times_traced: int  # so far; 0: not known
+    runs_at: int  # when TensorFlow began to run the traced function; ``start`` if not known
+    ran_ns: int  # how long it ran; 0 if not known
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ class HostEvents:
     start: Int64
     end: Int64
     programs: dict[str, int]  # compiled by XLA so far: module -> how many
-    marks_steps: bool  # the profile tells where its step begins and ends
+    marks_steps: bool  # whether the profile marks the begin and end of its step
 
     @classmethod
     def of(cls, trace: Trace) -> HostEvents | None:
-        """None where the trace is no profile, or has no host."""
+        """Read the host's events; None if the trace is not a profile or has no host plane."""
         space = read_space(trace.raw) if trace.source == "xspace" and trace.content.size else None
         plane = space.plane(HOST) if space else None
         if space is None or plane is None:
@@ -58,7 +58,7 @@ class HostEvents:
         return cls(plane, start, start + plane.events.duration, _programs(space), steps_of(space)[0].line >= 0)
 
     def rows(self, pattern: re.Pattern[str]) -> Int64:
-        """The events whose name begins with the pattern, ascending."""
+        """Return the events whose name begins with the pattern, ascending."""
         kinds = [kind for kind, (name, _) in self.plane.kind_names.items() if pattern.match(name)]
         return np.flatnonzero(kind_table(self.plane, kinds))
 
@@ -66,7 +66,7 @@ class HostEvents:
         return Cover.of(self.start[rows], self.end[rows])
 
     def settings(self, pattern: re.Pattern[str], stats: Sequence[str]) -> dict[str, dict[str, str]]:
-        """Name of an event -> those of the stats that its last event has."""
+        """Return event name -> values of the stats, from the last event of that name that has them."""
         rows = self.rows(pattern)
         columns = stats_of(self.plane, rows, stats)
         result: dict[str, dict[str, str]] = {}
@@ -76,7 +76,7 @@ class HostEvents:
         return result
 
     def function_calls(self) -> list[FunctionCall]:
-        """The outermost calls, in the order of time."""
+        """Return the outermost calls, in the order of time."""
         rows, how = having(self.plane, "tf_function_call")
         counts = stats_of(self.plane, rows, ["tracing_count"])["tracing_count"]
         calls: list[FunctionCall] = []
@@ -93,7 +93,7 @@ class HostEvents:
         return FunctionCall(name, start, end, was_traced, times_traced, *self._run(start, end))
 
     def _run(self, start: int, end: int) -> tuple[int, int]:
-        """When the longest of the runs within a call began, and how long it took; (``start``, 0) without any."""
+        """Return (begin, duration) of the longest run within a call; (``start``, 0) if there is none."""
         low, high = np.searchsorted(self.start[self._runs], [start, end])
         inside = self._runs[low:high]
         inside = inside[self.end[inside] <= end]
@@ -104,7 +104,7 @@ class HostEvents:
 
     @cached_property
     def _runs(self) -> Int64:
-        """In the order of time."""
+        """Executions of ops from Python, in the order of time."""
         rows = self.rows(_RUNS)
         ordered: Int64 = rows[np.argsort(self.start[rows], kind="stable")]
         return ordered

@@ -1,4 +1,4 @@
-"""What TensorFlow packs into ``timeline_label``, taken apart.
+"""Parses TensorFlow's ``timeline_label``.
 
 MatMul_17 = MatMul(Relu_16, MatMul_17/ReadVariableOp_S283, ^control_input)
 [cpu 1.3MB 1.3MB] add = AddV2(x, y:1)
@@ -17,17 +17,17 @@ import numpy.typing as npt
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Int64
 
-_MEMORY = re.compile(r"\[[^\]]*\] ")  # `[cpu 1.3MB 1.3MB] `: what the op held
+_MEMORY = re.compile(r"\[[^\]]*\] ")  # `[cpu 1.3MB 1.3MB] `: the op's memory
 _RECEIVED = re.compile(r"\[([0-9.]{1,18})(M?)B\] (?:\[[0-9.]{1,18}[KMG]?b/s\] )?(.*) from (\S+) to (\S+)", re.DOTALL)
 _COPIED = re.compile(r"\b(?:MEMCPY|MEMSET|memcpy|memset|Memcpy|Memset)\w*\W+(\d{1,18}) bytes")
 _SLOT = re.compile(r"(.*):([0-9]{1,9})", re.DOTALL)
 _EDGE = re.compile(r"edge_\d+_(.*)", re.DOTALL)
-_MOST_BYTES = 1 << 62  # what a column of int64 holds
+_MAX_BYTES = 1 << 62  # fits into int64
 
 
 @dataclass(frozen=True)
 class Label:
-    """``name = Op(inputs)``; empty fields where the label does not say."""
+    """The label ``name = Op(inputs)``; missing parts are empty."""
 
     name: str = ""
     op: str = ""
@@ -53,15 +53,15 @@ class Received:
 
     @property
     def producer(self) -> str:
-        """The node that made the tensor, as far as the edge's name tells it."""
+        """The name of the node that produced the tensor."""
         match = _EDGE.fullmatch(self.tensor)
         return match.group(1) if match else self.tensor
 
 
 def parse_label(text: str) -> Label:
-    """Never fails: text that is not the label of an op gives an empty one.
+    """Parse the label of an op; any other text returns an empty Label.
 
-    The same reading as TensorFlow's own timeline.py: the last ` = ` and the outermost parentheses behind it.
+    Like TensorFlow's timeline.py, it uses the last ` = ` and the outermost parentheses after it.
     """
     closed = text.rfind(")")
     equals = text.rfind(" = ", 0, max(text.rfind("(", 0, max(closed, 0)), 0))
@@ -83,7 +83,7 @@ def parse_input(text: str) -> Input:
 
 
 def parse_received(text: str) -> Received | None:
-    """None if the text is not the label of a RecvTensor."""
+    """Parse the label of a RecvTensor; None for any other text."""
     match = _RECEIVED.match(text)
     if match is None:
         return None
@@ -92,23 +92,23 @@ def parse_received(text: str) -> Received | None:
 
 
 def _bytes(size: str, large: bool) -> int:
-    """TensorFlow writes sizes of a tenth of a MiB or more as `[0.6MB]`, rounded to a tenth."""
+    """Parse a size. TensorFlow writes 0.1 MiB or more as `[0.6MB]`, rounded to a tenth."""
     try:
-        return min(round(float(size) * (1 << 20)), _MOST_BYTES) if large else int(size)
+        return min(round(float(size) * (1 << 20)), _MAX_BYTES) if large else int(size)
     except ValueError:
         return 0
 
 
 def copied_bytes(text: str) -> int:
-    """Bytes of a GPU copy's label, `MEMCPYHtoD 4096 bytes (...)`; 0 where it does not say."""
+    """Return the bytes in the label of a GPU copy, `MEMCPYHtoD 4096 bytes (...)`; 0 if it has none."""
     match = _COPIED.search(text)
     return int(match.group(1)) if match else 0
 
 
 def kernel_name(label: str, node_name: str) -> tuple[str, str]:
-    """(name, op) of a kernel or copy on a stream: `name:op`, or what stands between @@ and # in the label.
+    """Return (name, op) of a kernel or copy on a stream, from `name:op` or from the text between @@ and # in the label.
 
-    The same reading as TensorFlow's timeline.py; op is "" where it says 'unknown'.
+    Like TensorFlow's timeline.py, but op is "" where that has 'unknown'.
     """
     start, end = label.find("@@"), label.find("#")
     if start >= 0 and start + 2 < end:
@@ -118,19 +118,19 @@ def kernel_name(label: str, node_name: str) -> tuple[str, str]:
 
 
 def op_spans(labels: StringTable) -> tuple[Int64, Int64]:
-    """Where the op types lie in ``labels.data``: (offset[n], size[n]), size 0 where a label tells none. No Python loop.
+    """Return (offset[n], size[n]) of the op types in ``labels.data``; size 0 for labels without one. No Python loop.
 
-    The op stands between the last ` = ` and the first parenthesis behind it.
+    The op type is between the last ` = ` and the first parenthesis after it.
     """
     begin, opened = _operations(labels)
     return np.where(opened < 0, labels.offsets[:-1], begin), np.where(opened < 0, 0, opened - begin)
 
 
-_BLOCK = 1 << 17  # bytes: what is made of a block stays in the cache
+_BLOCK = 1 << 17  # bytes: the temporary arrays of a block fit into the CPU's cache
 
 
-def _all(text: npt.NDArray[np.uint8], byte: int) -> Int64:
-    """Where a byte stands in a text."""
+def _positions(text: npt.NDArray[np.uint8], byte: int) -> Int64:
+    """Return all positions of a byte in a text."""
     blocks = range(0, len(text), _BLOCK)
     return np.concatenate([np.flatnonzero(text[block : block + _BLOCK] == byte) + block for block in blocks] or [_NOWHERE])
 
@@ -139,19 +139,19 @@ _NOWHERE = np.zeros(0, np.int64)
 
 
 def _between_spaces(text: npt.NDArray[np.uint8], byte: int) -> Int64:
-    places = _all(text[1:-1], byte) + 1
+    places = _positions(text[1:-1], byte) + 1
     kept: Int64 = places[(text[places - 1] == 0x20) & (text[places + 1] == 0x20)]
     return kept
 
 
 def _operations(labels: StringTable) -> tuple[Int64, Int64]:
-    """(behind the last ` = `, the first parenthesis behind that) of each label, in ``labels.data``; -1 where there is none."""
+    """Return (end of the last ` = `, first parenthesis after it) of each label, as positions in ``labels.data``; -1: none."""
     first, last = labels.offsets[:-1], labels.offsets[1:]
     text = np.frombuffer(labels.data, np.uint8)
-    behind, parentheses = _between_spaces(text, 0x3D) + 2, _all(text, 0x28)
-    alike = len(behind) == len(parentheses) == len(labels)
-    if alike and ((first + 3 <= behind) & (behind <= parentheses) & (parentheses < last)).all():
-        return behind, parentheses  # every label has one of each, as in most steps
+    behind, parentheses = _between_spaces(text, 0x3D) + 2, _positions(text, 0x28)
+    one_each = len(behind) == len(parentheses) == len(labels)
+    if one_each and ((first + 3 <= behind) & (behind <= parentheses) & (parentheses < last)).all():
+        return behind, parentheses  # the fast path for most steps
     behind, parentheses = np.append(behind, -1), np.append(parentheses, len(text))
     begin = behind[np.searchsorted(behind[:-1], last, "right") - 1]
     complete = begin >= first + 3
@@ -161,17 +161,17 @@ def _operations(labels: StringTable) -> tuple[Int64, Int64]:
 
 
 class Listed(NamedTuple):
-    """What the parentheses of many labels hold, taken apart at `, `: spans within ``labels.data``."""
+    """The texts in parentheses of many labels, split at `, `, as spans of ``labels.data``."""
 
-    lists: npt.NDArray[np.bool_]  # [labels] whether a label has parentheses at all
-    named: npt.NDArray[np.bool_]  # [labels] whether a label has an op before them
+    lists: npt.NDArray[np.bool_]  # [labels] whether a label has parentheses
+    named: npt.NDArray[np.bool_]  # [labels] whether an op type stands before them
     label: Int64  # [inputs] code of the label
     first: Int64
     last: Int64
 
 
 def listed(labels: StringTable) -> Listed:
-    """From the parenthesis behind the op to the label's last one. No Python loop."""
+    """Split the text from the parenthesis after the op to the label's last one. No Python loop."""
     operation, opened = _operations(labels)
     label = np.flatnonzero(opened >= 0)
     text = np.frombuffer(labels.data, np.uint8)
@@ -196,9 +196,9 @@ class Inputs(NamedTuple):
 
 
 def label_inputs(labels: StringTable, given: Listed | None = None) -> Inputs:
-    """The inputs of all labels that name an op, as ``parse_label`` and ``parse_input`` read them. No Python loop.
+    """Return the inputs of all labels that have an op, as ``parse_label`` and ``parse_input`` do. No Python loop.
 
-    ``given``: what ``listed`` says of these labels, if that is known.
+    ``given``: the result of ``listed`` for these labels, if it is known.
     """
     parts = given or listed(labels)
     named = parts.named[parts.label]
@@ -208,9 +208,9 @@ def label_inputs(labels: StringTable, given: Listed | None = None) -> Inputs:
 
 
 def input_spans(text: npt.NDArray[np.uint8], first: Int64, last: Int64) -> tuple[Int64, Int64, Int64, npt.NDArray[np.bool_]]:
-    """(offset of the name, its size, slot, control) of the inputs at text[first[i] : last[i]], as ``parse_input`` reads them.
+    """Return (offset of the name, its size, slot, control) of the inputs text[first[i] : last[i]], as ``parse_input`` does.
 
-    No Python loop. ``text`` goes on for a byte behind the last one.
+    No Python loop. ``text`` must have one more byte after the last input.
     """
     control = text[first] == 0x5E
     first = first + control
@@ -221,15 +221,15 @@ def input_spans(text: npt.NDArray[np.uint8], first: Int64, last: Int64) -> tuple
 
 
 def _last(text: npt.NDArray[np.uint8], byte: int, before: Int64) -> Int64:
-    """Position of the last such byte before each position; -1 where there is none."""
-    places = np.append(-1, _all(text, byte))
+    """Return the position of the last such byte before each position; -1 if there is none."""
+    places = np.append(-1, _positions(text, byte))
     last: Int64 = places[np.searchsorted(places, before) - 1]
     return last
 
 
 def _split(text: npt.NDArray[np.uint8], begin: Int64, end: Int64) -> tuple[Int64, Int64, Int64]:
-    """(index of the range, begin, end) of what `, ` separates in text[begin[i]:end[i]]."""
-    commas = _all(text[:-1], 0x2C)
+    """Split text[begin[i]:end[i]] at `, ` and return (index i, begin, end) of the pieces."""
+    commas = _positions(text[:-1], 0x2C)
     commas = commas[text[commas + 1] == 0x20]
     within = np.searchsorted(begin, commas, "right") - 1
     inside = commas < np.append(end, -1)[within]
@@ -244,16 +244,16 @@ def _split(text: npt.NDArray[np.uint8], begin: Int64, end: Int64) -> tuple[Int64
     return owner, first, last
 
 
-_DIGITS = 9
+_MAX_DIGITS = 9
 
 
 def _slots(text: npt.NDArray[np.uint8], first: Int64, last: Int64) -> tuple[Int64, Int64]:
-    """(slot, length of it with its colon) of what ends in a colon and up to nine digits; both 0 for what does not."""
+    """Return (slot, its length with the colon) of texts that end in a colon and up to nine digits; both 0 for other texts."""
     slot, length = np.zeros((2, len(first)), np.int64)
     digit = text[last - 1] - np.uint8(0x30)
     row = np.flatnonzero((digit < 10) & (last > first))  # few names end in digits
     at, value = last[row] - 2, digit[row].astype(np.int64)
-    for digits in range(1, _DIGITS + 1):
+    for digits in range(1, _MAX_DIGITS + 1):
         byte = text[at]
         inside = at >= first[row]
         ends = np.flatnonzero((byte == 0x3A) & inside)

@@ -1,6 +1,6 @@
-"""Which ops a profile leaves out, where TensorFlow recorded only those that it had found to be expensive.
+"""Measures how many ops a profile lacks because TensorFlow considers them cheap.
 
-The profiler records all ops at level 3. At level 2 an executor leaves out an op that usually takes a few microseconds.
+The profiler records all ops at level 3. At level 2 it leaves out ops that usually take a few microseconds.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _SCHEDULING = ("ExecutorState::ScheduleReady", "ExecutorState::Process Scheduled
 
 
 def leaves_out_cheap_ops(host: Plane) -> bool:
-    """Whether the profile was taken at level 2: at 3 executors say when they schedule ops, too."""
+    """Return whether the profile was taken at level 2: level 3 has events for the scheduling of ops."""
     names = {name for name, _ in host.kind_names.values()}
     return TURN in names and not any(name.startswith(_SCHEDULING) for name in names)
 
 
 def how_much(trace: Trace, space: Space, step: Step | None, origin: int) -> str:
-    """``269 of 2,120 ops recorded, 61% of the executor's time``; without what the profile does not tell.
+    """Return ``269 of 2,120 ops recorded, 61% of the executor's time``, without the parts that are not known.
 
     origin: the profile's time at the trace's time 0.
     """
@@ -40,7 +40,7 @@ def how_much(trace: Trace, space: Space, step: Step | None, origin: int) -> str:
 
 
 def _ops(trace: Trace, space: Space) -> str:
-    """Of the partition graphs; a function's definition has other ops than those that run."""
+    """Count the ops of the partition graphs; a function's definition has other ops than those that run."""
     plane = space.plane(PARTITIONS_PLANE)
     if plane is None:
         return ""
@@ -49,7 +49,7 @@ def _ops(trace: Trace, space: Space) -> str:
 
 
 def _time(trace: Trace, space: Space, step: Step | None, origin: int) -> str:
-    """The share that the recorded ops have of the executor's turns."""
+    """Return the recorded ops' share of the executor's turns."""
     host = space.plane(HOST)
     if host is None:
         return ""

@@ -1,10 +1,9 @@
-"""Where the messages of a long list begin (nodes of a device or a GraphDef, events of a profile), without a Python step for each.
+"""Finds the messages of a long list (nodes of a device or a GraphDef, events of a profile) without a Python loop over them.
 
-A node begins with the tag of ``node_stats`` (of ``node``), its length, and (as TensorFlow writes fields in order) the tag of its
-name; an event with the tag of ``events``, its length, and its first two numbers. All places that look like that are candidates;
-each leads to the place behind it. Where a candidate leads to the very next candidate, the chain holds; where it does not (a
-look-alike inside a string or a number, a node without a name), one step is read by hand. The result is exactly what reading field
-by field gives.
+A node begins with the tag of ``node_stats`` (or of ``node``), its length, and the tag of its name, because TensorFlow writes
+fields in ascending order. An event begins with the tag of ``events``, its length, and its first two numbers. Every position that
+looks like this is a candidate. If a candidate's end is the next candidate's begin, both are messages. If not (equal bytes inside
+a string or a number, or a node without a name), one field is read in Python. The result is the same as reading field by field.
 """
 
 from __future__ import annotations
@@ -23,68 +22,69 @@ from tftracer.trace.decode.wire import LEN, Field, next_field
 NODE_STATS = 2  # the number of DeviceStepStats.node_stats
 GRAPH_NODE = 1  # and of GraphDef.node
 LINE_EVENTS = 4  # and of XLine.events
-BLOCK = 1 << 17  # bytes: what is made of a block fits the second-level cache
+BLOCK = 1 << 17  # bytes: the temporary arrays of a block fit into the second-level cache
 SMALL = 1 << 12
-_FEW = 1 << 16
-_REACH = 8  # bytes from a message's tag to the end of what its beginning is known by
+_MIN_LIMIT = 1 << 16
+_REACH = 8  # bytes from a message's tag to the end of its recognized beginning
 
-#: A step holds at most 2^20 nodes a process (model.MAX_COLLECTED_NODES); several processes and their GPUs some times that.
+#: A step has at most 2^20 nodes per process (model.MAX_COLLECTED_NODES); several processes and their GPUs have several times
+#: that.
 MAX_NODES = 1 << 23
 
-#: Other fields in a device entry or entries in a step: names of threads, devices. TensorFlow writes some dozens.
+#: Other fields of a device or a step, such as names of threads and devices. TensorFlow writes some dozens.
 MAX_OTHERS = 1 << 16
 
 
 class _Beginning(NamedTuple):
-    """How messages begin, as TensorFlow writes them, and how few bytes they take on average: what holds more is refused."""
+    """How TensorFlow's messages begin, and their minimum mean size: a file with more messages per byte is rejected."""
 
     tag: int  # of the first field
-    second: int = 0  # tag of the field behind that, which is a number below 2^21; 0: whatever follows
-    smallest: int = 16
+    second: int = 0  # tag of the next field, which is a number below 2^21; 0: any
+    smallest: int = 16  # bytes
 
 
-#: The name of NodeExecStats and NodeDef. With a time a node takes 16 bytes: a file of empty ones would grow a hundredfold.
+#: The name of NodeExecStats and NodeDef. A node with a time takes 16 bytes; empty nodes would grow a hundredfold in memory.
 _NODE = _Beginning(0x0A)
-#: XEvent's metadata_id and offset_ps: its stats begin with a metadata_id, too, under the same tag.
+#: XEvent's metadata_id and offset_ps. Stats begin with a metadata_id under the same tag, so the first field is not enough.
 _EVENT = _Beginning(0x08, 0x10, 6)
 
 
 @dataclass
 class Spans:
-    """Messages in the order of their bytes, and the other fields of what they lie in."""
+    """Messages in the order of their bytes, and the other fields of their parent."""
 
     starts: list[Int64] = field(default_factory=list)
     ends: list[Int64] = field(default_factory=list)
     others: list[Field] = field(default_factory=list)
     nodes: int = 0
-    most: int = MAX_NODES
+    limit: int = MAX_NODES
 
     def add(self, starts: Int64, ends: Int64) -> None:
         self.starts.append(starts)
         self.ends.append(ends)
         self.nodes += len(starts)
-        if self.nodes > self.most:
+        if self.nodes > self.limit:
             raise FormatError(
-                f"Byte {int(starts[0])}: more than {self.most} nodes or events, more than TensorFlow records or fewer bytes than "
-                "it takes. Is this a RunMetadata or a profile?"
+                f"Byte {int(starts[0])}: more than {self.limit} nodes or events, more than TensorFlow records or fewer bytes "
+                "than it takes. Is this a RunMetadata or a profile?"
             )
 
 
 def node_spans(raw: bytes, low: int, high: int, number: int = NODE_STATS) -> Spans:
-    """The messages of this number in the DeviceStepStats (or GraphDef) at raw[low:high], a string their first field.
+    """Find the messages with field number ``number`` in the DeviceStepStats (or GraphDef) at raw[low:high].
 
-    FormatError and TruncatedError name the byte.
+    Raises FormatError and TruncatedError with the position of the byte.
     """
     return _message_spans(raw, low, high, number, _NODE)
 
 
 def event_spans(raw: bytes, low: int, high: int) -> Spans:
-    """The events of the XLine at raw[low:high]. FormatError and TruncatedError name the byte."""
+    """Find the events of the XLine at raw[low:high]. Raises FormatError and TruncatedError with the position of the byte."""
     return _message_spans(raw, low, high, LINE_EVENTS, _EVENT)
 
 
 def _message_spans(raw: bytes, low: int, high: int, number: int, beginning: _Beginning) -> Spans:
-    spans = Spans(most=min(MAX_NODES, max(_FEW, (high - low) // beginning.smallest)))
+    spans = Spans(limit=min(MAX_NODES, max(_MIN_LIMIT, (high - low) // beginning.smallest)))
     begin, content, end = _candidates(raw, low, high, number << 3 | LEN, beginning)
     single: list[tuple[int, int]] = []
     breaks = np.flatnonzero(np.append(end[:-1] != begin[1:], True))
@@ -100,7 +100,7 @@ def _message_spans(raw: bytes, low: int, high: int, number: int, beginning: _Beg
         entry, at = next_field(raw, at, high)
         if entry.number == number and entry.wire == LEN:
             single.append((entry.offset, at))
-            if len(single) > _FEW:
+            if len(single) > _MIN_LIMIT:
                 _flush(spans, single)
         else:
             spans.others.append(entry)
@@ -118,7 +118,7 @@ def _flush(spans: Spans, single: list[tuple[int, int]]) -> None:
 
 
 def _candidates(raw: bytes, low: int, high: int, tag: int, beginning: _Beginning) -> tuple[Int64, Int64, Int64]:
-    """(where the tag lies, the content, and the end) of all that looks like such a message, by position."""
+    """Return (position of the tag, of the content, of the end) of all candidates, ascending."""
     if high - low < max(SMALL, _REACH):
         empty = np.zeros(0, np.int64)
         return empty, empty, empty
@@ -138,7 +138,7 @@ def _candidates(raw: bytes, low: int, high: int, tag: int, beginning: _Beginning
 
 
 def _looks(text: npt.NDArray[np.uint8], block: int, tag: int, beginning: _Beginning) -> Int64:
-    """Where a tag is followed by a beginning after one or two bytes of length, and perhaps by none."""
+    """Return the positions in a block where a tag is followed by one or two bytes and then perhaps by a beginning."""
     stop = min(block + BLOCK, len(text) - _REACH)
     begins = text[block + 2 : stop + 3] == beginning.tag
     if beginning.second:
@@ -150,7 +150,7 @@ def _looks(text: npt.NDArray[np.uint8], block: int, tag: int, beginning: _Beginn
 
 
 def _begins(text: npt.NDArray[np.uint8], content: Int64, beginning: _Beginning) -> Bool:
-    """Whether messages begin so: nearly all that look like it."""
+    """Return whether each content begins as a message does."""
     begins: Bool = text[content] == beginning.tag
     if beginning.second:
         is_long = text[content + 1] >= 0x80

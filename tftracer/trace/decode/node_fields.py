@@ -1,8 +1,8 @@
-"""The fields of many NodeExecStats at once.
+"""Reads the fields of many NodeExecStats at once.
 
-TensorFlow writes a message's fields in ascending order, so one pass over the fields in that order, each taken by the rows
-that have it, reads nearly every node. A node that is not at its end after it (fields in another order, unknown ones, repeated
-ones) is read again by the general walk, which takes any order.
+TensorFlow writes a message's fields in ascending order, so one pass over the field numbers in that order reads nearly every node.
+A node that is not at its end after the pass (fields in another order, unknown or repeated fields) is read again by ``walk``,
+which accepts any order.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ RESOURCES = (OUTPUT, MEMORY_STATS)  # what resources.py reads
 _TIMES = {START: START_US, OP_START: OP_START_US, OP_END: OP_END_US, END: END_US, SCHEDULED: SCHEDULED_US}
 _WIDE = {START, SCHEDULED, START_US, SCHEDULED_US}  # epoch times: eight or nine bytes
 _MICROS = set(_TIMES.values())
-_REPEATS = 8  # fields of one number that the fast pass takes before it leaves the row to the walk
+_REPEATS = 8  # repeated fields that the fast pass reads; a row with more is left to ``walk``
 
 _LARGEST_US = np.int64((1 << 63) // 1000 - 1)
 
 
 @dataclass
 class NodeColumns:
-    """[n] each. Times in ns as the message has them (epoch, and relative to the start), -1 where a time makes no sense.
+    """The fields of n nodes. Times in ns as in the message (epoch, or relative to the start), -1 for invalid times.
 
-    Spans are relative to the window.
+    Positions are relative to the window.
     """
 
     name_at: Int64
     name_size: Int64
     label_at: Int64
     label_size: Int64
-    times: dict[int, Int64]  # START, OP_START, OP_END, END, SCHEDULED: 0 where not filled
+    times: dict[int, Int64]  # START, OP_START, OP_END, END, SCHEDULED: 0 if missing
     thread: Int64
-    messages: dict[int, list[Messages]]  # of the numbers that were asked for, ``by_row`` puts them together; empty: not known
+    messages: dict[int, list[Messages]]  # of the requested numbers, for ``by_row``; empty: not known
 
 
 def read_nodes(window: Window, start: Int64, end: Int64, numbers: Sequence[int] = ()) -> NodeColumns:
-    """The columns of the nodes at start[i] : end[i] of the window. Raises FormatError for what is no NodeExecStats.
+    """Read the nodes at start[i] : end[i] of the window. Raises FormatError for invalid bytes.
 
-    With the messages of some ``numbers``, if all nodes are as TensorFlow writes them: the pass comes by them anyway.
+    ``numbers``: submessages to return as well, if all nodes have their fields in ascending order.
     """
     fast = _Pass(window, start, end, numbers)
     columns = fast.read()
@@ -62,10 +62,7 @@ def read_nodes(window: Window, start: Int64, end: Int64, numbers: Sequence[int] 
 
 
 def read_messages(window: Window, start: Int64, end: Int64, numbers: Sequence[int]) -> dict[int, list[Messages]]:
-    """All messages of each number in the nodes, to be put together ``by_row``.
-
-    Raises FormatError for what is no NodeExecStats.
-    """
+    """Read all submessages with these field numbers, for ``by_row``. Raises FormatError for invalid bytes."""
     fast = _Pass(window, start, end, numbers)
     fast.read()
     kept, rows = fast.kept, fast.odd()
@@ -83,7 +80,7 @@ def read_messages(window: Window, start: Int64, end: Int64, numbers: Sequence[in
 
 
 def by_row(parts: list[Messages]) -> Messages:
-    """By row, those of one row in the order of the parts."""
+    """Merge the parts, sorted by row; within a row they keep the order of the parts."""
     if len(parts) == 1:
         return parts[0]
     if not parts:
@@ -95,15 +92,15 @@ def by_row(parts: list[Messages]) -> Messages:
 
 
 class _Pass:
-    """One pass over the fields in ascending order; ``at`` is where each row stands."""
+    """One pass over the fields in ascending order; ``at`` is the current position in each row."""
 
     def __init__(self, window: Window, start: Int64, end: Int64, numbers: Sequence[int]) -> None:
         self.window = window
         self.at = start.copy()
         self.end = end
         self.bad: Bool = np.zeros(len(start), np.bool_)
-        self.kept: dict[int, list[Messages]] = {number: [] for number in numbers}  # where messages of these lie
-        self.micros: dict[int, tuple[Int64, Bool | None]] = {}  # where each time in microseconds stands, and for which rows
+        self.kept: dict[int, list[Messages]] = {number: [] for number in numbers}
+        self.micros: dict[int, tuple[Int64, Bool | None]] = {}  # number -> position of a time in microseconds, rows that have it
 
     def read(self) -> NodeColumns:
         name = self.span(NAME)
@@ -121,11 +118,11 @@ class _Pass:
         return NodeColumns(*name, *label, times, thread & 0xFFFFFFFF, {})
 
     def odd(self) -> Int64:
-        """The rows that are not at their end after the pass."""
+        """Return the rows that are not at their end after the pass."""
         return np.flatnonzero(self.bad | (self.at != self.end))
 
     def has(self, number: int, wire: int) -> tuple[UInt64, Bool, int]:
-        """(the words that the rows stand at, which of them begin this field, size of its tag)."""
+        """Return (the words at the current positions, whether each begins this field, size of its tag)."""
         tag = number << 3 | wire
         words = self.window.words[self.at]
         if tag < 0x80:
@@ -134,7 +131,7 @@ class _Pass:
         return words, (words & np.uint64(0xFFFF)) == np.uint64(tag), 2
 
     def number(self, number: int) -> Int64:
-        """A varint field, 0 where missing."""
+        """Read a varint field, 0 if missing."""
         words, has, tag = self.has(number, VARINT)
         if not has.any():
             return np.zeros(len(has), np.int64)
@@ -150,7 +147,7 @@ class _Pass:
         return value.view(np.int64)
 
     def short(self, words: UInt64, tag: int) -> tuple[UInt64, Int64]:
-        """A varint that mostly ends within the word that its tag begins."""
+        """Read a varint that usually ends within the word of its tag."""
         value = words >> np.uint64(8 * tag)
         mask, size = sizes(value)
         longest = int(size.max())
@@ -164,11 +161,11 @@ class _Pass:
         value, size = read_varints(self.window, self.at + tag)
         endless = size > 10
         if endless.any():
-            self.bad |= endless  # for the walk to refuse, if the row has this field at all
+            self.bad |= endless  # ``walk`` raises if the row really has this field
         return value, size
 
     def pass_time(self, number: int) -> None:
-        """Step over a time in microseconds: the one in nanoseconds behind it says more, if it is there."""
+        """Skip a time in microseconds: a later field may have it in nanoseconds."""
         words, has, tag = self.has(number, VARINT)
         if not has.any():
             return
@@ -191,7 +188,7 @@ class _Pass:
         self.at += size
 
     def span(self, number: int) -> tuple[Int64, Int64]:
-        """(offset, size) of a string, size 0 where missing."""
+        """Read (offset, size) of a string, size 0 if missing."""
         words, has, _ = self.has(number, LEN)
         length, size = self.short(words, 1)
         size += 1
@@ -222,7 +219,7 @@ class _Pass:
                 self.kept[number].append(Messages(row, offset, offset + size))
 
     def pass_some(self, row: Int64) -> tuple[Int64, Int64]:
-        """(offset, size) of the messages at which these rows stand."""
+        """Read (offset, size) of the messages at the current positions of these rows."""
         at = self.at[row] + 1
         value, size = read_varints(self.window, at)
         at += size
@@ -234,7 +231,7 @@ class _Pass:
         return at, length
 
     def add_micros(self, times: dict[int, Int64]) -> None:
-        """Where nanoseconds are missing, microseconds stand in: RecvTensor and GPU streams have nothing else."""
+        """Use microseconds where nanoseconds are missing: RecvTensor and GPU streams have only these."""
         for number, micros in _TIMES.items():
             if micros not in self.micros:
                 continue
@@ -247,7 +244,7 @@ class _Pass:
 
 
 def nanoseconds(micros: Int64) -> Int64:
-    """-1 for what is too large to be a time."""
+    """Convert to nanoseconds; -1 if the time is too large."""
     fits = (micros >= 0) & (micros <= _LARGEST_US)
     return np.where(fits, micros, 0) * 1000 - ~fits
 
@@ -270,7 +267,7 @@ def _read_odd(window: Window, start: Int64, end: Int64, columns: NodeColumns, od
 
 
 def _take(fields: Fields, numbers: dict[int, Int64], spans: dict[int, tuple[Int64, Int64]]) -> None:
-    """The last one of a number counts, as everywhere in protobuf."""
+    """Store the fields. The last field of a number wins, as always in protobuf."""
     for number in np.unique(fields.number[(fields.wire == VARINT) | (fields.wire == LEN)]).tolist():
         if number in numbers:
             of = np.flatnonzero((fields.number == number) & (fields.wire == VARINT))

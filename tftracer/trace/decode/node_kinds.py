@@ -1,6 +1,6 @@
-"""What each node's time is spent on (model.NodeKind), from its op type, its name and its device.
+"""Determines each node's NodeKind from its op type and its device.
 
-The patterns are matched against whole op types; names are looked at for the user's own pattern only.
+The patterns are matched against whole op types. Names are searched only for the user's own pattern.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ COMMUNICATION = re.compile(
     r"|Horovod\w*|Byteps\w*|MPI\w*"  # Horovod and similar libraries
     r"|D[Dd][Ll]\w*|All[Rr]educe(N|Bucketed)?|Bcast|Broadcast_?DDL"  # IBM's Distributed Deep Learning
 )
-#: Communication ops that are no collectives: point to point, or answered locally. DuckDB reads this expression, too (fleet), and
-#: knows no look-around.
+#: Communication ops that are not collectives: point to point, or answered locally. DuckDB uses this expression, too (fleet), and
+#: does not support look-around.
 NO_COLLECTIVE = re.compile(
     r"RecvTensor|_?(Host)?(Send|Recv)(V2)?|_?Xla\w*|_?Nccl(Manager\w*|\w*(Send|Recv))"
     r"|Horovod(Local|Cross)?(Rank|Size)\w*|HorovodProcessSet\w*|HorovodJoin"
@@ -52,9 +52,9 @@ def node_kinds(
     op: Int32,
     communication_ops: str = "",
 ) -> Int8:
-    """[n] NodeKind values. ``communication_ops``: the user's own regular expression, searched in op types and names.
+    """Return [n] NodeKind values. ``communication_ops``: the user's own regular expression, searched in op types and names.
 
-    Raises PatternError if it cannot be used.
+    Raises PatternError for an invalid expression.
     """
     by_op = np.array([_of_op(text) for text in ops], np.int8)
     kind = by_op[op] if len(by_op) else np.zeros(len(op), np.int8)
@@ -78,7 +78,7 @@ def _of_op(op: str) -> NodeKind:
 
 
 def _placed(kind: Int8, devices: Sequence[Device], device: Int32) -> Int8:
-    """The device decides the kind, not the op; communication keeps its kind."""
+    """Change kinds by device: repeats, syncs, copies, launches. Compute on a device with streams becomes a launch."""
     with_streams = {d.parent for d in devices if d.kind in (DeviceKind.STREAM, DeviceKind.MEMCPY, DeviceKind.REPEAT)}
     for code, place in enumerate(devices):
         if place.kind is DeviceKind.REPEAT or place.repeats:

@@ -1,6 +1,6 @@
-"""Classes of protobuf messages from a table of their fields, in a pool of their own, which cannot clash with TensorFlow's.
+"""Creates protobuf message classes from a table of fields, in a pool of their own, which cannot clash with TensorFlow's.
 
-A table holds the fields that are read, and no others; what is not in it is passed over.
+A table has only the fields that are read; other fields are skipped.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 _FIELD = descriptor_pb2.FieldDescriptorProto
 INT, UINT, REAL, BYTES = _FIELD.TYPE_INT64, _FIELD.TYPE_UINT64, _FIELD.TYPE_DOUBLE, _FIELD.TYPE_BYTES
-#: message -> its fields: (name, number, type or message, repeated). Maps are what they are on the wire, lists of entries.
+#: message -> its fields: (name, number, type or message, repeated). A map is a list of entries, as on the wire.
 Schema = Mapping[str, Sequence[tuple[str, int, Union[int, str], bool]]]
 
 
 def message_classes(package: str, schema: Schema) -> dict[str, Any]:
-    """The class of each message of the table."""
+    """Create the class of each message of the table."""
     file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto3")
     for name, columns in schema.items():
         message = file.message_type.add(name=name)

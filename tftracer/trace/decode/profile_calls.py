@@ -1,6 +1,6 @@
-"""What a profile itself says of the tensors that ops were called with.
+"""Reads the tensors that ops were called with from a profile.
 
-Shapes of inputs where the profiler noted them (of kernels; of a host's ops at level 3), outputs that were allocated, and the
+Sources: shapes of inputs that the profiler recorded (for kernels, and for a host's ops at level 3), allocated outputs, and the
 shapes in XLA's modules.
 """
 
@@ -23,16 +23,16 @@ from tftracer.trace.model import Calls, Computed, Tensor
 
 _ALLOCATED, _OF_OUTPUT = "MemoryAllocation", "output"
 _TENSOR = re.compile(r"(\w*)\[([\d,]*)\]")
-_MOST_TENSORS, _MOST_DIMENSIONS = 1 << 12, 32
+_MAX_TENSORS, _MAX_DIMENSIONS = 1 << 12, 32
 #: The profiler's names of types, as tensorflow.DataType.
 _TYPES = {"float": 1, "double": 2, "int32": 3, "uint8": 4, "int16": 5, "int8": 6, "string": 7, "complex64": 8, "int64": 9}
 _TYPES |= {"bool": 10, "qint8": 11, "quint8": 12, "qint32": 13, "bfloat16": 14, "uint16": 17, "complex128": 18, "half": 19}
 _TYPES |= {"resource": 20, "variant": 21, "uint32": 22, "uint64": 23}
-_HANDLE = Tensor(20, ())  # the profiler leaves out what resources are
+_HANDLE = Tensor(20, ())  # the profiler gives no type and shape for resources
 
 
 def calls_of(space: Space, modules: Modules, plane: Int32, row: Int64) -> Calls:
-    """``plane``, ``row``: [n] the event that each node is of."""
+    """Read the calls. ``plane``, ``row``: [n] the event of each node."""
     calls = Calls.none(len(plane))
     for place, one in enumerate(space.planes):
         nodes = np.flatnonzero(plane == place)
@@ -69,7 +69,7 @@ def _add_hlo(calls: Calls, modules: Modules, nodes: Int64, stats: dict[str, Stat
 
 
 def _add_outputs(calls: Calls, host: Plane, nodes: Int64, rows: Int64) -> None:
-    """Of what was allocated while an op ran, its outputs, in that order."""
+    """Add the outputs that were allocated while an op ran, in that order."""
     allocated = of_kinds(host, _ALLOCATED)
     within = innermost(host, rows, allocated)
     stats = stats_of(host, allocated, ["region_type", "shape", "data_type"])
@@ -79,16 +79,16 @@ def _add_outputs(calls: Calls, host: Plane, nodes: Int64, rows: Int64) -> None:
     group, shapes = texts(stats["shape"].only(kept))
     dims = [tensor.shape for text in shapes for tensor in (parsed(text) or [Tensor(0, None)])[:1]]
     types = stats["data_type"].number[kept]
-    types = np.where(types == types.astype(np.int32), types, 0)  # 0, "no type", for what is none
+    types = np.where(types == types.astype(np.int32), types, 0)  # 0 for invalid types
     for at, node, dtype in zip(group.tolist(), nodes[within[kept]].tolist(), types.tolist()):
         calls.outputs.setdefault(node, []).append(Tensor(dtype, dims[at]))
 
 
 def parsed(text: str) -> list[Tensor]:
-    """The tensors of ``(float[32,10];;int32[2])``; a resource has neither type nor shape there."""
+    """Parse the tensors of ``(float[32,10];;int32[2])``; an empty part is a resource."""
     if text in ("", "()"):
         return []
-    return [_tensor(part) for part in text.strip("()").split(";")[:_MOST_TENSORS]]
+    return [_tensor(part) for part in text.strip("()").split(";")[:_MAX_TENSORS]]
 
 
 def _tensor(text: str) -> Tensor:
@@ -98,6 +98,6 @@ def _tensor(text: str) -> Tensor:
     if match is None:
         return Tensor(0, None)
     sizes = [size for size in match[2].split(",") if size]
-    fits = len(sizes) <= _MOST_DIMENSIONS and all(len(size) < 19 for size in sizes)
+    fits = len(sizes) <= _MAX_DIMENSIONS and all(len(size) < 19 for size in sizes)
     shape: Shape = tuple(int(size) for size in sizes) if fits else None
     return Tensor(_TYPES.get(match[1], 0), shape)

@@ -1,7 +1,7 @@
-"""A profile of several steps into a profile of each step.
+"""Cuts a profile of several steps into one profile per step.
 
-On the host a step has what overlaps it; on a device what was launched in it, or, without a known launch, what began before the
-next step. The profile is taken apart once, whatever the number of its steps: a step's profile is put together from pieces of it.
+A step gets the host's events that overlap it, and the device's events that were launched in it or, without a known launch, that
+began in it or before the next step. The profile is parsed once; the profiles of steps are put together from its pieces.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PLANES, _LINES, _KINDS = 1, 3, 4  # field numbers: of XSpace, and of XPlane
 
 
 def steps(raw: bytes) -> Iterator[tuple[Step, bytes]]:
-    """Each step of a serialized XSpace, with an XSpace of its own; a single one keeps its bytes. FormatError for what is none."""
+    """Yield each step of a serialized XSpace with its own serialized XSpace. Raises FormatError for invalid bytes."""
     space = read_space(raw)
     all_steps = steps_of(space)
     if len(all_steps) == 1:
@@ -41,7 +41,7 @@ def _cut(space: Space, all_steps: list[Step]) -> Iterator[tuple[Step, bytes]]:
 
 
 def _steps_of_events(plane: Plane, place: int, launches: Launches, all_steps: list[Step]) -> tuple[Int64, Int64]:
-    """([events] the first step that has each, [events] the last): none where the last comes before the first."""
+    """Return [events] the first and the last step of each event; an event with last < first belongs to none."""
     starts, ends = (np.array([getattr(step, side) for step in all_steps], np.int64) for side in ("start", "end"))
     events = plane.events
     if not plane.is_device or launches.host is None:
@@ -54,13 +54,13 @@ def _steps_of_events(plane: Plane, place: int, launches: Launches, all_steps: li
 
 
 class _PlaneOfSteps:
-    """The pieces of one plane. Steps are asked for in their order, once each."""
+    """The pieces of one plane. Call ``of_step`` once for each step, in order."""
 
     def __init__(self, plane: Plane, first: Int64, last: Int64) -> None:
         self._plane, self._last = plane, last
         self._order = np.argsort(first, kind="stable")
         self._first = first[self._order]
-        self._open: Int64 = self._order[:0]  # events of the last step that was asked for
+        self._open: Int64 = self._order[:0]  # events of the current step that the next step may have, too
         message = plane.message
         self._kinds = {entry.id: message_field(_KINDS, entry.SerializeToString()) for entry in message.event_metadata}
         head = type(message)(name=message.name, stat_metadata=message.stat_metadata, stats=message.stats)
@@ -69,13 +69,13 @@ class _PlaneOfSteps:
 
     def of_step(self, number: int) -> bytes:
         rows = self._rows(number)
-        if not len(self._plane.events):  # it is there for what its kinds say, as XLA's programs are
+        if not len(self._plane.events):  # a plane without events holds data in its metadata, such as XLA's programs
             return b"".join([self._head, *self._kinds.values()])
         kinds = [self._kinds.get(kind, b"") for kind in np.unique(self._plane.events.kind[rows]).tolist()]
         return b"".join([self._head, *kinds, *self._lines_with(rows)])
 
     def _rows(self, number: int) -> Int64:
-        """The events of a step, ascending."""
+        """Return the events of a step, ascending."""
         low, high = np.searchsorted(self._first, [number, number + 1])
         rows = np.concatenate([self._open, self._order[low:high]])
         self._open = rows[self._last[rows] >= number]

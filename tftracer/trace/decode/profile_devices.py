@@ -1,6 +1,6 @@
-"""What a profile's devices did: kernels and copies on a GPU's streams, joined to the host's calls that launched them.
+"""Reads a profile's devices: kernels and copies on a GPU's streams, joined to the host's calls that launched them.
 
-Ops within which work was launched are launches; lines of a device that say again what its streams hold become repeating devices.
+Lines of a device that repeat its streams become repeating devices.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from tftracer.trace.model import UNKNOWN_TIME, Device, DeviceKind
 
 _STREAM = re.compile(r"Stream #(\d{1,9})(?:\((.*)\))?")
 _SIZE = re.compile(r"(?:^|\s)size:(\d{1,15})\b")
-#: On a device without streams (a TPU), the line that holds its work; the others repeat it.
+#: The line with the work of a device without streams (a TPU); its other lines repeat it.
 _WORK_LINES = ("XLA Ops", "TensorFlow Ops")
 _STATS = ("tf_op", "annotation", "hlo_op", "hlo_module", "name", "memcpy_details", "kernel_details")
 
 
 @dataclass
 class DeviceNodes:
-    """What is known of the devices' nodes from their launches."""
+    """The nodes of devices whose launches are known."""
 
     nodes: list[Int64] = field(default_factory=list)
     launches: list[Int64] = field(default_factory=list)  # the host's events
 
     def add(self, rows: Int64, nodes: Int64, joined: tuple[Int64, Int64]) -> None:
-        """rows: ascending. joined: events of the device's plane, and the events of the host's that launched them."""
+        """Add nodes. rows: their events, ascending. joined: (events of the device, the host's events that launched them)."""
         events, launches = joined
         at = np.minimum(np.searchsorted(rows, events), max(len(rows) - 1, 0))
         here = rows[at] == events if len(rows) else np.zeros(len(events), np.bool_)
@@ -45,7 +45,7 @@ class DeviceNodes:
         self.launches.append(launches[here])
 
     def columns(self, n: int, host: Plane | None, op_rows: Int64, op_nodes: Int64) -> tuple[Int64, Int64]:
-        """([n] the node that launched each, -1: none known; [n] when that was, as the profile has it, or UNKNOWN_TIME)."""
+        """Return ([n] the node that launched each or -1, [n] the time of the launch on the profile's clock or UNKNOWN_TIME)."""
         launch, moment = np.full(n, -1, np.int64), np.full(n, UNKNOWN_TIME, np.int64)
         nodes, rows = concatenated(self.nodes), concatenated(self.launches)
         if host is not None and len(nodes):
@@ -58,7 +58,7 @@ class DeviceNodes:
 def add_device(
     nodes: Nodes, plane: Plane, place: int, launches: Launches, modules: Modules, step: Step | None, device_nodes: DeviceNodes
 ) -> None:
-    """``place``: the plane's in the space."""
+    """Add the nodes of a device. ``place``: the plane's index in the space."""
     joined = launches.joined(place)
     outside = _outside(plane, launches.host, joined, step)
     streams = [_STREAM.fullmatch(line.name) for line in plane.lines]
@@ -73,7 +73,7 @@ def add_device(
 
 
 def _outside(plane: Plane, host: Plane | None, joined: tuple[Int64, Int64], step: Step | None) -> Bool:
-    """[events] what was launched before or behind the step; without a known launch, what ran then."""
+    """Return [events] whether each was launched before or after the step; without a known launch, whether it ran then."""
     events = plane.events
     if step is None or host is None:
         return np.zeros(len(events), np.bool_)
@@ -94,7 +94,7 @@ def _other_line(plane: Plane, name: str, is_work: bool) -> Device:
 
 
 def _add_work(nodes: Nodes, plane: Plane, place: int, rows: Int64, device: int, modules: Modules, outside: Bool) -> Int64:
-    """Kernels and copies of one line: named after the op that launched them, or their HLO op, or themselves."""
+    """Add the kernels and copies of one line, named after their HLO op, or the op that launched them, or themselves."""
     stats = stats_of(plane, rows, [*_STATS, "program_id"])
     hasher = Hasher.random()
     keys = [stats[name].keys(hasher) for name in _STATS]
@@ -115,7 +115,7 @@ def _add_work(nodes: Nodes, plane: Plane, place: int, rows: Int64, device: int, 
 
 @dataclass
 class _Work:
-    """What the stats of a kernel or a copy say of it."""
+    """The node fields of a kernel or a copy, from its event's stats."""
 
     name: str
     op: str
@@ -136,7 +136,7 @@ class _Work:
 
 
 def _named(tf_op: str, own: str) -> tuple[str, str]:
-    """(node, op type) of a kernel."""
+    """Return (node name, op type) of a kernel."""
     if own.lower().startswith(("memcpy", "memset")):
         return (tf_op.rsplit(":", 1)[0] or own), own
     name, _, op = tf_op.rpartition(":")

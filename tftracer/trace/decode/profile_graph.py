@@ -1,4 +1,4 @@
-"""The graph of a profiled step, from what tftracer puts beside the profile: the graphs that ran, or functions' definitions."""
+"""The graph of a profiled step, from the planes that tftracer adds: the partition graphs, or the functions' definitions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tftracer.trace.model import DeviceKind, Trace
 
 
 def graph_of_definitions(plane: Plane, trace: Trace) -> bytes:
-    """The GraphDef of what ran, under the names and devices of the trace; b"" if what the plane holds makes no sense."""
+    """Serialize the GraphDef of the nodes that ran, with the trace's names and devices; b"" if the plane cannot be read."""
     expansion = _expansion_of(plane)
     ran, graphs = executed(trace, without_numbers), []
     for metadata in plane.metadata.values():
@@ -27,11 +27,11 @@ def graph_of_definitions(plane: Plane, trace: Trace) -> bytes:
         except DecodeError:
             continue
         graphs.append(inlined(library, decoded(metadata.name), ran, expansion).SerializeToString())
-    return b"".join(graphs)  # protobuf reads messages behind each other as one
+    return b"".join(graphs)  # concatenated protobuf messages are merged when they are read
 
 
 def graph_of_partitions(plane: Plane, trace: Trace) -> bytes:
-    """The same from the partition graphs."""
+    """Serialize the same GraphDef, from the partition graphs."""
     return bytes(of_partitions(partition_graphs(plane), executed(trace, str), _expansion_of(plane)).SerializeToString())
 
 
@@ -40,7 +40,7 @@ def _expansion_of(plane: Plane) -> Expansion:
 
 
 def partition_graphs(plane: Plane) -> list[Any]:
-    """GraphDefs; what cannot be read is left out."""
+    """Return the GraphDefs that can be read."""
     graphs: list[Any] = []
     for metadata in plane.metadata.values():
         try:
@@ -51,7 +51,7 @@ def partition_graphs(plane: Plane) -> list[Any]:
 
 
 def executed(trace: Trace, key_of: Callable[[str], str]) -> dict[str, tuple[str, str]]:
-    """``key_of(name)`` -> (name, device) of the host's ops and launches."""
+    """Return ``key_of(name)`` -> (name, device) of the host's ops and launches."""
     kinds = (DeviceKind.CPU, DeviceKind.GPU)
     hosts = [code for code, device in enumerate(trace.devices) if device.kind in kinds and device.name != TF_DATA]
     rows = np.flatnonzero(np.isin(trace.device, hosts) & trace.counted)
