@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tftracer.contract.ledger import Ledger, LedgerKind
 from tftracer.contract.stalls import GapProfile
-from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS
+from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, STOPPED, SUSPENDED
 from tftracer.ledger.answer import ledger, long_duration, permilles
 from tftracer.ledger.sheet import Entry, Sheet, SlowEntry, StepWait, read
 from tftracer.ledger.summary import render
@@ -82,6 +82,15 @@ def test_slow_steps_take_from_what_they_were() -> None:
     assert seconds(answer) == {"start": 4, "steps": 15, "slow": 8, "end": 1}  # there were 3 s between the steps
     (part,) = (part for part in answer["parts"] if part["kind"] == "slow")
     assert [item["name"] for item in part["items"]] == ["no CPU", "wait between steps: load() (train.py:3)"]
+
+
+def test_a_stop_that_only_the_watch_saw_is_a_stop() -> None:
+    entries = (Entry(STEPS, 1, "", 20.0, 100, None), Entry(SUSPENDED, 0, STOPPED, 2.0, 2, None))
+    slow = (SlowEntry(1, "stopped", "", True, 3.0, 3), SlowEntry(1, "stopped", "", False, 1.0, 1))
+    answer = ledger(sheet(*entries, slow=slow), [run(1, "train")], no_lines)
+    assert seconds(answer) == {"start": 4, "steps": 17, "python": 2, "suspended": 6, "end": 1}
+    (part,) = (part for part in answer["parts"] if part["kind"] == "suspended")
+    assert [(item["name"], item["times"]) for item in part["items"]] == [(STOPPED, 6)]
 
 
 def test_a_callback_is_one_item_whichever_of_its_lines_was_seen() -> None:

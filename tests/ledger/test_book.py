@@ -205,6 +205,18 @@ def test_a_call_that_traced_its_function_is_no_slow_step() -> None:
     assert training.book.slow() == []
 
 
+@pytest.mark.parametrize(("suspended", "times"), [([], 1), ([(SUSPENDED, "stopped", 2.2, 4.9)], 0)])
+def test_a_stop_that_the_watch_saw_counts_once(suspended: list[tuple[Any, ...]], times: int) -> None:
+    training = Training()
+    training.saw(STEPS, RUN, 1, 2)
+    for each in suspended:
+        training.saw(*each)
+    training.saw(STEPS, RUN, 5, 6)
+    training.sums(7)
+    training.book.add_slow(stall(RUN, 2, 5, 0.1, "stopped"), "")
+    assert [row.times for row in training.book.slow()] == [1] * times
+
+
 @pytest.mark.parametrize(
     ("title", "rank"),
     [

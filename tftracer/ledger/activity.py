@@ -20,6 +20,7 @@ STEPPING = (EVALUATION, STEPS)
 _EVALUATES = re.compile(
     r"(^|_|\b)(eval|evaluate|evaluation|valid|validate|validation|val|test|predict|prediction|infer|inference)(_|\b)"
 )
+STOPPED = "the process was stopped"
 NEXT_ELEMENT = "the next element of a dataset"
 MAX_WAITING = 1 << 17
 MAX_DATASETS = 50

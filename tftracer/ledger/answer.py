@@ -8,7 +8,7 @@ from dataclasses import replace
 from tftracer.contract.ledger import Ledger, LedgerItem, LedgerKind, LedgerPart
 from tftracer.contract.session import RunWithoutTraces
 from tftracer.contract.stalls import CodeLine, GapProfile
-from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, SUSPENDED, TRACER
+from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, STOPPED, SUSPENDED, TRACER
 from tftracer.ledger.sheet import Entry, Sheet, SlowEntry, has_steps
 from tftracer.slow.record.kinds import OWNED, without_line
 from tftracer.trace.units import counted, duration
@@ -161,10 +161,22 @@ def _take_slow(
         else:
             seconds = min(seconds, rest["python"])
             rest["python"] -= seconds
-        if seconds > 0:
+        if seconds > 0 and slow.cause == "stopped":
+            _add_stop(items["suspended"], seconds, slow.times)
+        elif seconds > 0:
             where = "" if slow.inside else " between steps"
             name = f"{_CAUSES.get(slow.cause) or slow.cause.replace('_', ' ')}{where}{f': {slow.place}' if slow.place else ''}"
             items["slow"].append(item(name, seconds, slow.times, slow.run_id if slow.run_id in runs else None))
+
+
+def _add_stop(items: list[LedgerItem], seconds: float, times: int) -> None:
+    """A stop that the watch over slow steps saw, and the writer's thread did not."""
+    known = next((each for each in items if each["name"] == STOPPED), None)
+    if known is None:
+        items.append(item(STOPPED, seconds, times))
+    else:
+        known["duration_s"] += seconds
+        known["times"] = (known["times"] or 0) + times
 
 
 def _by_code(slow: Sequence[SlowEntry]) -> Iterable[SlowEntry]:

@@ -55,6 +55,8 @@ OTHERS = "others"
 MAX_NAMES, MAX_SLOW = 300, 200
 #: Of the time that is final, spans of this length and more are remembered: slow steps are told apart from what they lie in.
 REMEMBERED_NS, REMEMBERED = 10_000_000, 4000
+#: A stop of the process counts once: a slow step of which less than this is left was seen by the writer's thread, too.
+STOP_LEFT = 0.5
 
 What = Union[Run, str]
 
@@ -221,7 +223,8 @@ class Book:
             excess -= overlap(self._remembered_above, stall.start_ns, stall.end_ns)
         else:
             excess = min(excess, overlap(self._remembered_rest, stall.start_ns, stall.end_ns))
-        if excess <= 0:
+        is_counted = stall.cause.kind == "stopped" and excess < STOP_LEFT * (stall.end_ns - stall.start_ns)
+        if excess <= 0 or is_counted:
             return
         key: tuple[WatchedRun, str, str, bool] = (stall.run, stall.cause.kind, place, stall.inside)
         if key not in self._slow and len(self._slow) >= MAX_SLOW:

@@ -7,7 +7,7 @@ import time
 from time import perf_counter_ns
 
 from tftracer.ledger import sheet
-from tftracer.ledger.activity import INPUT, NEXT_ELEMENT, STEPS, SUSPENDED, Activity
+from tftracer.ledger.activity import INPUT, NEXT_ELEMENT, STEPS, STOPPED, SUSPENDED, Activity
 from tftracer.ledger.book import HELPERS, UNDER_WAY, Book
 from tftracer.ledger.process_time import Standstills, process_start_ns, without_cpu_ns
 from tftracer.session.recorded_steps import StepSource
@@ -62,7 +62,7 @@ class LedgerWriter:
         if self._book is not None:
             stopped = self._standstills.look()
             if stopped is not None:
-                self._book.add([(SUSPENDED, "the process was stopped", *stopped, self._main)], set())
+                self._book.add([(SUSPENDED, STOPPED, *stopped, self._main)], set())
             if time.monotonic() >= self._next_update:
                 self._settle()
 
