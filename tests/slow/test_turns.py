@@ -292,10 +292,28 @@ def test_a_thread_that_has_ended_leaves_no_gap_to_one_of_the_same_number() -> No
 
 def test_gaps_near_a_slow_one_are_left_out_for_a_sample_may_be_stamped_late() -> None:
     slow = run_of([10] * 60, [10] * 40 + [500] + [10] * 19)
-    spans = slow.gaps(THREAD, 0)
+    spans = slow.gaps(THREAD, 0, None)
     longest_ns = max(after[0] - before[1] for before, after in zip(spans, spans[1:]))
     assert 700 * MS < longest_ns < 760 * MS  # 0.5 s, a tenth of a second on each side, and what lies across its ends
     assert len(spans) > 40 and all(end - start == 10 * MS for start, end in spans)
+
+
+def test_the_times_before_the_steps_of_one_run_are_told_apart() -> None:
+    """An evaluation within the training: 3 of its steps after each 20 of the training's."""
+    slow, train, evaluate = SlowSteps(3.0), RunHandle("train", ("t",), (), ""), RunHandle("evaluate", ("e",), (), "")
+    train.run_id, evaluate.run_id = 1, 2
+    now, expected = 0, 0
+    for number in range(230):
+        is_training = number % 23 < 20
+        gap, run = (5 * MS, train) if is_training else (2 * MS, evaluate)
+        run.steps += 1
+        slow.step(run, THREAD, now + gap, now + gap + 10 * MS)
+        now += gap + 10 * MS
+        expected += 0 if is_training else gap
+    assert slow.is_main(THREAD, train) and not slow.is_main(THREAD, evaluate)
+    assert slow.sums(THREAD, evaluate) == (30, 300 * MS, expected)
+    assert [end - start for start, end in slow.gaps(THREAD, 0, evaluate)] == [2 * MS] * 30
+    assert len(slow.gaps(THREAD, 0, None)) == 229
 
 
 def test_a_traced_step_may_take_longer() -> None:

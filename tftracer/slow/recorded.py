@@ -168,7 +168,7 @@ class GapProfile(NamedTuple):
     steps: int  # that ended in this time
     inside_s: float
     between_s: float
-    gc_s: float  # garbage collections between steps on this thread
+    gc_s: float | None  # garbage collections between steps on this thread; None: not known for a part of these times
     stacks: tuple[FoldedStack, ...]  # of this thread between its steps, the most seconds first
     samples: int  # between steps
 

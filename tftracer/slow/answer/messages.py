@@ -108,7 +108,7 @@ def gap_message(profile: GapProfile, offset: float) -> contract.GapProfile:
         "samples": profile.samples,
         "late": 0,
         "share": profile.between_s / passed if passed > 0 else None,
-        "gc_share": min(profile.gc_s / profile.between_s, 1.0) if profile.between_s > 0 else None,
+        "gc_share": None if profile.gc_s is None or profile.between_s <= 0 else min(profile.gc_s / profile.between_s, 1.0),
         "lines": lines,
         "python_lines": code_lines(python),
         "other_lines": [],

@@ -33,6 +33,7 @@ class Wanted(NamedTuple):
     length_ns: int
     sums: Sums
     gc_ns: int
+    only: WatchedRun | None  # the times before its steps alone: another run is the main one of the thread's loop
 
 
 class GapProfiles:
@@ -91,7 +92,8 @@ class GapProfiles:
         length_ns = LENGTH_NS if run in self._next else FIRST_NS
         _, apart = self._next.get(run, (0, AGAIN_NS))
         self._next[run] = now_ns + apart, apart * LATER
-        self._wanted = Wanted(run, thread, now_ns, length_ns, self._steps.sums(thread), _gc_ns(gc, thread))
+        only = None if self._steps.is_main(thread, run) else run
+        self._wanted = Wanted(run, thread, now_ns, length_ns, self._steps.sums(thread, only), _gc_ns(gc, thread), only)
         self._records.run_profiled = run
         source.begin_profile(now_ns + length_ns)
         if is_asked_for:
@@ -102,7 +104,10 @@ class GapProfiles:
         assert wanted is not None
         self._settle()
         native = threads.native_ids.get(wanted.thread)
-        sums, before = self._steps.sums(wanted.thread), wanted.sums
+        sums, before = self._steps.sums(wanted.thread, wanted.only), wanted.sums
+        if wanted.only is not None and sums.steps == before.steps:
+            self._records.run_profiled = None
+            return
         profile = GapProfile(
             run=wanted.run,
             thread=threads.names.get(wanted.thread, ""),
@@ -111,13 +116,13 @@ class GapProfiles:
             steps=sums.steps - before.steps,
             inside_s=(sums.inside_ns - before.inside_ns) * 1e-9,
             between_s=max(0, sums.between_ns - before.between_ns) * 1e-9,
-            gc_s=max(0, _gc_ns(gc, wanted.thread) - wanted.gc_ns) * 1e-9,
+            gc_s=None if wanted.only else max(0, _gc_ns(gc, wanted.thread) - wanted.gc_ns) * 1e-9,
             stacks=(),
             samples=0,
         )
         self._number -= 1  # apart from the numbers of slow turns
         self._asked = {self._number: profile}  # one at a time
-        spans = self._steps.gaps(wanted.thread, wanted.start_ns)
+        spans = self._steps.gaps(wanted.thread, wanted.start_ns, wanted.only)
         source.ask(self._number, wanted.thread, native or 0, spans, profile=True)
 
     def _run_to_profile(self, is_asked_for: bool, now_ns: int) -> WatchedRun | None:

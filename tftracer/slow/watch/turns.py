@@ -129,7 +129,7 @@ class ThreadLoop:
     silent: tuple[LoopRun, Others] | None = None
     silent_tracer_ns: int = 0
     held: list[SlowTurn] = field(default_factory=list)  # slow only if the usual time has not changed
-    spans: array[int] = field(default_factory=lambda: array("q"))  # begin and end of recent steps
+    spans: array[int] = field(default_factory=lambda: array("q"))  # begin, end and run id of recent steps
 
 
 class SlowSteps:
@@ -157,7 +157,7 @@ class SlowSteps:
             loop = self._loop(thread)
             state = self._state(run)
             self._calls[run.fetches] += 1
-            self._count(loop, state, start_ns, end_ns, tracer)
+            self._count(loop, state, run.run_id, start_ns, end_ns, tracer)
             state.thread = thread
             of_loop = self._of_loop(loop, run, state)
             of_loop.count(loop.turn, end_ns - start_ns)
@@ -184,21 +184,35 @@ class SlowSteps:
         with self._lock:
             self._loop(thread).saves.append(Save(name, start_ns, end_ns))
 
-    def sums(self, thread: int) -> Sums:
+    def is_main(self, thread: int, run: WatchedRun) -> bool:
+        """Whether the thread's loop consists of this run."""
+        main = loop.main if (loop := self._threads.get(thread)) else None
+        return main is not None and main.run.fetches == run.fetches
+
+    def sums(self, thread: int, of_run: WatchedRun | None) -> Sums:
+        """``of_run``: only its steps, and the times before them; None: all of the thread's."""
+        if of_run is not None:
+            return self._state(of_run).sums
         loop = self._threads.get(thread)
         return loop.sums if loop else NONE_YET
 
-    def gaps(self, thread: int, since_ns: int) -> list[tuple[int, int]]:
-        """The times between a thread's recent steps, in order, without those that make a turn slow, and what is near them."""
+    def gaps(self, thread: int, since_ns: int, of_run: WatchedRun | None) -> list[tuple[int, int]]:
+        """The times between a thread's recent steps, in order, without those that make a turn slow, and what is near them.
+
+        ``of_run``: only those before its steps."""
         loop = self._threads.get(thread)
         if loop is None:
             return []
         with self._lock:
-            edges = loop.spans[1:-1]
+            spans = loop.spans[:]
         limit_ns = loop.main.state.turns.least_limit_ns if loop.main else NEVER
-        pairs = list(zip(edges[::2], edges[1::2]))
+        pairs = list(zip(spans[1::3], spans[3::3]))
         near = [(start - NEAR_NS, end + NEAR_NS) for start, end in pairs if end - start > limit_ns]
-        usual = [(start, end) for start, end in pairs if start >= since_ns and 0 < end - start <= limit_ns]
+        usual = [
+            (start, end)
+            for (start, end), run_id in zip(pairs, spans[5::3])
+            if start >= since_ns and 0 < end - start <= limit_ns and (of_run is None or run_id == of_run.run_id)
+        ]
         return [span for span in usual if not is_within(span[0], near) and not is_within(span[1], near)]
 
     def overdue(self, now_ns: int) -> dict[int, int]:
@@ -222,16 +236,16 @@ class SlowSteps:
 
     # -------------------------------------------------------------------------------------------------- counting a step
 
-    def _count(self, loop: ThreadLoop, state: RunState, start_ns: int, end_ns: int, tracer: tuple[int, int]) -> None:
+    def _count(self, loop: ThreadLoop, state: RunState, run_id: int, start_ns: int, end_ns: int, tracer: tuple[int, int]) -> None:
         gap = start_ns - tracer[0] - loop.last_end_ns - loop.after_ns if loop.last_end_ns else 0
         loop.tracer_ns += tracer[0]
         loop.sums, state.sums = (
             Sums(sums.steps + 1, sums.inside_ns + end_ns - start_ns, sums.between_ns + max(0, gap))
             for sums in (loop.sums, state.sums)
         )
-        loop.spans.extend((start_ns, end_ns))
-        if len(loop.spans) > 2 * SPANS:
-            del loop.spans[: SPANS // 2 * 2]
+        loop.spans.extend((start_ns, end_ns, run_id))
+        if len(loop.spans) > 3 * SPANS:
+            del loop.spans[: SPANS // 2 * 3]
 
     def _of_loop(self, loop: ThreadLoop, run: WatchedRun, state: RunState) -> LoopRun:
         of_loop = loop.runs.get(run.fetches)
