@@ -60,6 +60,7 @@ def explained(
     within: Span | None = None,
     usual_process_queue: float | None = None,
     usual_wanted_lock: float | None = None,
+    others_share: float | None = None,
     may_call_python: bool = True,
     title: str = "fit: net",
     **turn: Any,
@@ -73,7 +74,8 @@ def explained(
     slow = SlowTurn(run, 50, 50, 7, start, step, end, is_traced=False, **given)
     usual: dict[str, Any] = {"usual_cpu": 0.1, "usual_process": 0.1, "usual_process_queue": usual_process_queue}
     usual["usual_wanted_lock"] = usual_wanted_lock
-    seen = Observed(between or span(before), within or span(inside), **usual, may_call_python=may_call_python)
+    usual |= {"others_share": others_share, "may_call_python": may_call_python}
+    seen = Observed(between or span(before), within or span(inside), **usual)
     found = explain(slow, seen)
     assert sum(part.seconds for part in found.parts) == pytest.approx(slow.length_ns * 1e-9), found.parts
     return found
@@ -343,6 +345,14 @@ def test_a_step_whose_threads_had_no_cpu_is_the_machines_and_one_that_slept_is_n
     assert explained(0.005, 0.5, within=starved).cause.kind == "machine"
     slept = dataclasses.replace(starved, process_queue_s=0.01)
     assert explained(0.005, 0.5, within=slept).cause[:2] == ("tensorflow", "waited")
+
+
+def test_a_short_wait_within_a_step_beside_busy_processes_may_be_one_for_a_cpu() -> None:
+    """Linux counts a wait for a CPU when it is over."""
+    short = span(0.085, stack(MAIN, RUN, seconds=0.085), process=0.001, process_queue_s=0.002, unseen_s=0.02)
+    assert explained(0.005, 0.085, within=short).cause.kind == "tensorflow"
+    found = explained(0.005, 0.085, within=short, others_share=0.75)
+    assert (found.cause.kind, found.doubt) == ("unknown", NO_QUEUES)
 
 
 def test_a_step_whose_own_thread_had_no_cpu_is_the_machines_whatever_stacks_were_read() -> None:

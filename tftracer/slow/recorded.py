@@ -71,6 +71,13 @@ class HostChange(NamedTuple):
     read_bytes: int | None  # from disks, by this process
     written_bytes: int | None  # to disks, by this process
 
+    @property
+    def others_share(self) -> float | None:
+        """Of the machine's CPUs, what other processes used."""
+        if self.machine_cpu_s is None or self.process_cpu_s is None or not self.cpus:
+            return None
+        return min((self.machine_cpu_s - self.process_cpu_s) / max(self.seconds, 1e-9) / self.cpus, 1.0)
+
 
 class Cause(NamedTuple):
     """What made a step slow, as far as the data shows it.

@@ -279,10 +279,8 @@ def _host_evidence(host: HostChange, has_parts: bool) -> Iterator[str]:
     ):
         if seconds is not None and seconds >= NAMED_SHARE * whole:
             yield f"{words} {percent(min(seconds / whole, 1.0))} of it."
-    if host.machine_cpu_s is not None and host.process_cpu_s is not None and host.cpus:
-        others = min((host.machine_cpu_s - host.process_cpu_s) / whole, float(host.cpus))
-        if others >= NAMED_SHARE * host.cpus:
-            yield f"Other processes used {others:.1f} of the machine's {host.cpus} CPUs."
+    if host.cpus and (host.others_share or 0.0) >= NAMED_SHARE:
+        yield f"Other processes used {(host.others_share or 0.0) * host.cpus:.1f} of the machine's {host.cpus} CPUs."
     if host.steal_s is not None and host.cpus and host.steal_s >= NAMED_SHARE * whole * host.cpus:
         yield f"The hypervisor took {percent(host.steal_s / whole / host.cpus)} of the CPUs' time."
     if host.major_faults:

@@ -45,6 +45,8 @@ LITTLE, SOME, NEARLY = 0.1, 0.25, 0.9
 SURE = 0.9
 #: A wait of so long that belongs to ``fit`` and to nothing that it calls: it frees the iterator of the epoch before.
 FREES_S = 0.5
+#: Linux counts a wait for a CPU when it is over: on a busy machine the waits of so short a time may lack.
+SHORT_WAIT_S = 0.2
 #: CPU seconds of the process that are too few to tell.
 LEAST_CPU_S = 0.02
 #: Kinds of parts that clocks tell: no line of code is needed for them.
@@ -288,6 +290,8 @@ def _inside(parts: tuple[Part, ...], seen: Observed, too_long: float) -> Cause:
         return Cause("machine", "", None, share)
     if span.process_queue_s is None or _lacked_cpu(span.process_queue_s, no_cpu, own):
         return UNKNOWN  # it may have waited for a CPU
+    if own < SHORT_WAIT_S and (seen.others_share or 0.0) >= HALF:
+        return UNKNOWN
     return Cause("tensorflow", "waited" if work.more_s < LITTLE * own else "", None, share)
 
 

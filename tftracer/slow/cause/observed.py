@@ -56,5 +56,6 @@ class Observed:
     usual_process: float | None = None  # of the whole process
     usual_process_queue: float | None = None  # what its threads waited for a CPU, summed
     usual_wanted_lock: float | None = None  # share of the time in which the training thread waits for Python's lock
+    others_share: float | None = None  # of the machine's CPUs, that other processes used meanwhile
     may_call_python: bool = True  # TensorFlow may call Python functions
     doubt: str = ""  # why something is missing

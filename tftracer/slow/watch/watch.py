@@ -302,7 +302,7 @@ class SlowWatch:
         span = seen.inside if turn.is_inside else seen.between
         if not turn.is_inside and span.stacks and not has_users_code(span.stacks):
             return  # a prompt, or a notebook between two cells
-        parts, cause, why = explain(turn, seen)
+        parts, cause, why = explain(turn, replace(seen, others_share=host.others_share if host else None))
         start, end = (turn.step_ns, turn.end_ns) if turn.is_inside else (turn.start_ns, turn.step_ns)
         usual = turn.usual_inside_ns if turn.is_inside else turn.usual_ns - turn.usual_inside_ns
         stall = Stall(
